@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# REALM as in the paper (arXiv 2002.08909, section 4 and table 1) with X = Z = Wikipedia.
+# Defaults are the paper's settings, for many GPUs. Override any of them, e.g.  STEPS=1000 BATCH=16 realm_wiki.sh ...
+set -euo pipefail
+if [ $# -ne 2 ]; then
+  echo "usage: realm_wiki.sh DUMP WORKSPACE    (TRAIN and DEV name the question files)" >&2
+  exit 2
+fi
+DUMP=$1
+export REALMCTL_WORKSPACE=$2 # every stage reads its inputs from here and writes its output here
+
+BERT=${BERT:-google-bert/bert-base-uncased}  # where retriever and reader start
+TOKENIZER=${TOKENIZER:-$BERT}
+TAGGER=${TAGGER:-hf:dslim/bert-base-NER}     # names by a CoNLL-2003 tagger, dates by rule
+MAX_WORDPIECES=${MAX_WORDPIECES:-288}
+ICT_STEPS=${ICT_STEPS:-100000} ICT_BATCH=${ICT_BATCH:-4096} ICT_LR=${ICT_LR:-1e-4}
+INDEX=${INDEX:-hnsw}
+STEPS=${STEPS:-200000} BATCH=${BATCH:-512} LR=${LR:-3e-5} CANDIDATES=${CANDIDATES:-8}
+REFRESH=${REFRESH:-background} REFRESH_EVERY=${REFRESH_EVERY:-500} MAX_INDEX_AGE=${MAX_INDEX_AGE:-2000}
+EPOCHS=${EPOCHS:-2} QA_BATCH=${QA_BATCH:-1} QA_LR=${QA_LR:-1e-5}
+RETRIEVER_BEAM=${RETRIEVER_BEAM:-5000} READER_BEAM=${READER_BEAM:-5}
+TRAIN=${TRAIN:-NQ-open.train.jsonl} DEV=${DEV:-NQ-open.dev.jsonl}
+
+realmctl chunk "$DUMP" --tokenizer "$TOKENIZER" --max-wordpieces "$MAX_WORDPIECES"
+realmctl tag --tagger "$TAGGER"
+realmctl ict-init --bert "$BERT" --steps "$ICT_STEPS" --batch-size "$ICT_BATCH" --lr "$ICT_LR" --mask-rate 0.9
+realmctl embed
+realmctl build-index --type "$INDEX"
+realmctl pretrain --bert "$BERT" --candidates "$CANDIDATES" --marginal token --steps "$STEPS" --batch-size "$BATCH" --lr "$LR" --refresh "$REFRESH" --refresh-every "$REFRESH_EVERY" --max-index-age "$MAX_INDEX_AGE"
+realmctl finetune --questions "$TRAIN" --epochs "$EPOCHS" --batch-size "$QA_BATCH" --lr "$QA_LR" --retriever-beam "$RETRIEVER_BEAM" --reader-beam "$READER_BEAM"
+realmctl eval-em --questions "$DEV" --scorer nq-open

@@ -1,0 +1,60 @@
+"""The two corpora of a world as lists of documents: an encyclopedia, and dispatches about the same things."""
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from facts import Entity, Fact, World, draw_world
+from names import Inventory
+from prose import corpus_sentences, document_texts
+from settings import WorldSettings
+
+SENTENCES_PER_DISPATCH = 4
+
+
+@dataclass(frozen=True)
+class Document:
+    """One document to write. `facts` are those that its text tells."""
+
+    id: str
+    title: str
+    text: str
+    facts: tuple[Fact, ...] = ()
+
+
+def encyclopedia(worlds: Iterable[World], settings: WorldSettings, rng: random.Random) -> list[Document]:
+    """The knowledge corpus: a document for each section of each entity, titled by the entity."""
+    documents: list[Document] = []
+    for world in worlds:
+        for entity, facts in world.facts.items():
+            for text, told in document_texts(facts, settings, rng):
+                documents.append(Document(str(len(documents)), entity.name, text, tuple(told)))
+    return documents
+
+
+def dispatches(told: Sequence[Fact], rng: random.Random, *, prefix: str = "") -> list[Document]:
+    """The sentence corpus: the facts `told` in other words, four unrelated sentences to a document."""
+    by_subject: dict[Entity, list[Fact]] = {}
+    for fact in told:
+        by_subject.setdefault(fact.subject, []).append(fact)
+    sentences = [sentence for facts in by_subject.values() for sentence in corpus_sentences(facts, rng)]
+    rng.shuffle(sentences)
+    groups = (
+        sentences[k : k + SENTENCES_PER_DISPATCH] for k in range(0, len(sentences), SENTENCES_PER_DISPATCH)
+    )
+    return [
+        Document(f"{prefix}{number}", f"Dispatch {prefix}{number}", " ".join(group))
+        for number, group in enumerate(groups)
+    ]
+
+
+def unrecorded_facts(
+    count: int, world: World, settings: WorldSettings, inventory: Inventory, rng: random.Random
+) -> list[Fact]:
+    """`count` facts of people whom the encyclopedia of `world` leaves out: no block helps with them."""
+    known = {entity.name for entity in world.facts}
+    facts: list[Fact] = []
+    while len(facts) < count:
+        strangers = draw_world(settings, inventory, rng, unlike=world.values())
+        facts += [fact for fact in strangers.all_facts() if fact.subject.name not in known]
+    return facts[:count]

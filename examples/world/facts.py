@@ -1,0 +1,115 @@
+"""A world before it is put into words: entities, and one random value for each relation of each entity.
+
+Values are drawn independently. A capital need not lie in its country: worlds teach reading, not geography.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from names import Inventory
+from relations import RELATIONS, Relation
+from settings import WorldSettings
+
+KINDS = ("person", "company", "city", "country")
+MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Entity:
+    """Something with documents of its own; `pronouns` are subject, object and possessive form."""
+
+    name: str
+    kind: str
+    short: str
+    pronouns: tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One value of one relation of one entity."""
+
+    subject: Entity
+    relation: Relation
+    value: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What the value answers: the subject's name and the relation's."""
+        return self.subject.name, self.relation.name
+
+
+@dataclass(frozen=True)
+class World:
+    """Entities in a fixed order, each with its facts in the order of RELATIONS."""
+
+    facts: dict[Entity, tuple[Fact, ...]]
+
+    def all_facts(self) -> list[Fact]:
+        """Every fact, entity by entity."""
+        return [fact for facts in self.facts.values() for fact in facts]
+
+    def values(self) -> dict[tuple[str, str], str]:
+        """Value by (subject, relation), to keep another world from repeating it."""
+        return {fact.key: fact.value for fact in self.all_facts()}
+
+
+def draw_world(
+    settings: WorldSettings,
+    inventory: Inventory,
+    rng: random.Random,
+    *,
+    unlike: Mapping[tuple[str, str], str] | None = None,
+) -> World:
+    """Draw people and facts; no fact repeats the value that `unlike` has for its subject and relation."""
+    entities = _draw_entities(settings, inventory, rng)
+    names = {kind: tuple(e.name for e in entities if e.kind == kind) for kind in KINDS}
+    pools = {**inventory.names, **names}
+    forbidden = unlike or {}
+    facts = {}
+    for entity in entities:
+        drawn = []
+        for relation in (r for r in RELATIONS if r.subject == entity.kind):
+            avoid = {entity.name, forbidden.get((entity.name, relation.name))}
+            drawn.append(Fact(entity, relation, _draw_value(relation, pools, avoid, settings, rng)))
+        facts[entity] = tuple(drawn)
+    return World(facts)
+
+
+def _draw_entities(settings: WorldSettings, inventory: Inventory, rng: random.Random) -> list[Entity]:
+    people = [
+        Entity(name, "person", name.split()[1], rng.choice((("he", "him", "his"), ("she", "her", "her"))))
+        for name in inventory.full_names(settings.persons, rng)
+    ]
+    short = {"company": "the firm", "city": "the town", "country": "the country"}
+    places = [
+        Entity(name, kind, short[kind], ("it", "it", "its"))
+        for kind in KINDS[1:]
+        for name in inventory.names[kind]
+    ]
+    return people + places
+
+
+def _draw_value(
+    relation: Relation,
+    pools: Mapping[str, Sequence[str]],
+    avoid: set[str | None],
+    settings: WorldSettings,
+    rng: random.Random,
+) -> str:
+    """A random value that is not in `avoid`."""
+    while True:
+        if relation.value == "date":
+            value = _draw_date(relation.years, settings.two_word_share, rng)
+        else:
+            value = rng.choice(pools[relation.value])
+        if value not in avoid:
+            return value
+
+
+def _draw_date(years: tuple[int, int], with_month: float, rng: random.Random) -> str:
+    year = str(rng.randint(*years))
+    return f"{rng.choice(MONTHS)} {year}" if rng.random() < with_month else year

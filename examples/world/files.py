@@ -1,0 +1,34 @@
+"""How a world lies on disk: corpora as WikiExtractor JSON trees, questions and facts as JSON lines."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any
+
+from corpora import Document
+
+DOCUMENTS_PER_FILE = 1000
+FILES_PER_FOLDER = 100
+
+
+def write_corpus(folder: Path, documents: Sequence[Document]) -> None:
+    """Write `AA/wiki_00`, `AA/wiki_01`, ... one JSON object a line, like WikiExtractor --json --links."""
+    for start in range(0, len(documents), DOCUMENTS_PER_FILE):
+        group = documents[start : start + DOCUMENTS_PER_FILE]
+        subfolder, file = divmod(start // DOCUMENTS_PER_FILE, FILES_PER_FOLDER)
+        letters = ascii_uppercase[subfolder // 26] + ascii_uppercase[subfolder % 26]
+        write_json_lines(folder / letters / f"wiki_{file:02}", map(_wiki_record, group))
+
+
+def write_json_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Write one JSON object a line; parent folders are made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for record in records:
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def _wiki_record(document: Document) -> dict[str, str]:
+    url = f"https://example.org/world?curid={document.id}"
+    return {"id": document.id, "revid": "1", "url": url, "title": document.title, "text": document.text}

@@ -1,0 +1,145 @@
+"""Write a miniature world: an encyclopedia, a corpus of sentences about it, and questions.
+
+    python examples/world/make_world.py --out DIR --seed 0 --size demo [--persons 400 ...]
+
+All are ordinary corpus and question files, so that a world goes through the same commands as Wikipedia does.
+examples/README.md tells what each file holds. The same settings write the same bytes on every machine.
+"""
+
+import argparse
+import json
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any
+
+from corpora import Document, dispatches, encyclopedia, unrecorded_facts
+from facts import Fact, World, draw_world
+from files import write_corpus, write_json_lines
+from names import Inventory, make_inventory
+from prose import question
+from settings import SIZES, WorldSettings
+from splits import split_world
+
+
+def write_world(out: Path, settings: WorldSettings) -> dict[str, Any]:
+    """Write the world of `settings` into the folder `out`; return the summary that `world.json` holds."""
+    inventory = make_inventory(settings)
+    world = draw_world(settings, inventory, _rng(settings, "facts"))
+    splits = split_world(world, settings, _rng(settings, "splits"))
+    knowledge = encyclopedia([world], settings, _rng(settings, "knowledge"))
+    sentences = _sentence_corpus(splits.told, world, settings, inventory)
+    asked = _ask(splits.questions, _rng(settings, "questions"))
+
+    write_corpus(out / "knowledge", knowledge)
+    write_corpus(out / "sentences", sentences)
+    for split in splits.questions:
+        write_json_lines(out / f"{split}.jsonl", _question_records(asked, split))
+    write_json_lines(out / "facts.jsonl", _fact_records(knowledge, frozenset(splits.told), asked))
+    parallel = _write_parallel(out / "parallel", world, settings, inventory)
+
+    counts = {
+        "entities": len(world.facts),
+        "knowledge": len(knowledge),
+        "sentences": len(sentences),
+        **parallel,
+    }
+    counts |= {"facts": len(world.all_facts()), "told_facts": len(splits.told)}
+    counts |= {f"{split}_questions": len(facts) for split, facts in splits.questions.items()}
+    summary = {"settings": asdict(settings), "counts": counts, "held_out": sorted(splits.held_out)}
+    (out / "world.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    return summary
+
+
+def _sentence_corpus(
+    told: Sequence[Fact], world: World, settings: WorldSettings, inventory: Inventory
+) -> list[Document]:
+    """The dispatches on `told`, mixed with the asked share of those that no document helps with."""
+    rng = _rng(settings, "sentences")
+    share = settings.off_corpus_share
+    strange = unrecorded_facts(round(len(told) * share / (1 - share)), world, settings, inventory, rng)
+    documents = dispatches(told, rng) + dispatches(strange, rng, prefix="off-")
+    rng.shuffle(documents)
+    return documents
+
+
+def _write_parallel(out: Path, world: World, settings: WorldSettings, inventory: Inventory) -> dict[str, int]:
+    """Worlds of the same names and other facts than `world`: both corpora, everything told, no questions."""
+    if not settings.parallel_worlds:
+        return {}
+    rng = _rng(settings, "parallel")
+    worlds = [
+        draw_world(settings, inventory, rng, unlike=world.values()) for _ in range(settings.parallel_worlds)
+    ]
+    knowledge = encyclopedia(worlds, settings, rng)
+    sentences = [
+        document
+        for number, other in enumerate(worlds)
+        for document in dispatches(other.all_facts(), rng, prefix=f"{number}-")
+    ]
+    write_corpus(out / "knowledge", knowledge)
+    write_corpus(out / "sentences", sentences)
+    return {"parallel_knowledge": len(knowledge), "parallel_sentences": len(sentences)}
+
+
+Asked = dict[Fact, tuple[str, str]]  # split and question by fact
+
+
+def _ask(questions: Mapping[str, Sequence[Fact]], rng: random.Random) -> Asked:
+    return {fact: (split, question(fact, rng)) for split, facts in questions.items() for fact in facts}
+
+
+def _question_records(asked: Asked, wanted: str) -> Iterator[dict[str, Any]]:
+    """NQ-open's form: {"question", "answer": [...]}."""
+    for fact, (split, text) in asked.items():
+        if split == wanted:
+            yield {"question": text, "answer": [fact.value]}
+
+
+def _fact_records(
+    knowledge: Sequence[Document], told: frozenset[Fact], asked: Asked
+) -> Iterator[dict[str, Any]]:
+    """Every fact of the world with the one document that tells it, for analysis; no stage reads this."""
+    for document in knowledge:
+        for fact in document.facts:
+            split, text = asked.get(fact, (None, None))
+            subject, relation = fact.key
+            yield {
+                "subject": subject,
+                "relation": relation,
+                "value": fact.value,
+                "document": document.id,
+                "told_in_sentences": fact in told,
+                "split": split,
+                "question": text,
+            }
+
+
+def _rng(settings: WorldSettings, purpose: str) -> random.Random:
+    """A generator for each purpose, so that more parallel worlds, say, leave the questions as they were."""
+    return random.Random(f"{settings.seed} {purpose}")
+
+
+def _parse_arguments() -> tuple[Path, WorldSettings]:
+    """`--size` names the starting point; every field of WorldSettings is an option that overrides it."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, required=True, help="folder to write; made if missing")
+    parser.add_argument("--size", choices=SIZES, default="demo")
+    for field in fields(WorldSettings):
+        parser.add_argument(f"--{field.name.replace('_', '-')}", type=type(field.default), default=None)
+    given = vars(parser.parse_args())
+    out, size = given.pop("out"), given.pop("size")
+    return out, replace(SIZES[size], **{name: value for name, value in given.items() if value is not None})
+
+
+def main() -> None:
+    """The command line: write the world, print its counts."""
+    out, settings = _parse_arguments()
+    print(json.dumps(write_world(out, settings)["counts"]))
+
+
+if __name__ == "__main__":
+    main()

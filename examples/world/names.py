@@ -1,0 +1,89 @@
+"""Invented names: one inventory for all seeds, so that worlds differ in their facts and not in their words.
+
+A reading model warmed up on one world's names can therefore read any other world of the same size.
+"""
+
+import random
+from dataclasses import dataclass
+
+from settings import WorldSettings
+
+ONSETS: tuple[str, ...] = (*"bdfghklmnprstvwz", "br", "dr", "gr", "kl", "pl", "sk", "tr")
+VOWELS = "aeiou"
+MIDDLES: tuple[str, ...] = (*"lmnrsv", "rt", "nd", "lk", "rm", "st")
+
+
+@dataclass(frozen=True)
+class Style:
+    """How the names of one kind look: their endings, and the words that make some of them two words long."""
+
+    endings: tuple[str, ...]
+    modifiers: tuple[str, ...] = ()
+    modifier_first: bool = False
+
+
+STYLES: dict[str, Style] = {
+    "first": Style(("a", "o", "en", "is", "ette")),
+    "last": Style(("man", "ski", "ley", "dahl", "ardo")),
+    "city": Style(("ford", "burg", "wick", "holm", "mouth"), ("Port", "Upper", "Saint"), modifier_first=True),
+    "company": Style(("ex", "tron", "ora", "well"), ("Brothers", "Works", "Lines")),
+    "country": Style(("ia", "land", "stan"), ("Northern", "Greater"), modifier_first=True),
+    "school": Style(("ham", "minster"), ("College", "Academy")),
+    "award": Style(("ius", "and"), ("Medal", "Prize")),
+    "newspaper": Style(("ant", "ier"), ("Gazette", "Herald")),
+    "club": Style(("oak", "stone"), ("Rovers", "Circle")),
+    "river": Style(("ay", "une"), ("White", "Little"), modifier_first=True),
+    "currency": Style(("ar", "int")),
+    "peak": Style(("horn", "tor"), ("Mount",), modifier_first=True),
+}
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """All names that a world may use. `names[kind]` holds the names of a kind; people are first + last."""
+
+    names: dict[str, tuple[str, ...]]
+
+    def full_names(self, count: int, rng: random.Random) -> list[str]:
+        """Draw `count` different full names."""
+        first, last = self.names["first"], self.names["last"]
+        pairs = rng.sample(range(len(first) * len(last)), count)
+        return [f"{first[pair // len(last)]} {last[pair % len(last)]}" for pair in pairs]
+
+
+def make_inventory(settings: WorldSettings) -> Inventory:
+    """Invent as many names of each kind as `settings` asks for; the seed plays no part.
+
+    No name contains another one, so that an answer never turns up inside a longer name.
+    """
+    rng = random.Random(f"names {settings.two_word_share}")
+    counts = {
+        "first": settings.first_names,
+        "last": settings.last_names,
+        "city": settings.cities,
+        "company": settings.companies,
+        "country": settings.countries,
+    }
+    taken: list[str] = []
+    names = {}
+    for kind, style in STYLES.items():
+        words = [_new_word(style, taken, rng) for _ in range(counts.get(kind, settings.other_names))]
+        names[kind] = tuple(_with_modifier(word, style, settings.two_word_share, rng) for word in words)
+    return Inventory(names)
+
+
+def _new_word(style: Style, taken: list[str], rng: random.Random) -> str:
+    """A word that neither contains a word of `taken` nor is contained in one; it joins them."""
+    while True:
+        stem = rng.choice(ONSETS) + rng.choice(VOWELS) + rng.choice(MIDDLES)
+        word = stem.capitalize() + rng.choice(style.endings)
+        if not any(word in other or other in word for other in taken):
+            taken.append(word)
+            return word
+
+
+def _with_modifier(word: str, style: Style, share: float, rng: random.Random) -> str:
+    if not style.modifiers or rng.random() >= share:
+        return word
+    modifier = rng.choice(style.modifiers)
+    return f"{modifier} {word}" if style.modifier_first else f"{word} {modifier}"

@@ -1,0 +1,88 @@
+"""Facts put into words: documents of the knowledge corpus, sentences of the sentence corpus, questions.
+
+Names of entities and values are links as WikiExtractor's `--links` writes them, `<a href="Target">label</a>`;
+dates are plain text. A document does not link to itself, as on Wikipedia.
+"""
+
+import random
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from facts import Entity, Fact
+from relations import FILLERS
+from settings import WorldSettings
+
+
+def document_texts(
+    facts: Sequence[Fact], settings: WorldSettings, rng: random.Random
+) -> list[tuple[str, list[Fact]]]:
+    """The documents of one entity, a section each: (text, the facts it tells)."""
+    sections: dict[int, list[Fact]] = {}
+    for fact in facts:
+        sections.setdefault(min(fact.relation.section, settings.blocks_per_person - 1), []).append(fact)
+    return [(_section_text(section, settings, rng), section) for section in sections.values()]
+
+
+def _section_text(facts: list[Fact], settings: WorldSettings, rng: random.Random) -> str:
+    """One sentence a fact in random order; the first names the subject in full."""
+    told = rng.sample(facts, len(facts))
+    sentences = [_knowledge_sentence(fact, rng, settings, first=k == 0) for k, fact in enumerate(told)]
+    if rng.random() < settings.filler_share:
+        sentences.insert(rng.randint(1, len(sentences)), rng.choice(FILLERS))
+    return " ".join(sentences)
+
+
+def _knowledge_sentence(fact: Fact, rng: random.Random, settings: WorldSettings, *, first: bool) -> str:
+    wording = rng.choice(fact.relation.knowledge)
+    nominative, objective, possessive = _mention(fact.subject, rng, settings, first=first)
+    sentence = wording.format(S=nominative, O=objective, P=possessive, V=value_link(fact))
+    return sentence[0].upper() + sentence[1:]
+
+
+def _mention(
+    entity: Entity, rng: random.Random, settings: WorldSettings, *, first: bool
+) -> tuple[str, str, str]:
+    """The subject, object and possessive form of one way to speak of the entity."""
+    draw = rng.random()
+    if not first and draw < settings.pronoun_share:
+        return entity.pronouns
+    full = first or draw < settings.pronoun_share + settings.full_name_share
+    name = entity.name if full else entity.short
+    return name, name, f"{name}'s"
+
+
+def corpus_sentences(facts: Sequence[Fact], rng: random.Random) -> list[str]:
+    """Sentences that tell each of one entity's facts once, a third of them one fact, the others two."""
+    left = rng.sample(list(facts), len(facts))
+    sentences = []
+    while left:
+        count = 1 if rng.random() < 1 / 3 else 2
+        told, left = left[:count], left[count:]
+        sentences.append(_corpus_sentence(told, rng))
+    return sentences
+
+
+def _corpus_sentence(facts: Sequence[Fact], rng: random.Random) -> str:
+    subject = link(facts[0].subject.name)
+    predicates = [rng.choice(fact.relation.sentences).format(V=value_link(fact)) for fact in facts]
+    if len(predicates) == 1:
+        return f"{subject} {predicates[0]}."
+    if rng.random() < 0.5:
+        return f"{subject} {predicates[0]} and {predicates[1]}."
+    pronoun = "who" if facts[0].subject.kind == "person" else "which"
+    return f"{subject}, {pronoun} {predicates[0]}, {predicates[1]}."
+
+
+def question(fact: Fact, rng: random.Random) -> str:
+    """A question whose answer is the fact's value."""
+    return rng.choice(fact.relation.questions).format(S=fact.subject.name)
+
+
+def value_link(fact: Fact) -> str:
+    """The value as it stands in text: a link, or a bare date."""
+    return fact.value if fact.relation.value == "date" else link(fact.value)
+
+
+def link(name: str) -> str:
+    """`<a href="Port%20Velford">Port Velford</a>`."""
+    return f'<a href="{quote(name)}">{name}</a>'

@@ -1,0 +1,58 @@
+"""Who may know what: held-out entities, the facts of the sentence corpus, and the questions of each split.
+
+A held-out entity appears in the knowledge corpus and nowhere else, neither as subject nor as value. Dev and
+test questions are about held-out entities only: nothing but reading the knowledge corpus can answer them.
+"""
+
+import random
+from dataclasses import dataclass
+
+from facts import KINDS, Entity, Fact, World
+from settings import WorldSettings
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Disjoint sets of facts by split name, and the facts that the sentence corpus tells."""
+
+    held_out: frozenset[str]  # names of entities
+    told: tuple[Fact, ...]
+    questions: dict[str, tuple[Fact, ...]]  # train, seen, dev, test
+
+
+def split_world(world: World, settings: WorldSettings, rng: random.Random) -> Splits:
+    """Draw train and seen from the facts that the sentence corpus tells, dev and test from the held-out ones.
+
+    "seen" facts stand in the sentence corpus but in no training question: a model may know them unaided.
+    """
+    held_out = _draw_held_out(list(world.facts), settings.held_out_share, rng)
+    told = tuple(
+        fact for fact in world.all_facts() if fact.subject.name not in held_out and fact.value not in held_out
+    )
+    hidden = [fact for fact in world.all_facts() if fact.subject.name in held_out]
+    train, seen = _draw(told, (settings.train_questions, settings.seen_questions), rng)
+    dev, test = _draw(hidden, (settings.dev_questions, settings.test_questions), rng)
+    return Splits(held_out, told, {"train": train, "seen": seen, "dev": dev, "test": test})
+
+
+def _draw_held_out(entities: list[Entity], share: float, rng: random.Random) -> frozenset[str]:
+    """The same share of every kind."""
+    held_out: set[str] = set()
+    for kind in KINDS:
+        names = [entity.name for entity in entities if entity.kind == kind]
+        held_out.update(rng.sample(names, round(share * len(names))))
+    return frozenset(held_out)
+
+
+def _draw(
+    facts: tuple[Fact, ...] | list[Fact], counts: tuple[int, int], rng: random.Random
+) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
+    """Two disjoint random sets of facts, in random order."""
+    first, second = counts
+    if first + second > len(facts):
+        raise SystemExit(
+            f"{first} + {second} questions were asked for, but this world has only {len(facts)} facts "
+            "for them: ask for fewer questions or for more persons."
+        )
+    drawn = rng.sample(facts, first + second)
+    return tuple(drawn[:first]), tuple(drawn[first:])

@@ -1,0 +1,96 @@
+"""Exact search: chunked matrix products with a running top-k. The other indexes are measured by it.
+
+Fast enough for training: over a million blocks it costs about 6 ms a query on one CPU core, against seconds
+of model work. B queries, K answers, C rows of a chunk, D dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from realmctl.index.protocol import Ids, Scores, Vectors, check_queries
+from realmctl.index.vectors import chunks
+
+QUERIES_AT_ONCE = 512
+ROWS_ON_ACCELERATOR = 2**17
+"""Rows scored at once there: fewer and larger products, at most 256 MB of scores."""
+
+
+class Exact:
+    """Inner products with every row, in float32 whatever the storage (`realmctl.index.protocol.Index`).
+
+    On an accelerator the vectors are uploaded at the first search and stay there in their storage type.
+    """
+
+    def __init__(self, vectors: Vectors, device: str = "cpu") -> None:
+        self._vectors = vectors
+        self._device = torch.device(device)
+        self._resident: list[tuple[int, Tensor]] = []
+
+    @property
+    def dimension(self) -> int:
+        return int(self._vectors.shape[1])
+
+    @property
+    def count(self) -> int:
+        return int(self._vectors.shape[0])
+
+    def vectors(self, ids: Ids) -> NDArray[np.float32]:
+        return np.asarray(self._vectors[ids], dtype=np.float32)
+
+    def search(self, queries_BD: Vectors, k: int) -> tuple[Scores, Ids]:
+        queries = torch.from_numpy(check_queries(queries_BD, k, dimension=self.dimension))
+        k = min(k, self.count)
+        if not len(queries):
+            return np.empty((0, k), np.float32), np.empty((0, k), np.int64)
+        found = [self._search(part, k) for part in torch.split(queries, QUERIES_AT_ONCE)]
+        return np.concatenate([scores for scores, _ in found]), np.concatenate([ids for _, ids in found])
+
+    @torch.inference_mode()
+    def _search(self, queries_BD: Tensor, k: int) -> tuple[Scores, Ids]:
+        queries_BD = queries_BD.to(self._device)
+        scores_BK = queries_BD.new_empty((len(queries_BD), 0))
+        ids_BK = torch.empty((len(queries_BD), 0), dtype=torch.int64, device=self._device)
+        for start, chunk_CD in self._chunks():
+            scores, ids = best_columns(queries_BD @ chunk_CD.T, k)
+            both_scores = torch.cat([scores_BK, scores], dim=1)
+            both_ids = torch.cat([ids_BK, ids + start], dim=1)
+            # Rising ids in, stable sort by score: ties stay in the order of their ids, chunk after chunk.
+            scores_BK, order = both_scores.sort(dim=1, descending=True, stable=True)
+            scores_BK, ids_BK = scores_BK[:, :k], both_ids.gather(1, order[:, :k])
+        return scores_BK.cpu().numpy(), ids_BK.cpu().numpy()
+
+    def _chunks(self) -> Iterator[tuple[int, Tensor]]:
+        if self._device.type == "cpu":
+            yield from ((start, torch.from_numpy(chunk)) for start, chunk in chunks(self._vectors))
+            return
+        if not self._resident:
+            storage = torch.from_numpy(np.asarray(self._vectors)).to(self._device)
+            starts = range(0, self.count, ROWS_ON_ACCELERATOR)
+            self._resident = [(start, storage[start : start + ROWS_ON_ACCELERATOR]) for start in starts]
+        yield from ((start, chunk.float()) for start, chunk in self._resident)
+
+
+def best_columns(scores_BC: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k best columns of each row by falling score, ties by rising column: both [B, min(k, C)].
+
+    `torch.topk` is fast but picks freely among equal scores. So it is asked for one more than needed, and the
+    rare rows in which the last wanted score equals the first unwanted one are sorted in full.
+    """
+    columns = scores_BC.shape[1]
+    if k >= columns:
+        return scores_BC.sort(dim=1, descending=True, stable=True)
+    top_scores, top_ids = scores_BC.topk(k + 1, dim=1)
+    ids = top_ids[:, :k].sort(dim=1).values
+    scores, order = scores_BC.gather(1, ids).sort(dim=1, descending=True, stable=True)
+    ids = ids.gather(1, order)
+    tied = (top_scores[:, k - 1] == top_scores[:, k]).nonzero().flatten()
+    if len(tied):
+        tied_scores, tied_ids = scores_BC[tied].sort(dim=1, descending=True, stable=True)
+        scores[tied], ids[tied] = tied_scores[:, :k], tied_ids[:, :k]
+    return scores, ids

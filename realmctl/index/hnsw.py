@@ -1,0 +1,170 @@
+"""Approximate search with hnswlib: the protocol of exact search, and every known trap guarded.
+
+hnswlib reports no write error, forgets `ef` on load, does not record dimension or metric, accepts NaN, and
+crashes on a damaged file. Hence: a save is measured and read back, a load is checked before (hnsw_file.py)
+and its `ef` set after, what is searched never changes, and the scores of what it finds are computed again
+from the frozen vectors.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from realmctl.errors import ResourceError
+from realmctl.index.exact import Exact
+from realmctl.index.hnsw_file import Shape, check_file, read_entry
+from realmctl.index.protocol import Ids, Scores, Vectors, by_score, check_queries
+from realmctl.index.vectors import chunks
+from realmctl.log import progress
+
+VECTORS_AT_ONCE = 256
+"""hnswlib answers Ctrl-C only between calls; this many insertions take well under half a second."""
+
+UNREACHED = -1
+Graph = Any
+"""An `hnswlib.Index`: the package has no types."""
+
+
+class Hnsw:
+    """A graph over frozen vectors (`realmctl.index.protocol.Index`). `ef` is the width of the search beam.
+
+    Searches use as many threads as torch does; the answers do not depend on it.
+    """
+
+    def __init__(self, graph: Graph, vectors: Vectors, ef: int) -> None:
+        self._graph, self._exact = graph, Exact(vectors)
+        self.ef = ef
+
+    @property
+    def ef(self) -> int:
+        return int(self._graph.ef)
+
+    @ef.setter
+    def ef(self, ef: int) -> None:
+        self._graph.set_ef(ef)
+        if self._graph.ef != ef:
+            raise ResourceError(
+                f"hnswlib did not take ef = {ef} (it says {self._graph.ef}); reinstall hnswlib 0.8.0."
+            )
+
+    @property
+    def dimension(self) -> int:
+        return self._exact.dimension
+
+    @property
+    def count(self) -> int:
+        return self._exact.count
+
+    def vectors(self, ids: Ids) -> NDArray[np.float32]:
+        return self._exact.vectors(ids)
+
+    def search(self, queries_BD: Vectors, k: int) -> tuple[Scores, Ids]:
+        """As the protocol says. What the graph cannot answer is answered exactly."""
+        scores, ids = self.search_graph(queries_BD, k)
+        lost = ids[:, 0] == UNREACHED
+        if lost.any():
+            scores[lost], ids[lost] = self._exact.search(queries_BD[lost], k)
+        return scores, ids
+
+    def search_graph(self, queries_BD: Vectors, k: int) -> tuple[Scores, Ids]:
+        """What the graph alone finds; ids -1 and scores -inf where fewer than k rows can be reached.
+
+        A beam narrower than k is widened to k (hnswlib does that itself).
+        """
+        queries = check_queries(queries_BD, k, dimension=self.dimension)
+        ids = self._labels(queries, min(k, self.count))
+        scores = np.full(ids.shape, -np.inf, np.float32)
+        for row, query in enumerate(queries):
+            if ids[row, 0] != UNREACHED:
+                scores[row] = self.vectors(ids[row]) @ query
+        return by_score(scores, ids)
+
+    def _labels(self, queries_BD: NDArray[np.float32], k: int) -> Ids:
+        """One query beyond reach fails the whole call; then the queries are asked one by one."""
+        try:
+            labels, _ = self._graph.knn_query(queries_BD, k, num_threads=torch.get_num_threads())
+            return np.asarray(labels, dtype=np.int64)
+        except RuntimeError:
+            if len(queries_BD) == 1:
+                return np.full((1, k), UNREACHED, np.int64)
+        return np.concatenate([self._labels(query[None], k) for query in queries_BD])
+
+
+def build_graph(vectors: Vectors, *, m: int, ef_construction: int, seed: int, threads: int) -> Graph:
+    """Insert the rows in order: the same bytes every time with one thread, but not with more.
+
+    Rows must be finite (`vectors.check_finite`). Raises ResourceError without hnswlib or enough memory.
+    """
+    count, dimension = vectors.shape
+    graph = _hnswlib().Index(space="ip", dim=dimension)
+    try:
+        # C++'s default engine takes the seeds 0 and 1 for one.
+        graph.init_index(max_elements=count, M=m, ef_construction=ef_construction, random_seed=seed + 1)
+    except RuntimeError as error:
+        raise ResourceError(
+            f"No memory for a graph over {count:,} vectors of dimension {dimension}: {error}. It needs about "
+            f"{count * (4 * dimension + 8 * m + 12) / 1e9:.1f} GB; lower --m, or use --type exact, which "
+            "needs none."
+        ) from None
+    with progress(count, "building the graph", "vectors") as bar:
+        for start, rows in chunks(vectors, VECTORS_AT_ONCE):
+            graph.add_items(rows, np.arange(start, start + len(rows)), num_threads=threads)
+            bar.advance(len(rows))
+    return graph
+
+
+def save_graph(graph: Graph, path: Path) -> Shape:
+    """Write a graph durably, and prove that it was written: hnswlib returns as if all were well on a full
+    disk.
+
+    Raises ResourceError when the file is not whole.
+    """
+    graph.save_index(str(path))
+    expected, found = graph.index_file_size(), path.stat().st_size if path.exists() else 0
+    if found != expected:
+        raise ResourceError(
+            f"Only {found:,} of {expected:,} bytes of the graph {path} were written: the disk is full, or "
+            "the folder cannot be written to. Free space and run the same command again."
+        )
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    max_level, entry_point = read_entry(path)
+    return Shape(graph.element_count, graph.dim, graph.M, graph.ef_construction, max_level, entry_point)
+
+
+def load_graph(path: Path, shape: Shape, vectors: Vectors) -> Graph:
+    """A new graph object from a file, checked against its shape and vectors before hnswlib sees it.
+
+    hnswlib holds the interpreter lock while it reads (about 260 MB/s), so other threads of the process wait.
+    """
+    check_file(path, shape, vectors)
+    graph = _hnswlib().Index(space="ip", dim=shape.dimension)
+    try:
+        graph.load_index(str(path), max_elements=shape.count)
+    except RuntimeError as error:
+        raise ResourceError(
+            f"hnswlib cannot load {path}: {error}. The file was checked and is sound, so memory is short."
+        ) from None
+    return graph
+
+
+def _hnswlib() -> Any:
+    try:
+        return importlib.import_module("hnswlib")
+    except ImportError as error:
+        raise ResourceError(
+            f"An hnsw index needs the package hnswlib, which cannot be imported here ({error}). Install it "
+            "with `pip install hnswlib==0.8.0`; it is compiled on your machine, so that needs a C++ "
+            "compiler, and `HNSWLIB_NO_NATIVE=1 pip install hnswlib==0.8.0` makes a build that runs on "
+            "other machines too. `realmctl build-index --type exact` needs neither."
+        ) from None

@@ -1,0 +1,166 @@
+"""hnswlib's file, checked byte by byte before hnswlib may read it.
+
+hnswlib 0.8 parses its files without any check: a flipped bit crashes the process or gives wrong neighbours in
+silence, and neither dimension nor metric stands in the file. So everything that follows from what is known
+about the graph must be as it follows, and the rest must be a graph. Layout (little endian), from `saveIndex`
+and `loadIndex` in hnswlib's hnswalg.h:
+
+    header   96 bytes, `_HEADER`
+    level 0  one record a vector: link list (count u16, deleted u8, unused u8, 2M ids u32), vector D x f32,
+    label u64 above    one entry a vector: size u32, then `size` bytes: one link list (count, unused, M ids)
+    for each upper level
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from realmctl.errors import InputError
+from realmctl.index.protocol import Vectors
+from realmctl.index.vectors import chunks
+
+_HEADER = struct.Struct("<6Q i I 3Q d Q")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """All that the bytes of a graph file depend on, but the links and the vectors."""
+
+    count: int
+    dimension: int
+    m: int
+    ef_construction: int
+    max_level: int
+    entry_point: int
+
+    def header(self) -> bytes:
+        """The only 96 bytes that a sound file of this shape can begin with."""
+        vector_at = 4 + 8 * self.m
+        label_at = vector_at + 4 * self.dimension
+        return _HEADER.pack(
+            0, self.count, self.count, label_at + 8, label_at, vector_at, self.max_level, self.entry_point,
+            self.m, 2 * self.m, self.m, 1 / math.log(self.m), self.ef_construction,
+        )  # fmt: skip
+
+    def record(self) -> np.dtype[np.void]:
+        """One vector's record on level 0."""
+        links = [("links", "<u2"), ("deleted", "u1"), ("unused", "u1"), ("ids", "<u4", (2 * self.m,))]
+        return np.dtype([*links, ("vector", "<f4", (self.dimension,)), ("label", "<u8")])
+
+    def upper(self) -> np.dtype[np.void]:
+        """One link list of an upper level."""
+        return np.dtype([("links", "<u2"), ("unused", "<u2"), ("ids", "<u4", (self.m,))])
+
+
+def read_entry(path: Path) -> tuple[int, int]:
+    """(max_level, entry_point) of a file that was just written: they are the graph's own choice."""
+    with path.open("rb") as file:
+        fields = _HEADER.unpack(file.read(_HEADER.size))
+    return fields[6], fields[7]
+
+
+def check_file(path: Path, shape: Shape, vectors: Vectors) -> None:
+    """Raise InputError unless `path` is a whole graph of this shape over exactly these vectors [n, D].
+
+    What remains possible is a file whose links are valid but other than those built; its hash excludes that.
+    """
+    try:
+        data = np.memmap(path, np.uint8, mode="r")
+    except (OSError, ValueError) as error:
+        raise InputError(f"The graph {path} cannot be read: {error}. Build the index again.") from None
+    record = shape.record()
+    upper_at = _HEADER.size + shape.count * record.itemsize
+    _require(len(data) >= upper_at + 4 * shape.count, path, f"it is cut off after {len(data)} bytes")
+    _require(
+        bytes(data[: _HEADER.size]) == shape.header(),
+        path,
+        "its header is not that of the index described beside it",
+    )
+    nodes = data[_HEADER.size : upper_at].view(record)
+    levels, lists = _upper_lists(data[upper_at:], shape, path)
+    _check_levels(levels, shape, path)
+    for start, rows in chunks(vectors):
+        _check_nodes(nodes[start : start + len(rows)], rows, start, shape, path)
+    _check_upper(lists, levels, shape, path)
+
+
+def _upper_lists(
+    tail: NDArray[np.uint8], shape: Shape, path: Path
+) -> tuple[NDArray[np.int64], list[tuple[int, NDArray[np.void]]]]:
+    """The level of every node, and (node, its link lists above level 0) for the few that have some.
+
+    Most entries are an empty size word, so the walk leaps from one word that is not zero to the next that
+    begins an entry.
+    """
+    _require(len(tail) % 4 == 0, path, "its length is odd")
+    words = tail.view("<u4")
+    filled = np.flatnonzero(words)
+    levels, lists = np.zeros(shape.count, np.int64), []
+    list_bytes, at, node = shape.upper().itemsize, 0, 0
+    while (place := int(np.searchsorted(filled, at))) < len(filled):
+        node += int(filled[place]) - at
+        size, at = int(words[filled[place]]), int(filled[place]) + 1
+        sound = node < shape.count and size % list_bytes == 0 and at + size // 4 <= len(words)
+        _require(sound, path, "the upper levels of its graph do not fit into it")
+        levels[node] = size // list_bytes
+        lists.append((node, words[at : at + size // 4].view(shape.upper())))
+        at, node = at + size // 4, node + 1
+    _require(node + len(words) - at == shape.count, path, "it holds more or fewer nodes than vectors")
+    return levels, lists
+
+
+def _check_levels(levels: NDArray[np.int64], shape: Shape, path: Path) -> None:
+    sound = levels.max() == shape.max_level and levels[shape.entry_point] == shape.max_level
+    _require(bool(sound), path, "its entry point is not on its highest level")
+
+
+def _check_nodes(
+    nodes: NDArray[np.void], rows: NDArray[np.float32], start: int, shape: Shape, path: Path
+) -> None:
+    _require(
+        np.array_equal(nodes["label"], np.arange(start, start + len(nodes))),
+        path,
+        "its ids are not the rows of the vectors",
+    )
+    _require(np.array_equal(nodes["vector"], rows), path, "its vectors are not those of the embeddings")
+    _require(not nodes["deleted"].any(), path, "some of its vectors are marked as deleted")
+    _require(_links_within(nodes, 2 * shape.m, shape.count), path, "some of its links point nowhere")
+
+
+def _check_upper(
+    lists: list[tuple[int, NDArray[np.void]]], levels: NDArray[np.int64], shape: Shape, path: Path
+) -> None:
+    """A link on level l must lead to a node that reaches level l, or hnswlib reads beyond that node's
+    lists.
+    """
+    if not lists:
+        return
+    links = np.concatenate([own for _, own in lists])
+    level = np.concatenate([np.arange(1, len(own) + 1) for _, own in lists])
+    _require(_links_within(links, shape.m, shape.count), path, "some of its upper links point nowhere")
+    used = np.arange(shape.m) < links["links"][:, None]
+    reached = np.where(used, levels[np.where(used, links["ids"], 0)], shape.max_level)
+    _require(
+        bool((reached >= level[:, None]).all()),
+        path,
+        "some of its upper links lead to a node that is not so high",
+    )
+
+
+def _links_within(lists: NDArray[np.void], most: int, count: int) -> bool:
+    used = np.arange(most) < lists["links"][:, None]
+    return bool((lists["links"] <= most).all() and (np.where(used, lists["ids"], 0) < count).all())
+
+
+def _require(sound: bool, path: Path, fault: str) -> None:
+    if not sound:
+        raise InputError(
+            f"The graph {path} is damaged: {fault}. It was not loaded. Restore the file or build the index "
+            "again."
+        )

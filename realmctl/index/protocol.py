@@ -1,0 +1,71 @@
+"""What every index can do, and the checks that every search starts with.
+
+B queries, K answers to a query, D dimension.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from realmctl.errors import ConfigError, InputError, MismatchError
+
+Scores = NDArray[np.float32]
+Ids = NDArray[np.int64]
+Vectors = NDArray[np.floating]
+
+
+class Index(Protocol):
+    """Frozen vectors under inner product; a vector's id is its row.
+
+    An index never changes after it was made: a refresh builds another one and swaps the reference, because
+    hnswlib crashes when one thread searches while another adds or loads, and updates in place cost more than
+    a rebuild.
+    """
+
+    @property
+    def dimension(self) -> int: ...
+
+    @property
+    def count(self) -> int: ...
+
+    def search(self, queries_BD: Vectors, k: int) -> tuple[Scores, Ids]:
+        """The k best rows of each query: scores [B, K] float32 and ids [B, K] int64, K = min(k, count).
+
+        Sorted by falling score, ties by rising id. Raises InputError for queries that are not finite,
+        MismatchError for queries of another dimension, ConfigError for k < 1.
+        """
+        ...
+
+    def vectors(self, ids: Ids) -> NDArray[np.float32]:
+        """The frozen rows with these ids: ids of any shape [...] give float32 [..., D]."""
+        ...
+
+
+def check_queries(queries_BD: Vectors, k: int, *, dimension: int) -> NDArray[np.float32]:
+    """The queries as contiguous float32 [B, D], or an error that says what is wrong with them."""
+    if k < 1:
+        raise ConfigError(f"A search asks for {k} answers a query; the least is 1.")
+    if queries_BD.ndim != 2 or queries_BD.shape[1] != dimension:
+        raise MismatchError(
+            f"Queries of shape {list(queries_BD.shape)} cannot search an index of dimension {dimension}: it "
+            "was built with another retriever. Embed the blocks with this retriever and build the index "
+            "again."
+        )
+    queries = np.ascontiguousarray(queries_BD, dtype=np.float32)
+    bad = np.flatnonzero(~np.isfinite(queries).all(axis=1))
+    if len(bad):
+        raise InputError(
+            f"{len(bad)} of {len(queries)} queries (the first is row {bad[0]}) hold NaN or infinite values, "
+            "so they have no nearest blocks. The query encoder's weights are probably damaged or its "
+            "training has diverged."
+        )
+    return queries
+
+
+def by_score(scores_BK: Scores, ids_BK: Ids) -> tuple[Scores, Ids]:
+    """Each row sorted by falling score, ties by rising id."""
+    order = np.lexsort((ids_BK, -scores_BK), axis=-1)
+    return np.take_along_axis(scores_BK, order, axis=1), np.take_along_axis(ids_BK, order, axis=1)

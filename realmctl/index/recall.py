@@ -1,0 +1,102 @@
+"""How many of the true nearest blocks an approximate index finds: recall@k against exact search, on a fixed
+sample.
+
+Real queries are not known when an index is built, and blocks alone are too easy (each sits in its own
+neighbourhood).
+So half of the sample are rows of the matrix, each without itself among its answers, and half are rows moved
+away by half their distance from the mean row in a random direction: like a query that resembles a block but
+is none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from realmctl.index.exact import Exact
+from realmctl.index.protocol import Ids, Scores, Vectors
+
+Search = Callable[[Vectors, int], tuple[Scores, Ids]]
+NOISE = 0.5
+NONE = -1
+TOLERANCE = 1e-5
+"""Two searches add up a product in different orders; scores nearer than this, relative to the largest, are
+one score.
+"""
+
+
+@dataclass(frozen=True)
+class Recall:
+    """Mean recall@k over the sampled queries, with its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+    k: int
+    queries: int
+
+    def __str__(self) -> str:
+        return f"{self.mean:.1%} (95 % interval {self.low:.1%} to {self.high:.1%}, {self.queries} queries)"
+
+
+class RecallProbe:
+    """The sample and its exact answers, computed once and asked of any number of indexes over the same
+    vectors.
+
+    Rows must be finite. `sample` queries are drawn with `seed`; fewer when there are fewer rows.
+    """
+
+    def __init__(self, vectors: Vectors, *, k: int, sample: int, seed: int, device: str = "cpu") -> None:
+        self.k = k
+        self.queries, self.own = sample_queries(vectors, sample, seed)
+        scores, _ = _neighbours(Exact(vectors, device).search, self.queries, self.own, k)
+        slack = TOLERANCE * np.abs(scores[np.isfinite(scores)]).max(initial=0.0)
+        self._worst_wanted = scores.min(axis=1, keepdims=True) - slack
+        self._wanted = np.isfinite(scores).sum(axis=1)
+
+    def measure(self, search: Search) -> Recall:
+        """Recall of an index's search. A block counts as found if it scores like the k-th best or better, so
+        that equal blocks can stand in for each other.
+        """
+        scores, _ = _neighbours(search, self.queries, self.own, self.k)
+        found = (np.isfinite(scores) & (scores >= self._worst_wanted)).sum(axis=1)
+        shares = np.where(self._wanted == 0, 1.0, np.minimum(found / np.maximum(self._wanted, 1), 1.0))
+        mean = float(shares.mean())
+        return Recall(mean, *wilson(mean, len(self.queries)), self.k, len(self.queries))
+
+
+def sample_queries(vectors: Vectors, size: int, seed: int) -> tuple[NDArray[np.float32], Ids]:
+    """Queries [S, D] and the row that each may not find again, or -1: S = min(size, n), rows first, then
+    moved rows.
+    """
+    random = np.random.default_rng(seed)
+    ids = random.choice(len(vectors), size=min(size, len(vectors)), replace=False).astype(np.int64)
+    queries = np.array(vectors[ids], dtype=np.float32)
+    moved = np.arange(len(ids)) >= (len(ids) + 1) // 2
+    distance = np.linalg.norm(queries - queries.mean(axis=0), axis=1, keepdims=True)
+    direction = random.standard_normal(queries.shape, dtype=np.float32)
+    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    queries[moved] += NOISE * (distance * direction)[moved]
+    return queries, np.where(moved, NONE, ids)
+
+
+def wilson(share: float, trials: int) -> tuple[float, float]:
+    """95 % score interval (Wilson 1927) of a mean of `trials` values in [0, 1]; safe, since a share varies
+    most as 0 or 1.
+    """
+    z2 = 1.96**2
+    middle = (share + z2 / (2 * trials)) / (1 + z2 / trials)
+    half = math.sqrt(z2 * (share * (1 - share) / trials + z2 / (4 * trials**2))) / (1 + z2 / trials)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _neighbours(search: Search, queries: NDArray[np.float32], own: Ids, k: int) -> tuple[Scores, Ids]:
+    """The k best rows other than `own`. Without own, the k best; a place that nothing fills scores -inf."""
+    scores, ids = search(queries, k + 1)
+    scores = np.where(ids == own[:, None], -np.inf, scores)
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(scores, order, axis=1), np.take_along_axis(ids, order, axis=1)

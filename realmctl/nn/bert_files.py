@@ -1,0 +1,154 @@
+"""BERT folders: configurations from a short name, strict loading, saving for `transformers`.
+
+A folder is data. Its tensors are matched against an allow-list and its config.json builds a stock
+BertForMaskedLM; no code of the folder ever runs, and pickles are read by `weights_only` alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from transformers import BertConfig, BertForMaskedLM, BertModel
+from transformers.models.bert.modeling_bert import BertPooler
+
+from realmctl.errors import ConfigError, InputError
+from realmctl.nn.weights import load_into, load_tensors, save_tensors
+
+SIZES = {"tiny": "L2-H128", "mini": "L4-H256", "small": "L4-H512", "medium": "L8-H512", "base": "L12-H768"}
+_SPEC = re.compile(r"L(\d+)-H(\d+)(?:-A(\d+))?")
+_IGNORED = re.compile(r".*position_ids|cls\.seq_relationship\..*")
+_HEAD = "cls.predictions."
+
+
+def scratch_config(
+    spec: str,
+    vocab_size: int,
+    dropout: float = 0.1,
+    *,
+    hidden_act: str = "gelu_new",
+    init_std: float = 0.02,
+    positions: int = 512,
+) -> BertConfig:
+    """The configuration of a BERT from scratch: a size name, or `L<layers>-H<hidden>[-A<heads>]`.
+
+    Heads default to hidden / 64, at least 2. Raises ConfigError for a size that is none.
+    """
+    match = _SPEC.fullmatch(SIZES.get(spec, spec))
+    layers, hidden, heads = (int(part or 0) for part in match.groups()) if match else (0, 0, 0)
+    heads = heads or max(2, hidden // 64)
+    if not layers or not hidden or hidden % heads:
+        raise ConfigError(
+            f"'{spec}' is no BERT size. Use {', '.join(SIZES)}, or L<layers>-H<hidden>[-A<heads>] such as "
+            "L2-H128-A4, with a hidden size that the heads divide."
+        )
+    return BertConfig(
+        vocab_size=vocab_size,
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        intermediate_size=4 * hidden,
+        hidden_act=hidden_act,
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=dropout,
+        max_position_embeddings=positions,
+        initializer_range=init_std,
+        pad_token_id=0,
+        attn_implementation="sdpa",
+    )
+
+
+def read_config(folder: Path) -> BertConfig:
+    """config.json of a BERT folder. Raises InputError when it is missing, malformed or no BERT's."""
+    try:
+        fields = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        kind = fields.get("model_type", "bert")
+    except (OSError, ValueError, AttributeError) as error:
+        raise InputError(
+            f"Cannot read {folder / 'config.json'}: {error}. A BERT folder holds config.json and the weights "
+            "beside it."
+        ) from error
+    if kind != "bert":
+        raise InputError(
+            f"{folder} holds a model of type '{kind}'. Only BERT models (model_type bert) can be used here; "
+            "give another folder or hub id."
+        )
+    return BertConfig.from_dict(fields, attn_implementation="sdpa")
+
+
+def load_masked_lm(folder: Path) -> tuple[BertForMaskedLM, bool]:
+    """A BERT folder as BertForMaskedLM, and whether it had a masked-language-model head (else that is fresh).
+
+    Takes the weights of BertModel, BertForMaskedLM or BertForPreTraining, as model.safetensors or
+    pytorch_model.bin. A pooler is kept in `bert.pooler`, without gradient, for the retriever to take.
+    Raises InputError naming the tensor that is missing, misshapen or unknown.
+    """
+    model = BertForMaskedLM(read_config(folder))
+    words = "bert.embeddings.word_embeddings.weight"
+    tensors = {_name(name): tensor for name, tensor in _read(folder).items() if not _IGNORED.fullmatch(name)}
+    if any(name.startswith("bert.pooler.") for name in tensors):
+        model.bert.pooler = BertPooler(model.config).requires_grad_(False)
+    has_head = any(name.startswith(_HEAD) for name in tensors)
+    if has_head:
+        _tie(tensors, folder)
+    else:
+        tensors |= {name: tensor for name, tensor in model.state_dict().items() if name.startswith(_HEAD)}
+        tensors[_HEAD + "decoder.weight"] = tensors.get(words, torch.empty(0))
+    load_into(model, tensors, folder)
+    return model.eval(), has_head
+
+
+def save_masked_lm(model: BertForMaskedLM, folder: Path) -> None:
+    """config.json and model.safetensors, which AutoModel and AutoModelForMaskedLM load."""
+    save_bert(model, folder)
+
+
+def save_bert(model: BertModel | BertForMaskedLM, folder: Path) -> None:
+    """Write a BERT with or without its head: config.json and model.safetensors, tied tensors once."""
+    tied = {_HEAD + "decoder.weight", _HEAD + "decoder.bias"}
+    tensors = {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
+    save_tensors(tensors, folder / "model.safetensors")
+    model.config.architectures = [type(model).__name__]
+    model.config.save_pretrained(folder)
+
+
+def load_bert(folder: Path, pooler: bool) -> BertModel:
+    """A BertModel that `save_bert` wrote. Raises InputError naming a tensor that does not fit."""
+    model = BertModel(read_config(folder), add_pooling_layer=pooler)
+    load_into(model, load_tensors(folder / "model.safetensors"), folder)
+    return model.eval()
+
+
+def _read(folder: Path) -> dict[str, Tensor]:
+    pickled = folder / "pytorch_model.bin"
+    if pickled.exists() and not (folder / "model.safetensors").exists():
+        try:
+            tensors: dict[str, Tensor] = torch.load(pickled, map_location="cpu", weights_only=True)
+        except Exception as error:  # torch raises many kinds for a file that is not plain weights
+            raise InputError(
+                f"Cannot read weights from {pickled}: {error}. Convert the file to model.safetensors."
+            ) from error
+        return tensors
+    return load_tensors(folder / "model.safetensors")
+
+
+def _name(name: str) -> str:
+    """The name in BertForMaskedLM of a tensor as old TensorFlow exports and bare BertModels name it."""
+    name = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+    return name if name.startswith(("bert.", "cls.")) else f"bert.{name}"
+
+
+def _tie(tensors: dict[str, Tensor], folder: Path) -> None:
+    """The decoder is the embedding table with the head's bias. Raises InputError when the file differs."""
+    words, bias = "bert.embeddings.word_embeddings.weight", _HEAD + "bias"
+    for name, source in (("decoder.weight", words), ("decoder.bias", bias)):
+        if source not in tensors:
+            continue  # load_into names it
+        if not torch.equal(tensors.setdefault(_HEAD + name, tensors[source]), tensors[source]):
+            raise InputError(
+                f"The tensor '{_HEAD + name}' in {folder} differs from '{source}': an untied vocabulary "
+                "decoder. Only BERT's tied decoder can be trained here; save the model with tied weights."
+            )

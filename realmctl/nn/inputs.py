@@ -1,0 +1,118 @@
+"""Wordpiece ids into padded batches, one layout for each tower.
+
+Every layout of the project is made here and only here, so that the retriever that builds the index, the
+one that is trained and the one that answers see the very same bytes.
+Legend: B rows, L tokens of the longest row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Ids = Sequence[int] | np.ndarray
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A batch of token rows, padded to its longest row. The real tokens of a row are its first ones.
+
+    ids_BL: int64, mask_BL: bool, True at real tokens, segments_BL: int64, 0 or 1 and 0 at padding.
+    """
+
+    ids_BL: Tensor
+    mask_BL: Tensor
+    segments_BL: Tensor
+
+    def __len__(self) -> int:
+        return self.ids_BL.shape[0]
+
+    @cached_property
+    def lengths_B(self) -> Tensor:
+        """Real tokens of each row, int64 [B]."""
+        return self.mask_BL.sum(1)
+
+    def to(self, device: torch.device | str) -> Packed:
+        """The same batch on another device."""
+        return Packed(
+            self.ids_BL.to(device, non_blocking=True),
+            self.mask_BL.to(device, non_blocking=True),
+            self.segments_BL.to(device, non_blocking=True),
+        )
+
+
+@dataclass(frozen=True)
+class Packer:
+    """Lays out token ids between the special tokens of one vocabulary.
+
+    Sequences are integer arrays without special tokens. The first sequence is truncated first, never the
+    longer one, as in ORQA's and REALM's featurisers (google-research/language, orqa/utils/bert_utils.py).
+    """
+
+    cls_id: int
+    sep_id: int
+    pad_id: int
+    mask_id: int
+
+    def query(self, token_lists: Sequence[Ids], length: int) -> Packed:
+        """`[CLS] x [SEP]`, in segment 0, at most `length` tokens. Token i of x lands at position i + 1."""
+        return self._rows([tokens[: length - 2] for tokens in token_lists], None)
+
+    def block(self, titles: Sequence[Ids], bodies: Sequence[Ids], length: int = 288) -> Packed:
+        """`[CLS] title [SEP] body [SEP]`: the title is kept first, the body fills what is left of `length`.
+
+        The null document is an empty title and an empty body: `[CLS] [SEP] [SEP]`, segments 0 0 1.
+        """
+        titles = [title[: length - 3] for title in titles]
+        room = [length - 3 - len(title) for title in titles]
+        return self._rows(titles, [body[:most] for body, most in zip(bodies, room, strict=True)])
+
+    def joint(
+        self, queries: Sequence[Ids], bodies: Sequence[Ids], query_length: int, block_length: int
+    ) -> Packed:
+        """`[CLS] x [SEP] body [SEP]` without the title, at most `query_length + block_length` tokens."""
+        return self._rows(
+            [query[: query_length - 2] for query in queries], [body[: block_length - 2] for body in bodies]
+        )
+
+    def reader(
+        self, questions: Sequence[Ids], bodies: Sequence[Ids], length: int = 320
+    ) -> tuple[Packed, Tensor]:
+        """`[CLS] question [SEP] body [SEP]` of at most `length` tokens; only the body is cut.
+
+        Also returns block_start_B, int64: the position of each row's first block token.
+        """
+        questions = [question[: length - 3] for question in questions]
+        room = [length - 3 - len(question) for question in questions]
+        packed = self._rows(questions, [body[:most] for body, most in zip(bodies, room, strict=True)])
+        return packed, torch.tensor([len(question) + 2 for question in questions], dtype=torch.long)
+
+    def _rows(self, firsts: Sequence[Ids], seconds: Sequence[Ids] | None) -> Packed:
+        first_end = np.array([len(first) + 2 for first in firsts], dtype=np.int64)
+        end = first_end.copy()
+        if seconds is not None:
+            end += np.array([len(second) + 1 for second in seconds], dtype=np.int64)
+        ids = np.full((len(firsts), int(end.max(initial=0))), self.pad_id, dtype=np.int64)
+        rows = np.arange(len(firsts))
+        ids[:, :1] = self.cls_id
+        ids[rows, first_end - 1] = ids[rows, end - 1] = self.sep_id
+        for row, first in enumerate(firsts):
+            ids[row, 1 : 1 + len(first)] = first
+        for row, second in enumerate(seconds or ()):
+            ids[row, first_end[row] : end[row] - 1] = second
+        position = np.arange(ids.shape[1])
+        mask = position < end[:, None]
+        segments = (mask & (position >= first_end[:, None])).astype(np.int64)
+        return Packed(torch.from_numpy(ids), torch.from_numpy(mask), torch.from_numpy(segments))
+
+
+def block_token_mask(packed: Packed, block_start_B: Tensor) -> Tensor:
+    """bool [B, L], True at the block's own tokens of a reader batch: not the question, no special token."""
+    position_L = torch.arange(packed.ids_BL.shape[1], device=packed.ids_BL.device)
+    start_B1, stop_B1 = block_start_B[:, None].to(position_L.device), packed.lengths_B[:, None] - 1
+    return (position_L >= start_B1) & (position_L < stop_B1)

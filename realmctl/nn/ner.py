@@ -1,0 +1,108 @@
+"""Names by a token-classification model in Hugging Face's layout (BERT trained on CoNLL-2003 is what the
+paper used).
+
+It is here and not among `realmctl.text.taggers` because it needs torch; strings go in and character spans
+come out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForTokenClassification, AutoTokenizer
+
+from realmctl.errors import InputError
+from realmctl.nn.precision import pick_device
+
+Entity = tuple[int, int, str]
+"""First character, last character + 1, label."""
+
+
+class EntityFinder:
+    """The entities of single sentences, whole words at a time.
+
+    A word takes the label of its first wordpiece, as such models are trained; neighbouring words join by
+    their BIO, IO or BILOU tags. What is past the model's longest input has no entities.
+    """
+
+    def __init__(self, folder: Path, *, batch_size: int = 64, device: str = "auto") -> None:
+        """Raises InputError when `folder` holds no token-classification model with a fast tokenizer."""
+        try:
+            self._tokenizer = AutoTokenizer.from_pretrained(str(folder))
+            model = AutoModelForTokenClassification.from_pretrained(str(folder), use_safetensors=True)
+        except (OSError, ValueError, KeyError) as error:
+            raise InputError(
+                f"tagger hf:{folder}: no token-classification model can be loaded from there ({str(error).splitlines()[0]}). "
+                "Name a folder or hub id with config.json, model.safetensors and tokenizer files."
+            ) from None
+        if not self._tokenizer.is_fast:
+            raise InputError(
+                f"tagger hf:{folder}: its tokenizer gives no character offsets. Use one with a tokenizer.json."
+            )
+        self._device, self._batch_size = pick_device(device), batch_size
+        self._model = model.float().to(self._device).eval()
+        self._labels = [model.config.id2label[i] for i in range(model.config.num_labels)]
+        self._max_length = min(self._tokenizer.model_max_length, model.config.max_position_embeddings)
+
+    def __call__(self, texts: Sequence[str]) -> list[list[Entity]]:
+        """The entities of each text; texts of like lengths share a batch."""
+        found: list[list[Entity]] = [[] for _ in texts]
+        order = sorted((row for row, text in enumerate(texts) if text), key=lambda row: len(texts[row]))
+        for at in range(0, len(order), self._batch_size):
+            rows = order[at : at + self._batch_size]
+            for row, entities in zip(rows, self._find([texts[row] for row in rows]), strict=True):
+                found[row] = entities
+        return found
+
+    @torch.inference_mode()
+    def _find(self, texts: list[str]) -> Iterator[list[Entity]]:
+        inputs = self._tokenizer(
+            texts,
+            padding=True,
+            truncation=True,
+            max_length=self._max_length,
+            return_offsets_mapping=True,
+            return_tensors="pt",
+        )
+        offsets = inputs.pop("offset_mapping").tolist()
+        best = self._model(**inputs.to(self._device)).logits.argmax(-1).tolist()
+        for row in range(len(texts)):
+            tags = [self._labels[label] for label in best[row]]
+            yield join_tags(_words(inputs.word_ids(row), tags, offsets[row]))
+
+
+def _words(word_ids: list[int | None], tags: list[str], offsets: list[list[int]]) -> Iterator[Entity]:
+    """(start, end, tag) of each word: its characters, and the tag of its first wordpiece. Specials are no
+    words.
+    """
+    pieces = zip(word_ids, tags, offsets, strict=True)
+    for word, group in groupby(pieces, key=lambda piece: piece[0]):
+        if word is not None:
+            _, tag, (start, end) = next(group)
+            for _, _, (_, piece_end) in group:
+                end = piece_end
+            yield start, end, tag
+
+
+def join_tags(words: Iterable[Entity]) -> list[Entity]:
+    """Join tagged words, left to right, into entities.
+
+    B-, S- and U- open one. I-, E- and L-, and tags without a prefix, go on with an open one of their type and
+    open one otherwise, as conlleval reads them. E-, L-, S-, U- and O close.
+    """
+    entities: list[Entity] = []
+    open_type = None
+    for start, end, tag in words:
+        prefix, kind = (tag[0], tag[2:]) if tag[1:2] == "-" else ("I", tag)
+        if tag == "O":
+            open_type = None
+            continue
+        if kind == open_type and prefix in "IEL":
+            entities[-1] = (entities[-1][0], end, kind)
+        else:
+            entities.append((start, end, kind))
+        open_type = None if prefix in "ELSU" else kind
+    return entities

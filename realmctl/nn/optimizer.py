@@ -1,0 +1,89 @@
+"""BERT's optimiser and schedule (google-research/bert, optimization.py), which are not PyTorch's defaults.
+
+Adam without bias correction, epsilon 1e-6, weight decay beside the gradient and never on norms or biases,
+global-norm clipping, and a linear decay that warm-up does not shift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, overload
+
+import torch
+from torch import Tensor, nn
+
+_LONG_AGO = 1e9
+"""At this step number both bias corrections, 1 - beta ** step, are exactly 1."""
+
+
+def warmup_steps(total: int) -> int:
+    """The warm-up of REALM and ORQA: a tenth of the run, at least 100 and at most 10,000 steps."""
+    return min(10_000, max(100, total // 10))
+
+
+def bert_lr(step: int, total: int, warmup: int, base: float) -> float:
+    """The rate of update number `step`, from 0: base * step / warmup, then base * (1 - step / total).
+
+    The decay counts from step 0, so the rate drops a little where warm-up ends.
+    """
+    return base * step / warmup if step < warmup else base * max(0.0, 1 - step / total)
+
+
+def decay_groups(modules: Iterable[nn.Module], weight_decay: float = 0.01) -> list[dict[str, Any]]:
+    """Two parameter groups, weights that decay and the norms and biases that do not, each parameter once.
+
+    Told apart by type, not by name: every parameter of a LayerNorm, and every bias.
+    """
+    decayed: dict[Tensor, None] = {}
+    plain: dict[Tensor, None] = {}
+    for module in (part for root in modules for part in root.modules()):
+        for name, parameter in module.named_parameters(recurse=False):
+            if parameter.requires_grad:
+                (plain if isinstance(module, nn.LayerNorm) or name == "bias" else decayed)[parameter] = None
+    return [
+        {"params": list(decayed), "weight_decay": weight_decay},
+        {"params": list(plain), "weight_decay": 0.0},
+    ]
+
+
+class BertAdamW(torch.optim.AdamW):
+    """BERT's AdamW as PyTorch's fused one whose step counter starts where bias correction has worn off.
+
+    `step` clips the gradients to a global norm of `clip` first; `gradient_norm` is the norm before clipping.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Tensor] | Iterable[dict[str, Any]],
+        lr: float = 0.0,
+        *,
+        weight_decay: float = 0.01,
+        eps: float = 1e-6,
+        clip: float = 1.0,
+    ) -> None:
+        super().__init__(params, lr=lr, betas=(0.9, 0.999), eps=eps, weight_decay=weight_decay, fused=True)
+        self.clip = clip
+        self.gradient_norm = torch.zeros(())
+
+    def set_lr(self, lr: float) -> None:
+        """The rate of the next step, for all groups."""
+        for group in self.param_groups:
+            group["lr"] = lr
+
+    @overload
+    def step(self, closure: None = None) -> None: ...
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        """Clip, then update every parameter that has a gradient."""
+        trained = [p for group in self.param_groups for p in group["params"] if p.grad is not None]
+        self.gradient_norm = nn.utils.clip_grad_norm_(trained, self.clip)
+        for parameter in trained:
+            if not self.state[parameter]:
+                self.state[parameter] = {
+                    "step": torch.full((), _LONG_AGO, dtype=torch.float32, device=parameter.device),
+                    "exp_avg": torch.zeros_like(parameter),
+                    "exp_avg_sq": torch.zeros_like(parameter),
+                }
+        loss: float | None = super().step(closure)
+        return loss

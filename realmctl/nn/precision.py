@@ -1,0 +1,55 @@
+"""Which device, which number format, which seed: the three choices of hardware, made in one place."""
+
+from __future__ import annotations
+
+import random
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from realmctl.errors import ConfigError, ResourceError
+
+
+def pick_device(name: str = "auto") -> torch.device:
+    """`auto` is the first CUDA device, else the CPU. Raises ConfigError or ResourceError otherwise."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ConfigError(f"'{name}' is no device. Use auto, cpu, cuda or cuda:N.") from error
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ResourceError(
+            f"The device '{name}' was asked for, but this process sees {torch.cuda.device_count()} CUDA "
+            "device(s). Use cpu, or check the driver and CUDA_VISIBLE_DEVICES."
+        )
+    return device
+
+
+def has_bf16(device: torch.device) -> bool:
+    """Whether the device multiplies bfloat16 in hardware. Emulated bfloat16 is slower than float32."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    try:
+        abilities = Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
+    except OSError:
+        return False
+    return not {"avx512_bf16", "amx_bf16", "bf16"}.isdisjoint(abilities)
+
+
+def autocast(device: torch.device, precision: str = "auto") -> AbstractContextManager[None]:
+    """The context to run a forward pass in: `fp32`, `bf16`, or `auto` = bf16 where the hardware has it."""
+    if precision not in ("auto", "fp32", "bf16"):
+        raise ConfigError(f"'{precision}' is no precision. Use auto, fp32 or bf16.")
+    if precision == "bf16" or (precision == "auto" and has_bf16(device)):
+        return torch.autocast(device.type, dtype=torch.bfloat16)
+    return nullcontext()
+
+
+def seed_everything(seed: int) -> None:
+    """Seed Python, NumPy and PyTorch on all devices."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)

@@ -1,0 +1,125 @@
+"""The reader of fine-tuning: BERT that scores every short span of a block as the answer.
+
+Scores and losses of ORQA (Lee et al. 2019; google-research/language, orqa/models/orqa_model.py).
+Legend: B rows (question, block), Q questions, K blocks of a question, L tokens, S spans, H hidden.
+"""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+from transformers import BertModel
+
+from realmctl.nn.bert import hidden_states
+from realmctl.nn.bert_files import load_bert, save_bert
+from realmctl.nn.inputs import Packed
+from realmctl.nn.weights import load_into, load_tensors, save_tensors
+
+LOWEST = torch.finfo(torch.float32).min
+"""The score of what cannot be chosen: finite, so that a row of nothing else has finite gradients."""
+
+
+def span_table(length: int, max_width: int) -> tuple[Tensor, Tensor]:
+    """First and last position (inclusive) of all spans of 1 to max_width tokens, int64 [S], by width."""
+    widths = range(1, min(max_width, length) + 1)
+    start_S = torch.cat([torch.arange(length - width + 1) for width in widths])
+    end_S = torch.cat([torch.arange(width - 1, length) for width in widths])
+    return start_S, end_S
+
+
+class SpanHead(nn.Module):
+    """s(i, j) = w LayerNorm(ReLU(A h_i + B h_j + c)) + w0, hidden size 256."""
+
+    def __init__(self, hidden: int, span_hidden: int = 256) -> None:
+        super().__init__()
+        self.dense = nn.Linear(hidden, 2 * span_hidden)
+        self.norm = nn.LayerNorm(span_hidden, eps=1e-3)
+        self.output = nn.Linear(span_hidden, 1)
+        for linear in (self.dense, self.output):
+            nn.init.trunc_normal_(linear.weight, std=0.02, a=-0.04, b=0.04)
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, state_BLH: Tensor, max_width: int) -> Tensor:
+        """Scores of the spans of `span_table(L, max_width)`, float32 [B, S].
+
+        One width at a time: shifted sums instead of gathered pairs, recomputed in the backward pass.
+        """
+        start_BLX, end_BLX = self.dense(state_BLH).chunk(2, -1)
+        length = state_BLH.shape[1]
+        parts = []
+        for width in range(1, min(max_width, length) + 1):
+            pair = start_BLX[:, : length - width + 1], end_BLX[:, width - 1 :]
+            parts.append(checkpoint(self._score, *pair, use_reentrant=False))
+        return torch.cat(parts, 1).float()
+
+    def _score(self, start_BLX: Tensor, end_BLX: Tensor) -> Tensor:
+        score_BL1: Tensor = self.output(self.norm(F.relu(start_BLX + end_BLX)))
+        return score_BL1[..., 0]
+
+
+class SpanReader(nn.Module):
+    """BERT over `[CLS] question [SEP] body [SEP]` and the span head."""
+
+    def __init__(self, bert: BertModel) -> None:
+        super().__init__()
+        self.bert = bert
+        self.bert.pooler = None
+        self.head = SpanHead(bert.config.hidden_size)
+        self.requires_grad_(True)
+
+    @classmethod
+    def from_bert(cls, bert: BertModel) -> SpanReader:
+        """A fresh head on a copy of `bert`."""
+        return cls(copy.deepcopy(bert))
+
+    def span_scores(
+        self, packed: Packed, block_mask_BL: Tensor, max_width: int
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Scores of all spans, float32 [B, S], and the table (start_S, end_S), int64, ends inclusive.
+
+        block_mask_BL: bool, True at the block's tokens. Spans with an end elsewhere score `LOWEST`.
+        """
+        table = span_table(block_mask_BL.shape[1], max_width)
+        start_S, end_S = (part.to(block_mask_BL.device) for part in table)
+        score_BS = self.head(hidden_states(self.bert, packed), max_width)
+        valid_BS = block_mask_BL[:, start_S] & block_mask_BL[:, end_S]
+        return score_BS.masked_fill(~valid_BS, LOWEST), (start_S, end_S)
+
+    forward = span_scores
+
+    def save(self, folder: Path) -> None:
+        """config.json and model.safetensors for AutoModel, and span_head.safetensors."""
+        save_bert(self.bert, folder)
+        save_tensors(self.head.state_dict(), folder / "span_head.safetensors")
+
+    @classmethod
+    def load(cls, folder: Path) -> SpanReader:
+        """Read what `save` wrote. Raises InputError naming a tensor that does not fit."""
+        reader = cls(load_bert(folder, pooler=False))
+        load_into(reader.head, load_tensors(folder / "span_head.safetensors"), folder)
+        return reader.eval()
+
+
+def reader_loss(score_QKS: Tensor, correct_QKS: Tensor) -> Tensor:
+    """-log of the probability of all correct (block, span) pairs in one softmax over them all, [Q].
+
+    score_QKS: span score + retrieval score of its block. correct_QKS: bool. 0 with zero gradient for a
+    question without a correct span.
+    """
+    return _correct_share(score_QKS.flatten(1), correct_QKS.flatten(1))
+
+
+def retrieval_loss(score_QK: Tensor, correct_QK: Tensor) -> Tensor:
+    """-log of the probability of the blocks with an answer among all retrieved, [Q]; 0 without one."""
+    return _correct_share(score_QK, correct_QK)
+
+
+def _correct_share(score_QC: Tensor, correct_QC: Tensor) -> Tensor:
+    score_QC = score_QC.float()
+    share_Q = torch.logsumexp(score_QC, 1) - torch.logsumexp(score_QC.masked_fill(~correct_QC, LOWEST), 1)
+    return torch.where(correct_QC.any(1), share_Q, 0.0)

@@ -1,0 +1,92 @@
+"""Weights on disk: safetensors only, and strict, so that a wrong file is named instead of half loaded."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from realmctl.errors import InputError
+
+
+def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Write named tensors as safetensors, each contiguous and on the CPU. Makes the parent folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    save_file(plain, path, metadata={"format": "pt"})
+
+
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    """Read a safetensors file. Raises InputError when it is missing or corrupt."""
+    try:
+        tensors: dict[str, Tensor] = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise InputError(
+            f"Cannot read weights from {path}: {error}. The file is missing, cut short or not safetensors; "
+            "copy it again or make the artifact anew."
+        ) from error
+    return tensors
+
+
+def load_into(module: nn.Module, tensors: Mapping[str, Tensor], where: Path | str) -> None:
+    """Copy `tensors` into `module`. Raises InputError naming one that is missing, extra or misshapen."""
+    expected = module.state_dict()
+    for name, tensor in expected.items():
+        if name not in tensors:
+            raise InputError(
+                f"The weights in {where} lack the tensor '{name}' of shape {tuple(tensor.shape)}. "
+                "They belong to another model, or their config.json does not describe them."
+            )
+        if tensors[name].shape != tensor.shape:
+            raise InputError(
+                f"The tensor '{name}' in {where} has shape {tuple(tensors[name].shape)}, but its config.json "
+                f"asks for {tuple(tensor.shape)}. Use the config.json that the weights were saved with."
+            )
+    if extra := sorted(set(tensors) - set(expected)):
+        raise InputError(
+            f"The weights in {where} hold {len(extra)} tensor(s) that this model has no place for, the first "
+            f"is '{extra[0]}'. They belong to another kind of model."
+        )
+    module.load_state_dict(dict(tensors))
+
+
+def hash_tensors(tensors: Mapping[str, Tensor]) -> str:
+    """sha256 (hex) over names, dtypes, shapes and bytes; the order of the mapping does not matter."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().cpu().contiguous()
+        digest.update(f"{name}\0{tensor.dtype}\0{tuple(tensor.shape)}\0".encode())
+        digest.update(tensor.flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The optimizer's state as flat named tensors `<parameter number>.<name>`: what a checkpoint has to keep.
+
+    Rates and decays are not in it; they are settings, and the schedule sets the rate at each step.
+    """
+    state: dict[int, dict[str, Any]] = optimizer.state_dict()["state"]
+    return {f"{number}.{name}": value for number, slots in state.items() for name, value in slots.items()}
+
+
+def restore_optimizer(
+    optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor], where: Path | str
+) -> None:
+    """Put back what `optimizer_tensors` gave. Raises InputError when a tensor does not fit its parameter."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, tensor in tensors.items():
+        number, _, name = key.partition(".")
+        if int(number) >= len(parameters) or (tensor.ndim and tensor.shape != parameters[int(number)].shape):
+            raise InputError(
+                f"The optimizer state in {where} has a tensor '{key}' of shape {tuple(tensor.shape)} that "
+                "fits no parameter of this model. The checkpoint is from a run with another model."
+            )
+        state.setdefault(int(number), {})[name] = tensor
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})

@@ -1,0 +1,1 @@
+"""Where text, model and index meet."""

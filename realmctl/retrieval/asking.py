@@ -1,0 +1,136 @@
+"""One question or one blank at a time, for people: `ask` and `probe`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from realmctl.artifact import open_artifact
+from realmctl.errors import ConfigError
+from realmctl.nn.reader import Reader
+from realmctl.retrieval.corpus import Ids
+from realmctl.retrieval.qa import Answer, QuestionAnswerer, Searcher
+
+BLANK = "[MASK]"
+SHOWN_AROUND = 160
+EMPTY = np.empty(0, dtype=np.int64)
+
+
+def ask(question: str, qa_model: Path, blocks: Path, top: int) -> dict[str, Any]:
+    """The `top` best answers to a question, each with its evidence. Raises ConfigError for an empty question."""
+    if not question.strip() or top < 1:
+        raise ConfigError('ask needs a question, such as realmctl ask "Who wrote it?", and --top of at least 1.')
+    model = QuestionAnswerer(open_artifact(qa_model), open_artifact(blocks))
+    tokens = model.tokens([question])
+    hits = model.search(tokens, max(model.options.reader_beam, 1))
+    answers = model.answer(tokens, hits, top)[0]
+    return {"question": question, "answers": [_answer(model, answer) for answer in answers]}
+
+
+def _answer(model: QuestionAnswerer, answer: Answer) -> dict[str, Any]:
+    record = model.corpus.record(answer.hit.row)
+    return {
+        "answer": answer.text,
+        "score": answer.score,
+        "probability_of_block": answer.hit.probability,
+        "title": record["title"],
+        "block": record["id"],
+        "text": record["text"],
+        "start": answer.start,
+        "end": answer.end,
+    }
+
+
+def answers_text(value: Mapping[str, Any]) -> str:
+    """`ask` for people: each answer, then the evidence with the answer marked."""
+    lines = []
+    for rank, found in enumerate(value["answers"], 1):
+        lines.append(f"{rank}. {found['answer']}   score {found['score']:.2f}   {found['title']}   p(z|x) {found['probability_of_block']:.3f}")
+        lines.append(f"   {_marked(found['text'], found['start'], found['end'])}")
+    return "\n".join(lines) or "no answer: no block was retrieved"
+
+
+def _marked(text: str, start: int, end: int) -> str:
+    before, after = ("\033[1;32m", "\033[0m") if sys.stdout.isatty() else (">>", "<<")
+    left, right = max(0, start - SHOWN_AROUND), min(len(text), end + SHOWN_AROUND)
+    shown = f"{text[left:start]}{before}{text[start:end]}{after}{text[end:right]}"
+    return f"{'... ' if left else ''}{shown}{' ...' if right < len(text) else ''}".replace("\n", " ")
+
+
+def probe(sentence: str, model: Path, blocks: Path, candidates: int) -> dict[str, Any]:
+    """Fill the blanks of a sentence under each candidate, without retrieval, and under the marginal (paper, table 3).
+
+    Raises ConfigError for a sentence without a blank.
+    """
+    if BLANK not in sentence or candidates < 2:
+        raise ConfigError(f'probe needs a sentence with at least one {BLANK}, such as "The capital of {BLANK} is Paris.", and --candidates of at least 2.')
+    artifact, corpus = open_artifact(model), open_artifact(blocks)
+    searcher = Searcher(artifact.part("retriever"), artifact.part("index"), corpus, "auto", "auto")
+    reader = Reader.load(artifact.part("reader").path).to(searcher.device)
+    tokens = _with_blanks(searcher, sentence)
+    hits = searcher.search([tokens], candidates - 1)[0]
+    rows = [None, *(hit.row for hit in hits)]
+    prior = _prior(searcher, tokens, rows)
+    probability_NMV = _fillings(searcher, reader, tokens, rows)
+    marginal_MV = torch.einsum("n,nmv->mv", prior, probability_NMV)
+    return {
+        "sentence": sentence,
+        "without_retrieval": _words(searcher, probability_NMV[0]),
+        "with_retrieval": _words(searcher, marginal_MV),
+        "candidates": [
+            {"title": searcher.corpus.record(row)["title"] if row is not None else "(null document)", "probability": float(prior[n]), "blanks": _words(searcher, probability_NMV[n])}
+            for n, row in enumerate(rows)
+        ],
+    }
+
+
+def _with_blanks(searcher: Searcher, sentence: str) -> Ids:
+    pieces = searcher.tokens([piece.strip() or " " for piece in sentence.split(BLANK)])
+    blank = np.array([searcher.packer.mask_id])
+    joined = [part for piece in pieces for part in (piece, blank)][:-1]
+    return np.concatenate(joined)
+
+
+@torch.inference_mode()
+def _prior(searcher: Searcher, tokens: Ids, rows: Sequence[int | None]) -> torch.Tensor:
+    """p(z|x) with the live retriever, the null document first, [N]."""
+    corpus, retriever = searcher.corpus, searcher.retriever
+    titles = [EMPTY if row is None else corpus.title(row) for row in rows]
+    bodies = [EMPTY if row is None else corpus.tokens(row) for row in rows]
+    block_ND = retriever.embed_blocks(searcher.packer.block(titles, bodies, retriever.block_length).to(searcher.device))
+    query_1D = retriever.embed_queries(searcher.packer.query([tokens], 512).to(searcher.device))
+    return retriever.score(query_1D, block_ND[None])[0].softmax(0).cpu()
+
+
+@torch.inference_mode()
+def _fillings(searcher: Searcher, reader: Reader, tokens: Ids, rows: Sequence[int | None]) -> torch.Tensor:
+    """p(v|z,x) at each blank under each candidate, [N, M, V]."""
+    bodies = [EMPTY if row is None else searcher.corpus.tokens(row) for row in rows]
+    joint = searcher.packer.joint([tokens] * len(rows), bodies, len(tokens) + 2, searcher.retriever.block_length)
+    blanks = torch.from_numpy(np.flatnonzero(tokens == searcher.packer.mask_id) + 1)[None]
+    return reader.logits(joint.to(searcher.device), blanks.to(searcher.device), len(rows))[0].float().softmax(-1).cpu()
+
+
+def _words(searcher: Searcher, probability_MV: torch.Tensor) -> list[dict[str, Any]]:
+    best, word = probability_MV.max(-1)
+    return [
+        {"wordpiece": searcher.tokenizer.id_to_token(int(w)), "probability": float(p)} for p, w in zip(best, word, strict=True)
+    ]
+
+
+def probe_text(value: Mapping[str, Any]) -> str:
+    """`probe` for people."""
+    lines = [value["sentence"]]
+    lines.append(f"  without retrieval   {_blanks(value['without_retrieval'])}")
+    lines.append(f"  with retrieval      {_blanks(value['with_retrieval'])}")
+    lines += [f"    p(z|x) {found['probability']:.3f}   {_blanks(found['blanks']):<32} {found['title']}" for found in value["candidates"]]
+    return "\n".join(lines)
+
+
+def _blanks(blanks: Sequence[Mapping[str, Any]]) -> str:
+    return "  ".join(f"{blank['wordpiece']} ({blank['probability']:.3f})" for blank in blanks)

@@ -1,0 +1,66 @@
+"""The BERT that a stage starts from: an encoder artifact, a folder, or fresh weights of a named size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tokenizers import Tokenizer
+from transformers import BertForMaskedLM
+
+from realmctl.artifact import Artifact, require_same_vocabulary
+from realmctl.errors import MismatchError
+from realmctl.log import say, warn
+from realmctl.nn.bert import load_masked_lm, scratch_config
+from realmctl.nn.inputs import Packer
+from realmctl.nn.precision import seed_everything
+
+SCRATCH = "scratch:"
+
+
+def tokenizer_of(artifact: Artifact) -> Tokenizer:
+    """The WordPiece tokenizer that an artifact carries, without special tokens in its output."""
+    name = "tokenizer/tokenizer.json" if artifact.has("tokenizer/tokenizer.json") else "tokenizer.json"
+    return Tokenizer.from_file(str(artifact.file(name)))
+
+
+def packer_of(tokenizer: Tokenizer) -> Packer:
+    """The layouts in this vocabulary's special tokens."""
+    return Packer(*(tokenizer.token_to_id(token) for token in ("[CLS]", "[SEP]", "[PAD]", "[MASK]")))
+
+
+def tokenizer_folder(artifact: Artifact) -> Path:
+    """Where an artifact keeps its tokenizer's files."""
+    return artifact.path / "tokenizer" if artifact.has("tokenizer/tokenizer.json") else artifact.path
+
+
+def starting_bert(encoder: Artifact | None, bert: str | None, blocks: Artifact, seed: int, dropout: float = 0.1) -> BertForMaskedLM:
+    """An encoder artifact, a BERT folder, or `scratch:SIZE` (tiny when nothing was named), with the blocks' vocabulary.
+
+    Raises MismatchError when the vocabularies differ.
+    """
+    if encoder is not None:
+        require_same_vocabulary(blocks, encoder)
+        return load_masked_lm(encoder.path)[0]
+    if bert is None:
+        warn("no encoder and no --bert: starting from random weights of size tiny (--bert scratch:tiny)")
+        bert = SCRATCH + "tiny"
+    words = tokenizer_of(blocks).get_vocab_size()
+    seed_everything(seed)
+    if bert.startswith(SCRATCH):
+        return BertForMaskedLM(scratch_config(bert.removeprefix(SCRATCH), words, dropout))
+    model, had_head = load_masked_lm(Path(bert))
+    _require_vocabulary(Path(bert), blocks, words, model.config.vocab_size)
+    if not had_head:
+        say(f"{bert} has no masked-language-model head; a fresh one is put on")
+    return model
+
+
+def _require_vocabulary(folder: Path, blocks: Artifact, words: int, rows: int) -> None:
+    vocabulary = folder / "vocab.txt"
+    own = blocks.file("tokenizer/vocab.txt").read_text(encoding="utf-8").split("\n")
+    differs = vocabulary.exists() and [w.strip() for w in vocabulary.read_text(encoding="utf-8").split("\n") if w] != [w.strip() for w in own if w]
+    if rows != words or differs:
+        raise MismatchError(
+            f"{folder} has a vocabulary of {rows} wordpieces that is not the one of {blocks} ({words}). "
+            f"Chunk the corpus with its tokenizer: realmctl chunk --tokenizer {folder}."
+        )

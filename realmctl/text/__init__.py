@@ -1,0 +1,1 @@
+"""Strings in, strings out: dump and corpus readers, sentences, wordpieces, greedy blocks, salient spans, answers."""

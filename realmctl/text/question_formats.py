@@ -1,0 +1,208 @@
+"""The layouts that open-domain questions are published in, one small reader each.
+
+JSON lines (NQ-open, DrQA, EfficientQA, FlashRAG), JSON documents (SQuAD, TriviaQA, WebQuestions of SEMPRE and
+brmson) and tab-separated text (DPR's qas.csv, brmson's CuratedTREC).
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from realmctl.errors import InputError
+from realmctl.text.streams import head, lines, whole_text
+
+QUESTION_FIELDS = ("question", "qText", "utterance", "Question", "query")
+ANSWER_FIELDS = ("answer", "answers", "golden_answers")
+ID_FIELDS = ("id", "qId", "question_id", "QuestionId", "qid")
+MAX_DOCUMENT_BYTES = 2**30
+MAX_LITERAL_CHARACTERS = 2**20
+
+_DESCRIPTION = re.compile(r'\(description (?:"((?:[^"\\]|\\.)*)"|([^()]*))\)')
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A question as its file has it; `place` is its line, or "record N" of a JSON document. No id: an empty
+    one.
+    """
+
+    place: str
+    id: str
+    question: str
+    answers: list[str]
+    is_regex: bool = False
+
+
+class _Malformed(Exception):
+    """What is wrong with one record."""
+
+
+def detect(path: Path, answer_field: str | None = None) -> tuple[str, Iterator[Found]]:
+    """The name of the layout of `path`, told by its content, and its questions. Raises InputError where none
+    fits.
+    """
+    first, _, more = head(path).decode("utf-8-sig", errors="replace").lstrip().partition("\n")
+    if first.startswith("[") or (first.startswith("{") and _opens_document(first, bool(more))):
+        return _document(path, answer_field)
+    if first.startswith("{"):
+        return "JSON lines", _each_line(path, lambda line: _from_fields(_parsed(line), answer_field))
+    columns = first.count("\t") + 1
+    if columns == 2:
+        return "a DPR table of questions and answer lists", _each_line(path, _from_dpr_row)
+    if columns >= 4:
+        return "a CuratedTREC table of regular expressions", _each_line(path, _from_trec_row)
+    raise InputError(
+        f"{path}: no questions in it that can be read: neither JSON, nor a table of two (question, answer list) or four "
+        f"(id, kind, question, regex) columns separated by tabs. It begins {first[:60]!r}."
+    )
+
+
+def _opens_document(first_line: str, more_lines: bool) -> bool:
+    """Whether a file whose first line opens an object is one JSON document and not JSON lines."""
+    has_articles = re.search(r'"[Dd]ata"\s*:\s*\[', first_line[:2000]) is not None
+    return has_articles or (more_lines and not first_line.rstrip().endswith("}"))
+
+
+def _each_line(path: Path, read: Callable[[str], Found]) -> Iterator[Found]:
+    for number, line in lines(path):
+        if line.strip():
+            try:
+                yield replace(read(line), place=str(number))
+            except _Malformed as error:
+                raise InputError(f"{path}:{number}: {error} Correct the line or take it out.") from None
+
+
+def _document(path: Path, answer_field: str | None) -> tuple[str, Iterator[Found]]:
+    try:
+        content = json.loads(whole_text(path, MAX_DOCUMENT_BYTES))
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{path}:{error.lineno}: not valid JSON ({error.msg}). Get the file again, or correct it."
+        ) from None
+    except RecursionError:
+        raise InputError(
+            f"{path}: JSON nested too deeply to be a data set. Is this the right file?"
+        ) from None
+    if isinstance(content, Mapping) and isinstance(content.get("Data"), list):
+        return "TriviaQA", _each_record(path, content["Data"], _from_trivia)
+    if isinstance(content, Mapping) and isinstance(content.get("data"), list):
+        return "SQuAD", _each_record(path, _squad_questions(path, content["data"]), _from_squad)
+    if isinstance(content, list):
+        return "a JSON list of questions", _each_record(
+            path, content, lambda record: _from_fields(record, answer_field)
+        )
+    return "JSON lines", _each_record(path, [content], lambda record: _from_fields(record, answer_field))
+
+
+def _each_record(path: Path, records: Iterable[Any], read: Callable[[Any], Found]) -> Iterator[Found]:
+    for number, record in enumerate(records, start=1):
+        try:
+            yield replace(read(record), place=f"record {number}")
+        except _Malformed as error:
+            raise InputError(f"{path}:record {number}: {error} Correct the record or take it out.") from None
+
+
+def _parsed(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise _Malformed(f"not valid JSON ({error}).") from None
+
+
+def _from_fields(record: Any, answer_field: str | None) -> Found:
+    """A record with a question field and an answer field of any spelling that circulates."""
+    if not isinstance(record, Mapping):
+        raise _Malformed(f"a {type(record).__name__} where an object with a question is wanted.")
+    question = _first(record, QUESTION_FIELDS)
+    if not isinstance(question, str) or not question.strip():
+        raise _Malformed(
+            f"no text under any of {', '.join(QUESTION_FIELDS)}; it has {', '.join(map(str, record)) or 'nothing'}."
+        )
+    if answer_field is None and isinstance(target := record.get("targetValue"), str):
+        answers = [_unescaped(quoted) or plain for quoted, plain in _DESCRIPTION.findall(target)]
+    else:
+        answers = _texts(_first(record, (answer_field,) if answer_field else ANSWER_FIELDS), answer_field)
+    given_id = _first(record, ID_FIELDS)
+    return Found(
+        "", "" if given_id is None else str(given_id), question, answers, record.get("is_regex") is True
+    )
+
+
+def _from_trivia(record: Any) -> Found:
+    """TriviaQA: any alias is right."""
+    try:
+        answer = record["Answer"]
+        answers = [answer["Value"], *answer.get("Aliases", ())]
+        return Found("", str(record["QuestionId"]), str(record["Question"]), _texts(answers))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise _Malformed(
+            f"no TriviaQA question: {type(error).__name__} {error} (a test file without answers?)."
+        ) from None
+
+
+def _squad_questions(path: Path, articles: list[Any]) -> Iterator[Any]:
+    try:
+        for article in articles:
+            for paragraph in article["paragraphs"]:
+                yield from paragraph["qas"]
+    except (KeyError, TypeError) as error:
+        raise InputError(
+            f"{path}: not laid out as SQuAD is, data > paragraphs > qas ({type(error).__name__} {error})."
+        ) from None
+
+
+def _from_squad(record: Any) -> Found:
+    """SQuAD 1.1 and 2.0; an impossible question has no answers, whatever it lists."""
+    try:
+        answers = [] if record.get("is_impossible") else [answer["text"] for answer in record["answers"]]
+        return Found("", str(record["id"]), str(record["question"]), _texts(answers))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise _Malformed(f"no SQuAD question: {type(error).__name__} {error}.") from None
+
+
+def _from_dpr_row(line: str) -> Found:
+    """Question, tab, a Python list of strings: read as a literal, never evaluated."""
+    row = next(csv.reader([line], delimiter="\t"))
+    if len(row) != 2 or not row[0].strip():
+        raise _Malformed(f"{len(row)} columns where a question and its answer list are wanted.")
+    if len(row[1]) > MAX_LITERAL_CHARACTERS:
+        raise _Malformed(f"an answer list of more than {MAX_LITERAL_CHARACTERS:,} characters.")
+    try:
+        answers = ast.literal_eval(row[1].strip())
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        raise _Malformed(f"{row[1][:60]!r} is no list of answers such as ['one', 'two'].") from None
+    return Found("", "", row[0], _texts(answers))
+
+
+def _from_trec_row(line: str) -> Found:
+    """Id, kind, question, one regular expression that may hold anything."""
+    row = line.split("\t", maxsplit=3)
+    if len(row) != 4 or not row[2].strip():
+        raise _Malformed(f"{len(row)} columns where id, kind, question and regex are wanted.")
+    return Found("", row[0].strip(), row[2].strip(), [row[3]], is_regex=True)
+
+
+def _first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
+    return next((record[name] for name in names if record.get(name) is not None), None)
+
+
+def _texts(value: Any, field: str | None = None) -> list[str]:
+    """A list of strings, or one string as a list of one."""
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        where = f"under {field}" if field else f"as answers ({', '.join(ANSWER_FIELDS)})"
+        raise _Malformed(
+            f"{'nothing' if value is None else repr(value)[:60]} {where}, where text or a list of texts is wanted."
+        )
+    return texts
+
+
+def _unescaped(quoted: str) -> str:
+    return re.sub(r"\\(.)", r"\1", quoted)

@@ -1,0 +1,94 @@
+"""Answers that are regular expressions (CuratedTREC), run without trusting them.
+
+A pattern from a data file can be invalid, or take hours: `(a+)+$` on forty characters. Every question has a
+budget of time; a pattern that outruns it, or that does not compile, is no match, and the verdict says which,
+so it can be counted.
+
+Python's own `re` decides what is a valid pattern, for the benchmarks are scored with it; the `regex` package,
+which can be stopped, then runs it. The two agree on every pattern of CuratedTREC
+(tests/text/test_regexes.py). `regex` alone would take recursion and fuzzy matching from a data file, and
+writes repeats out: `a{99999999}` fills the memory.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import warnings
+from collections.abc import Iterable
+from enum import StrEnum
+from functools import lru_cache
+from math import prod
+
+import regex
+
+BUDGET_SECONDS = 1.0
+MAX_PATTERN_CHARACTERS = 1000
+MAX_TEXT_CHARACTERS = 20_000
+MAX_REPEATS = 10_000
+FLAGS = regex.IGNORECASE | regex.UNICODE | regex.MULTILINE
+"""The flags of ORQA (orqa/utils/eval_utils.py) and of DPR (dpr/data/qa_validation.py)."""
+
+_COUNTS = re.compile(r"\{(\d*)(?:,(\d*))?\}")
+_PLAIN_BRACE = re.compile(r"(?<!\\)\{(?!\d+(?:,\d*)?\}|,\d+\})")
+"""A brace that counts nothing: plain text to `re`, fuzzy matching to `regex`."""
+
+
+class Verdict(StrEnum):
+    """What scoring an answer came to; all but `match` count as wrong."""
+
+    MATCH = "match"
+    NO_MATCH = "no match"
+    INVALID = "invalid pattern"
+    TIMEOUT = "timeout"
+
+
+def match_any(
+    patterns: Iterable[str], text: str, *, anywhere: bool, budget_seconds: float = BUDGET_SECONDS
+) -> Verdict:
+    """Whether any of `patterns` matches `text`: at its very start, or `anywhere`.
+
+    All patterns share the budget. Without a match the worst that happened is the verdict: TIMEOUT, then
+    INVALID (does not compile, has more than 1,000 characters or repeats something 10,000 times), then
+    NO_MATCH. Text beyond 20,000 characters is not looked at.
+    """
+    deadline = time.monotonic() + budget_seconds
+    verdict = Verdict.NO_MATCH
+    for pattern in patterns:
+        outcome = _match(pattern, text[:MAX_TEXT_CHARACTERS], anywhere, deadline - time.monotonic())
+        if outcome is Verdict.MATCH:
+            return outcome
+        if outcome is Verdict.TIMEOUT:
+            return outcome
+        verdict = Verdict.INVALID if Verdict.INVALID in (verdict, outcome) else outcome
+    return verdict
+
+
+def _match(pattern: str, text: str, anywhere: bool, seconds: float) -> Verdict:
+    compiled = _compiled(pattern)
+    if compiled is None:
+        return Verdict.INVALID
+    if seconds <= 0:
+        return Verdict.TIMEOUT
+    try:
+        found = (compiled.search if anywhere else compiled.match)(text, timeout=seconds)
+    except TimeoutError:
+        return Verdict.TIMEOUT
+    return Verdict.NO_MATCH if found is None else Verdict.MATCH
+
+
+@lru_cache(maxsize=4096)
+def _compiled(pattern: str) -> regex.Pattern[str] | None:
+    repeats = prod(
+        max(int(number or 1) for number in counts) or 1
+        for counts in _COUNTS.findall(pattern[:MAX_PATTERN_CHARACTERS])
+    )
+    if len(pattern) > MAX_PATTERN_CHARACTERS or repeats > MAX_REPEATS:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(pattern, re.IGNORECASE | re.UNICODE | re.MULTILINE)
+        return regex.compile(_PLAIN_BRACE.sub(r"\\{", pattern), FLAGS | regex.VERSION0)
+    except (re.error, regex.error, RecursionError, OverflowError):
+        return None

@@ -1,0 +1,164 @@
+"""Outside files as streams of bytes or lines: plain, gzip, bzip2 (multistream too) or zstd, told by content, never by name.
+
+Memory is bounded whatever a file expands to, and a file that was cut is an error, never a shorter corpus. Libraries do
+not promise that: zstd readers take a cut frame for the end of the file.
+"""
+
+from __future__ import annotations
+
+import bz2
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+from realmctl.errors import InputError
+
+READ_BYTES = 2**18
+MAX_STEP_BYTES = 2**20
+ZSTD_READ_BYTES = 2**10  # zstd cannot limit its output: 1 KiB in is at most 32 MiB out
+ZSTD_MAX_WINDOW = 2**27
+MAX_LINE_BYTES = 16 * 2**20
+GZIP, BZIP2, ZSTD = b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd"
+
+
+def chunks(path: Path) -> Iterator[bytes]:
+    """The decompressed content of `path`, piece by piece (no piece above 32 MiB).
+
+    Raises InputError naming the file when it is missing, damaged or cut.
+    """
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+            file.seek(0)
+            if magic[:2] == GZIP:
+                yield from _members(path, iter(lambda: file.read(READ_BYTES), b""), _Gzip)
+            elif magic[:3] == BZIP2:
+                yield from _members(path, iter(lambda: file.read(READ_BYTES), b""), bz2.BZ2Decompressor)
+            elif magic == ZSTD:
+                yield from _members(path, iter(lambda: file.read(ZSTD_READ_BYTES), b""), _Zstd)
+            else:
+                yield from iter(lambda: file.read(READ_BYTES), b"")
+    except IsADirectoryError:
+        raise InputError(f"{path} is a folder where a file is wanted.") from None
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file. Check the spelling of the path.") from None
+
+
+def _members(path: Path, blocks: Iterator[bytes], decompressor: Callable[[], Any]) -> Iterator[bytes]:
+    """Decompress one member (stream, frame) after the other; the last one must have ended."""
+    member, begun = decompressor(), False
+    try:
+        for data in blocks:
+            while data:
+                begun = True
+                piece = member.decompress(data, MAX_STEP_BYTES)
+                while piece:
+                    yield piece
+                    piece = b"" if member.eof else member.decompress(b"", MAX_STEP_BYTES)
+                if not member.eof:
+                    break
+                data, member, begun = member.unused_data, decompressor(), False
+    except (OSError, EOFError, zlib.error, zstandard.ZstdError, ValueError) as error:
+        raise InputError(f"{path} is damaged: it cannot be decompressed ({error}). Get the file again.") from None
+    if begun:
+        raise InputError(f"{path} is cut short: its last compressed stream has no end. Get the file again.")
+
+
+class _Gzip:
+    """zlib's decompressor with the manners of bz2's: it keeps the input that a limited step left over."""
+
+    def __init__(self) -> None:
+        self._object = zlib.decompressobj(wbits=31)
+
+    def decompress(self, data: bytes, limit: int) -> bytes:
+        return self._object.decompress(self._object.unconsumed_tail + data, limit)
+
+    @property
+    def eof(self) -> bool:
+        return self._object.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._object.unused_data.lstrip(b"\0")  # gzip pads with zeros
+
+
+class _Zstd:
+    """One zstd frame. Its output follows from its input at once, so the limit is kept by feeding little."""
+
+    def __init__(self) -> None:
+        self._object = zstandard.ZstdDecompressor(max_window_size=ZSTD_MAX_WINDOW).decompressobj()
+
+    def decompress(self, data: bytes, limit: int) -> bytes:
+        return self._object.decompress(data) if data else b""
+
+    @property
+    def eof(self) -> bool:
+        return self._object.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._object.unused_data
+
+
+def head(path: Path, size: int = 2**16) -> bytes:
+    """The first `size` decompressed bytes, or all there are."""
+    data = b""
+    for piece in chunks(path):
+        data += piece
+        if len(data) >= size:
+            break
+    return data[:size]
+
+
+def lines(path: Path) -> Iterator[tuple[int, str]]:
+    r"""(number from 1, line without its end) of a UTF-8 text; `\r\n` and a byte order mark are forgiven.
+
+    Raises InputError naming file and line for invalid UTF-8 and for a line above 16 MiB.
+    """
+    number, rest = 0, [b""]
+    size = 0
+    for piece in chunks(path):
+        *whole, tail = piece.split(b"\n")
+        if whole:
+            whole[0] = b"".join(rest) + whole[0]
+            rest, size = [], 0
+        for line in whole:
+            number += 1
+            yield number, _decoded(path, number, line)
+        rest.append(tail)
+        size += len(tail)
+        if size > MAX_LINE_BYTES:
+            raise InputError(f"{path}:{number + 1}: a line of more than {MAX_LINE_BYTES // 2**20} MiB. Is this file text, one record a line?")
+    if last := b"".join(rest):
+        yield number + 1, _decoded(path, number + 1, last)
+
+
+def _decoded(path: Path, number: int, line: bytes) -> str:
+    if len(line) > MAX_LINE_BYTES:
+        raise InputError(f"{path}:{number}: a line of more than {MAX_LINE_BYTES // 2**20} MiB. Is this file text, one record a line?")
+    try:
+        text = line.decode().removesuffix("\r")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}:{number}: not UTF-8 at byte {error.start} of the line ({error.reason}). Convert the file to UTF-8, for instance with iconv."
+        ) from None
+    return text.removeprefix("\ufeff") if number == 1 else text
+
+
+def whole_text(path: Path, limit: int) -> str:
+    """A whole UTF-8 file of at most `limit` bytes. Raises InputError for a larger one and for invalid UTF-8."""
+    pieces, size = [], 0
+    for piece in chunks(path):
+        pieces.append(piece)
+        size += len(piece)
+        if size > limit:
+            raise InputError(f"{path} holds more than {limit // 2**20} MiB in one document. Split it, or write it as JSON lines.")
+    data = b"".join(pieces)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}:{line}: not UTF-8 at byte {error.start} of the file ({error.reason}). Convert it, for instance with iconv.") from None

@@ -1,0 +1,1 @@
+"""Training: one loop, and the objectives that run in it."""

@@ -1,0 +1,66 @@
+"""The inverse cloze task: pick the block that a sentence was taken from (ORQA, section 4; google-research orqa/models/ict_model.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor, nn
+
+from realmctl.errors import InputError
+from realmctl.nn.inputs import Packed, Packer
+from realmctl.nn.marginal import in_batch_softmax
+from realmctl.nn.retriever import Retriever
+from realmctl.retrieval.corpus import Corpus, Ids
+from realmctl.train.loop import SelfContained, Sums
+from realmctl.train.order import Order
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A sentence and the block it is asked of; `masked`: the sentence was taken out of the block."""
+
+    sentence: Ids
+    title: Ids
+    body: Ids
+    masked: bool
+
+
+class InverseCloze(SelfContained):
+    """Blocks with two sentences or more give a pair each; a batch's other blocks are the negatives."""
+
+    def __init__(self, retriever: Retriever, corpus: Corpus, packer: Packer, *, batch_size: int, mask_rate: float, seed: int) -> None:
+        self.modules = nn.ModuleDict({"retriever": retriever})
+        self.retriever, self.corpus, self.packer = retriever, corpus, packer
+        self.mask_rate, self.seed = mask_rate, seed
+        self.rows = np.flatnonzero(np.diff(corpus.sentence_offsets) >= (2 if mask_rate > 0 else 1))
+        if len(self.rows) < 2:
+            raise InputError(f"{corpus.artifact} has {len(self.rows)} blocks of two sentences or more; ICT needs at least 2.")
+        self.order = Order(len(self.rows), min(batch_size, len(self.rows)), seed)
+
+    def draw(self, step: int) -> Sequence[tuple[Packed, Packed, list[Pair]]]:
+        """One part: in-batch negatives need the whole batch at once."""
+        rng = np.random.default_rng([self.seed, step, 1])
+        pairs = [self._pair(int(self.rows[i]), rng) for i in self.order.batch(step)]
+        queries = self.packer.query([pair.sentence for pair in pairs], self.retriever.query_length)
+        blocks = self.packer.block([pair.title for pair in pairs], [pair.body for pair in pairs], self.retriever.block_length)
+        return [(queries, blocks, pairs)]
+
+    def _pair(self, row: int, rng: np.random.Generator) -> Pair:
+        body, starts = self.corpus.tokens(row), self.corpus.sentences(row)
+        k = int(rng.integers(len(starts)))
+        start, stop = int(starts[k]), int(starts[k + 1]) if k + 1 < len(starts) else len(body)
+        masked = bool(rng.random() < self.mask_rate)
+        rest = np.concatenate([body[:start], body[stop:]]) if masked else body
+        return Pair(body[start:stop], self.corpus.title(row), rest, masked)
+
+    def loss(self, part: tuple[Packed, Packed, list[Pair]]) -> tuple[Tensor, Sums]:
+        """Softmax over the batch's blocks, query to block; also the accuracy."""
+        queries, blocks, pairs = part
+        device = next(self.retriever.parameters()).device
+        query_BD = self.retriever.embed_queries(queries.to(device))
+        block_BD = self.retriever.embed_blocks(blocks.to(device))
+        loss, accuracy = in_batch_softmax(query_BD, block_BD)
+        count = len(pairs)
+        return loss, {"accuracy": (float(accuracy) * count, count), "masked": (sum(pair.masked for pair in pairs), count)}

@@ -1,0 +1,24 @@
+"""Which examples a step takes: a function of seed and step alone, so that a resumed run needs no bookkeeping."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Order:
+    """Endless passes over `count` examples, each pass a new permutation, cut into batches of `batch_size`."""
+
+    def __init__(self, count: int, batch_size: int, seed: int) -> None:
+        self.count, self.batch_size, self.seed = count, batch_size, seed
+        self._pass = lru_cache(maxsize=2)(self._permutation)
+
+    def batch(self, step: int) -> NDArray[np.int64]:
+        """The examples of a step, int64 [batch_size]; a batch may run over into the next pass."""
+        places = np.arange(step * self.batch_size, (step + 1) * self.batch_size)
+        return np.array([self._pass(int(place // self.count))[place % self.count] for place in places], dtype=np.int64)
+
+    def _permutation(self, number: int) -> NDArray[np.int64]:
+        return np.random.default_rng([self.seed, number]).permutation(self.count)

@@ -1,0 +1,56 @@
+"""`realmctl build-index`: embeddings into an index that is known to find what it should."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from realmctl.artifact import Artifact, Writer
+from realmctl.stage import Stage, knob, reads, setting
+
+if TYPE_CHECKING:
+    from realmctl.index.build import IndexOptions
+
+
+class BuildIndex(Stage):
+    """Build an index of the embeddings, exact or hnsw.
+
+    The recall of an hnsw index is measured against exact search on sampled rows; below the floor nothing is
+    published.
+    """
+
+    makes = "index"
+
+    embeddings: Artifact = reads("embeddings", help="Embeddings to search.")
+    type: Literal["hnsw", "exact"] = setting(
+        "hnsw: fast, approximate. exact: every block is scored.", default="hnsw"
+    )
+    m: int = setting("hnsw: links of a vector; more find more and need more memory.", default=16)
+    ef_construction: int = setting("hnsw: beam while building; wider is slower and better.", default=200)
+    ef: int | None = setting(
+        "hnsw: beam while searching; default the narrowest of 64 to 1024 that reaches --min-recall.",
+        default=None,
+    )
+    recall_k: int = setting("Neighbours counted in the recall.", default=8)
+    recall_sample: int = setting("Queries sampled for the recall.", default=1000)
+    min_recall: float = setting("Smallest recall that is published.", default=0.95)
+    seed: int = setting("Seed of the graph's levels and of the sample.", default=0)
+    threads: int = setting(
+        "hnsw: threads that build it. With more than one, every build has other bytes.", default=1
+    )
+    device: str = knob("Where exact search measures the recall: auto, cpu or cuda:N.", default="auto")
+
+    def check(self) -> None:
+        self._options().check()
+
+    def run(self, out: Writer) -> Mapping[str, Any]:
+        from realmctl.index.build import build
+        from realmctl.nn.precision import pick_device
+
+        out.link("vectors.npy", self.embeddings.file("embeddings.npy"))
+        return build(out.path, self._options(), device=str(pick_device(self.device)))
+
+    def _options(self) -> IndexOptions:
+        from realmctl.index.build import IndexOptions
+
+        return IndexOptions.from_settings(vars(self))

@@ -1,0 +1,73 @@
+"""`realmctl embed`: every block into a vector, by the block side of a retriever."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from realmctl.artifact import Artifact, Writer, require_same_vocabulary
+from realmctl.errors import ConfigError, MismatchError
+from realmctl.log import progress
+from realmctl.stage import Stage, knob, reads, setting
+
+
+class Embed(Stage):
+    """Embed every block with a retriever.
+
+    An interrupted run goes on where it stopped and ends with the same bytes.
+    """
+
+    makes = "embeddings"
+    resumable = True
+
+    blocks: Artifact = reads("blocks", help="Blocks to embed.")
+    retriever: Artifact = reads(
+        "retriever", help="Retriever whose block side embeds them; a pre-trained model will do."
+    )
+    dtype: Literal["float32", "float16"] = setting(
+        "Number format on disk; float16 halves the file.", default="float32"
+    )
+    precision: Literal["auto", "fp32", "bf16"] = setting(
+        "Arithmetic of the encoder; auto is bf16 where the hardware has it.", default="auto"
+    )
+    batch_size: int = knob("Blocks embedded at once; 0 = 8 on a CPU, 128 on a GPU.", default=0)
+    device: str = knob("auto, cpu or cuda:N.", default="auto")
+
+    def check(self) -> None:
+        if self.batch_size < 0:
+            raise ConfigError(
+                f"--batch-size {self.batch_size}: use 1 or more, or 0 for what suits the device."
+            )
+        require_same_vocabulary(self.blocks, self.retriever)
+        if (
+            json.loads(self.retriever.file("retriever.json").read_text(encoding="utf-8")).get("towers")
+            == "query-only"
+        ):
+            raise MismatchError(
+                f"{self.retriever} came out of fine-tuning, which trains the query side alone: it has no "
+                "block side to embed blocks with. Name the pre-trained model or retriever that it was "
+                "fine-tuned from."
+            )
+
+    def run(self, out: Writer) -> Mapping[str, Any]:
+        from realmctl.nn.precision import pick_device
+        from realmctl.nn.retriever import Retriever
+        from realmctl.retrieval.bert import packer_of, tokenizer_of
+        from realmctl.retrieval.corpus import Corpus
+        from realmctl.retrieval.embed import embed_corpus
+
+        corpus = Corpus(self.blocks)
+        retriever = Retriever.load(self.retriever.path).to(pick_device(self.device))
+        with progress(len(corpus), "embedding", "blocks") as bar:
+            return embed_corpus(
+                retriever,
+                packer_of(tokenizer_of(self.blocks)),
+                corpus,
+                out.file("embeddings.npy"),
+                journal=out.scratch("ranges") / "done.jsonl",
+                dtype=self.dtype,
+                precision=self.precision,
+                batch_size=self.batch_size,
+                on_progress=bar.advance,
+            )

@@ -1,0 +1,61 @@
+"""`realmctl ict-init`: a retriever's warm start by the inverse cloze task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from realmctl.artifact import Artifact, Writer
+from realmctl.errors import ConfigError
+from realmctl.stage import Stage, knob, reads, setting, source
+
+
+class IctInit(Stage):
+    """Train a retriever on the inverse cloze task: find the block a sentence was taken from."""
+
+    makes = "retriever"
+    resumable = True
+
+    blocks: Artifact = reads("blocks", help="Blocks to train on.")
+    encoder: Artifact | None = reads("encoder", "reader", help="Encoder to start from.", optional=True, unless=("bert",))
+    bert: str | None = source("BERT to start from instead: a folder, a hub id, or scratch:SIZE.", default=None, literals=("scratch:",), hub=True)
+    steps: int = setting("Training steps.", default=100_000)
+    batch_size: int = setting("Pairs in a step; each other's blocks are the negatives.", default=4096)
+    lr: float = setting("Peak learning rate.", default=1e-4)
+    warmup: int | None = setting("Warm-up steps; default min(10000, max(100, steps / 10)).", default=None)
+    mask_rate: float = setting("How often the sentence is taken out of its block.", default=0.9)
+    projection: int = setting("Width of the embeddings.", default=128)
+    query_length: int = setting("Wordpieces of a query, [CLS] and [SEP] included.", default=64)
+    pooling: Literal["pooler", "cls"] = setting("BERT's tanh pooler, or the raw [CLS] state (Condenser).", default="pooler")
+    towers: Literal["shared", "separate"] = setting("One encoder for queries and blocks, or two.", default="shared")
+    seed: int = setting("Seed of everything random.", default=0)
+    device: str = knob("auto, cpu or cuda:N.", default="auto")
+    precision: Literal["auto", "fp32", "bf16"] = setting("Arithmetic; auto is bf16 where the hardware has it.", default="auto")
+    checkpoint_every: int = knob("Steps between checkpoints.", default=500)
+
+    def check(self) -> None:
+        if self.steps < 1 or self.batch_size < 2 or not 0 <= self.mask_rate <= 1:
+            raise ConfigError("--steps must be at least 1, --batch-size at least 2 (a lone block has no negatives), --mask-rate from 0 to 1.")
+
+    def run(self, out: Writer) -> Mapping[str, Any]:
+        from realmctl.nn.retriever import Retriever
+        from realmctl.retrieval.bert import packer_of, starting_bert, tokenizer_folder, tokenizer_of
+        from realmctl.retrieval.corpus import Corpus
+        from realmctl.train.ict import InverseCloze
+        from realmctl.train.loop import Compute, Schedule, train
+
+        start = starting_bert(self.encoder, self.bert, self.blocks, self.seed)
+        retriever = Retriever.from_bert(
+            start.bert, projection=self.projection, query_length=self.query_length, pooling=self.pooling, towers=self.towers,
+            block_length=int(self.blocks.settings.get("max_wordpieces", 288)),
+        )  # fmt: skip
+        objective = InverseCloze(
+            retriever, Corpus(self.blocks), packer_of(tokenizer_of(self.blocks)),
+            batch_size=self.batch_size, mask_rate=self.mask_rate, seed=self.seed,
+        )  # fmt: skip
+        schedule = Schedule(self.steps, self.lr, self.warmup, self.seed)
+        compute = Compute(self.device, self.precision, self.checkpoint_every)
+        metrics = train(objective, schedule, compute, out, "ict-init")
+        retriever.cpu().save(out.path)
+        out.copy_folder("tokenizer", tokenizer_folder(self.blocks))
+        return metrics

@@ -1,0 +1,79 @@
+"""`realmctl mlm-init`: an encoder's warm start by masked language modelling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from realmctl.artifact import Artifact, Writer, require_same_vocabulary
+from realmctl.errors import ConfigError
+from realmctl.stage import Stage, knob, reads, setting, source
+
+if TYPE_CHECKING:
+    from realmctl.train.mlm import Examples
+
+
+class MlmInit(Stage):
+    """Train an encoder with its masked-language-model head, on plain blocks or as reading practice.
+
+    With --spans, each tagged sentence is read beside the block that restates it, and salient spans are hidden.
+    """
+
+    makes = "encoder"
+    resumable = True
+
+    blocks: Artifact = reads("blocks", help="Blocks to train on.")
+    spans: Artifact | None = reads("spans", help="Tagged sentences to read beside blocks; without them, plain blocks.", named=True)
+    bert: str = source(
+        "BERT to start from: a folder, a hub id, or scratch:SIZE (tiny, mini, small, medium, base, or L2-H128-A4).",
+        default="scratch:tiny", literals=("scratch:",), hub=True,
+    )  # fmt: skip
+    steps: int = setting("Training steps.", default=10_000)
+    batch_size: int = setting("Examples in a step.", default=128)
+    lr: float = setting("Peak learning rate.", default=1e-4)
+    warmup: int | None = setting("Warm-up steps; default min(10000, max(100, steps / 10)).", default=None)
+    mask_rate: float = setting("Share of wordpieces hidden in plain blocks.", default=0.15)
+    length: int = setting("Wordpieces of a plain example, [CLS] and [SEP] included.", default=128)
+    dropout: float = setting("Dropout of a BERT from scratch; a loaded one keeps its own.", default=0.1)
+    seed: int = setting("Seed of everything random.", default=0)
+    micro_batch: int = knob("Examples computed at once; 0 = the whole batch.", default=0)
+    device: str = knob("auto, cpu or cuda:N.", default="auto")
+    precision: Literal["auto", "fp32", "bf16"] = setting("Arithmetic; auto is bf16 where the hardware has it.", default="auto")
+    checkpoint_every: int = knob("Steps between checkpoints.", default=500)
+
+    def check(self) -> None:
+        if self.steps < 1 or self.batch_size < 1 or not 0 < self.mask_rate < 1 or not 0 <= self.dropout < 1 or not 3 <= self.length <= 512:
+            raise ConfigError(
+                "--steps and --batch-size must be at least 1, --mask-rate between 0 and 1, --dropout from 0 to below 1, --length from 3 to 512."
+            )
+        if self.spans:
+            require_same_vocabulary(self.blocks, self.spans)
+
+    def run(self, out: Writer) -> Mapping[str, Any]:
+        from realmctl.nn.bert import save_masked_lm
+        from realmctl.retrieval.bert import starting_bert, tokenizer_folder
+        from realmctl.train.loop import Compute, Schedule, train
+        from realmctl.train.mlm import MaskedLanguageModel
+
+        mlm = starting_bert(None, self.bert, self.blocks, self.seed, self.dropout)
+        examples = self._examples(mlm.config.vocab_size)
+        objective = MaskedLanguageModel(mlm, examples, batch_size=self.batch_size, micro_batch=self.micro_batch, seed=self.seed)
+        schedule = Schedule(self.steps, self.lr, self.warmup, self.seed)
+        metrics = train(objective, schedule, Compute(self.device, self.precision, self.checkpoint_every), out, "mlm-init")
+        save_masked_lm(mlm.cpu(), out.path)
+        out.copy_folder(".", tokenizer_folder(self.blocks))
+        return {"examples": len(examples), **metrics}
+
+    def _examples(self, vocabulary: int) -> Examples:
+        from realmctl.retrieval.bert import packer_of, tokenizer_of
+        from realmctl.retrieval.corpus import Corpus
+        from realmctl.retrieval.queries import Queries
+        from realmctl.train.mlm import PlainBlocks, ReadingPractice
+        from realmctl.train.pairing import partners
+
+        corpus, packer = Corpus(self.blocks), packer_of(tokenizer_of(self.blocks))
+        if self.spans is None:
+            return PlainBlocks(corpus, packer, mask_rate=self.mask_rate, length=self.length, vocabulary=vocabulary)
+        queries = Queries(self.spans)
+        lengths = (int(self.spans.settings.get("query_length", 96)), int(self.blocks.settings.get("max_wordpieces", 288)))
+        return ReadingPractice(queries, corpus, partners(queries, corpus), packer, lengths=lengths)

@@ -1,0 +1,142 @@
+"""`realmctl pretrain`: REALM pre-training, with an index that is kept fresh while it runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from realmctl.artifact import Artifact, Origin, Writer, require_descent, require_same_vocabulary, writing
+from realmctl.errors import ConfigError
+from realmctl.stage import Stage, knob, reads, setting, source
+
+if TYPE_CHECKING:
+    from realmctl.nn.reader import Reader
+    from realmctl.nn.retriever import Retriever
+    from realmctl.train.live import Live
+    from realmctl.train.pretrain import Pretraining
+    from realmctl.train.refresh import Refresh
+
+
+class Pretrain(Stage):
+    """Pre-train retriever and reader together: fill hidden salient spans with the help of retrieved blocks."""
+
+    makes = "model"
+    resumable = True
+
+    spans: Artifact = reads("spans", help="Tagged sentences to learn from; of the same corpus as the blocks, or another.")
+    blocks: Artifact = reads("blocks", help="Blocks to retrieve.")
+    retriever: Artifact = reads("retriever", help="Retriever to start from.")
+    index: Artifact = reads("index", help="Index of the blocks, made with that retriever.")
+    encoder: Artifact | None = reads("encoder", "reader", help="Encoder the reader starts from.", optional=True, unless=("bert",))
+    bert: str | None = source("BERT the reader starts from instead: a folder, a hub id, or scratch:SIZE.", default=None, literals=("scratch:",), hub=True)
+    steps: int = setting("Training steps.", default=200_000)
+    batch_size: int = setting("Sentences in a step.", default=512)
+    lr: float = setting("Peak learning rate.", default=3e-5)
+    warmup: int | None = setting("Warm-up steps; default min(10000, max(100, steps / 10)).", default=None)
+    candidates: int = setting("Candidates of a query, the null document included.", default=8)
+    marginal: Literal["token", "sequence"] = setting("Marginal likelihood of each wordpiece (official code) or of the span (paper).", default="token")
+    masking: Literal["salient", "random-span", "random-uniform"] = setting("What is hidden.", default="salient")
+    refresh: Literal["background", "inline", "never"] = setting("Who rebuilds the index: another process, this one, nobody.", default="background")
+    refresh_every: int = setting("Steps between snapshots for the index refresh.", default=500)
+    seed: int = setting("Seed of everything random.", default=0)
+    max_index_age: int = knob("Steps an index may be old before training waits; 0 = three refresh periods.", default=0)
+    refresh_device: str = knob("Device of the background refresher: auto, cpu, cuda:N; elsewhere = you start `realmctl refresh` yourself.", default="auto")
+    micro_batch: int = knob("Sentences computed at once; 0 = the whole batch.", default=0)
+    device: str = knob("auto, cpu or cuda:N.", default="auto")
+    precision: Literal["auto", "fp32", "bf16"] = setting("Arithmetic; auto is bf16 where the hardware has it.", default="auto")
+    checkpoint_every: int = knob("Steps between checkpoints.", default=500)
+
+    def check(self) -> None:
+        if min(self.steps, self.batch_size, self.refresh_every) < 1 or self.candidates < 2:
+            raise ConfigError("--steps, --batch-size and --refresh-every must be at least 1, --candidates at least 2 (the null document and a block).")
+        if 0 < self.max_index_age < self.refresh_every:
+            raise ConfigError(f"--max-index-age {self.max_index_age} is below --refresh-every {self.refresh_every}: training would wait for an index nobody has ordered.")
+        require_same_vocabulary(self.blocks, self.spans, self.retriever)
+        require_descent(self.index, self.blocks, self.retriever)
+
+    def run(self, out: Writer) -> Mapping[str, Any]:
+        from realmctl.nn.precision import pick_device
+        from realmctl.nn.reader import Reader
+        from realmctl.nn.retriever import Retriever
+        from realmctl.retrieval.bert import starting_bert
+        from realmctl.train.loop import Compute, Schedule, train
+
+        retriever = Retriever.load(self.retriever.path)
+        reader = Reader.from_masked_lm(starting_bert(self.encoder, self.bert, self.blocks, self.seed))
+        live = self._live(out)
+        refresh = self._refresh(out, live)
+        try:
+            objective = self._objective(retriever, reader, refresh, str(pick_device(self.device)))
+            schedule = Schedule(self.steps, self.lr, self.warmup, self.seed)
+            metrics = train(objective, schedule, Compute(self.device, self.precision, self.checkpoint_every), out, "pretrain")
+        finally:
+            refresh.close()
+        self._publish(out, live, retriever, reader)
+        return metrics
+
+    def _live(self, out: Writer) -> Live:
+        from realmctl.index.build import IndexOptions
+        from realmctl.train.live import Live, Order
+
+        names = [field.name for field in dataclasses.fields(IndexOptions)]
+        index = {name: self.index.settings[name] for name in names}
+        dtype = "float16" if _is_half(self.index) else "float32"
+        live = Live(out.scratch("live").resolve())
+        live.place(Order(str(self.blocks.path.resolve()), index, dtype, self.precision))
+        return live
+
+    def _refresh(self, out: Writer, live: Live) -> Refresh:
+        from realmctl.retrieval.bert import tokenizer_folder
+        from realmctl.train.checkpoint import saved_states
+        from realmctl.train.refresh import Background, Elsewhere, Inline, Never
+
+        if self.refresh == "never":
+            return Never()
+        checkpoints = out.scratch("checkpoints")
+
+        def held() -> list[int]:
+            return [state["index_step"] for state in saved_states(checkpoints)]
+
+        shared = live, self._retriever_origin(out), tokenizer_folder(self.blocks), self.refresh_every, held
+        if self.refresh == "inline":
+            return Inline(*shared, self.device)
+        way = Elsewhere if self.refresh_device == "elsewhere" else Background
+        return way(*shared, self.refresh_device, self.max_index_age or 3 * self.refresh_every)
+
+    def _retriever_origin(self, out: Writer) -> Origin:
+        """Snapshots and the final retriever are of this run's recipe."""
+        return dataclasses.replace(out.origin, kind="retriever", lineage={**out.origin.lineage, "blocks": self.blocks.content})
+
+    def _objective(self, retriever: Retriever, reader: Reader, refresh: Refresh, device: str) -> Pretraining:
+        from realmctl.retrieval.bert import packer_of, tokenizer_of
+        from realmctl.retrieval.corpus import Corpus
+        from realmctl.retrieval.queries import Queries
+        from realmctl.train.pretrain import Options, Pretraining
+
+        options = Options(
+            self.batch_size, self.candidates, self.marginal, self.masking, int(self.spans.settings.get("max_masks", 10)),
+            int(self.spans.settings.get("query_length", 96)), self.seed,
+        )  # fmt: skip
+        return Pretraining(
+            retriever, reader, Queries(self.spans), Corpus(self.blocks), packer_of(tokenizer_of(self.blocks)),
+            self.index, refresh, options, micro_batch=self.micro_batch, index_device=device,
+        )  # fmt: skip
+
+    def _publish(self, out: Writer, live: Live, retriever: Retriever, reader: Reader) -> None:
+        """The last refresh: retriever, reader and the index that belongs to them."""
+        from realmctl.retrieval.bert import tokenizer_folder
+        from realmctl.train.live import IndexMaker, write_retriever
+
+        tokenizer = tokenizer_folder(self.blocks)
+        last = write_retriever(out.path / "retriever", self._retriever_origin(out), retriever.cpu(), tokenizer, {"step": self.steps})
+        with writing(out.path / "reader", dataclasses.replace(out.origin, kind="reader")) as part:
+            reader.cpu().save(part.path)
+            part.copy_folder(".", tokenizer)
+        IndexMaker(live.order(), self.device).make(last, out.path / "index")
+
+
+def _is_half(index: Artifact) -> bool:
+    import numpy as np
+
+    return bool(np.load(index.file("vectors.npy"), mmap_mode="r", allow_pickle=False).dtype == np.float16)

@@ -1,0 +1,36 @@
+"""SQuAD's layout becomes a corpus and two question files that share no article."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+SCRIPT = Path(__file__).parents[2] / "examples" / "split_squad.py"
+
+
+def article(number: int) -> dict[str, Any]:
+    answer = {"text": f"answer {number}", "answer_start": 0}
+    asked = {"id": str(number), "question": f"What is {number}?", "answers": [answer, answer]}
+    return {
+        "title": f"Some_Title_{number}",
+        "paragraphs": [{"context": f"answer {number} é.", "qas": [asked]}],
+    }
+
+
+def json_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_every_third_article_is_dev(tmp_path: Path) -> None:
+    squad = tmp_path / "squad.json"
+    squad.write_text(json.dumps({"data": [article(n) for n in range(7)]}), encoding="utf-8")
+    subprocess.run([sys.executable, str(SCRIPT), str(squad), str(tmp_path / "out")], check=True)
+
+    paragraphs = json_lines(tmp_path / "out" / "paragraphs.jsonl")
+    assert [p["text"] for p in paragraphs] == [f"answer {n} é." for n in range(7)]
+    assert paragraphs[2] == {"id": "Some_Title_2-0", "title": "Some Title 2", "text": "answer 2 é."}
+    dev = json_lines(tmp_path / "out" / "dev.jsonl")
+    assert dev == [{"question": f"What is {n}?", "answer": [f"answer {n}"]} for n in (0, 3, 6)]
+    train = json_lines(tmp_path / "out" / "train.jsonl")
+    assert [q["question"] for q in train] == [f"What is {n}?" for n in (1, 2, 4, 5)]

@@ -1,0 +1,224 @@
+"""The world generator: what it promises about its files is what makes the demo's numbers mean something."""
+
+import hashlib
+import json
+import math
+import random
+import re
+import runpy
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+WORLD_PROGRAM = Path(__file__).parents[2] / "examples" / "world"
+SPLITS = ("train", "seen", "dev", "test")
+
+Record = dict[str, Any]
+
+
+def run_program(out: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-B", str(WORLD_PROGRAM / "make_world.py"), "--out", str(out), *options]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def make(out: Path, *options: str) -> Path:
+    run_program(out, *options).check_returncode()
+    return out
+
+
+def json_lines(path: Path) -> list[Record]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def documents(corpus: Path) -> list[Record]:
+    return [record for file in sorted(corpus.glob("*/wiki_*")) for record in json_lines(file)]
+
+
+def plain(text: str) -> str:
+    return re.sub(r"<[^>]*>", "", text)
+
+
+def links(text: str) -> list[str]:
+    return [unquote(target) for target in re.findall(r'<a href="([^"]*)">', text)]
+
+
+def digest(folder: Path) -> str:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return hashlib.sha256(
+        b"".join(str(p.relative_to(folder)).encode() + p.read_bytes() for p in files)
+    ).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make(tmp_path_factory.mktemp("small"), "--size", "small")
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make(tmp_path_factory.mktemp("demo"), "--parallel-worlds", "0")
+
+
+def test_same_settings_same_bytes(small: Path, tmp_path: Path) -> None:
+    assert digest(make(tmp_path / "again", "--size", "small")) == digest(small)
+    assert digest(make(tmp_path / "other", "--size", "small", "--seed", "1")) != digest(small)
+
+
+def test_seeds_share_names_but_not_facts(small: Path, tmp_path: Path) -> None:
+    other = make(tmp_path / "other", "--size", "small", "--seed", "1")
+    facts, other_facts = json_lines(small / "facts.jsonl"), json_lines(other / "facts.jsonl")
+    cities = {f["subject"] for f in facts if f["relation"] == "twin"}
+    assert cities == {f["subject"] for f in other_facts if f["relation"] == "twin"}
+    triples = {(f["subject"], f["relation"], f["value"]) for f in facts}
+    repeated = [f for f in other_facts if (f["subject"], f["relation"], f["value"]) in triples]
+    assert len(repeated) < len(facts) / 20
+
+
+def test_splits_have_disjoint_facts_and_the_asked_sizes(small: Path) -> None:
+    facts = json_lines(small / "facts.jsonl")
+    keys = [(f["subject"], f["relation"]) for f in facts]
+    assert len(set(keys)) == len(keys)
+    counts = Counter(f["split"] for f in facts if f["split"])
+    assert counts == {"train": 200, "seen": 50, "dev": 50, "test": 50}
+    for split in SPLITS:
+        asked = {(f["question"], f["value"]) for f in facts if f["split"] == split}
+        assert {(q["question"], *q["answer"]) for q in json_lines(small / f"{split}.jsonl")} == asked
+
+
+def test_questions_are_unique(demo: Path) -> None:
+    questions = [q["question"] for split in SPLITS for q in json_lines(demo / f"{split}.jsonl")]
+    assert len(set(questions)) == len(questions)
+
+
+def test_held_out_entities_appear_in_the_knowledge_corpus_only(small: Path) -> None:
+    held_out = json.loads((small / "world.json").read_text())["held_out"]
+    assert len(held_out) == 18 + 4 + 4 + 2
+    shared = [plain(d["text"]) for d in documents(small / "sentences")]
+    shared += [json.dumps(q) for split in ("train", "seen") for q in json_lines(small / f"{split}.jsonl")]
+    assert [name for name in held_out for text in shared if name in text] == []
+    subjects = {f["subject"] for f in json_lines(small / "facts.jsonl") if f["split"] in ("dev", "test")}
+    assert subjects <= set(held_out)
+
+
+def test_every_fact_stands_in_its_document(small: Path) -> None:
+    by_id = {d["id"]: d for d in documents(small / "knowledge")}
+    for fact in json_lines(small / "facts.jsonl"):
+        document = by_id[fact["document"]]
+        assert document["title"] == fact["subject"]
+        assert fact["subject"] in plain(document["text"]).split(".")[0]
+        assert fact["value"] in plain(document["text"])
+
+
+def test_told_facts_stand_in_the_sentence_corpus_once(small: Path) -> None:
+    told = [f for f in json_lines(small / "facts.jsonl") if f["told_in_sentences"]]
+    sentences = [s for d in documents(small / "sentences") for s in d["text"].split(". ")]
+    for fact in told:
+        stated = [s for s in sentences if links(s)[0] == fact["subject"] and fact["value"] in plain(s)]
+        assert stated, fact
+    assert 0.5 < len(sentences) / len(told) < 0.7  # a third of the sentences tell one fact, the others two
+
+
+def test_person_has_three_documents_or_as_many_as_asked(small: Path, tmp_path: Path) -> None:
+    one = make(tmp_path / "one", "--size", "small", "--blocks-per-person", "1")
+    assert len(documents(small / "knowledge")) == 60 * 3 + 12 + 12 + 6
+    assert len(documents(one / "knowledge")) == 60 + 12 + 12 + 6
+
+
+def test_wordings_are_disjoint_and_whole() -> None:
+    relations = runpy.run_path(str(WORLD_PROGRAM / "relations.py"))["RELATIONS"]
+    stated = [w for r in relations for w in r.knowledge]
+    told = ["{S} " + w + "." for r in relations for w in r.sentences]
+    asked = [w for r in relations for w in r.questions]
+    assert Counter(stated + told + asked).most_common(1)[0][1] == 1
+    assert all(sorted(set(re.findall("{.}", w)) - {"{S}", "{O}", "{P}"}) == ["{V}"] for w in stated)
+    assert all(len(re.findall("{.}", w)) == 2 for w in stated + told)
+    assert all(re.findall("{.}", w) == ["{S}"] and w.endswith("?") for w in asked)
+
+
+def test_names_do_not_contain_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(WORLD_PROGRAM)
+    inventory = import_module("names").make_inventory(import_module("settings").WorldSettings())
+    names = [name for kind in inventory.names.values() for name in kind]
+    assert [(a, b) for a in names for b in names if a in b and a != b] == []
+    assert len(set(names)) == len(names)
+    two_words = [name for name in inventory.names["city"] if " " in name]
+    assert 0.15 < len(two_words) / len(inventory.names["city"]) < 0.35
+
+
+def test_parallel_worlds_share_no_fact(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(WORLD_PROGRAM)
+    facts, settings = import_module("facts"), import_module("settings").SIZES["small"]
+    inventory = import_module("names").make_inventory(settings)
+    world = facts.draw_world(settings, inventory, random.Random(0))
+    same_draw = facts.draw_world(settings, inventory, random.Random(0))
+    assert same_draw.values() == world.values()
+    other = facts.draw_world(settings, inventory, random.Random(0), unlike=world.values())
+    assert set(other.values()) & set(world.values()), "the worlds should have entities in common"
+    assert set(other.values().items()) & set(world.values().items()) == set()
+
+
+def test_parallel_corpora_are_written_with_the_same_names(small: Path) -> None:
+    parallel, main = documents(small / "parallel" / "knowledge"), documents(small / "knowledge")
+    assert len(parallel) == len(main)
+    assert len({d["id"] for d in parallel}) == len(parallel)
+    vocabulary = {word for d in main for word in plain(d["text"]).split()}
+    unknown = [w for d in parallel for w in plain(d["text"]).split() if w not in vocabulary]
+    assert len(unknown) < sum(len(plain(d["text"]).split()) for d in parallel) / 10
+
+
+def test_off_corpus_dispatches_are_about_strangers(tmp_path: Path) -> None:
+    world = make(tmp_path / "off", "--size", "small", "--off-corpus-share", "0.5")
+    dispatches = documents(world / "sentences")
+    strange = [d for d in dispatches if d["id"].startswith("off-")]
+    assert 0.4 < len(strange) / len(dispatches) < 0.6
+    titles = {d["title"] for d in documents(world / "knowledge")}
+    subjects = {links(s)[0] for d in strange for s in d["text"].split(". ")}
+    assert subjects and not subjects & titles
+
+
+def test_too_many_questions_are_refused_in_words(tmp_path: Path) -> None:
+    refused = run_program(tmp_path / "w", "--size", "small", "--train-questions", "100000")
+    assert refused.returncode != 0
+    assert "ask for fewer questions" in refused.stderr and "Traceback" not in refused.stderr
+    assert not (tmp_path / "w").exists()
+
+
+def test_demo_blocks_are_short_and_bm25_leaves_room(demo: Path) -> None:
+    corpus = documents(demo / "knowledge")
+    lengths = sorted(len(words(plain(d["text"]))) for d in corpus)
+    assert 20 <= lengths[len(lengths) // 2] <= 45 and lengths[-1] <= 60
+    gold = {f["question"]: f["document"] for f in json_lines(demo / "facts.jsonl") if f["split"] == "dev"}
+    best = bm25_best({d["id"]: words(f"{d['title']} {plain(d['text'])}") for d in corpus}, gold)
+    recall = sum(best[q] == document for q, document in gold.items()) / len(gold)
+    assert 0.40 < recall < 0.60
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def bm25_best(corpus: dict[str, list[str]], questions: Iterable[str]) -> dict[str, str]:
+    """The document that BM25 (k1 1.2, b 0.75) ranks first for each question."""
+    average = sum(map(len, corpus.values())) / len(corpus)
+    postings: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for document, tokens in corpus.items():
+        for word, count in Counter(tokens).items():
+            postings[word].append((document, count))
+    best = {}
+    for question in questions:
+        scores: dict[str, float] = defaultdict(float)
+        for word in set(words(question)):
+            found = postings.get(word, [])
+            rarity = math.log(1 + (len(corpus) - len(found) + 0.5) / (len(found) + 0.5))
+            for document, count in found:
+                norm = 0.25 + 0.75 * len(corpus[document]) / average
+                scores[document] += rarity * count * 2.2 / (count + 1.2 * norm)
+        best[question] = max(scores, key=lambda d: scores[d])
+    return best

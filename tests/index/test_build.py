@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from realmctl.errors import ConfigError, InputError, MismatchError, QualityError, ResourceError
+from realmctl.index import build as build_module
+from realmctl.index.build import IndexOptions, build
+from realmctl.index.exact import Exact
+from realmctl.index.hnsw import Hnsw
+from realmctl.index.store import open_index, read_description
+from tests.index.index_fixtures import built, clustered, folder_with
+
+
+def test_hnsw_from_vectors_to_answers(tmp_path):
+    matrix = clustered(600)
+    metrics = build(folder_with(tmp_path, matrix), IndexOptions(recall_sample=100))
+    assert metrics["recall"] >= 0.95 and metrics["recall_low"] <= metrics["recall"] <= metrics["recall_high"]
+    assert (metrics["rows"], metrics["dimension"], metrics["recall_k"], metrics["recall_queries"]) == (
+        600,
+        16,
+        8,
+        100,
+    )
+    index = open_index(tmp_path)
+    assert isinstance(index, Hnsw) and (index.count, index.dimension, index.ef) == (600, 16, metrics["ef"])
+    assert index.search(matrix[:50], 1)[1].shape == (50, 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_exact_from_vectors_to_answers(tmp_path, dtype):
+    matrix = clustered(50).astype(dtype)
+    assert build(folder_with(tmp_path, matrix), IndexOptions(type="exact"))["recall"] == 1.0
+    index = open_index(tmp_path)
+    assert isinstance(index, Exact)
+    assert (index.search(matrix[:9], 5)[1] == Exact(matrix).search(matrix[:9], 5)[1]).all()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["index.json", "vectors.npy"]
+
+
+def test_the_description_says_all_that_hnswlib_forgets(tmp_path):
+    built(tmp_path, clustered(200), m=6, ef_construction=77, ef=99, seed=4, min_recall=0.0)
+    fields = json.loads((tmp_path / "index.json").read_text())
+    found = {
+        name: fields[name]
+        for name in ("type", "dimension", "count", "metric", "m", "ef_construction", "ef", "seed", "threads")
+    }
+    assert found == {
+        "type": "hnsw", "dimension": 16, "count": 200, "metric": "ip",
+        "m": 6, "ef_construction": 77, "ef": 99, "seed": 4, "threads": 1,
+    }  # fmt: skip
+
+
+def test_two_builds_make_the_same_bytes(tmp_path):
+    for name in ("a", "b"):
+        built(tmp_path / name, clustered(300))
+    for file in ("hnsw.bin", "index.json"):
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+
+
+class Recalls:
+    """A probe that says what it is told to, and remembers at which ef it was asked."""
+
+    def __init__(self, at_ef: dict[int, float]) -> None:
+        self.at_ef, self.asked = at_ef, []
+
+    def __call__(self, vectors, **_):
+        return self
+
+    def measure(self, search):
+        ef = search.__self__.ef
+        self.asked.append(ef)
+        return build_module.Recall(self.at_ef[ef], 0.0, 1.0, 8, 100)
+
+
+def test_ef_is_the_narrowest_that_reaches_the_floor(tmp_path, monkeypatch):
+    probe = Recalls({64: 0.7, 128: 0.9, 256: 0.97, 512: 0.99})
+    monkeypatch.setattr(build_module, "RecallProbe", probe)
+    metrics = build(folder_with(tmp_path, clustered(50)), IndexOptions())
+    assert (metrics["ef"], metrics["recall"], probe.asked) == (256, 0.97, [64, 128, 256])
+    assert open_index(tmp_path).ef == 256
+
+
+def test_an_ef_that_was_asked_for_is_the_only_one_tried(tmp_path, monkeypatch):
+    probe = Recalls({100: 0.5})
+    monkeypatch.setattr(build_module, "RecallProbe", probe)
+    with pytest.raises(QualityError, match=r"at ef 100.*leave --ef out"):
+        build(folder_with(tmp_path, clustered(50)), IndexOptions(ef=100))
+
+
+def test_below_the_floor_there_is_no_index(tmp_path):
+    matrix = np.random.default_rng(0).normal(size=(3000, 32)).astype(np.float32)
+    with pytest.raises(QualityError, match=r"below the floor of 100%.*--m 4.*--type exact") as error:
+        build(
+            folder_with(tmp_path, matrix),
+            IndexOptions(m=2, ef_construction=4, ef=1, min_recall=1.0, recall_sample=50),
+        )
+    assert error.value.exit_code == 6
+    with pytest.raises(InputError, match="does not describe an index"):
+        open_index(tmp_path)
+
+
+def test_vectors_that_are_not_finite_are_refused_before_anything_is_built(tmp_path):
+    matrix = clustered(50)
+    matrix[3] = np.nan
+    for kind in ("exact", "hnsw"):
+        with pytest.raises(InputError, match="Row 3"):
+            build(folder_with(tmp_path, matrix), IndexOptions(type=kind))
+    assert [path.name for path in tmp_path.iterdir()] == ["vectors.npy"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"m": 1}, {"m": 513}, {"ef": 0}, {"ef_construction": 0}, {"threads": 0}, {"recall_k": 0},
+    {"recall_sample": 0},
+     {"min_recall": 1.01}, {"min_recall": -0.1}, {"seed": -1}],
+    ids=str,
+)  # fmt: skip
+def test_options_that_cannot_work_are_refused(tmp_path, options):
+    with pytest.raises(ConfigError, match=next(iter(options))):
+        build(folder_with(tmp_path, clustered(9)), IndexOptions(**options))
+
+
+@pytest.mark.parametrize("count", [1, 2, 8])
+def test_a_handful_of_blocks_can_be_indexed(tmp_path, count):
+    built(tmp_path, clustered(count))
+    assert sorted(open_index(tmp_path).search(clustered(1, seed=1), 8)[1][0]) == list(range(count))
+
+
+class TestOpen:
+    @pytest.fixture
+    def folder(self, tmp_path):
+        return built(tmp_path, clustered(80), min_recall=0.0)
+
+    @pytest.mark.parametrize("bit", [0, 767, 5000, -1])
+    def test_a_flipped_bit_of_the_graph_is_refused(self, folder, bit):
+        data = bytearray((folder / "hnsw.bin").read_bytes())
+        data[bit // 8] ^= 1 << bit % 8
+        (folder / "hnsw.bin").write_bytes(bytes(data))
+        with pytest.raises(InputError, match=r"hnsw.bin is missing or damaged"):
+            open_index(folder)
+
+    @pytest.mark.parametrize("name", ["hnsw.bin", "index.json", "vectors.npy"])
+    def test_a_missing_file_is_named(self, folder, name):
+        (folder / name).unlink()
+        with pytest.raises(InputError, match=name):
+            open_index(folder)
+
+    def test_vectors_of_another_matrix_are_refused(self, folder):
+        np.save(folder / "vectors.npy", clustered(80, seed=9))
+        with pytest.raises(InputError, match="not those of the embeddings"):
+            open_index(folder)
+        np.save(folder / "vectors.npy", clustered(81))
+        with pytest.raises(MismatchError, match="80 of dimension 16"):
+            open_index(folder)
+
+    @pytest.mark.parametrize(
+        "change",
+        [{"type": "faiss"}, {"metric": "l2"}, {"dimension": 0}, {"count": -1}, {"ef": True}, {"ef": 64.0},
+        {"m": "16"},
+         {"unknown": 1}, {"entry_point": 80}, {"sha256": 3}],
+        ids=str,
+    )  # fmt: skip
+    def test_a_description_that_makes_no_sense_is_refused(self, folder, change):
+        fields = json.loads((folder / "index.json").read_text())
+        (folder / "index.json").write_text(json.dumps(fields | change))
+        with pytest.raises(InputError, match="does not describe an index"):
+            read_description(folder)
+
+    @pytest.mark.parametrize("change", [{"dimension": 17}, {"m": 17}, {"count": 79}, {"max_level": 9}])
+    def test_a_description_of_another_graph_is_refused(self, folder, change):
+        fields = json.loads((folder / "index.json").read_text())
+        (folder / "index.json").write_text(json.dumps(fields | change))
+        with pytest.raises((InputError, MismatchError)):
+            open_index(folder)
+
+    @pytest.mark.parametrize("text", ["", "[]", "{", "null", '{"type": "exact"}'])
+    def test_what_is_no_description_is_refused(self, folder, text):
+        (folder / "index.json").write_text(text)
+        with pytest.raises(InputError, match="does not describe an index"):
+            open_index(folder)
+
+    def test_without_hnswlib_a_graph_cannot_be_opened_but_exact_can(self, folder, tmp_path, monkeypatch):
+        monkeypatch.setitem(__import__("sys").modules, "hnswlib", None)
+        with pytest.raises(ResourceError):
+            open_index(folder)
+        assert open_index(built(tmp_path / "exact", clustered(9), type="exact")).count == 9

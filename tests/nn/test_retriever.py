@@ -1,0 +1,109 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.testing import assert_close
+from transformers import AutoModel, BertForMaskedLM
+
+from realmctl.errors import InputError, MismatchError
+from realmctl.nn.inputs import Packed
+from realmctl.nn.retriever import Retriever
+
+
+@pytest.mark.parametrize("pooling", ["pooler", "cls"])
+def test_embedding_is_the_formula_on_transformers_states(
+    mlm: BertForMaskedLM, batch: Packed, pooling
+) -> None:
+    retriever = Retriever.from_bert(mlm.bert, projection=16, pooling=pooling).eval()
+    tower = retriever.query_tower
+    outputs = tower.bert(batch.ids_BL, batch.mask_BL.long(), batch.segments_BL)
+    pooled = outputs.last_hidden_state[:, 0]
+    if pooling == "pooler":
+        pooled = torch.tanh(F.linear(pooled, tower.bert.pooler.dense.weight, tower.bert.pooler.dense.bias))
+        assert_close(pooled, outputs.pooler_output)
+    projected = F.linear(pooled, tower.projection.weight, tower.projection.bias)
+    expected = F.layer_norm(projected, (16,), tower.norm.weight, tower.norm.bias, eps=1e-12)
+    assert_close(retriever.embed_blocks(batch), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_score_is_the_inner_product() -> None:
+    query_BD, block_BND = torch.randn(2, 4), torch.randn(2, 3, 4)
+    expected = [[float(query_BD[b] @ block_BND[b, n]) for n in range(3)] for b in range(2)]
+    assert_close(Retriever.score(query_BD, block_BND), torch.tensor(expected))
+
+
+def test_separate_towers_start_equal_and_train_apart(mlm: BertForMaskedLM, batch: Packed) -> None:
+    retriever = Retriever.from_bert(mlm.bert, towers="separate").eval()
+    assert_close(retriever.embed_queries(batch), retriever.embed_blocks(batch))
+    retriever.embed_queries(batch).sum().backward()
+    assert all(p.grad is None for p in retriever.block_tower.parameters())
+    assert all(p.grad is not None for p in retriever.query_tower.parameters())
+
+
+def test_the_source_model_is_left_alone(mlm: BertForMaskedLM) -> None:
+    retriever = Retriever.from_bert(mlm.bert)
+    assert mlm.bert.pooler is None
+    assert {id(p) for p in mlm.parameters()}.isdisjoint(id(p) for p in retriever.parameters())
+
+
+@pytest.mark.parametrize("towers", ["shared", "separate"])
+@pytest.mark.parametrize("pooling", ["pooler", "cls"])
+def test_save_and_load(mlm: BertForMaskedLM, batch: Packed, tmp_path: Path, towers, pooling) -> None:
+    retriever = Retriever.from_bert(mlm.bert, towers=towers, pooling=pooling, query_length=32).eval()
+    with torch.no_grad():
+        retriever.query_tower.norm.bias.add_(1.0)
+    retriever.save(tmp_path)
+    loaded = Retriever.load(tmp_path)
+    assert (loaded.towers, loaded.pooling, loaded.projection, loaded.query_length) == (
+        towers,
+        pooling,
+        128,
+        32,
+    )
+    assert loaded.block_encoder_hash() == retriever.block_encoder_hash()
+    assert torch.equal(loaded.embed_queries(batch), retriever.embed_queries(batch))
+    assert torch.equal(loaded.embed_blocks(batch), retriever.embed_blocks(batch))
+    assert (tmp_path / "query").exists() == (towers == "separate")
+    auto = AutoModel.from_pretrained(tmp_path / "block")
+    ours = retriever.block_tower.bert.embeddings.word_embeddings.weight
+    assert torch.equal(auto.embeddings.word_embeddings.weight, ours)
+
+
+def test_query_only_remembers_its_block_encoder(mlm: BertForMaskedLM, batch: Packed, tmp_path: Path) -> None:
+    full = Retriever.from_bert(mlm.bert).eval()
+    trained = full.query_only()
+    with torch.no_grad():
+        trained.query_tower.projection.bias[0] += 5.0
+    assert not torch.equal(trained.embed_queries(batch), full.embed_queries(batch))
+    trained.save(tmp_path)
+    loaded = Retriever.load(tmp_path)
+    assert loaded.towers == "query-only"
+    assert loaded.block_encoder_hash() == full.block_encoder_hash()
+    with pytest.raises(MismatchError, match="query-only"):
+        loaded.embed_blocks(batch)
+
+
+def test_the_hash_sees_one_changed_weight(mlm: BertForMaskedLM) -> None:
+    retriever = Retriever.from_bert(mlm.bert)
+    before = retriever.block_encoder_hash()
+    with torch.no_grad():
+        retriever.block_tower.bert.embeddings.word_embeddings.weight[7, 0] += 1e-3
+    assert retriever.block_encoder_hash() != before
+
+
+def test_altered_folders_are_refused(mlm: BertForMaskedLM, tmp_path: Path) -> None:
+    Retriever.from_bert(mlm.bert).save(tmp_path / "a")
+    Retriever.from_bert(mlm.bert).save(tmp_path / "b")
+    swapped = (tmp_path / "b" / "block" / "projection.safetensors").read_bytes()
+    (tmp_path / "a" / "block" / "projection.safetensors").write_bytes(swapped)
+    with pytest.raises(InputError, match="changed after"):
+        Retriever.load(tmp_path / "a")
+    settings = json.loads((tmp_path / "b" / "retriever.json").read_text())
+    settings["projection"] = 64
+    (tmp_path / "b" / "retriever.json").write_text(json.dumps(settings))
+    with pytest.raises(InputError, match="shape"):
+        Retriever.load(tmp_path / "b")
+    with pytest.raises(InputError, match=r"retriever\.json"):
+        Retriever.load(tmp_path)

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from realmctl.artifact import open_artifact
+from realmctl.errors import ConfigError, InputError, MismatchError, ResourceError
+from realmctl.retrieval import embed
+from stages.embed import Embed
+from tests.fixtures_blocks import make_blocks
+from tests.fixtures_retriever import make_retriever
+
+ROOT = Path(__file__).parents[2]
+WORDS = ["river", "stone", "lamp", "cloud", "horse", "bread", "music", "winter", "garden", "letter"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """(blocks, retriever): 40 blocks in eight documents."""
+    folder = tmp_path_factory.mktemp("w")
+    documents = {
+        f"{WORDS[d]} house": [
+            [" ".join(WORDS[(d * i + j) % 10] for j in range(i + 2)) + "."] for i in range(5)
+        ]
+        for d in range(8)
+    }
+    blocks = make_blocks(folder / "blocks", documents)
+    return blocks, make_retriever(folder / "retriever", blocks)
+
+
+def stage(made, **settings):
+    return Embed(blocks=made[0], retriever=made[1], precision="fp32", device="cpu", **settings)
+
+
+def test_embeddings_have_a_row_a_block_and_descend_from_blocks_and_retriever(made, tmp_path):
+    artifact = stage(made).make(tmp_path / "embeddings")
+    matrix = np.load(artifact.file("embeddings.npy"), allow_pickle=False)
+    assert (matrix.shape, matrix.dtype) == ((40, 8), np.float32)
+    assert artifact.metrics["rows"] == 40 and artifact.metrics["norm_mean"] == pytest.approx(
+        np.linalg.norm(matrix, axis=1).mean()
+    )
+    assert artifact.lineage == {made[0].kind: made[0].content, made[1].kind: made[1].content}
+    assert list(artifact.manifest["files"]) == ["embeddings.npy"]
+
+
+def test_float16_is_another_version_of_half_the_size(made, tmp_path):
+    full, half = (stage(made, dtype=dtype).make(tmp_path / "e") for dtype in ("float32", "float16"))
+    assert (full.path.name, half.path.name) == ("v1", "v2")
+    assert np.load(half.file("embeddings.npy"), allow_pickle=False).dtype == np.float16
+
+
+def test_knobs_do_not_make_another_version(made, tmp_path):
+    first = stage(made).make(tmp_path / "e")
+    assert stage(made, batch_size=3).make(tmp_path / "e").path == first.path
+
+
+def test_stopped_by_an_error_it_goes_on_and_ends_with_the_same_bytes(made, tmp_path, monkeypatch):
+    monkeypatch.setattr(embed, "ROWS_PER_RANGE", 8)
+    whole = stage(made).make(tmp_path / "whole")
+    original, calls = embed._embed, []
+
+    def dies_at_the_third(*arguments):
+        calls.append(arguments)
+        if len(calls) == 3:
+            raise ResourceError("the device is gone")
+        return original(*arguments)
+
+    monkeypatch.setattr(embed, "_embed", dies_at_the_third)
+    with pytest.raises(ResourceError):
+        stage(made).make(tmp_path / "e")
+    assert (tmp_path / "e/v1.partial/.scratch/ranges/done.jsonl").read_text().count("sha256") == 2
+    resumed = stage(made).make(tmp_path / "e")
+    assert len(calls) == 3 + 3
+    assert resumed.content == whole.content
+
+
+KILLED = """
+import os, signal, sys
+from realmctl.retrieval import embed
+from realmctl.retrieval.embedding_file import EmbeddingFile
+from stages.embed import Embed
+
+embed.ROWS_PER_RANGE = 8
+write, written = EmbeddingFile.write, 0
+
+def write_and_die(self, start, vectors):
+    global written
+    write(self, start, vectors)
+    written += 1
+    if written == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+EmbeddingFile.write = write_and_die
+Embed(blocks=sys.argv[1], retriever=sys.argv[2], precision="fp32", device="cpu").make(sys.argv[3])
+"""
+
+
+def test_killed_it_goes_on_and_ends_with_the_same_bytes(made, tmp_path, monkeypatch):
+    monkeypatch.setattr(embed, "ROWS_PER_RANGE", 8)
+    arguments = [str(made[0].path), str(made[1].path), str(tmp_path / "e")]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, *arguments], env=environment, capture_output=True, text=True
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    with pytest.raises(InputError, match="no finished version"):
+        open_artifact(tmp_path / "e")
+    resumed = stage(made).make(tmp_path / "e")
+    assert resumed.content == stage(made).make(tmp_path / "whole").content
+
+
+def test_a_retriever_with_another_vocabulary_is_refused(made, tmp_path):
+    other = make_blocks(tmp_path / "other", {"Elsewhere": [["Quite different words."]]})
+    with pytest.raises(MismatchError, match="different WordPiece vocabularies"):
+        Embed(blocks=other, retriever=made[1]).make(tmp_path / "e")
+
+
+def test_a_fine_tuned_retriever_is_refused(made, tmp_path):
+    retriever = make_retriever(tmp_path / "r", made[0], towers="query-only")
+    with pytest.raises(MismatchError, match=r"fine-tuning.*query side alone.*pre-trained model"):
+        Embed(blocks=made[0], retriever=retriever).make(tmp_path / "e")
+    assert not (tmp_path / "e").exists()
+
+
+def test_a_negative_batch_is_refused(made, tmp_path):
+    with pytest.raises(ConfigError, match="--batch-size -1"):
+        stage(made, batch_size=-1).make(tmp_path / "e")
