@@ -4,52 +4,41 @@
       v1/              committed: manifest.json and the files it names
       v2.partial/      being written; nobody reads it
 
-Two hashes: `recipe` = H(stage, version, settings, inputs) answers "need I run?"; `content` = H(files) answers "is it the
-same thing?". `seal` covers the whole manifest, so that a changed manifest is noticed too. The order of a commit is: data,
-manifest, fsync of files and folders, rename, fsync of the parent (series.py holds the lock and the numbering).
+The order of a commit is: data, fsync, manifest, fsync, rename, fsync of the parent (series.py holds the lock and the
+numbering, manifest.py what is written).
 """
 
 from __future__ import annotations
 
-import json
 import os
-import platform
 import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from realmctl import __version__
 from realmctl.errors import InputError, MismatchError
-from realmctl.hashing import digest, digest_file
+from realmctl.hashing import digest_file
+from realmctl.manifest import (
+    MANIFEST,
+    RECIPE,
+    SCRATCH_NAMES,
+    Origin,
+    names_below,
+    read_manifest,
+    sync,
+    write_manifest,
+)
 
-FORMAT = 1
-MANIFEST = "manifest.json"
+__all__ = [
+    "MANIFEST", "Artifact", "Origin", "Writer", "lineage_of", "newest_version", "open_artifact", "publish",
+    "require_descent", "require_same_vocabulary", "sync", "verify", "version_numbers", "write_manifest", "writing",
+]  # fmt: skip
+
 VERSION_NAME = re.compile(r"v([1-9][0-9]{0,8})")
-MAX_MANIFEST_BYTES = 64 * 2**20
-SCRATCH_NAMES = (".scratch", "live")
-
-
-@dataclass(frozen=True)
-class Origin:
-    """What an artifact is made from: all that its recipe hash covers, and the lineage that follows from it."""
-
-    kind: str
-    stage: str
-    stage_version: int
-    settings: Mapping[str, Any]
-    inputs: Mapping[str, Any]
-    lineage: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def recipe(self) -> str:
-        """H(stage, version, settings, inputs)."""
-        return digest([self.stage, self.stage_version, self.settings, self.inputs])
 
 
 @dataclass(frozen=True)
@@ -77,22 +66,23 @@ class Artifact:
     @property
     def lineage(self) -> Mapping[str, str]:
         """{kind: content} of the artifacts it descends from."""
-        return self.manifest["lineage"]
+        return dict(self.manifest["lineage"])
 
     @property
     def metrics(self) -> Mapping[str, Any]:
         """The numbers its stage returned."""
-        return self.manifest["metrics"]
+        return dict(self.manifest["metrics"])
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """The settings of its stage."""
-        return self.manifest["settings"]
+        return dict(self.manifest["settings"])
 
     def file(self, name: str) -> Path:
         """Path of one of its files. Raises InputError when the manifest names no such file."""
         if name not in self.manifest["files"]:
-            raise InputError(f"{self} holds no file {name!r}; it has {', '.join(self.manifest['files'])}.")
+            known = ", ".join(self.manifest["files"])
+            raise InputError(f"{self} holds no file {name!r}; it has {known}.")
         return self.path / name
 
     def has(self, name: str) -> bool:
@@ -102,10 +92,13 @@ class Artifact:
     def part(self, name: str) -> Artifact:
         """An artifact inside this one, such as a model's `retriever`."""
         if name not in self.manifest["parts"]:
-            raise MismatchError(f"{self} has no part {name!r}; it has {', '.join(self.manifest['parts']) or 'none'}.")
+            known = ", ".join(self.manifest["parts"]) or "none"
+            raise MismatchError(f"{self} has no part {name!r}; it has {known}.")
         part = open_artifact(self.path / name)
         if part.content != self.manifest["parts"][name]:
-            raise InputError(f"{part} is not the part that {self} was committed with. Restore it or make {self} again.")
+            raise InputError(
+                f"{part} is not the part that {self} was committed with. Restore it or make {self} again."
+            )
         return part
 
     def __str__(self) -> str:
@@ -147,84 +140,30 @@ class Writer:
         shutil.copytree(source, self.path / name, dirs_exist_ok=True)
 
     def adopt(self, name: str, part: Artifact) -> Artifact:
-        """Take another artifact in as a part: same manifest, files hard-linked."""
-        for file in list(part.manifest["files"]) + [MANIFEST]:
+        """Take another artifact in as a part, with its own parts: same manifests, files hard-linked."""
+        for file in [*part.manifest["files"], MANIFEST]:
             self.link(f"{name}/{file}", part.path / file)
+        for inner in part.manifest["parts"]:
+            self.adopt(f"{name}/{inner}", part.part(inner))
         return open_artifact(self.path / name)
 
 
-def seal(manifest: Mapping[str, Any]) -> str:
-    """Hash of all of a manifest but the seal itself."""
-    return digest({key: value for key, value in manifest.items() if key != "seal"})
-
-
-def content_of(files: Mapping[str, Any], parts: Mapping[str, str]) -> str:
-    """The identity that these files and parts make up."""
-    return digest([{name: entry["sha256"] for name, entry in files.items()}, dict(parts)])
-
-
-def write_manifest(folder: Path, origin: Origin, metrics: Mapping[str, Any], seconds: float) -> None:
-    """Describe everything below `folder` in its manifest, written last and made durable. Parts keep their own manifest."""
-    parts = {child.name: open_artifact(child).content for child in sorted(folder.iterdir()) if (child / MANIFEST).is_file()}
-    files = {name: _entry(folder / name) for name in _names_below(folder, set(parts))}
-    manifest = {
-        "format": FORMAT,
-        **asdict(origin),
-        "recipe": origin.recipe,
-        "content": content_of(files, parts),
-        "files": files,
-        "parts": parts,
-        "metrics": dict(metrics),
-        "realmctl": __version__,
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": round(seconds, 3),
-        "host": platform.node(),
-    }
-    manifest["seal"] = seal(manifest)
-    path = folder / (MANIFEST + ".writing")
-    path.write_text(json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False))
-    sync(path)
-    path.rename(folder / MANIFEST)
-    for below, _, names in os.walk(folder):
-        for name in names:
-            sync(Path(below) / name)
-            (Path(below) / name).chmod(0o444)
-        sync(Path(below))
-
-
-def _entry(path: Path) -> dict[str, Any]:
-    return {"bytes": path.stat().st_size, "sha256": digest_file(path)}
-
-
-def _names_below(folder: Path, parts: set[str]) -> list[str]:
-    """Relative names of an artifact's own files: no manifest, no scratch, nothing of its parts."""
-    names = []
-    for below, folders, files in os.walk(folder):
-        here = Path(below).relative_to(folder)
-        if here == Path("."):
-            folders[:] = [name for name in folders if name not in parts and name not in SCRATCH_NAMES]
-        names += [str(here / name) for name in files if not (here == Path(".") and name in (MANIFEST, "recipe.json"))]
-    return sorted(names)
-
-
-def sync(path: Path) -> None:
-    """fsync a file or folder."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def publish(partial: Path, final: Path) -> Artifact:
-    """The moment an artifact comes to be: drop scratch, rename, fsync the parent. `partial` has its manifest already."""
+    """The moment an artifact comes to be. `partial` has its manifest already; what is only for resuming goes."""
     for name in SCRATCH_NAMES:
         shutil.rmtree(partial / name, ignore_errors=True)
-    (partial / "recipe.json").unlink(missing_ok=True)
+    (partial / RECIPE).unlink(missing_ok=True)
+    _write_protect(partial)
     sync(partial)
     partial.rename(final)
     sync(final.parent)
     return open_artifact(final)
+
+
+def _write_protect(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if path.is_file() and path.stat().st_mode & 0o222:
+            path.chmod(0o444)
 
 
 @contextmanager
@@ -251,16 +190,18 @@ def open_artifact(path: Path | str) -> Artifact:
     path = Path(path)
     if not (path / MANIFEST).is_file():
         path = newest_version(path)
-    manifest = read_manifest(path)
-    artifact = Artifact(path, manifest)
-    found = _names_below(path, set(manifest["parts"]))
-    if found != sorted(manifest["files"]):
-        odd = sorted(set(found) ^ set(manifest["files"]))
-        raise InputError(f"{artifact} is not whole: {', '.join(odd[:5])} missing from it or foreign to it. Make it again.")
-    for name, entry in manifest["files"].items():
+    artifact = Artifact(path, read_manifest(path))
+    odd = set(names_below(path, artifact.manifest["parts"])) ^ set(artifact.manifest["files"])
+    if odd:
+        names = ", ".join(sorted(odd)[:5])
+        raise InputError(f"{artifact} is not whole: {names} missing from it or foreign to it. Make it again.")
+    for name, entry in artifact.manifest["files"].items():
         size = (path / name).stat().st_size
         if size != entry["bytes"]:
-            raise InputError(f"{path / name} has {size} bytes, its manifest says {entry['bytes']}. Restore it or make {artifact} again.")
+            raise InputError(
+                f"{path / name} has {size} bytes, its manifest says {entry['bytes']}. "
+                f"Restore it or make {artifact} again."
+            )
     return artifact
 
 
@@ -277,25 +218,9 @@ def version_numbers(series: Path) -> list[int]:
     """Numbers of the committed versions, ascending."""
     if not series.is_dir():
         return []
-    matches = (VERSION_NAME.fullmatch(child.name) for child in series.iterdir() if (child / MANIFEST).is_file())
+    versions = (child for child in series.iterdir() if (child / MANIFEST).is_file())
+    matches = (VERSION_NAME.fullmatch(child.name) for child in versions)
     return sorted(int(match[1]) for match in matches if match)
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """A manifest whose seal holds. Raises InputError for a damaged one, MismatchError for one of a newer format."""
-    path = folder / MANIFEST
-    try:
-        if path.stat().st_size > MAX_MANIFEST_BYTES:
-            raise ValueError("larger than 64 MiB")
-        manifest = json.loads(path.read_text())
-        sealed = manifest["seal"] == seal(manifest) and manifest["content"] == content_of(manifest["files"], manifest["parts"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path} is not a readable manifest ({error}). Restore it or make the artifact again.") from None
-    if not sealed:
-        raise InputError(f"{path} was changed after it was written: its seal does not hold. Restore it or make the artifact again.")
-    if manifest["format"] > FORMAT:
-        raise MismatchError(f"{folder} has artifact format {manifest['format']}, this realmctl reads up to {FORMAT}. Upgrade realmctl.")
-    return manifest
 
 
 def verify(artifact: Artifact) -> int:
@@ -304,7 +229,10 @@ def verify(artifact: Artifact) -> int:
     for name, entry in artifact.manifest["files"].items():
         path = artifact.path / name
         if digest_file(path) != entry["sha256"]:
-            raise InputError(f"{path} is damaged: its SHA-256 is not the one in {artifact.path / MANIFEST}. Restore it or make {artifact} again.")
+            raise InputError(
+                f"{path} is damaged: its SHA-256 is not the one in {artifact.path / MANIFEST}. "
+                f"Restore it or make {artifact} again."
+            )
         total += entry["bytes"]
     return total + sum(verify(artifact.part(name)) for name in artifact.manifest["parts"])
 
@@ -325,21 +253,24 @@ def require_descent(artifact: Artifact, *ancestors: Artifact) -> None:
         if known != ancestor.content:
             raise MismatchError(
                 f"{artifact} does not belong to {ancestor}: it descends from {ancestor.kind} {str(known)[:12]}, "
-                f"and that one is {ancestor.content[:12]}. Name the {ancestor.kind} it was made from, or make it again from this one."
+                f"and that one is {ancestor.content[:12]}. Name the {ancestor.kind} it was made from, "
+                "or make it again from this one."
             )
 
 
 def require_same_vocabulary(first: Artifact, *others: Artifact) -> None:
     """Raise MismatchError unless all were made with one WordPiece vocabulary."""
     for other in others:
-        if _vocabulary(other) != _vocabulary(first):
+        if _vocabulary(first) != _vocabulary(other):
             raise MismatchError(
                 f"{other} and {first} have different WordPiece vocabularies, so their token ids do not mean the same. "
                 "Make both with one tokenizer (`realmctl chunk --tokenizer`)."
             )
 
 
-def _vocabulary(artifact: Artifact) -> str | None:
+def _vocabulary(artifact: Artifact) -> str:
     files = artifact.manifest["files"]
     names = [name for name in ("tokenizer/vocab.txt", "vocab.txt") if name in files]
-    return files[names[0]]["sha256"] if names else None
+    if not names:
+        raise InputError(f"{artifact} holds no vocab.txt, so its token ids mean nothing. Make it again.")
+    return str(files[names[0]]["sha256"])

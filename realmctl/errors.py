@@ -1,8 +1,22 @@
 """Every error a user can meet, with its exit code.
 
 The message is one paragraph that says what happened, where, why, and what to do. Scripts branch on the codes, so a
-code never changes its sense (docs/exit-codes.md; tests/test_errors.py).
+code never changes its sense.
 """
+
+import errno
+
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NO_ACCESS = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.EIO,
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+    errno.ENOTDIR,
+)
+OUR_PACKAGES = ("realmctl", "stages")
 
 
 class RealmctlError(Exception):
@@ -51,3 +65,42 @@ class InterruptedRun(RealmctlError):
     """Stopped by SIGTERM after saving; the same command goes on where it stopped."""
 
     exit_code = 75
+
+
+def explained(error: BaseException, where: object = "") -> RealmctlError | None:
+    """What an exception of Python or the system means to a user; None where it can only be a bug.
+
+    `where`: what was being written or read, for errors that do not know it themselves.
+    """
+    if isinstance(error, RealmctlError):
+        return error
+    if (
+        isinstance(error, ModuleNotFoundError)
+        and error.name
+        and error.name.partition(".")[0] not in OUR_PACKAGES
+    ):
+        return ResourceError(
+            f"the Python package {error.name} is not installed. Install it, or realmctl anew."
+        )
+    if isinstance(error, OSError):
+        return _of_system(error, f"{error.filename or where}")
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return ResourceError(
+            f"not enough memory ({_one_line(error)}). Use smaller batches, or free some memory."
+        )
+    return None
+
+
+def _of_system(error: OSError, where: str) -> RealmctlError | None:
+    what = f"{where}: {error.strerror}" if where else str(error.strerror)
+    if error.errno in NO_SPACE:
+        return ResourceError(f"{what}. Free some disk space and run the same command again.")
+    if error.errno in (errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN):
+        return ResourceError(f"{what}. Use fewer --workers, or free what other processes hold.")
+    if error.errno in NO_ACCESS:
+        return InputError(f"{what}. Check the path and its permissions.")
+    return None
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__

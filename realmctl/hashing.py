@@ -14,8 +14,8 @@ CHUNK = 4 * 2**20
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of a JSON value in canonical form (sorted keys, no spaces, no NaN)."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    """SHA-256 of a JSON value in canonical form (sorted keys, ASCII, no spaces, no NaN)."""
+    text = json.dumps(value, sort_keys=True, allow_nan=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

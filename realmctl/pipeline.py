@@ -5,6 +5,7 @@
     stages:
       blocks:   {stage: chunk, corpus: [dump.xml.bz2], tokenizer: "train:8000"}
       spans:    {stage: tag}         # an input not named is the output of that name in this file
+      other:    {stage: chunk, corpus: [news.jsonl], tokenizer: "@blocks/tokenizer"}  # a folder inside an output
       retriever: {stage: ict-init, steps: 60}
       ...
 """
@@ -62,10 +63,19 @@ class Step:
     stage: type[Stage]
     values: Mapping[str, Any]
     inputs: Mapping[str, str]
+    inside: Mapping[str, str]
+
+    @property
+    def needs(self) -> set[str]:
+        """The outputs that must be made first."""
+        return {*self.inputs.values(), *(place.partition("/")[0] for place in self.inside.values())}
 
     def build(self, made: Mapping[str, Artifact], workspace: Path) -> Stage:
         """The stage with its inputs in place."""
         values = dict(self.values) | {field: made[output] for field, output in self.inputs.items()}
+        for field, place in self.inside.items():
+            output, _, path = place.partition("/")
+            values[field] = _typed(typing.get_type_hints(self.stage)[field], str(made[output].path / path), field)
         return self.stage(**with_defaults(self.stage, values, workspace))
 
 
@@ -87,7 +97,7 @@ class Pipeline:
         while todo:
             step = by_name[todo.pop()]
             wanted.add(step.name)
-            todo += step.inputs.values()
+            todo += step.needs
         return tuple(step for step in self.steps if step.name in wanted)
 
     def make(self, steps: Iterable[Step]) -> dict[str, Artifact]:
@@ -126,7 +136,7 @@ def read(file: Path, stages: Mapping[str, type[Stage]], variables: Mapping[str, 
         raise ConfigError(f"{file}: `stages` must name outputs, each with its `stage` and settings.")
     steps = {name: _step(file, name, dict(entry), stages, set(entries)) for name, entry in entries.items()}
     try:
-        order = list(TopologicalSorter({name: step.inputs.values() for name, step in steps.items()}).static_order())
+        order = list(TopologicalSorter({name: step.needs for name, step in steps.items()}).static_order())
     except CycleError as error:
         raise ConfigError(f"{file}: these outputs need each other: {' -> '.join(error.args[1])}.") from None
     return Pipeline(where, tuple(steps[name] for name in order))
@@ -198,7 +208,10 @@ def _step(file: Path, name: str, entry: dict[str, Any], stages: Mapping[str, typ
         if field not in inputs and output in outputs and output != name and not covered:
             inputs[field] = output
     where = f"{file}: {name}"
-    return Step(name, stage, {key: _typed(hints[key], value, f"{where}.{key}") for key, value in given.items()}, inputs)
+    inside = {field: str(given.pop(field))[1:] for field, role in fields.items() if role.name == "source" and str(given.get(field)).startswith("@")}
+    for place in inside.values():
+        _known(file, place.partition("/")[0], outputs)
+    return Step(name, stage, {key: _typed(hints[key], value, f"{where}.{key}") for key, value in given.items()}, inputs, inside)
 
 
 def _typed(hint: Any, value: Any, where: str) -> Any:

@@ -31,7 +31,7 @@ class Embed(Stage):
     precision: Literal["auto", "fp32", "bf16"] = setting(
         "Arithmetic of the encoder; auto is bf16 where the hardware has it.", default="auto"
     )
-    batch_size: int = knob("Blocks embedded at once; 0 = 8 on a CPU, 128 on a GPU.", default=0)
+    batch_size: int = knob("Blocks embedded at once; 0 = 4 on a CPU, 128 on a GPU.", default=0)
     device: str = knob("auto, cpu or cuda:N.", default="auto")
 
     def check(self) -> None:
@@ -40,10 +40,8 @@ class Embed(Stage):
                 f"--batch-size {self.batch_size}: use 1 or more, or 0 for what suits the device."
             )
         require_same_vocabulary(self.blocks, self.retriever)
-        if (
-            json.loads(self.retriever.file("retriever.json").read_text(encoding="utf-8")).get("towers")
-            == "query-only"
-        ):
+        description = json.loads(self.retriever.file("retriever.json").read_text(encoding="utf-8"))
+        if description["towers"] == "query-only":
             raise MismatchError(
                 f"{self.retriever} came out of fine-tuning, which trains the query side alone: it has no "
                 "block side to embed blocks with. Name the pre-trained model or retriever that it was "

@@ -33,6 +33,10 @@ class Finetune(Stage):
     batch_size: int = setting("Questions in a step (the official code: 1).", default=16)
     lr: float = setting("Peak learning rate.", default=1e-5)
     warmup: int | None = setting("Warm-up steps; default min(10000, max(100, steps / 10)).", default=None)
+    optimizer: Literal["bert", "adamw"] = setting(
+        "bert: AdamW as BERT and REALM used it; adamw: betas .9 and .98 with bias correction, for runs of hundreds of steps.",
+        default="bert",
+    )
     retriever_beam: int = setting("Blocks that the retriever's loss is over.", default=5000)
     reader_beam: int = setting("Blocks that are read.", default=5)
     reader_length: int = setting("Wordpieces of the reader's input.", default=320)
@@ -82,7 +86,7 @@ class Finetune(Stage):
             self.batch_size, self.retriever_beam, self.reader_beam, self.reader_length, self.span_width, self.answer_test, self.seed
         )
         steps = self.steps or max(1, round(self.epochs * len(questions) / self.batch_size))
-        schedule = Schedule(steps, self.lr, self.warmup, self.seed)
+        schedule = Schedule(steps, self.lr, self.warmup, self.seed, self.optimizer)
         objective = FineTuning(searcher, reader, questions, options, self.micro_batch)
         metrics = train(objective, schedule, Compute(self.device, self.precision, self.checkpoint_every), out, "finetune")
         tokenizer = tokenizer_folder(self.blocks)

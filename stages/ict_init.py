@@ -23,6 +23,10 @@ class IctInit(Stage):
     batch_size: int = setting("Pairs in a step; each other's blocks are the negatives.", default=4096)
     lr: float = setting("Peak learning rate.", default=1e-4)
     warmup: int | None = setting("Warm-up steps; default min(10000, max(100, steps / 10)).", default=None)
+    optimizer: Literal["bert", "adamw"] = setting(
+        "bert: AdamW as BERT and REALM used it; adamw: betas .9 and .98 with bias correction, for runs of hundreds of steps.",
+        default="bert",
+    )
     mask_rate: float = setting("How often the sentence is taken out of its block.", default=0.9)
     projection: int = setting("Width of the embeddings.", default=128)
     query_length: int = setting("Wordpieces of a query, [CLS] and [SEP] included.", default=64)
@@ -53,7 +57,7 @@ class IctInit(Stage):
             retriever, Corpus(self.blocks), packer_of(tokenizer_of(self.blocks)),
             batch_size=self.batch_size, mask_rate=self.mask_rate, seed=self.seed,
         )  # fmt: skip
-        schedule = Schedule(self.steps, self.lr, self.warmup, self.seed)
+        schedule = Schedule(self.steps, self.lr, self.warmup, self.seed, self.optimizer)
         compute = Compute(self.device, self.precision, self.checkpoint_every)
         metrics = train(objective, schedule, compute, out, "ict-init")
         retriever.cpu().save(out.path)

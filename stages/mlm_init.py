@@ -32,6 +32,10 @@ class MlmInit(Stage):
     batch_size: int = setting("Examples in a step.", default=128)
     lr: float = setting("Peak learning rate.", default=1e-4)
     warmup: int | None = setting("Warm-up steps; default min(10000, max(100, steps / 10)).", default=None)
+    optimizer: Literal["bert", "adamw"] = setting(
+        "bert: AdamW as BERT and REALM used it; adamw: betas .9 and .98 with bias correction, for runs of hundreds of steps.",
+        default="adamw",
+    )
     mask_rate: float = setting("Share of wordpieces hidden in plain blocks.", default=0.15)
     length: int = setting("Wordpieces of a plain example, [CLS] and [SEP] included.", default=128)
     dropout: float = setting("Dropout of a BERT from scratch; a loaded one keeps its own.", default=0.1)
@@ -58,7 +62,7 @@ class MlmInit(Stage):
         mlm = starting_bert(None, self.bert, self.blocks, self.seed, self.dropout)
         examples = self._examples(mlm.config.vocab_size)
         objective = MaskedLanguageModel(mlm, examples, batch_size=self.batch_size, micro_batch=self.micro_batch, seed=self.seed)
-        schedule = Schedule(self.steps, self.lr, self.warmup, self.seed)
+        schedule = Schedule(self.steps, self.lr, self.warmup, self.seed, self.optimizer)
         metrics = train(objective, schedule, Compute(self.device, self.precision, self.checkpoint_every), out, "mlm-init")
         save_masked_lm(mlm.cpu(), out.path)
         out.copy_folder(".", tokenizer_folder(self.blocks))

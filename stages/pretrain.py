@@ -34,6 +34,10 @@ class Pretrain(Stage):
     batch_size: int = setting("Sentences in a step.", default=512)
     lr: float = setting("Peak learning rate.", default=3e-5)
     warmup: int | None = setting("Warm-up steps; default min(10000, max(100, steps / 10)).", default=None)
+    optimizer: Literal["bert", "adamw"] = setting(
+        "bert: AdamW as BERT and REALM used it; adamw: betas .9 and .98 with bias correction, for runs of hundreds of steps.",
+        default="bert",
+    )
     candidates: int = setting("Candidates of a query, the null document included.", default=8)
     marginal: Literal["token", "sequence"] = setting("Marginal likelihood of each wordpiece (official code) or of the span (paper).", default="token")
     masking: Literal["salient", "random-span", "random-uniform"] = setting("What is hidden.", default="salient")
@@ -68,7 +72,7 @@ class Pretrain(Stage):
         refresh = self._refresh(out, live)
         try:
             objective = self._objective(retriever, reader, refresh, str(pick_device(self.device)))
-            schedule = Schedule(self.steps, self.lr, self.warmup, self.seed)
+            schedule = Schedule(self.steps, self.lr, self.warmup, self.seed, self.optimizer)
             metrics = train(objective, schedule, Compute(self.device, self.precision, self.checkpoint_every), out, "pretrain")
         finally:
             refresh.close()

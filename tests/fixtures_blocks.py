@@ -2,7 +2,7 @@
 
 Sentences are written as wikitext would have them: `[[Target]]` and `[[Target|surface]]` become link anchors.
 
-    make_blocks(tmp_path / "blocks", {"Ada Lovelace": [["She met [[Charles Babbage]] in 1833.", "They wrote."]]})
+    make_blocks(path, {"Ada Lovelace": [["She met [[Charles Babbage]] in 1833.", "They wrote."]]})
 
 The tokenizer is an uncased BERT WordPiece whose vocabulary is every word of the documents plus every single
 character, so nothing is [UNK] and words that are not in the documents are spelled out.

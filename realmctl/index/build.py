@@ -80,16 +80,10 @@ def build(folder: Path, options: IndexOptions, device: str = "cpu") -> dict[str,
 
 
 def _build_hnsw(folder: Path, vectors: Vectors, options: IndexOptions, device: str) -> dict[str, Any]:
-    graph = build_graph(
-        vectors,
-        m=options.m,
-        ef_construction=options.ef_construction,
-        seed=options.seed,
-        threads=options.threads,
-    )
     path = folder / GRAPH_FILE
-    shape = save_graph(graph, path)
-    del graph  # what was saved is what is measured
+    shape = save_graph(
+        build_graph(vectors, options.m, options.ef_construction, options.seed, options.threads), path
+    )
     index = Hnsw(load_graph(path, shape, vectors), vectors, ef=AUTO_EF[0])
     recall = _reach_recall(index, vectors, options, device)
     described = {**asdict(shape), "ef": index.ef, "seed": options.seed, "threads": options.threads}

@@ -97,7 +97,7 @@ class Hnsw:
         return np.concatenate([self._labels(query[None], k) for query in queries_BD])
 
 
-def build_graph(vectors: Vectors, *, m: int, ef_construction: int, seed: int, threads: int) -> Graph:
+def build_graph(vectors: Vectors, m: int, ef_construction: int, seed: int, threads: int) -> Graph:
     """Insert the rows in order: the same bytes every time with one thread, but not with more.
 
     Rows must be finite (`vectors.check_finite`). Raises ResourceError without hnswlib or enough memory.
@@ -121,8 +121,7 @@ def build_graph(vectors: Vectors, *, m: int, ef_construction: int, seed: int, th
 
 
 def save_graph(graph: Graph, path: Path) -> Shape:
-    """Write a graph durably, and prove that it was written: hnswlib returns as if all were well on a full
-    disk.
+    """Write a graph durably, and prove that it is there: on a full disk hnswlib returns as if all were well.
 
     Raises ResourceError when the file is not whole.
     """

@@ -6,9 +6,8 @@ about the graph must be as it follows, and the rest must be a graph. Layout (lit
 and `loadIndex` in hnswlib's hnswalg.h:
 
     header   96 bytes, `_HEADER`
-    level 0  one record a vector: link list (count u16, deleted u8, unused u8, 2M ids u32), vector D x f32,
-    label u64 above    one entry a vector: size u32, then `size` bytes: one link list (count, unused, M ids)
-    for each upper level
+    level 0  for each vector: link list (count u16, deleted u8, unused u8, 2M ids u32), D floats, label u64
+    above    for each vector: size u32, and in `size` bytes a link list of M ids for each upper level it is on
 """
 
 from __future__ import annotations
@@ -77,11 +76,8 @@ def check_file(path: Path, shape: Shape, vectors: Vectors) -> None:
     record = shape.record()
     upper_at = _HEADER.size + shape.count * record.itemsize
     _require(len(data) >= upper_at + 4 * shape.count, path, f"it is cut off after {len(data)} bytes")
-    _require(
-        bytes(data[: _HEADER.size]) == shape.header(),
-        path,
-        "its header is not that of the index described beside it",
-    )
+    header = bytes(data[: _HEADER.size])
+    _require(header == shape.header(), path, "its header is not that of the index described beside it")
     nodes = data[_HEADER.size : upper_at].view(record)
     levels, lists = _upper_lists(data[upper_at:], shape, path)
     _check_levels(levels, shape, path)
@@ -123,11 +119,8 @@ def _check_levels(levels: NDArray[np.int64], shape: Shape, path: Path) -> None:
 def _check_nodes(
     nodes: NDArray[np.void], rows: NDArray[np.float32], start: int, shape: Shape, path: Path
 ) -> None:
-    _require(
-        np.array_equal(nodes["label"], np.arange(start, start + len(nodes))),
-        path,
-        "its ids are not the rows of the vectors",
-    )
+    ids = np.arange(start, start + len(nodes))
+    _require(np.array_equal(nodes["label"], ids), path, "its ids are not the rows of the vectors")
     _require(np.array_equal(nodes["vector"], rows), path, "its vectors are not those of the embeddings")
     _require(not nodes["deleted"].any(), path, "some of its vectors are marked as deleted")
     _require(_links_within(nodes, 2 * shape.m, shape.count), path, "some of its links point nowhere")
@@ -136,9 +129,7 @@ def _check_nodes(
 def _check_upper(
     lists: list[tuple[int, NDArray[np.void]]], levels: NDArray[np.int64], shape: Shape, path: Path
 ) -> None:
-    """A link on level l must lead to a node that reaches level l, or hnswlib reads beyond that node's
-    lists.
-    """
+    """A link on level l must lead to a node that reaches l, or hnswlib reads beyond that node's lists."""
     if not lists:
         return
     links = np.concatenate([own for _, own in lists])
@@ -146,11 +137,8 @@ def _check_upper(
     _require(_links_within(links, shape.m, shape.count), path, "some of its upper links point nowhere")
     used = np.arange(shape.m) < links["links"][:, None]
     reached = np.where(used, levels[np.where(used, links["ids"], 0)], shape.max_level)
-    _require(
-        bool((reached >= level[:, None]).all()),
-        path,
-        "some of its upper links lead to a node that is not so high",
-    )
+    high_enough = bool((reached >= level[:, None]).all())
+    _require(high_enough, path, "some of its upper links lead to a node that is not so high")
 
 
 def _links_within(lists: NDArray[np.void], most: int, count: int) -> bool:

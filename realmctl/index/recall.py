@@ -1,11 +1,8 @@
-"""How many of the true nearest blocks an approximate index finds: recall@k against exact search, on a fixed
-sample.
+"""How many of the true nearest blocks an index finds: recall@k against exact search, on a fixed sample.
 
-Real queries are not known when an index is built, and blocks alone are too easy (each sits in its own
-neighbourhood).
-So half of the sample are rows of the matrix, each without itself among its answers, and half are rows moved
-away by half their distance from the mean row in a random direction: like a query that resembles a block but
-is none.
+Real queries are not known when an index is built, and blocks alone are too easy: each sits among its own. So
+half of the sample are rows of the matrix, each without itself among its answers, and half are rows moved in a
+random direction by half their distance from the mean row: like a query that resembles a block but is none.
 """
 
 from __future__ import annotations
@@ -24,9 +21,7 @@ Search = Callable[[Vectors, int], tuple[Scores, Ids]]
 NOISE = 0.5
 NONE = -1
 TOLERANCE = 1e-5
-"""Two searches add up a product in different orders; scores nearer than this, relative to the largest, are
-one score.
-"""
+"""Scores nearer than this, relative to the largest, are one score: the order of summation may differ."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +39,7 @@ class Recall:
 
 
 class RecallProbe:
-    """The sample and its exact answers, computed once and asked of any number of indexes over the same
-    vectors.
+    """The sample and its exact answers, computed once for any number of indexes over the same vectors.
 
     Rows must be finite. `sample` queries are drawn with `seed`; fewer when there are fewer rows.
     """
@@ -59,9 +53,7 @@ class RecallProbe:
         self._wanted = np.isfinite(scores).sum(axis=1)
 
     def measure(self, search: Search) -> Recall:
-        """Recall of an index's search. A block counts as found if it scores like the k-th best or better, so
-        that equal blocks can stand in for each other.
-        """
+        """Recall of a search. What scores like the k-th best or better counts: equal blocks are one."""
         scores, _ = _neighbours(search, self.queries, self.own, self.k)
         found = (np.isfinite(scores) & (scores >= self._worst_wanted)).sum(axis=1)
         shares = np.where(self._wanted == 0, 1.0, np.minimum(found / np.maximum(self._wanted, 1), 1.0))
@@ -70,9 +62,7 @@ class RecallProbe:
 
 
 def sample_queries(vectors: Vectors, size: int, seed: int) -> tuple[NDArray[np.float32], Ids]:
-    """Queries [S, D] and the row that each may not find again, or -1: S = min(size, n), rows first, then
-    moved rows.
-    """
+    """Queries [S, D], rows before moved rows, and the row each may not find again or -1; S = min(size, n)."""
     random = np.random.default_rng(seed)
     ids = random.choice(len(vectors), size=min(size, len(vectors)), replace=False).astype(np.int64)
     queries = np.array(vectors[ids], dtype=np.float32)
@@ -85,9 +75,7 @@ def sample_queries(vectors: Vectors, size: int, seed: int) -> tuple[NDArray[np.f
 
 
 def wilson(share: float, trials: int) -> tuple[float, float]:
-    """95 % score interval (Wilson 1927) of a mean of `trials` values in [0, 1]; safe, since a share varies
-    most as 0 or 1.
-    """
+    """95 % score interval (Wilson 1927) of a mean of `trials` values in [0, 1]; wide enough for any such."""
     z2 = 1.96**2
     middle = (share + z2 / (2 * trials)) / (1 + z2 / trials)
     half = math.sqrt(z2 * (share * (1 - share) / trials + z2 / (4 * trials**2))) / (1 + z2 / trials)

@@ -35,9 +35,7 @@ class Description:
 
 @dataclass(frozen=True)
 class HnswDescription(Description):
-    """`index.json` of an hnsw index: all that its file does not say or hnswlib forgets, and the file's
-    hash.
-    """
+    """`index.json` of an hnsw index: all that its file does not say or hnswlib forgets, and its hash."""
 
     m: int = 16
     ef_construction: int = 200
@@ -62,9 +60,7 @@ def write_description(folder: Path, description: Description) -> None:
 
 
 def read_description(folder: Path) -> Description:
-    """`index.json`, every field checked. Raises InputError when it is missing or not the description of an
-    index.
-    """
+    """`index.json`, every field checked. Raises InputError when it does not describe an index."""
     path = folder / DESCRIPTION_FILE
     try:
         fields = json.loads(path.read_text())

@@ -1,6 +1,4 @@
-"""The matrix under every index: `vectors.npy`, float16 or float32 [n, D], memory-mapped and checked when
-opened.
-"""
+"""The matrix under every index: `vectors.npy`, float16 or float32 [n, D], memory-mapped and checked."""
 
 from __future__ import annotations
 
@@ -15,9 +13,7 @@ from realmctl.index.protocol import Vectors
 
 VECTORS_FILE = "vectors.npy"
 ROWS_PER_CHUNK = 16_384
-"""Rows scored or checked at once: 8 MB of float32 at 128 dimensions, measured faster than the whole matrix at
-once.
-"""
+"""Rows scored or checked at once: 8 MB of float32 at 128 dimensions, measured faster than all at once."""
 
 
 def open_vectors(path: Path, *, count: int | None = None, dimension: int | None = None) -> Vectors:
@@ -46,9 +42,7 @@ def open_vectors(path: Path, *, count: int | None = None, dimension: int | None 
 
 
 def chunks(vectors: Vectors, rows: int | None = None) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    """(first row, float32 [rows, D]) one after the other, ROWS_PER_CHUNK unless told; float32 storage is not
-    copied.
-    """
+    """(first row, float32 [rows, D]) one after the other; ROWS_PER_CHUNK unless told. Copies only float16."""
     rows = rows or ROWS_PER_CHUNK
     for start in range(0, len(vectors), rows):
         yield start, np.asarray(vectors[start : start + rows], dtype=np.float32)

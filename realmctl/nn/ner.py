@@ -34,13 +34,14 @@ class EntityFinder:
             self._tokenizer = AutoTokenizer.from_pretrained(str(folder))
             model = AutoModelForTokenClassification.from_pretrained(str(folder), use_safetensors=True)
         except (OSError, ValueError, KeyError) as error:
+            reason = str(error).splitlines()[0]
             raise InputError(
-                f"tagger hf:{folder}: no token-classification model can be loaded from there ({str(error).splitlines()[0]}). "
+                f"tagger hf:{folder}: no token-classification model can be loaded from there ({reason}). "
                 "Name a folder or hub id with config.json, model.safetensors and tokenizer files."
             ) from None
         if not self._tokenizer.is_fast:
             raise InputError(
-                f"tagger hf:{folder}: its tokenizer gives no character offsets. Use one with a tokenizer.json."
+                f"tagger hf:{folder}: its tokenizer gives no offsets. Use a model with a tokenizer.json."
             )
         self._device, self._batch_size = pick_device(device), batch_size
         self._model = model.float().to(self._device).eval()

@@ -50,6 +50,8 @@ class BertAdamW(torch.optim.AdamW):
     """BERT's AdamW as PyTorch's fused one whose step counter starts where bias correction has worn off.
 
     `step` clips the gradients to a global norm of `clip` first; `gradient_norm` is the norm before clipping.
+    `bias_correction` is PyTorch's Adam again: without it, second moments that average a thousand steps make the first
+    hundreds of steps several times too long, which a run of a few hundred steps does not outlive.
     """
 
     def __init__(
@@ -60,9 +62,12 @@ class BertAdamW(torch.optim.AdamW):
         weight_decay: float = 0.01,
         eps: float = 1e-6,
         clip: float = 1.0,
+        betas: tuple[float, float] = (0.9, 0.999),
+        bias_correction: bool = False,
     ) -> None:
-        super().__init__(params, lr=lr, betas=(0.9, 0.999), eps=eps, weight_decay=weight_decay, fused=True)
+        super().__init__(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, fused=True)
         self.clip = clip
+        self.first_step = 0.0 if bias_correction else _LONG_AGO
         self.gradient_norm = torch.zeros(())
 
     def set_lr(self, lr: float) -> None:
@@ -81,7 +86,7 @@ class BertAdamW(torch.optim.AdamW):
         for parameter in trained:
             if not self.state[parameter]:
                 self.state[parameter] = {
-                    "step": torch.full((), _LONG_AGO, dtype=torch.float32, device=parameter.device),
+                    "step": torch.full((), self.first_step, dtype=torch.float32, device=parameter.device),
                     "exp_avg": torch.zeros_like(parameter),
                     "exp_avg_sq": torch.zeros_like(parameter),
                 }

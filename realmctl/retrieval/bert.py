@@ -8,13 +8,14 @@ from tokenizers import Tokenizer
 from transformers import BertForMaskedLM
 
 from realmctl.artifact import Artifact, require_same_vocabulary
-from realmctl.errors import MismatchError
+from realmctl.errors import InputError, MismatchError
 from realmctl.log import say, warn
 from realmctl.nn.bert import load_masked_lm, scratch_config
 from realmctl.nn.inputs import Packer
 from realmctl.nn.precision import seed_everything
 
 SCRATCH = "scratch:"
+SPECIALS = ("[CLS]", "[SEP]", "[PAD]", "[MASK]")
 
 
 def tokenizer_of(artifact: Artifact) -> Tokenizer:
@@ -24,8 +25,12 @@ def tokenizer_of(artifact: Artifact) -> Tokenizer:
 
 
 def packer_of(tokenizer: Tokenizer) -> Packer:
-    """The layouts in this vocabulary's special tokens."""
-    return Packer(*(tokenizer.token_to_id(token) for token in ("[CLS]", "[SEP]", "[PAD]", "[MASK]")))
+    """The layouts in this vocabulary's special tokens. Raises InputError when it lacks one."""
+    ids = [tokenizer.token_to_id(token) for token in SPECIALS]
+    if None in ids:
+        lacking = ", ".join(token for token, number in zip(SPECIALS, ids, strict=True) if number is None)
+        raise InputError(f"The tokenizer has no {lacking}. Use the tokenizer of a BERT, or train one: realmctl chunk --tokenizer train:30522.")
+    return Packer(*ids)
 
 
 def tokenizer_folder(artifact: Artifact) -> Path:
@@ -47,12 +52,19 @@ def starting_bert(encoder: Artifact | None, bert: str | None, blocks: Artifact, 
     words = tokenizer_of(blocks).get_vocab_size()
     seed_everything(seed)
     if bert.startswith(SCRATCH):
-        return BertForMaskedLM(scratch_config(bert.removeprefix(SCRATCH), words, dropout))
+        return _fresh(bert.removeprefix(SCRATCH), words, dropout)
     model, had_head = load_masked_lm(Path(bert))
     _require_vocabulary(Path(bert), blocks, words, model.config.vocab_size)
     if not had_head:
         say(f"{bert} has no masked-language-model head; a fresh one is put on")
     return model
+
+
+def _fresh(size: str, words: int, dropout: float) -> BertForMaskedLM:
+    """Random weights whose spread suits the width: BERT's 0.02 at 768, more below (a narrow BERT starts too flat with it)."""
+    config = scratch_config(size, words, dropout)
+    config.initializer_range = 0.02 * (768 / config.hidden_size) ** 0.5
+    return BertForMaskedLM(config)
 
 
 def _require_vocabulary(folder: Path, blocks: Artifact, words: int, rows: int) -> None:

@@ -1,4 +1,4 @@
-"""Blocks and queries into vectors: for the `embed` stage, the refresh daemon, training and answering alike.
+"""Blocks into vectors: one function for the `embed` stage and for every refresh of the index.
 
 Blocks are embedded in ranges of fixed rows and, inside a range, in a fixed order, so that a vector does not
 depend on where an interrupted run was taken up. B rows of a batch, D projection.
@@ -7,29 +7,25 @@ depend on where an interrupted run was taken up. B rows of a batch, D projection
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from realmctl.errors import InputError
 from realmctl.index.vectors import chunks, open_vectors
 from realmctl.log import warn
-from realmctl.nn.inputs import Packed, Packer
+from realmctl.nn.inputs import Packer
 from realmctl.nn.precision import autocast
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.corpus import Corpus, load_array
 from realmctl.retrieval.embedding_file import Dtype, EmbeddingFile
 
 ROWS_PER_RANGE = 1024
-BATCH_ON_CPU = 8
+BATCH_ON_CPU = 4
 BATCH_ON_ACCELERATOR = 128
 
-Tokens = Sequence[int] | NDArray[np.integer[Any]]
 Vectors = NDArray[np.float32]
 
 
@@ -47,9 +43,9 @@ def embed_corpus(
 ) -> dict[str, float]:
     """Every block into `path` (.npy [n, D], row = block), but for the ranges that `journal` has as done.
 
-    Runs where the retriever's weights are. `on_progress` hears how many blocks more are done. Returns the
-    metrics of the embeddings. Raises InputError for an empty corpus or a block whose vector is not finite,
-    MismatchError for a query-only retriever, ResourceError when the disk is too small.
+    Runs where the retriever's weights are, in evaluation mode. `on_progress` hears how many blocks more are
+    done. Returns the metrics of the embeddings. Raises InputError for an empty corpus or a block whose vector
+    is not finite, MismatchError for a query-only retriever, ResourceError when the disk is too small.
     """
     if not len(corpus):
         raise InputError(
@@ -61,6 +57,7 @@ def embed_corpus(
             f"{truncated} blocks are longer than the {retriever.block_length} wordpieces this retriever "
             "reads; their ends are not embedded"
         )
+    retriever.eval()
     with EmbeddingFile(path, journal, len(corpus), retriever.projection, dtype) as file:
         done = file.done()
         on_progress(sum(stop - start for start, stop in done))
@@ -83,6 +80,7 @@ def ranges(count: int) -> Iterator[range]:
     return (range(start, min(start + ROWS_PER_RANGE, count)) for start in range(0, count, ROWS_PER_RANGE))
 
 
+@torch.inference_mode()
 def embed_blocks(
     retriever: Retriever,
     packer: Packer,
@@ -92,70 +90,26 @@ def embed_blocks(
     precision: str = "auto",
     batch_size: int = 0,
 ) -> Vectors:
-    """Some blocks as float32 [len(rows), D], in the order of `rows`."""
-    titles, bodies = [corpus.title(row) for row in rows], [corpus.tokens(row) for row in rows]
+    """Some blocks as float32 [len(rows), D], in the order of `rows`; batches are of blocks of like length.
 
-    def pack(batch: Sequence[int]) -> Packed:
-        return packer.block([titles[i] for i in batch], [bodies[i] for i in batch], retriever.block_length)
-
-    lengths = [len(title) + len(body) for title, body in zip(titles, bodies, strict=True)]
-    return _embed(retriever, retriever.embed_blocks, pack, lengths, precision, batch_size)
-
-
-def embed_queries(
-    retriever: Retriever,
-    packer: Packer,
-    token_lists: Sequence[Tokens],
-    *,
-    precision: str = "auto",
-    batch_size: int = 0,
-) -> Vectors:
-    """Queries (wordpieces, no specials) as float32 [B, D], in their order; no dropout even in training."""
-
-    def pack(batch: Sequence[int]) -> Packed:
-        return packer.query([token_lists[i] for i in batch], retriever.query_length)
-
-    return _embed(
-        retriever,
-        retriever.embed_queries,
-        pack,
-        [len(tokens) for tokens in token_lists],
-        precision,
-        batch_size,
-    )
-
-
-def _embed(
-    retriever: Retriever,
-    tower: Callable[[Packed], Tensor],
-    pack: Callable[[Sequence[int]], Packed],
-    lengths: Sequence[int],
-    precision: str,
-    batch_size: int,
-) -> Vectors:
-    """In batches of like length. An accelerator is not waited for before its last batch is under way."""
+    The retriever must be in evaluation mode. An accelerator is waited for once, after its last batch.
+    """
     device = next(retriever.parameters()).device
+    titles, bodies = [corpus.title(row) for row in rows], [corpus.tokens(row) for row in rows]
+    lengths = [len(title) + len(body) for title, body in zip(titles, bodies, strict=True)]
     order = np.argsort(lengths, kind="stable")
     size = batch_size or (BATCH_ON_CPU if device.type == "cpu" else BATCH_ON_ACCELERATOR)
-    batches = [order[start : start + size] for start in range(0, len(order), size)]
+    parts = []
+    with autocast(device, precision):
+        for start in range(0, len(order), size):
+            batch = order[start : start + size]
+            packed = packer.block(
+                [titles[i] for i in batch], [bodies[i] for i in batch], retriever.block_length
+            )
+            parts.append(retriever.embed_blocks(packed.to(device)).float())
     vectors = np.empty((len(order), retriever.projection), np.float32)
-    with torch.inference_mode(), autocast(device, precision), _evaluating(retriever):
-        parts = [tower(pack(batch.tolist()).to(device)).float() for batch in batches]
-        if parts:
-            vectors[order] = torch.cat(parts).cpu().numpy()
+    vectors[order] = torch.cat(parts).cpu().numpy()
     return vectors
-
-
-@contextmanager
-def _evaluating(retriever: Retriever) -> Iterator[None]:
-    """Dropout off within the block, every module as it was after."""
-    training = [module for module in retriever.modules() if module.training]
-    retriever.eval()
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True
 
 
 def count_truncated(corpus: Corpus, block_length: int) -> int:
@@ -190,7 +144,6 @@ def _check_finite(vectors: NDArray[np.floating], rows: Sequence[int], corpus: Co
         record = corpus.record(rows[int(bad[0])])
         raise InputError(
             f"The embedding of block {record['id']} ({record['title']!r}) is not finite in {vectors.dtype}, "
-            "so it could "
-            "not be searched. The retriever's weights are probably damaged or its training diverged; use "
-            "another one" + (", or --dtype float32." if vectors.dtype == np.float16 else ".")
+            "so it cannot be searched. Either weights are damaged or training diverged; use another retriever"
+            + (", or --dtype float32." if vectors.dtype == np.float16 else ".")
         )

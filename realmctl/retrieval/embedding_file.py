@@ -1,9 +1,9 @@
-"""`embeddings.npy` written range by range: a killed run goes on where it stopped, and ends with the same bytes.
+"""`embeddings.npy`, range by range: a killed run goes on where it stopped and ends with the same bytes.
 
 The file has its final size from the start: a disk that is too small is an error in the first second and not
 in the third day. It is written with `pwrite`, never through a map, because a full disk kills a process that
-writes to a map.
-A range counts as done when its bytes are on the disk and the journal, one JSON line a range, has their hash.
+writes to a map. A range counts as done when its bytes are on the disk and the journal, one JSON line a range,
+has their hash.
 """
 
 from __future__ import annotations

@@ -30,8 +30,7 @@ _DPR_TOKEN = regex.compile(r"[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]")
 
 
 def normalise_squad(text: str) -> str:
-    """Lower case, without ASCII punctuation, without a, an, the, blanks collapsed: the SQuAD v1.1 evaluation
-    script's way.
+    """Lower case, no ASCII punctuation, no a, an or the, blanks collapsed: SQuAD v1.1's evaluation script.
 
     Punctuation goes before the articles do, so "a-bomb" becomes "abomb" and "the." becomes nothing.
     """
@@ -39,16 +38,14 @@ def normalise_squad(text: str) -> str:
 
 
 def normalise_orqa(text: str) -> str:
-    """NFD first, then as SQuAD (orqa/utils/eval_utils.py). Accents stay, as combining marks: "Beyoncé" is not
-    "Beyonce".
-    """
+    """NFD, then as SQuAD (orqa/utils/eval_utils.py). Accents stay: "Beyoncé" is not "Beyonce"."""
     return normalise_squad(unicodedata.normalize("NFD", text))
 
 
 _NORMALISERS: dict[str, Callable[[str], str]] = {
     "orqa": normalise_orqa,
     "squad": normalise_squad,
-    "dpr": normalise_squad,  # dpr/data/qa_validation.py: NFD is for retrieval validation only, not for exact match
+    "dpr": normalise_squad,  # dpr/data/qa_validation.py: its NFD is for has_answer, not for exact match
 }
 
 
@@ -93,9 +90,7 @@ def has_answer(text: str, answers: Sequence[str], how: AnswerTest = "substring")
 
 
 def _dpr_tokens(text: str) -> list[str]:
-    """Runs of letters, marks and digits, and every other visible character by itself (DPR's
-    SimpleTokenizer).
-    """
+    """Runs of letters, marks and digits, and other visible characters one by one: DPR's SimpleTokenizer."""
     return [token.lower() for token in _DPR_TOKEN.findall(unicodedata.normalize("NFD", text))]
 
 
@@ -107,8 +102,7 @@ def _contains(held: list[str], wanted: list[str]) -> bool:
 def find_answer_tokens(
     block: Sequence[int] | NDArray[np.integer[Any]], answers: Iterable[Sequence[int]], max_width: int
 ) -> list[tuple[int, int]]:
-    """Where one of `answers` stands in `block`, both wordpiece ids: sorted (first, last) positions, last
-    INCLUSIVE.
+    """Where one of `answers` stands in `block`, both wordpiece ids: sorted (first, last), last INCLUSIVE.
 
     Exact equality of the sequences (orqa/models/orqa_model.py), so whole wordpieces only. Answers of no
     wordpiece or of more than `max_width` are never found; occurrences may overlap.

@@ -13,12 +13,11 @@ from collections.abc import Iterator
 
 from realmctl.text.salient import DATE, Span, resolve_overlaps
 
-MONTHS = frozenset(
-    "January February March April May June July August September October November December".split()
-)
-WEEKDAYS = frozenset("Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split())
+_MONTH_NAMES = "January February March April May June July August September October November December"
+_WEEKDAY_NAMES = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
+_CALENDAR = frozenset((*_MONTH_NAMES.split(), *_WEEKDAY_NAMES.split()))
 
-_MONTH = rf"(?:{'|'.join(sorted(MONTHS))}|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec)\b\.?)"
+_MONTH = rf"(?:{_MONTH_NAMES.replace(' ', '|')}|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec)\b\.?)"
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"
 _NTH_DAY = rf"{_DAY}(?:st|nd|rd|th)?"
 _YEAR = r"(?:1\d{3}|20\d{2})"
@@ -31,7 +30,7 @@ _ORDINAL = (
 _ORDINALS = rf"{_ORDINAL}(?:(?:,?\s(?:and|or|to)\s|,\s|{_DASH}){_ORDINAL})*"
 
 _SHAPES = (
-    rf"\b{_NTH_DAY}(?:{_DASH}{_NTH_DAY})?\s(?:of\s)?{_MONTH}(?:,?\s{_YEAR}\b{_ERA}?)?(?!\w)",  # 14 March 1879, 4th of July
+    rf"\b{_NTH_DAY}(?:{_DASH}{_NTH_DAY})?\s(?:of\s)?{_MONTH}(?:,?\s{_YEAR}\b{_ERA}?)?(?!\w)",  # 14 March 1879
     rf"\b{_MONTH}\s{_NTH_DAY}(?:{_DASH}{_NTH_DAY})?,?\s{_YEAR}\b{_ERA}?",  # March 14, 1879
     rf"\b{_MONTH}\s{_NTH_DAY}(?:{_DASH}{_NTH_DAY})?(?![\w%]|[.,]\d)",  # July 4
     rf"\b{_MONTH},?\s(?:of\s)?{_YEAR}\b(?!,\d)",  # June 1833
@@ -39,20 +38,23 @@ _SHAPES = (
     rf"(?<![\d/]){_DAY}/{_DAY}/{_YEAR}\b",  # 14/3/1879
     r"(?<!\w)(?:\d{2,3}|['’]\d)0['’]?s\b",  # 1880s, '60s
     rf"\b(?i:{_ORDINALS}[\s-](?:century|centuries|millennium|millennia))\b{_ERA}?",  # 18th and 19th centuries
-    r"(?<![\d.,])\d{1,4}\s?(?:BCE|BC|CE)\b|\bAD\s\d{1,4}\b|(?<![\d.,])\d{1,4}\sAD\b",  # 44 BC
+    r"(?<![\d.,])(?:\d{1,4}|\d{1,3},\d{3})\s?(?:BCE|BC|CE)\b",  # 44 BC
+    r"\bAD\s\d{1,4}\b|(?<![\d.,])\d{1,4}\sAD\b",  # AD 79
 )
 _SHAPED = re.compile("|".join(f"(?:{shape})" for shape in _SHAPES))
+
+_HINT = re.compile(r"\d|centur|millenni", re.IGNORECASE)
+"""What every date holds; most sentences hold none of it."""
 
 _YEARS = re.compile(
     rf"(?:(?<=\b[Mm]id[-–])|(?<![\w.,$£€¥#/–-])){_YEAR}(?:{_DASH}(?:{_YEAR}|\d{{2}}))?(?![\w%]|[.,:/-]\d|-[a-z])"
 )
-"""A year or a range of years, with no currency, decimal, thousands separator, code or hyphenated unit around
-it.
-"""
+"""A year or a range of years, with no currency, decimals, thousands, code or hyphenated unit around it."""
 
 _EVENT = (
     r"(?:act|album|battle|book|campaign|census|championship|conference|constitution|coup|earthquake|edition|election"
-    r"|essay|experiment|film|law|movie|novel|paper|play|report|revolution|season|single|song|speech|study|survey|treaty|war)"
+    r"|essay|experiment|film|law|movie|novel|paper|play|report|revolution|season|single|song|speech|study"
+    r"|survey|treaty|war)"
 )
 _YEAR_BEFORE = re.compile(
     r"(?:\b(?:in|since|until|till|during|circa|ca\.|c\.|early|late|mid|spring|summer|autumn|fall|winter|years?|born|b\."
@@ -63,8 +65,8 @@ _MAYBE_YEAR_BEFORE = re.compile(
     r"\b(?:by|around|from|between|after|before|through|to|for|of)\s$", re.IGNORECASE
 )
 _MEASURE_BEFORE = re.compile(
-    r"\b(?:altitude|area|average|budget|capacity|cost|crowd|depth|distance|elevation|excess|fleet|force|group|height"
-    r"|length|mass|maximum|minimum|number|population|price|range|rate|speed|sum|temperature|total|weight|width) of\s$"
+    r"\b(?:altitude|area|average|budget|capacity|cost|crowd|depth|distance|elevation|excess|fleet|force|group"
+    r"|height|length|mass|maximum|minimum|number|population|price|range|rate|speed|sum|temperature|total|weight|width)\sof\s$"
 )
 _THE = re.compile(r"(?:\b(?:the|a|an|his|her|its|their|this|that|annual)|['’]s)\s$", re.IGNORECASE)
 _NUMBERED = re.compile(
@@ -84,6 +86,8 @@ _EVENT_AFTER = re.compile(rf"\s(?:[A-Z]|(?:[a-z]+\s)?{_EVENT}\b)")
 
 def find_dates(text: str) -> list[Span]:
     """The dates in `text`, left to right, not overlapping; offsets count characters of `text`."""
+    if not _HINT.search(text):
+        return []
     shaped = [Span(*match.span(), DATE) for match in _SHAPED.finditer(text)]
     return resolve_overlaps([*shaped, *_find_years(text)])
 
@@ -91,7 +95,7 @@ def find_dates(text: str) -> list[Span]:
 def is_date(text: str) -> bool:
     """Whether the whole of `text` is a date, a bare year, a month or a day of the week."""
     text = text.strip()
-    if text in MONTHS or text in WEEKDAYS or _YEARS.fullmatch(text):
+    if text in _CALENDAR or _YEARS.fullmatch(text):
         return True
     return any((span.start, span.end) == (0, len(text)) for span in find_dates(text))
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
 
 from realmctl.errors import InputError
 from realmctl.text import streams
+from realmctl.text.markup import MEDIA
 
 MAX_PAGE_BYTES = 16 * 2**20
 MAX_FIELD_CHARS = 2**12
@@ -100,10 +101,19 @@ class _Reader:
     def page(self) -> Page:
         values = self.values
         text = "" if self.oversized else values.get("text", "")
-        return Page(values.get("id", ""), values.get("title", ""), _integer(values.get("namespace", "0")), self.redirect, text, self.oversized)
+        return Page(
+            values.get("id", ""),
+            values.get("title", ""),
+            _integer(values.get("namespace", "0")),
+            self.redirect,
+            text,
+            self.oversized,
+        )
 
     def refuse_doctype(self, *_: object) -> None:
-        raise InputError(f"{self.path} declares a document type, as no MediaWiki dump does and XML bombs do. It was not read.")
+        raise InputError(
+            f"{self.path} declares a document type, as no MediaWiki dump does and XML bombs do. It was not read."
+        )
 
 
 def _integer(text: str) -> int:
@@ -126,12 +136,16 @@ def pages(path: Path, namespaces: dict[str, int] | None = None) -> Iterator[Page
                 parser.Parse(part, False)
                 fed += len(part)
                 if fed - parser.CurrentByteIndex > MAX_TAG_BYTES:
-                    raise InputError(f"{path}: a tag of more than {MAX_TAG_BYTES // 2**20} MiB at byte {parser.CurrentByteIndex}. This is no MediaWiki dump.")
+                    raise InputError(
+                        f"{path}: a tag of more than {MAX_TAG_BYTES // 2**20} MiB at byte {parser.CurrentByteIndex}. This is no MediaWiki dump."
+                    )
                 while reader.pages:
                     yield reader.pages.popleft()
         parser.Parse(b"", True)
     except expat.ExpatError as error:
-        raise InputError(f"{path}:{error.lineno}: broken XML ({_reason(error, fed)}). The dump is cut or damaged: get it again.") from None
+        raise InputError(
+            f"{path}:{error.lineno}: broken XML ({_reason(error, fed)}). The dump is cut or damaged: get it again."
+        ) from None
     yield from reader.pages
 
 
@@ -148,7 +162,11 @@ def _parser(reader: _Reader) -> expat.XMLParserType:
 
 def _reason(error: expat.ExpatError, fed: int) -> str:
     what = expat.ErrorString(error.code)
-    return f"{what} at the end of the file, byte {fed}" if "no element found" in what else f"{what}, column {error.offset}"
+    return (
+        f"{what} at the end of the file, byte {fed}"
+        if "no element found" in what
+        else f"{what}, column {error.offset}"
+    )
 
 
 def skip_title(title: str, keep_lists: bool) -> str | None:
@@ -173,3 +191,13 @@ def skip_page(page: Page, keep_lists: bool) -> str | None:
     if DISAMBIGUATION.search(page.text):
         return "disambiguation"
     return skip_title(page.title, keep_lists)
+
+
+def media_names(namespaces: Mapping[str, int]) -> frozenset[str]:
+    """Lower-case names of the file and category namespaces, English and the site's own: their links show no words."""
+    own = (
+        name.lower()
+        for name, key in namespaces.items()
+        if key in (FILE_NAMESPACE, CATEGORY_NAMESPACE, MEDIA_NAMESPACE)
+    )
+    return MEDIA | frozenset(own)

@@ -12,10 +12,7 @@ from dataclasses import dataclass, field
 
 from realmctl.text.templates import render
 
-DROPPED = (
-    "ref references math chem ce gallery imagemap timeline hiero score graph mapframe maplink source syntaxhighlight pre "
-    "templatedata templatestyles style script inputbox indicator categorytree rt includeonly"
-).split()
+DROPPED = ["ref", "references", "math", "chem", "ce", "gallery", "imagemap", "timeline", "hiero", "score", "graph", "mapframe", "maplink", "source", "syntaxhighlight", "pre", "templatedata", "templatestyles", "style", "script", "inputbox", "indicator", "categorytree", "rt", "includeonly"]
 HIDDEN = re.compile(rf"<!--|<(/?)({'|'.join([*DROPPED, 'nowiki'])})\b([^<>]*+)>", re.IGNORECASE)
 CLOSE = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE) for name in [*DROPPED, "nowiki"]}
 LITERAL = str.maketrans({c: f"&#{ord(c)};" for c in "[]{}|<>'*#:;=_"})
@@ -99,7 +96,9 @@ def unbrace(text: str) -> str:
             _shut(stack, waiting, CLOSES[token])
         done = match.end()
     stack[-1].pieces.append(text[done:])
-    return "".join(stack[0].pieces) + "".join("".join(unclosed.pieces).partition("\n")[2] for unclosed in stack[1:])
+    return "".join(stack[0].pieces) + "".join(
+        "".join(unclosed.pieces).partition("\n")[2] for unclosed in stack[1:]
+    )
 
 
 CLOSES = {"}}": "{{", "|}": "{|"}
@@ -134,9 +133,7 @@ LINKS = re.compile(
 )
 MEDIA = frozenset({"file", "image", "media", "category"})
 ELSEWHERE = frozenset(
-    "wikt wiktionary s wikisource w wikipedia q wikiquote b wikibooks n wikinews v wikiversity voy wikivoyage species wikispecies "
-    "commons c m meta mw d wikidata bugzilla phab doi hdl rfc arxiv special user template wp project help portal talk user_talk "
-    "module draft book mediawiki mos cat".split()
+    ["wikt", "wiktionary", "s", "wikisource", "w", "wikipedia", "q", "wikiquote", "b", "wikibooks", "n", "wikinews", "v", "wikiversity", "voy", "wikivoyage", "species", "wikispecies", "commons", "c", "m", "meta", "mw", "d", "wikidata", "bugzilla", "phab", "doi", "hdl", "rfc", "arxiv", "special", "user", "template", "wp", "project", "help", "portal", "talk", "user_talk", "module", "draft", "book", "mediawiki", "mos", "cat"]
 )
 LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z-]{2,12})?")
 OPEN_ANCHOR, CLOSE_ANCHOR = "\uf8fe", "\uf8ff"
@@ -194,7 +191,6 @@ def _block_end(text: str, start: int, known: int) -> int:
 
 
 def _label(target: str, label: str | None, trail: str, targets: list[str], media: frozenset[str]) -> str:
-    title = target
     if ":" in target:
         prefix, _, rest = target.partition(":")
         prefix = prefix.strip().lower().replace(" ", "_")
@@ -205,8 +201,7 @@ def _label(target: str, label: str | None, trail: str, targets: list[str], media
         if LANGUAGE.fullmatch(prefix) and rest[:1] != " ":
             return (label or "") + trail
     shown = target if label is None else label or target.partition(" (")[0]
-    title = title.partition("#")[0].strip().replace("_", " ")
-    word = shown.strip()
+    title, word = target.partition("#")[0].strip().replace("_", " "), shown.strip()
     if not title or not word:
         return shown + trail
     targets.append(title[0].upper() + title[1:])

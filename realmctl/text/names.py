@@ -27,24 +27,26 @@ _FIRST_WORD = regex.compile(r"(?:^|[:;]\s|[\"“‘«(\[*•]\s*)\W*$")
 _AFTER_PARTICLES = regex.compile(rf"(?:{_PARTICLE}[\s-]){{1,2}}{_CAPITALISED}(?:\s{_CAPITALISED})*")
 _TRIM = regex.compile(r"\s*(?:(?:[Tt]he|[Aa]n?)\s+(?=\p{Lu}))?(.*?)(?:['’]s?)?\s*", regex.DOTALL)
 
-COMMON_STARTERS = frozenset(
-    "a about above according across additionally after afterwards again against all almost along already also although"
-    " always among an and another any anyone are around as at be because before behind being below beneath besides best"
-    " between beyond both but by can certain children consequently countries could critics current currently despite"
-    " did do does due during each earlier early either eventually even every everyone everything examples except few"
-    " finally first five following for former formerly four from further furthermore generally given had half has have"
-    " having he hence her here hers herself high him himself his historians history how however i if important in"
-    " including indeed initially inside instead into is it its itself just large last late later least less let like"
-    " likewise long many may me meanwhile men modern more moreover most much my nearly neither never nevertheless new"
-    " next nine no nobody none nor not nothing notable notably now of off often old on once one only or originally"
-    " other others otherwise our out over part people perhaps popular presently previously prior rather recent recently"
-    " regarding research researchers scholars scientists second see seven several shall she should similar similarly"
-    " since six small so some someone something sometimes soon still students studies subsequently such ten than that"
-    " the their them then there thereafter therefore these they third this those though three through throughout thus"
-    " to today together too toward towards two typically under unlike until up upon us use used using usually various"
-    " very was we well were what whatever when whenever where whereas whether which while who whoever whom whose why"
-    " will with within without women works would yes yet you your".split()
-)
+_STARTERS = """
+a about above according across additionally after afterwards again against all almost along already also
+although always among an and another any anyone are around as at be because before behind being below
+beneath besides best between beyond both but by can certain children consequently could countries critics
+current currently despite did do does due during each earlier early either even eventually every everyone
+everything examples except few finally first five following for former formerly four from further
+furthermore generally given had half has have having he hence her here hers herself high him himself his
+historians history how however i if important in including indeed initially inside instead into is it its
+itself just large last late later least less let like likewise long many may me meanwhile men modern more
+moreover most much my nearly neither never nevertheless new next nine no nobody none nor not notable notably
+nothing now of off often old on once one only or originally other others otherwise our out over part people
+perhaps popular presently previously prior rather recent recently regarding research researchers scholars
+scientists second see seven several shall she should similar similarly since six small so some someone
+something sometimes soon still students studies subsequently such ten than that the their them then there
+thereafter therefore these they third this those though three through throughout thus to today together too
+toward towards two typically under unlike until up upon us use used using usually various very was we well
+were what whatever when whenever where whereas whether which while who whoever whom whose why will with
+within without women works would yes yet you your
+"""
+COMMON_STARTERS = frozenset(_STARTERS.split())
 """Words that begin English sentences and are no names; kept small, the document's own usage does the rest."""
 
 
@@ -73,16 +75,12 @@ class Casing:
 
 
 def starts_sentence(sentence: str, at: int) -> bool:
-    """Whether the word at offset `at` has to be capitalised: first word, or first after a quote, bracket or
-    colon.
-    """
-    return _FIRST_WORD.search(sentence[max(0, at - 4) : at] if at > 4 else sentence[:at]) is not None
+    """Whether the word at offset `at` has to be capitalised: the first, or one after a quote or colon."""
+    return _FIRST_WORD.search(sentence, max(0, at - 4), at) is not None
 
 
 def looks_like_name(surface: str, sentence: str, at: int, casing: Casing) -> bool:
-    """Whether `surface`, found at offset `at` of `sentence`, is written as a name is; dates and numbers are
-    not.
-    """
+    """Whether `surface`, at offset `at` of `sentence`, is written as a name is; dates are no names."""
     words = _WORD.findall(surface)
     if not words or len(surface) < 2 or is_date(surface):
         return False
@@ -115,9 +113,7 @@ def name_runs(sentence: str, casing: Casing) -> Iterator[tuple[int, int]]:
 
 
 def _common_words(run: str, casing: Casing) -> int:
-    """How many leading characters of a run are common words, capitalised only because a sentence starts
-    there.
-    """
+    """How many characters of a run, at a sentence start, are common words that lead it."""
     skipped = 0
     for word in run.split(" "):
         if not casing.is_common(word):

@@ -10,11 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from tokenizers import Tokenizer
+import numpy as np
+from numpy.typing import NDArray
 
 from realmctl.text.dates import find_dates
-from realmctl.text.salient import Passage, Span, Tagger, covered_tokens, resolve_overlaps, split_by_sentence
+from realmctl.text.passages import Passage
+from realmctl.text.salient import Span, Tagger, covered_tokens, resolve_overlaps, split_by_sentence
+from realmctl.text.wordpiece import WordPiece
 
 NUMERIC_LABELS = frozenset({"CARDINAL", "ORDINAL", "PERCENT", "QUANTITY", "MONEY", "TIME"})
 """OntoNotes labels (spaCy's English pipelines) that are neither names nor dates; kept only when asked for."""
@@ -29,16 +33,29 @@ COUNTED = (
 class TaggedSentence:
     """A sentence with at least one salient span.
 
-    `row` of its passage, `number` within it, `text`; `tokens`: its wordpiece ids, no specials; `spans`:
-    characters of `text`; `token_spans`: (first, last + 1) wordpieces, one for each of `spans`.
+    `block`: row of its block, `number`: its place there; `tokens`: its wordpiece ids, int32 [n], no specials;
+    `spans`: characters of `text`; `token_spans`: (first, last + 1) wordpieces, one for each of `spans`.
     """
 
-    row: int
+    block: int
+    id: str
+    title: str
     number: int
     text: str
-    tokens: list[int]
+    tokens: NDArray[np.int32]
     spans: list[Span]
     token_spans: list[tuple[int, int]]
+
+    def record(self) -> dict[str, Any]:
+        """What of it goes to sentences.jsonl.zst."""
+        return {
+            "block": self.block,
+            "id": self.id,
+            "title": self.title,
+            "sentence": self.number,
+            "text": self.text,
+            "spans": [list(span) for span in self.spans],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,63 +76,78 @@ class SpanRules:
 
 
 def tagged_sentences(
-    passages: Sequence[Passage], tagger: Tagger, tokenizer: Tokenizer, rules: SpanRules, counts: Counter[str]
-) -> Iterator[TaggedSentence]:
-    """The sentences of `passages` that hold a salient span, in order; `counts` is added to.
-
-    Counted are the names in COUNTED and spans_LABEL. Reasons to drop a span: crossing (no one sentence holds
-    it), unaligned (no whole wordpiece within it), too_long (more than `max_masks` wordpieces), past_query
-    (ends beyond what a query holds), overlapping (a longer one has its place).
-    """
-    for row, (passage, names) in enumerate(zip(passages, tagger.tag(passages), strict=True)):
-        spans = {
-            span for span in [*names, *(_dates(passage) if rules.dates else ())] if rules.wants(span.label)
-        }
-        by_sentence, crossing = split_by_sentence(spans, passage.sentences)
-        counts.update(blocks=1, sentences=len(passage.sentences), dropped_crossing=crossing)
-        before = counts["sentences_with_spans"]
-        for number, (text, held) in enumerate(zip(passage.sentence_texts(), by_sentence, strict=True)):
-            if held and (sentence := _maskable(row, number, text, held, tokenizer, rules, counts)):
-                counts.update(["sentences_with_spans", *("spans" for _ in sentence.spans)])
-                counts.update(f"spans_{span.label}" for span in sentence.spans)
-                yield sentence
-        counts["blocks_without_spans"] += counts["sentences_with_spans"] == before
-
-
-def _dates(passage: Passage) -> Iterator[Span]:
-    for offset, end in passage.sentences:
-        for span in find_dates(passage.text[offset:end]):
-            yield Span(offset + span.start, offset + span.end, span.label)
-
-
-def _maskable(
-    row: int,
-    number: int,
-    text: str,
-    spans: Iterable[Span],
-    tokenizer: Tokenizer,
+    passages: Sequence[Passage],
+    tagger: Tagger,
+    wordpiece: WordPiece,
     rules: SpanRules,
     counts: Counter[str],
-) -> TaggedSentence | None:
-    encoding = tokenizer.encode(text, add_special_tokens=False)
+    first_row: int = 0,
+) -> Iterator[TaggedSentence]:
+    """The sentences of `passages`, which are blocks `first_row` and on, that hold a salient span; in order.
+
+    To `counts` are added the names in COUNTED and spans_LABEL. Reasons to drop a span: crossing (no one
+    sentence holds it), unaligned (no whole wordpiece within it), too_long (more than `max_masks` wordpieces),
+    past_query (ends beyond what a query holds), overlapping (a longer one has its place).
+    """
+    for row, (passage, names) in enumerate(zip(passages, tagger.tag(passages), strict=True), first_row):
+        spans = {span for span in _with_dates(passage, names, rules) if rules.wants(span.label)}
+        by_sentence, crossing = split_by_sentence(spans, passage.sentences)
+        sentences = list(_maskable_sentences(row, passage, by_sentence, wordpiece, rules, counts))
+        counts.update(blocks=1, blocks_without_spans=not sentences, sentences=len(passage.sentences))
+        counts.update(sentences_with_spans=len(sentences), dropped_crossing=crossing)
+        for sentence in sentences:
+            counts.update(name for span in sentence.spans for name in ("spans", f"spans_{span.label}"))
+        yield from sentences
+
+
+def _with_dates(passage: Passage, names: Iterable[Span], rules: SpanRules) -> Iterator[Span]:
+    yield from names
+    if rules.dates:
+        for offset, end in passage.sentences:
+            for span in find_dates(passage.text[offset:end]):
+                yield Span(offset + span.start, offset + span.end, span.label)
+
+
+def _maskable_sentences(
+    row: int,
+    passage: Passage,
+    by_sentence: Sequence[Sequence[Span]],
+    wordpiece: WordPiece,
+    rules: SpanRules,
+    counts: Counter[str],
+) -> Iterator[TaggedSentence]:
+    numbers = [number for number, spans in enumerate(by_sentence) if spans]
+    texts = [passage.text[slice(*passage.sentences[number])] for number in numbers]
+    for number, text, (tokens, offsets) in zip(numbers, texts, wordpiece.encode_batch(texts), strict=True):
+        places = _places(by_sentence[number], offsets.tolist(), rules, counts)
+        kept = resolve_overlaps(places)
+        counts["dropped_overlapping"] += len(places) - len(kept)
+        if kept:
+            yield TaggedSentence(
+                block=row,
+                id=passage.id,
+                title=passage.title,
+                number=number,
+                text=text,
+                tokens=tokens,
+                spans=kept,
+                token_spans=[places[span] for span in kept],
+            )
+
+
+def _places(
+    spans: Iterable[Span], offsets: Sequence[tuple[int, int]], rules: SpanRules, counts: Counter[str]
+) -> dict[Span, tuple[int, int]]:
+    """The wordpieces of each span that can be masked; the others are counted."""
     places: dict[Span, tuple[int, int]] = {}
     for span in spans:
-        place = covered_tokens(span, encoding.offsets)
-        if reason := _misfit(place, rules):
-            counts[f"dropped_{reason}"] += 1
-        elif place:
+        place = covered_tokens(span, offsets)
+        if place is None:
+            counts["dropped_unaligned"] += 1
+        elif place[1] - place[0] > rules.max_masks:
+            counts["dropped_too_long"] += 1
+        elif place[1] > rules.query_length - 2:
+            counts["dropped_past_query"] += 1
+        else:
             places[span] = place
-    kept = resolve_overlaps(places)
-    counts["dropped_overlapping"] += len(places) - len(kept)
-    if not kept:
-        return None
-    return TaggedSentence(row, number, text, encoding.ids, kept, [places[span] for span in kept])
-
-
-def _misfit(place: tuple[int, int] | None, rules: SpanRules) -> str | None:
-    if place is None:
-        return "unaligned"
-    first, stop = place
-    if stop - first > rules.max_masks:
-        return "too_long"
-    return "past_query" if stop > rules.query_length - 2 else None
+    return places

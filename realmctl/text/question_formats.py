@@ -22,16 +22,13 @@ QUESTION_FIELDS = ("question", "qText", "utterance", "Question", "query")
 ANSWER_FIELDS = ("answer", "answers", "golden_answers")
 ID_FIELDS = ("id", "qId", "question_id", "QuestionId", "qid")
 MAX_DOCUMENT_BYTES = 2**30
-MAX_LITERAL_CHARACTERS = 2**20
 
 _DESCRIPTION = re.compile(r'\(description (?:"((?:[^"\\]|\\.)*)"|([^()]*))\)')
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A question as its file has it; `place` is its line, or "record N" of a JSON document. No id: an empty
-    one.
-    """
+    """A question as its file has it. `place`: its line, or "record N" of a JSON document; `id` may be ""."""
 
     place: str
     id: str
@@ -45,10 +42,10 @@ class _Malformed(Exception):
 
 
 def detect(path: Path, answer_field: str | None = None) -> tuple[str, Iterator[Found]]:
-    """The name of the layout of `path`, told by its content, and its questions. Raises InputError where none
-    fits.
-    """
+    """The layout of `path`, told by its content, and its questions. Raises InputError where none fits."""
     first, _, more = head(path).decode("utf-8-sig", errors="replace").lstrip().partition("\n")
+    if not first:
+        raise InputError(f"{path} is empty, where questions are wanted.")
     if first.startswith("[") or (first.startswith("{") and _opens_document(first, bool(more))):
         return _document(path, answer_field)
     if first.startswith("{"):
@@ -59,8 +56,8 @@ def detect(path: Path, answer_field: str | None = None) -> tuple[str, Iterator[F
     if columns >= 4:
         return "a CuratedTREC table of regular expressions", _each_line(path, _from_trec_row)
     raise InputError(
-        f"{path}: no questions in it that can be read: neither JSON, nor a table of two (question, answer list) or four "
-        f"(id, kind, question, regex) columns separated by tabs. It begins {first[:60]!r}."
+        f"{path}: no questions in it that can be read: neither JSON, nor a table of two (question, answers) "
+        f"or four (id, kind, question, regex) columns separated by tabs. It begins {first[:60]!r}."
     )
 
 
@@ -86,10 +83,8 @@ def _document(path: Path, answer_field: str | None) -> tuple[str, Iterator[Found
         raise InputError(
             f"{path}:{error.lineno}: not valid JSON ({error.msg}). Get the file again, or correct it."
         ) from None
-    except RecursionError:
-        raise InputError(
-            f"{path}: JSON nested too deeply to be a data set. Is this the right file?"
-        ) from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: JSON that no data set holds ({error}). Is this the right file?") from None
     if isinstance(content, Mapping) and isinstance(content.get("Data"), list):
         return "TriviaQA", _each_record(path, content["Data"], _from_trivia)
     if isinstance(content, Mapping) and isinstance(content.get("data"), list):
@@ -112,19 +107,18 @@ def _each_record(path: Path, records: Iterable[Any], read: Callable[[Any], Found
 def _parsed(line: str) -> Any:
     try:
         return json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise _Malformed(f"not valid JSON ({error}).") from None
 
 
 def _from_fields(record: Any, answer_field: str | None) -> Found:
     """A record with a question field and an answer field of any spelling that circulates."""
     if not isinstance(record, Mapping):
-        raise _Malformed(f"a {type(record).__name__} where an object with a question is wanted.")
+        raise _Malformed(f"{type(record).__name__} where an object with a question is wanted.")
     question = _first(record, QUESTION_FIELDS)
     if not isinstance(question, str) or not question.strip():
-        raise _Malformed(
-            f"no text under any of {', '.join(QUESTION_FIELDS)}; it has {', '.join(map(str, record)) or 'nothing'}."
-        )
+        held = ", ".join(map(str, record)) or "nothing"
+        raise _Malformed(f"no text under any of {', '.join(QUESTION_FIELDS)}; it has {held}.")
     if answer_field is None and isinstance(target := record.get("targetValue"), str):
         answers = [_unescaped(quoted) or plain for quoted, plain in _DESCRIPTION.findall(target)]
     else:
@@ -169,11 +163,12 @@ def _from_squad(record: Any) -> Found:
 
 def _from_dpr_row(line: str) -> Found:
     """Question, tab, a Python list of strings: read as a literal, never evaluated."""
-    row = next(csv.reader([line], delimiter="\t"))
+    try:
+        row = next(csv.reader([line], delimiter="\t"))
+    except csv.Error as error:
+        raise _Malformed(f"not a tab-separated row ({error}).") from None
     if len(row) != 2 or not row[0].strip():
-        raise _Malformed(f"{len(row)} columns where a question and its answer list are wanted.")
-    if len(row[1]) > MAX_LITERAL_CHARACTERS:
-        raise _Malformed(f"an answer list of more than {MAX_LITERAL_CHARACTERS:,} characters.")
+        raise _Malformed(f"{len(row)} column(s) where a question and its answer list are wanted.")
     try:
         answers = ast.literal_eval(row[1].strip())
     except (ValueError, SyntaxError, RecursionError, MemoryError):
@@ -185,7 +180,7 @@ def _from_trec_row(line: str) -> Found:
     """Id, kind, question, one regular expression that may hold anything."""
     row = line.split("\t", maxsplit=3)
     if len(row) != 4 or not row[2].strip():
-        raise _Malformed(f"{len(row)} columns where id, kind, question and regex are wanted.")
+        raise _Malformed(f"{len(row)} column(s) where id, kind, question and regex are wanted.")
     return Found("", row[0].strip(), row[2].strip(), [row[3]], is_regex=True)
 
 
@@ -198,9 +193,8 @@ def _texts(value: Any, field: str | None = None) -> list[str]:
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         where = f"under {field}" if field else f"as answers ({', '.join(ANSWER_FIELDS)})"
-        raise _Malformed(
-            f"{'nothing' if value is None else repr(value)[:60]} {where}, where text or a list of texts is wanted."
-        )
+        held = "nothing" if value is None else repr(value)[:60]
+        raise _Malformed(f"{held} {where}, where text or a list of texts is wanted.")
     return texts
 
 

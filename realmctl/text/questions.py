@@ -14,9 +14,7 @@ from realmctl.text.question_formats import Found, detect
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with every answer that counts as right; with `is_regex` the answers are regular
-    expressions.
-    """
+    """A question and every answer that counts as right; with `is_regex`, answers are regular expressions."""
 
     id: str
     question: str
@@ -44,7 +42,8 @@ def read_questions(
     if not questions:
         why = ", ".join(f"{count} {reason}" for reason, count in dropped.items()) or "it holds no record"
         raise InputError(
-            f"{path}: no question with answers in it ({why}; read as {name}). Is this the right file or --answer-field?"
+            f"{path}: no question with answers in it ({why}; read as {name}). "
+            "Is this the right file, and the right field of answers?"
         )
     say(f"{path}: {len(questions)} questions, read as {name}")
     for reason, count in dropped.items():
@@ -61,14 +60,25 @@ def _checked(
         if not answers:
             dropped["without an answer"] += 1
             continue
+        _require_text(path, item)
         regular = item.is_regex if is_regex is None else is_regex
         question = Question(item.id or str(number), item.question, answers, regular)
         if questions.setdefault(question.id, question) is question:
             continue
         if questions[question.id] != question:
             raise InputError(
-                f"{path}:{item.place}: the id {question.id!r} stands for another question earlier in the file. "
+                f"{path}:{item.place}: the id {question.id!r} stands for another question earlier in it. "
                 "Give every question an id of its own, or none at all."
             )
         dropped["repeated"] += 1
     return questions
+
+
+def _require_text(path: Path, item: Found) -> None:
+    """Half of a surrogate pair is legal in JSON and can be written nowhere."""
+    try:
+        "".join((item.id, item.question, *item.answers)).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{path}:{item.place}: not text ({error.reason}). Correct it or take it out."
+        ) from None

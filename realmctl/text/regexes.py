@@ -33,6 +33,8 @@ _COUNTS = re.compile(r"\{(\d*)(?:,(\d*))?\}")
 _PLAIN_BRACE = re.compile(r"(?<!\\)\{(?!\d+(?:,\d*)?\}|,\d+\})")
 """A brace that counts nothing: plain text to `re`, fuzzy matching to `regex`."""
 
+_outran: set[str] = set()
+
 
 class Verdict(StrEnum):
     """What scoring an answer came to; all but `match` count as wrong."""
@@ -50,17 +52,17 @@ def match_any(
 
     All patterns share the budget. Without a match the worst that happened is the verdict: TIMEOUT, then
     INVALID (does not compile, has more than 1,000 characters or repeats something 10,000 times), then
-    NO_MATCH. Text beyond 20,000 characters is not looked at.
+    NO_MATCH. Text beyond 20,000 characters is not looked at. A pattern that outran half a second is not run
+    again by this process, so that it costs a question its budget once and not once for every block retrieved.
     """
     deadline = time.monotonic() + budget_seconds
     verdict = Verdict.NO_MATCH
     for pattern in patterns:
         outcome = _match(pattern, text[:MAX_TEXT_CHARACTERS], anywhere, deadline - time.monotonic())
-        if outcome is Verdict.MATCH:
+        if outcome in (Verdict.MATCH, Verdict.TIMEOUT):
             return outcome
-        if outcome is Verdict.TIMEOUT:
-            return outcome
-        verdict = Verdict.INVALID if Verdict.INVALID in (verdict, outcome) else outcome
+        if outcome is Verdict.INVALID:
+            verdict = outcome
     return verdict
 
 
@@ -68,11 +70,13 @@ def _match(pattern: str, text: str, anywhere: bool, seconds: float) -> Verdict:
     compiled = _compiled(pattern)
     if compiled is None:
         return Verdict.INVALID
-    if seconds <= 0:
+    if seconds <= 0 or pattern in _outran:
         return Verdict.TIMEOUT
     try:
         found = (compiled.search if anywhere else compiled.match)(text, timeout=seconds)
     except TimeoutError:
+        if seconds >= BUDGET_SECONDS / 2:
+            _outran.add(pattern)
         return Verdict.TIMEOUT
     return Verdict.NO_MATCH if found is None else Verdict.MATCH
 

@@ -8,9 +8,10 @@ maskable spans; the taggers themselves are in `taggers`, the date rules in `date
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+from realmctl.text.passages import Passage
 
 ENTITY = "ENTITY"
 DATE = "DATE"
@@ -22,39 +23,6 @@ class Span(NamedTuple):
     start: int
     end: int
     label: str
-
-
-class Anchor(NamedTuple):
-    """A link: its characters in the text and the title of the page that it points to."""
-
-    start: int
-    end: int
-    target: str
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A block as taggers see it; all offsets count characters of `text`."""
-
-    document: str
-    title: str
-    text: str
-    sentences: tuple[tuple[int, int], ...]
-    anchors: tuple[Anchor, ...] = ()
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Passage:
-        """From a record of a blocks artifact."""
-        return cls(
-            document=record["document"],
-            title=record["title"],
-            text=record["text"],
-            sentences=tuple((start, end) for start, end in record["sentences"]),
-            anchors=tuple(Anchor(*anchor) for anchor in record["anchors"]),
-        )
-
-    def sentence_texts(self) -> list[str]:
-        return [self.text[start:end] for start, end in self.sentences]
 
 
 class Tagger(Protocol):

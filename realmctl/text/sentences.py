@@ -15,40 +15,32 @@ Span = tuple[int, int]
 Splitter = Callable[[str], list[Span]]
 SplitterName = Literal["rules", "spacy"]
 
-CANDIDATE = re.compile(r"""[.!?…]["'”’)\]»]*\s+(?=["'“‘«(\[¿¡]*\S)|\n""")
+CANDIDATE = re.compile(r"""[.!?…]["'”’)\]»]*\s+(?=["'“‘«(\[¿¡]*\S)|\n\s*""")
 ABBREVIATIONS = frozenset(
-    "mr mrs ms dr prof rev fr hon pres gov sen rep gen col maj capt cmdr lt sgt cpl pvt adm st ste mt sts jr sr messrs mmes "
-    "vs v cf viz al ca c approx est b d r fl no nos vol vols pp p ch chap sec fig figs eq eqs ed eds trans op cit ibid dept univ assn "
-    "inc ltd co corp bros jan feb mar apr jun jul aug sept sep oct nov dec mon tue wed thu fri sat sun gk lat lit gr heb ger "
-    "e.g i.e a.k.a u.s u.k u.n ph.d m.d b.a m.a b.sc m.sc d.c a.m p.m b.c a.d u.s.a j.r nr rd ave blvd hwy sq min max temp "
-    "esp incl excl abbr cont pl syn var brig bvt subsp spp sp aka orig circ".split()
+    ["mr", "mrs", "ms", "dr", "prof", "rev", "fr", "hon", "pres", "gov", "sen", "rep", "gen", "col", "maj", "capt", "cmdr", "lt", "sgt", "cpl", "pvt", "adm", "st", "ste", "mt", "sts", "jr", "sr", "messrs", "mmes", "vs", "v", "cf", "viz", "al", "ca", "c", "approx", "est", "b", "d", "r", "fl", "no", "nos", "vol", "vols", "pp", "p", "ch", "chap", "sec", "fig", "figs", "eq", "eqs", "ed", "eds", "trans", "op", "cit", "ibid", "dept", "univ", "assn", "inc", "ltd", "co", "corp", "bros", "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sept", "sep", "oct", "nov", "dec", "mon", "tue", "wed", "thu", "fri", "sat", "sun", "gk", "lat", "lit", "gr", "heb", "ger", "e.g", "i.e", "a.k.a", "u.s", "u.k", "u.n", "ph.d", "m.d", "b.a", "m.a", "b.sc", "m.sc", "d.c", "a.m", "p.m", "b.c", "a.d", "u.s.a", "j.r", "nr", "rd", "ave", "blvd", "hwy", "sq", "min", "max", "temp", "esp", "incl", "excl", "abbr", "cont", "pl", "syn", "var", "brig", "bvt", "subsp", "spp", "sp", "aka", "orig", "circ"]
 )
-OFTEN_LAST = frozenset("etc inc ltd co corp jr sr al a.m p.m b.c a.d u.s u.k u.n d.c u.s.a ph.d m.d b.a m.a no".split())
+OFTEN_LAST = frozenset(
+    ["etc", "inc", "ltd", "co", "corp", "jr", "sr", "al", "a.m", "p.m", "b.c", "a.d", "u.s", "u.k", "u.n", "d.c", "u.s.a", "ph.d", "m.d", "b.a", "m.a", "no"]
+)
 STARTERS = frozenset(
-    "the a an in on at it its he she his her they their this that these those there we our you i as after although during while when "
-    "however but and by for from with since some many most both according also another one two all if no not to under early later".split()
+    ["the", "a", "an", "in", "on", "at", "it", "its", "he", "she", "his", "her", "they", "their", "this", "that", "these", "those", "there", "we", "our", "you", "i", "as", "after", "although", "during", "while", "when", "however", "but", "and", "by", "for", "from", "with", "since", "some", "many", "most", "both", "according", "also", "another", "one", "two", "all", "if", "no", "not", "to", "under", "early", "later"]
 )
 WORD_BEFORE = re.compile(r"[^\s(\[\"'“”‘’—–/,;]*\Z")
 
 
 def split(text: str) -> list[Span]:
     """(start, end) of every sentence in order, without surrounding spaces; none is empty, none spans a newline."""
-    spans, start = list[Span](), 0
+    spans, start = list[Span](), len(text) - len(text.lstrip())
     for match in CANDIDATE.finditer(text):
-        place, stop = match.span()
-        if text[place] == "\n" or "\n" in match[0] or _ends(text, place, stop):
-            _append(spans, text, start, stop)
+        mark, place, stop = match[0], match.start(), match.end()
+        if "\n" in mark or _ends(text, place, stop):
+            end = place + len(mark.rstrip()) if mark[0] != "\n" else start + len(text[start:place].rstrip())
+            if start < end:
+                spans.append((start, end))
             start = stop
-    _append(spans, text, start, len(text))
+    if end := len(text[start:].rstrip()):
+        spans.append((start, start + end))
     return spans
-
-
-def _append(spans: list[Span], text: str, start: int, stop: int) -> None:
-    sentence = text[start:stop]
-    stop = start + len(sentence.rstrip())
-    start += len(sentence) - len(sentence.lstrip())
-    if start < stop:
-        spans.append((start, stop))
 
 
 def _ends(text: str, place: int, stop: int) -> bool:
@@ -89,7 +81,10 @@ def _spacy_split(text: str) -> list[Span]:
     spans, start = list[Span](), 0
     for line in text.split("\n"):
         for sentence in _spacy()(line).sents if line.strip() else ():
-            _append(spans, text, start + sentence.start_char, start + sentence.end_char)
+            words = sentence.text.strip()
+            begin = start + sentence.start_char + len(sentence.text) - len(sentence.text.lstrip())
+            if words:
+                spans.append((begin, begin + len(words)))
         start += len(line) + 1
     return spans
 

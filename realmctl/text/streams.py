@@ -62,7 +62,9 @@ def _members(path: Path, blocks: Iterator[bytes], decompressor: Callable[[], Any
                     break
                 data, member, begun = member.unused_data, decompressor(), False
     except (OSError, EOFError, zlib.error, zstandard.ZstdError, ValueError) as error:
-        raise InputError(f"{path} is damaged: it cannot be decompressed ({error}). Get the file again.") from None
+        raise InputError(
+            f"{path} is damaged: it cannot be decompressed ({error}). Get the file again."
+        ) from None
     if begun:
         raise InputError(f"{path} is cut short: its last compressed stream has no end. Get the file again.")
 
@@ -131,14 +133,18 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
         rest.append(tail)
         size += len(tail)
         if size > MAX_LINE_BYTES:
-            raise InputError(f"{path}:{number + 1}: a line of more than {MAX_LINE_BYTES // 2**20} MiB. Is this file text, one record a line?")
+            raise InputError(
+                f"{path}:{number + 1}: a line of more than {MAX_LINE_BYTES // 2**20} MiB. Is this file text, one record a line?"
+            )
     if last := b"".join(rest):
         yield number + 1, _decoded(path, number + 1, last)
 
 
 def _decoded(path: Path, number: int, line: bytes) -> str:
     if len(line) > MAX_LINE_BYTES:
-        raise InputError(f"{path}:{number}: a line of more than {MAX_LINE_BYTES // 2**20} MiB. Is this file text, one record a line?")
+        raise InputError(
+            f"{path}:{number}: a line of more than {MAX_LINE_BYTES // 2**20} MiB. Is this file text, one record a line?"
+        )
     try:
         text = line.decode().removesuffix("\r")
     except UnicodeDecodeError as error:
@@ -155,10 +161,14 @@ def whole_text(path: Path, limit: int) -> str:
         pieces.append(piece)
         size += len(piece)
         if size > limit:
-            raise InputError(f"{path} holds more than {limit // 2**20} MiB in one document. Split it, or write it as JSON lines.")
+            raise InputError(
+                f"{path} holds more than {limit // 2**20} MiB in one document. Split it, or write it as JSON lines."
+            )
     data = b"".join(pieces)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{path}:{line}: not UTF-8 at byte {error.start} of the file ({error.reason}). Convert it, for instance with iconv.") from None
+        raise InputError(
+            f"{path}:{line}: not UTF-8 at byte {error.start} of the file ({error.reason}). Convert it, for instance with iconv."
+        ) from None

@@ -9,14 +9,14 @@ from __future__ import annotations
 import importlib.util
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
 from pathlib import Path
 
 import regex
 
 from realmctl.errors import InputError
 from realmctl.text.names import Casing, looks_like_name, name_runs, trimmed
-from realmctl.text.salient import ENTITY, Passage, Span
+from realmctl.text.passages import Passage, by_document
+from realmctl.text.salient import ENTITY, Span
 
 NameFinder = Callable[[Sequence[str]], Iterable[Iterable[tuple[int, int, str]]]]
 """Sentences to the (start, end, label) of the names in each."""
@@ -30,9 +30,7 @@ _WORD = regex.compile(r"(?<![\w'’-])\w+")
 
 
 class RuleTagger:
-    """Capitalised runs, with the casing of the whole document as evidence at sentence starts. For text
-    without links.
-    """
+    """Capitalised runs, with the casing of the whole document as evidence. For text without links."""
 
     def tag(self, passages: Sequence[Passage]) -> list[list[Span]]:
         found = []
@@ -49,8 +47,7 @@ def _runs(passage: Passage, casing: Casing) -> Iterator[Span]:
 
 
 class AnchorTagger:
-    """Links whose text is written as a name, and mentions of the document's title and of names it linked
-    before.
+    """Links whose text is written as a name, and mentions of the title and of names linked before.
 
     Wikipedia links a name once, at its first mention, and never a page's own title; hence the mentions.
     """
@@ -152,13 +149,7 @@ def find_spacy_model(model: str) -> Path:
     package = importlib.util.find_spec(model) if model.isidentifier() else None
     if package is None or package.origin is None:
         raise InputError(
-            f"tagger spacy:{model}: no such pipeline is installed, and there is no folder of that name with a config.cfg. "
-            f"Install it (python -m spacy download {model}), name a folder, or use --tagger rules, which needs no model."
+            f"tagger spacy:{model}: no such pipeline is installed, and no such folder holds a config.cfg. "
+            f"Install it (python -m spacy download {model}), name its folder, or use --tagger rules."
         )
     return Path(package.origin).parent
-
-
-def by_document(passages: Iterable[Passage]) -> Iterator[list[Passage]]:
-    """Runs of passages that belong to one document."""
-    for _, document in groupby(passages, key=lambda passage: passage.document):
-        yield list(document)

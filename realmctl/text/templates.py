@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-MONTHS = "January February March April May June July August September October November December".split()
+MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"]
 BRACKETS = re.compile(r"\[\[|\]\]|\|")
 
 
@@ -36,7 +36,11 @@ def render(content: str) -> str:
         return rule(_arguments(rest))
     if ":" in name:
         function, _, value = name.partition(":")
-        return content.partition(":")[2].partition("|")[0].strip() if function in ("formatnum", "lc", "uc", "lcfirst", "ucfirst") else ""
+        return (
+            content.partition(":")[2].partition("|")[0].strip()
+            if function in ("formatnum", "lc", "uc", "lcfirst", "ucfirst")
+            else ""
+        )
     if name.startswith("lang-"):
         return _arguments(rest)[0]
     return ""
@@ -96,7 +100,17 @@ def _prefixed(prefix: str) -> Rule:
     return lambda a: f"{prefix}{a[0]}" if a[0] else ""
 
 
-UNITS = {"F": "°F", "C": "°C", "K": "K", "sqkm": "km2", "sqmi": "sq mi", "mi2": "sq mi", "ft2": "sq ft", "sqft": "sq ft", "ha": "hectares"}
+UNITS = {
+    "F": "°F",
+    "C": "°C",
+    "K": "K",
+    "sqkm": "km2",
+    "sqmi": "sq mi",
+    "mi2": "sq mi",
+    "ft2": "sq ft",
+    "sqft": "sq ft",
+    "ha": "hectares",
+}
 RANGES = {"-", "–", "to", "and", "or", "by", "x", "×", "to(-)", "and(-)", "+/-", "±", "&"}
 
 
@@ -128,7 +142,11 @@ def _as_of(a: Arguments) -> str:
 
 def _fraction(a: Arguments) -> str:
     parts = a.args
-    return f"{parts[0]} {parts[1]}/{parts[2]}" if len(parts) > 2 else "/".join(["1", *parts] if len(parts) == 1 else parts)
+    return (
+        f"{parts[0]} {parts[1]}/{parts[2]}"
+        if len(parts) > 2
+        else "/".join(["1", *parts] if len(parts) == 1 else parts)
+    )
 
 
 def _value(a: Arguments) -> str:
@@ -178,7 +196,9 @@ RULES: dict[str, Rule] = {
     **_named("chem, chem2", _joined("")),
     **_named("linktext, sortname", _joined(" ")),
     **_named("hlist, unbulleted list, ubl, ublist", _joined(", ")),
-    **_named("simplenuclide, simplenuclide2, nuclide, nuclide2", lambda a: f"{a[0]}-{a[1]}" if a[1] else a[0]),
+    **_named(
+        "simplenuclide, simplenuclide2, nuclide, nuclide2", lambda a: f"{a[0]}-{a[1]}" if a[1] else a[0]
+    ),
     **_named("ill, interlanguage link, interlanguage link multi", _link),
     **_named("us$, usd", _prefixed("US$")),
     **_named("eur, euro", _prefixed("€")),

@@ -30,10 +30,11 @@ ODD = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f\x85\xa0\u00ad\u1680\u2000-\u200f\u2028-\u202f\u205f\u2060\u3000\ue000-\uf8ff\ufeff\ufffe\uffff]"
 )  # spaces of all kinds but the common ones, and characters that show nothing
 TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)\b[^<>]*+>")
-BLOCK_TAGS = frozenset("p div ul ol dl dd dt blockquote center poem table tr td th caption hr h1 h2 h3 h4 h5 h6".split())
+BLOCK_TAGS = frozenset(
+    ["p", "div", "ul", "ol", "dl", "dd", "dt", "blockquote", "center", "poem", "table", "tr", "td", "th", "caption", "hr", "h1", "h2", "h3", "h4", "h5", "h6"]
+)
 INLINE_TAGS = frozenset(
-    "b i u s em strong small big sub sup span font tt code var samp kbd cite abbr dfn del ins strike q br wbr nowiki ref references "
-    "section noinclude onlyinclude includeonly bdi bdo mark ruby rb rp data time nobr gallery math source pre".split()
+    ["b", "i", "u", "s", "em", "strong", "small", "big", "sub", "sup", "span", "font", "tt", "code", "var", "samp", "kbd", "cite", "abbr", "dfn", "del", "ins", "strike", "q", "br", "wbr", "nowiki", "ref", "references", "section", "noinclude", "onlyinclude", "includeonly", "bdi", "bdo", "mark", "ruby", "rb", "rp", "data", "time", "nobr", "gallery", "math", "source", "pre"]
 )
 POWER = re.compile(r"<sup>(?<=\d<sup>)(?=[-−–]?\d{1,4}</sup>)")
 POSSESSIVE = re.compile(r"'''(?=s\b)")
@@ -44,9 +45,17 @@ LIST_MARKS = "*#:;"
 CLOSERS = frozenset(")]\"'”’%" + CLOSE_ANCHOR)
 EMPTY = re.compile(r"\((?=[ ,;:/–)-])[ ,;:/–-]*\)")
 LEADING = re.compile(r"\((?=[ ,;:])(?: *[,;:](?= ))* *")
-SPACED = re.compile(r" +(?=\)|[,;.:](?:\s|\Z))")
 COMMAS = re.compile(r",(?: *,)+(?= )")
-SPACES = re.compile("  +")
+LOOSE = (
+    (" ,", ","),
+    (" ;", ";"),
+    (" )", ")"),
+    (" . ", ". "),
+    (" .\n", ".\n"),
+    (" : ", ": "),
+    (",)", ")"),
+    (";)", ")"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +138,11 @@ def _unescaped(entity: str) -> str:
 def tidy(text: str) -> str:
     """Mend the holes that dropped markup left: "(, born 1900)", "( )", "word ."; one space between words."""
     text = LEADING.sub("(", EMPTY.sub("", text))
-    text = SPACED.sub("", text).replace(",)", ")").replace(";)", ")")
-    return SPACES.sub(" ", COMMAS.sub(",", text))
+    while "  " in text:
+        text = text.replace("  ", " ")
+    for loose, tight in LOOSE:
+        text = text.replace(loose, tight)
+    return COMMAS.sub(",", text)
 
 
 def paragraphs(text: str) -> Iterator[str]:

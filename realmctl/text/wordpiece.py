@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -24,11 +25,11 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from realmctl.errors import InputError
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-CACHE_CHUNKS = 2**20
+CACHED = 2**20
 MAX_WORD_CHARS = 100
 ALPHABET = 1000
-ASCII_WORD = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~]")
-PLAIN = re.compile(r"[!-~]*")
+SIMPLE = re.compile(r"[ -~–—‘’“”…]*+")  # text in which BERT's normalizer changes nothing but the case
+SIMPLE_WORD = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~–—‘’“”…]")
 Encoding = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
@@ -38,13 +39,16 @@ class WordPiece:
     def __init__(self, tokenizer: Tokenizer, where: str = "tokenizer") -> None:
         vocabulary = tokenizer.get_vocab(with_added_tokens=True)
         if missing := [token for token in SPECIALS if token not in vocabulary]:
-            raise InputError(f"{where}: its vocabulary has no {', '.join(missing)}, which REALM needs. Use a BERT tokenizer, or train one (train:30522).")
+            raise InputError(
+                f"{where}: its vocabulary has no {', '.join(missing)}, which REALM needs. Use a BERT tokenizer, or train one (train:30522)."
+            )
         self.tokenizer = tokenizer
         self.vocabulary: dict[str, int] = vocabulary
         self.pad, self.unk, self.cls, self.sep, self.mask = (vocabulary[token] for token in SPECIALS)
         self.dtype = np.dtype(np.uint16 if max(vocabulary.values()) < 2**16 else np.uint32)
-        self._plain = _without_specials(tokenizer)
-        self._chunks = _ChunkIds(self)
+        self._plain, setup = _without_specials(tokenizer)
+        self._words = _Words(setup, self.dtype) if _is_berts(setup) else None
+        self._chunks = _Chunks(self._plain, self._words, self.dtype)
 
     def __len__(self) -> int:
         return len(self.vocabulary)
@@ -57,112 +61,130 @@ class WordPiece:
         """The same ids as bytes of `self.dtype`: what goes to a file as it is."""
         return b"".join(map(self._chunks.__getitem__, text.split(" ")))
 
+    def forget(self) -> None:
+        """Empty the caches of the fast path."""
+        self._chunks.clear()
+        if self._words is not None:
+            self._words.clear()
+
     def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
         """(ids int32 [n], character offsets int32 [n, 2]) of every text, no specials added or recognised."""
         found = self._plain.encode_batch(list(texts), add_special_tokens=False)
         return [(np.array(e.ids, np.int32), np.array(e.offsets, np.int32).reshape(-1, 2)) for e in found]
 
     def words(self, text: str) -> list[tuple[int, int]]:
-        """Character spans of the words that WordPiece cuts up, as the pre-tokenizer finds them."""
+        """(start, wordpieces) of each word of `text` as the pre-tokenizer finds them."""
         encoding = self._plain.encode(text, add_special_tokens=False)
-        spans: list[tuple[int, int]] = []
-        last = None
-        for word, (start, end) in zip(encoding.word_ids, encoding.offsets, strict=True):
-            if word == last and spans:
-                spans[-1] = (spans[-1][0], end)
+        found, last = list[tuple[int, int]](), None
+        for word, (start, _) in zip(encoding.word_ids, encoding.offsets, strict=True):
+            if found and word == last:
+                found[-1] = (found[-1][0], found[-1][1] + 1)
             else:
-                spans.append((start, end))
+                found.append((start, 1))
             last = word
-        return spans
+        return found
 
     def save(self, folder: Path) -> None:
         """Write tokenizer.json, vocab.txt and tokenizer_config.json: transformers' AutoTokenizer takes the folder for BERT's."""
         folder.mkdir(parents=True, exist_ok=True)
         content = json.loads(self.tokenizer.to_str())
-        (folder / "tokenizer.json").write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
+        (folder / "tokenizer.json").write_text(self.tokenizer.to_str(pretty=True), encoding="utf-8")
         ordered = sorted(self.vocabulary, key=self.vocabulary.__getitem__)
         (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in ordered), encoding="utf-8")
         lowercase = bool((content.get("normalizer") or {}).get("lowercase", True))
-        names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIALS, strict=True))
-        config = {"tokenizer_class": "BertTokenizer", "do_lower_case": lowercase, "model_max_length": 512, **names}
+        names = dict(
+            zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIALS, strict=True)
+        )
+        config = {
+            "tokenizer_class": "BertTokenizer",
+            "do_lower_case": lowercase,
+            "model_max_length": 512,
+            **names,
+        }
         (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
 
 
-class _ChunkIds(dict[str, bytes]):
-    """What stands between two spaces -> its ids as bytes; resolved when first asked for, forgotten when there are too many."""
+class _Remembered(dict[str, bytes]):
+    """String -> ids as bytes: worked out when first asked for, all forgotten when there are too many."""
 
-    def __init__(self, wordpiece: WordPiece) -> None:
-        super().__init__({"": b""})
-        self._dtype = wordpiece.dtype
-        self._library = wordpiece._plain
-        self._greedy = _Greedy.of(wordpiece)
+    def work_out(self, key: str) -> bytes:
+        raise NotImplementedError
 
-    def __missing__(self, chunk: str) -> bytes:
-        if len(self) > CACHE_CHUNKS:
-            self.clear()
-            self[""] = b""
-        if self._greedy and PLAIN.fullmatch(chunk):
-            ids = self._greedy.ids(chunk)
-        else:
-            ids = self._library.encode(chunk, add_special_tokens=False).ids
-        packed = np.array(ids, self._dtype).tobytes()
-        if len(chunk) <= MAX_WORD_CHARS:
-            self[chunk] = packed
+    def __missing__(self, key: str) -> bytes:
+        packed = self.work_out(key)
+        if len(key) <= MAX_WORD_CHARS:
+            if len(self) >= CACHED:
+                self.clear()
+            self[key] = packed
         return packed
 
 
-class _Greedy:
-    """WordPiece's longest-match-first rule for printable ASCII, where BERT's normalizer does nothing but lower the case."""
+class _Chunks(_Remembered):
+    """What stands between two spaces, as the library cuts it."""
 
-    def __init__(self, vocabulary: dict[str, int], unk: int, lowercase: bool) -> None:
-        self._vocabulary, self._unk, self._lowercase = vocabulary, unk, lowercase
-        self._known: dict[str, list[int]] = {}
+    def __init__(self, library: Tokenizer, words: _Words | None, dtype: np.dtype[Any]) -> None:
+        super().__init__()
+        self._library, self._words, self._dtype = library, words, dtype
+        self._lowercase = words is not None and words.lowercase
 
-    @classmethod
-    def of(cls, wordpiece: WordPiece) -> _Greedy | None:
-        """For a tokenizer set up exactly as BERT's; None for any other, which the library then handles alone."""
-        setup = json.loads(wordpiece.tokenizer.to_str())
-        normalizer, model = setup["normalizer"] or {}, setup["model"]
-        usual = (
-            normalizer.get("type") == "BertNormalizer"
-            and setup["pre_tokenizer"] == {"type": "BertPreTokenizer"}
-            and (model["type"], model["continuing_subword_prefix"], model["max_input_chars_per_word"]) == ("WordPiece", "##", MAX_WORD_CHARS)
-        )
-        return cls(model["vocab"], model["vocab"][model["unk_token"]], normalizer["lowercase"]) if usual else None
+    def work_out(self, chunk: str) -> bytes:
+        if self._words is not None:
+            if chunk.isascii() and chunk.isalnum():
+                return self._words[chunk.lower() if self._lowercase else chunk]
+            if SIMPLE.fullmatch(chunk):
+                return b"".join(
+                    map(
+                        self._words.__getitem__,
+                        SIMPLE_WORD.findall(chunk.lower() if self._lowercase else chunk),
+                    )
+                )
+        return np.array(self._library.encode(chunk, add_special_tokens=False).ids, self._dtype).tobytes()
 
-    def ids(self, chunk: str) -> list[int]:
-        """Ids of a chunk of printable ASCII without spaces."""
-        if self._lowercase:
-            chunk = chunk.lower()
-        known, found = self._known, list[int]()
-        for word in ASCII_WORD.findall(chunk):
-            if word not in known:
-                if len(known) > CACHE_CHUNKS:
-                    known.clear()
-                known[word] = self._pieces(word)
-            found += known[word]
-        return found
 
-    def _pieces(self, word: str) -> list[int]:
+def _is_berts(setup: dict[str, Any]) -> bool:
+    """Whether BERT's own normalizer, pre-tokenizer and greedy rule are at work, so that their sense for ASCII is known."""
+    model = setup["model"]
+    greedy = (model["type"], model["continuing_subword_prefix"], model["max_input_chars_per_word"])
+    return (
+        (setup["normalizer"] or {}).get("type") == "BertNormalizer"
+        and setup["pre_tokenizer"] == {"type": "BertPreTokenizer"}
+        and greedy == ("WordPiece", "##", MAX_WORD_CHARS)
+    )
+
+
+class _Words(_Remembered):
+    """WordPiece's longest-match-first rule for one word of ASCII letters and digits, or one punctuation mark."""
+
+    def __init__(self, setup: dict[str, Any], dtype: np.dtype[Any]) -> None:
+        super().__init__()
+        vocabulary = setup["model"]["vocab"]
+        self._pieces = {
+            piece: number.to_bytes(dtype.itemsize, sys.byteorder) for piece, number in vocabulary.items()
+        }
+        self._unknown = self._pieces[setup["model"]["unk_token"]]
+        self._longest = max(map(len, vocabulary))
+        self.lowercase: bool = setup["normalizer"]["lowercase"]
+
+    def work_out(self, word: str) -> bytes:
+        found, start, prefix, pieces = b"", 0, "", self._pieces
         if len(word) > MAX_WORD_CHARS:
-            return [self._unk]
-        pieces, start, prefix = list[int](), 0, ""
+            return self._unknown
         while start < len(word):
-            end = len(word)
-            while (piece := self._vocabulary.get(prefix + word[start:end])) is None:
+            end = min(len(word), start + self._longest)
+            while (piece := pieces.get(prefix + word[start:end])) is None:
                 end -= 1
                 if end == start:
-                    return [self._unk]
-            pieces.append(piece)
+                    return self._unknown
+            found += piece
             start, prefix = end, "##"
-        return pieces
+        return found
 
 
-def _without_specials(tokenizer: Tokenizer) -> Tokenizer:
-    """The same tokenizer, blind to special tokens in its input; it adds, cuts and pads nothing."""
+def _without_specials(tokenizer: Tokenizer) -> tuple[Tokenizer, dict[str, Any]]:
+    """The same tokenizer, blind to special tokens in its input; it adds, cuts and pads nothing. And its setup."""
     setup = json.loads(tokenizer.to_str())
     setup.update(added_tokens=[], post_processor=None, truncation=None, padding=None)
-    return Tokenizer.from_str(json.dumps(setup))
+    return Tokenizer.from_str(json.dumps(setup)), setup
 
 
 def load(folder: Path) -> WordPiece:
@@ -175,16 +197,22 @@ def load(folder: Path) -> WordPiece:
         if (folder / "tokenizer.json").is_file():
             tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         elif (folder / "vocab.txt").is_file():
-            tokenizer = _bert(models.WordPiece(_vocabulary(folder / "vocab.txt"), unk_token="[UNK]"), _lowercase(folder))
+            tokenizer = _bert(
+                models.WordPiece(_vocabulary(folder / "vocab.txt"), unk_token="[UNK]"), _lowercase(folder)
+            )
         else:
-            raise InputError(f"{folder} holds no tokenizer: neither tokenizer.json nor vocab.txt. Name a BERT folder, or train one (train:30522).")
+            raise InputError(
+                f"{folder} holds no tokenizer: neither tokenizer.json nor vocab.txt. Name a BERT folder, or train one (train:30522)."
+            )
     except InputError:
         raise
     except Exception as error:  # the library raises bare Exception
         raise InputError(f"{folder}: its tokenizer cannot be read ({error}). Get the folder again.") from None
     if not isinstance(tokenizer.model, models.WordPiece):
         kind = type(tokenizer.model).__name__
-        raise InputError(f"{folder}: a {kind} tokenizer, where REALM needs BERT's WordPiece. Name a BERT folder, or train one (train:30522).")
+        raise InputError(
+            f"{folder}: a {kind} tokenizer, where REALM needs BERT's WordPiece. Name a BERT folder, or train one (train:30522)."
+        )
     return WordPiece(tokenizer, str(folder))
 
 
@@ -201,7 +229,9 @@ def _lowercase(folder: Path) -> bool:
 def _bert(model: models.WordPiece, lowercase: bool) -> Tokenizer:
     """BERT's normalizer, pre-tokenizer and specials around a WordPiece model."""
     tokenizer = Tokenizer(model)
-    tokenizer.normalizer = normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=lowercase)
+    tokenizer.normalizer = normalizers.BertNormalizer(
+        clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=lowercase
+    )
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece(prefix="##")
     known = [token for token in SPECIALS if tokenizer.token_to_id(token) is not None]
@@ -228,12 +258,19 @@ def train(texts: Iterable[str], size: int, lowercase: bool = True) -> WordPiece:
         letters = _alphabet(tokenizer, texts, spool)
         inside = ["##" + letter for letter in letters if _joins(tokenizer, letter)]
         trainer = trainers.WordPieceTrainer(
-            vocab_size=size, special_tokens=[*SPECIALS, *inside], initial_alphabet=letters, limit_alphabet=len(letters), min_frequency=2, show_progress=False
+            vocab_size=size,
+            special_tokens=[*SPECIALS, *inside],
+            initial_alphabet=letters,
+            limit_alphabet=len(letters),
+            min_frequency=2,
+            show_progress=False,
         )
         spool.seek(0)
         tokenizer.train_from_iterator(spool, trainer)
     vocabulary = tokenizer.get_vocab(with_added_tokens=False)
-    return WordPiece(_bert(models.WordPiece(vocabulary, unk_token="[UNK]"), lowercase), "the trained tokenizer")
+    return WordPiece(
+        _bert(models.WordPiece(vocabulary, unk_token="[UNK]"), lowercase), "the trained tokenizer"
+    )
 
 
 def _alphabet(tokenizer: Tokenizer, texts: Iterable[str], spool: IO[str]) -> list[str]:

@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TextIO
+from typing import Any, Literal, Protocol, TextIO
 
 import numpy as np
 import torch
@@ -68,14 +68,25 @@ class SelfContained:
         pass
 
 
+Optimizer = Literal["bert", "adamw"]
+OPTIMIZERS: dict[str, dict[str, Any]] = {
+    "bert": {},
+    "adamw": {"betas": (0.9, 0.98), "eps": 1e-8, "bias_correction": True},
+}
+
+
 @dataclass(frozen=True)
 class Schedule:
-    """How long, how fast, from which seed; `warmup` None is BERT's min(10000, max(100, steps / 10))."""
+    """How long, how fast, from which seed; `warmup` None is BERT's min(10000, max(100, steps / 10)).
+
+    `optimizer`: BERT's own, as the papers used it, or AdamW with a short memory, which suits runs of hundreds of steps.
+    """
 
     steps: int
     lr: float
     warmup: int | None = None
     seed: int = 0
+    optimizer: Optimizer = "bert"
     weight_decay: float = 0.01
 
     def check(self) -> None:
@@ -116,7 +127,7 @@ class _Run:
         self.objective, self.schedule, self.compute, self.what = objective, schedule, compute, what
         self.device = pick_device(compute.device)
         objective.modules.to(self.device).train()
-        self.optimizer = BertAdamW(decay_groups([objective.modules], schedule.weight_decay))
+        self.optimizer = BertAdamW(decay_groups([objective.modules], schedule.weight_decay), **OPTIMIZERS[schedule.optimizer])
         self.checkpoints = Checkpoints(out.scratch("checkpoints"), objective.modules, self.optimizer)
         self.metrics = out.file("metrics.jsonl")
         self.recent: list[dict[str, float]] = []

@@ -24,7 +24,7 @@ from realmctl.retrieval.queries import Queries
 from realmctl.train.loop import SelfContained, Sums
 from realmctl.train.order import Order
 
-HIDDEN_PARTNER_SPAN = 0.3
+HIDDEN_TOO = 0.3
 HIDDEN_COPY = 0.5
 BLOCK_NOISE = 0.03
 RANDOM_BLOCK = 0.15
@@ -133,7 +133,11 @@ class PlainBlocks(Examples):
 
 
 class ReadingPractice(Examples):
-    """Sentences beside the blocks that restate them, salient spans hidden on both sides (in turn, never both at once)."""
+    """Sentences beside the blocks that restate them.
+
+    One span that the block tells is hidden in the sentence (each other such one at 30 %); of those left visible, half
+    have their copies hidden in the block. For 15 % of the sentences the block is a random one, where nothing can be copied.
+    """
 
     def __init__(self, queries: Queries, corpus: Corpus, partners: NDArray[np.int64], packer: Packer, *, lengths: tuple[int, int]) -> None:
         self.queries, self.corpus, self.partners = queries, corpus, partners
@@ -149,12 +153,14 @@ class ReadingPractice(Examples):
         sentence = np.array(self.queries.tokens(row), dtype=np.int64)
         body = np.array(self.corpus.tokens(block), dtype=np.int64)
         spans = self.queries.spans_of(row)
-        chosen = int(rng.integers(len(spans)))
+        told = [k for k, (first, stop) in enumerate(spans) if len(occurrences(body, sentence[first:stop]))]
+        told = told or list(range(len(spans)))
+        chosen = int(rng.choice(told))
+        asked = [k for k in told if k == chosen or rng.random() < HIDDEN_TOO]
+        shown = [k for k in range(len(spans)) if k not in asked and rng.random() < HIDDEN_COPY]
+        copies = [(at, at + len(copy)) for copy in (sentence[slice(*spans[k])] for k in shown) for at in occurrences(body, copy)]
         hidden: list[tuple[int, int, int]] = []
-        taken = [span for k, span in enumerate(spans) if k == chosen or rng.random() < HIDDEN_PARTNER_SPAN]
-        shown = [span for k, span in enumerate(spans) if not any(span is one for one in taken) and rng.random() < HIDDEN_COPY]
-        copies = [(start, start + stop - first) for first, stop in shown for start in occurrences(body, sentence[first:stop])]
-        self._hide(sentence, 0, taken, hidden)
+        self._hide(sentence, 0, [spans[k] for k in asked], hidden)
         self._hide(body, 1, copies, hidden)
         if rng.random() < 0.5:
             noise = np.flatnonzero(rng.random(len(body)) < BLOCK_NOISE)

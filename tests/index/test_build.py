@@ -59,6 +59,11 @@ def test_two_builds_make_the_same_bytes(tmp_path):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
 
 
+def test_several_threads_build_an_index_too(tmp_path):
+    built(tmp_path, clustered(2000), threads=2)
+    assert open_index(tmp_path).count == 2000
+
+
 class Recalls:
     """A probe that says what it is told to, and remembers at which ef it was asked."""
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from realmctl.errors import ConfigError, InputError, MismatchError
-from realmctl.index import exact, vectors
+from realmctl.index import exact
 from realmctl.index.exact import Exact, best_columns
 from tests.index.index_fixtures import brute_force, clustered
 
@@ -22,7 +22,7 @@ def test_equals_brute_force_ties_and_chunks_included(data, rows, chunk, k):
     matrix = data.draw(arrays(np.float32, (rows, 3), elements=few_values))
     queries = data.draw(arrays(np.float32, (4, 3), elements=few_values))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(vectors, "ROWS_PER_CHUNK", chunk)
+        patch.setattr(exact, "ROWS_PER_CHUNK", chunk)
         scores, ids = Exact(matrix).search(queries, k)
     wanted_scores, wanted_ids = brute_force(matrix, queries, k)
     assert (ids == wanted_ids).all()
@@ -33,9 +33,23 @@ def test_equals_brute_force_ties_and_chunks_included(data, rows, chunk, k):
 @settings(max_examples=100, deadline=None)
 @given(scores=arrays(np.float32, (3, 17), elements=few_values), k=st.integers(1, 20))
 def test_best_columns_takes_the_lowest_ids_of_a_tie(scores, k):
-    _, columns = best_columns(torch.from_numpy(scores), k)
+    check_best_columns(scores, k)
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data(), columns=st.integers(20, 70), k=st.integers(1, 6), group=st.integers(1, 5))
+def test_best_columns_by_groups_takes_the_same(data, columns, k, group):
+    """Narrow groups, so that the short cut is taken; a rest that fills no group; ties across groups."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact, "GROUP", group)
+        check_best_columns(data.draw(arrays(np.float32, (2, columns), elements=few_values)), k)
+
+
+def check_best_columns(scores, k):
+    found, columns = best_columns(torch.from_numpy(scores), k)
     wanted = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     assert (columns.numpy() == wanted).all()
+    assert (found.numpy() == np.take_along_axis(scores, wanted, axis=1)).all()
 
 
 def test_more_queries_than_at_once(monkeypatch):

@@ -146,25 +146,7 @@ def test_a_query_only_retriever_embeds_no_blocks(blocks, parts, tmp_path):
         embedded((fresh_retriever(blocks, towers="query-only"), *parts[1:]), tmp_path)
 
 
-def test_queries_come_back_in_their_order(parts):
-    retriever, packer, corpus = parts
-    queries = [corpus.tokens(i)[:20] for i in (9, 2, 24, 0)]
-    vectors = embed.embed_queries(retriever, packer, queries, precision="fp32", batch_size=3)
-    with torch.inference_mode():
-        wanted = [
-            retriever.embed_queries(packer.query([query], retriever.query_length)).numpy()[0]
-            for query in queries
-        ]
-    np.testing.assert_allclose(vectors, wanted, atol=1e-5)
-    assert embed.embed_queries(retriever, packer, []).shape == (0, 8)
-
-
-def test_a_retriever_in_training_embeds_without_dropout_and_stays_in_training(parts):
-    retriever, packer, corpus = parts
-    queries = [corpus.tokens(i) for i in range(5)]
-    still = embed.embed_queries(retriever, packer, queries, precision="fp32")
-    retriever.train()
-    retriever.query_tower.dropout.eval()
-    before = [module.training for module in retriever.modules()]
-    assert (embed.embed_queries(retriever, packer, queries, precision="fp32") == still).all()
-    assert [module.training for module in retriever.modules()] == before
+def test_a_retriever_in_training_embeds_without_dropout(parts, tmp_path):
+    still, _ = embedded(parts, tmp_path / "still")
+    parts[0].train()
+    assert (embedded(parts, tmp_path / "training")[0] == still).all()

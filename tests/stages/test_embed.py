@@ -63,15 +63,15 @@ def test_knobs_do_not_make_another_version(made, tmp_path):
 def test_stopped_by_an_error_it_goes_on_and_ends_with_the_same_bytes(made, tmp_path, monkeypatch):
     monkeypatch.setattr(embed, "ROWS_PER_RANGE", 8)
     whole = stage(made).make(tmp_path / "whole")
-    original, calls = embed._embed, []
+    original, calls = embed.embed_blocks, []
 
-    def dies_at_the_third(*arguments):
+    def dies_at_the_third(*arguments, **options):
         calls.append(arguments)
         if len(calls) == 3:
             raise ResourceError("the device is gone")
-        return original(*arguments)
+        return original(*arguments, **options)
 
-    monkeypatch.setattr(embed, "_embed", dies_at_the_third)
+    monkeypatch.setattr(embed, "embed_blocks", dies_at_the_third)
     with pytest.raises(ResourceError):
         stage(made).make(tmp_path / "e")
     assert (tmp_path / "e/v1.partial/.scratch/ranges/done.jsonl").read_text().count("sha256") == 2

@@ -40,7 +40,13 @@ def test_the_documents_own_casing_decides_at_a_sentence_start():
 
 @pytest.mark.parametrize(
     ("sentence", "at", "starts"),
-    [("One two", 0, True), ("One two", 4, False), ('He said: "One', 10, True), ("(One", 1, True), ("a, One", 3, False)],
+    [
+        ("One two", 0, True),
+        ("One two", 4, False),
+        ('He said: "One', 10, True),
+        ("(One", 1, True),
+        ("a, One", 3, False),
+    ],
 )
 def test_where_a_capital_is_forced(sentence, at, starts):
     assert starts_sentence(sentence, at) is starts
@@ -72,7 +78,14 @@ def test_what_looks_like_a_name_in_mid_sentence(surface, yes):
 
 @pytest.mark.parametrize(
     ("surface", "core"),
-    [("the Beatles", "Beatles"), ("Einstein's", "Einstein"), ("The Beatles'", "Beatles"), ("a priori", "a priori"), ("A", "A"), (" X ", "X")],
+    [
+        ("the Beatles", "Beatles"),
+        ("Einstein's", "Einstein"),
+        ("The Beatles'", "Beatles"),
+        ("a priori", "a priori"),
+        ("A", "A"),
+        (" X ", "X"),
+    ],
 )
 def test_articles_and_possessives_are_trimmed(surface, core):
     text = f"<{surface}>"

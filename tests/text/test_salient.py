@@ -5,7 +5,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from realmctl.text.salient import Passage, Span, covered_tokens, resolve_overlaps, split_by_sentence
+from realmctl.text.salient import Span, covered_tokens, resolve_overlaps, split_by_sentence
 
 some_spans = st.lists(
     st.tuples(st.integers(0, 20), st.integers(1, 8), st.sampled_from("AB")).map(
@@ -38,7 +38,9 @@ def test_nothing_dropped_without_a_longer_or_equal_kept_rival(spans):
     kept = resolve_overlaps(spans)
     assert not any(overlap(a, b) for a, b in combinations(kept, 2))
     for span in set(spans) - set(kept):
-        assert any(overlap(span, other) and other.end - other.start >= span.end - span.start for other in kept)
+        assert any(
+            overlap(span, other) and other.end - other.start >= span.end - span.start for other in kept
+        )
 
 
 def test_longest_wins_then_leftmost_and_duplicates_collapse():
@@ -51,7 +53,13 @@ def test_longest_wins_then_leftmost_and_duplicates_collapse():
 
 def test_spans_go_to_the_sentence_that_holds_them_and_crossing_ones_are_counted():
     sentences = [(0, 10), (11, 20)]
-    spans = [Span(0, 10, "A"), Span(12, 20, "B"), Span(8, 12, "CROSSES"), Span(10, 11, "BETWEEN"), Span(18, 25, "PAST")]
+    spans = [
+        Span(0, 10, "A"),
+        Span(12, 20, "B"),
+        Span(8, 12, "CROSSES"),
+        Span(10, 11, "BETWEEN"),
+        Span(18, 25, "PAST"),
+    ]
     held, crossing = split_by_sentence(spans, sentences)
     assert held == [[Span(0, 10, "A")], [Span(1, 9, "B")]]
     assert crossing == 3
@@ -63,7 +71,7 @@ def test_every_span_is_held_once_or_counted(spans):
     held, crossing = split_by_sentence(spans, sentences)
     assert sum(map(len, held)) + crossing == len(spans)
     for (start, end), here in zip(sentences, held, strict=True):
-        assert all(0 <= span.start and span.end <= end - start for span in here)
+        assert all(span.start >= 0 and span.end <= end - start for span in here)
 
 
 def test_only_wordpieces_wholly_within_the_span_are_covered():
@@ -72,17 +80,3 @@ def test_only_wordpieces_wholly_within_the_span_are_covered():
     assert covered_tokens(Span(5, 14, "A"), pieces) == (2, 4)
     assert covered_tokens(Span(4, 5, "A"), pieces) is None
     assert covered_tokens(Span(0, 14, "A"), [(0, 0), *pieces]) == (1, 5)  # a piece of no character is nowhere
-
-
-def test_a_passage_is_read_from_a_block_record():
-    record = {
-        "id": "7-0",
-        "document": "7",
-        "title": "T",
-        "text": "One. Two.",
-        "sentences": [[0, 4], [5, 9]],
-        "anchors": [[5, 8, "Two (number)"]],
-    }
-    passage = Passage.from_record(record)
-    assert passage.sentence_texts() == ["One.", "Two."]
-    assert passage.anchors[0].target == "Two (number)"

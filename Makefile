@@ -1,0 +1,42 @@
+# Everything a fresh clone needs: Python 3.11+, a C++ compiler and make. Set-up happens in .venv on first use.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+# hnswlib is built from source; without this it is tuned to this very CPU and dies on another.
+export HNSWLIB_NO_NATIVE := 1
+
+.PHONY: help demo test test-slow check format bench clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+
+$(READY): pyproject.toml constraints.txt
+	@echo "setting up $(VENV): virtual environment, pinned requirements, realmctl (a few minutes, once)"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt torch==2.13.0
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev,bm25,encoder]'
+	@touch $@
+
+demo: $(READY) ## the whole pipeline on a generated miniature world: EM with and without REALM, two answers with evidence
+	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
+
+test: $(READY) ## unit and pipeline tests on the CPU, without network
+	$(BIN)/python -m pytest -m "not slow" -n 2
+
+test-slow: $(READY) ## the rest: kills, scripts, the wheel in an empty folder running the demo
+	$(BIN)/python -m pytest -m slow
+
+check: $(READY) ## format, lint, types, floors, tests
+	$(BIN)/ruff format --check realmctl stages tests examples benchmarks
+	$(BIN)/ruff check realmctl stages tests examples benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(MAKE) test
+
+format: $(READY) ## format the code
+	$(BIN)/ruff format realmctl stages tests examples benchmarks
+	$(BIN)/ruff check --fix realmctl stages tests examples benchmarks
+
+clean: ## remove what the demo and the tools made
+	rm -rf demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

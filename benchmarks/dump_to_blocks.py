@@ -1,0 +1,266 @@
+"""A dump into 288-wordpiece blocks: realmctl beside the best pipeline of published tools, one core, one run.
+
+    python benchmarks/dump_to_blocks.py DUMP TOKENIZER_FOLDER [--repeats 5]
+
+Peers: WikiExtractor (AGPL: it is only measured here, never part of realmctl), NLTK's Punkt, Hugging Face tokenizers;
+mwparserfromhell for a word count. Install them beside realmctl in an environment of their own:
+`pip install realmctl wikiextractor nltk mwparserfromhell`; what is missing is left out. Punkt's English data is a
+download, so Punkt is trained on the corpus itself (not timed). Each part is run by us and by the peer in turn, in CPU
+seconds, best practice on both sides: everything loaded, the peer's tokenizer called once a document.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import importlib.util
+import json
+import os
+import re
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+from realmctl.records import RecordWriter
+from realmctl.text import dump, sentences, streams, wikitext, wordpiece
+from realmctl.text.blocks import Packer
+from realmctl.text.chunking import Chunked
+from realmctl.text.corpora import Document
+
+RESIDUE = {
+    "[[": r"\[\[", "{{": r"\{\{", "''": "''", "<tag>": r"</?(?:ref|sub|sup|div|br|span|small|math|li|p|i|b|nowiki)\b[^<>]*>",
+    "Category:": r"\bCategory:", "thumb|": r"\bthumb\|", "entity": r"&(?:[a-z]+|#\d+);", "()": r"\(\s*[,;]*\s*\)", "(,": r"\(\s*[,;]",
+    " ,": r"\w ,(?=\s)", "|": r"\|", "attr=": r"\b(?:style|class|align|width|colspan|rowspan)\s*=", "bullet": r"(?m)^[*#:;]",
+}  # fmt: skip
+Pages = list[dump.Page]
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.process_time()
+    result = work()
+    return time.process_time() - start, result
+
+
+def compare(
+    name: str, megabytes: float, ours: Callable[[], Any], peer: Callable[[], Any] | None, repeats: int
+) -> None:
+    """Both in turn; print medians, spreads and the median ratio of neighbouring runs."""
+    times: list[tuple[float, float]] = []
+    for _ in range(repeats):
+        mine = timed(ours)[0]
+        times.append((mine, timed(peer)[0] if peer else 0.0))
+    own, other = ([pair[i] for pair in times] for i in (0, 1))
+    line = f"{name:34} ours {megabytes / statistics.median(own):7.2f} MB/s ({min(own):.2f}-{max(own):.2f} s)"
+    if peer:
+        ratios = [b / a for a, b in times]
+        line += (
+            f"   peer {megabytes / statistics.median(other):7.2f} MB/s ({min(other):.2f}-{max(other):.2f} s)"
+        )
+        line += f"   ratio {statistics.median(ratios):5.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
+    print(line, flush=True)
+
+
+def wikiextractor() -> Callable[[dump.Page], str] | None:
+    if not importlib.util.find_spec("wikiextractor"):
+        return None
+    from wikiextractor.extract import Extractor
+
+    def extract(page: dump.Page) -> str:
+        return "\n".join(
+            Extractor(page.id, "", "", page.title, []).clean_text(
+                page.text, expand_templates=False, html_safe=False
+            )
+        )
+
+    return extract
+
+
+def punkt(texts: list[str]) -> Any:
+    if not importlib.util.find_spec("nltk"):
+        return None
+    from nltk.tokenize.punkt import PunktSentenceTokenizer, PunktTrainer
+
+    trainer = PunktTrainer()
+    trainer.INCLUDE_ALL_COLLOCS = True
+    trainer.train("\n".join(texts), finalize=True)
+    return PunktSentenceTokenizer(trainer.get_params())
+
+
+def split_by_punkt(tokenizer: Any, text: str) -> list[tuple[int, int]]:
+    """Punkt line by line, as our sentences never span a line."""
+    spans, place = [], 0
+    for line in text.split("\n"):
+        spans += [(place + start, place + end) for start, end in tokenizer.span_tokenize(line)]
+        place += len(line) + 1
+    return spans
+
+
+def peer_blocks(
+    read: Callable[[], Pages],
+    extract: Callable[[dump.Page], str],
+    tokenizer: Any,
+    wp: wordpiece.WordPiece,
+    out: Path,
+) -> int:
+    """The peers' way: extract, split, encode with offsets, pack greedily, write gzip."""
+    blocks = 0
+    with gzip.open(out / "peer.jsonl.gz", "wt", compresslevel=6, encoding="utf-8") as file:
+        for page in read():
+            text = extract(page)
+            spans = split_by_punkt(tokenizer, text)
+            sizes = [
+                len(e.ids)
+                for e in wp._plain.encode_batch([text[a:b] for a, b in spans], add_special_tokens=False)
+            ]
+            title = len(wp._plain.encode(page.title, add_special_tokens=False).ids)
+            current: list[str] = []
+            length = 0
+            for (start, end), size in zip(spans, sizes, strict=True):
+                if current and 3 + title + length + size > 288:
+                    file.write(json.dumps({"title": page.title, "text": " ".join(current)}) + "\n")
+                    blocks, current, length = blocks + 1, [], 0
+                current.append(text[start:end])
+                length += size
+            if current:
+                file.write(json.dumps({"title": page.title, "text": " ".join(current)}) + "\n")
+                blocks += 1
+    return blocks
+
+
+def our_blocks(read: Callable[[], Pages], folder: Path, out: Path) -> int:
+    """Ours, with a cold word cache each time."""
+    packer, chunked = Packer(fresh(folder), sentences.split), Chunked()
+    with RecordWriter(out / "ours.jsonl.zst") as file:
+        for page in read():
+            prose = wikitext.prose(page.text)
+            source = Document(page.id, page.title, prose.text, prose.anchors)
+            blocks = list(packer.blocks(source))
+            chunked.add(source, blocks)
+            for block in blocks:
+                file.write(block.record())
+    return len(chunked.blocks)
+
+
+_loaded: dict[Path, wordpiece.WordPiece] = {}
+
+
+def fresh(folder: Path) -> wordpiece.WordPiece:
+    """A loaded tokenizer that remembers nothing yet: loading is not part of the measurement, on either side."""
+    if folder not in _loaded:
+        _loaded[folder] = wordpiece.load(folder)
+    _loaded[folder].forget()
+    return _loaded[folder]
+
+
+def quality(name: str, text: str) -> None:
+    counts = {mark: len(re.findall(pattern, text)) for mark, pattern in RESIDUE.items()}
+    print(
+        f"{name:22} {len(text.split()):8,} words   "
+        + "  ".join(f"{mark} {count}" for mark, count in counts.items())
+    )
+
+
+def agreement(texts: list[str], tokenizer: Any) -> None:
+    """Boundaries inside lines that both find, against Punkt's and against ours."""
+    both = ours = theirs = 0
+    for text in texts:
+        mine, other = (
+            {end for _, end in spans if text[end : end + 1] not in ("", "\n")}
+            for spans in (sentences.split(text), split_by_punkt(tokenizer, text))
+        )
+        both, ours, theirs = both + len(mine & other), ours + len(mine), theirs + len(other)
+    print(
+        f"sentence boundaries: Punkt {theirs}, ours {ours}, both {both} = {both / theirs:.2%} of Punkt's, {both / ours:.2%} of ours"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("dump", type=Path)
+    parser.add_argument("tokenizer", type=Path)
+    parser.add_argument("--repeats", type=int, default=5)
+    args = parser.parse_args()
+
+    def read() -> Pages:
+        return [page for page in dump.pages(args.dump) if page.namespace == 0 and not page.redirect]
+
+    pages, extract = read(), wikiextractor()
+    wiki_mb = sum(len(page.text.encode()) for page in pages) / 1e6
+    texts = [wikitext.prose(page.text).text for page in pages]
+    text_mb = sum(len(text.encode()) for text in texts) / 1e6
+    trained, wp = punkt(texts), fresh(args.tokenizer)
+    print(
+        f"{len(pages)} articles, {wiki_mb:.2f} MB of wikitext, {text_mb:.2f} MB of text; {args.repeats} repeats\n"
+    )
+
+    quality("ours", "\n".join(texts))
+    if extract:
+        quality("WikiExtractor", "\n".join(map(extract, pages)))
+    if importlib.util.find_spec("mwparserfromhell"):
+        import mwparserfromhell
+
+        quality(
+            "mwparserfromhell", "\n".join(mwparserfromhell.parse(page.text).strip_code() for page in pages)
+        )
+    if trained:
+        agreement(texts, trained)
+    same = sum(
+        fresh(args.tokenizer).ids(text).tolist() == wp._plain.encode(text, add_special_tokens=False).ids
+        for text in texts
+    )
+    print(f"wordpiece ids identical to Hugging Face's on {same} of {len(texts)} documents\n")
+
+    lines = [text.replace("\n", " ") for text in texts]
+    hf = wp._plain
+    compare("decompress", wiki_mb, lambda: sum(map(len, streams.chunks(args.dump))), None, args.repeats)
+    compare("decompress + pages", wiki_mb, read, None, args.repeats)
+    compare(
+        "wikitext -> text",
+        wiki_mb,
+        lambda: [wikitext.prose(p.text) for p in pages],
+        extract and (lambda: [extract(p) for p in pages]),
+        args.repeats,
+    )
+    compare(
+        "sentences",
+        text_mb,
+        lambda: [sentences.split(t) for t in texts],
+        trained and (lambda: [split_by_punkt(trained, t) for t in texts]),
+        args.repeats,
+    )
+    encode = lambda: [hf.encode(t, add_special_tokens=False) for t in lines]  # noqa: E731
+    compare(
+        "wordpiece, cold cache",
+        text_mb,
+        lambda: [w.ids(t) for w in [fresh(args.tokenizer)] for t in lines],
+        encode,
+        args.repeats,
+    )
+    compare("wordpiece, warm cache", text_mb, lambda: [wp.ids(t) for t in lines], encode, args.repeats)
+    if extract and trained:
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder)
+            compare(
+                "dump.bz2 -> blocks file",
+                wiki_mb,
+                lambda: our_blocks(read, args.tokenizer, out),
+                lambda: peer_blocks(read, extract, trained, wp, out),
+                args.repeats,
+            )
+            keep = lambda: pages  # noqa: E731
+            compare(
+                "pages in memory -> blocks file",
+                wiki_mb,
+                lambda: our_blocks(keep, args.tokenizer, out),
+                lambda: peer_blocks(keep, extract, trained, wp, out),
+                args.repeats,
+            )
+
+
+if __name__ == "__main__":
+    main()

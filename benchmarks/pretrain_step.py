@@ -1,0 +1,213 @@
+"""A REALM pre-training step, forward and backward, beside the only PyTorch port of REALM's objective.
+
+    python -m venv peer && peer/bin/pip install torch==2.13.0 transformers==4.57.6 safetensors numpy
+    python benchmarks/pretrain_step.py --peer-python peer/bin/python [--size L6-H384-A12] [--queries 2] [--rounds 3]
+
+The peer is RealmScorer + RealmKnowledgeAugEncoder of transformers 4.57.6, removed from 5.x, hence an environment of
+its own. Both get the same random weights and token ids, dropout off, float32, one thread, and must come to the same
+loss. Sides take turns, each turn a fresh process: one step unmeasured, then one in CPU seconds, and the peak memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+CANDIDATES, QUERY, BLOCK, MASKS, VOCABULARY, PROJECTION = 8, 64, 288, 10, 30522, 128
+CLS, SEP, PAD, MASK = 101, 102, 0, 103
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--peer-python", default="", help="python of an environment with transformers 4.57.6")
+    parser.add_argument("--size", default="L6-H384-A12")
+    parser.add_argument("--queries", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--side", choices=["ours", "peer"], help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.side:
+        torch.set_num_threads(1)
+        step = ours(options.folder) if options.side == "ours" else peer(options.folder)
+        print(json.dumps(measure(step)))
+    else:
+        compare(options)
+
+
+def compare(options: argparse.Namespace) -> None:
+    probe = [options.peer_python or "false", "-c", "from transformers import RealmScorer"]
+    if not options.peer_python or subprocess.run(probe, capture_output=True).returncode:
+        sys.exit(f"This benchmark needs its peer. {(__doc__ or '').split('peer_')[0]}")
+    runs: dict[str, list[dict[str, float]]] = {"ours": [], "peer": []}
+    with tempfile.TemporaryDirectory() as folder:
+        prepare(Path(folder), options.size, options.queries)
+        for _ in range(options.rounds):
+            for side, python in (("ours", sys.executable), ("peer", options.peer_python)):
+                command = [python, __file__, "--side", side, "--folder", folder]
+                done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+                runs[side].append(json.loads(done.stdout.splitlines()[-1]))
+    for side, results in runs.items():
+        seconds = [run["seconds"] for run in results]
+        print(
+            f"{side}: {statistics.median(seconds):6.2f} s ({min(seconds):.2f}-{max(seconds):.2f}), "
+            f"peak {max(run['peak_mb'] for run in results):6.0f} MB, loss {results[0]['loss']:.6f}"
+        )
+    ratios = [b["seconds"] / a["seconds"] for a, b in zip(runs["ours"], runs["peer"], strict=True)]
+    memory = runs["peer"][0]["peak_mb"] / max(run["peak_mb"] for run in runs["ours"])
+    print(f"time ratio {statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f}), memory ratio {memory:.2f}")
+    difference = abs(runs["ours"][0]["loss"] - runs["peer"][0]["loss"])
+    if difference > 1e-5 * runs["peer"][0]["loss"]:
+        sys.exit(f"The losses differ by {difference}: these are not the same computation.")
+
+
+def measure(step: Callable[[], Tensor]) -> dict[str, float]:
+    """Loss, CPU seconds of the second step, and the peak resident memory of the process."""
+    step()
+    start = time.process_time()
+    loss = step()
+    seconds = time.process_time() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"loss": float(loss), "seconds": seconds, "peak_mb": peak}
+
+
+def prepare(folder: Path, size: str, queries: int) -> None:
+    """Random weights and token ids for both sides. Block lengths are those of greedy packing: most nearly full."""
+    import numpy as np
+    from transformers import BertForMaskedLM
+
+    from realmctl.nn.bert import scratch_config
+    from realmctl.nn.reader import Reader
+    from realmctl.nn.retriever import Retriever
+
+    torch.manual_seed(0)
+    mlm = BertForMaskedLM(scratch_config(size, VOCABULARY, dropout=0.0, hidden_act="gelu"))
+    Retriever.from_bert(mlm.bert, projection=PROJECTION).save(folder / "retriever")
+    Reader(mlm).save(folder / "reader")
+    rng = np.random.default_rng(0)
+    draws: dict[str, Any] = {"queries": [], "targets": [], "positions": [], "bodies": [], "titles": []}
+    for _ in range(queries):
+        tokens = rng.integers(1000, VOCABULARY, rng.integers(30, QUERY - 2))
+        positions = np.sort(rng.choice(len(tokens), rng.integers(1, 4), replace=False))
+        draws["targets"].append(tokens[positions].tolist())
+        tokens[positions] = MASK
+        draws["positions"].append((positions + 1).tolist())
+        draws["queries"].append(tokens.tolist())
+        lengths = [0, *(int(280 - min(200, rng.exponential(20))) for _ in range(CANDIDATES - 1))]
+        draws["bodies"] += [rng.integers(1000, VOCABULARY, length).tolist() for length in lengths]
+        draws["titles"] += [rng.integers(1000, VOCABULARY, 3 if length else 0).tolist() for length in lengths]
+    (folder / "batch.json").write_text(json.dumps(draws), encoding="utf-8")
+
+
+def ours(folder: Path) -> Callable[[], Tensor]:
+    """The step as `realmctl pretrain` takes it."""
+    import numpy as np
+
+    from realmctl.nn.inputs import Packer
+    from realmctl.nn.marginal import token_marginal
+    from realmctl.nn.reader import Reader
+    from realmctl.nn.retriever import Retriever
+
+    retriever, reader = Retriever.load(folder / "retriever").train(), Reader.load(folder / "reader").train()
+    draws = json.loads((folder / "batch.json").read_text(encoding="utf-8"))
+    packer = Packer(CLS, SEP, PAD, MASK)
+    count = len(draws["queries"])
+    most = max(len(targets) for targets in draws["targets"])
+    position_BM, target_BM = (
+        torch.tensor([row + [0] * (most - len(row)) for row in draws[name]]) for name in ("positions", "targets")
+    )
+    mask_BM = torch.tensor([[slot < len(row) for slot in range(most)] for row in draws["targets"]])
+    distinct: dict[str, int] = {}
+    pairs = [*zip(draws["titles"], draws["bodies"], strict=True)]
+    place = [distinct.setdefault(json.dumps(pair), len(distinct)) for pair in pairs]
+    titles, bodies = zip(*(json.loads(pair) for pair in distinct), strict=True)
+    queries = [np.array(query) for query in draws["queries"]]
+
+    def step() -> Tensor:
+        for module in (retriever, reader):
+            module.zero_grad()
+        query_BD = retriever.embed_queries(packer.query(queries, QUERY))
+        block_BND = retriever.embed_blocks(packer.block(titles, bodies, BLOCK))[place].unflatten(0, (count, -1))
+        repeated = [query for query in queries for _ in range(CANDIDATES)]
+        joint = packer.joint(repeated, draws["bodies"], QUERY, BLOCK)
+        log_prob_BNM = reader.mlm_log_prob(joint, position_BM, target_BM, CANDIDATES)
+        loss, _ = token_marginal(retriever.score(query_BD, block_BND), log_prob_BNM, mask_BM)
+        loss.backward()
+        return loss.detach()
+
+    return step
+
+
+def peer(folder: Path) -> Callable[[], Tensor]:
+    """The step as transformers' documentation of REALM takes it, every input padded to its full length."""
+    from safetensors.torch import load_file
+    from transformers import RealmConfig, RealmKnowledgeAugEncoder, RealmScorer
+
+    fields = json.loads((folder / "reader" / "config.json").read_text(encoding="utf-8"))
+    fields = {name: value for name, value in fields.items() if name not in ("model_type", "architectures", "dtype", "transformers_version")}
+    config = RealmConfig(**{**fields, "num_candidates": CANDIDATES, "retriever_proj_size": PROJECTION})
+    scorer, encoder = RealmScorer(config), RealmKnowledgeAugEncoder(config)
+    block = folder / "retriever" / "block"
+    tower = {f"realm.{name}": tensor for name, tensor in load_file(block / "model.safetensors").items()}
+    tower |= {f"cls.{name}": tensor for name, tensor in load_file(block / "projection.safetensors").items()}
+    fill(scorer.embedder, tower)
+    weights = load_file(folder / "reader" / "model.safetensors")
+    fill(encoder, {name.replace("bert.", "realm.", 1): tensor for name, tensor in weights.items()})
+    encoder.tie_weights()
+    encoder.cls.predictions.decoder.bias = encoder.cls.predictions.bias
+    scorer.train(), encoder.train()
+    draws = json.loads((folder / "batch.json").read_text(encoding="utf-8"))
+    count, joint_length = len(draws["queries"]), QUERY + BLOCK
+    repeated = [query for query in draws["queries"] for _ in range(CANDIDATES)]
+    query = padded([[CLS, *tokens, SEP] for tokens in draws["queries"]], None, QUERY)
+    blocks = padded([[CLS, *title, SEP] for title in draws["titles"]], draws["bodies"], BLOCK)
+    joint = padded([[CLS, *tokens, SEP] for tokens in repeated], draws["bodies"], joint_length)
+    labels, mlm_mask = torch.full((count, joint_length), -100), torch.zeros(count, joint_length)
+    for row in range(count):
+        labels[row, draws["positions"][row]] = torch.tensor(draws["targets"][row])
+        mlm_mask[row, draws["positions"][row]] = 1
+
+    def step() -> Tensor:
+        scorer.zero_grad(), encoder.zero_grad()
+        candidates = {f"candidate_{name}": part.view(count, CANDIDATES, -1) for name, part in blocks.items()}
+        score_BN = scorer(**query, **candidates).relevance_score
+        shaped = {name: part.view(count, CANDIDATES, -1) for name, part in joint.items()}
+        loss = encoder(**shaped, relevance_score=score_BN, labels=labels, mlm_mask=mlm_mask).loss
+        loss.backward()
+        return loss.detach()
+
+    return step
+
+
+def padded(firsts: list[list[int]], seconds: list[list[int]] | None, length: int) -> dict[str, Tensor]:
+    """`first` or `first second [SEP]`, padded to `length`, under the names that transformers knows."""
+    ids, mask, segments = (torch.zeros(len(firsts), length, dtype=torch.long) for _ in range(3))
+    for row, first in enumerate(firsts):
+        second = [] if seconds is None else [*seconds[row], SEP]
+        end = len(first) + len(second)
+        ids[row, :end] = torch.tensor(first + second)
+        mask[row, :end], segments[row, len(first) : end] = 1, 1
+    return {"input_ids": ids, "attention_mask": mask, "token_type_ids": segments}
+
+
+def fill(module: Any, tensors: dict[str, Tensor]) -> None:
+    """Load all of `tensors`; what the module has beyond them must be the head that the step does not use."""
+    missing, unexpected = module.load_state_dict(tensors, strict=False)
+    left = [name for name in missing if "cls.predictions" not in name and not name.startswith("realm.pooler")]
+    if left or unexpected:
+        sys.exit(f"The peer's tensors do not match: {left + list(unexpected)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# The whole pipeline on a generated miniature world, without network: `make demo`, or  examples/demo.sh [FOLDER].
+# Prints exact match with and without REALM pre-training, then answers two questions. Run again, it finds all made.
+set -euo pipefail
+HERE=$(cd "$(dirname "$0")" && pwd)
+DEMO=${1:-demo}
+SEED=${SEED:-0}
+PYTHON=${PYTHON:-python}
+
+if [ ! -e "$DEMO/world/world.json" ]; then
+  "$PYTHON" "$HERE/world/make_world.py" --out "$DEMO/world" --seed "$SEED" --size demo >&2
+fi
+realmctl run "$HERE/demo.yaml" --workspace "$DEMO/artifacts" --var "world=$DEMO/world" --var "seed=$SEED" >&2
+
+export REALMCTL_WORKSPACE=$DEMO/artifacts
+"$PYTHON" "$HERE/compare_scores.py" "without REALM=$DEMO/artifacts/start-scores" "with REALM=$DEMO/artifacts/scores"
+sed -n '1p;2p' "$DEMO/world/dev.jsonl" | while read -r line; do
+  question=$("$PYTHON" -c 'import json, sys; print(json.loads(sys.argv[1])["question"])' "$line")
+  printf '\n%s\n' "$question"
+  realmctl ask "$question" --top 1
+done

@@ -1,0 +1,49 @@
+"""Refuse a document id that comes twice, in eight bytes a document: ids name blocks, so they must be unique in a corpus."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from realmctl.errors import InputError
+
+RECENT = 2**20
+
+
+class UniqueIds:
+    """Remembers a 64-bit hash of every id: the newest million in a dictionary, older ones in sorted arrays.
+
+    Memory is 8 bytes a document, and an id that was seen long ago is noticed within the next million documents.
+    """
+
+    def __init__(self, recent: int = RECENT) -> None:
+        self._limit = recent
+        self._recent: dict[int, tuple[str, str]] = {}
+        self._older: list[np.ndarray] = []
+
+    def add(self, identity: str, where: str) -> None:
+        """Note an id. Raises InputError naming `where` (file:line) when it was there before."""
+        key = int.from_bytes(hashlib.blake2b(identity.encode(), digest_size=8).digest(), "big")
+        if key in self._recent:
+            raise _twice(identity, where, self._recent[key][1])
+        self._recent[key] = (identity, where)
+        if len(self._recent) >= self._limit:
+            self.settle()
+
+    def settle(self) -> None:
+        """Compare the recent ids with all older ones; call it at the end too."""
+        keys = np.fromiter(self._recent, np.uint64, len(self._recent))
+        for older in self._older:
+            for key in keys[np.isin(keys, older, assume_unique=True)]:
+                raise _twice(*self._recent[int(key)], "an earlier document")
+        self._older.append(np.sort(keys))
+        if len(self._older) >= 16:
+            self._older = [np.sort(np.concatenate(self._older))]
+        self._recent.clear()
+
+
+def _twice(identity: str, where: str, before: str) -> InputError:
+    return InputError(
+        f"{where}: the document id {identity!r} is taken by {before}. Ids name blocks, so each must be unique: rename one, or leave one file out."
+    )

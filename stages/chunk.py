@@ -1,0 +1,147 @@
+"""`realmctl chunk`: a corpus becomes blocks of whole sentences, with their wordpieces."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from realmctl.artifact import Writer
+from realmctl.errors import ConfigError, InputError
+from realmctl.log import progress, say, warn
+from realmctl.stage import Stage, knob, setting, source
+
+if TYPE_CHECKING:
+    from realmctl.text.chunking import Chunked
+    from realmctl.text.formats import Tally
+    from realmctl.text.wordpiece import WordPiece
+
+TRAINING_BYTES = 200_000_000
+
+
+class Chunk(Stage):
+    """Cut documents into blocks of whole sentences.
+
+    Reads MediaWiki dumps, WikiExtractor's JSON, JSON lines, DPR's TSV, SQuAD-layout JSON and plain text, compressed
+    or not. `--tokenizer train:N` learns a vocabulary in a first pass over the corpus (a sample of about 200 MB of it).
+    """
+
+    makes = "blocks"
+
+    corpus: tuple[Path, ...] = source("Dump, JSON lines, TSV or text; files or folders.", positional=True)
+    tokenizer: str = source(
+        "Folder or hub id of a BERT, or train:N to learn N wordpieces.",
+        default="train:30522",
+        literals=("train:",),
+        hub=True,
+    )
+    max_wordpieces: int = setting("Longest block, [CLS], two [SEP] and the title included.", default=288)
+    long_sentences: Literal["split", "keep"] = setting(
+        "A sentence longer than a block: split, or keep as a block too long.", default="split"
+    )
+    sentence_splitter: Literal["rules", "spacy"] = setting("Who finds the sentences.", default="rules")
+    lowercase: bool = setting("Lower-case the text for a tokenizer trained here.", default=True)
+    keep_lists: bool = setting("Keep pages titled List of, Index of or Outline of.", default=False)
+    page_seconds: float = setting("A page that takes longer to clean is set aside.", default=10.0)
+    workers: int = knob("Processes; 0 = all cores.", default=0)
+
+    def check(self) -> None:
+        if not self.corpus:
+            raise ConfigError("chunk needs a corpus: name at least one file or folder.")
+        if self.max_wordpieces < 32:
+            raise ConfigError(
+                f"--max-wordpieces {self.max_wordpieces} leaves no room for sentences; use 32 or more (288 is REALM's)."
+            )
+        if self.page_seconds <= 0:
+            raise ConfigError(f"--page-seconds {self.page_seconds:g} must be positive.")
+        size = self.tokenizer.removeprefix("train:")
+        if size == self.tokenizer and not self.lowercase:
+            raise ConfigError(
+                "--no-lowercase is for a tokenizer trained here (train:N); a tokenizer that is given has its own casing."
+            )
+        if size != self.tokenizer and not (size.isdecimal() and 100 <= int(size) <= 1_000_000):
+            raise ConfigError(
+                f"--tokenizer {self.tokenizer}: write the number of wordpieces to learn, 100 to 1000000, such as train:30522."
+            )
+
+    def run(self, out: Writer) -> Mapping[str, Any]:
+        from realmctl.records import RecordWriter
+        from realmctl.text.blocks_file import BlocksWriter
+        from realmctl.text.formats import Tally
+
+        wordpiece = self._tokenizer()
+        wordpiece.save(out.file("tokenizer/tokenizer.json").parent)
+        tally, counts = Tally(), Counter[str]()
+        with (
+            BlocksWriter(out.file, wordpiece.dtype) as blocks,
+            RecordWriter(out.file("quarantine.jsonl.zst")) as quarantine,
+            progress(None, "chunk", "documents") as bar,
+        ):
+            for chunked in self._chunked(out.path / "tokenizer", tally):
+                for block in chunked.blocks:
+                    blocks.write(block)
+                for page in chunked.quarantined:
+                    warn(f"page {page.id} {page.title!r} is set aside: {page.reason}")
+                    quarantine.write({"id": page.id, "title": page.title, "reason": page.reason})
+                counts.update(chunked.counts)
+                bar.advance(chunked.counts["documents"])
+        return self._metrics(out, tally, counts)
+
+    def _tokenizer(self) -> WordPiece:
+        from realmctl.text import wordpiece
+        from realmctl.text.chunking import expanded_bytes
+
+        if not self.tokenizer.startswith("train:"):
+            return wordpiece.load(Path(self.tokenizer))
+        size = int(self.tokenizer.removeprefix("train:"))
+        stride = max(1, -(-sum(map(expanded_bytes, self.corpus)) // TRAINING_BYTES))
+        say(
+            f"chunk: learning {size} wordpieces from {'all documents' if stride == 1 else f'one document in {stride}'}"
+        )
+        return wordpiece.train(self._training_texts(stride), size, self.lowercase)
+
+    def _training_texts(self, stride: int) -> Iterator[str]:
+        from realmctl.shards import map_units
+        from realmctl.text.chunking import texts_of, units
+        from realmctl.text.corpora import raw_documents
+        from realmctl.text.formats import Tally
+
+        raws = raw_documents(self.corpus, Tally(), self.keep_lists)
+        chosen = (raw for number, raw in enumerate(raws) if number % stride == 0)
+        for texts in map_units(texts_of, units(chosen), self.workers):
+            yield from texts
+
+    def _chunked(self, tokenizer: Path, tally: Tally) -> Iterator[Chunked]:
+        from realmctl.shards import map_units
+        from realmctl.text.chunking import Setup, chunk_unit, prepare, units
+        from realmctl.text.corpora import raw_documents
+
+        setup = Setup(
+            tokenizer, self.sentence_splitter, self.max_wordpieces, self.long_sentences, self.page_seconds
+        )
+        raws = raw_documents(self.corpus, tally, self.keep_lists)
+        return map_units(chunk_unit, units(raws), self.workers, initializer=prepare, initargs=(setup,))
+
+    def _metrics(self, out: Writer, tally: Tally, counts: Counter[str]) -> Mapping[str, Any]:
+        import numpy as np
+
+        ends = np.load(out.path / "offsets.npy", allow_pickle=False)
+        if len(ends) < 2:
+            raise InputError(
+                f"{', '.join(map(str, self.corpus))}: no text is left of {tally.pages} pages. Name a corpus with articles."
+            )
+        dropped = tally.dropped + Counter(no_prose=counts.pop("no_prose", 0))
+        if tally.pages != counts["documents"] + counts["quarantined"] + dropped.total():
+            raise RuntimeError(f"pages were lost: {tally.pages} came in, {counts}, dropped {dropped}")
+        uids = np.load(out.path / "uids.npy", allow_pickle=False)
+        return {
+            "pages": tally.pages,
+            "dropped": dict(sorted(dropped.items())),
+            **dict(sorted(counts.items())),
+            "blocks": len(uids),
+            "duplicate_blocks": len(uids) - len(np.unique(uids)),
+            "wordpieces": int(ends[-1]),
+            "mean_wordpieces": round(int(ends[-1]) / len(uids), 1),
+            "longest_wordpieces": int(np.diff(ends).max()),
+        }
