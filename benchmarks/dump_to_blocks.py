@@ -2,11 +2,12 @@
 
     python benchmarks/dump_to_blocks.py DUMP TOKENIZER_FOLDER [--repeats 5]
 
-Peers: WikiExtractor (AGPL: it is only measured here, never part of realmctl), NLTK's Punkt, Hugging Face tokenizers;
-mwparserfromhell for a word count. Install them beside realmctl in an environment of their own:
-`pip install realmctl wikiextractor nltk mwparserfromhell`; what is missing is left out. Punkt's English data is a
-download, so Punkt is trained on the corpus itself (not timed). Each part is run by us and by the peer in turn, in CPU
-seconds, best practice on both sides: everything loaded, the peer's tokenizer called once a document.
+Peers: WikiExtractor (AGPL: it is only measured here, never part of realmctl), NLTK's Punkt, Hugging Face
+tokenizers; mwparserfromhell for a word count. Install them beside realmctl in an environment of their own:
+`pip install realmctl wikiextractor nltk mwparserfromhell`; what is missing is left out. Punkt's English data
+is a download, so Punkt is trained on the corpus itself (not timed). Each part is run by us and by the peer in
+turn, in CPU seconds, best practice on both sides: everything loaded, the peer's tokenizer called once a
+document.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +31,23 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 from realmctl.records import RecordWriter
 from realmctl.text import dump, sentences, streams, wikitext, wordpiece
 from realmctl.text.blocks import Packer
-from realmctl.text.chunking import Chunked
 from realmctl.text.corpora import Document
 
 RESIDUE = {
-    "[[": r"\[\[", "{{": r"\{\{", "''": "''", "<tag>": r"</?(?:ref|sub|sup|div|br|span|small|math|li|p|i|b|nowiki)\b[^<>]*>",
-    "Category:": r"\bCategory:", "thumb|": r"\bthumb\|", "entity": r"&(?:[a-z]+|#\d+);", "()": r"\(\s*[,;]*\s*\)", "(,": r"\(\s*[,;]",
-    " ,": r"\w ,(?=\s)", "|": r"\|", "attr=": r"\b(?:style|class|align|width|colspan|rowspan)\s*=", "bullet": r"(?m)^[*#:;]",
-}  # fmt: skip
+    "[[": r"\[\[",
+    "{{": r"\{\{",
+    "''": "''",
+    "<tag>": r"</?(?:ref|sub|sup|div|br|span|small|math|li|p|i|b|nowiki)\b[^<>]*>",
+    "Category:": r"\bCategory:",
+    "thumb|": r"\bthumb\|",
+    "entity": r"&(?:[a-z]+|#\d+);",
+    "()": r"\(\s*[,;]*\s*\)",
+    "(,": r"\(\s*[,;]",
+    " ,": r"\w ,(?=\s)",
+    "|": r"\|",
+    "attr=": r"\b(?:style|class|align|width|colspan|rowspan)\s*=",
+    "bullet": r"(?m)^[*#:;]",
+}
 Pages = list[dump.Page]
 
 
@@ -132,25 +143,22 @@ def peer_blocks(
     return blocks
 
 
-def our_blocks(read: Callable[[], Pages], folder: Path, out: Path) -> int:
-    """Ours, with a cold word cache each time."""
-    packer, chunked = Packer(fresh(folder), sentences.split), Chunked()
+def our_blocks(read: Callable[[], Pages], tokenizer: wordpiece.WordPiece, out: Path) -> int:
+    """Ours: the functions that `realmctl chunk` calls, in one process."""
+    packer = Packer(tokenizer, sentences.split)
     with RecordWriter(out / "ours.jsonl.zst") as file:
         for page in read():
             prose = wikitext.prose(page.text)
-            source = Document(page.id, page.title, prose.text, prose.anchors)
-            blocks = list(packer.blocks(source))
-            chunked.add(source, blocks)
-            for block in blocks:
+            for block in packer.blocks(Document(page.id, page.title, prose.text, prose.anchors)):
                 file.write(block.record())
-    return len(chunked.blocks)
+    return file.count
 
 
 _loaded: dict[Path, wordpiece.WordPiece] = {}
 
 
 def fresh(folder: Path) -> wordpiece.WordPiece:
-    """A loaded tokenizer that remembers nothing yet: loading is not part of the measurement, on either side."""
+    """A loaded tokenizer that remembers nothing yet: loading is not measured, on either side."""
     if folder not in _loaded:
         _loaded[folder] = wordpiece.load(folder)
     _loaded[folder].forget()
@@ -175,7 +183,8 @@ def agreement(texts: list[str], tokenizer: Any) -> None:
         )
         both, ours, theirs = both + len(mine & other), ours + len(mine), theirs + len(other)
     print(
-        f"sentence boundaries: Punkt {theirs}, ours {ours}, both {both} = {both / theirs:.2%} of Punkt's, {both / ours:.2%} of ours"
+        f"sentence boundaries: Punkt {theirs}, ours {ours}, both {both} = {both / theirs:.2%} of Punkt's, "
+        f"{both / ours:.2%} of ours"
     )
 
 
@@ -195,7 +204,8 @@ def main() -> None:
     text_mb = sum(len(text.encode()) for text in texts) / 1e6
     trained, wp = punkt(texts), fresh(args.tokenizer)
     print(
-        f"{len(pages)} articles, {wiki_mb:.2f} MB of wikitext, {text_mb:.2f} MB of text; {args.repeats} repeats\n"
+        f"{len(pages)} articles, {wiki_mb:.2f} MB of wikitext, {text_mb:.2f} MB of text; {args.repeats} "
+        f"repeats\n"
     )
 
     quality("ours", "\n".join(texts))
@@ -243,23 +253,26 @@ def main() -> None:
     )
     compare("wordpiece, warm cache", text_mb, lambda: [wp.ids(t) for t in lines], encode, args.repeats)
     if extract and trained:
-        with tempfile.TemporaryDirectory() as folder:
-            out = Path(folder)
-            compare(
-                "dump.bz2 -> blocks file",
-                wiki_mb,
-                lambda: our_blocks(read, args.tokenizer, out),
-                lambda: peer_blocks(read, extract, trained, wp, out),
-                args.repeats,
+        with tempfile.TemporaryDirectory() as name:
+            out, folder = Path(name), args.tokenizer
+
+            def peer(pages: Callable[[], Pages]) -> Callable[[], int]:
+                return lambda: peer_blocks(pages, extract, trained, wp, out)
+
+            def kept() -> Pages:
+                return pages
+
+            rows = (
+                ("dump.bz2 -> blocks, cold cache", read, fresh),
+                ("dump.bz2 -> blocks, warm cache", read, _loaded.__getitem__),
+                ("pages -> blocks, cold cache", kept, fresh),
+                ("pages -> blocks, warm cache", kept, _loaded.__getitem__),
             )
-            keep = lambda: pages  # noqa: E731
-            compare(
-                "pages in memory -> blocks file",
-                wiki_mb,
-                lambda: our_blocks(keep, args.tokenizer, out),
-                lambda: peer_blocks(keep, extract, trained, wp, out),
-                args.repeats,
-            )
+            for name, source, tokenizer in rows:
+                ours = partial(
+                    lambda source, tokenizer: our_blocks(source, tokenizer(folder), out), source, tokenizer
+                )
+                compare(name, wiki_mb, ours, peer(source), args.repeats)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """A REALM pre-training step, forward and backward, beside the only PyTorch port of REALM's objective.
 
-    python -m venv peer && peer/bin/pip install torch==2.13.0 transformers==4.57.6 safetensors numpy
-    python benchmarks/pretrain_step.py --peer-python peer/bin/python [--size L6-H384-A12] [--queries 2] [--rounds 3]
+    python -m venv peer
+    peer/bin/pip install torch==2.13.0 transformers==4.57.6 safetensors numpy
+    python benchmarks/pretrain_step.py --peer-python peer/bin/python [--size L6-H384-A12] [--queries 2]
 
-The peer is RealmScorer + RealmKnowledgeAugEncoder of transformers 4.57.6, removed from 5.x, hence an environment of
-its own. Both get the same random weights and token ids, dropout off, float32, one thread, and must come to the same
-loss. Sides take turns, each turn a fresh process: one step unmeasured, then one in CPU seconds, and the peak memory.
+The peer is RealmScorer + RealmKnowledgeAugEncoder of transformers 4.57.6, removed from 5.x, hence an
+environment of its own. Both get the same random weights and token ids, dropout off, float32, one thread, and
+must come to the same loss. Sides take turns, each turn a fresh process: one step unmeasured, then one in CPU
+seconds; the peak memory of the process, and what of it was there before the first step.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ def main() -> None:
 def compare(options: argparse.Namespace) -> None:
     probe = [options.peer_python or "false", "-c", "from transformers import RealmScorer"]
     if not options.peer_python or subprocess.run(probe, capture_output=True).returncode:
-        sys.exit(f"This benchmark needs its peer. {(__doc__ or '').split('peer_')[0]}")
+        sys.exit(f"--peer-python must name a python with transformers 4.57.6.\n\n{__doc__}")
     runs: dict[str, list[dict[str, float]]] = {"ours": [], "peer": []}
     with tempfile.TemporaryDirectory() as folder:
         prepare(Path(folder), options.size, options.queries)
@@ -65,8 +67,14 @@ def compare(options: argparse.Namespace) -> None:
             f"peak {max(run['peak_mb'] for run in results):6.0f} MB, loss {results[0]['loss']:.6f}"
         )
     ratios = [b["seconds"] / a["seconds"] for a, b in zip(runs["ours"], runs["peer"], strict=True)]
-    memory = runs["peer"][0]["peak_mb"] / max(run["peak_mb"] for run in runs["ours"])
-    print(f"time ratio {statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f}), memory ratio {memory:.2f}")
+    memory = {
+        name: max(run[name] for run in runs["peer"]) / max(run[name] for run in runs["ours"])
+        for name in ("peak_mb", "step_mb")
+    }
+    print(
+        f"time ratio {statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f}), "
+        f"memory ratio {memory['peak_mb']:.2f}, of the step alone {memory['step_mb']:.2f}"
+    )
     difference = abs(runs["ours"][0]["loss"] - runs["peer"][0]["loss"])
     if difference > 1e-5 * runs["peer"][0]["loss"]:
         sys.exit(f"The losses differ by {difference}: these are not the same computation.")
@@ -74,16 +82,17 @@ def compare(options: argparse.Namespace) -> None:
 
 def measure(step: Callable[[], Tensor]) -> dict[str, float]:
     """Loss, CPU seconds of the second step, and the peak resident memory of the process."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     step()
     start = time.process_time()
     loss = step()
     seconds = time.process_time() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"loss": float(loss), "seconds": seconds, "peak_mb": peak}
+    return {"loss": float(loss), "seconds": seconds, "peak_mb": peak, "step_mb": peak - before}
 
 
 def prepare(folder: Path, size: str, queries: int) -> None:
-    """Random weights and token ids for both sides. Block lengths are those of greedy packing: most nearly full."""
+    """Random weights and token ids for both sides, with the block lengths of greedy packing: mostly full."""
     import numpy as np
     from transformers import BertForMaskedLM
 
@@ -125,7 +134,8 @@ def ours(folder: Path) -> Callable[[], Tensor]:
     count = len(draws["queries"])
     most = max(len(targets) for targets in draws["targets"])
     position_BM, target_BM = (
-        torch.tensor([row + [0] * (most - len(row)) for row in draws[name]]) for name in ("positions", "targets")
+        torch.tensor([row + [0] * (most - len(row)) for row in draws[name]])
+        for name in ("positions", "targets")
     )
     mask_BM = torch.tensor([[slot < len(row) for slot in range(most)] for row in draws["targets"]])
     distinct: dict[str, int] = {}
@@ -138,7 +148,9 @@ def ours(folder: Path) -> Callable[[], Tensor]:
         for module in (retriever, reader):
             module.zero_grad()
         query_BD = retriever.embed_queries(packer.query(queries, QUERY))
-        block_BND = retriever.embed_blocks(packer.block(titles, bodies, BLOCK))[place].unflatten(0, (count, -1))
+        block_BND = retriever.embed_blocks(packer.block(titles, bodies, BLOCK))[place].unflatten(
+            0, (count, -1)
+        )
         repeated = [query for query in queries for _ in range(CANDIDATES)]
         joint = packer.joint(repeated, draws["bodies"], QUERY, BLOCK)
         log_prob_BNM = reader.mlm_log_prob(joint, position_BM, target_BM, CANDIDATES)
@@ -155,7 +167,11 @@ def peer(folder: Path) -> Callable[[], Tensor]:
     from transformers import RealmConfig, RealmKnowledgeAugEncoder, RealmScorer
 
     fields = json.loads((folder / "reader" / "config.json").read_text(encoding="utf-8"))
-    fields = {name: value for name, value in fields.items() if name not in ("model_type", "architectures", "dtype", "transformers_version")}
+    fields = {
+        name: value
+        for name, value in fields.items()
+        if name not in ("model_type", "architectures", "dtype", "transformers_version")
+    }
     config = RealmConfig(**{**fields, "num_candidates": CANDIDATES, "retriever_proj_size": PROJECTION})
     scorer, encoder = RealmScorer(config), RealmKnowledgeAugEncoder(config)
     block = folder / "retriever" / "block"

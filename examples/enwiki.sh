@@ -19,6 +19,7 @@ TAGGER=${TAGGER:-auto}
 MAX_WORDPIECES=${MAX_WORDPIECES:-160}
 MLM_STEPS=${MLM_STEPS:-300} MLM_BATCH=${MLM_BATCH:-16} MLM_LR=${MLM_LR:-1e-4}
 ICT_STEPS=${ICT_STEPS:-100} ICT_BATCH=${ICT_BATCH:-32} ICT_LR=${ICT_LR:-5e-5}
+WARMUP=${WARMUP:-20}
 INDEX=${INDEX:-hnsw}
 STEPS=${STEPS:-150} BATCH=${BATCH:-8} LR=${LR:-3e-5} CANDIDATES=${CANDIDATES:-6}
 REFRESH=${REFRESH:-background} REFRESH_EVERY=${REFRESH_EVERY:-50} MAX_INDEX_AGE=${MAX_INDEX_AGE:-100}
@@ -28,18 +29,19 @@ RETRIEVER_BEAM=${RETRIEVER_BEAM:-100} READER_BEAM=${READER_BEAM:-5}
 "$PYTHON" "$HERE/split_squad.py" "$2" "$ASKED"
 realmctl chunk "$DUMP" "$ASKED/paragraphs.jsonl" --tokenizer "$ENCODER" --max-wordpieces "$MAX_WORDPIECES"
 realmctl tag --tagger "$TAGGER"
-realmctl mlm-init --bert "$ENCODER" --steps "$MLM_STEPS" --batch-size "$MLM_BATCH" --lr "$MLM_LR"
-realmctl ict-init --bert "$ENCODER" --steps "$ICT_STEPS" --batch-size "$ICT_BATCH" --lr "$ICT_LR" --mask-rate 0.9
+realmctl mlm-init --spans "$REALMCTL_WORKSPACE/spans" --bert "$ENCODER" --steps "$MLM_STEPS" --batch-size "$MLM_BATCH" --lr "$MLM_LR" --warmup "$WARMUP"
+realmctl ict-init --bert "$ENCODER" --steps "$ICT_STEPS" --batch-size "$ICT_BATCH" --lr "$ICT_LR" --warmup "$WARMUP" --optimizer adamw
 realmctl embed
 realmctl build-index --type "$INDEX"
+realmctl eval-em --retriever "$REALMCTL_WORKSPACE/retriever" --index "$REALMCTL_WORKSPACE/index" --questions "$ASKED/dev.jsonl" --out "$START/recall"
 
 echo "--- before: the starting retriever and reader, fine-tuned" >&2
-realmctl finetune --retriever "$REALMCTL_WORKSPACE/retriever" --index "$REALMCTL_WORKSPACE/index" --encoder "$REALMCTL_WORKSPACE/encoder" --questions "$ASKED/train.jsonl" --steps "$QA_STEPS" --batch-size "$QA_BATCH" --lr "$QA_LR" --retriever-beam "$RETRIEVER_BEAM" --reader-beam "$READER_BEAM" --out "$START/qa-model"
+realmctl finetune --retriever "$REALMCTL_WORKSPACE/retriever" --index "$REALMCTL_WORKSPACE/index" --encoder "$REALMCTL_WORKSPACE/encoder" --questions "$ASKED/train.jsonl" --steps "$QA_STEPS" --batch-size "$QA_BATCH" --lr "$QA_LR" --warmup "$WARMUP" --optimizer adamw --retriever-beam "$RETRIEVER_BEAM" --reader-beam "$READER_BEAM" --out "$START/qa-model"
 realmctl eval-em --qa-model "$START/qa-model" --questions "$ASKED/dev.jsonl" --scorer squad --out "$START/scores"
 
 echo "--- after: the same with REALM pre-training between" >&2
-realmctl pretrain --candidates "$CANDIDATES" --marginal token --steps "$STEPS" --batch-size "$BATCH" --lr "$LR" --refresh "$REFRESH" --refresh-every "$REFRESH_EVERY" --max-index-age "$MAX_INDEX_AGE"
-realmctl finetune --model "$REALMCTL_WORKSPACE/model" --questions "$ASKED/train.jsonl" --steps "$QA_STEPS" --batch-size "$QA_BATCH" --lr "$QA_LR" --retriever-beam "$RETRIEVER_BEAM" --reader-beam "$READER_BEAM"
+realmctl pretrain --candidates "$CANDIDATES" --marginal token --steps "$STEPS" --batch-size "$BATCH" --lr "$LR" --warmup "$WARMUP" --optimizer adamw --refresh "$REFRESH" --refresh-every "$REFRESH_EVERY" --max-index-age "$MAX_INDEX_AGE"
+realmctl eval-em --retriever "$REALMCTL_WORKSPACE/model" --index "$REALMCTL_WORKSPACE/model" --questions "$ASKED/dev.jsonl" --out "$START/realm-recall"
+realmctl finetune --questions "$ASKED/train.jsonl" --steps "$QA_STEPS" --batch-size "$QA_BATCH" --lr "$QA_LR" --warmup "$WARMUP" --optimizer adamw --retriever-beam "$RETRIEVER_BEAM" --reader-beam "$READER_BEAM"
 realmctl eval-em --questions "$ASKED/dev.jsonl" --scorer squad
-realmctl show "$START/scores"
-realmctl show "$REALMCTL_WORKSPACE/scores"
+"$PYTHON" "$HERE/compare_scores.py" "start, not tuned=$START/recall" "REALM, not tuned=$START/realm-recall" "start, fine-tuned=$START/scores" "REALM, fine-tuned=$REALMCTL_WORKSPACE/scores"

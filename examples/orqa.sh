@@ -23,4 +23,4 @@ realmctl ict-init --bert "$BERT" --steps "$ICT_STEPS" --batch-size "$ICT_BATCH" 
 realmctl embed
 realmctl build-index --type "$INDEX"
 realmctl finetune --retriever "$REALMCTL_WORKSPACE/retriever" --index "$REALMCTL_WORKSPACE/index" --bert "$BERT" --questions "$TRAIN" --epochs "$EPOCHS" --batch-size "$QA_BATCH" --lr "$QA_LR" --retriever-beam "$RETRIEVER_BEAM" --reader-beam "$READER_BEAM"
-realmctl eval-em --questions "$DEV" --scorer nq-open
+realmctl eval-em --questions "$DEV" --scorer orqa

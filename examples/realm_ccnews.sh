@@ -22,12 +22,12 @@ EPOCHS=${EPOCHS:-2} QA_BATCH=${QA_BATCH:-1} QA_LR=${QA_LR:-1e-5}
 RETRIEVER_BEAM=${RETRIEVER_BEAM:-5000} READER_BEAM=${READER_BEAM:-5}
 TRAIN=${TRAIN:-NQ-open.train.jsonl} DEV=${DEV:-NQ-open.dev.jsonl}
 
-realmctl chunk "$DUMP" --tokenizer "$TOKENIZER" --max-wordpieces "$MAX_WORDPIECES"
-realmctl chunk "$CCNEWS" --tokenizer "$TOKENIZER" --max-wordpieces "$MAX_WORDPIECES" --out "$NEWS"
+blocks=$(realmctl chunk "$DUMP" --tokenizer "$TOKENIZER" --max-wordpieces "$MAX_WORDPIECES")
+realmctl chunk "$CCNEWS" --tokenizer "$blocks/tokenizer" --max-wordpieces "$MAX_WORDPIECES" --out "$NEWS"
 realmctl tag --blocks "$NEWS" --tagger "$TAGGER"
 realmctl ict-init --bert "$BERT" --steps "$ICT_STEPS" --batch-size "$ICT_BATCH" --lr "$ICT_LR" --mask-rate 0.9
 realmctl embed
 realmctl build-index --type "$INDEX"
 realmctl pretrain --bert "$BERT" --candidates "$CANDIDATES" --marginal token --steps "$STEPS" --batch-size "$BATCH" --lr "$LR" --refresh "$REFRESH" --refresh-every "$REFRESH_EVERY" --max-index-age "$MAX_INDEX_AGE"
 realmctl finetune --questions "$TRAIN" --epochs "$EPOCHS" --batch-size "$QA_BATCH" --lr "$QA_LR" --retriever-beam "$RETRIEVER_BEAM" --reader-beam "$READER_BEAM"
-realmctl eval-em --questions "$DEV" --scorer nq-open
+realmctl eval-em --questions "$DEV" --scorer orqa

@@ -28,4 +28,4 @@ realmctl embed
 realmctl build-index --type "$INDEX"
 realmctl pretrain --bert "$BERT" --candidates "$CANDIDATES" --marginal token --steps "$STEPS" --batch-size "$BATCH" --lr "$LR" --refresh "$REFRESH" --refresh-every "$REFRESH_EVERY" --max-index-age "$MAX_INDEX_AGE"
 realmctl finetune --questions "$TRAIN" --epochs "$EPOCHS" --batch-size "$QA_BATCH" --lr "$QA_LR" --retriever-beam "$RETRIEVER_BEAM" --reader-beam "$READER_BEAM"
-realmctl eval-em --questions "$DEV" --scorer nq-open
+realmctl eval-em --questions "$DEV" --scorer orqa

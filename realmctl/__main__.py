@@ -1,4 +1,4 @@
-"""`python -P -m realmctl`: how child processes are started, so that no foreign `stages/` folder can shadow ours."""
+"""`python -P -m realmctl`: how child processes start, so that no foreign `stages/` can shadow ours."""
 
 from realmctl.cli import main
 

@@ -4,8 +4,8 @@
       v1/              committed: manifest.json and the files it names
       v2.partial/      being written; nobody reads it
 
-The order of a commit is: data, fsync, manifest, fsync, rename, fsync of the parent (series.py holds the lock and the
-numbering, manifest.py what is written).
+The order of a commit is: data, fsync, manifest, fsync, rename, fsync of the parent. manifest.py says what is
+written, series.py holds the lock and the numbering.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.errors import InputError, MismatchError
-from realmctl.hashing import digest_file
+from realmctl.hashing import digest_file, files_below
 from realmctl.manifest import (
     MANIFEST,
     RECIPE,
@@ -34,8 +34,9 @@ from realmctl.manifest import (
 )
 
 __all__ = [
-    "MANIFEST", "Artifact", "Origin", "Writer", "lineage_of", "newest_version", "open_artifact", "publish",
-    "require_descent", "require_same_vocabulary", "sync", "verify", "version_numbers", "write_manifest", "writing",
+    "MANIFEST", "Artifact", "Origin", "Writer", "lineage_of", "newest_version", "open_artifact",
+    "publish", "require_descent", "require_same_vocabulary", "sync", "verify", "version_numbers",
+    "write_manifest", "writing",
 ]  # fmt: skip
 
 VERSION_NAME = re.compile(r"v([1-9][0-9]{0,8})")
@@ -120,7 +121,7 @@ class Writer:
         return path
 
     def scratch(self, name: str) -> Path:
-        """A folder that outlives a kill but is no part of the artifact (checkpoints, finished ranges, `live`)."""
+        """A folder that outlives a kill but is no part of the artifact: checkpoints, finished ranges."""
         path = self.path / name if name in SCRATCH_NAMES else self.path / ".scratch" / name
         path.mkdir(parents=True, exist_ok=True)
         return path
@@ -137,7 +138,10 @@ class Writer:
 
     def copy_folder(self, name: str, source: Path) -> None:
         """Copy a small folder (a tokenizer) into the artifact."""
-        shutil.copytree(source, self.path / name, dirs_exist_ok=True)
+        for path in files_below(source):
+            target = self.file(f"{name}/{path.relative_to(source)}")
+            target.unlink(missing_ok=True)
+            shutil.copyfile(path, target)
 
     def adopt(self, name: str, part: Artifact) -> Artifact:
         """Take another artifact in as a part, with its own parts: same manifests, files hard-linked."""
@@ -149,7 +153,7 @@ class Writer:
 
 
 def publish(partial: Path, final: Path) -> Artifact:
-    """The moment an artifact comes to be. `partial` has its manifest already; what is only for resuming goes."""
+    """The moment an artifact comes to be. `partial` has its manifest; what is only for resuming goes."""
     for name in SCRATCH_NAMES:
         shutil.rmtree(partial / name, ignore_errors=True)
     (partial / RECIPE).unlink(missing_ok=True)
@@ -168,7 +172,7 @@ def _write_protect(folder: Path) -> None:
 
 @contextmanager
 def writing(final: Path, origin: Origin) -> Iterator[Writer]:
-    """Write an artifact at exactly `final` (a part, a snapshot): in `final.partial`, committed when the block ends well.
+    """Write an artifact at exactly `final` (a part, a snapshot); it is committed if the block ends well.
 
     What stood there is replaced: for folders that the caller owns alone, never for a series.
     """
@@ -183,7 +187,9 @@ def writing(final: Path, origin: Origin) -> Iterator[Writer]:
 
 
 def open_artifact(path: Path | str) -> Artifact:
-    """Open a version, or the newest version of a series; check manifest, file set and sizes (not yet the bytes: `verify`).
+    """Open a version, or the newest one of a series.
+
+    Manifest, file set and sizes are checked here, bytes by `verify`.
 
     Raises InputError when there is none, or when it is not whole.
     """
@@ -224,7 +230,10 @@ def version_numbers(series: Path) -> list[int]:
 
 
 def verify(artifact: Artifact) -> int:
-    """Recompute every hash, parts included. Returns the bytes read; raises InputError naming the first damaged file."""
+    """Recompute every hash, parts included, and return the bytes read.
+
+    Raises InputError naming the first damaged file.
+    """
     total = 0
     for name, entry in artifact.manifest["files"].items():
         path = artifact.path / name
@@ -238,7 +247,7 @@ def verify(artifact: Artifact) -> int:
 
 
 def lineage_of(inputs: Mapping[str, Artifact]) -> dict[str, str]:
-    """Ancestors by kind: those of the inputs, then the inputs themselves, who win where a kind comes twice."""
+    """Ancestors by kind: those of the inputs, then the inputs themselves, which win for their kind."""
     lineage: dict[str, str] = {}
     for artifact in inputs.values():
         lineage.update(artifact.lineage)
@@ -252,9 +261,9 @@ def require_descent(artifact: Artifact, *ancestors: Artifact) -> None:
         known = artifact.lineage.get(ancestor.kind)
         if known != ancestor.content:
             raise MismatchError(
-                f"{artifact} does not belong to {ancestor}: it descends from {ancestor.kind} {str(known)[:12]}, "
-                f"and that one is {ancestor.content[:12]}. Name the {ancestor.kind} it was made from, "
-                "or make it again from this one."
+                f"{artifact} does not belong to {ancestor}: it descends from {ancestor.kind} "
+                f"{str(known)[:12]}, and that one is {ancestor.content[:12]}. Name the {ancestor.kind} "
+                "it was made from, or make it again from this one."
             )
 
 
@@ -263,8 +272,8 @@ def require_same_vocabulary(first: Artifact, *others: Artifact) -> None:
     for other in others:
         if _vocabulary(first) != _vocabulary(other):
             raise MismatchError(
-                f"{other} and {first} have different WordPiece vocabularies, so their token ids do not mean the same. "
-                "Make both with one tokenizer (`realmctl chunk --tokenizer`)."
+                f"{other} and {first} have different WordPiece vocabularies, so their token ids do not mean "
+                "the same. Make both with one tokenizer (`realmctl chunk --tokenizer`)."
             )
 
 

@@ -1,34 +1,14 @@
-"""What there is and what would happen: listing, showing and verifying artifacts, defaults from a workspace, dry runs."""
+"""What there is: listing, showing and verifying artifacts, as values for `--json` and as text for people."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from realmctl import series
-from realmctl.artifact import MANIFEST, Artifact, open_artifact, verify, version_numbers
-from realmctl.errors import InputError
-from realmctl.stage import Stage, flag_of, roles
-
-
-def with_defaults(stage: type[Stage], given: Mapping[str, Any], workspace: Path) -> dict[str, Any]:
-    """Field values with the workspace's artifacts where none was named. Raises InputError for a missing one."""
-    values = dict(given)
-    for name, role in roles(stage).items():
-        if role.name != "reads" or values.get(name) is not None or role.named:
-            continue
-        if role.unless and all(values.get(other) is not None for other in role.unless):
-            continue
-        path = workspace / name.replace("_", "-")
-        if version_numbers(path) or (path / MANIFEST).is_file():
-            values[name] = path
-        elif not role.optional:
-            raise InputError(
-                f"{stage.command()} needs {flag_of(name)}, and {path} has no finished version (looked from {Path.cwd()}). "
-                f"Run the stage that makes {' or '.join(role.kinds)} first, or name one."
-            )
-    return values
+from realmctl.artifact import Artifact, open_artifact, verify, version_numbers
+from realmctl.errors import InputError, MismatchError
 
 
 def summary(artifact: Artifact) -> dict[str, Any]:
@@ -37,55 +17,31 @@ def summary(artifact: Artifact) -> dict[str, Any]:
     return {"path": str(artifact.path), **{key: artifact.manifest[key] for key in keys}}
 
 
-def plan(stage: Stage, out: Path) -> dict[str, Any]:
-    """What making this stage at `out` would do. Nothing is written."""
-    local = stage.localised()
-    local.check()
-    origin = local.origin()
-    made = series.find(out, origin.recipe)
-    numbers = version_numbers(out)
-    last = open_artifact(out / f"v{numbers[-1]}") if numbers else None
-    return {
-        "stage": stage.command(),
-        "makes": str(made.path if made else out / f"v{max(numbers, default=0) + 1}"),
-        "reuses": made is not None,
-        "inputs": {name: str(artifact.path) for name, artifact in stage.inputs().items()},
-        "settings": dict(origin.settings),
-        "recipe": origin.recipe,
-        "estimate": {**local.estimate(), **({"seconds_of_last_version": last.manifest["seconds"]} if last else {})},
-    }
-
-
-def plan_text(value: Mapping[str, Any]) -> str:
-    """A dry run for people."""
-    lines = [f"{value['stage']}: would {'reuse' if value['reuses'] else 'make'} {value['makes']}"]
-    lines += [f"  input    {name:<20} {path}" for name, path in value["inputs"].items()]
-    lines += [f"  setting  {name:<20} {setting}" for name, setting in value["settings"].items()]
-    lines += [f"  estimate {name:<20} {_amount(name, number)}" for name, number in value["estimate"].items()]
-    return "\n".join(lines)
-
-
-def _amount(name: str, number: float) -> str:
-    return size_text(int(number)) if name.endswith("bytes") else f"{number:g}"
-
-
 def listing(folder: Path) -> list[dict[str, Any]]:
-    """Every version of every series below `folder` (or of the series `folder`), damaged ones named as such."""
+    """Every version of every series below `folder` (or of `folder` itself), damaged ones named as such."""
     if not folder.is_dir():
-        raise InputError(f"{folder} does not exist (looked from {Path.cwd()}). Name a folder of series, or run a stage first.")
-    found = [folder] if version_numbers(folder) else sorted(path for path in folder.iterdir() if path.is_dir())
-    return [_entry(path / f"v{number}") for path in found for number in version_numbers(path)] + [
-        {"path": str(partial), "kind": "unfinished"} for path in found for partial in sorted(path.glob("v*.partial"))
-    ]
+        raise InputError(
+            f"{folder} does not exist (looked from {Path.cwd()}). Name a folder of series, or run a stage."
+        )
+    finished = [_entry(path / f"v{number}") for path in _series(folder) for number in version_numbers(path)]
+    begun = [partial for path in _series(folder) for partial in series.partials(path)]
+    return finished + [{"path": str(partial), "kind": "unfinished"} for partial in begun]
+
+
+def _series(folder: Path) -> list[Path]:
+    if version_numbers(folder) or series.partials(folder):
+        return [folder]
+    return sorted(path for path in folder.iterdir() if path.is_dir())
 
 
 def _entry(path: Path) -> dict[str, Any]:
     try:
         artifact = open_artifact(path)
-    except InputError as error:
+        size = total_bytes(artifact)
+    except (InputError, MismatchError) as error:
         return {"path": str(path), "kind": "damaged", "error": str(error)}
     keys = ("kind", "stage", "content", "time", "seconds")
-    return {"path": str(path), "bytes": total_bytes(artifact), **{key: artifact.manifest[key] for key in keys}}
+    return {"path": str(path), "bytes": size, **{key: artifact.manifest[key] for key in keys}}
 
 
 def total_bytes(artifact: Artifact) -> int:
@@ -98,11 +54,11 @@ def listing_text(value: Mapping[str, Any]) -> str:
     """`ls` for people: one line a version."""
     lines = []
     for entry in value["artifacts"]:
+        line = f"{entry['path']:<32} {entry['kind']:<11} "
         if "content" in entry:
-            made = f"{entry['stage']:<12} {entry['time'][:16]}  {entry['seconds']:>8.1f} s"
-            lines.append(f"{entry['path']:<32} {entry['kind']:<11} {size_text(entry['bytes']):>9}  {entry['content'][:12]}  {made}")
-        else:
-            lines.append(f"{entry['path']:<32} {entry['kind']:<11} {entry.get('error', '')}")
+            line += f"{size_text(entry['bytes']):>9}  {entry['content'][:12]}  "
+            line += f"{entry['stage']:<12} {entry['time'][:16]}  {entry['seconds']:>8.1f} s"
+        lines.append((line + entry.get("error", "")).rstrip())
     return "\n".join(lines) or "no artifacts yet"
 
 
@@ -117,39 +73,59 @@ def size_text(size: int) -> str:
 
 
 def shown(path: Path, workspace: Path) -> dict[str, Any]:
-    """An artifact's manifest and its ancestors: those found in the workspace or beside it are named by path."""
+    """An artifact's manifest and its ancestors; those in the workspace or beside it are named by path."""
     artifact = open_artifact(path)
-    near = [artifact.path.parent.parent, workspace]
-    known = {entry["content"]: entry["path"] for folder in near if folder.is_dir() for entry in listing(folder) if "content" in entry}
-    return {"path": str(artifact.path), "manifest": dict(artifact.manifest), "ancestors": _ancestors(artifact, known)}
+    near = {
+        artifact.path.absolute().parent.parent: artifact.path.parent.parent,
+        workspace.absolute(): workspace,
+    }
+    known = {one.content: one for folder in near.values() if folder.is_dir() for one in _within(folder)}
+    return {
+        "path": str(artifact.path),
+        "manifest": dict(artifact.manifest),
+        "ancestors": _ancestors(artifact, known),
+    }
 
 
-def _ancestors(artifact: Artifact, known: Mapping[str, str]) -> list[dict[str, Any]]:
+def _within(folder: Path) -> Iterator[Artifact]:
+    for entry in listing(folder):
+        if "content" in entry:
+            artifact = open_artifact(entry["path"])
+            yield from (artifact.part(name) for name in artifact.manifest["parts"])
+            yield artifact
+
+
+def _ancestors(artifact: Artifact, known: Mapping[str, Artifact]) -> list[dict[str, Any]]:
     tree = []
     for field, content in artifact.manifest["inputs"].items():
-        path = known.get(content) if isinstance(content, str) else None
-        below = _ancestors(open_artifact(path), known) if path else []
-        tree.append({"field": field, "content": content, "path": path, "inputs": below})
+        made = known.get(content) if isinstance(content, str) else None
+        path, inputs = (str(made.path), _ancestors(made, known)) if made else (None, [])
+        tree.append({"field": field, "content": content, "path": path, "inputs": inputs})
     return tree
 
 
 def shown_text(value: Mapping[str, Any]) -> str:
     """`show` for people."""
-    manifest = value["manifest"]
-    lines = [f"{value['path']}  {manifest['kind']} {manifest['content'][:12]}"]
-    lines += [f"made by {manifest['stage']} (version {manifest['stage_version']}) in {manifest['seconds']} s on {manifest['time']}, recipe {manifest['recipe'][:12]}"]
+    it = value["manifest"]
+    made = f"made by {it['stage']} (version {it['stage_version']}) in {it['seconds']} s on {it['time']}"
+    lines = [f"{value['path']}  {it['kind']} {it['content'][:12]}", f"{made}, recipe {it['recipe'][:12]}"]
     for title in ("settings", "metrics"):
-        lines += [f"{title}:"] + [f"  {name:<24} {number}" for name, number in manifest[title].items()]
-    lines += ["files:"] + [f"  {name:<36} {size_text(entry['bytes']):>9}  {entry['sha256'][:12]}" for name, entry in manifest["files"].items()]
-    lines += [f"  {name + '/':<36} part       {content[:12]}" for name, content in manifest["parts"].items()]
+        lines += [f"{title}:", *(f"  {name:<24} {number}" for name, number in it[title].items())]
+    lines += ["files:", *(_file_line(name, entry) for name, entry in it["files"].items())]
+    lines += [f"  {name + '/':<36} part       {content[:12]}" for name, content in it["parts"].items()]
     return "\n".join([*lines, "made from:", *_tree(value["ancestors"], "  ")])
+
+
+def _file_line(name: str, entry: Mapping[str, Any]) -> str:
+    return f"  {name:<36} {size_text(entry['bytes']):>9}  {entry['sha256'][:12]}"
 
 
 def _tree(nodes: list[dict[str, Any]], indent: str) -> list[str]:
     lines = []
     for node in nodes:
-        content = node["content"] if isinstance(node["content"], str) else ", ".join(str(part)[:12] for part in node["content"])
-        lines.append(f"{indent}{node['field']}: {node['path'] or 'outside'} ({content[:12]})")
+        contents = [node["content"]] if isinstance(node["content"], str) else node["content"]
+        names = ", ".join(str(content)[:12] for content in contents)
+        lines.append(f"{indent}{node['field']}: {node['path'] or 'outside'} ({names})")
         lines += _tree(node["inputs"], indent + "  ")
     return lines
 
@@ -157,9 +133,10 @@ def _tree(nodes: list[dict[str, Any]], indent: str) -> list[str]:
 def verified(path: Path) -> dict[str, Any]:
     """Verify one artifact. Raises InputError naming the first damaged file."""
     artifact = open_artifact(path)
-    return {"path": str(artifact.path), "kind": artifact.kind, "content": artifact.content, "bytes": verify(artifact)}
+    size = verify(artifact)
+    return {"path": str(artifact.path), "kind": artifact.kind, "content": artifact.content, "bytes": size}
 
 
 def verified_text(value: Mapping[str, Any]) -> str:
     """`verify` for people."""
-    return "\n".join(f"{entry['path']}: whole, {size_text(entry['bytes'])} hashed" for entry in value["verified"])
+    return "\n".join(f"{one['path']}: whole, {size_text(one['bytes'])} hashed" for one in value["verified"])

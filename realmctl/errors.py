@@ -1,7 +1,7 @@
 """Every error a user can meet, with its exit code.
 
-The message is one paragraph that says what happened, where, why, and what to do. Scripts branch on the codes, so a
-code never changes its sense.
+The message is one paragraph that says what happened, where, why, and what to do. Scripts branch on the codes,
+so a code never changes its sense.
 """
 
 import errno

@@ -41,7 +41,7 @@ def digest_source(path: Path) -> str:
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """Every regular file below `folder` in sorted order; hidden files and links to folders are passed over."""
+    """Every regular file below `folder` in sorted order, but hidden ones and what links to folders hold."""
     for entry in sorted(folder.iterdir()):
         if entry.name.startswith("."):
             continue

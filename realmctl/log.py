@@ -1,9 +1,11 @@
-"""What the user reads on stderr: plain lines, warnings, and progress that suits a terminal as well as a log file."""
+"""What the user reads on stderr: plain lines, warnings, and progress that suits a terminal or a log file."""
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -19,9 +21,13 @@ class Progress(Protocol):
 
 
 def set_quiet(quiet: bool) -> None:
-    """Silence everything but errors (`-q`)."""
+    """Silence everything but errors (`-q`), what libraries warn about too."""
     global _quiet
     _quiet = quiet
+    if quiet:
+        warnings.simplefilter("ignore")
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+        os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
 
 def say(message: str) -> None:
@@ -83,7 +89,11 @@ def _bar(total: int | None, what: str, unit: str) -> Iterator[Progress]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
+    what_column, unit_column = (
+        TextColumn("{task.description}", markup=False),
+        TextColumn(unit, markup=False),
+    )
+    columns = (what_column, BarColumn(), MofNCompleteColumn(), unit_column, TimeRemainingColumn())
     with RichProgress(*columns, console=Console(stderr=True), transient=True) as display:
         task = display.add_task(what, total=total)
 

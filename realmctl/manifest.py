@@ -1,7 +1,7 @@
 """What an artifact says of itself: the manifest, the hashes in it, and the files it covers.
 
-Two hashes: `recipe` = H(stage, version, settings, inputs) answers "need I run?"; `content` = H(files) answers "is it the
-same thing?". `seal` covers the whole manifest, so that a changed manifest is noticed too.
+Two hashes: `recipe` = H(stage, version, settings, inputs) answers "need I run?"; `content` = H(files) answers
+"is it the same thing?". `seal` covers the whole manifest, so that a changed manifest is noticed too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_MANIFEST_BYTES = 64 * 2**20
 
 @dataclass(frozen=True)
 class Origin:
-    """What an artifact is made from: all that its recipe hash covers, and the lineage that follows from it."""
+    """What an artifact is made from: all that its recipe hash covers, and the lineage that follows."""
 
     kind: str
     stage: str
@@ -85,7 +85,10 @@ def write_manifest(folder: Path, origin: Origin, metrics: Mapping[str, Any], sec
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """A manifest whose seal holds. Raises InputError for a damaged one, MismatchError for one of a newer format."""
+    """A manifest whose seal holds.
+
+    Raises InputError for a damaged one, MismatchError for one of a newer format.
+    """
     path = folder / MANIFEST
     try:
         if path.stat().st_size > MAX_MANIFEST_BYTES:

@@ -1,13 +1,15 @@
-"""`.jsonl.zst` with random access: records in independent, checksummed zstd frames, and a table of frame offsets.
+"""`.jsonl.zst` with random access: records in independent, checksummed zstd frames, and a table of offsets.
 
-`zstdcat x.jsonl.zst | jq` still works. The table `x.frames.json` is what makes `records[i]` one small read, and what
-makes a truncated file an error instead of a shorter corpus (zstd readers accept a cut file in silence).
+`zstdcat x.jsonl.zst | jq` still works. The table `x.frames.json` is what makes `records[i]` one small read,
+and what makes a truncated file an error instead of a shorter corpus (zstd readers accept a cut file).
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, overload
 
@@ -15,8 +17,10 @@ import zstandard
 
 from realmctl.errors import InputError
 
-RECORDS_PER_FRAME = 1024
-MAX_FRAME_BYTES = 2**30
+RECORDS_PER_FRAME = 128
+KEPT_FRAMES = 256
+"""Decoded frames that a reader keeps, for answers that come back to the same blocks."""
+MAX_FRAME_BYTES = 2**28
 
 
 def frames_path(path: Path) -> Path:
@@ -35,25 +39,40 @@ class RecordWriter:
         self._offsets = [0]
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Append one record."""
-        self._lines.append(json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode())
+        """Append one record. Raises InputError for text that is no Unicode (half of a surrogate pair)."""
+        try:
+            line = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        except UnicodeEncodeError as error:
+            around = error.object[max(0, error.start - 40) : error.start]
+            raise InputError(
+                f"{self.path}, record {self.count}: {error.object[error.start]!r} after {around!r} is half "
+                "of a surrogate pair, which is no text. Clean the corpus there."
+            ) from None
+        self._lines.append(line)
         self.count += 1
         if len(self._lines) == RECORDS_PER_FRAME:
             self._flush()
 
     def _flush(self) -> None:
-        if self._lines:
-            frame = self._compressor.compress(b"\n".join(self._lines) + b"\n")
-            self._file.write(frame)
-            self._offsets.append(self._offsets[-1] + len(frame))
-            self._lines = []
+        if not self._lines:
+            return
+        text = b"\n".join(self._lines) + b"\n"
+        if len(text) > MAX_FRAME_BYTES:
+            raise InputError(
+                f"{self.path}, record {self.count}: {RECORDS_PER_FRAME} records hold {len(text)} bytes, "
+                f"more than the {MAX_FRAME_BYTES} that are read back. Cut the corpus into smaller pieces."
+            )
+        frame = self._compressor.compress(text)
+        self._file.write(frame)
+        self._offsets.append(self._offsets[-1] + len(frame))
+        self._lines = []
 
     def close(self) -> None:
         """Write the last frame and the frame table."""
         self._flush()
         self._file.close()
         table = {"records": self.count, "records_per_frame": RECORDS_PER_FRAME, "offsets": self._offsets}
-        frames_path(self.path).write_text(json.dumps(table))
+        frames_path(self.path).write_text(json.dumps(table), encoding="utf-8")
 
     def __enter__(self) -> RecordWriter:
         return self
@@ -66,7 +85,7 @@ class RecordWriter:
 
 
 class Records(Sequence[dict[str, Any]]):
-    """Read what `RecordWriter` wrote, at random or in order, one frame in memory at a time.
+    """Read what `RecordWriter` wrote, at random or in order, a bounded number of frames in memory.
 
     Raises InputError where the file does not hold what its table promises.
     """
@@ -74,17 +93,22 @@ class Records(Sequence[dict[str, Any]]):
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            table = json.loads(frames_path(path).read_text())
-            self._count, self._per_frame, self._offsets = table["records"], table["records_per_frame"], table["offsets"]
+            table = json.loads(frames_path(path).read_text(encoding="utf-8"))
+            self._count, self._per_frame, self._offsets = _checked(table)
             size = path.stat().st_size
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{path} cannot be read with its frame table: {error}. Make the artifact again.") from None
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise InputError(
+                f"{path} cannot be read with its frame table: {error}. Make the artifact again."
+            ) from None
         if size != self._offsets[-1]:
-            raise InputError(f"{path} has {size} bytes where its frame table says {self._offsets[-1]}: it was cut or changed.")
-        self._frame, self._held = -1, list[dict[str, Any]]()
+            raise InputError(
+                f"{path} has {size} bytes where its frame table says {self._offsets[-1]}: it was cut or "
+                "changed. Restore it or make the artifact again."
+            )
+        self._kept = lru_cache(maxsize=KEPT_FRAMES)(self._read)
 
     def __len__(self) -> int:
-        return int(self._count)
+        return self._count
 
     @overload
     def __getitem__(self, index: int) -> dict[str, Any]: ...
@@ -97,9 +121,7 @@ class Records(Sequence[dict[str, Any]]):
         if not 0 <= i < len(self):
             raise IndexError(index)
         frame, place = divmod(i, self._per_frame)
-        if frame != self._frame:
-            self._held, self._frame = self._read(frame), frame
-        return self._held[place]
+        return self._kept(frame)[place]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for frame in range(len(self._offsets) - 1):
@@ -107,13 +129,33 @@ class Records(Sequence[dict[str, Any]]):
 
     def _read(self, frame: int) -> list[dict[str, Any]]:
         start, stop = self._offsets[frame], self._offsets[frame + 1]
+        expected = min(self._per_frame, self._count - frame * self._per_frame)
         try:
             with self.path.open("rb") as file:
                 file.seek(start)
-                data = file.read(stop - start)
-            if zstandard.frame_content_size(data) > MAX_FRAME_BYTES:
-                raise ValueError("a frame claims more than 1 GiB")
-            lines = zstandard.ZstdDecompressor().decompress(data, max_output_size=MAX_FRAME_BYTES).splitlines()
+                lines = _decompressed(file.read(stop - start)).splitlines()
+            if len(lines) != expected:
+                raise ValueError(f"{len(lines)} records where {expected} should be")
             return [json.loads(line) for line in lines]
-        except (OSError, ValueError, zstandard.ZstdError) as error:
-            raise InputError(f"{self.path}, frame {frame}: {error}. The file is damaged; make the artifact again.") from None
+        except (OSError, ValueError, RecursionError, zstandard.ZstdError) as error:
+            raise InputError(
+                f"{self.path}, frame {frame}: {error}. The file is damaged; make the artifact again."
+            ) from None
+
+
+def _checked(table: Any) -> tuple[int, int, list[int]]:
+    count, per_frame, offsets = table["records"], table["records_per_frame"], table["offsets"]
+    numbers = [count, per_frame, *offsets]
+    natural = all(type(number) is int and number >= 0 for number in numbers)
+    if not natural or per_frame == 0 or offsets[:1] != [0]:
+        raise ValueError("its numbers make no sense")
+    if len(offsets) - 1 != -(-count // per_frame) or any(a >= b for a, b in itertools.pairwise(offsets)):
+        raise ValueError("its frames do not follow each other")
+    return count, per_frame, offsets
+
+
+def _decompressed(frame: bytes) -> bytes:
+    size = zstandard.frame_content_size(frame)
+    if not 0 <= size <= MAX_FRAME_BYTES:
+        raise ValueError(f"a frame that claims {size} bytes is not read; the limit is {MAX_FRAME_BYTES}")
+    return zstandard.ZstdDecompressor().decompress(frame, allow_extra_data=False)

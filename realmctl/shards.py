@@ -1,20 +1,24 @@
 """Run one function over work units, in order, on local processes.
 
-A unit's result never depends on which worker ran it or how many there were; the stages that use this know nothing of
-processes. Workers are spawned, never forked: forking after torch has started threads hangs (RELIABILITY of OpenMP).
+A unit's result never depends on which worker ran it or how many there were; the stages that use this know
+nothing of processes. Workers are spawned, never forked (a fork after torch has started threads hangs), leave
+Ctrl-C to their parent, and end with it even when it is killed.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from realmctl.errors import ResourceError
+from realmctl.errors import ConfigError, ResourceError
 
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")
@@ -22,7 +26,9 @@ AHEAD_PER_WORKER = 3
 
 
 def worker_count(workers: int) -> int:
-    """0 means every core this process may use."""
+    """0 means every core this process may use. Raises ConfigError for a negative number."""
+    if workers < 0:
+        raise ConfigError(f"--workers {workers}: use 1 or more, or 0 for all cores.")
     return workers or len(os.sched_getaffinity(0))
 
 
@@ -36,26 +42,67 @@ def map_units(
 ) -> Iterator[Result]:
     """Yield `function(unit)` in the order of `units`, in bounded memory however many there are.
 
-    `function` and `initializer` must be importable (top level). One worker runs in this process. Raises ResourceError
-    when a worker dies (out of memory, most often); an exception inside `function` is raised here as it is.
+    `function` and `initializer` must be importable (top level). One worker runs in this process. Raises
+    ResourceError when a worker dies (out of memory, most often); an exception inside `function` or
+    `initializer` is raised here as it is.
     """
     if worker_count(workers) == 1:
         if initializer:
             initializer(*initargs)
         yield from map(function, units)
         return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(worker_count(workers), context, initializer, initargs) as pool:
-        waiting: deque[Future[Result]] = deque()
-        try:
-            for unit in units:
-                waiting.append(pool.submit(function, unit))
-                if len(waiting) >= AHEAD_PER_WORKER * worker_count(workers):
-                    yield waiting.popleft().result()
-            while waiting:
+    waiting: deque[Future[Result]] = deque()
+    with _pool(worker_count(workers), initializer, initargs) as pool:
+        for unit in units:
+            waiting.append(pool.submit(_call, function, unit))
+            if len(waiting) >= AHEAD_PER_WORKER * worker_count(workers):
                 yield waiting.popleft().result()
-        except BrokenProcessPool:
-            raise ResourceError("a worker process died, most likely for want of memory. Use fewer --workers or free some memory.") from None
-        finally:
-            for future in waiting:
-                future.cancel()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+@contextmanager
+def _pool(
+    workers: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]
+) -> Iterator[ProcessPoolExecutor]:
+    before = set(multiprocessing.active_children())
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, context, _start, (initializer, initargs))
+    try:
+        yield pool
+        pool.shutdown()
+    except BrokenProcessPool:
+        raise ResourceError(
+            "a worker process died, most likely for want of memory. Use fewer --workers or free some memory."
+        ) from None
+    finally:
+        for worker in set(multiprocessing.active_children()) - before:
+            worker.kill()
+        pool.shutdown(cancel_futures=True)
+
+
+_failed_start: Exception | None = None
+
+
+def _start(initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> None:
+    global _failed_start
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    try:
+        if initializer:
+            initializer(*initargs)
+    except Exception as error:
+        _failed_start = error
+
+
+def _call(function: Callable[[Unit], Result], unit: Unit) -> Result:
+    if _failed_start:
+        raise _failed_start
+    return function(unit)
+
+
+def _leave_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent:
+        parent.join()
+    os._exit(1)

@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C: finish the step, save, leave with the documented code. A second signal stops at once."""
+"""SIGTERM and Ctrl-C: finish the step, save, leave with the documented code. A second one stops at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ def stop_now(number: int, frame: FrameType | None) -> None:
     """Handler outside training: leave at once. What resumable stages have saved stays."""
     if number == signal.SIGINT:
         raise KeyboardInterrupt
-    raise InterruptedRun("stopped by SIGTERM. Run the same command again; resumable stages go on where they were.")
+    raise InterruptedRun(
+        "stopped by SIGTERM. Run the same command again; resumable stages go on where they were."
+    )
 
 
 class Stop:
@@ -44,17 +46,20 @@ _current: Stop | None = None
 def deferred() -> Iterator[Stop]:
     """Within the block, SIGTERM and SIGINT only set a flag. Outside the main thread nothing is changed."""
     global _current
-    stop = _current = Stop()
+    stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = {number: signal.signal(number, stop.ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    before, outer = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}, _current
     try:
+        _current = stop
+        for number in before:
+            signal.signal(number, stop.ask)
         yield stop
     finally:
-        _current = None
+        _current = outer
         for number, handler in before.items():
-            signal.signal(number, handler)
+            signal.signal(number, handler or signal.SIG_DFL)
 
 
 class StopRequested(Exception):

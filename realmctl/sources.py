@@ -1,22 +1,23 @@
-"""Sources: what a stage takes from outside the artifacts. Known by content, so that a moved file still fits a recipe."""
+"""Sources: what a stage takes from outside the artifacts; known by content, so that a moved file fits."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
-import tempfile
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from realmctl.errors import InputError
+from realmctl.errors import ConfigError, InputError
 from realmctl.hashing import digest_source
 from realmctl.log import say
 
 HUB_FILES = ("*.json", "*.safetensors", "pytorch_model.bin", "vocab.txt")
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
 def digest_of(value: Any, literals: tuple[str, ...]) -> Any:
-    """What a source contributes to a recipe: the hash of its content, or a literal as it stands. None stays None."""
+    """What a source adds to a recipe: the hash of its content, or a literal as it stands; None for None."""
     if value is None:
         return None
     if isinstance(value, tuple):
@@ -28,41 +29,70 @@ def digest_of(value: Any, literals: tuple[str, ...]) -> Any:
 
 def is_literal(value: Any, literals: tuple[str, ...]) -> bool:
     """Whether a source is spelled out (`train:8000`) instead of lying somewhere."""
-    return any(str(value).startswith(prefix) for prefix in literals)
+    return str(value).startswith(literals)
 
 
-def localise(value: Any, literals: tuple[str, ...], hub: bool, flag: str) -> Any:
-    """A source as something on this machine: `-` spooled to a file, a hub id fetched. Raises InputError if there is none."""
+def localise(value: Any, literals: tuple[str, ...], hub: bool, flag: str, spool: Path | None = None) -> Any:
+    """A source as something on this machine: a path as it is, a hub id fetched, a stream copied into `spool`.
+
+    A stream is `-` or a pipe such as the shell's `<(zcat x.gz)`. Raises InputError when there is nothing.
+    """
     if isinstance(value, tuple):
-        return tuple(localise(item, literals, hub, flag) for item in value)
+        return tuple(localise(item, literals, hub, flag, spool) for item in value)
     if is_literal(value, literals):
         return value
-    if str(value) == "-":
-        return _spool()
-    path = Path(value).expanduser()
-    if path.exists():
-        return path if isinstance(value, Path) else str(path)
-    if hub and not str(value).startswith((".", "/", "~")) and str(value).count("/") <= 1:
-        return str(_fetch(str(value), flag))
-    raise InputError(f"{flag} {value}: there is no such file or folder (looked from {Path.cwd()}). Check the spelling of the path.")
+    if str(value) == "-" and spool:
+        return _same_type(value, _spooled_stdin(flag, spool))
+    path = _expanded(str(value), flag)
+    if path.is_file() or path.is_dir():
+        return _same_type(value, path)
+    if path.exists() and spool:
+        with path.open("rb") as stream:
+            return _same_type(value, _spooled(stream, spool / f"pipe-{path.name}"))
+    if hub and HUB_ID.fullmatch(str(value)):
+        return _same_type(value, _fetched(str(value), flag))
+    raise InputError(
+        f"{flag} {value}: there is no such file or folder (looked from {Path.cwd()}). "
+        "Check the spelling of the path."
+    )
 
 
-def _spool() -> Path:
-    with tempfile.NamedTemporaryFile(prefix="realmctl-stdin-", delete=False) as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
-    return Path(file.name)
+def _same_type(value: Any, path: Path) -> Any:
+    return path if isinstance(value, Path) else str(path)
 
 
-def _fetch(name: str, flag: str) -> Path:
+def _expanded(text: str, flag: str) -> Path:
+    try:
+        if not text.strip() or "\0" in text:
+            raise RuntimeError("it is no path")
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(f"{flag} {text!r}: {error}. Write it out.") from None
+
+
+def _spooled_stdin(flag: str, spool: Path) -> Path:
+    if (spool / "stdin").exists():
+        raise ConfigError(f"{flag} -: standard input can be read once. Give the other sources as files.")
+    say(f"{flag} -: reading standard input")
+    return _spooled(sys.stdin.buffer, spool / "stdin")
+
+
+def _spooled(stream: IO[bytes], path: Path) -> Path:
+    with path.open("wb") as file:
+        shutil.copyfileobj(stream, file)
+    return path
+
+
+def _fetched(name: str, flag: str) -> Path:
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
         folder = Path(snapshot_download(name, allow_patterns=list(HUB_FILES)))
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    except Exception as error:  # whatever the network, its proxies and the hub may answer
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise InputError(
-            f"{flag} {name}: no such folder here, and it could not be had from the hub ({reason}). Name a folder, or check the id and the network."
+            f"{flag} {name}: there is no such folder here (looked from {Path.cwd()}), and the hub did not "
+            f"give it ({reason}). Name a folder, or check the id and the network."
         ) from None
     say(f"{flag} {name}: using {folder}")
     return folder

@@ -1,4 +1,4 @@
-"""A stage reads artifacts and makes one. Commands, skipping, manifests, pipelines and docs derive from its fields.
+"""A stage reads artifacts and makes one; commands, skipping, manifests and pipelines derive from its fields.
 
     class Embed(Stage):
         "Embed every block."                                  # the help text
@@ -14,22 +14,33 @@ A setting is a flag only in the stage that first decides it; later stages read i
 from __future__ import annotations
 
 import dataclasses
-import errno
 import importlib
 import pkgutil
+import tempfile
 import time
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, dataclass_transform
 
 from realmctl import series
-from realmctl.artifact import Artifact, Origin, Writer, lineage_of, open_artifact, verify, write_manifest
-from realmctl.errors import ConfigError, MismatchError, ResourceError
+from realmctl.artifact import (
+    Artifact,
+    Origin,
+    Writer,
+    lineage_of,
+    open_artifact,
+    publish,
+    verify,
+    write_manifest,
+)
+from realmctl.errors import ConfigError, MismatchError, explained
 from realmctl.log import say
 from realmctl.sources import digest_of, localise
+from realmctl.values import typed
 
 ROLE = "realmctl"
 
@@ -53,18 +64,27 @@ def _field(role: Role, default: Any) -> Any:
     return dataclasses.field(default=default, metadata={ROLE: role}, kw_only=True)
 
 
-def reads(*kinds: str, help: str, optional: bool = False, unless: tuple[str, ...] = (), named: bool = False) -> Any:
-    """An input artifact of one of `kinds`. An artifact that holds a part of that kind will do (a model for its index).
+def reads(
+    *kinds: str, help: str, optional: bool = False, unless: tuple[str, ...] = (), named: bool = False
+) -> Any:
+    """An input artifact of one of `kinds`, or one that holds such a part (a model for its index).
 
-    On the command line it defaults to the workspace's. `optional`: only if there is one; `unless`: not when all of these
-    fields are given; `named`: never, it must be named.
+    On the command line it defaults to the workspace's. `optional`: only if there is one; `unless`: not when
+    all of these fields are given; `named`: never, it must be named.
     """
     role = Role("reads", help, kinds, optional or named, unless, named)
     return _field(role, None if optional or named or unless else MISSING)
 
 
-def source(help: str, *, default: Any = MISSING, positional: bool = False, literals: tuple[str, ...] = (), hub: bool = False) -> Any:
-    """Something outside the artifacts, known by its content: a path, `-`, a literal such as `train:8000`, or a hub id."""
+def source(
+    help: str,
+    *,
+    default: Any = MISSING,
+    positional: bool = False,
+    literals: tuple[str, ...] = (),
+    hub: bool = False,
+) -> Any:
+    """Something outside, known by its content: a path, `-`, a literal such as `train:8000`, or a hub id."""
     return _field(Role("source", help, positional=positional, literals=literals, hub=hub), default)
 
 
@@ -78,9 +98,11 @@ def knob(help: str, *, default: Any = MISSING) -> Any:
     return _field(Role("knob", help), default)
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(reads, source, setting, knob))
+@dataclass_transform(
+    frozen_default=True, kw_only_default=True, field_specifiers=(reads, source, setting, knob)
+)
 class Stage:
-    """Base of all stages. A subclass is made a frozen, keyword-only dataclass; break a convention and its import fails."""
+    """Base of all stages. A subclass becomes a frozen, keyword-only dataclass, or an import error."""
 
     makes: ClassVar[str]
     version: ClassVar[int] = 1
@@ -88,17 +110,24 @@ class Stage:
 
     def __init_subclass__(cls) -> None:
         if not cls.__doc__ or not isinstance(getattr(cls, "makes", None), str):
-            raise TypeError(f"stage {cls.__name__} needs a docstring (its help) and `makes` (the kind of artifact)")
+            raise TypeError(
+                f"stage {cls.__name__} needs a docstring (its help) and `makes` (the kind of artifact)"
+            )
         dataclass(frozen=True, kw_only=True)(cls)
         for item in dataclasses.fields(cls):  # type: ignore[arg-type]
             if ROLE not in item.metadata:
-                raise TypeError(f"{cls.__name__}.{item.name} must be declared by reads(), source(), setting() or knob()")
+                raise TypeError(
+                    f"{cls.__name__}.{item.name} must be declared by reads(), source(), setting() or knob()"
+                )
 
     def __post_init__(self) -> None:
         for name, role in roles(type(self)).items():
             value = getattr(self, name)
-            if role.name == "reads" and value is not None:
-                object.__setattr__(self, name, resolve(value, role.kinds))
+            if role.name != "reads":
+                value = typed(hints(type(self))[name], value, flag_of(name))
+            elif value is not None:
+                value = resolve(value, role.kinds)
+            object.__setattr__(self, name, value)
 
     def check(self) -> None:
         """Refuse what cannot work, before any work. Raises ConfigError or MismatchError."""
@@ -118,56 +147,71 @@ class Stage:
 
     def inputs(self) -> dict[str, Artifact]:
         """The artifacts it was given, by field."""
-        named = roles(type(self)).items()
-        return {name: getattr(self, name) for name, role in named if role.name == "reads" and getattr(self, name) is not None}
+        return {name: value for name, value in self._of("reads").items() if value is not None}
 
     def origin(self) -> Origin:
         """What the result is made from. Sources are digested here."""
-        settings = {n: _plain(getattr(self, n)) for n, role in roles(type(self)).items() if role.name == "setting"}
-        sources = {n: digest_of(getattr(self, n), role.literals) for n, role in roles(type(self)).items() if role.name == "source"}
+        settings = {name: _plain(value) for name, value in self._of("setting").items()}
+        literals = {name: role.literals for name, role in roles(type(self)).items()}
+        sources = {name: digest_of(value, literals[name]) for name, value in self._of("source").items()}
         artifacts = self.inputs()
-        inputs = {name: artifact.content for name, artifact in artifacts.items()} | {n: d for n, d in sources.items() if d is not None}
+        inputs = {name: artifact.content for name, artifact in artifacts.items()}
+        inputs |= {name: digest for name, digest in sources.items() if digest is not None}
         return Origin(self.makes, self.command(), self.version, settings, inputs, lineage_of(artifacts))
 
-    def localised(self) -> typing.Self:
-        """The same stage with its sources on this machine: stdin spooled to a file, hub ids fetched."""
-        changes = {
-            name: localise(getattr(self, name), role.literals, role.hub, flag_of(name))
-            for name, role in roles(type(self)).items()
-            if role.name == "source" and getattr(self, name) is not None
-        }
-        return dataclasses.replace(self, **changes) if changes else self
+    def _of(self, role: str) -> dict[str, Any]:
+        return {name: getattr(self, name) for name, its in roles(type(self)).items() if its.name == role}
+
+    @contextmanager
+    def localised(self) -> Iterator[typing.Self]:
+        """The same stage with its sources on this machine: hub ids fetched, streams spooled meanwhile."""
+        with tempfile.TemporaryDirectory(prefix="realmctl-") as spool:
+            changes = {
+                name: localise(value, role.literals, role.hub, _called(name, role), Path(spool))
+                for name, role in roles(type(self)).items()
+                if role.name == "source" and (value := getattr(self, name)) is not None
+            }
+            yield dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
     def make(self, out: Path | str) -> Artifact:
-        """The only driver: check, digest the inputs, return the version that has this recipe, else write and commit one."""
-        stage = self.localised()
-        stage.check()
-        origin, out = stage.origin(), Path(out)
+        """The only driver: check, digest inputs, return the version of this recipe or make and commit it.
+
+        Raises ConfigError, InputError, MismatchError, LockedError, ResourceError, and what `run` raises.
+        """
+        where = series.place(out, self.makes)
+        try:
+            with self.localised() as stage:
+                stage.check()
+                return stage._made(where, stage.origin())
+        except Exception as error:
+            known = explained(error, where)
+            if known is None or known is error:
+                raise
+            raise known from error
+
+    def _made(self, out: Path, origin: Origin) -> Artifact:
         if made := series.find(out, origin.recipe):
-            say(f"{stage.command()}: nothing to do, {made.path} has this recipe")
+            say(f"{self.command()}: nothing to do, {made.path} has this recipe")
             return made
         with series.locked(out):
+            series.settle(out)
             if made := series.find(out, origin.recipe):
                 return made
-            writer = series.begin(out, origin, stage.resumable)
-            if series.finished(writer):
-                return series.settle(writer)
-            return stage._write(writer)
+            return self._write(series.begin(out, origin, self.resumable))
 
     def _write(self, writer: Writer) -> Artifact:
         start = time.monotonic()
-        for artifact in self.inputs().values():
-            verify(artifact)
         try:
-            metrics = self.run(writer)
-            write_manifest(writer.path, writer.origin, metrics, time.monotonic() - start)
-            return series.commit(writer)
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-                raise ResourceError(f"no space left while writing {writer.path} ({error.strerror}). Free some and run the same command again.") from error
-            raise
+            for artifact in self.inputs().values():
+                verify(artifact)
+            metrics = {**writer.metrics, **self.run(writer)}
+            seconds = time.monotonic() - start
+            write_manifest(writer.path, writer.origin, metrics, seconds)
+            made = publish(writer.path, writer.path.with_suffix(""))
         finally:
-            series.discard(writer, self.resumable)
+            series.discard(writer)
+        say(f"{self.command()}: made {made.path} in {seconds:.1f} s")
+        return made
 
 
 def roles(stage: type[Stage]) -> dict[str, Role]:
@@ -175,20 +219,33 @@ def roles(stage: type[Stage]) -> dict[str, Role]:
     return {item.name: item.metadata[ROLE] for item in dataclasses.fields(stage)}  # type: ignore[arg-type]
 
 
+def hints(stage: type[Stage]) -> dict[str, Any]:
+    """{field name: type}."""
+    return typing.get_type_hints(stage)
+
+
 def flag_of(name: str) -> str:
     """The option of a field: `--max-wordpieces`."""
     return "--" + name.replace("_", "-")
 
 
+def _called(name: str, role: Role) -> str:
+    return name if role.positional else flag_of(name)
+
+
 def resolve(value: Artifact | Path | str, kinds: tuple[str, ...]) -> Artifact:
-    """The artifact at `value`, or its part of one of these kinds. Raises MismatchError when it holds neither."""
+    """The artifact at `value`, or its part of one of these kinds. Raises MismatchError if it is neither."""
     artifact = value if isinstance(value, Artifact) else open_artifact(value)
     if artifact.kind in kinds:
         return artifact
-    for kind in kinds:
-        if kind in artifact.manifest["parts"]:
-            return artifact.part(kind)
-    raise MismatchError(f"{artifact.path} is of kind {artifact.kind}, where {' or '.join(kinds)} is wanted. Name another artifact.")
+    parts = [artifact.part(kind) for kind in kinds if kind in artifact.manifest["parts"]]
+    fitting = [part for part in parts if part.kind in kinds]
+    if not fitting:
+        raise MismatchError(
+            f"{artifact.path} is of kind {artifact.kind}, where {' or '.join(kinds)} is wanted. "
+            "Name another artifact."
+        )
+    return fitting[0]
 
 
 def _plain(value: Any) -> Any:
@@ -196,12 +253,17 @@ def _plain(value: Any) -> Any:
 
 
 def discover(package: ModuleType) -> dict[str, type[Stage]]:
-    """{command: stage} of a package of stage files, each holding exactly one. Raises ConfigError otherwise."""
+    """{command: stage} of a package of stage files, each holding exactly one. Raises ConfigError if not."""
     found: dict[str, type[Stage]] = {}
     for info in pkgutil.iter_modules(package.__path__):
         module = importlib.import_module(f"{package.__name__}.{info.name}")
-        stages = [v for v in vars(module).values() if isinstance(v, type) and issubclass(v, Stage) and v.__module__ == module.__name__]
+        own = [
+            value for value in vars(module).values() if getattr(value, "__module__", "") == module.__name__
+        ]
+        stages = [value for value in own if isinstance(value, type) and issubclass(value, Stage)]
         if len(stages) != 1:
-            raise ConfigError(f"{module.__file__} holds {len(stages)} stages; a stage file holds exactly one.")
+            raise ConfigError(
+                f"{module.__file__} holds {len(stages)} stages; a stage file holds exactly one."
+            )
         found[stages[0].command()] = stages[0]
     return found

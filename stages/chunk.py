@@ -23,8 +23,9 @@ TRAINING_BYTES = 200_000_000
 class Chunk(Stage):
     """Cut documents into blocks of whole sentences.
 
-    Reads MediaWiki dumps, WikiExtractor's JSON, JSON lines, DPR's TSV, SQuAD-layout JSON and plain text, compressed
-    or not. `--tokenizer train:N` learns a vocabulary in a first pass over the corpus (a sample of about 200 MB of it).
+    Reads MediaWiki dumps, WikiExtractor's JSON, JSON lines, DPR's TSV, SQuAD-layout JSON and plain text,
+    compressed or not. `--tokenizer train:N` learns a vocabulary in a first pass over the corpus (a sample of
+    about 200 MB of it).
     """
 
     makes = "blocks"
@@ -51,18 +52,21 @@ class Chunk(Stage):
             raise ConfigError("chunk needs a corpus: name at least one file or folder.")
         if self.max_wordpieces < 32:
             raise ConfigError(
-                f"--max-wordpieces {self.max_wordpieces} leaves no room for sentences; use 32 or more (288 is REALM's)."
+                f"--max-wordpieces {self.max_wordpieces} leaves no room for sentences; use 32 or more (288 "
+                f"is REALM's)."
             )
         if self.page_seconds <= 0:
             raise ConfigError(f"--page-seconds {self.page_seconds:g} must be positive.")
         size = self.tokenizer.removeprefix("train:")
         if size == self.tokenizer and not self.lowercase:
             raise ConfigError(
-                "--no-lowercase is for a tokenizer trained here (train:N); a tokenizer that is given has its own casing."
+                "--no-lowercase is for a tokenizer trained here (train:N); a tokenizer that is given has "
+                "its own casing."
             )
         if size != self.tokenizer and not (size.isdecimal() and 100 <= int(size) <= 1_000_000):
             raise ConfigError(
-                f"--tokenizer {self.tokenizer}: write the number of wordpieces to learn, 100 to 1000000, such as train:30522."
+                f"--tokenizer {self.tokenizer}: write the number of wordpieces to learn, 100 to 1000000, "
+                f"such as train:30522."
             )
 
     def run(self, out: Writer) -> Mapping[str, Any]:
@@ -89,7 +93,7 @@ class Chunk(Stage):
         return self._metrics(out, tally, counts)
 
     def _tokenizer(self) -> WordPiece:
-        from realmctl.text import wordpiece
+        from realmctl.text import wordpiece, wordpiece_training
         from realmctl.text.chunking import expanded_bytes
 
         if not self.tokenizer.startswith("train:"):
@@ -97,9 +101,10 @@ class Chunk(Stage):
         size = int(self.tokenizer.removeprefix("train:"))
         stride = max(1, -(-sum(map(expanded_bytes, self.corpus)) // TRAINING_BYTES))
         say(
-            f"chunk: learning {size} wordpieces from {'all documents' if stride == 1 else f'one document in {stride}'}"
+            f"chunk: learning {size} wordpieces from "
+            f"{'all documents' if stride == 1 else f'one document in {stride}'}"
         )
-        return wordpiece.train(self._training_texts(stride), size, self.lowercase)
+        return wordpiece_training.train(self._training_texts(stride), size, self.lowercase)
 
     def _training_texts(self, stride: int) -> Iterator[str]:
         from realmctl.shards import map_units
@@ -129,7 +134,8 @@ class Chunk(Stage):
         ends = np.load(out.path / "offsets.npy", allow_pickle=False)
         if len(ends) < 2:
             raise InputError(
-                f"{', '.join(map(str, self.corpus))}: no text is left of {tally.pages} pages. Name a corpus with articles."
+                f"{', '.join(map(str, self.corpus))}: no text is left of {tally.pages} pages. Name a corpus "
+                f"with articles."
             )
         dropped = tally.dropped + Counter(no_prose=counts.pop("no_prose", 0))
         if tally.pages != counts["documents"] + counts["quarantined"] + dropped.total():

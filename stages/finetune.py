@@ -15,18 +15,19 @@ from realmctl.stage import Stage, knob, reads, setting, source
 class Finetune(Stage):
     """Fine-tune for open-domain question answering; the block vectors stay as they are.
 
-    From a pre-trained model, or from its parts: --retriever, --index and --encoder given together are the ORQA baseline,
-    and each of them alone replaces that part of the model.
+    From a pre-trained model, or from its parts: --retriever and --index with --encoder or --bert are the ORQA baseline; named
+    beside --model, each of them replaces that part of the model.
     """
 
     makes = "qa-model"
     resumable = True
 
-    model: Artifact | None = reads("model", help="Pre-trained model.", unless=("retriever", "index", "encoder"))
+    model: Artifact | None = reads("model", help="Pre-trained model.", unless=("retriever", "index"))
     blocks: Artifact = reads("blocks", help="Blocks that the index is of.")
     retriever: Artifact | None = reads("retriever", help="Retriever instead of the model's.", named=True)
     index: Artifact | None = reads("index", help="Index instead of the model's.", named=True)
     encoder: Artifact | None = reads("encoder", "reader", help="Encoder for the reader instead of the model's.", named=True)
+    bert: str | None = source("BERT for the reader instead: a folder, a hub id, or scratch:SIZE.", default=None, literals=("scratch:",), hub=True)
     questions: Path = source("Questions with answers: NQ-open, WebQuestions, CuratedTREC, SQuAD and others.")
     epochs: float = setting("Passes over the questions.", default=2.0)
     steps: int | None = setting("Training steps instead of --epochs.", default=None)
@@ -54,23 +55,27 @@ class Finetune(Stage):
             raise ConfigError("--batch-size, --reader-beam, --span-width and --steps must be at least 1, --epochs above 0.")
         if self.retriever_beam < self.reader_beam:
             raise ConfigError(f"--retriever-beam {self.retriever_beam} is below --reader-beam {self.reader_beam}: only retrieved blocks can be read.")
+        if self.model is None and not (self.retriever and self.index and (self.encoder or self.bert)):
+            raise ConfigError("finetune needs --model, or --retriever and --index together with --encoder or --bert.")
+        if self.reader_length < 8 or self.micro_batch < 0:
+            raise ConfigError("--reader-length must be at least 8, --micro-batch at least 1, or 0 for the whole batch.")
         retriever, index, encoder = self._parts()
-        require_same_vocabulary(self.blocks, retriever, encoder)
+        require_same_vocabulary(self.blocks, retriever, *([encoder] if encoder else []))
         require_descent(index, self.blocks, retriever)
 
-    def _parts(self) -> tuple[Artifact, Artifact, Artifact]:
-        """Retriever, index and encoder: those named, the model's for the rest."""
-        if self.model is None and not (self.retriever and self.index and self.encoder):
-            raise ConfigError("finetune needs --model, or --retriever, --index and --encoder together.")
-        named = {"retriever": self.retriever, "index": self.index, "reader": self.encoder}
-        parts = [given or self.model.part(name) for name, given in named.items() if given or self.model]
-        return parts[0], parts[1], parts[2]
+    def _parts(self) -> tuple[Artifact, Artifact, Artifact | None]:
+        """Retriever, index and encoder: those named, the model's for the rest; no encoder where --bert is given."""
+        model = self.model
+        if model is None:
+            assert self.retriever and self.index
+            return self.retriever, self.index, self.encoder
+        encoder = self.encoder or (None if self.bert else model.part("reader"))
+        return self.retriever or model.part("retriever"), self.index or model.part("index"), encoder
 
     def run(self, out: Writer) -> Mapping[str, Any]:
-        from realmctl.nn.bert import load_masked_lm
         from realmctl.nn.precision import seed_everything
         from realmctl.nn.span_head import SpanReader
-        from realmctl.retrieval.bert import tokenizer_folder
+        from realmctl.retrieval.bert import starting_bert, tokenizer_folder
         from realmctl.retrieval.qa import Searcher
         from realmctl.text.questions import read_questions
         from realmctl.train.finetune import FineTuning, Options
@@ -80,8 +85,9 @@ class Finetune(Stage):
         questions = read_questions(self.questions, is_regex=self.regex_answers)
         searcher = Searcher(retriever, index, self.blocks, self.device, self.precision)
         searcher.retriever = searcher.retriever.query_only()
+        start = starting_bert(encoder, self.bert, self.blocks, self.seed)
         seed_everything(self.seed)
-        reader = SpanReader.from_bert(load_masked_lm(encoder.path)[0].bert)
+        reader = SpanReader.from_bert(start.bert)
         options = Options(
             self.batch_size, self.retriever_beam, self.reader_beam, self.reader_length, self.span_width, self.answer_test, self.seed
         )

@@ -42,12 +42,14 @@ class IctInit(Stage):
             raise ConfigError("--steps must be at least 1, --batch-size at least 2 (a lone block has no negatives), --mask-rate from 0 to 1.")
 
     def run(self, out: Writer) -> Mapping[str, Any]:
+        from realmctl.nn.precision import seed_everything
         from realmctl.nn.retriever import Retriever
         from realmctl.retrieval.bert import packer_of, starting_bert, tokenizer_folder, tokenizer_of
         from realmctl.retrieval.corpus import Corpus
         from realmctl.train.ict import InverseCloze
         from realmctl.train.loop import Compute, Schedule, train
 
+        seed_everything(self.seed)  # the projection is new, whatever the encoder
         start = starting_bert(self.encoder, self.bert, self.blocks, self.seed)
         retriever = Retriever.from_bert(
             start.bert, projection=self.projection, query_length=self.query_length, pooling=self.pooling, towers=self.towers,

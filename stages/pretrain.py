@@ -13,6 +13,7 @@ from realmctl.stage import Stage, knob, reads, setting, source
 if TYPE_CHECKING:
     from realmctl.nn.reader import Reader
     from realmctl.nn.retriever import Retriever
+    from realmctl.train.current_index import CurrentIndex
     from realmctl.train.live import Live
     from realmctl.train.pretrain import Pretraining
     from realmctl.train.refresh import Refresh
@@ -54,8 +55,12 @@ class Pretrain(Stage):
     def check(self) -> None:
         if min(self.steps, self.batch_size, self.refresh_every) < 1 or self.candidates < 2:
             raise ConfigError("--steps, --batch-size and --refresh-every must be at least 1, --candidates at least 2 (the null document and a block).")
-        if 0 < self.max_index_age < self.refresh_every:
-            raise ConfigError(f"--max-index-age {self.max_index_age} is below --refresh-every {self.refresh_every}: training would wait for an index nobody has ordered.")
+        if self.max_index_age and self.max_index_age < self.refresh_every:
+            raise ConfigError(
+                f"--max-index-age {self.max_index_age} is below --refresh-every {self.refresh_every}: training would wait for an index nobody has ordered."
+            )
+        if self.micro_batch < 0:
+            raise ConfigError(f"--micro-batch {self.micro_batch}: use 1 or more, or 0 for the whole batch.")
         require_same_vocabulary(self.blocks, self.spans, self.retriever)
         require_descent(self.index, self.blocks, self.retriever)
 
@@ -64,6 +69,7 @@ class Pretrain(Stage):
         from realmctl.nn.reader import Reader
         from realmctl.nn.retriever import Retriever
         from realmctl.retrieval.bert import starting_bert
+        from realmctl.train.current_index import CurrentIndex
         from realmctl.train.loop import Compute, Schedule, train
 
         retriever = Retriever.load(self.retriever.path)
@@ -71,7 +77,8 @@ class Pretrain(Stage):
         live = self._live(out)
         refresh = self._refresh(out, live)
         try:
-            objective = self._objective(retriever, reader, refresh, str(pick_device(self.device)))
+            current = CurrentIndex(self.index, refresh, str(pick_device(self.device)))
+            objective = self._objective(retriever, reader, current)
             schedule = Schedule(self.steps, self.lr, self.warmup, self.seed, self.optimizer)
             metrics = train(objective, schedule, Compute(self.device, self.precision, self.checkpoint_every), out, "pretrain")
         finally:
@@ -85,7 +92,7 @@ class Pretrain(Stage):
 
         names = [field.name for field in dataclasses.fields(IndexOptions)]
         index = {name: self.index.settings[name] for name in names}
-        dtype = "float16" if _is_half(self.index) else "float32"
+        dtype: Literal["float32", "float16"] = "float16" if _is_half(self.index) else "float32"
         live = Live(out.scratch("live").resolve())
         live.place(Order(str(self.blocks.path.resolve()), index, dtype, self.precision))
         return live
@@ -93,7 +100,8 @@ class Pretrain(Stage):
     def _refresh(self, out: Writer, live: Live) -> Refresh:
         from realmctl.retrieval.bert import tokenizer_folder
         from realmctl.train.checkpoint import saved_states
-        from realmctl.train.refresh import Background, Elsewhere, Inline, Never
+        from realmctl.train.background import Background, Elsewhere
+        from realmctl.train.refresh import Inline, Never
 
         if self.refresh == "never":
             return Never()
@@ -105,14 +113,14 @@ class Pretrain(Stage):
         shared = live, self._retriever_origin(out), tokenizer_folder(self.blocks), self.refresh_every, held
         if self.refresh == "inline":
             return Inline(*shared, self.device)
-        way = Elsewhere if self.refresh_device == "elsewhere" else Background
-        return way(*shared, self.refresh_device, self.max_index_age or 3 * self.refresh_every)
+        max_age = self.max_index_age or 3 * self.refresh_every
+        return Elsewhere(*shared, max_age) if self.refresh_device == "elsewhere" else Background(*shared, max_age, self.refresh_device)
 
     def _retriever_origin(self, out: Writer) -> Origin:
         """Snapshots and the final retriever are of this run's recipe."""
         return dataclasses.replace(out.origin, kind="retriever", lineage={**out.origin.lineage, "blocks": self.blocks.content})
 
-    def _objective(self, retriever: Retriever, reader: Reader, refresh: Refresh, device: str) -> Pretraining:
+    def _objective(self, retriever: Retriever, reader: Reader, current: CurrentIndex) -> Pretraining:
         from realmctl.retrieval.bert import packer_of, tokenizer_of
         from realmctl.retrieval.corpus import Corpus
         from realmctl.retrieval.queries import Queries
@@ -124,7 +132,7 @@ class Pretrain(Stage):
         )  # fmt: skip
         return Pretraining(
             retriever, reader, Queries(self.spans), Corpus(self.blocks), packer_of(tokenizer_of(self.blocks)),
-            self.index, refresh, options, micro_batch=self.micro_batch, index_device=device,
+            current, options, micro_batch=self.micro_batch,
         )  # fmt: skip
 
     def _publish(self, out: Writer, live: Live, retriever: Retriever, reader: Reader) -> None:

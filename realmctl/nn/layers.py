@@ -15,6 +15,7 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 from transformers.activations import ACT2FN
 from transformers.models.bert.modeling_bert import BertLayer
 
@@ -22,6 +23,9 @@ _FUSED_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
     "gelu_new": partial(F.gelu, approximate="tanh"),
 }
+
+_WORTH_RECOMPUTING = 1 << 20
+"""Elements from which an activation is made again in the backward pass: a quarter of what a layer keeps."""
 
 
 class Rows:
@@ -52,34 +56,34 @@ def run_layer(layer: BertLayer, state_TH: Tensor, rows: Rows, position_BP: Tenso
     """The layer's output for all tokens, [T, H], or for the given positions of each row, [B, P, H]."""
     attention = layer.attention.self
     residual = state_TH if position_BP is None else rows.at(state_TH, position_BP)
-    query, key, value = (
-        linear(state).unflatten(-1, (attention.num_attention_heads, -1))
-        for linear, state in ((attention.query, residual), (attention.key, state_TH), (attention.value, state_TH))
-    )
+    inputs = ((attention.query, residual), (attention.key, state_TH), (attention.value, state_TH))
+    heads = attention.num_attention_heads
+    query, key, value = (linear(state).view(*state.shape[:-1], heads, -1) for linear, state in inputs)
     attend = _attend_by_row if state_TH.device.type == "cpu" else _attend_padded
     context = attend(query, key, value, rows, attention.dropout.p if attention.training else 0.0)
     attended = layer.attention.output(context.flatten(-2), residual)
-    expanded = _expand_again if torch.is_grad_enabled() else _contract
-    contracted = expanded(layer, layer.intermediate.dense(attended))
+    expanded = layer.intermediate.dense(attended)
+    if torch.is_grad_enabled() and expanded.numel() >= _WORTH_RECOMPUTING:
+        contracted = checkpoint(_contract, layer, expanded, use_reentrant=False, preserve_rng_state=False)
+    else:
+        contracted = _contract(layer, expanded)
     output: Tensor = layer.output.LayerNorm(layer.output.dropout(contracted) + attended)
     return output
 
 
-def _contract(layer, hidden):
-    return layer.output.dense(_activation(layer)(hidden))
-
-def _expand_again(layer, hidden):
-    from torch.utils.checkpoint import checkpoint
-    return checkpoint(_contract, layer, hidden, use_reentrant=False, preserve_rng_state=False)
+def _contract(layer: BertLayer, expanded: Tensor) -> Tensor:
+    """Back from the inner width. As a checkpoint it keeps its input and repeats the activation alone."""
+    contracted: Tensor = layer.output.dense(_activation(layer)(expanded))
+    return contracted
 
 
 def _attend_by_row(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: Rows, dropout: float) -> Tensor:
-    """Attention inside each row, shaped as `query`: [T, A, X] or [B, P, A, X]. A CPU gains nothing from batches."""
-    key, value = key_TAX.split(rows.lengths), value_TAX.split(rows.lengths)
-    parts = query.split(rows.lengths) if query.ndim == 3 else query.unbind()
+    """Attention inside each row, [T, A, X] or [B, P, A, X] as `query` is. A CPU is best off so."""
+    parts = torch.split(query, rows.lengths) if query.ndim == 3 else query.unbind()
+    key, value = torch.split(key_TAX, rows.lengths), torch.split(value_TAX, rows.lengths)
     context = [
-        _attention(*(part.transpose(0, 1)[None] for part in row), None, dropout)[0].transpose(0, 1)
-        for row in zip(parts, key, value, strict=True)
+        _attention(q[None], k[None], v[None], None, dropout)[0]
+        for q, k, v in zip(parts, key, value, strict=True)
     ]
     return torch.cat(context) if query.ndim == 3 else torch.stack(context)
 
@@ -87,13 +91,15 @@ def _attend_by_row(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: Rows
 def _attend_padded(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: Rows, dropout: float) -> Tensor:
     """The same in one call over padded rows, as accelerators want it."""
     query_BLAX = rows.pad(query) if query.ndim == 3 else query
-    parts = (part.transpose(1, 2) for part in (query_BLAX, rows.pad(key_TAX), rows.pad(value_TAX)))
-    context_BLAX = _attention(*parts, rows.mask_BL[:, None, None, :], dropout).transpose(1, 2)
+    key_BLAX, value_BLAX = rows.pad(key_TAX), rows.pad(value_TAX)
+    context_BLAX = _attention(query_BLAX, key_BLAX, value_BLAX, rows.mask_BL[:, None, None, :], dropout)
     return rows.pack(context_BLAX) if query.ndim == 3 else context_BLAX
 
 
 def _attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
-    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
+    """All [B, tokens, A, X]; mask is bool, broadcastable to [B, A, query tokens, key tokens]."""
+    heads_first = (query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2))
+    return F.scaled_dot_product_attention(*heads_first, attn_mask=mask, dropout_p=dropout).transpose(1, 2)
 
 
 def _activation(layer: BertLayer) -> Callable[[Tensor], Tensor]:

@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from realmctl.nn.precision import full_precision
+
 
 def token_marginal(
     score_BN: Tensor,
@@ -96,7 +98,8 @@ def in_batch_softmax(
     (with gradient) and first_target is this process's first row. block_mask_BC: bool, False takes a block out
     of a query's softmax (say, a duplicate of its own). Returns mean cross-entropy and accuracy, scalars.
     """
-    score_BC = (query_BD @ block_CD.T).float()
+    with full_precision(query_BD.device):
+        score_BC = query_BD.float() @ block_CD.float().T
     if block_mask_BC is not None:
         score_BC = score_BC.masked_fill(~block_mask_BC, torch.finfo(torch.float32).min)
     target_B = torch.arange(first_target, first_target + len(query_BD), device=score_BC.device)

@@ -50,8 +50,8 @@ class BertAdamW(torch.optim.AdamW):
     """BERT's AdamW as PyTorch's fused one whose step counter starts where bias correction has worn off.
 
     `step` clips the gradients to a global norm of `clip` first; `gradient_norm` is the norm before clipping.
-    `bias_correction` is PyTorch's Adam again: without it, second moments that average a thousand steps make the first
-    hundreds of steps several times too long, which a run of a few hundred steps does not outlive.
+    `bias_correction` is PyTorch's Adam again: without it, second moments that average a thousand steps
+    make the first hundreds of steps several times too long, which a short run does not outlive.
     """
 
     def __init__(

@@ -21,6 +21,7 @@ from realmctl.errors import InputError, MismatchError
 from realmctl.nn.bert import cls_state
 from realmctl.nn.bert_files import load_bert, save_bert
 from realmctl.nn.inputs import Packed
+from realmctl.nn.precision import full_precision
 from realmctl.nn.weights import hash_tensors, load_into, load_tensors, save_tensors
 
 Pooling = Literal["pooler", "cls"]
@@ -47,11 +48,12 @@ class Tower(nn.Module):
         self.requires_grad_(True)
 
     def embed(self, packed: Packed) -> Tensor:
-        """Embeddings of the rows, [B, D]. The last layer runs at `[CLS]` alone."""
-        state_BH = cls_state(self.bert, packed)
-        if self.bert.pooler is not None:
-            state_BH = self.bert.pooler(state_BH[:, None])
-        embedding_BD: Tensor = self.dropout(self.norm(self.projection(state_BH)))
+        """Embeddings of the rows, float32 [B, D]. The last layer runs at `[CLS]` alone."""
+        state_BH = cls_state(self.bert, packed).float()
+        with full_precision(state_BH.device):
+            if self.bert.pooler is not None:
+                state_BH = self.bert.pooler(state_BH[:, None])
+            embedding_BD: Tensor = self.dropout(self.norm(self.projection(state_BH)))
         return embedding_BD
 
     forward = embed
@@ -141,8 +143,9 @@ class Retriever(nn.Module):
 
     @staticmethod
     def score(query_BD: Tensor, block_BND: Tensor) -> Tensor:
-        """Relevance f(x, z), the raw inner product (paper, equation 2), [B, N]."""
-        return torch.einsum("bd,bnd->bn", query_BD, block_BND)
+        """Relevance f(x, z), the raw inner product (paper, section 3.2), float32 [B, N]."""
+        with full_precision(query_BD.device):
+            return torch.einsum("bd,bnd->bn", query_BD.float(), block_BND.float())
 
     def query_only(self) -> Retriever:
         """A copy of the query side that remembers its block encoder."""

@@ -13,12 +13,12 @@ import torch
 from realmctl.artifact import open_artifact
 from realmctl.errors import ConfigError
 from realmctl.nn.reader import Reader
+from realmctl.retrieval.candidates import NULL, titles_and_bodies
 from realmctl.retrieval.corpus import Ids
-from realmctl.retrieval.qa import Answer, QuestionAnswerer, Searcher
+from realmctl.retrieval.qa import QUESTION_LENGTH, Answer, QuestionAnswerer, Searcher
 
 BLANK = "[MASK]"
 SHOWN_AROUND = 160
-EMPTY = np.empty(0, dtype=np.int64)
 
 
 def ask(question: str, qa_model: Path, blocks: Path, top: int) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def ask(question: str, qa_model: Path, blocks: Path, top: int) -> dict[str, Any]
         raise ConfigError('ask needs a question, such as realmctl ask "Who wrote it?", and --top of at least 1.')
     model = QuestionAnswerer(open_artifact(qa_model), open_artifact(blocks))
     tokens = model.tokens([question])
-    hits = model.search(tokens, max(model.options.reader_beam, 1))
+    hits = model.search(tokens, model.reader_beam)
     answers = model.answer(tokens, hits, top)[0]
     return {"question": question, "answers": [_answer(model, answer) for answer in answers]}
 
@@ -73,53 +73,61 @@ def probe(sentence: str, model: Path, blocks: Path, candidates: int) -> dict[str
     searcher = Searcher(artifact.part("retriever"), artifact.part("index"), corpus, "auto", "auto")
     reader = Reader.load(artifact.part("reader").path).to(searcher.device)
     tokens = _with_blanks(searcher, sentence)
-    hits = searcher.search([tokens], candidates - 1)[0]
-    rows = [None, *(hit.row for hit in hits)]
-    prior = _prior(searcher, tokens, rows)
-    probability_NMV = _fillings(searcher, reader, tokens, rows)
-    marginal_MV = torch.einsum("n,nmv->mv", prior, probability_NMV)
+    _require_room(tokens, reader, searcher.retriever.block_length)
+    rows_N = np.concatenate([[NULL], searcher.nearest([tokens], candidates - 1)[1][0]])
+    titles, bodies = titles_and_bodies(searcher.corpus, rows_N)
+    prior_N = _prior(searcher, tokens, titles, bodies)
+    probability_NMV = _fillings(searcher, reader, tokens, bodies)
+    marginal_MV = torch.einsum("n,nmv->mv", prior_N, probability_NMV)
     return {
         "sentence": sentence,
         "without_retrieval": _words(searcher, probability_NMV[0]),
         "with_retrieval": _words(searcher, marginal_MV),
         "candidates": [
-            {"title": searcher.corpus.record(row)["title"] if row is not None else "(null document)", "probability": float(prior[n]), "blanks": _words(searcher, probability_NMV[n])}
-            for n, row in enumerate(rows)
+            {"title": _title(searcher, row), "probability": float(prior), "blanks": _words(searcher, probability_MV)}
+            for row, prior, probability_MV in zip(rows_N.tolist(), prior_N, probability_NMV, strict=True)
         ],
     }
 
 
+def _title(searcher: Searcher, row: int) -> str:
+    return "(null document)" if row == NULL else str(searcher.corpus.record(row)["title"])
+
+
 def _with_blanks(searcher: Searcher, sentence: str) -> Ids:
-    pieces = searcher.tokens([piece.strip() or " " for piece in sentence.split(BLANK)])
     blank = np.array([searcher.packer.mask_id])
-    joined = [part for piece in pieces for part in (piece, blank)][:-1]
-    return np.concatenate(joined)
+    parts = [part for piece in searcher.tokens(sentence.split(BLANK)) for part in (piece, blank)]
+    return np.concatenate(parts[:-1])
+
+
+def _require_room(tokens: Ids, reader: Reader, block_length: int) -> None:
+    room = reader.mlm.config.max_position_embeddings - block_length
+    if len(tokens) + 2 > room:
+        raise ConfigError(f"The sentence has {len(tokens)} wordpieces; beside a block there is room for {room - 2}. Use a shorter one.")
 
 
 @torch.inference_mode()
-def _prior(searcher: Searcher, tokens: Ids, rows: Sequence[int | None]) -> torch.Tensor:
+def _prior(searcher: Searcher, tokens: Ids, titles: Sequence[Ids], bodies: Sequence[Ids]) -> torch.Tensor:
     """p(z|x) with the live retriever, the null document first, [N]."""
-    corpus, retriever = searcher.corpus, searcher.retriever
-    titles = [EMPTY if row is None else corpus.title(row) for row in rows]
-    bodies = [EMPTY if row is None else corpus.tokens(row) for row in rows]
+    retriever = searcher.retriever
     block_ND = retriever.embed_blocks(searcher.packer.block(titles, bodies, retriever.block_length).to(searcher.device))
-    query_1D = retriever.embed_queries(searcher.packer.query([tokens], 512).to(searcher.device))
+    query_1D = retriever.embed_queries(searcher.packer.query([tokens], QUESTION_LENGTH).to(searcher.device))
     return retriever.score(query_1D, block_ND[None])[0].softmax(0).cpu()
 
 
 @torch.inference_mode()
-def _fillings(searcher: Searcher, reader: Reader, tokens: Ids, rows: Sequence[int | None]) -> torch.Tensor:
+def _fillings(searcher: Searcher, reader: Reader, tokens: Ids, bodies: Sequence[Ids]) -> torch.Tensor:
     """p(v|z,x) at each blank under each candidate, [N, M, V]."""
-    bodies = [EMPTY if row is None else searcher.corpus.tokens(row) for row in rows]
-    joint = searcher.packer.joint([tokens] * len(rows), bodies, len(tokens) + 2, searcher.retriever.block_length)
+    joint = searcher.packer.joint([tokens] * len(bodies), bodies, len(tokens) + 2, searcher.retriever.block_length)
     blanks = torch.from_numpy(np.flatnonzero(tokens == searcher.packer.mask_id) + 1)[None]
-    return reader.logits(joint.to(searcher.device), blanks.to(searcher.device), len(rows))[0].float().softmax(-1).cpu()
+    return reader.logits(joint.to(searcher.device), blanks.to(searcher.device), len(bodies))[0].float().softmax(-1).cpu()
 
 
 def _words(searcher: Searcher, probability_MV: torch.Tensor) -> list[dict[str, Any]]:
     best, word = probability_MV.max(-1)
     return [
-        {"wordpiece": searcher.tokenizer.id_to_token(int(w)), "probability": float(p)} for p, w in zip(best, word, strict=True)
+        {"wordpiece": searcher.wordpiece.tokenizer.id_to_token(number), "probability": share}
+        for share, number in zip(best.tolist(), word.tolist(), strict=True)
     ]
 
 

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.index.protocol import Index
+from realmctl.retrieval.corpus import Corpus, Ids
 
-NULL = -1
+NULL, ABSENT = -1, -2
 SPARE = 8
 """Hits fetched beyond what is needed, to make up for own and double blocks that are left out."""
 
@@ -18,14 +19,31 @@ def candidates(
     """Rows of `count` candidates for each query, int64 [B, N]: the null document (-1) first, then blocks by rank.
 
     A block whose uid is the query's own, or that of a better hit, is left out (google-research realm/retrieval.py drops
-    the first and throws the example away for the second). Places that the index cannot fill are -2.
+    the first and throws the example away for the second). Places that the whole index cannot fill are -2.
     """
-    _, ids_BK = index.search(query_BD, count - 1 + SPARE)
-    rows_BN = np.full((len(query_BD), count), -2, dtype=np.int64)
+    rows_BN = np.full((len(query_BD), count), ABSENT, dtype=np.int64)
     rows_BN[:, 0] = NULL
-    for query, hits in enumerate(ids_BK):
-        seen = {int(own_uid_B[query])}
-        kept = [int(row) for row in hits if not (int(uid[row]) in seen or seen.add(int(uid[row])))]  # type: ignore[func-returns-value]
-        best = kept[: count - 1]
-        rows_BN[query, 1 : 1 + len(best)] = best
+    short, fetched = np.arange(len(query_BD)), count - 1 + SPARE
+    while len(short):
+        _, ids_BK = index.search(query_BD[short], fetched)
+        for query, ids in zip(short, ids_BK, strict=True):
+            best = _distinct(ids, uid[ids], own_uid_B[query])[: count - 1]
+            rows_BN[query, 1 : 1 + len(best)] = best
+        if ids_BK.shape[1] < fetched:
+            break
+        short, fetched = short[rows_BN[short, -1] == ABSENT], 4 * fetched
     return rows_BN
+
+
+def _distinct(ids: NDArray[np.int64], uids: NDArray[np.uint64], own: np.uint64) -> NDArray[np.int64]:
+    """The ids without those of uid `own`, the first of each uid, in their order."""
+    first = np.sort(np.unique(uids, return_index=True)[1])
+    kept: NDArray[np.int64] = ids[first[uids[first] != own]]
+    return kept
+
+
+def titles_and_bodies(corpus: Corpus, rows: NDArray[np.int64]) -> tuple[list[Ids], list[Ids]]:
+    """The wordpieces of candidates, rows int64 [C]; the null document and absent ones are empty."""
+    nothing: Ids = np.empty(0, dtype=np.int64)
+    pairs = [(corpus.title(row), corpus.tokens(row)) if row >= 0 else (nothing, nothing) for row in rows.tolist()]
+    return [title for title, _ in pairs], [body for _, body in pairs]

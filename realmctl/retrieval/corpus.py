@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Iterable
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from realmctl.errors import InputError
 from realmctl.records import Records
 
 Ids = NDArray[np.integer[Any]]
+RECORDS_REMEMBERED = 8192
 
 
 class Ragged:
@@ -56,6 +58,7 @@ class Corpus:
         self.uid: NDArray[np.uint64] = load_array(blocks, "uids.npy")
         if not len(self._bodies) == len(self._titles) == len(self._sentences) == len(self.uid):
             raise InputError(f"{blocks}: its arrays disagree on the number of blocks. Make it again.")
+        self._remembered = lru_cache(RECORDS_REMEMBERED)(lambda row: self.records[row])
 
     def __len__(self) -> int:
         return len(self._bodies)
@@ -88,5 +91,9 @@ class Corpus:
         return Records(self.artifact.file("blocks.jsonl.zst"))
 
     def record(self, row: int) -> dict[str, Any]:
-        """One block as written by `chunk`."""
-        return self.records[row]
+        """One block as written by `chunk`. Those asked for last are remembered: a record is read with a thousand others."""
+        return self._remembered(row)
+
+    def records_of(self, rows: Iterable[int]) -> dict[int, dict[str, Any]]:
+        """Several blocks by row, read in the order in which they lie."""
+        return {row: self.record(row) for row in sorted(rows)}

@@ -8,18 +8,30 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, TextIO, get_args
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, get_args
 
 from realmctl.artifact import Writer
 from realmctl.errors import ConfigError
 from realmctl.log import progress
-from realmctl.retrieval.qa import Answer, Hit, QuestionAnswerer, Searcher, evidence
-from realmctl.text.answers import Scorer, has_answer, judge
+from realmctl.retrieval.answer_search import AnswerSearch
+from realmctl.retrieval.qa import Answer, Hit, QuestionAnswerer, Searcher
+from realmctl.text.answers import Scorer, judge
 from realmctl.text.questions import Question
 from realmctl.text.regexes import Verdict
 
 DEPTHS = (1, 5, 20, 100)
-REGEX_SCORERS = ("regex-match", "regex-search")
+REGEX_SCORERS: tuple[Scorer, ...] = ("regex-match", "regex-search")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A question, the blocks retrieved for it as DPR's `ctxs`, and the predicted answer (None: nobody read)."""
+
+    question: Question
+    contexts: list[dict[str, Any]]
+    prediction: str | None
 
 
 def evaluate(
@@ -30,76 +42,84 @@ def evaluate(
     Recall@k counts an answer as found when a hit holds it as words (DPR's test), `substring_recall@k` as raw text (ORQA's).
     Raises ConfigError when the scorer does not suit the answers.
     """
-    scorers = _scorers(questions, scorer)
+    scorers = _scorers(questions, scorer) if isinstance(searcher, QuestionAnswerer) else []
     counts: Counter[str] = Counter()
-    reads = isinstance(searcher, QuestionAnswerer)
-    with out.file("retrieved.json").open("w", encoding="utf-8") as retrieved, progress(len(questions), "answering", "questions") as bar:
-        predictions = out.file("predictions.jsonl").open("w", encoding="utf-8") if reads else None
-        for number, (question, found, answers) in enumerate(_answered(searcher, questions, hits, batch_size)):
-            contexts = [_context(searcher, question, hit) for hit in found]
-            _count_recall(contexts, counts)
-            _write_context(retrieved, number, question, contexts)
+    with ExitStack() as files, progress(len(questions), "answering", "questions") as bar:
+        retrieved = files.enter_context(out.file("retrieved.json").open("w", encoding="utf-8"))
+        predictions = files.enter_context(out.file("predictions.jsonl").open("w", encoding="utf-8")) if scorers else None
+        for number, outcome in enumerate(_outcomes(searcher, questions, hits, batch_size)):
+            retrieved.write(("[\n" if number == 0 else ",\n") + _retrieved(outcome))
+            _count_recall(outcome, hits, counts)
             if predictions:
-                text = answers[0].text if answers else ""
-                predictions.write(json.dumps({"question": question.question, "prediction": text}, ensure_ascii=False) + "\n")
-                _count_matches(text, question, scorers, counts)
+                predictions.write(_predicted(outcome) + "\n")
+                _count_matches(outcome, scorers, counts)
             bar.advance()
         retrieved.write("\n]\n" if questions else "[]\n")
-        if predictions:
-            predictions.close()
-    scores = _scores(counts, len(questions), scorers if reads else [])
+    scores = _scores(counts, len(questions), scorers)
     out.file("scores.json").write_text(json.dumps(scores, indent=1) + "\n")
     return scores
 
 
-def _scorers(questions: Sequence[Question], wanted: str) -> list[str]:
+def _scorers(questions: Sequence[Question], wanted: str) -> list[Scorer]:
     """The scorers that suit these answers, the headline first."""
     regex = any(question.is_regex for question in questions)
-    fitting = list(REGEX_SCORERS) if regex else [name for name in get_args(Scorer) if name not in REGEX_SCORERS]
+    fitting = [name for name in get_args(Scorer) if (name in REGEX_SCORERS) == regex]
     if wanted != "auto" and wanted not in fitting:
         what = "are regular expressions" if regex else "are not regular expressions"
         raise ConfigError(f"--scorer {wanted}: the answers of this file {what}. Use {' or '.join(fitting)}, or --regex-answers/--no-regex-answers.")
-    return fitting if wanted == "auto" else [wanted, *(name for name in fitting if name != wanted)]
+    return sorted(fitting, key=lambda name: name != wanted)
 
 
-def _answered(
-    searcher: Searcher, questions: Sequence[Question], hits: int, batch_size: int
-) -> Iterator[tuple[Question, list[Hit], list[Answer]]]:
+def _outcomes(searcher: Searcher, questions: Sequence[Question], hits: int, batch_size: int) -> Iterator[Outcome]:
     for start in range(0, len(questions), batch_size):
         batch = questions[start : start + batch_size]
         tokens = searcher.tokens([question.question for question in batch])
         found = searcher.search(tokens, hits)
-        answers = searcher.answer(tokens, found, 1) if isinstance(searcher, QuestionAnswerer) else [[] for _ in batch]
-        yield from zip(batch, found, answers, strict=True)
+        records = searcher.corpus.records_of({hit.row for best in found for hit in best})
+        answers: list[list[Answer]] | None = searcher.answer(tokens, found, 1) if isinstance(searcher, QuestionAnswerer) else None
+        for place, question in enumerate(batch):
+            prediction = None if answers is None else next((answer.text for answer in answers[place]), "")
+            yield Outcome(question, _contexts(question, found[place], records), prediction)
 
 
-def _context(searcher: Searcher, question: Question, hit: Hit) -> dict[str, Any]:
-    found = evidence(hit, searcher.corpus.record(hit.row))
-    test = "regex" if question.is_regex else "tokens"
-    substring = not question.is_regex and has_answer(found["text"], question.answers, "substring")
-    return {**found, "has_answer": has_answer(found["text"], question.answers, test), "has_answer_substring": substring}
+def _contexts(question: Question, hits: Sequence[Hit], records: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
+    words, raw = AnswerSearch(question, "tokens"), AnswerSearch(question, "substring")
+    contexts = []
+    for hit in hits:
+        record = records[hit.row]
+        context = {**{name: record[name] for name in ("id", "title", "text")}, "score": hit.score, "has_answer": words(record["text"])}
+        contexts.append(context if question.is_regex else {**context, "has_answer_substring": raw(record["text"])})
+    return contexts
 
 
-def _count_recall(contexts: Sequence[dict[str, Any]], counts: Counter[str]) -> None:
-    for depth in DEPTHS:
-        counts[f"recall@{depth}"] += any(context["has_answer"] for context in contexts[:depth])
-        counts[f"substring_recall@{depth}"] += any(context["has_answer_substring"] for context in contexts[:depth])
+def _retrieved(outcome: Outcome) -> str:
+    question = outcome.question
+    entry = {"question": question.question, "answers": list(question.answers), "ctxs": outcome.contexts}
+    return json.dumps(entry, ensure_ascii=False)
 
 
-def _count_matches(prediction: str, question: Question, scorers: Sequence[str], counts: Counter[str]) -> None:
+def _predicted(outcome: Outcome) -> str:
+    return json.dumps({"question": outcome.question.question, "prediction": outcome.prediction}, ensure_ascii=False)
+
+
+def _count_recall(outcome: Outcome, hits: int, counts: Counter[str]) -> None:
+    tests = {"has_answer": "recall", "has_answer_substring": "substring_recall"}
+    for depth in (depth for depth in DEPTHS if depth <= hits):
+        for test, name in tests.items():
+            found = [context[test] for context in outcome.contexts[:depth] if test in context]
+            if found:
+                counts[f"{name}@{depth}"] += any(found)
+
+
+def _count_matches(outcome: Outcome, scorers: Sequence[Scorer], counts: Counter[str]) -> None:
     for name in scorers:
-        verdict = judge(prediction, question.answers, name)  # type: ignore[arg-type]
+        verdict = judge(outcome.prediction or "", outcome.question.answers, name)
         counts[f"em_{name}"] += verdict is Verdict.MATCH
         if verdict not in (Verdict.MATCH, Verdict.NO_MATCH):
             counts[f"{name}_{verdict.name.lower()}"] += 1
 
 
-def _write_context(file: TextIO, number: int, question: Question, contexts: Sequence[dict[str, Any]]) -> None:
-    entry = {"question": question.question, "answers": list(question.answers), "ctxs": contexts}
-    file.write(("[\n" if number == 0 else ",\n") + json.dumps(entry, ensure_ascii=False))
-
-
-def _scores(counts: Counter[str], questions: int, scorers: Sequence[str]) -> dict[str, Any]:
+def _scores(counts: Counter[str], questions: int, scorers: Sequence[Scorer]) -> dict[str, Any]:
     shares = {name: round(count / questions, 6) for name, count in counts.items() if "@" in name or name.startswith("em_")}
     troubles = {name: count for name, count in counts.items() if name not in shares}
     headline = {"em": shares[f"em_{scorers[0]}"], "scorer": scorers[0]} if scorers else {}

@@ -1,7 +1,9 @@
-"""Documents into blocks: the greedy packer of ORQA's preprocessing (language/orqa/preprocessing, FIDELITY of block sizes).
+"""Documents into blocks: the greedy packer of ORQA's preprocessing (language/orqa/preprocessing, FIDELITY of
+block sizes).
 
-A block is whole sentences of one document, in order, none of them in two blocks. The next sentence is added iff
-3 + |title| + |block so far| + |sentence| <= max_wordpieces, which is exactly the length of [CLS] title [SEP] body [SEP].
+A block is whole sentences of one document, in order, none of them in two blocks. The next sentence is added
+iff 3 + |title| + |block so far| + |sentence| <= max_wordpieces, which is exactly the length of [CLS] title
+[SEP] body [SEP].
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ class Sentence(NamedTuple):
 
 @dataclass(slots=True)
 class Block:
-    """`sentences` and `anchors` are character offsets into `text`; `sentence_starts` counts wordpieces of the body.
+    """`sentences` and `anchors` are character offsets into `text`; `sentence_starts` counts wordpieces of the
+    body.
 
     `ids` and `title_ids` are wordpieces as `WordPiece.packed` gives them, no specials.
     """
@@ -63,9 +66,10 @@ class Block:
 class Packer:
     """Cuts documents into blocks.
 
-    A title of more than half the room is cut to that half, in ids only, so that sentences fit beside it. A sentence
-    too long for a block is cut at word borders, counted in `split_sentences`; `long_sentences="keep"` gives it a block
-    of its own that is longer than `max_wordpieces`, as the official preprocessing does.
+    A title of more than half the room is cut to that half, in ids only, so that sentences fit beside it. A
+    sentence too long for a block is cut at word borders, counted in `split_sentences`;
+    `long_sentences="keep"` gives it a block of its own that is longer than `max_wordpieces`, as the official
+    preprocessing does.
     """
 
     wordpiece: WordPiece
@@ -76,7 +80,7 @@ class Packer:
 
     def blocks(self, document: Document) -> Iterator[Block]:
         """The blocks of one document, in order; none for a document without a wordpiece."""
-        size = self.wordpiece.dtype.itemsize
+        size = self.wordpiece.itemsize
         title_ids = self.wordpiece.packed(document.title)[
             : (self.max_wordpieces - SPECIALS_PER_BLOCK) // 2 * size
         ]
@@ -94,15 +98,16 @@ class Packer:
     def _sentences(self, text: str, room: int) -> Iterator[Sentence]:
         for start, end in self.splitter(text):
             sentence = self._sentence(text, start, end)
-            if sentence.length > room and self.long_sentences == "split":
+            if sentence.length <= room or self.long_sentences == "keep":
+                if sentence.length:
+                    yield sentence
+            else:
                 self.split_sentences += 1
                 yield from self._parts(text, sentence, room)
-            elif sentence.length:
-                yield sentence
 
     def _sentence(self, text: str, start: int, end: int) -> Sentence:
         packed = self.wordpiece.packed(text[start:end])
-        return Sentence(start, end, packed, len(packed) // self.wordpiece.dtype.itemsize)
+        return Sentence(start, end, packed, len(packed) // self.wordpiece.itemsize)
 
     def _parts(self, text: str, sentence: Sentence, room: int) -> Iterator[Sentence]:
         """A sentence cut before the words at which a part would outgrow the room."""

@@ -1,7 +1,9 @@
 """The files of a blocks artifact, written in one pass and constant memory.
 
-blocks.jsonl.zst      one record a block: id, document, title, text, sentences, anchors (character offsets into text)
-tokens.npy            wordpiece ids of all bodies end to end, no specials; offsets.npy int64 [n + 1] says whose they are
+blocks.jsonl.zst      one record a block: id, document, title, text, sentences, anchors (character offsets
+into text)
+tokens.npy            wordpiece ids of all bodies end to end, no specials; offsets.npy int64 [n + 1] says
+whose they are
 title_tokens.npy      the same for titles, with title_offsets.npy
 sentence_starts.npy   int32, where each sentence starts in its body, with sentence_offsets.npy
 uids.npy              uint64 [n], see `Block.uid`
@@ -21,7 +23,9 @@ from realmctl.text.blocks import Block
 
 
 class BlocksWriter:
-    """A context manager. `file` maps the name of a file to the path to write; `dtype` is that of the token ids."""
+    """A context manager. `file` maps the name of a file to the path to write; `dtype` is that of the token
+    ids.
+    """
 
     def __init__(self, file: Callable[[str], Path], dtype: DTypeLike) -> None:
         self._dtype = np.dtype(dtype)

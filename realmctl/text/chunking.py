@@ -23,7 +23,9 @@ EXPANSION = {streams.GZIP: 3, streams.BZIP2: 4, streams.ZSTD: 3}
 
 @dataclass
 class Chunked:
-    """The blocks of a unit, the pages set aside, and counts: documents, sentences, words, anchors, split_sentences, no_prose."""
+    """The blocks of a unit, the pages set aside, and counts: documents, sentences, words, anchors,
+    split_sentences, no_prose.
+    """
 
     blocks: list[Block] = field(default_factory=list)
     quarantined: list[Quarantined] = field(default_factory=list)

@@ -1,7 +1,8 @@
 """Corpora: files and folders in, documents out.
 
-`raw_documents` reads (one process, in order), `document` turns one raw document into prose (many processes, whoever
-gets it). Nothing is lost in silence: what is dropped is counted by its reason, what hangs or bursts is listed.
+`raw_documents` reads (one process, in order), `document` turns one raw document into prose (many processes,
+whoever gets it). Nothing is lost in silence: what is dropped is counted by its reason, what hangs or bursts
+is listed.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ def raw_documents(paths: Iterable[Path], tally: Tally, keep_lists: bool = False)
     if not found:
         names = ", ".join(map(str, paths))
         raise InputError(
-            f"{names}: no document in it ({tally.pages} pages read, dropped: {dict(tally.dropped) or 'none'}). Name a corpus with articles."
+            f"{names}: no document in it ({tally.pages} pages read, dropped: "
+            f"{dict(tally.dropped) or 'none'}). Name a corpus with articles."
         )
 
 
@@ -112,7 +114,9 @@ def _prose(raw: Raw) -> wikitext.Prose:
 
 
 def _linked(title: str, text: str) -> wikitext.Prose:
-    """WikiExtractor's text: entities unescaped, <a href="Target">label</a> as anchors, the title's own line dropped."""
+    """WikiExtractor's text: entities unescaped, <a href="Target">label</a> as anchors, the title's own line
+    dropped.
+    """
     first, _, rest = text.partition("\n")
     text = html.unescape(rest.lstrip("\n") if first.strip() == title else text)
     out, anchors, length, done = list[str](), list[Anchor](), 0, 0

@@ -1,7 +1,8 @@
 """MediaWiki `pages-articles` dumps as a stream of pages, read by SAX in bounded memory.
 
-A dump is an outside file: document types (entity bombs) are refused, no text node or tag can grow without limit, and a
-dump that does not end in `</mediawiki>` is an error with its position, however many pages came before.
+A dump is an outside file: document types (entity bombs) are refused, no text node or tag can grow without
+limit, and a dump that does not end in `</mediawiki>` is an error with its position, however many pages came
+before.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from xml.parsers import expat
 
 from realmctl.errors import InputError
 from realmctl.text import streams
-from realmctl.text.markup import MEDIA
+from realmctl.text.wiki_names import MEDIA
 
 MAX_PAGE_BYTES = 16 * 2**20
 MAX_FIELD_CHARS = 2**12
@@ -32,7 +33,8 @@ FIELDS = {
 NAMESPACE = ("mediawiki", "siteinfo", "namespaces", "namespace")
 LISTS = ("List of ", "Lists of ", "Index of ", "Outline of ")
 DISAMBIGUATION = re.compile(
-    r"\{\{\s*(?:disambig\w*|dab|[hs]ndis|geodis|mathdab|numberdis|[\w -]{1,40} disambiguation|disambiguation[\w -]{0,40})\s*(?:\||\}\})",
+    r"\{\{\s*(?:disambig\w*|dab|[hs]ndis|geodis|mathdab|numberdis"
+    r"|[\w -]{1,40} disambiguation|disambiguation[\w -]{0,40})\s*(?:\||\}\})",
     re.IGNORECASE,
 )
 
@@ -112,7 +114,8 @@ class _Reader:
 
     def refuse_doctype(self, *_: object) -> None:
         raise InputError(
-            f"{self.path} declares a document type, as no MediaWiki dump does and XML bombs do. It was not read."
+            f"{self.path} declares a document type, as no MediaWiki dump does and XML bombs do. It was not "
+            f"read."
         )
 
 
@@ -123,8 +126,8 @@ def _integer(text: str) -> int:
 def pages(path: Path, namespaces: dict[str, int] | None = None) -> Iterator[Page]:
     """Every page of a dump in file order, redirects and talk pages too; of several revisions, the last.
 
-    `namespaces` is filled with the site's own names ({"Kategorie": 14}) before the first page comes. Raises InputError
-    naming file, line and byte for XML that is broken, cut, or hostile.
+    `namespaces` is filled with the site's own names ({"Kategorie": 14}) before the first page comes. Raises
+    InputError naming file, line and byte for XML that is broken, cut, or hostile.
     """
     reader = _Reader(path, {} if namespaces is None else namespaces)
     parser = _parser(reader)
@@ -137,14 +140,16 @@ def pages(path: Path, namespaces: dict[str, int] | None = None) -> Iterator[Page
                 fed += len(part)
                 if fed - parser.CurrentByteIndex > MAX_TAG_BYTES:
                     raise InputError(
-                        f"{path}: a tag of more than {MAX_TAG_BYTES // 2**20} MiB at byte {parser.CurrentByteIndex}. This is no MediaWiki dump."
+                        f"{path}: a tag of more than {MAX_TAG_BYTES // 2**20} MiB at byte "
+                        f"{parser.CurrentByteIndex}. This is no MediaWiki dump."
                     )
                 while reader.pages:
                     yield reader.pages.popleft()
         parser.Parse(b"", True)
     except expat.ExpatError as error:
         raise InputError(
-            f"{path}:{error.lineno}: broken XML ({_reason(error, fed)}). The dump is cut or damaged: get it again."
+            f"{path}:{error.lineno}: broken XML ({_reason(error, fed)}). The dump is cut or damaged: get it "
+            f"again."
         ) from None
     yield from reader.pages
 
@@ -181,7 +186,9 @@ def skip_title(title: str, keep_lists: bool) -> str | None:
 
 
 def skip_page(page: Page, keep_lists: bool) -> str | None:
-    """Why a page of a dump is not an article: `redirect`, `namespace`, `disambiguation`, `list`, `empty`, or None."""
+    """Why a page of a dump is not an article: `redirect`, `namespace`, `disambiguation`, `list`, `empty`, or
+    None.
+    """
     if page.redirect or page.text[:12].lstrip().upper().startswith("#REDIRECT"):
         return "redirect"
     if page.namespace != 0:
@@ -194,7 +201,9 @@ def skip_page(page: Page, keep_lists: bool) -> str | None:
 
 
 def media_names(namespaces: Mapping[str, int]) -> frozenset[str]:
-    """Lower-case names of the file and category namespaces, English and the site's own: their links show no words."""
+    """Lower-case names of the file and category namespaces, English and the site's own: their links show no
+    words.
+    """
     own = (
         name.lower()
         for name, key in namespaces.items()

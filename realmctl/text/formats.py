@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from realmctl.errors import InputError
 from realmctl.text import dump, streams
-from realmctl.text.markup import MEDIA
+from realmctl.text.wiki_names import MEDIA
 
 Markup = Literal["plain", "wikitext", "wikiextractor"]
 MAX_JSON_FILE = 2**28
@@ -27,7 +27,7 @@ MAX_TITLE_LINE = 300
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """A document as its file has it. `fault`: why its text was not even read; `media`: see `wikitext.prose`."""
+    """A document as its file has it. `fault`: why its text was not read; `media`: see `wikitext.prose`."""
 
     id: str
     title: str
@@ -63,7 +63,8 @@ def sniff(path: Path) -> Format:
         return _json_format(start)
     if start[:1] == b"[":
         raise InputError(
-            f"{path} is one JSON array, where a corpus has one JSON object a line. Convert it, for instance with jq -c '.[]'."
+            f"{path} is one JSON array, where a corpus has one JSON object a line. Convert it, for instance "
+            f"with jq -c '.[]'."
         )
     if start.partition(b"\n")[0].strip().split(b"\t") == [b"id", b"text", b"title"]:
         return Format("DPR passages (TSV)", read_dpr)
@@ -85,7 +86,9 @@ def _json_format(start: bytes) -> Format:
 
 
 def read_dump(path: Path, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
-    """Articles of a MediaWiki dump; redirects, other namespaces, disambiguations and lists are counted and dropped."""
+    """Articles of a MediaWiki dump; redirects, other namespaces, disambiguations and lists are counted and
+    dropped.
+    """
     namespaces: dict[str, int] = {}
     media = MEDIA
     for page in dump.pages(path, namespaces):
@@ -99,13 +102,17 @@ def read_dump(path: Path, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
 
 
 def read_wikiextractor(path: Path, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
-    """WikiExtractor's `--json` output: HTML entities escaped, and links as <a href> when it ran with `--links`."""
+    """WikiExtractor's `--json` output: HTML entities escaped, and links as <a href> when it ran with
+    `--links`.
+    """
     for raw in read_json_lines(path, tally, keep_lists):
         yield Raw(raw.id, raw.title, raw.text, raw.where, "wikiextractor")
 
 
 def read_json_lines(path: Path, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
-    """One JSON object a line; ids, titles and texts go by the names that other toolkits use (BEIR, KILT, FlashRAG, Pyserini)."""
+    """One JSON object a line; ids, titles and texts go by the names that other toolkits use (BEIR, KILT,
+    FlashRAG, Pyserini).
+    """
     for number, line in streams.lines(path):
         if line.strip():
             where = f"{path}:{number}"
@@ -121,7 +128,8 @@ def _object(line: str, where: str) -> Mapping[str, Any]:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"{where}: not JSON ({error}). Every line of this file must be one JSON object; correct or remove the line."
+            f"{where}: not JSON ({error}). Every line of this file must be one JSON object; correct or "
+            f"remove the line."
         ) from None
     if not isinstance(record, dict):
         raise InputError(
@@ -141,7 +149,8 @@ def _from_record(record: Mapping[str, Any], substitute: str, where: str) -> Raw:
         or isinstance(identity, bool | float | list | dict)
     ):
         raise InputError(
-            f"{where}: no document: it needs a text ({', '.join(TEXTS)}) and may have a title and an id; it has {', '.join(record) or 'nothing'}."
+            f"{where}: no document: it needs a text ({', '.join(TEXTS)}) and may have a title and an id; it "
+            f"has {', '.join(record) or 'nothing'}."
         )
     if title is None and "contents" in record:
         first, newline, rest = text.partition("\n")
@@ -165,7 +174,8 @@ def _encodable(text: str, where: str) -> str:
         text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{where}: half a surrogate pair at character {error.start}, which is no text. Correct or remove the line."
+            f"{where}: half a surrogate pair at character {error.start}, which is no text. Correct or "
+            f"remove the line."
         ) from None
     return text
 
@@ -188,7 +198,8 @@ def read_dpr(path: Path, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
         fields = [_unquoted(value) for value in line.split("\t")]
         if len(fields) != 3:
             raise InputError(
-                f"{path}:{number}: {len(fields)} columns where id, text and title are wanted. Correct or remove the line."
+                f"{path}:{number}: {len(fields)} columns where id, text and title are wanted. Correct or "
+                f"remove the line."
             )
         yield from _kept(Raw(fields[0], fields[2], fields[1], f"{path}:{number}"), tally, keep_lists)
 
@@ -212,7 +223,8 @@ def read_squad(path: Path, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
             )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
-            f"{path}: not in SQuAD's layout, data[].paragraphs[].context ({type(error).__name__}: {error}). Correct the file."
+            f"{path}: not in SQuAD's layout, data[].paragraphs[].context ({type(error).__name__}: {error}). "
+            f"Correct the file."
         ) from None
 
 

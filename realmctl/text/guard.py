@@ -1,4 +1,6 @@
-"""A deadline for one piece of work, so that a page which hangs its parser costs seconds and a line in a list, not a run."""
+"""A deadline for one piece of work, so that a page which hangs its parser costs seconds and a line in a list,
+not a run.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ class DeadlineError(Exception):
 def deadline(seconds: float) -> Iterator[None]:
     """Raise DeadlineError inside the block once it has run for `seconds`.
 
-    On the main thread by an interval timer, which interrupts regular expressions too; on any other thread by an
-    asynchronous exception, which waits for the running C call to end.
+    On the main thread by an interval timer, which interrupts regular expressions too; on any other thread by
+    an asynchronous exception, which waits for the running C call to end.
     """
     if threading.current_thread() is threading.main_thread():
         yield from _by_timer(seconds)

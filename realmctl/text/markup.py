@@ -1,7 +1,7 @@
-"""Balance-tolerant passes over wikitext: hidden elements, braces, links.
+"""Balance-tolerant passes over wikitext: hidden elements and braces.
 
-Each is one walk from left to right and linear in the text whatever it holds: no unclosed thing is searched for twice,
-and what does not balance loses its brackets, not the text behind them.
+Each is one walk from left to right and linear in the text whatever it holds: no unclosed thing is searched
+for twice, and what does not balance loses its brackets, not the text behind them.
 """
 
 from __future__ import annotations
@@ -11,16 +11,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from realmctl.text.templates import render
+from realmctl.text.wiki_names import ELEMENTS_WITHOUT_PROSE
 
-DROPPED = ["ref", "references", "math", "chem", "ce", "gallery", "imagemap", "timeline", "hiero", "score", "graph", "mapframe", "maplink", "source", "syntaxhighlight", "pre", "templatedata", "templatestyles", "style", "script", "inputbox", "indicator", "categorytree", "rt", "includeonly"]
-HIDDEN = re.compile(rf"<!--|<(/?)({'|'.join([*DROPPED, 'nowiki'])})\b([^<>]*+)>", re.IGNORECASE)
-CLOSE = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE) for name in [*DROPPED, "nowiki"]}
+HIDDEN = re.compile(
+    rf"<!--|<(/?)(nowiki|{'|'.join(sorted(ELEMENTS_WITHOUT_PROSE))})\b([^<>]*+)>", re.IGNORECASE
+)
+CLOSE = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE) for name in (*ELEMENTS_WITHOUT_PROSE, "nowiki")}
 LITERAL = str.maketrans({c: f"&#{ord(c)};" for c in "[]{}|<>'*#:;=_"})
 SIMPLE_FORMULA = re.compile(r"[\w\s.,+\-=/()!−]{1,40}")
 
 
 def hide(text: str) -> str:
-    """Drop comments and the elements that hold no prose (<ref>, <math>, <gallery>...); escape what <nowiki> protects."""
+    """Drop comments and the elements that hold no prose (<ref>, <math>, <gallery>...); escape what <nowiki>
+    protects.
+    """
     return "".join(_visible(text)) if "<" in text else text
 
 
@@ -41,6 +45,8 @@ def _visible(text: str) -> Iterator[str]:
         if close := _close(text, name, done, closes):
             yield _shown(name, text[done : close.start()])
             done = close.end()
+            if name == "ref" and text[done : done + 1].isalpha():
+                yield " "
     yield text[done:]
 
 
@@ -80,7 +86,7 @@ class _Open:
 
 
 def unbrace(text: str) -> str:
-    """Replace templates by the words they carry, and drop tables. An unclosed one loses its first line only."""
+    """Templates give way to the words they carry, tables to nothing. An unclosed one loses its first line."""
     stack = [_Open("")]
     waiting = {"{{": 0, "{|": 0}
     done = 0
@@ -122,88 +128,3 @@ def _shut(stack: list[_Open], waiting: dict[str, int], token: str) -> None:
 def _begins_line(text: str, place: int) -> bool:
     before = text[max(0, place - 20) : place].rpartition("\n")
     return not before[2].strip(" \t:*") and (bool(before[1]) or place < 20)
-
-
-LINKS = re.compile(
-    r"\[\[([^\[\]|\n]*+)(?:\|([^\[\]\n]*+))?+\]\]([a-z]*+)"
-    r"|\[\[([^\[\]|\n]{0,255}+\|)?+"
-    r"|\]\]"
-    r"|\[(?:(?:https?|ftps?|irc|news|gopher|telnet):)?//[^\s\[\]]++[ \t]*+([^\[\]\n]*+)\]"
-    r"|\[mailto:[^\s\[\]]++[ \t]*+([^\[\]\n]*+)\]",
-)
-MEDIA = frozenset({"file", "image", "media", "category"})
-ELSEWHERE = frozenset(
-    ["wikt", "wiktionary", "s", "wikisource", "w", "wikipedia", "q", "wikiquote", "b", "wikibooks", "n", "wikinews", "v", "wikiversity", "voy", "wikivoyage", "species", "wikispecies", "commons", "c", "m", "meta", "mw", "d", "wikidata", "bugzilla", "phab", "doi", "hdl", "rfc", "arxiv", "special", "user", "template", "wp", "project", "help", "portal", "talk", "user_talk", "module", "draft", "book", "mediawiki", "mos", "cat"]
-)
-LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z-]{2,12})?")
-OPEN_ANCHOR, CLOSE_ANCHOR = "\uf8fe", "\uf8ff"
-HALF, FIRST = 4096, 0xE000
-
-
-def opening(number: int) -> str:
-    """Marks where anchor `number` of a page starts: a private-use character and the number in two more."""
-    return OPEN_ANCHOR + chr(FIRST + number // HALF) + chr(FIRST + number % HALF)
-
-
-def anchor_number(two: str) -> int:
-    """The number that `opening` wrote behind its first character."""
-    return (ord(two[0]) - FIRST) * HALF + ord(two[1]) - FIRST
-
-
-def unlink(text: str, media: frozenset[str] = MEDIA) -> tuple[str, list[str]]:
-    """Replace links by their labels, marked `opening(i)` label CLOSE_ANCHOR; drop files, categories and other languages.
-
-    `media` are the lower-case namespace names whose links are dropped with everything inside. Returns the marked text
-    and the targets: targets[i] is the page title that anchor i links to.
-    """
-    out, targets = list[str](), list[str]()
-    done, depth, limit = 0, 0, -1
-    for match in LINKS.finditer(text):
-        start, stop = match.span()
-        if depth and start >= limit:
-            depth, done = 0, limit
-        target = match[1]
-        if depth:
-            token = text[start : start + 2]
-            depth += (token == "[[" and target is None) - (token == "]]")
-        else:
-            out.append(text[done:start])
-            if target is not None:
-                out.append(_label(target, match[2], match[3], targets, media))
-            elif match[4] and match[4].partition(":")[0].strip().lower() in media:
-                depth = 1
-                limit = _block_end(text, start, limit)
-            else:
-                out.append(match[5] or match[6] or "")
-        done = stop
-    if depth:
-        done = max(done, limit)
-    out.append(text[done:])
-    return "".join(out), targets
-
-
-def _block_end(text: str, start: int, known: int) -> int:
-    """The blank line after `start`; `known` is the one found last."""
-    if known > start:
-        return known
-    end = text.find("\n\n", start)
-    return len(text) if end < 0 else end
-
-
-def _label(target: str, label: str | None, trail: str, targets: list[str], media: frozenset[str]) -> str:
-    if ":" in target:
-        prefix, _, rest = target.partition(":")
-        prefix = prefix.strip().lower().replace(" ", "_")
-        if prefix in media:
-            return trail
-        if not prefix or prefix in ELSEWHERE:
-            return (rest.rpartition(":")[2] if label is None else label) + trail
-        if LANGUAGE.fullmatch(prefix) and rest[:1] != " ":
-            return (label or "") + trail
-    shown = target if label is None else label or target.partition(" (")[0]
-    title, word = target.partition("#")[0].strip().replace("_", " "), shown.strip()
-    if not title or not word:
-        return shown + trail
-    targets.append(title[0].upper() + title[1:])
-    marked = opening(len(targets) - 1) + word + trail + CLOSE_ANCHOR
-    return marked if len(word) == len(shown) else f" {marked} "

@@ -96,3 +96,26 @@ def _compiled(pattern: str) -> regex.Pattern[str] | None:
         return regex.compile(_PLAIN_BRACE.sub(r"\\{", pattern), FLAGS | regex.VERSION0)
     except (re.error, regex.error, RecursionError, OverflowError):
         return None
+
+
+def find_spans(
+    patterns: Iterable[str], text: str, *, budget_seconds: float = BUDGET_SECONDS
+) -> list[tuple[int, int]]:
+    """Character offsets (start, end) of all that `patterns` match in `text`: sorted, each once, none empty.
+
+    Patterns that `match_any` would call invalid or not run again find nothing; when the budget is spent, what
+    was found counts.
+    """
+    deadline = time.monotonic() + budget_seconds
+    found: set[tuple[int, int]] = set()
+    for pattern in patterns:
+        compiled, seconds = _compiled(pattern), deadline - time.monotonic()
+        if compiled is None or pattern in _outran or seconds <= 0:
+            continue
+        try:
+            found.update(
+                match.span() for match in compiled.finditer(text[:MAX_TEXT_CHARACTERS], timeout=seconds)
+            )
+        except TimeoutError:
+            _outran.add(pattern)
+    return sorted(span for span in found if span[1] > span[0])

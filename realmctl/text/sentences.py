@@ -1,7 +1,9 @@
-"""Sentence boundaries, as character offsets: a regex finds the candidates, a few rules about abbreviations decide.
+"""Sentence boundaries, as character offsets: a regex finds the candidates, a few rules about abbreviations
+decide.
 
-Agrees with NLTK's Punkt on more than 98 % of the boundaries of encyclopedic English (benchmarks/dump_to_blocks.py) at
-ten times its speed. A sentence never spans a newline: paragraphs and list items are lines.
+Agrees with NLTK's Punkt on more than 98 % of the boundaries of encyclopedic English
+(benchmarks/dump_to_blocks.py) at ten times its speed. A sentence never spans a newline: paragraphs and list
+items are lines.
 """
 
 from __future__ import annotations
@@ -15,21 +17,42 @@ Span = tuple[int, int]
 Splitter = Callable[[str], list[Span]]
 SplitterName = Literal["rules", "spacy"]
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 CANDIDATE = re.compile(r"""[.!?…]["'”’)\]»]*\s+(?=["'“‘«(\[¿¡]*\S)|\n\s*""")
-ABBREVIATIONS = frozenset(
-    ["mr", "mrs", "ms", "dr", "prof", "rev", "fr", "hon", "pres", "gov", "sen", "rep", "gen", "col", "maj", "capt", "cmdr", "lt", "sgt", "cpl", "pvt", "adm", "st", "ste", "mt", "sts", "jr", "sr", "messrs", "mmes", "vs", "v", "cf", "viz", "al", "ca", "c", "approx", "est", "b", "d", "r", "fl", "no", "nos", "vol", "vols", "pp", "p", "ch", "chap", "sec", "fig", "figs", "eq", "eqs", "ed", "eds", "trans", "op", "cit", "ibid", "dept", "univ", "assn", "inc", "ltd", "co", "corp", "bros", "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sept", "sep", "oct", "nov", "dec", "mon", "tue", "wed", "thu", "fri", "sat", "sun", "gk", "lat", "lit", "gr", "heb", "ger", "e.g", "i.e", "a.k.a", "u.s", "u.k", "u.n", "ph.d", "m.d", "b.a", "m.a", "b.sc", "m.sc", "d.c", "a.m", "p.m", "b.c", "a.d", "u.s.a", "j.r", "nr", "rd", "ave", "blvd", "hwy", "sq", "min", "max", "temp", "esp", "incl", "excl", "abbr", "cont", "pl", "syn", "var", "brig", "bvt", "subsp", "spp", "sp", "aka", "orig", "circ"]
+ABBREVIATIONS = _words(
+    """
+    mr mrs ms dr prof rev fr hon pres gov sen rep gen col maj capt cmdr lt sgt cpl pvt adm st ste mt sts
+    jr sr messrs mmes vs v cf viz al ca c approx est b d r fl no nos vol vols pp p ch chap sec fig figs
+    eq eqs ed eds trans op cit ibid dept univ assn inc ltd co corp bros jan feb mar apr jun jul aug sept
+    sep oct nov dec mon tue wed thu fri sat sun gk lat lit gr heb ger e.g i.e a.k.a u.s u.k u.n ph.d m.d
+    b.a m.a b.sc m.sc d.c a.m p.m b.c a.d u.s.a j.r nr rd ave blvd hwy sq min max temp esp incl excl
+    abbr cont pl syn var brig bvt subsp spp sp aka orig circ
+    """
 )
-OFTEN_LAST = frozenset(
-    ["etc", "inc", "ltd", "co", "corp", "jr", "sr", "al", "a.m", "p.m", "b.c", "a.d", "u.s", "u.k", "u.n", "d.c", "u.s.a", "ph.d", "m.d", "b.a", "m.a", "no"]
+OFTEN_LAST = _words(
+    """
+    etc inc ltd co corp jr sr al a.m p.m b.c a.d u.s u.k u.n d.c u.s.a ph.d m.d b.a m.a no
+    """
 )
-STARTERS = frozenset(
-    ["the", "a", "an", "in", "on", "at", "it", "its", "he", "she", "his", "her", "they", "their", "this", "that", "these", "those", "there", "we", "our", "you", "i", "as", "after", "although", "during", "while", "when", "however", "but", "and", "by", "for", "from", "with", "since", "some", "many", "most", "both", "according", "also", "another", "one", "two", "all", "if", "no", "not", "to", "under", "early", "later"]
+NUMBERED = frozenset({"no", "nos"})
+STARTERS = _words(
+    """
+    the a an in on at it its he she his her they their this that these those there we our you i as after
+    although during while when however but and by for from with since some many most both according also
+    another one two all if no not to under early later
+    """
 )
 WORD_BEFORE = re.compile(r"[^\s(\[\"'“”‘’—–/,;]*\Z")
 
 
 def split(text: str) -> list[Span]:
-    """(start, end) of every sentence in order, without surrounding spaces; none is empty, none spans a newline."""
+    """(start, end) of every sentence in order, without surrounding spaces; none is empty, none spans a
+    newline.
+    """
     spans, start = list[Span](), len(text) - len(text.lstrip())
     for match in CANDIDATE.finditer(text):
         mark, place, stop = match[0], match.start(), match.end()
@@ -59,9 +82,11 @@ def _ends(text: str, place: int, stop: int) -> bool:
 def _period_ends(word: str, after: str) -> bool:
     """Whether the full stop of `word` ends a sentence when the text goes on with `after`."""
     plain = word.lower()
-    new_sentence = after.partition(" ")[0].lower() in STARTERS
+    new_sentence = after.partition(" ")[0].rstrip(",;:").lower() in STARTERS
     if len(word) == 1 and word.isupper():
         return word == "I" or new_sentence
+    if plain in NUMBERED:
+        return not after[:1].isdigit()
     if plain in ABBREVIATIONS or _initials(word):
         return plain in OFTEN_LAST and new_sentence
     return True
@@ -73,7 +98,7 @@ def _initials(word: str) -> bool:
 
 
 def splitter(name: SplitterName) -> Splitter:
-    """The splitter of this name: `rules` (this file) or `spacy` (its rule-based sentencizer, blank English)."""
+    """The splitter of this name: `rules` (this file) or `spacy` (its rule-based sentencizer)."""
     return split if name == "rules" else _spacy_split
 
 

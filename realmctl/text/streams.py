@@ -1,7 +1,8 @@
-"""Outside files as streams of bytes or lines: plain, gzip, bzip2 (multistream too) or zstd, told by content, never by name.
+"""Outside files as streams of bytes or lines: plain, gzip, bzip2 (multistream too) or zstd, told by content,
+never by name.
 
-Memory is bounded whatever a file expands to, and a file that was cut is an error, never a shorter corpus. Libraries do
-not promise that: zstd readers take a cut frame for the end of the file.
+Memory is bounded whatever a file expands to, and a file that was cut is an error, never a shorter corpus.
+Libraries do not promise that: zstd readers take a cut frame for the end of the file.
 """
 
 from __future__ import annotations
@@ -134,7 +135,8 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
         size += len(tail)
         if size > MAX_LINE_BYTES:
             raise InputError(
-                f"{path}:{number + 1}: a line of more than {MAX_LINE_BYTES // 2**20} MiB. Is this file text, one record a line?"
+                f"{path}:{number + 1}: a line of more than {MAX_LINE_BYTES // 2**20} MiB. Is this file "
+                f"text, one record a line?"
             )
     if last := b"".join(rest):
         yield number + 1, _decoded(path, number + 1, last)
@@ -143,26 +145,29 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 def _decoded(path: Path, number: int, line: bytes) -> str:
     if len(line) > MAX_LINE_BYTES:
         raise InputError(
-            f"{path}:{number}: a line of more than {MAX_LINE_BYTES // 2**20} MiB. Is this file text, one record a line?"
+            f"{path}:{number}: a line of more than {MAX_LINE_BYTES // 2**20} MiB. Is this file text, one "
+            f"record a line?"
         )
     try:
         text = line.decode().removesuffix("\r")
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{path}:{number}: not UTF-8 at byte {error.start} of the line ({error.reason}). Convert the file to UTF-8, for instance with iconv."
+            f"{path}:{number}: not UTF-8 at byte {error.start} of the line ({error.reason}). Convert the "
+            f"file to UTF-8, for instance with iconv."
         ) from None
     return text.removeprefix("\ufeff") if number == 1 else text
 
 
 def whole_text(path: Path, limit: int) -> str:
-    """A whole UTF-8 file of at most `limit` bytes. Raises InputError for a larger one and for invalid UTF-8."""
+    """A UTF-8 file of at most `limit` bytes. Raises InputError for a larger one and for invalid UTF-8."""
     pieces, size = [], 0
     for piece in chunks(path):
         pieces.append(piece)
         size += len(piece)
         if size > limit:
             raise InputError(
-                f"{path} holds more than {limit // 2**20} MiB in one document. Split it, or write it as JSON lines."
+                f"{path} holds more than {limit // 2**20} MiB in one document. Split it, or write it as "
+                f"JSON lines."
             )
     data = b"".join(pieces)
     try:
@@ -170,5 +175,6 @@ def whole_text(path: Path, limit: int) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(
-            f"{path}:{line}: not UTF-8 at byte {error.start} of the file ({error.reason}). Convert it, for instance with iconv."
+            f"{path}:{line}: not UTF-8 at byte {error.start} of the file ({error.reason}). Convert it, for "
+            f"instance with iconv."
         ) from None

@@ -1,6 +1,8 @@
-"""The few templates that carry words of the running text ({{convert|5|km}}, {{lang|fr|mot}}); all others are furniture.
+"""The few templates that carry words of the running text ({{convert|5|km}}, {{lang|fr|mot}}); all others are
+furniture.
 
-Each entry says how MediaWiki would show the template, shortened: no footnotes, no second unit, no "age" notes.
+Each entry says how MediaWiki would show the template, shortened: no footnotes, no second unit, no "age"
+notes.
 """
 
 from __future__ import annotations
@@ -9,13 +11,28 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"]
+MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
 BRACKETS = re.compile(r"\[\[|\]\]|\|")
 
 
 @dataclass
 class Arguments:
-    """What stands between the pipes of a template: `args[0]` is its first positional argument, `named` the others."""
+    """What stands between the pipes of a template: `args[0]` is its first positional argument, `named` the
+    others.
+    """
 
     args: list[str]
     named: dict[str, str]
@@ -35,7 +52,7 @@ def render(content: str) -> str:
     if rule:
         return rule(_arguments(rest))
     if ":" in name:
-        function, _, value = name.partition(":")
+        function, _, _ = name.partition(":")
         return (
             content.partition(":")[2].partition("|")[0].strip()
             if function in ("formatnum", "lc", "uc", "lcfirst", "ucfirst")
@@ -170,17 +187,19 @@ def _ship(a: Arguments) -> str:
 
 
 FIRST = """
-    nowrap, nobr, nowr, j, noitalic, nobold, normal, big, small, smaller, larger, resize, em, strong, mvar, math, abbr, tooltip, define,
-    vanchor, visible anchor, sc, smallcaps, small caps, caps, allcaps, sup, sub, sic, angbr, unicode, polytonic, script/hebrew,
-    quote, blockquote, cquote, quotation, bquote, block indent, nastaliq, code, mono, kbd, key, keypress, flag, flagcountry, flagu,
-    plainlist, flatlist, not a typo, proper name, longitem, nts, number table sorting, birth-date, death-date, start-date, end-date, date,
-    nihongo2, font, railgauge, track gauge
+    nowrap, nobr, nowr, j, noitalic, nobold, normal, big, small, smaller, larger, resize, em,
+    strong, mvar, math, abbr, tooltip, define, vanchor, visible anchor, sc, smallcaps, small caps,
+    caps, allcaps, sup, sub, sic, angbr, unicode, polytonic, script/hebrew, quote, blockquote,
+    cquote, quotation, bquote, block indent, nastaliq, code, mono, kbd, key, keypress, flag,
+    flagcountry, flagu, plainlist, flatlist, not a typo, proper name, longitem, nts, number table
+    sorting, birth-date, death-date, start-date, end-date, date, nihongo2, font, railgauge, track
+    gauge
 """
 SECOND = "lang, transl, transliteration, rtl-lang, native name, colored link, text color, lang/ipa"
 
 
 def _named(names: str, rule: Rule) -> dict[str, Rule]:
-    return {name.strip(): rule for name in names.split(",")}
+    return {" ".join(name.split()): rule for name in names.split(",")}
 
 
 RULES: dict[str, Rule] = {

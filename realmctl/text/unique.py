@@ -1,4 +1,6 @@
-"""Refuse a document id that comes twice, in eight bytes a document: ids name blocks, so they must be unique in a corpus."""
+"""Refuse a document id that comes twice, in eight bytes a document: ids name blocks, so they must be unique
+in a corpus.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ RECENT = 2**20
 class UniqueIds:
     """Remembers a 64-bit hash of every id: the newest million in a dictionary, older ones in sorted arrays.
 
-    Memory is 8 bytes a document, and an id that was seen long ago is noticed within the next million documents.
+    Memory is 8 bytes a document, and an id that was seen long ago is noticed within the next million
+    documents.
     """
 
     def __init__(self, recent: int = RECENT) -> None:
@@ -45,5 +48,6 @@ class UniqueIds:
 
 def _twice(identity: str, where: str, before: str) -> InputError:
     return InputError(
-        f"{where}: the document id {identity!r} is taken by {before}. Ids name blocks, so each must be unique: rename one, or leave one file out."
+        f"{where}: the document id {identity!r} is taken by {before}. Ids name blocks, so each must be "
+        f"unique: rename one, or leave one file out."
     )

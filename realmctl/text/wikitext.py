@@ -1,8 +1,10 @@
-"""Wikitext to prose: the words a reader of the page sees in its paragraphs and lists, and where its links stand in them.
+"""Wikitext to prose: the words a reader of the page sees in its paragraphs and lists, and where its links
+stand in them.
 
-Our own scanner because of measurement, not taste: the libraries are slower by a factor, and less clean (one unbalanced
-`[[` spoils the rest of a page). Templates are not expanded; the few that carry words are in templates.py. Section
-headings are dropped, and so are the sections that hold no prose (References, External links...).
+Our own scanner because of measurement, not taste: the libraries are slower by a factor, and less clean (one
+unbalanced `[[` spoils the rest of a page). Templates are not expanded; the few that carry words are in
+templates.py. Section headings are dropped, and so are the sections that hold no prose (References, External
+links...).
 """
 
 from __future__ import annotations
@@ -13,54 +15,38 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from realmctl.text.markup import CLOSE_ANCHOR, MEDIA, OPEN_ANCHOR, anchor_number, hide, unbrace, unlink
+from realmctl.text.links import CLOSE_ANCHOR, OPEN_ANCHOR, anchor_number, unlink
+from realmctl.text.markup import hide, unbrace
+from realmctl.text.wiki_names import APPARATUS, BLOCK_TAGS, INLINE_TAGS, MEDIA
 
 Anchor = tuple[int, int, str]
-APPARATUS = frozenset(
-    {
-        "references", "external links", "see also", "further reading", "notes", "footnotes", "bibliography", "sources", "citations",
-        "notes and references", "references and notes", "references and further reading", "works cited", "literature", "external link",
-        "gallery", "image gallery", "notes and citations", "footnotes and references", "citations and references", "general references",
-        "references and sources", "sources and further reading", "sources and references", "bibliography and further reading",
-    }
-)  # fmt: skip
 HEADING = re.compile(r"\n=[^\n]*")
 TABLE_LINE = re.compile(r"\n[ \t]*(?:\||!(?=[^\n]*\|))[^\n]*")
+# spaces of all kinds but the common ones, and characters that show nothing
 ODD = re.compile(
-    "[\x00-\x09\x0b-\x1f\x7f\x85\xa0\u00ad\u1680\u2000-\u200f\u2028-\u202f\u205f\u2060\u3000\ue000-\uf8ff\ufeff\ufffe\uffff]"
-)  # spaces of all kinds but the common ones, and characters that show nothing
+    "[\x00-\x09\x0b-\x1f\x7f\x85\xa0\u00ad\u1680\u2000-\u200f\u2028-\u202f"
+    "\u205f\u2060\u3000\ue000-\uf8ff\ufeff\ufffe\uffff]"
+)
 TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)\b[^<>]*+>")
-BLOCK_TAGS = frozenset(
-    ["p", "div", "ul", "ol", "dl", "dd", "dt", "blockquote", "center", "poem", "table", "tr", "td", "th", "caption", "hr", "h1", "h2", "h3", "h4", "h5", "h6"]
-)
-INLINE_TAGS = frozenset(
-    ["b", "i", "u", "s", "em", "strong", "small", "big", "sub", "sup", "span", "font", "tt", "code", "var", "samp", "kbd", "cite", "abbr", "dfn", "del", "ins", "strike", "q", "br", "wbr", "nowiki", "ref", "references", "section", "noinclude", "onlyinclude", "includeonly", "bdi", "bdo", "mark", "ruby", "rb", "rp", "data", "time", "nobr", "gallery", "math", "source", "pre"]
-)
 POWER = re.compile(r"<sup>(?<=\d<sup>)(?=[-−–]?\d{1,4}</sup>)")
 POSSESSIVE = re.compile(r"'''(?=s\b)")
 QUOTES = re.compile("''+")
 SWITCH = re.compile(r"__[A-Z]{3,30}__")
 ENTITY = re.compile(r"&(?:#\w{1,8}|[A-Za-z]\w{1,31});?")
 LIST_MARKS = "*#:;"
-CLOSERS = frozenset(")]\"'”’%" + CLOSE_ANCHOR)
+CLOSERS = frozenset(")]\"'”’%")
+HANGING = frozenset({", ", ". ", ".", ","})  # what is left where a line began with a formula
 EMPTY = re.compile(r"\((?=[ ,;:/–)-])[ ,;:/–-]*\)")
 LEADING = re.compile(r"\((?=[ ,;:])(?: *[,;:](?= ))* *")
-COMMAS = re.compile(r",(?: *,)+(?= )")
-LOOSE = (
-    (" ,", ","),
-    (" ;", ";"),
-    (" )", ")"),
-    (" . ", ". "),
-    (" .\n", ".\n"),
-    (" : ", ": "),
-    (",)", ")"),
-    (";)", ")"),
-)
+LOOSE = re.compile(r" (?=[ ,;)]|[.:]\s)")
+DOUBLED = ((",)", ")"), (";)", ")"), (",,", ","))
 
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """`text`: paragraphs and list items, one a line. `anchors`: (start, end, target title), character offsets into it."""
+    """`text`: paragraphs and list items, one a line. `anchors`: (start, end, target title), character offsets
+    into it.
+    """
 
     text: str
     anchors: list[Anchor]
@@ -78,7 +64,7 @@ def prose(wikitext: str, media: frozenset[str] = MEDIA) -> Prose:
 
 
 def without_apparatus(text: str) -> str:
-    """Drop every heading, and with it the sections that hold no prose, up to the next heading of their level."""
+    """Drop every heading, and sections that hold no prose up to the next heading of their level."""
     text = "\n" + text
     kept, start, skipping = list[str](), 0, 0
     for match in HEADING.finditer(text):
@@ -137,19 +123,22 @@ def _unescaped(entity: str) -> str:
 
 def tidy(text: str) -> str:
     """Mend the holes that dropped markup left: "(, born 1900)", "( )", "word ."; one space between words."""
-    text = LEADING.sub("(", EMPTY.sub("", text))
-    while "  " in text:
-        text = text.replace("  ", " ")
-    for loose, tight in LOOSE:
-        text = text.replace(loose, tight)
-    return COMMAS.sub(",", text)
+    text = LOOSE.sub("", LEADING.sub("(", EMPTY.sub("", text)) + "\n")
+    for doubled, single in DOUBLED:
+        while doubled in text:
+            text = text.replace(doubled, single)
+    return text[:-1]
 
 
 def paragraphs(text: str) -> Iterator[str]:
-    """Lines of running text joined until a blank line; each list item by itself, ended by a full stop if it has no end."""
+    """Lines of running text joined until a blank line; each list item by itself, ended by a full stop if it
+    has no end.
+    """
     open_lines: list[str] = []
     for line in text.split("\n"):
         words = line.strip()
+        if words[:2] in HANGING and not open_lines:
+            words = words[2:]
         if words and words[0] not in LIST_MARKS:
             open_lines.append(words)
             continue
@@ -157,7 +146,8 @@ def paragraphs(text: str) -> Iterator[str]:
             yield " ".join(open_lines)
             open_lines = []
         if item := words.lstrip("*#:; "):
-            yield item + "." if item[-1].isalnum() or item[-1] in CLOSERS else item
+            last = item.rstrip(CLOSE_ANCHOR)[-1:]
+            yield item + "." if last.isalnum() or last in CLOSERS else item
     if open_lines:
         yield " ".join(open_lines)
 
@@ -167,7 +157,7 @@ def _resolved(text: str, targets: list[str]) -> Prose:
     out, anchors, length = list[str](), list[Anchor](), 0
     *marked, last = text.split(CLOSE_ANCHOR)
     for piece in marked:
-        before, mark, label = piece.rpartition(OPEN_ANCHOR)
+        before, _, label = piece.rpartition(OPEN_ANCHOR)
         start = length + len(before)
         length = start + len(label) - 2
         if length > start:

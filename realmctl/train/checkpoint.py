@@ -34,8 +34,7 @@ class Checkpoints:
         """Write the checkpoint of `step`, durable before the one before last is dropped."""
         final = self.folder / f"step-{step:08d}"
         partial = final.with_suffix(".partial")
-        for leftover in (partial, final):
-            shutil.rmtree(leftover, ignore_errors=True)
+        shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
         save_tensors(module_tensors(self.modules), partial / WEIGHTS)
         save_tensors(optimizer_tensors(self.optimizer), partial / MOMENTS)
@@ -43,9 +42,10 @@ class Checkpoints:
         (partial / STATE).write_text(json.dumps({"step": step, "objective": state, "files": files}))
         for path in [*partial.iterdir(), partial]:
             sync(path)
+        shutil.rmtree(final, ignore_errors=True)
         partial.rename(final)
         sync(self.folder)
-        for old in self._folders()[KEPT:]:
+        for old in _newest_first(self.folder)[KEPT:]:
             shutil.rmtree(old)
 
     def restore(self) -> tuple[int, Mapping[str, Any] | None]:
@@ -53,38 +53,48 @@ class Checkpoints:
 
         A damaged one is passed over with a warning.
         """
-        for folder in self._folders():
+        for folder in _newest_first(self.folder):
             try:
                 return self._take_up(folder)
             except InputError as error:
                 warn(f"{error} Falling back to the checkpoint before it.")
         return 0, None
 
-    def _folders(self) -> list[Path]:
-        return kept_in(self.folder)
-
     def _take_up(self, folder: Path) -> tuple[int, Mapping[str, Any]]:
-        try:
-            state = json.loads((folder / STATE).read_text())
-            whole = all(digest_file(folder / name) == sha for name, sha in state["files"].items())
-            step, objective = int(state["step"]), state["objective"]
-        except (OSError, ValueError, KeyError) as error:
-            raise InputError(f"The checkpoint {folder} cannot be read ({error}).") from None
-        if not whole:
-            raise InputError(f"The checkpoint {folder} is damaged: a hash does not hold.")
-        restore_modules(self.modules, load_tensors(folder / WEIGHTS), folder)
-        restore_optimizer(self.optimizer, load_tensors(folder / MOMENTS), folder)
-        return step, objective
+        state = _read_state(folder)
+        for name, sha256 in state["files"].items():
+            if not (folder / name).is_file() or digest_file(folder / name) != sha256:
+                raise InputError(f"The checkpoint {folder} is damaged: {name} is not what its state.json says.")
+        weights, moments = load_tensors(folder / WEIGHTS), load_tensors(folder / MOMENTS)
+        restore_modules(self.modules, weights, folder)
+        restore_optimizer(self.optimizer, moments, folder)
+        return int(state["step"]), state["objective"]
 
 
-def kept_in(folder: Path) -> list[Path]:
-    """The checkpoints in a folder, newest first."""
+def _newest_first(folder: Path) -> list[Path]:
     return sorted(folder.glob("step-*[0-9]"), reverse=True)
 
 
 def saved_states(folder: Path) -> list[Mapping[str, Any]]:
-    """The objective states of the checkpoints in a folder, newest first."""
-    return [json.loads((checkpoint / STATE).read_text())["objective"] for checkpoint in kept_in(folder)]
+    """The objective states of the readable checkpoints in a folder, newest first."""
+    states = []
+    for checkpoint in _newest_first(folder):
+        try:
+            states.append(_read_state(checkpoint)["objective"])
+        except InputError:
+            continue  # `restore` says so; nothing will go on from it
+    return states
+
+
+def _read_state(folder: Path) -> dict[str, Any]:
+    try:
+        state: dict[str, Any] = json.loads((folder / STATE).read_text())
+        if set(state["files"]) != {WEIGHTS, MOMENTS} or not isinstance(state["objective"], dict):
+            raise ValueError("it names other files than a checkpoint has")
+        int(state["step"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"The checkpoint {folder} cannot be read ({error}).") from None
+    return state
 
 
 def module_tensors(modules: nn.Module) -> dict[str, Tensor]:

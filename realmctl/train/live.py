@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +23,7 @@ from realmctl.errors import InputError
 from realmctl.index.build import IndexOptions
 from realmctl.index.build import build as build_index
 from realmctl.nn.inputs import Packer
+from realmctl.nn.precision import pick_device
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.bert import packer_of, tokenizer_of
 from realmctl.retrieval.corpus import Corpus
@@ -31,6 +32,7 @@ from realmctl.retrieval.embed import embed_corpus
 STEP = re.compile(r"step-(\d{8})")
 KEPT_SNAPSHOTS = 2
 KEPT_INDEXES = 2
+ORDER, HELD, HEARTBEAT, LOG = "refresh.json", "held.json", "refresher.json", "refresher.log"
 
 
 @dataclass(frozen=True)
@@ -66,11 +68,11 @@ class Live:
         """Write the order, before anything else is there to be read."""
         for folder in (self.snapshots, self.indexes):
             folder.mkdir(parents=True, exist_ok=True)
-        write_json(self.folder / "refresh.json", asdict(order))
+        write_json(self.folder / ORDER, asdict(order))
 
     def order(self) -> Order:
         """Read the order. Raises InputError when there is none."""
-        path = self.folder / "refresh.json"
+        path = self.folder / ORDER
         try:
             return Order(**json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError) as error:
@@ -80,12 +82,12 @@ class Live:
 
     def hold(self, steps: Iterable[int]) -> None:
         """Say which indexes must not be pruned."""
-        write_json(self.folder / "held.json", sorted(set(steps)))
+        write_json(self.folder / HELD, sorted(set(steps)))
 
     def held(self) -> set[int]:
         """The steps of `hold`."""
         try:
-            return set(json.loads((self.folder / "held.json").read_text(encoding="utf-8")))
+            return set(json.loads((self.folder / HELD).read_text(encoding="utf-8")))
         except (OSError, ValueError):
             return set()
 
@@ -112,8 +114,9 @@ def write_json(path: Path, value: Any) -> None:
 
 def prune(folder: Path, keep: int, held: Iterable[int] = ()) -> None:
     """Drop all but the newest `keep` steps and the held ones."""
+    needed = set(held)
     for step in steps_in(folder)[:-keep]:
-        if step not in set(held):
+        if step not in needed:
             shutil.rmtree(at_step(folder, step), ignore_errors=True)
 
 
@@ -140,14 +143,12 @@ class IndexMaker:
     """Embeds the blocks with a retriever and builds the index: the one function of every kind of refresh."""
 
     def __init__(self, order: Order, device: str) -> None:
-        from realmctl.nn.precision import pick_device
-
         self.order, self.device = order, pick_device(device)
         self.blocks = open_artifact(order.blocks)
         self.corpus = Corpus(self.blocks)
         self.packer: Packer = packer_of(tokenizer_of(self.blocks))
 
-    def make(self, retriever: Artifact, path: Path, tick: Any = lambda blocks: None) -> Artifact:
+    def make(self, retriever: Artifact, path: Path, tick: Callable[[int], None] = lambda blocks: None) -> Artifact:
         """The index of `retriever` over the blocks, at exactly `path`; `tick` hears of blocks done.
 
         Raises QualityError when its recall is below the floor, InputError for vectors that are not finite.
@@ -164,5 +165,3 @@ class IndexMaker:
             )  # fmt: skip
             out.metrics.update(build_index(out.path, self.order.options, device=str(self.device)))
         return open_artifact(path)
-
-

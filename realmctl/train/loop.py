@@ -7,9 +7,12 @@ equals one that never stopped (bit for bit on one CPU thread). A checkpoint is a
 from __future__ import annotations
 
 import json
+import os
 import time
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal, Protocol, TextIO
 
 import numpy as np
@@ -91,8 +94,11 @@ class Schedule:
 
     def check(self) -> None:
         """Raise ConfigError for values that cannot work."""
-        if self.steps < 1 or self.lr <= 0 or (self.warmup or 0) < 0:
-            raise ConfigError(f"steps {self.steps}, lr {self.lr}, warmup {self.warmup}: steps and lr must be above 0, warmup not below.")
+        if self.steps < 1 or not self.lr > 0 or (self.warmup or 0) < 0 or self.seed < 0:
+            raise ConfigError(
+                f"--steps {self.steps}, --lr {self.lr:g}, --warmup {self.warmup}, --seed {self.seed}: "
+                "steps and lr must be above 0, warmup and seed not below."
+            )
 
     def rate(self, step: int) -> float:
         """Learning rate of update `step`, from 0 (google-research/bert, optimization.py)."""
@@ -108,12 +114,20 @@ class Compute:
     precision: str = "auto"
     checkpoint_every: int = 500
 
+    def check(self) -> None:
+        """Raise ConfigError for values that cannot work."""
+        if self.checkpoint_every < 1:
+            raise ConfigError(f"--checkpoint-every is {self.checkpoint_every}; the least is 1.")
+
 
 def train(objective: Objective, schedule: Schedule, compute: Compute, out: Writer, what: str) -> dict[str, Any]:
     """Train to the end, going on from the newest checkpoint in `out`. Writes `metrics.jsonl`; returns the last means.
 
-    Raises InterruptedRun or KeyboardInterrupt after saving when asked to stop, ResourceError when memory runs out.
+    Raises ConfigError before any step for settings that cannot work, InterruptedRun or KeyboardInterrupt after saving
+    when asked to stop, InputError when the gradient is no longer finite, ResourceError when memory runs out.
     """
+    schedule.check()
+    compute.check()
     return _Run(objective, schedule, compute, out, what).to_the_end()
 
 
@@ -130,36 +144,48 @@ class _Run:
         self.optimizer = BertAdamW(decay_groups([objective.modules], schedule.weight_decay), **OPTIMIZERS[schedule.optimizer])
         self.checkpoints = Checkpoints(out.scratch("checkpoints"), objective.modules, self.optimizer)
         self.metrics = out.file("metrics.jsonl")
-        self.recent: list[dict[str, float]] = []
+        self.recent: deque[dict[str, float]] = deque(maxlen=WINDOW)
+        self.seconds: deque[float] = deque(maxlen=WINDOW)
 
     def to_the_end(self) -> dict[str, Any]:
-        step, state = self.checkpoints.restore()
-        self._keep_metrics(step)
-        if state is not None:
-            say(f"{self.what}: going on after step {step} of {self.schedule.steps}")
-            self.objective.restore(state)
+        step = self._take_up()
         with deferred() as stop, progress(self.schedule.steps, self.what, "steps") as bar:
             bar.advance(step)
-            with self.metrics.open("a", encoding="utf-8") as log:
+            with self.metrics.open("a", encoding="utf-8", buffering=1) as log:
                 while step < self.schedule.steps:
                     step += self._take(step, log, bar)
                     due = step == self.schedule.steps or step % self.compute.checkpoint_every == 0
                     if due or stop.signal is not None:
-                        log.flush()
+                        os.fsync(log.fileno())
                         self.checkpoints.save(step, self.objective.state())
-                    if stop.signal is not None and step < self.schedule.steps:
+                    if stop.signal is not None:
                         stop.leave(f"with a checkpoint at step {step} of {self.schedule.steps}")
         self.objective.modules.eval()
         return {"steps": step, **self._summary()}
 
+    def _take_up(self) -> int:
+        """Steps taken by earlier runs. Their log is cut back to the checkpoint: what came after it is taken again."""
+        step, state = self.checkpoints.restore()
+        with self.metrics.open("a+b") as log:
+            log.seek(0)
+            lines = list(islice(log, step))
+            log.truncate(sum(map(len, lines)))
+        self.recent.extend(json.loads(line) for line in lines[-WINDOW:])
+        if state is not None:
+            say(f"{self.what}: going on after step {step} of {self.schedule.steps}")
+            self.objective.restore(state)
+        return step
+
     def _take(self, step: int, log: TextIO, bar: Progress) -> int:
         """One step, logged. Returns the steps taken: none when a wait inside it was broken off."""
+        start = time.monotonic()
         try:
             line = self._guarded_step(step)
         except StopRequested:
             return 0
+        self.seconds.append(time.monotonic() - start)
         log.write(json.dumps(line) + "\n")
-        self.recent = [*self.recent[1 - WINDOW :], line]
+        self.recent.append(line)
         bar.advance()
         return 1
 
@@ -168,30 +194,37 @@ class _Run:
             return self._step(step)
         except torch.OutOfMemoryError as error:
             raise ResourceError(
-                f"out of memory at step {step} of {self.what} ({str(error).splitlines()[0]}). Use a smaller --micro-batch or --batch-size."
+                f"out of memory at step {step + 1} of {self.what} ({str(error).splitlines()[0]}). Use a smaller --micro-batch "
+                "where there is one, or a smaller --batch-size."
             ) from None
 
     def _step(self, step: int) -> dict[str, float]:
-        start = time.monotonic()
-        seed_everything(seed_of(self.schedule.seed, step))
         extra = self.objective.before_step(step)
-        totals: dict[str, tuple[float, float]] = {}
-        total_loss, learned = 0.0, False
-        for part in self.objective.draw(step):
-            with autocast(self.device, self.compute.precision):
-                loss, sums = self.objective.loss(part)
-            if loss is not None:
-                loss.backward()  # type: ignore[no-untyped-call]
-                total_loss, learned = total_loss + loss.item(), True
-            for name, (value, count) in sums.items():
-                before = totals.get(name, (0.0, 0.0))
-                totals[name] = (before[0] + value, before[1] + count)
-        rate = self.schedule.rate(step)
+        seed_everything(seed_of(self.schedule.seed, step))  # after a refresh, which draws numbers too
+        with autocast(self.device, self.compute.precision):
+            parts = self.objective.draw(step)
+        total_loss, means = self._gradients(parts)
+        learned, rate = total_loss is not None, self.schedule.rate(step)
         if learned:
             self._update(rate, step)
-        means = {name: value / count for name, (value, count) in totals.items() if count}
         norm = float(self.optimizer.gradient_norm) if learned else 0.0
-        return {"step": step + 1, "loss": total_loss, **means, **extra, "lr": rate, "grad_norm": norm, "seconds": time.monotonic() - start}
+        return {"step": step + 1, "loss": total_loss or 0.0, **means, **extra, "lr": rate, "grad_norm": norm}
+
+    def _gradients(self, parts: Sequence[Any]) -> tuple[float | None, dict[str, float]]:
+        """Back-propagate every part. Returns the batch's loss, None where nothing could be learnt, and its metrics."""
+        total_loss: float | None = None
+        sums: defaultdict[str, float] = defaultdict(float)
+        counts: defaultdict[str, float] = defaultdict(float)
+        for part in parts:
+            with autocast(self.device, self.compute.precision):
+                loss, terms = self.objective.loss(part)
+            if loss is not None:
+                loss.backward()  # type: ignore[no-untyped-call]
+                total_loss = (total_loss or 0.0) + loss.item()
+            for name, (value, count) in terms.items():
+                sums[name] += value
+                counts[name] += count
+        return total_loss, {name: value / counts[name] for name, value in sums.items() if counts[name]}
 
     def _update(self, rate: float, step: int) -> None:
         self.optimizer.set_lr(rate)
@@ -199,20 +232,16 @@ class _Run:
         self.optimizer.zero_grad(set_to_none=True)
         if not torch.isfinite(self.optimizer.gradient_norm):
             raise InputError(
-                f"training diverged at step {step}: the gradient is not finite. Use a lower --lr or a longer --warmup; the checkpoint before it is kept."
+                f"{self.what} diverged at step {step + 1}: the gradient is not finite. Use a lower --lr or a longer --warmup; "
+                "the checkpoint before it is kept."
             )
 
     def _summary(self) -> dict[str, float]:
-        names = dict.fromkeys(name for line in self.recent for name in line if name not in ("step", "seconds", "lr"))
+        """Means over the last steps; the time of a step only here, for it is not a property of the model."""
+        names = dict.fromkeys(name for line in self.recent for name in line if name not in ("step", "lr"))
         means = {}
         for name in names:
             values = [line[name] for line in self.recent if name in line]
             means[name] = round(sum(values) / len(values), 6)
-        return means
-
-    def _keep_metrics(self, step: int) -> None:
-        """Cut the log back to the checkpoint: steps after it are taken again."""
-        lines = self.metrics.read_text(encoding="utf-8").splitlines() if self.metrics.exists() else []
-        self.metrics.write_text("".join(line + "\n" for line in lines[:step]), encoding="utf-8")
-        self.recent = [json.loads(line) for line in lines[max(0, step - WINDOW) : step]]
-
+        pace = {"seconds_per_step": round(sum(self.seconds) / len(self.seconds), 4)} if self.seconds else {}
+        return {**means, **pace}

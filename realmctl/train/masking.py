@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,22 +11,41 @@ from numpy.typing import NDArray
 from realmctl.retrieval.queries import Queries
 
 Masking = Literal["salient", "random-span", "random-uniform"]
-MASKINGS = get_args(Masking)
 UNIFORM_RATE = 0.15
 
 
-def places(queries: Queries, span: int, masking: Masking, most: int, rng: np.random.Generator) -> tuple[int, NDArray[np.int64]]:
-    """The sentence of salient span number `span`, and the wordpieces to hide in it, ascending, at most `most`.
+@dataclass(frozen=True)
+class MaskedQuery:
+    """A sentence with its hidden wordpieces replaced by [MASK], where they were (ascending), and what they were.
 
-    `random-span` hides as many wordpieces as the salient span has, elsewhere; `random-uniform` 15 % of the sentence.
+    All int64; `sentence` is its row in the queries.
     """
+
+    sentence: int
+    tokens: NDArray[np.int64]
+    places: NDArray[np.int64]
+    targets: NDArray[np.int64]
+
+
+def masked_query(
+    queries: Queries, span: int, masking: Masking, *, most: int, room: int, mask_id: int, rng: np.random.Generator
+) -> MaskedQuery:
+    """The sentence of salient span number `span`, cut to `room` wordpieces, with at most `most` of them hidden."""
     sentence, first, stop = (int(value) for value in queries.spans[span, :3])
-    width = stop - first
-    length = len(queries.tokens(sentence))
-    if masking == "random-span":
-        first = int(rng.integers(max(1, length - width + 1)))
-        return sentence, np.arange(first, min(first + width, length))[:most]
+    tokens = np.array(queries.tokens(sentence)[:room], dtype=np.int64)
+    places = _places(len(tokens), first, stop, masking, most, rng)
+    targets = tokens[places]
+    tokens[places] = mask_id
+    return MaskedQuery(sentence, tokens, places, targets)
+
+
+def _places(length: int, first: int, stop: int, masking: Masking, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """`random-span` hides as many wordpieces as the salient span has, elsewhere; `random-uniform` 15 % of the sentence."""
     if masking == "random-uniform":
-        count = min(most, max(1, round(UNIFORM_RATE * length)))
-        return sentence, np.sort(rng.choice(length, min(count, length), replace=False))
-    return sentence, np.arange(first, stop)[:most]
+        count = min(most, length, max(1, round(UNIFORM_RATE * length)))
+        return np.sort(rng.choice(length, count, replace=False))
+    if masking == "random-span":
+        width = stop - first
+        first = int(rng.integers(max(1, length - width + 1)))
+        stop = first + width
+    return np.arange(first, min(stop, length))[:most]

@@ -7,6 +7,7 @@ the folder. It takes the newest snapshot and drops those it missed; what it writ
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import stat
 import sys
@@ -18,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.artifact import Artifact, open_artifact, verify
-from realmctl.errors import InputError
+from realmctl.errors import InputError, RealmctlError
 from realmctl.log import say
-from realmctl.train.live import KEPT_INDEXES, IndexMaker, Live, at_step, prune, steps_in, write_json
+from realmctl.train.live import HEARTBEAT, KEPT_INDEXES, IndexMaker, Live, at_step, prune, steps_in, write_json
 
 POLL_SECONDS = 0.2
 BEAT_SECONDS = 2.0
@@ -30,26 +31,29 @@ class Heartbeat:
     """`refresher.json`, replaced every two seconds by a thread: pid, a count that rises, state, step, blocks done."""
 
     def __init__(self, live: Live) -> None:
-        self.path, self.count = live.folder / "refresher.json", 0
-        self.values: dict[str, Any] = {"pid": os.getpid(), "state": "starting", "step": 0, "blocks_done": 0, "error": None}
+        self._path, self._count, self._lock = live.folder / HEARTBEAT, 0, threading.Lock()
+        self._values: dict[str, Any] = {"pid": os.getpid(), "state": "starting", "step": 0, "blocks_done": 0, "error": None}
 
     def set(self, **values: Any) -> None:
         """Change what the next beat says, and beat now."""
-        self.values.update(values)
+        self._values.update(values)
         self.beat()
 
     def tick(self, blocks: int) -> None:
         """So many blocks more are embedded."""
-        self.values["blocks_done"] += blocks
+        self._values["blocks_done"] += blocks
 
     def beat(self) -> None:
-        self.count += 1
-        try:
-            write_json(self.path, {**self.values, "count": self.count})
-        except OSError:
-            os._exit(0)  # the live folder is gone, and with it the run
+        """Write the file. Leaves the process when it cannot: the live folder is gone, and with it the run."""
+        with self._lock:
+            self._count += 1
+            try:
+                write_json(self._path, {**self._values, "count": self._count})
+            except OSError:
+                os._exit(0)
 
     def beat_forever(self) -> None:
+        """For a thread of its own."""
         while True:
             time.sleep(BEAT_SECONDS)
             self.beat()
@@ -61,36 +65,48 @@ def serve(folder: Path, device: str) -> None:
     Raises InputError when `folder` is not the live folder of a run, QualityError when an index misses its recall.
     """
     live = Live(folder)
-    maker = IndexMaker(live.order(), device)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the trainer decides
     threading.Thread(target=_leave_with_trainer, daemon=True).start()
+    maker = IndexMaker(live.order(), device)
+    for unfinished in live.indexes.glob("*.partial"):
+        shutil.rmtree(unfinished, ignore_errors=True)
     heart = Heartbeat(live)
     threading.Thread(target=heart.beat_forever, daemon=True).start()
     heart.set(state="waiting", step=max(steps_in(live.indexes), default=0))
     while live.folder.is_dir():
-        step = _wanted(live)
-        if step is None:
+        step = max(steps_in(live.snapshots), default=0)
+        if not step or not _refreshed(live, maker, step, heart):
             time.sleep(POLL_SECONDS)
-            continue
-        with _reporting(heart, step):
-            _refresh(live, maker, step, heart)
 
 
-def _wanted(live: Live) -> int | None:
-    """The newest snapshot, unless it has its index."""
-    newest = max(steps_in(live.snapshots), default=0)
-    return newest if newest > max(steps_in(live.indexes), default=0) else None
-
-
-def _refresh(live: Live, maker: IndexMaker, step: int, heart: Heartbeat) -> None:
+def _refreshed(live: Live, maker: IndexMaker, step: int, heart: Heartbeat) -> bool:
+    """Make the index of a snapshot; False where there is nothing to do, or the snapshot went away meanwhile."""
+    path = at_step(live.snapshots, step)
     try:
-        snapshot: Artifact = open_artifact(at_step(live.snapshots, step))
-        verify(snapshot)
-    except (InputError, OSError):
-        if step in steps_in(live.snapshots):
+        snapshot = open_artifact(path)
+        if _has_its_index(live, step, snapshot):
+            return False
+        with _reporting(heart, step):
+            _refresh(live, maker, step, snapshot, heart)
+    except (RealmctlError, OSError):
+        if path.is_dir():
             raise
-        return  # pruned while we looked: there is a newer one
+        heart.set(state="waiting", error=None)
+        return False
+    return True
+
+
+def _has_its_index(live: Live, step: int, snapshot: Artifact) -> bool:
+    """Whether the index of this step is of this snapshot, and not of one that an interrupted run took at this step."""
+    try:
+        return open_artifact(at_step(live.indexes, step)).lineage.get("retriever") == snapshot.content
+    except (InputError, OSError):
+        return False
+
+
+def _refresh(live: Live, maker: IndexMaker, step: int, snapshot: Artifact, heart: Heartbeat) -> None:
     start = time.monotonic()
+    verify(snapshot)
     index = maker.make(snapshot, at_step(live.indexes, step), heart.tick)
     prune(live.indexes, KEPT_INDEXES, live.held())
     say(f"refresh: index of step {step} in {time.monotonic() - start:.1f} s, recall {index.metrics.get('recall')}")

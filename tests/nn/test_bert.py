@@ -5,6 +5,7 @@ import torch
 from torch.testing import assert_close
 from transformers import BertForMaskedLM
 
+from realmctl.nn import layers
 from realmctl.nn.bert import cls_state, hidden_states, layer_states, masked_logits, scratch_config, states_at
 from realmctl.nn.inputs import Packed
 
@@ -47,15 +48,38 @@ def test_gradients_through_the_last_layer_at_some_positions(mlm: BertForMaskedLM
         assert_close(gradient, gradients[1][name], atol=1e-4, rtol=1e-3, msg=name)
 
 
-def test_checkpointing_changes_no_gradient(mlm: BertForMaskedLM, batch: Packed) -> None:
+def test_recomputing_changes_no_gradient(
+    mlm: BertForMaskedLM, batch: Packed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def gradient() -> torch.Tensor:
         mlm.zero_grad()
         cls_state(mlm.bert, batch).square().sum().backward()
         return mlm.bert.encoder.layer[0].intermediate.dense.weight.grad.clone()
 
     plain = gradient()
-    mlm.bert.train().gradient_checkpointing_enable()
-    assert_close(gradient(), plain)
+    monkeypatch.setattr(layers, "_WORTH_RECOMPUTING", 0)
+    assert torch.equal(gradient(), plain)
+    for layer in mlm.bert.train().encoder.layer:
+        layer.gradient_checkpointing = True
+    assert torch.equal(gradient(), plain)
+
+
+def test_padded_attention_for_accelerators_is_the_same(
+    mlm: BertForMaskedLM, batch: Packed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    position_BP = torch.tensor([[0, 2], [1, 0], [30, 4], [3, 3]])
+    by_row = states_at(mlm.bert, batch, position_BP)
+    monkeypatch.setattr(layers, "_attend_by_row", layers._attend_padded)
+    assert_close(states_at(mlm.bert, batch, position_BP), by_row, atol=2e-6, rtol=1e-5)
+
+
+def test_bf16_autocast_is_close(mlm: BertForMaskedLM, batch: Packed) -> None:
+    exact = cls_state(mlm.bert, batch)
+    with torch.autocast("cpu", torch.bfloat16):
+        rough = cls_state(mlm.bert, batch)
+    assert torch.cosine_similarity(exact, rough.float()).min() > 0.99
+    rough.float().sum().backward()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in mlm.parameters())
 
 
 def test_masked_logits_equal_the_logits_of_every_position(mlm: BertForMaskedLM, batch: Packed) -> None:

@@ -33,6 +33,17 @@ def test_three_steps_are_the_recurrences_by_hand() -> None:
         assert bias.item() == pytest.approx(b, rel=1e-5)
 
 
+def test_with_bias_correction_it_is_torchs_adamw() -> None:
+    ours, theirs = nn.Parameter(torch.tensor([0.5])), nn.Parameter(torch.tensor([0.5]))
+    corrected = BertAdamW([ours], lr=0.1, bias_correction=True)
+    plain = torch.optim.AdamW([theirs], lr=0.1, eps=1e-6, weight_decay=0.01)
+    for gradient in (0.3, -0.2, 0.9):
+        ours.grad, theirs.grad = torch.tensor([gradient]), torch.tensor([gradient])
+        corrected.step()
+        plain.step()
+        assert ours.item() == pytest.approx(theirs.item(), rel=1e-5)
+
+
 def test_schedule_of_the_paper_run() -> None:
     total, base = 200_000, 3e-5
     warmup = warmup_steps(total)

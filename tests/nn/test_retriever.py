@@ -9,6 +9,7 @@ from transformers import AutoModel, BertForMaskedLM
 
 from realmctl.errors import InputError, MismatchError
 from realmctl.nn.inputs import Packed
+from realmctl.nn.marginal import in_batch_softmax
 from realmctl.nn.retriever import Retriever
 
 
@@ -32,6 +33,23 @@ def test_score_is_the_inner_product() -> None:
     query_BD, block_BND = torch.randn(2, 4), torch.randn(2, 3, 4)
     expected = [[float(query_BD[b] @ block_BND[b, n]) for n in range(3)] for b in range(2)]
     assert_close(Retriever.score(query_BD, block_BND), torch.tensor(expected))
+
+
+def test_scores_are_not_rounded_under_autocast() -> None:
+    query_BD, block_BND = torch.randn(2, 128), torch.randn(2, 3, 128)
+    exact = Retriever.score(query_BD, block_BND)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(Retriever.score(query_BD, block_BND), exact)
+        loss, _ = in_batch_softmax(query_BD, block_BND[:, 0])
+    assert torch.equal(loss, in_batch_softmax(query_BD, block_BND[:, 0])[0])
+
+
+def test_embeddings_are_float32_under_autocast(mlm: BertForMaskedLM, batch: Packed) -> None:
+    retriever = Retriever.from_bert(mlm.bert).eval()
+    with torch.autocast("cpu", torch.bfloat16):
+        rough = retriever.embed_blocks(batch)
+    assert rough.dtype == torch.float32
+    assert torch.cosine_similarity(rough, retriever.embed_blocks(batch)).min() > 0.99
 
 
 def test_separate_towers_start_equal_and_train_apart(mlm: BertForMaskedLM, batch: Packed) -> None:

@@ -10,7 +10,7 @@ from realmctl.text import dump
 
 SITE = """<siteinfo><sitename>W</sitename><namespaces>
 <namespace key="-2" case="first-letter">Medium</namespace><namespace key="0" case="first-letter" />
-<namespace key="6" case="first-letter">Datei</namespace><namespace key="14" case="first-letter">Kategorie</namespace>
+<namespace key="6">Datei</namespace><namespace key="14">Kategorie</namespace>
 </namespaces></siteinfo>"""
 
 
@@ -19,7 +19,8 @@ def page(number: int, title: str, text: str, ns: int = 0, redirect: bool = False
     head = f"<page><title>{sax.escape(title)}</title><ns>{ns}</ns><id>{number}</id>{mark}"
     older = "<revision><id>7</id><text>older</text></revision>"
     contributor = "<contributor><username>u</username><id>99</id></contributor>"
-    return f'{head}{older}<revision><id>8</id>{contributor}<text xml:space="preserve">{sax.escape(text)}</text></revision></page>'
+    body = f'<text xml:space="preserve">{sax.escape(text)}</text>'
+    return f"{head}{older}<revision><id>8</id>{contributor}{body}</revision></page>"
 
 
 def write(path, *pages: str, end: str = "</mediawiki>\n"):
@@ -28,7 +29,9 @@ def write(path, *pages: str, end: str = "</mediawiki>\n"):
 
 
 def test_pages_come_with_their_own_id_the_last_revision_and_unescaped(tmp_path):
-    path = write(tmp_path / "d.xml", page(12, "A & B", "x < y &amp; [[z]]\nüber"), page(13, "T", "talk", ns=1))
+    path = write(
+        tmp_path / "d.xml", page(12, "A & B", "x < y &amp; [[z]]\nüber"), page(13, "T", "talk", ns=1)
+    )
     namespaces: dict[str, int] = {}
     found = list(dump.pages(path, namespaces))
     assert found[0] == dump.Page("12", "A & B", 0, False, "x < y &amp; [[z]]\nüber", False)
@@ -67,7 +70,9 @@ def test_lists_can_be_kept():
 
 def test_a_cut_dump_is_an_error_even_on_a_page_border(tmp_path):
     path = write(tmp_path / "d.xml", page(1, "A", "text"), page(2, "B", "text"), end="\n")
-    with pytest.raises(InputError, match=r"d\.xml:\d+: broken XML \(no element found at the end of the file, byte \d+\)"):
+    with pytest.raises(
+        InputError, match=r"d\.xml:\d+: broken XML \(no element found at the end of the file, byte \d+\)"
+    ):
         list(dump.pages(path))
     whole = write(tmp_path / "e.xml", page(1, "A", "text")).read_bytes()
     for size in range(12, len(whole) - 1, 37):
@@ -76,7 +81,9 @@ def test_a_cut_dump_is_an_error_even_on_a_page_border(tmp_path):
             list(dump.pages(path))
 
 
-@pytest.mark.parametrize("damage", ["<page><title>A</page>", "<page>\x01</page>", "</page>", "<page>&nothing;</page>"])
+@pytest.mark.parametrize(
+    "damage", ["<page><title>A</page>", "<page>\x01</page>", "</page>", "<page>&nothing;</page>"]
+)
 def test_broken_xml_names_file_and_line(tmp_path, damage):
     path = write(tmp_path / "d.xml", page(1, "A", "text"), damage)
     with pytest.raises(InputError, match=r"d\.xml:\d+: broken XML"):
@@ -116,6 +123,8 @@ def test_a_tag_without_end_is_refused_in_bounded_memory(tmp_path):
 
 def test_a_text_too_long_is_not_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(dump, "MAX_PAGE_BYTES", 1000)
-    found = list(dump.pages(write(tmp_path / "d.xml", page(1, "Long", "x" * 1001), page(2, "Short", "x" * 1000))))
+    found = list(
+        dump.pages(write(tmp_path / "d.xml", page(1, "Long", "x" * 1001), page(2, "Short", "x" * 1000)))
+    )
     assert [(p.title, p.oversized, len(p.text)) for p in found] == [("Long", True, 0), ("Short", False, 1000)]
     assert dump.skip_page(found[0], False) is None

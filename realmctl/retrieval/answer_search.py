@@ -1,0 +1,44 @@
+"""Which texts hold an answer to a question: asked of thousands of blocks a question in training, of a hundred in evaluation."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from realmctl.text.answers import AnswerTest, has_answer
+from realmctl.text.questions import Question
+from realmctl.text.regexes import find_spans
+
+ASCII_RUN = re.compile(r"[a-z0-9]+")
+
+
+class AnswerSearch:
+    """`text.answers.has_answer` for one question and many texts: `how` is for plain answers, expressions are searched for as such.
+
+    Words are costly to compare, so the longest run of plain letters and digits of each answer is looked for first.
+    """
+
+    def __init__(self, question: Question, how: AnswerTest) -> None:
+        self._how: AnswerTest = "regex" if question.is_regex else how
+        self._answers = question.answers
+        self._telling = [_longest_run(answer) for answer in question.answers]
+
+    def __call__(self, text: str) -> bool:
+        if self._how != "tokens":
+            return has_answer(text, self._answers, self._how)
+        folded = _folded(text)
+        possible = [answer for answer, run in zip(self._answers, self._telling, strict=True) if run in folded]
+        return bool(possible) and has_answer(text, possible, "tokens")
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """What the patterns of a regular-expression question match in `text`, as character offsets."""
+        return find_spans(self._answers, text)
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFD", text).lower()
+
+
+def _longest_run(answer: str) -> str:
+    """What a text must hold, side by side, to hold the answer as words."""
+    return max(ASCII_RUN.findall(_folded(answer)), key=len, default="")

@@ -1,0 +1,62 @@
+"""The names that mean something in wikitext: tags, namespaces, interwiki prefixes, sections without prose."""
+
+from __future__ import annotations
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+ELEMENTS_WITHOUT_PROSE = _words("""
+    ref references math chem ce gallery imagemap timeline hiero score graph mapframe maplink source
+    syntaxhighlight pre templatedata templatestyles style script inputbox indicator categorytree rt
+    includeonly
+""")
+"""Elements whose content no reader reads as prose; <nowiki> is treated apart."""
+BLOCK_TAGS = _words("""
+    p div ul ol dl dd dt blockquote center poem table tr td th caption hr h1 h2 h3 h4 h5 h6
+""")
+"""Tags that begin a line of their own; all INLINE_TAGS leave nothing behind."""
+INLINE_TAGS = _words("""
+    b i u s em strong small big sub sup span font tt code var samp kbd cite abbr dfn del ins strike
+    q br wbr nowiki ref references section noinclude onlyinclude includeonly bdi bdo mark ruby rb rp
+    data time nobr gallery math source pre
+""")
+MEDIA = _words("file image media category")
+"""Namespaces whose links show no words; a site's own names join them (`dump.media_names`)."""
+ELSEWHERE = _words("""
+    wikt wiktionary s wikisource w wikipedia q wikiquote b wikibooks n wikinews v wikiversity voy
+    wikivoyage species wikispecies commons c m meta mw d wikidata bugzilla phab doi hdl rfc arxiv
+    special user template wp project help portal talk user_talk module draft book mediawiki mos cat
+""")
+"""Prefixes of links to other projects and namespaces: their labels are words, their targets no articles."""
+APPARATUS = frozenset(
+    """\
+references
+references and notes
+references and sources
+references and further reading
+notes
+notes and references
+notes and citations
+footnotes
+footnotes and references
+citations
+citations and references
+general references
+sources
+sources and references
+sources and further reading
+works cited
+literature
+bibliography
+bibliography and further reading
+further reading
+see also
+external link
+external links
+gallery
+image gallery
+""".splitlines()
+)
+"""Titles of sections that hold no prose."""

@@ -1,0 +1,23 @@
+"""One small chain for the tests of the stages that train."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from tests.fixtures_chain import Chain, make_chain
+
+
+@pytest.fixture(scope="session")
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def chain(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Chain:
+    return make_chain(tmp_path_factory.mktemp("chain"))

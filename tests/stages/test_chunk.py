@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import bz2
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from realmctl.errors import ConfigError, InputError
+from realmctl.records import Records
+from realmctl.retrieval.corpus import Corpus
+from realmctl.text import corpora, wordpiece
+from realmctl.text.wordpiece_training import train
+from stages.chunk import Chunk
+
+WORDS = [
+    "river",
+    "stone",
+    "lamp",
+    "cloud",
+    "horse",
+    "bread",
+    "music",
+    "winter",
+    "garden",
+    "letter",
+    "harbour",
+]
+
+
+def article(number: int) -> str:
+    draw = random.Random(number)
+    lines = (
+        " ".join(draw.choices(WORDS, k=draw.randint(3, 12))).capitalize() + f" [[{draw.choice(WORDS)}]]."
+        for _ in range(30)
+    )
+    return "\n\n".join(lines) + "\n==References==\n* a book"
+
+
+def dump(path: Path, *pages: tuple[str, str]) -> Path:
+    body = "".join(
+        f"<page><title>{title}</title><ns>0</ns><id>{number}</id><revision><text>{text}</text></revision></page>"
+        for number, (title, text) in enumerate(pages)
+    )
+    path.write_bytes(bz2.compress(f"<mediawiki>{body}</mediawiki>".encode()))
+    return path
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    pages = [(f"Page {n}", article(n)) for n in range(150)]
+    pages += [("List of pages", "x"), ("B", "#REDIRECT [[A]]"), ("Empty", "{{stub}}"), ("Two", article(1))]
+    return dump(tmp_path_factory.mktemp("corpus") / "dump.xml.bz2", *pages)
+
+
+@pytest.fixture(scope="module")
+def made(source, tmp_path_factory):
+    return Chunk(corpus=(source,), tokenizer="train:200", max_wordpieces=64, workers=1).make(
+        tmp_path_factory.mktemp("w") / "blocks"
+    )
+
+
+def test_the_artifact_is_what_the_readers_expect(made):
+    corpus = Corpus(made)
+    tokenizer = wordpiece.load(made.path)
+    records = Records(made.file("blocks.jsonl.zst"))
+    assert len(corpus) == len(records) == made.metrics["blocks"] > 300
+    for row in range(0, len(records), 17):
+        record = records[row]
+        assert corpus.tokens(row).tolist() == tokenizer.ids(record["text"]).tolist()
+        assert corpus.title(row).tolist() == tokenizer.ids(record["title"]).tolist()
+        starts = corpus.sentences(row).tolist()
+        assert starts[0] == 0 and len(starts) == len(record["sentences"])
+        assert 3 + len(corpus.title(row)) + len(corpus.tokens(row)) <= 64
+        for start, end, target in record["anchors"]:
+            assert record["text"][start:end] == target.lower()
+    assert corpus.tokens(0).dtype == np.uint16
+    assert [records[0]["id"], records[0]["document"], records[0]["title"]] == ["0-0", "0", "Page 0"]
+    assert "book" not in records[3]["text"]
+
+
+def test_every_page_is_accounted_for(made):
+    metrics = made.metrics
+    assert metrics["pages"] == 154
+    assert metrics["dropped"] == {"list": 1, "no_prose": 1, "redirect": 1}
+    assert metrics["documents"] == 151
+    assert metrics["quarantined"] == 0
+    assert metrics["duplicate_blocks"] == 0
+    assert metrics["anchors"] == 151 * 30
+    assert metrics["wordpieces"] == len(np.load(made.file("tokens.npy")))
+    assert metrics["longest_wordpieces"] <= 61
+
+
+def test_any_number_of_workers_makes_the_same_content(source, made, tmp_path):
+    again = Chunk(corpus=(source,), tokenizer="train:200", max_wordpieces=64, workers=2).make(
+        tmp_path / "blocks"
+    )
+    assert again.content == made.content
+
+
+def test_a_given_tokenizer_is_copied(made, source, tmp_path):
+    given = Chunk(
+        corpus=(source,), tokenizer=str(made.path / "tokenizer"), max_wordpieces=64, workers=1
+    ).make(tmp_path / "blocks")
+    assert given.manifest["files"]["tokens.npy"] == made.manifest["files"]["tokens.npy"]
+    assert given.manifest["files"]["tokenizer/vocab.txt"] == made.manifest["files"]["tokenizer/vocab.txt"]
+
+
+def test_transformers_takes_the_tokenizer(made):
+    from transformers import AutoTokenizer
+
+    theirs = AutoTokenizer.from_pretrained(made.path / "tokenizer")
+    record = Records(made.file("blocks.jsonl.zst"))[0]
+    assert theirs(record["text"], add_special_tokens=False)["input_ids"] == Corpus(made).tokens(0).tolist()
+
+
+def test_a_page_that_hangs_is_listed(source, tmp_path, monkeypatch):
+    clean = corpora.wikitext.prose
+
+    def hang(text, media):
+        while text == article(7):
+            pass
+        return clean(text, media)
+
+    monkeypatch.setattr(corpora.wikitext, "prose", hang)
+    tokenizer = train(WORDS * 3, 200)
+    tokenizer.save(tmp_path / "t")
+    made = Chunk(corpus=(source,), tokenizer=str(tmp_path / "t"), page_seconds=0.3, workers=1).make(
+        tmp_path / "blocks"
+    )
+    assert list(Records(made.file("quarantine.jsonl.zst"))) == [
+        {"id": "7", "title": "Page 7", "reason": "not cleaned within 0.3 s"}
+    ]
+    assert (made.metrics["quarantined"], made.metrics["documents"]) == (1, 150)
+
+
+def test_a_long_sentence_is_split_or_kept(tmp_path):
+    path = tmp_path / "c.jsonl"
+    path.write_text(json.dumps({"id": 1, "title": "T", "text": " ".join(WORDS * 40) + "."}) + "\n")
+    split = Chunk(corpus=(path,), tokenizer="train:200", workers=1).make(tmp_path / "split")
+    kept = Chunk(corpus=(path,), tokenizer="train:200", long_sentences="keep", workers=1).make(
+        tmp_path / "kept"
+    )
+    assert (split.metrics["split_sentences"], split.metrics["longest_wordpieces"] <= 284) == (1, True)
+    assert (kept.metrics["split_sentences"], kept.metrics["blocks"], kept.metrics["longest_wordpieces"]) == (
+        0,
+        1,
+        441,
+    )
+
+
+def test_an_error_leaves_no_artifact(tmp_path):
+    path = dump(tmp_path / "d.xml.bz2", ("A", article(1)))
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(InputError, match=r"d\.xml\.bz2 is cut"):
+        Chunk(corpus=(path,), workers=1).make(tmp_path / "blocks")
+    assert not list((tmp_path / "blocks").glob("v*"))
+    bare = dump(tmp_path / "e.xml.bz2", ("A", "{{stub}}"))
+    with pytest.raises(InputError, match="no text is left of 1 pages"):
+        Chunk(corpus=(bare,), tokenizer="train:200", workers=1).make(tmp_path / "blocks")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_wordpieces": 20}, "no room"),
+        ({"tokenizer": "train:many"}, "number of wordpieces"),
+        ({"tokenizer": "train:5"}, "number of wordpieces"),
+        ({"page_seconds": 0.0}, "must be positive"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_first(source, tmp_path, settings, message):
+    with pytest.raises(ConfigError, match=message):
+        Chunk(corpus=(source,), **settings).make(tmp_path / "blocks")
+
+
+def test_casing_belongs_to_the_tokenizer_that_is_given(source, made, tmp_path):
+    with pytest.raises(ConfigError, match="its own casing"):
+        Chunk(corpus=(source,), tokenizer=str(made.path / "tokenizer"), lowercase=False).make(
+            tmp_path / "blocks"
+        )
+
+
+def test_a_sample_of_a_large_corpus_trains_the_tokenizer(source, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr("stages.chunk.TRAINING_BYTES", 20_000)
+    made = Chunk(corpus=(source,), tokenizer="train:200", workers=1).make(tmp_path / "blocks")
+    assert "one document in" in capfd.readouterr().err
+    assert made.metrics["documents"] == 151

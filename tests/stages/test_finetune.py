@@ -1,0 +1,109 @@
+"""`realmctl finetune` and `realmctl eval-em`: a model or its parts, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from realmctl.artifact import open_artifact, require_descent
+from realmctl.cli import build
+from tests.fixtures_blocks import make_blocks
+from tests.fixtures_chain import documents, finetune, make_index, pretrain
+from tests.fixtures_retriever import make_retriever
+
+SMALL = ["--steps", "2", "--batch-size", "2", "--retriever-beam", "8", "--reader-beam", "2", "--reader-length", "40"]
+
+
+@pytest.fixture(scope="module")
+def model(chain):
+    return pretrain(chain, steps=2).make(chain.folder / "model")
+
+
+@pytest.fixture(scope="module")
+def qa_model(chain, model):
+    return finetune(chain, model, steps=2).make(chain.folder / "qa-model")
+
+
+def realmctl(*arguments):
+    return CliRunner().invoke(build(), [str(argument) for argument in arguments])
+
+
+def error_of(result):
+    """The one paragraph that a user reads."""
+    [line] = [line for line in result.stderr.splitlines() if line.startswith("error:")]
+    assert "Traceback" not in result.stderr
+    return line
+
+
+def finetune_of(chain, tmp_path, *options):
+    return realmctl("finetune", "--blocks", chain.blocks.path, "--questions", chain.questions, *SMALL, *options, "--out", tmp_path / "qa")
+
+
+def test_from_a_model_and_from_its_parts(chain, model, tmp_path):
+    result = finetune_of(chain, tmp_path, "--model", model.path)
+    assert result.exit_code == 0, result.output
+    made = open_artifact(result.stdout.strip())
+    require_descent(made.part("index"), chain.blocks, model.part("retriever"))
+    parts = [part for name in ("retriever", "index", "encoder") for part in (f"--{name}", getattr(chain, name).path)]
+    orqa = open_artifact(finetune_of(chain, tmp_path, *parts).stdout.strip())
+    assert orqa.path.name == "v2" and orqa.lineage["retriever"] == chain.retriever.content
+
+
+def test_one_part_may_be_replaced(chain, model, tmp_path):
+    result = finetune_of(chain, tmp_path, "--model", model.path, "--encoder", chain.encoder.path)
+    assert result.exit_code == 0, result.output
+    assert "encoder" in open_artifact(result.stdout.strip()).manifest["inputs"]
+
+
+def test_the_parts_must_be_complete_and_fit(chain, model, tmp_path):
+    result = finetune_of(chain, tmp_path, "--workspace", tmp_path / "empty", "--retriever", chain.retriever.path)
+    assert result.exit_code == 3 and "finetune needs --model" in error_of(result)
+    result = finetune_of(chain, tmp_path, "--model", model.path, "--index", chain.index.path)
+    assert result.exit_code == 4 and "does not belong to" in error_of(result)
+    result = finetune_of(chain, tmp_path, "--model", model.path, "--retriever-beam", "1")
+    assert result.exit_code == 2 and "--retriever-beam 1 is below --reader-beam 2" in error_of(result)
+    assert not list(tmp_path.glob("qa/v*"))
+
+
+@pytest.mark.parametrize("line", ['{"question": "Where?", "answer": ["x"', '{"question": "Where?", "answer": "x"}}', '{"answer": ["x"]}'])
+def test_a_bad_line_of_the_questions_is_named(chain, model, tmp_path, line):
+    path = tmp_path / "bad.jsonl"
+    path.write_text(chain.questions.read_text() + line + "\n")
+    result = realmctl("finetune", "--model", model.path, "--blocks", chain.blocks.path, "--questions", path, *SMALL, "--out", tmp_path / "qa")
+    assert result.exit_code == 3 and "bad.jsonl:21" in error_of(result)
+    assert not list(tmp_path.glob("qa/v*"))
+
+
+def test_evaluation_of_what_does_not_fit(chain, qa_model, tmp_path):
+    pages = {**documents(), "Ada Lorn": [["Ada Lorn was born in [[Ashby]].", "The family was poor."], ["The work began in 1900."]]}
+    other = make_blocks(tmp_path / "blocks", pages)
+    result = realmctl("eval-em", "--qa-model", qa_model.path, "--blocks", other.path, "--questions", chain.questions, "--out", tmp_path / "scores")
+    assert result.exit_code == 4 and ("does not belong" in error_of(result) or "vocabular" in error_of(result))
+    index = make_index(tmp_path, chain.blocks, make_retriever(tmp_path / "retriever", chain.blocks, seed=1))
+    options = ["--retriever", chain.retriever.path, "--index", index.path, "--blocks", chain.blocks.path, "--questions", chain.questions]
+    result = realmctl("eval-em", *options, "--out", tmp_path / "scores")
+    assert result.exit_code == 4 and "does not belong" in error_of(result)
+    assert not list(tmp_path.glob("scores/v*"))
+
+
+def test_ask_and_probe(chain, model, qa_model):
+    asked = realmctl("ask", "Where was Ada Lorn born?", "--qa-model", qa_model.path, "--blocks", chain.blocks.path, "--top", "2", "--json")
+    value = json.loads(asked.stdout)
+    assert value["schema_version"] == 1 and len(value["answers"]) == 2
+    assert {"answer", "score", "probability_of_block", "title", "block", "text", "start", "end"} == set(value["answers"][0])
+    text = realmctl("ask", "Where was Ada Lorn born?", "--qa-model", qa_model.path, "--blocks", chain.blocks.path).stdout
+    assert text.startswith("1. ") and ">>" in text
+    probed = realmctl("probe", "Ada Lorn was born in [MASK].", "--model", model.path, "--blocks", chain.blocks.path, "--json")
+    value = json.loads(probed.stdout)
+    assert len(value["candidates"]) == 8 and value["candidates"][0]["title"] == "(null document)"
+    assert sum(found["probability"] for found in value["candidates"]) == pytest.approx(1)
+    refused = realmctl("probe", "No blank.", "--model", model.path, "--blocks", chain.blocks.path)
+    assert refused.exit_code == 2 and "[MASK]" in error_of(refused)
+
+
+def test_the_blocks_of_another_chain_answer_nothing(qa_model, tmp_path):
+    other = make_blocks(tmp_path / "blocks", {"One": [["Quite other words here."]]})
+    result = realmctl("ask", "Where?", "--qa-model", qa_model.path, "--blocks", other.path)
+    assert result.exit_code == 4 and "vocabular" in error_of(result)

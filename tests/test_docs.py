@@ -1,0 +1,80 @@
+"""Every `realmctl ...` line that a user may copy is parsed against the real flags, and generated pages are fresh."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer.main
+from typer.core import TyperGroup
+
+from realmctl import cli
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").glob("*.md"))]
+SCRIPTS = sorted((ROOT / "examples").glob("*.sh"))
+DEFAULT = re.compile(r"(?:^|\s)([A-Z_]+)=(?:\$\{\1:-([^}$]*)\}|([^\s$]+))")
+VARIABLE = re.compile(r"\$\{?([A-Z_a-z]+)(?:[:\-?+][^}]*)?\}?")
+
+
+UsageError = typer.BadParameter.__bases__[0]
+"""Typer carries a click of its own; this is the root of its usage errors."""
+
+
+@pytest.fixture(scope="module")
+def app() -> TyperGroup:
+    command = typer.main.get_command(cli.build())
+    assert isinstance(command, TyperGroup)
+    return command
+
+
+def lines_of(path: Path) -> list[str]:
+    """The realmctl commands of a page or script, variables replaced by their defaults (or a word)."""
+    text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+    if path.suffix == ".md":
+        text = "\n".join(re.findall(r"```(?:bash|sh)\n(.*?)```", text, re.DOTALL)) + "\n".join(re.findall(r"`(realmctl [^`]+)`", text))
+    values = {name: first or second or "" for name, first, second in DEFAULT.findall(text)}
+    text = VARIABLE.sub(lambda match: values.get(match[1], "word"), text)
+    parts = re.split(r"\n|&&|;|\|(?!\|)|<\(|\$\(", text)
+    return [part.strip().rstrip(")") for part in parts if part.strip().startswith("realmctl ")]
+
+
+COMMANDS = [(path.name, line) for path in [*PAGES, *SCRIPTS] for line in lines_of(path)]
+
+
+def test_there_are_commands_to_check() -> None:
+    assert {name for name, _ in COMMANDS} >= {"README.md", *(path.name for path in SCRIPTS)}
+
+
+@pytest.mark.parametrize(("where", "line"), COMMANDS)
+def test_documented_command_parses(app: TyperGroup, where: str, line: str) -> None:
+    words = shlex.split(line.split(" >")[0].split("#")[0])[1:]
+    if words and not words[0].startswith("-"):
+        assert words[0] in app.commands, f"{where}: there is no command {words[0]!r}: {line}"
+        arguments = [word for word in words[1:] if word not in ("...", "…")]
+        try:
+            app.commands[words[0]].make_context(words[0], arguments)
+        except UsageError as error:
+            named_in_passing = where.endswith(".md") and not arguments
+            assert named_in_passing, f"{where}: {line}: {error.message}"  # type: ignore[attr-defined]
+
+
+def test_command_reference_is_fresh() -> None:
+    from docs.make_commands import page
+
+    assert (ROOT / "docs" / "commands.md").read_text(encoding="utf-8") == page(), "run: python docs/make_commands.py"
+
+
+def test_readme_names_the_two_commands_and_every_stage() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "make demo" in text and "make test" in text
+    for name in cli.our_stages():
+        assert f"realmctl {name}" in text
+
+
+def test_every_command_is_documented(app: TyperGroup) -> None:
+    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    for name in app.commands:
+        assert f"## realmctl {name}\n" in text

@@ -1,0 +1,100 @@
+"""The shell scripts run end to end at toy scale through their own size variables, as a user would run them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from realmctl.artifact import open_artifact, verify
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+TOY = {
+    "BERT": "scratch:L1-H32-A2", "TOKENIZER": "train:1500", "TAGGER": "auto", "MAX_WORDPIECES": "64",
+    "ICT_STEPS": "2", "ICT_BATCH": "8", "INDEX": "exact", "STEPS": "4", "BATCH": "2", "CANDIDATES": "3",
+    "REFRESH": "inline", "REFRESH_EVERY": "2", "MAX_INDEX_AGE": "4", "EPOCHS": "0.05", "QA_BATCH": "2",
+    "RETRIEVER_BEAM": "8", "READER_BEAM": "2", "MLM_STEPS": "2", "MLM_BATCH": "4", "QA_STEPS": "2", "WARMUP": "1",
+    "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "REALMCTL_WORKSPACE": "elsewhere",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("world")
+    command = [sys.executable, str(EXAMPLES / "world/make_world.py"), "--out", str(folder), "--seed", "0", "--size", "small"]
+    subprocess.run(command, check=True, capture_output=True)
+    return folder
+
+
+def run_script(name: str, arguments: list[str], cwd: Path, **more: str) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, **TOY, "PATH": path, **more}
+    done = subprocess.run(["bash", str(EXAMPLES / name), *arguments], cwd=cwd, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def questions_of(world: Path) -> dict[str, str]:
+    return {"TRAIN": str(world / "train.jsonl"), "DEV": str(world / "dev.jsonl")}
+
+
+@pytest.mark.parametrize("script", ["realm_wiki.sh", "realm_ccnews.sh", "orqa.sh"])
+def test_reproduction_script(script: str, world: Path, tmp_path: Path) -> None:
+    corpora = [str(world / "knowledge"), *([str(world / "sentences")] if script == "realm_ccnews.sh" else [])]
+    run_script(script, [*corpora, "w"], tmp_path, **questions_of(world))
+    scores = open_artifact(tmp_path / "w/scores")
+    verify(scores)
+    assert scores.metrics["questions"] == 50
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_enwiki_script(world: Path, tmp_path: Path) -> None:
+    squad = tmp_path / "squad.json"
+    squad.write_text(json.dumps(squad_of(world)))
+    encoder = tiny_encoder(tmp_path / "bert", world)
+    run_script("enwiki.sh", [str(world / "knowledge"), str(squad), "w"], tmp_path, ENCODER=str(encoder), REFRESH="background")
+    for series in ("scores", "start/scores", "start/recall", "start/realm-recall"):
+        assert open_artifact(tmp_path / "w" / series).metrics["questions"] > 0
+
+
+def squad_of(world: Path) -> dict[str, object]:
+    """A SQuAD-layout file of eight articles, each a sentence with a question on its last word."""
+    articles = []
+    for number in range(8):
+        context = f"The lighthouse of island {number} was painted in the year {1850 + number}."
+        answer = {"text": str(1850 + number), "answer_start": context.index(str(1850 + number))}
+        question = {"id": f"q{number}", "question": f"When was the lighthouse of island {number} painted?", "answers": [answer]}
+        articles.append({"title": f"Island {number}", "paragraphs": [{"context": context, "qas": [question]}]})
+    return {"version": "1.1", "data": articles}
+
+
+def tiny_encoder(folder: Path, world: Path) -> Path:
+    """A BERT folder with a vocabulary of the world's words, as a user would bring one."""
+    from transformers import BertConfig, BertForMaskedLM
+
+    from tests.fixtures_blocks import save_tokenizer, word_tokenizer
+
+    texts = [json.loads(line)["text"] for line in (world / "knowledge/AA/wiki_00").read_text().splitlines()]
+    tokenizer = word_tokenizer(texts)
+    folder.mkdir()
+    save_tokenizer(tokenizer, folder)
+    config = BertConfig(
+        vocab_size=tokenizer.get_vocab_size(), hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64
+    )
+    BertForMaskedLM(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.slow
+def test_demo_runs_and_then_does_nothing(tmp_path: Path) -> None:
+    """The wheel's view of the demo: in an empty folder; the second run makes nothing."""
+    run_script("demo.sh", ["demo"], tmp_path, OMP_NUM_THREADS="2")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "demo/artifacts").glob("*/v*/manifest.json")}
+    run_script("demo.sh", ["demo"], tmp_path, OMP_NUM_THREADS="2")
+    assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "demo/artifacts").glob("*/v*/manifest.json")}
+    scores = {name: open_artifact(tmp_path / "demo/artifacts" / name).metrics["em"] for name in ("scores", "start-scores")}
+    assert scores["scores"] > scores["start-scores"] + 0.05

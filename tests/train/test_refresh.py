@@ -1,0 +1,358 @@
+"""The protocol between trainer and refresher: who writes what, when it counts, and what is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+import pytest
+import torch
+
+from realmctl.artifact import Origin, open_artifact, require_descent, verify, writing
+from realmctl.errors import ConfigError, InputError, QualityError, ResourceError
+from realmctl.index.build import IndexOptions
+from realmctl.nn.retriever import Retriever
+from realmctl.signals import StopRequested
+from realmctl.train import background, current_index, refresher
+from realmctl.train.background import Background, Elsewhere, RefresherProcess
+from realmctl.train.current_index import CurrentIndex
+from realmctl.train.live import IndexMaker, Live, Order, at_step, prune, steps_in, take_snapshot
+from realmctl.train.refresh import Inline, Never
+from tests.fixtures_chain import metrics_of, pretrain
+
+
+@pytest.fixture
+def live(chain, tmp_path):
+    folder = Live(tmp_path / "live")
+    folder.place(Order(str(chain.blocks.path), IndexOptions(type="exact").__dict__, "float32", "fp32"))
+    return folder
+
+
+@pytest.fixture
+def retriever(chain):
+    return Retriever.load(chain.retriever.path)
+
+
+@pytest.fixture
+def shared(chain, live):
+    """What every real way is made with: a refresh every second step, nothing held by checkpoints."""
+    origin = Origin("retriever", "pretrain", 1, {}, {}, {"blocks": chain.blocks.content})
+    return live, origin, chain.blocks.path / "tokenizer", 2, lambda: []
+
+
+def nudge(retriever):
+    """Another retriever, as after some steps of training."""
+    with torch.no_grad():
+        retriever.query_tower.projection.weight += 0.01
+
+
+def deliver(live, step):
+    """What a refresher does with the snapshot of a step."""
+    return IndexMaker(live.order(), "cpu").make(open_artifact(at_step(live.snapshots, step)), at_step(live.indexes, step))
+
+
+def test_never_refreshes(retriever):
+    never = Never()
+    never.begin(0)
+    never.offer(2, retriever)
+    assert never.newest(1000) is None and not never.too_old(10**9, 0)
+    with pytest.raises(InputError, match="never refreshes"):
+        never.at(2)
+
+
+def test_inline_makes_the_index_of_a_step_at_that_step(shared, live, retriever, chain):
+    inline = Inline(*shared, "cpu")
+    inline.begin(0)
+    for step in range(5):
+        inline.offer(step, retriever)
+        found = inline.newest(step)
+        assert (found is not None) == (step in (2, 4))
+        if found:
+            number, index = found
+            assert number == step
+            require_descent(index, chain.blocks, open_artifact(at_step(live.snapshots, step)))
+        nudge(retriever)
+    assert inline.newest(4) is None  # handed out already
+    assert steps_in(live.indexes) == steps_in(live.snapshots) == [2, 4]
+
+
+def test_the_held_indexes_and_the_newest_are_kept(shared, live, retriever):
+    checkpoints = [2]
+    inline = Inline(*shared[:-1], lambda: checkpoints, "cpu")
+    inline.begin(0)
+    for step in (2, 4, 6, 8, 10):
+        inline.offer(step, retriever)
+        inline.hold(step)
+    assert steps_in(live.indexes) == [2, 8, 10]
+    checkpoints[:] = [8]
+    inline.hold(10)
+    inline.offer(12, retriever)
+    assert steps_in(live.indexes) == [8, 10, 12]
+    assert steps_in(live.snapshots) == [10, 12]
+
+
+def test_prune_keeps_what_is_asked_and_touches_nothing_unfinished(tmp_path, chain):
+    for step in (1, 2, 3, 4):
+        at_step(tmp_path, step).mkdir()
+        (at_step(tmp_path, step) / "manifest.json").touch()
+    (tmp_path / "step-00000009.partial").mkdir()
+    prune(tmp_path, 1, held=[2])
+    assert steps_in(tmp_path) == [2, 4]
+    assert (tmp_path / "step-00000009.partial").is_dir()
+
+
+def test_half_an_index_is_never_seen(shared, live, retriever, monkeypatch):
+    elsewhere = Elsewhere(*shared, 10)
+    elsewhere.begin(0)
+    elsewhere.offer(2, retriever)
+    seen = []
+    plain = IndexMaker.make.__globals__["build_index"]
+
+    def build(folder, *arguments, **options):
+        seen.append((elsewhere.newest(2), steps_in(live.indexes), folder.name))
+        return plain(folder, *arguments, **options)
+
+    monkeypatch.setitem(IndexMaker.make.__globals__, "build_index", build)
+    deliver(live, 2)
+    assert seen == [(None, [], "step-00000002.partial")]
+    assert elsewhere.newest(2)[0] == 2
+
+
+def test_background_takes_the_newest_snapshot_and_drops_missed_ones(shared, live, retriever):
+    elsewhere = Elsewhere(*shared, 10)
+    elsewhere.begin(0)
+    for step in (2, 4, 6):
+        elsewhere.offer(step, retriever)
+        nudge(retriever)
+    maker, heart = IndexMaker(live.order(), "cpu"), refresher.Heartbeat(live)
+    assert refresher._refreshed(live, maker, steps_in(live.snapshots)[-1], heart)
+    assert steps_in(live.indexes) == [6]
+    assert not refresher._refreshed(live, maker, 6, heart)  # it has its index
+    step, index = elsewhere.newest(7)
+    assert step == 6 and index.lineage["retriever"] == open_artifact(at_step(live.snapshots, 6)).content
+
+
+def test_an_index_of_another_snapshot_of_that_step_does_not_count(shared, live, retriever):
+    """A refresher elsewhere may be at work for a trainer that was killed, and deliver to the one that went on."""
+    Elsewhere(*shared, 10).offer(4, retriever)
+    late = open_artifact(at_step(live.snapshots, 4)).content
+    trainer = Elsewhere(*shared, 10)
+    trainer.begin(2)
+    with writing(at_step(live.indexes, 4), Origin("index", "refresh", 1, {}, {}, {"retriever": late})):
+        pass
+    nudge(retriever)
+    trainer.offer(4, retriever)
+    assert trainer.newest(4) is None
+    assert refresher._refreshed(live, IndexMaker(live.order(), "cpu"), 4, refresher.Heartbeat(live))
+    assert trainer.newest(4)[0] == 4
+
+
+def test_begin_forgets_the_steps_that_are_taken_again(shared, live, retriever):
+    inline = Inline(*shared, "cpu")
+    inline.begin(0)
+    for step in (2, 4, 6):
+        inline.offer(step, retriever)
+    Inline(*shared, "cpu").begin(4)
+    assert steps_in(live.indexes) == [4] and steps_in(live.snapshots) == [4]
+
+
+def test_a_damaged_index_is_not_swapped_in(shared, live, retriever):
+    elsewhere = Elsewhere(*shared, 10)
+    elsewhere.begin(0)
+    elsewhere.offer(2, retriever)
+    vectors = deliver(live, 2).file("vectors.npy")
+    vectors.chmod(0o644)
+    data = bytearray(vectors.read_bytes())
+    data[-1] ^= 1
+    vectors.write_bytes(data)
+    with pytest.raises(InputError, match="damaged"):
+        elsewhere.newest(2)
+
+
+def test_the_current_index_is_swapped_between_steps_and_its_age_is_told(chain, shared, live, retriever):
+    current = CurrentIndex(chain.index, Inline(*shared, "cpu"), "cpu")
+    ages = []
+    for step in range(6):
+        before = current.index
+        ages.append(current.renew(step, retriever)["index_age_steps"])
+        assert (current.index is not before) == (step in (2, 4))
+    assert ages == [0, 1, 0, 1, 0, 1]
+    assert current.state() == {"index_step": 4} and live.held() == {4}
+
+
+def test_restore_opens_the_index_of_the_checkpoint(chain, shared, live, retriever):
+    current = CurrentIndex(chain.index, Inline(*shared, "cpu"), "cpu")
+    for step in range(5):
+        current.renew(step, retriever)
+    again = CurrentIndex(chain.index, Inline(*shared, "cpu"), "cpu")
+    again.restore({"index_step": 2})
+    assert again.step == 2
+    with pytest.raises(InputError):
+        again.restore({"index_step": 8})
+
+
+def test_training_waits_for_an_index_that_is_too_old(chain, shared, live, retriever, capsys):
+    current = CurrentIndex(chain.index, Elsewhere(*shared, 3), "cpu")
+    ages = [current.renew(step, retriever)["index_age_steps"] for step in range(4)]
+    assert ages == [0, 1, 2, 3]
+    thread = threading.Timer(0.4, lambda: deliver(live, 4))
+    thread.start()
+    told = current.renew(4, retriever)
+    thread.join()
+    assert told["index_age_steps"] == 0 and told["index_wait_seconds"] > 0.3
+    assert "step 4: the index is 4 steps old, waiting" in capsys.readouterr().err
+
+
+def test_a_wait_ends_when_asked_to_stop(chain, shared, retriever, monkeypatch):
+    current = CurrentIndex(chain.index, Elsewhere(*shared, 0), "cpu")
+    monkeypatch.setattr(current_index, "asked_to_stop", lambda: True)
+    with pytest.raises(StopRequested):
+        current.renew(1, retriever)
+
+
+@pytest.mark.parametrize("values", [{"max_index_age": 2, "refresh_every": 3}, {"max_index_age": -1}, {"micro_batch": -1}])
+def test_settings_that_would_wait_for_ever_are_refused(chain, values):
+    with pytest.raises(ConfigError):
+        pretrain(chain, **values).check()
+
+
+# The child process, with other programs in the refresher's place.
+
+
+def child(monkeypatch, live, program):
+    """A supervised process that runs `program`; it never waits long."""
+    monkeypatch.setattr(background, "STALE_SECONDS", 0.5)
+    monkeypatch.setattr(background, "BACK_OFF", 0.01)
+    monkeypatch.setattr(background, "STOP_SECONDS", 3.0)
+    monkeypatch.setattr(RefresherProcess, "_command", lambda self: [sys.executable, "-S", "-c", program])
+    return RefresherProcess(live, "cpu")
+
+
+def watch(process, until, seconds=20.0):
+    """Supervise, as the training loop does at every step, until something is so."""
+    end = time.monotonic() + seconds
+    while not until():
+        assert time.monotonic() < end, "it never came to be"
+        process.watch()
+        time.sleep(0.01)
+
+
+IDLE = "import sys; sys.stdin.read()"
+BEATING = f"""
+import sys, threading, time
+def beat():
+    count = 0
+    while True:
+        count += 1
+        open("LIVE/refresher.json", "w").write(str(count))
+        time.sleep(0.05)
+threading.Thread(target=beat, daemon=True).start()
+{IDLE}
+"""
+
+
+def test_a_killed_refresher_is_started_again(live, monkeypatch, capsys):
+    process = child(monkeypatch, live, BEATING.replace("LIVE", str(live.folder)))
+    process.watch()
+    first = process.child.pid
+    os.kill(first, signal.SIGKILL)
+    watch(process, lambda: process.child is not None and process.child.pid != first)
+    assert process.failures == 1
+    assert "killed by signal 9; starting it again (1 of 3)" in capsys.readouterr().err
+    process.stop()
+
+
+def test_a_refresher_that_stands_still_is_started_again(live, monkeypatch, capsys):
+    process = child(monkeypatch, live, BEATING.replace("LIVE", str(live.folder)))
+    process.watch()
+    first = process.child
+    watch(process, lambda: (live.folder / "refresher.json").exists())
+    os.kill(first.pid, signal.SIGSTOP)
+    watch(process, lambda: process.child is not first)
+    assert first.poll() == -signal.SIGKILL
+    assert "no sign of life for 0.5 s" in capsys.readouterr().err
+    watch(process, lambda: process.child is not None)
+    process.stop()
+
+
+@pytest.mark.parametrize(("code", "kind"), [(6, QualityError), (3, InputError), (1, ResourceError), (75, ResourceError)])
+def test_after_three_restarts_training_stops_with_what_the_refresher_said(live, monkeypatch, code, kind):
+    process = child(monkeypatch, live, f"import sys; print('recall of 41 %'); sys.exit({code})")
+    with pytest.raises(kind, match=r"4 times in a row \(it ended with exit code .*recall of 41 %") as error:
+        watch(process, lambda: False)
+    assert error.value.exit_code == kind.exit_code
+    assert "\n" not in str(error.value)
+    process.stop()
+
+
+def test_success_forgives_failures(shared, live, retriever, monkeypatch):
+    child(monkeypatch, live, IDLE)
+    ours = Background(*shared, 10, "cpu")
+    ours.begin(0)
+    ours.process.failures = 3
+    ours.offer(2, retriever)
+    deliver(live, 2)
+    assert ours.newest(2)[0] == 2 and ours.process.failures == 0
+    ours.close()
+
+
+def test_close_ends_the_child_even_when_it_is_deaf(live, monkeypatch):
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
+    process = child(monkeypatch, live, deaf)
+    monkeypatch.setattr(background, "STOP_SECONDS", 0.2)
+    process.watch()
+    running = process.child
+    while "up" not in (live.folder / "refresher.log").read_text():
+        time.sleep(0.01)
+    process.stop()
+    assert running.poll() == -signal.SIGKILL
+    process.stop()  # twice is no error
+
+
+def test_two_beats_at_once_do_not_end_the_refresher(live):
+    heart = refresher.Heartbeat(live)
+    threads = [threading.Thread(target=lambda: [heart.beat() for _ in range(200)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    beat = json.loads((live.folder / "refresher.json").read_text())
+    assert beat["count"] == 800 and beat["pid"] == os.getpid()
+
+
+def test_a_failed_refresh_is_told_by_the_heartbeat(shared, live, retriever, monkeypatch):
+    take_snapshot(live, shared[1], 2, retriever, shared[2])
+    maker = IndexMaker(live.order(), "cpu")
+
+    def make(*arguments):
+        raise QualityError("finds nothing")
+
+    monkeypatch.setattr(maker, "make", make)
+    with pytest.raises(QualityError):
+        refresher._refreshed(live, maker, 2, refresher.Heartbeat(live))
+    beat = json.loads((live.folder / "refresher.json").read_text())
+    assert (beat["state"], beat["step"], beat["error"]) == ("failed", 2, "finds nothing")
+
+
+def test_a_folder_that_is_no_live_folder(tmp_path):
+    with pytest.raises(InputError, match="no refresh order"):
+        Live(tmp_path).order()
+
+
+def test_the_run_logs_the_age_and_ends_with_an_index_of_its_own(chain, tmp_path):
+    model = pretrain(chain, steps=5, refresh_every=2).make(tmp_path / "model")
+    assert [line["index_age_steps"] for line in metrics_of(model)] == [0, 1, 0, 1, 0]
+    require_descent(model.part("index"), chain.blocks, model.part("retriever"))
+    verify(model)
+    assert model.part("retriever").content != chain.retriever.content
+    assert not list(model.path.glob("live*")) and not (model.path / ".scratch").exists()
+
+
+def test_never_keeps_the_first_index_to_the_end(chain, tmp_path):
+    model = pretrain(chain, steps=3, refresh="never").make(tmp_path / "model")
+    assert [line["index_age_steps"] for line in metrics_of(model)] == [0, 1, 2]
+    require_descent(model.part("index"), model.part("retriever"))
