@@ -184,9 +184,7 @@ def _parsed_and_run(arguments: list[str]) -> Any:
     try:
         return build()(arguments, standalone_mode=False)
     except Exception as error:
-        message = getattr(
-            error, "format_message", None
-        )  # a usage error, of whichever click typer brings along
+        message = getattr(error, "format_message", None)  # a usage error, of whichever click typer brings
         if message is None:
             raise
         where = getattr(getattr(error, "ctx", None), "command_path", "realmctl")

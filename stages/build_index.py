@@ -43,6 +43,12 @@ class BuildIndex(Stage):
     def check(self) -> None:
         self._options().check()
 
+    def estimate(self) -> dict[str, float]:
+        """hnswlib keeps a float32 copy of each vector, 2 m links on the ground floor, and a few above it."""
+        rows, width = self.embeddings.metrics["rows"], self.embeddings.metrics["dimension"]
+        graph = rows * (4 * width + 4 * (2 * self.m + 1) + 8 + 4 * self.m) if self.type == "hnsw" else 0
+        return {"disk_bytes": float(graph), "memory_bytes": float(graph + 4 * rows * width)}
+
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.index.build import build
         from realmctl.nn.precision import pick_device

@@ -69,6 +69,12 @@ class Chunk(Stage):
                 f"such as train:30522."
             )
 
+    def estimate(self) -> dict[str, float]:
+        """Text is compressed about three times, wordpieces are two bytes for about five characters of text."""
+        from realmctl.text.chunking import expanded_bytes
+
+        return {"disk_bytes": 0.7 * sum(map(expanded_bytes, self.corpus))}
+
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.records import RecordWriter
         from realmctl.text.blocks_file import BlocksWriter

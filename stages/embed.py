@@ -48,6 +48,10 @@ class Embed(Stage):
                 "fine-tuned from."
             )
 
+    def estimate(self) -> dict[str, float]:
+        width = json.loads(self.retriever.file("retriever.json").read_text(encoding="utf-8"))["projection"]
+        return {"disk_bytes": float(self.blocks.metrics["blocks"] * width * (2 if self.dtype == "float16" else 4))}
+
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.nn.precision import pick_device
         from realmctl.nn.retriever import Retriever

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -60,11 +61,8 @@ def test_a_manifest_says_it_all(made):
 def test_killed_at_any_step_there_is_a_whole_version_or_none(tmp_path, lasting):
     out, k = tmp_path / "plain", 0
     while True:
-        with faults(k, Died, lasting=lasting) as injected:
-            try:
-                Plain().make(out)
-            except Died:
-                pass
+        with faults(k, Died, lasting=lasting) as injected, suppress(Died):
+            Plain().make(out)
         for number in version_numbers(out):
             verify(open_artifact(out / f"v{number}"))
         again = Plain().make(out)
@@ -81,11 +79,8 @@ def test_killed_at_any_step_of_a_model_with_parts(tmp_path):
     child = Child(plain=Plain().make(tmp_path / "plain")).make(tmp_path / "child")
     whole, k = Model(child=child).make(tmp_path / "whole"), 0
     while True:
-        with faults(k, Died, lasting=True) as injected:
-            try:
-                Model(child=child).make(tmp_path / "model")
-            except Died:
-                pass
+        with faults(k, Died, lasting=True) as injected, suppress(Died):
+            Model(child=child).make(tmp_path / "model")
         again = Model(child=child).make(tmp_path / "model")
         verify(again)
         assert (again.content, again.path.name) == (whole.content, "v1")

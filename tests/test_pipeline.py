@@ -40,7 +40,10 @@ def stage_of(line: str) -> Pipeline:
 def test_outputs_are_made_in_order_of_their_inputs_and_only_once(capsys):
     pipeline = parsed(FILE.replace('corpus: "@plain/deep"', 'corpus: "@plain/text.txt"'))
     names = [step.name for step in pipeline.steps]
-    assert all(names.index(a) < names.index(b) for a, b in [("plain", "child"), ("child", "grandchild"), ("grandchild", "model"), ("plain", "other")])
+    assert all(
+        names.index(a) < names.index(b)
+        for a, b in [("plain", "child"), ("child", "grandchild"), ("grandchild", "model"), ("plain", "other")]
+    )
     made = pipeline.make(pipeline.steps)
     assert {str(artifact.path) for artifact in made.values()} == {f"w/{name}/v1" for name in names}
     assert made["plain"].settings == {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import multiprocessing
 import os
 import subprocess
@@ -32,7 +31,8 @@ def test_an_endless_stream_of_units_is_read_only_so_far_ahead(workers):
 
     def endless() -> Iterator[int]:
         nonlocal taken
-        for taken in itertools.count():
+        while True:
+            taken += 1
             yield taken
 
     made = map_units(functions.process, endless(), workers)

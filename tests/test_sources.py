@@ -167,7 +167,9 @@ def test_a_hub_id_that_is_in_the_cache_needs_no_network(tmp_path):
     (snapshot.parents[1] / "refs" / "main").write_text("0" * 40)
     code = "from realmctl.sources import localise; print(localise('some/model', (), True, '--bert'))"
     environment = {**os.environ, "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"}
-    run = subprocess.run([sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert run.stdout.strip() == str(snapshot)
 
 

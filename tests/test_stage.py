@@ -12,9 +12,9 @@ import pytest
 
 from realmctl.artifact import Artifact, open_artifact
 from realmctl.errors import ConfigError, InputError, MismatchError, ResourceError
-from realmctl.stage import Stage, discover, flag_of, knob, reads, roles, setting
+from realmctl.stage import Stage, discover, flag_of, reads, roles
 from realmctl.values import typed
-from tests.fixtures_stages import Child, Model, Plain, Steps
+from tests.fixtures_stages import Child, Model, Plain
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -232,7 +232,18 @@ def test_a_stage_that_breaks_a_convention_fails_when_it_is_imported():
 
 def test_flags_are_fields_with_dashes():
     assert flag_of("max_wordpieces") == "--max-wordpieces"
-    assert list(roles(Plain)) == ["text", "tags", "rate", "kind_of", "limit", "strict", "maybe", "corpus", "vocabulary", "workers"]
+    assert list(roles(Plain)) == [
+        "text",
+        "tags",
+        "rate",
+        "kind_of",
+        "limit",
+        "strict",
+        "maybe",
+        "corpus",
+        "vocabulary",
+        "workers",
+    ]
 
 
 def test_a_file_of_stages_holds_exactly_one(tmp_path, monkeypatch):
@@ -262,7 +273,9 @@ FILL = (
 
 
 def fill(out: Path, limit: int = 0) -> str:
-    run = subprocess.run([sys.executable, "-c", FILL, out, str(limit)], cwd=ROOT, capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", FILL, out, str(limit)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     return run.stdout
 
 

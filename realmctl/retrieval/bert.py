@@ -26,11 +26,13 @@ def tokenizer_of(artifact: Artifact) -> Tokenizer:
 
 def packer_of(tokenizer: Tokenizer) -> Packer:
     """The layouts in this vocabulary's special tokens. Raises InputError when it lacks one."""
-    ids = [tokenizer.token_to_id(token) for token in SPECIALS]
-    if None in ids:
-        lacking = ", ".join(token for token, number in zip(SPECIALS, ids, strict=True) if number is None)
-        raise InputError(f"The tokenizer has no {lacking}. Use the tokenizer of a BERT, or train one: realmctl chunk --tokenizer train:30522.")
-    return Packer(*ids)
+    ids = {token: tokenizer.token_to_id(token) for token in SPECIALS}
+    if lacking := [token for token, number in ids.items() if number is None]:
+        raise InputError(
+            f"The tokenizer has no {', '.join(lacking)}. Use the tokenizer of a BERT, or train one: "
+            "realmctl chunk --tokenizer train:30522."
+        )
+    return Packer(*(number for number in ids.values() if number is not None))
 
 
 def tokenizer_folder(artifact: Artifact) -> Path:

@@ -1,6 +1,6 @@
 """What makes `WordPiece.packed` fast: ids remembered by word and by what stands between two spaces, as bytes.
 
-Chunks of ASCII and common typography are cut by the greedy rule right here, because for them BERT's normalizer
+Chunks of ASCII and common typography are cut by the greedy rule here, because for them BERT's normalizer
 changes nothing but the case. All others are asked of the library, once.
 """
 
@@ -23,7 +23,7 @@ class Remembered(dict[str, bytes]):
     """String -> ids as bytes: worked out when first asked for, all forgotten when there are too many."""
 
     def work_out(self, key: str) -> bytes:
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} works out nothing")
 
     def __missing__(self, key: str) -> bytes:
         packed = self.work_out(key)

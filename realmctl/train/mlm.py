@@ -164,7 +164,7 @@ class ReadingPractice(Examples):
         self._hide(body, 1, copies, hidden)
         if rng.random() < 0.5:
             noise = np.flatnonzero(rng.random(len(body)) < BLOCK_NOISE)
-            self._hide(body, 1, [(place, place + 1) for place in noise], hidden)
+            self._hide(body, 1, [(int(place), int(place) + 1) for place in noise], hidden)
         return Masked(sentence, body, hidden)
 
     def _hide(self, tokens: NDArray[np.int64], sequence: int, spans: Sequence[tuple[int, int]], hidden: list[tuple[int, int, int]]) -> None:

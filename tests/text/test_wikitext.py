@@ -52,7 +52,7 @@ def text(wikitext: str) -> str:
         ("<blockquote>Quote.</blockquote><p>Para.</p><ul><li>item</li></ul>", "Quote.\nPara.\nitem."),
         ("<gallery>\nFile:a.jpg|cap\n</gallery>text", "text"),
         ("One.<ref>a</ref>Two.<ref name=b/> Three", "One. Two. Three"),
-        ("<math>\\frac{a}{b}</math>, which is\n\n<math>\\sum</math>.\n* [[Heyward Jr.]]", "which is\nHeyward Jr."),
+        ("<math>\\frac{a}</math>, which is\n\n<math>\\sum</math>.\n* [[H. Jr.]]", "which is\nH. Jr."),
         ("a\u200bb\u00a0c\u2009d\ue000", "ab c d"),
     ],
 )
