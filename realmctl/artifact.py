@@ -97,9 +97,7 @@ class Artifact:
             raise MismatchError(f"{self} has no part {name!r}; it has {known}.")
         part = open_artifact(self.path / name)
         if part.content != self.manifest["parts"][name]:
-            raise InputError(
-                f"{part} is not the part that {self} was committed with. Restore it or make {self} again."
-            )
+            raise InputError(f"{part} is not the part that {self} was committed with. Restore it or make {self} again.")
         return part
 
     def __str__(self) -> str:

@@ -63,9 +63,7 @@ def _ls(
     emit({"artifacts": catalogue.listing(folder or workspace)}, json, catalogue.listing_text)
 
 
-def _show(
-    artifact: Annotated[Path, Series], workspace: Workspace = Path("artifacts"), json: Json = False
-) -> None:
+def _show(artifact: Annotated[Path, Series], workspace: Workspace = Path("artifacts"), json: Json = False) -> None:
     """Print an artifact's manifest, and what it was made from as a tree."""
     emit(catalogue.shown(artifact, workspace), json, catalogue.shown_text)
 
@@ -78,9 +76,7 @@ def _verify(artifacts: Annotated[list[Path], Series], json: Json = False) -> Non
 def _run(
     file: Annotated[Path, typer.Argument(parser=path, help="YAML file of stages.")],
     until: Annotated[str | None, typer.Option(help="Stop after this output.")] = None,
-    var: Annotated[
-        list[str] | None, typer.Option(help="name=value, over the file's vars. Repeatable.")
-    ] = None,
+    var: Annotated[list[str] | None, typer.Option(help="name=value, over the file's vars. Repeatable.")] = None,
     workspace: Annotated[
         Path | None, typer.Option("--workspace", "-w", parser=path, help="Instead of the file's workspace.")
     ] = None,

@@ -132,9 +132,7 @@ def _parameter(item: Field[Any], hint: Any) -> inspect.Parameter:
         text = escaped(_help(item.name, role))
         info = typer.Option(name, help=text, rich_help_panel=PANELS[role.name], parser=parser)
     annotation = Annotated[hint, info]
-    return inspect.Parameter(
-        item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
-    )
+    return inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def _help(name: str, role: Role) -> str:

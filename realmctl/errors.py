@@ -74,20 +74,12 @@ def explained(error: BaseException, where: object = "") -> RealmctlError | None:
     """
     if isinstance(error, RealmctlError):
         return error
-    if (
-        isinstance(error, ModuleNotFoundError)
-        and error.name
-        and error.name.partition(".")[0] not in OUR_PACKAGES
-    ):
-        return ResourceError(
-            f"the Python package {error.name} is not installed. Install it, or realmctl anew."
-        )
+    if isinstance(error, ModuleNotFoundError) and error.name and error.name.partition(".")[0] not in OUR_PACKAGES:
+        return ResourceError(f"the Python package {error.name} is not installed. Install it, or realmctl anew.")
     if isinstance(error, OSError):
         return _of_system(error, f"{error.filename or where}")
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return ResourceError(
-            f"not enough memory ({_one_line(error)}). Use smaller batches, or free some memory."
-        )
+        return ResourceError(f"not enough memory ({_one_line(error)}). Use smaller batches, or free some memory.")
     return None
 
 

@@ -109,8 +109,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         )
     if not sealed:
         raise InputError(
-            f"{path} was changed after it was written: its seal does not hold. "
-            "Restore it or make the artifact again."
+            f"{path} was changed after it was written: its seal does not hold. Restore it or make the artifact again."
         )
     return manifest
 

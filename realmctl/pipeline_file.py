@@ -53,9 +53,7 @@ def read(file: Path, stages: Stages, variables: Mapping[str, str], workspace: Pa
     if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
         raise ConfigError(f"{file}: `stages` must name outputs, each with its `stage` and settings.")
     if odd := [name for name in entries if not OUTPUT_NAME.fullmatch(str(name))]:
-        raise ConfigError(
-            f"{file}: {odd[0]!r} cannot name an output; use letters, digits, dot, dash, underscore."
-        )
+        raise ConfigError(f"{file}: {odd[0]!r} cannot name an output; use letters, digits, dot, dash, underscore.")
     steps = {str(name): _step(file, str(name), entry, stages, entries) for name, entry in entries.items()}
     try:
         order = list(TopologicalSorter({name: step.needs for name, step in steps.items()}).static_order())
@@ -148,9 +146,7 @@ def _step(file: Path, name: str, entry: Mapping[str, Any], stages: Stages, outpu
     return Step(name, stage, values, inputs, inside)
 
 
-def _inputs(
-    where: str, name: str, stage: type[Stage], given: Mapping[str, Any], outputs: set[str]
-) -> dict[str, str]:
+def _inputs(where: str, name: str, stage: type[Stage], given: Mapping[str, Any], outputs: set[str]) -> dict[str, str]:
     """{field: output}: those that are named, then those that have the name of their field."""
     reads = {field: role for field, role in roles(stage).items() if role.name == "reads"}
     inputs = {}
@@ -158,9 +154,7 @@ def _inputs(
         if given[field] in (outputs if isinstance(given[field], str) else ()):
             inputs[field] = given[field]
         elif not isinstance(given[field], str) or not Path(given[field]).exists():
-            raise ConfigError(
-                f"{where}.{field}: {given[field]!r} is no output of this file and no folder here."
-            )
+            raise ConfigError(f"{where}.{field}: {given[field]!r} is no output of this file and no folder here.")
     for field, role in reads.items():
         output = field.replace("_", "-")
         covered = role.unless and all(other in given for other in role.unless)

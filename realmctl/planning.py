@@ -47,9 +47,7 @@ def plan(stage: Stage, out: Path) -> dict[str, Any]:
     going_on = None if made else series.unfinished(out, origin)
     return {
         "stage": stage.command(),
-        "makes": str(
-            made.path if made else (going_on or out / f"v{series.next_number(out)}").with_suffix("")
-        ),
+        "makes": str(made.path if made else (going_on or out / f"v{series.next_number(out)}").with_suffix("")),
         "reuses": made is not None,
         "resumes": going_on is not None,
         "inputs": {name: str(artifact.path) for name, artifact in stage.inputs().items()},

@@ -97,9 +97,7 @@ class Records(Sequence[dict[str, Any]]):
             self._count, self._per_frame, self._offsets = _checked(table)
             size = path.stat().st_size
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise InputError(
-                f"{path} cannot be read with its frame table: {error}. Make the artifact again."
-            ) from None
+            raise InputError(f"{path} cannot be read with its frame table: {error}. Make the artifact again.") from None
         if size != self._offsets[-1]:
             raise InputError(
                 f"{path} has {size} bytes where its frame table says {self._offsets[-1]}: it was cut or "

@@ -42,14 +42,10 @@ def place(out: Path | str, kind: str) -> Path:
     series = Path(text).expanduser()
     for folder in (series, *series.absolute().parents):
         if is_artifact(folder):
-            raise ConfigError(
-                f"--out {out} lies in an artifact, {folder}, which never changes. Name a series."
-            )
+            raise ConfigError(f"--out {out} lies in an artifact, {folder}, which never changes. Name a series.")
     nearest = next(folder for folder in (series, *series.absolute().parents) if folder.exists())
     if not nearest.is_dir():
-        raise ConfigError(
-            f"--out {out}: {nearest} is a file; a series is a folder of versions. Name another folder."
-        )
+        raise ConfigError(f"--out {out}: {nearest} is a file; a series is a folder of versions. Name another folder.")
     held = _kind(series)
     if held not in (None, kind):
         raise ConfigError(f"--out {out} holds versions of {held}, not of {kind}. Name another folder.")
@@ -79,9 +75,7 @@ def find(series: Path, recipe: str) -> Artifact | None:
     versions = readable(series)
     found = next((artifact for artifact in reversed(versions) if artifact.recipe == recipe), None)
     if found and found.path != versions[-1].path:
-        warn(
-            f"{series} means {versions[-1].path}, which has another recipe; name {found.path} to use this one"
-        )
+        warn(f"{series} means {versions[-1].path}, which has another recipe; name {found.path} to use this one")
     return found
 
 
@@ -119,9 +113,7 @@ def settle(series: Path) -> None:
         try:
             verify(Artifact(partial, read_manifest(partial)))
         except InputError as error:
-            raise InputError(
-                f"a finished run was not committed and is damaged: {error} {_way_out(partial)}"
-            ) from None
+            raise InputError(f"a finished run was not committed and is damaged: {error} {_way_out(partial)}") from None
         say(f"committing {publish(partial, partial.with_suffix('')).path}, which a killed run had finished")
 
 

@@ -15,9 +15,7 @@ def stop_now(number: int, frame: FrameType | None) -> None:
     """Handler outside training: leave at once. What resumable stages have saved stays."""
     if number == signal.SIGINT:
         raise KeyboardInterrupt
-    raise InterruptedRun(
-        "stopped by SIGTERM. Run the same command again; resumable stages go on where they were."
-    )
+    raise InterruptedRun("stopped by SIGTERM. Run the same command again; resumable stages go on where they were.")
 
 
 class Stop:

@@ -52,8 +52,7 @@ def localise(value: Any, literals: tuple[str, ...], hub: bool, flag: str, spool:
     if hub and HUB_ID.fullmatch(str(value)):
         return _same_type(value, _fetched(str(value), flag))
     raise InputError(
-        f"{flag} {value}: there is no such file or folder (looked from {Path.cwd()}). "
-        "Check the spelling of the path."
+        f"{flag} {value}: there is no such file or folder (looked from {Path.cwd()}). Check the spelling of the path."
     )
 
 

@@ -64,9 +64,7 @@ def _field(role: Role, default: Any) -> Any:
     return dataclasses.field(default=default, metadata={ROLE: role}, kw_only=True)
 
 
-def reads(
-    *kinds: str, help: str, optional: bool = False, unless: tuple[str, ...] = (), named: bool = False
-) -> Any:
+def reads(*kinds: str, help: str, optional: bool = False, unless: tuple[str, ...] = (), named: bool = False) -> Any:
     """An input artifact of one of `kinds`, or one that holds such a part (a model for its index).
 
     On the command line it defaults to the workspace's. `optional`: only if there is one; `unless`: not when
@@ -98,9 +96,7 @@ def knob(help: str, *, default: Any = MISSING) -> Any:
     return _field(Role("knob", help), default)
 
 
-@dataclass_transform(
-    frozen_default=True, kw_only_default=True, field_specifiers=(reads, source, setting, knob)
-)
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(reads, source, setting, knob))
 class Stage:
     """Base of all stages. A subclass becomes a frozen, keyword-only dataclass, or an import error."""
 
@@ -110,9 +106,7 @@ class Stage:
 
     def __init_subclass__(cls) -> None:
         if not cls.__doc__ or not isinstance(getattr(cls, "makes", None), str):
-            raise TypeError(
-                f"stage {cls.__name__} needs a docstring (its help) and `makes` (the kind of artifact)"
-            )
+            raise TypeError(f"stage {cls.__name__} needs a docstring (its help) and `makes` (the kind of artifact)")
         dataclass(frozen=True, kw_only=True)(cls)
         for item in dataclasses.fields(cls):  # type: ignore[arg-type]
             if ROLE not in item.metadata:
@@ -242,8 +236,7 @@ def resolve(value: Artifact | Path | str, kinds: tuple[str, ...]) -> Artifact:
     fitting = [part for part in parts if part.kind in kinds]
     if not fitting:
         raise MismatchError(
-            f"{artifact.path} is of kind {artifact.kind}, where {' or '.join(kinds)} is wanted. "
-            "Name another artifact."
+            f"{artifact.path} is of kind {artifact.kind}, where {' or '.join(kinds)} is wanted. Name another artifact."
         )
     return fitting[0]
 
@@ -257,13 +250,9 @@ def discover(package: ModuleType) -> dict[str, type[Stage]]:
     found: dict[str, type[Stage]] = {}
     for info in pkgutil.iter_modules(package.__path__):
         module = importlib.import_module(f"{package.__name__}.{info.name}")
-        own = [
-            value for value in vars(module).values() if getattr(value, "__module__", "") == module.__name__
-        ]
+        own = [value for value in vars(module).values() if getattr(value, "__module__", "") == module.__name__]
         stages = [value for value in own if isinstance(value, type) and issubclass(value, Stage)]
         if len(stages) != 1:
-            raise ConfigError(
-                f"{module.__file__} holds {len(stages)} stages; a stage file holds exactly one."
-            )
+            raise ConfigError(f"{module.__file__} holds {len(stages)} stages; a stage file holds exactly one.")
         found[stages[0].command()] = stages[0]
     return found

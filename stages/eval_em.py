@@ -30,13 +30,19 @@ class EvalEm(Stage):
     scorer: Literal["auto", "orqa", "squad", "dpr", "regex-match", "regex-search"] = setting(
         "What `em` means; auto is orqa, and regex-match where answers are regular expressions.", default="auto"
     )
-    regex_answers: bool | None = setting("Answers are regular expressions; default as the file's format says.", default=None)
+    regex_answers: bool | None = setting(
+        "Answers are regular expressions; default as the file's format says.", default=None
+    )
     answer_field: str | None = setting("Field that holds the answers, such as EfficientQA's.", default=None)
     reader_beam: int | None = setting("Blocks that are read; default as in fine-tuning.", default=None)
-    hits: int = setting("Blocks retrieved for a question, written to retrieved.json and counted in the recall.", default=100)
+    hits: int = setting(
+        "Blocks retrieved for a question, written to retrieved.json and counted in the recall.", default=100
+    )
     batch_size: int = knob("Questions at once.", default=16)
     device: str = knob("auto, cpu or cuda:N.", default="auto")
-    precision: Literal["auto", "fp32", "bf16"] = setting("Arithmetic; auto is bf16 where the hardware has it.", default="auto")
+    precision: Literal["auto", "fp32", "bf16"] = setting(
+        "Arithmetic; auto is bf16 where the hardware has it.", default="auto"
+    )
 
     def check(self) -> None:
         if min(self.hits, self.batch_size, self.reader_beam or 1) < 1:
@@ -49,12 +55,16 @@ class EvalEm(Stage):
         from realmctl.text.questions import read_questions
 
         questions = read_questions(self.questions, is_regex=self.regex_answers, answer_field=self.answer_field)
-        return evaluate(self._searcher(), questions, out, scorer=self.scorer, hits=self.hits, batch_size=self.batch_size)
+        return evaluate(
+            self._searcher(), questions, out, scorer=self.scorer, hits=self.hits, batch_size=self.batch_size
+        )
 
     def _searcher(self) -> Searcher:
         from realmctl.retrieval.qa import QuestionAnswerer, Searcher
 
         if self.qa_model is not None:
-            return QuestionAnswerer(self.qa_model, self.blocks, reader_beam=self.reader_beam, device=self.device, precision=self.precision)
+            return QuestionAnswerer(
+                self.qa_model, self.blocks, reader_beam=self.reader_beam, device=self.device, precision=self.precision
+            )
         assert self.retriever and self.index
         return Searcher(self.retriever, self.index, self.blocks, self.device, self.precision)

@@ -26,8 +26,15 @@ class Finetune(Stage):
     blocks: Artifact = reads("blocks", help="Blocks that the index is of.")
     retriever: Artifact | None = reads("retriever", help="Retriever instead of the model's.", named=True)
     index: Artifact | None = reads("index", help="Index instead of the model's.", named=True)
-    encoder: Artifact | None = reads("encoder", "reader", help="Encoder for the reader instead of the model's.", named=True)
-    bert: str | None = source("BERT for the reader instead: a folder, a hub id, or scratch:SIZE.", default=None, literals=("scratch:",), hub=True)
+    encoder: Artifact | None = reads(
+        "encoder", "reader", help="Encoder for the reader instead of the model's.", named=True
+    )
+    bert: str | None = source(
+        "BERT for the reader instead: a folder, a hub id, or scratch:SIZE.",
+        default=None,
+        literals=("scratch:",),
+        hub=True,
+    )
     questions: Path = source("Questions with answers: NQ-open, WebQuestions, CuratedTREC, SQuAD and others.")
     epochs: float = setting("Passes over the questions.", default=2.0)
     steps: int | None = setting("Training steps instead of --epochs.", default=None)
@@ -42,19 +49,29 @@ class Finetune(Stage):
     reader_beam: int = setting("Blocks that are read.", default=5)
     reader_length: int = setting("Wordpieces of the reader's input.", default=320)
     span_width: int = setting("Longest answer in wordpieces.", default=10)
-    answer_test: Literal["substring", "tokens"] = setting("When a block counts as holding an answer: raw substring (official) or words.", default="substring")
-    regex_answers: bool | None = setting("Answers are regular expressions; default as the file's format says.", default=None)
+    answer_test: Literal["substring", "tokens"] = setting(
+        "When a block counts as holding an answer: raw substring (official) or words.", default="substring"
+    )
+    regex_answers: bool | None = setting(
+        "Answers are regular expressions; default as the file's format says.", default=None
+    )
     seed: int = setting("Seed of everything random.", default=0)
     micro_batch: int = knob("Questions computed at once; 0 = the whole batch.", default=0)
     device: str = knob("auto, cpu or cuda:N.", default="auto")
-    precision: Literal["auto", "fp32", "bf16"] = setting("Arithmetic; auto is bf16 where the hardware has it.", default="auto")
+    precision: Literal["auto", "fp32", "bf16"] = setting(
+        "Arithmetic; auto is bf16 where the hardware has it.", default="auto"
+    )
     checkpoint_every: int = knob("Steps between checkpoints.", default=500)
 
     def check(self) -> None:
         if min(self.batch_size, self.reader_beam, self.span_width, self.steps or 1) < 1 or self.epochs <= 0:
-            raise ConfigError("--batch-size, --reader-beam, --span-width and --steps must be at least 1, --epochs above 0.")
+            raise ConfigError(
+                "--batch-size, --reader-beam, --span-width and --steps must be at least 1, --epochs above 0."
+            )
         if self.retriever_beam < self.reader_beam:
-            raise ConfigError(f"--retriever-beam {self.retriever_beam} is below --reader-beam {self.reader_beam}: only retrieved blocks can be read.")
+            raise ConfigError(
+                f"--retriever-beam {self.retriever_beam} is below --reader-beam {self.reader_beam}: only retrieved blocks can be read."
+            )
         if self.model is None and not (self.retriever and self.index and (self.encoder or self.bert)):
             raise ConfigError("finetune needs --model, or --retriever and --index together with --encoder or --bert.")
         if self.reader_length < 8 or self.micro_batch < 0:
@@ -89,12 +106,20 @@ class Finetune(Stage):
         seed_everything(self.seed)
         reader = SpanReader.from_bert(start.bert)
         options = Options(
-            self.batch_size, self.retriever_beam, self.reader_beam, self.reader_length, self.span_width, self.answer_test, self.seed
+            self.batch_size,
+            self.retriever_beam,
+            self.reader_beam,
+            self.reader_length,
+            self.span_width,
+            self.answer_test,
+            self.seed,
         )
         steps = self.steps or max(1, round(self.epochs * len(questions) / self.batch_size))
         schedule = Schedule(steps, self.lr, self.warmup, self.seed, self.optimizer)
         objective = FineTuning(searcher, reader, questions, options, self.micro_batch)
-        metrics = train(objective, schedule, Compute(self.device, self.precision, self.checkpoint_every), out, "finetune")
+        metrics = train(
+            objective, schedule, Compute(self.device, self.precision, self.checkpoint_every), out, "finetune"
+        )
         tokenizer = tokenizer_folder(self.blocks)
         with writing(out.path / "retriever", dataclasses.replace(out.origin, kind="retriever")) as part:
             part.metrics["block_retriever"] = retriever.content

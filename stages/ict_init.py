@@ -17,8 +17,15 @@ class IctInit(Stage):
     resumable = True
 
     blocks: Artifact = reads("blocks", help="Blocks to train on.")
-    encoder: Artifact | None = reads("encoder", "reader", help="Encoder to start from.", optional=True, unless=("bert",))
-    bert: str | None = source("BERT to start from instead: a folder, a hub id, or scratch:SIZE.", default=None, literals=("scratch:",), hub=True)
+    encoder: Artifact | None = reads(
+        "encoder", "reader", help="Encoder to start from.", optional=True, unless=("bert",)
+    )
+    bert: str | None = source(
+        "BERT to start from instead: a folder, a hub id, or scratch:SIZE.",
+        default=None,
+        literals=("scratch:",),
+        hub=True,
+    )
     steps: int = setting("Training steps.", default=100_000)
     batch_size: int = setting("Pairs in a step; each other's blocks are the negatives.", default=4096)
     lr: float = setting("Peak learning rate.", default=1e-4)
@@ -30,16 +37,22 @@ class IctInit(Stage):
     mask_rate: float = setting("How often the sentence is taken out of its block.", default=0.9)
     projection: int = setting("Width of the embeddings.", default=128)
     query_length: int = setting("Wordpieces of a query, [CLS] and [SEP] included.", default=64)
-    pooling: Literal["pooler", "cls"] = setting("BERT's tanh pooler, or the raw [CLS] state (Condenser).", default="pooler")
+    pooling: Literal["pooler", "cls"] = setting(
+        "BERT's tanh pooler, or the raw [CLS] state (Condenser).", default="pooler"
+    )
     towers: Literal["shared", "separate"] = setting("One encoder for queries and blocks, or two.", default="shared")
     seed: int = setting("Seed of everything random.", default=0)
     device: str = knob("auto, cpu or cuda:N.", default="auto")
-    precision: Literal["auto", "fp32", "bf16"] = setting("Arithmetic; auto is bf16 where the hardware has it.", default="auto")
+    precision: Literal["auto", "fp32", "bf16"] = setting(
+        "Arithmetic; auto is bf16 where the hardware has it.", default="auto"
+    )
     checkpoint_every: int = knob("Steps between checkpoints.", default=500)
 
     def check(self) -> None:
         if self.steps < 1 or self.batch_size < 2 or not 0 <= self.mask_rate <= 1:
-            raise ConfigError("--steps must be at least 1, --batch-size at least 2 (a lone block has no negatives), --mask-rate from 0 to 1.")
+            raise ConfigError(
+                "--steps must be at least 1, --batch-size at least 2 (a lone block has no negatives), --mask-rate from 0 to 1."
+            )
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.nn.precision import seed_everything

@@ -23,7 +23,9 @@ class MlmInit(Stage):
     resumable = True
 
     blocks: Artifact = reads("blocks", help="Blocks to train on.")
-    spans: Artifact | None = reads("spans", help="Tagged sentences to read beside blocks; without them, plain blocks.", named=True)
+    spans: Artifact | None = reads(
+        "spans", help="Tagged sentences to read beside blocks; without them, plain blocks.", named=True
+    )
     bert: str = source(
         "BERT to start from: a folder, a hub id, or scratch:SIZE (tiny, mini, small, medium, base, or L2-H128-A4).",
         default="scratch:tiny", literals=("scratch:",), hub=True,
@@ -42,11 +44,19 @@ class MlmInit(Stage):
     seed: int = setting("Seed of everything random.", default=0)
     micro_batch: int = knob("Examples computed at once; 0 = the whole batch.", default=0)
     device: str = knob("auto, cpu or cuda:N.", default="auto")
-    precision: Literal["auto", "fp32", "bf16"] = setting("Arithmetic; auto is bf16 where the hardware has it.", default="auto")
+    precision: Literal["auto", "fp32", "bf16"] = setting(
+        "Arithmetic; auto is bf16 where the hardware has it.", default="auto"
+    )
     checkpoint_every: int = knob("Steps between checkpoints.", default=500)
 
     def check(self) -> None:
-        if self.steps < 1 or self.batch_size < 1 or not 0 < self.mask_rate < 1 or not 0 <= self.dropout < 1 or not 3 <= self.length <= 512:
+        if (
+            self.steps < 1
+            or self.batch_size < 1
+            or not 0 < self.mask_rate < 1
+            or not 0 <= self.dropout < 1
+            or not 3 <= self.length <= 512
+        ):
             raise ConfigError(
                 "--steps and --batch-size must be at least 1, --mask-rate between 0 and 1, --dropout from 0 to below 1, --length from 3 to 512."
             )
@@ -61,9 +71,13 @@ class MlmInit(Stage):
 
         mlm = starting_bert(None, self.bert, self.blocks, self.seed, self.dropout)
         examples = self._examples(mlm.config.vocab_size)
-        objective = MaskedLanguageModel(mlm, examples, batch_size=self.batch_size, micro_batch=self.micro_batch, seed=self.seed)
+        objective = MaskedLanguageModel(
+            mlm, examples, batch_size=self.batch_size, micro_batch=self.micro_batch, seed=self.seed
+        )
         schedule = Schedule(self.steps, self.lr, self.warmup, self.seed, self.optimizer)
-        metrics = train(objective, schedule, Compute(self.device, self.precision, self.checkpoint_every), out, "mlm-init")
+        metrics = train(
+            objective, schedule, Compute(self.device, self.precision, self.checkpoint_every), out, "mlm-init"
+        )
         save_masked_lm(mlm.cpu(), out.path)
         out.copy_folder(".", tokenizer_folder(self.blocks))
         return {"examples": len(examples), **metrics}
@@ -79,5 +93,8 @@ class MlmInit(Stage):
         if self.spans is None:
             return PlainBlocks(corpus, packer, mask_rate=self.mask_rate, length=self.length, vocabulary=vocabulary)
         queries = Queries(self.spans)
-        lengths = (int(self.spans.settings.get("query_length", 96)), int(self.blocks.settings.get("max_wordpieces", 288)))
+        lengths = (
+            int(self.spans.settings.get("query_length", 96)),
+            int(self.blocks.settings.get("max_wordpieces", 288)),
+        )
         return ReadingPractice(queries, corpus, partners(queries, corpus), packer, lengths=lengths)

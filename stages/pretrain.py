@@ -25,12 +25,21 @@ class Pretrain(Stage):
     makes = "model"
     resumable = True
 
-    spans: Artifact = reads("spans", help="Tagged sentences to learn from; of the same corpus as the blocks, or another.")
+    spans: Artifact = reads(
+        "spans", help="Tagged sentences to learn from; of the same corpus as the blocks, or another."
+    )
     blocks: Artifact = reads("blocks", help="Blocks to retrieve.")
     retriever: Artifact = reads("retriever", help="Retriever to start from.")
     index: Artifact = reads("index", help="Index of the blocks, made with that retriever.")
-    encoder: Artifact | None = reads("encoder", "reader", help="Encoder the reader starts from.", optional=True, unless=("bert",))
-    bert: str | None = source("BERT the reader starts from instead: a folder, a hub id, or scratch:SIZE.", default=None, literals=("scratch:",), hub=True)
+    encoder: Artifact | None = reads(
+        "encoder", "reader", help="Encoder the reader starts from.", optional=True, unless=("bert",)
+    )
+    bert: str | None = source(
+        "BERT the reader starts from instead: a folder, a hub id, or scratch:SIZE.",
+        default=None,
+        literals=("scratch:",),
+        hub=True,
+    )
     steps: int = setting("Training steps.", default=200_000)
     batch_size: int = setting("Sentences in a step.", default=512)
     lr: float = setting("Peak learning rate.", default=3e-5)
@@ -40,21 +49,32 @@ class Pretrain(Stage):
         default="bert",
     )
     candidates: int = setting("Candidates of a query, the null document included.", default=8)
-    marginal: Literal["token", "sequence"] = setting("Marginal likelihood of each wordpiece (official code) or of the span (paper).", default="token")
+    marginal: Literal["token", "sequence"] = setting(
+        "Marginal likelihood of each wordpiece (official code) or of the span (paper).", default="token"
+    )
     masking: Literal["salient", "random-span", "random-uniform"] = setting("What is hidden.", default="salient")
-    refresh: Literal["background", "inline", "never"] = setting("Who rebuilds the index: another process, this one, nobody.", default="background")
+    refresh: Literal["background", "inline", "never"] = setting(
+        "Who rebuilds the index: another process, this one, nobody.", default="background"
+    )
     refresh_every: int = setting("Steps between snapshots for the index refresh.", default=500)
     seed: int = setting("Seed of everything random.", default=0)
     max_index_age: int = knob("Steps an index may be old before training waits; 0 = three refresh periods.", default=0)
-    refresh_device: str = knob("Device of the background refresher: auto, cpu, cuda:N; elsewhere = you start `realmctl refresh` yourself.", default="auto")
+    refresh_device: str = knob(
+        "Device of the background refresher: auto, cpu, cuda:N; elsewhere = you start `realmctl refresh` yourself.",
+        default="auto",
+    )
     micro_batch: int = knob("Sentences computed at once; 0 = the whole batch.", default=0)
     device: str = knob("auto, cpu or cuda:N.", default="auto")
-    precision: Literal["auto", "fp32", "bf16"] = setting("Arithmetic; auto is bf16 where the hardware has it.", default="auto")
+    precision: Literal["auto", "fp32", "bf16"] = setting(
+        "Arithmetic; auto is bf16 where the hardware has it.", default="auto"
+    )
     checkpoint_every: int = knob("Steps between checkpoints.", default=500)
 
     def check(self) -> None:
         if min(self.steps, self.batch_size, self.refresh_every) < 1 or self.candidates < 2:
-            raise ConfigError("--steps, --batch-size and --refresh-every must be at least 1, --candidates at least 2 (the null document and a block).")
+            raise ConfigError(
+                "--steps, --batch-size and --refresh-every must be at least 1, --candidates at least 2 (the null document and a block)."
+            )
         if self.max_index_age and self.max_index_age < self.refresh_every:
             raise ConfigError(
                 f"--max-index-age {self.max_index_age} is below --refresh-every {self.refresh_every}: training would wait for an index nobody has ordered."
@@ -80,7 +100,9 @@ class Pretrain(Stage):
             current = CurrentIndex(self.index, refresh, str(pick_device(self.device)))
             objective = self._objective(retriever, reader, current)
             schedule = Schedule(self.steps, self.lr, self.warmup, self.seed, self.optimizer)
-            metrics = train(objective, schedule, Compute(self.device, self.precision, self.checkpoint_every), out, "pretrain")
+            metrics = train(
+                objective, schedule, Compute(self.device, self.precision, self.checkpoint_every), out, "pretrain"
+            )
         finally:
             refresh.close()
         self._publish(out, live, retriever, reader)
@@ -99,8 +121,8 @@ class Pretrain(Stage):
 
     def _refresh(self, out: Writer, live: Live) -> Refresh:
         from realmctl.retrieval.bert import tokenizer_folder
-        from realmctl.train.checkpoint import saved_states
         from realmctl.train.background import Background, Elsewhere
+        from realmctl.train.checkpoint import saved_states
         from realmctl.train.refresh import Inline, Never
 
         if self.refresh == "never":
@@ -114,11 +136,17 @@ class Pretrain(Stage):
         if self.refresh == "inline":
             return Inline(*shared, self.device)
         max_age = self.max_index_age or 3 * self.refresh_every
-        return Elsewhere(*shared, max_age) if self.refresh_device == "elsewhere" else Background(*shared, max_age, self.refresh_device)
+        return (
+            Elsewhere(*shared, max_age)
+            if self.refresh_device == "elsewhere"
+            else Background(*shared, max_age, self.refresh_device)
+        )
 
     def _retriever_origin(self, out: Writer) -> Origin:
         """Snapshots and the final retriever are of this run's recipe."""
-        return dataclasses.replace(out.origin, kind="retriever", lineage={**out.origin.lineage, "blocks": self.blocks.content})
+        return dataclasses.replace(
+            out.origin, kind="retriever", lineage={**out.origin.lineage, "blocks": self.blocks.content}
+        )
 
     def _objective(self, retriever: Retriever, reader: Reader, current: CurrentIndex) -> Pretraining:
         from realmctl.retrieval.bert import packer_of, tokenizer_of
@@ -141,7 +169,9 @@ class Pretrain(Stage):
         from realmctl.train.live import IndexMaker, write_retriever
 
         tokenizer = tokenizer_folder(self.blocks)
-        last = write_retriever(out.path / "retriever", self._retriever_origin(out), retriever.cpu(), tokenizer, {"step": self.steps})
+        last = write_retriever(
+            out.path / "retriever", self._retriever_origin(out), retriever.cpu(), tokenizer, {"step": self.steps}
+        )
         with writing(out.path / "reader", dataclasses.replace(out.origin, kind="reader")) as part:
             reader.cpu().save(part.path)
             part.copy_folder(".", tokenizer)

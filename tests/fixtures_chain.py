@@ -1,7 +1,7 @@
 """A whole chain of artifacts small enough to train on within a test: twenty people, forty blocks, one layer.
 
-    chain = make_chain(folder)      # chain.blocks, .spans, .encoder, .retriever, .index, .questions
-    model = pretrain(chain, steps=6).make(folder / "model")
+chain = make_chain(folder)      # chain.blocks, .spans, .encoder, .retriever, .index, .questions
+model = pretrain(chain, steps=6).make(folder / "model")
 """
 
 from __future__ import annotations
@@ -68,7 +68,11 @@ def documents() -> Documents:
     for number, name in enumerate(f"{first} {last}" for first in FIRST for last in LAST):
         town, firm, other = (names[(number * k + k) % len(names)] for k, names in ((3, TOWNS), (2, FIRMS), (5, TOWNS)))
         birth = [f"{name} was born in [[{town}]].", "The family was poor.", f"School was in [[{other}]]."]
-        work = [f"{name} worked for [[{firm}]].", f"That firm is in [[{other}]].", f"The work began in {1900 + number}."]
+        work = [
+            f"{name} worked for [[{firm}]].",
+            f"That firm is in [[{other}]].",
+            f"The work began in {1900 + number}.",
+        ]
         found[name] = [birth, work]
     return found
 

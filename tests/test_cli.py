@@ -171,9 +171,24 @@ def test_names_of_inputs_and_outputs(small, monkeypatch):
 
 
 def test_options_reach_the_stage(small):
-    arguments = (
-        ["--text", "x", "--tags", "a", "--tags", "b", "--rate", "1e-3", "--kind-of", "long", "--limit", "3", "--no-strict", "--no-maybe", "--workers", "2"]
-    )
+    arguments = [
+        "--text",
+        "x",
+        "--tags",
+        "a",
+        "--tags",
+        "b",
+        "--rate",
+        "1e-3",
+        "--kind-of",
+        "long",
+        "--limit",
+        "3",
+        "--no-strict",
+        "--no-maybe",
+        "--workers",
+        "2",
+    ]
     assert small("plain", *arguments)[0] == 0
     assert open_artifact("artifacts/plain").settings == {
         "text": "x", "tags": ["a", "b"], "rate": 0.001, "kind_of": "long", "limit": 3, "strict": False, "maybe": False,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -33,7 +35,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run_script(name: str, arguments: list[str], cwd: Path, **more: str) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, **TOY, "PATH": path, **more}
+    environment = {**os.environ, "PATH": path, **TOY, **more}
     done = subprocess.run(["bash", str(EXAMPLES / name), *arguments], cwd=cwd, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
 
@@ -89,12 +91,59 @@ def tiny_encoder(folder: Path, world: Path) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `realmctl` from a freshly built wheel, first on PATH and PYTHONPATH by `shipped`."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True)
+    (file,) = folder.glob("*.whl")
+    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", str(folder / "site"), str(file)]
+    subprocess.run(install, check=True, capture_output=True)
+    (folder / "bin").mkdir()
+    (folder / "bin/realmctl").write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m realmctl "$@"\n')
+    (folder / "bin/realmctl").chmod(0o755)
+    return folder
+
+
+def shipped(wheel: Path) -> dict[str, str]:
+    path = os.pathsep.join([str(wheel / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
+    return {"PATH": path, "PYTHONPATH": str(wheel / "site")}
+
+
+def test_wheel_holds_exactly_the_two_packages(wheel: Path) -> None:
+    names = {path.name for path in (wheel / "site").iterdir() if not path.name.endswith(".dist-info")}
+    assert names - {"bin"} == {"realmctl", "stages"}
+    assert (wheel / "site/realmctl/py.typed").exists()
+    where = "import realmctl, stages; print(realmctl.__file__, stages.__file__)"
+    environment = {**os.environ, **shipped(wheel)}
+    out = subprocess.run([sys.executable, "-P", "-c", where], env=environment, capture_output=True, text=True, check=True).stdout
+    assert out.count(str(wheel / "site")) == 2
+
+
+def test_wheel_runs_a_whole_script_in_an_empty_folder(wheel: Path, world: Path, tmp_path: Path) -> None:
+    run_script("orqa.sh", [str(world / "knowledge"), "w"], tmp_path, **questions_of(world), **shipped(wheel))
+    assert open_artifact(tmp_path / "w/scores").metrics["questions"] == 50
+
+
 @pytest.mark.slow
-def test_demo_runs_and_then_does_nothing(tmp_path: Path) -> None:
-    """The wheel's view of the demo: in an empty folder; the second run makes nothing."""
-    run_script("demo.sh", ["demo"], tmp_path, OMP_NUM_THREADS="2")
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "demo/artifacts").glob("*/v*/manifest.json")}
-    run_script("demo.sh", ["demo"], tmp_path, OMP_NUM_THREADS="2")
-    assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "demo/artifacts").glob("*/v*/manifest.json")}
-    scores = {name: open_artifact(tmp_path / "demo/artifacts" / name).metrics["em"] for name in ("scores", "start-scores")}
-    assert scores["scores"] > scores["start-scores"] + 0.05
+@pytest.mark.timeout(3600)
+def test_demo_across_a_kill_and_twice(wheel: Path, tmp_path: Path) -> None:
+    """The shipped wheel runs the demo; pretrain is killed on the way, the same command goes on; then there is nothing to do."""
+    command = ["bash", str(EXAMPLES / "demo.sh"), "demo"]
+    environment = {**os.environ, **shipped(wheel)}
+    checkpoints = tmp_path / "demo/artifacts/model/v1.partial/.scratch/checkpoints"
+    first = subprocess.Popen(command, cwd=tmp_path, env=environment, start_new_session=True)
+    while first.poll() is None and not list(checkpoints.glob("step-*[0-9]")):
+        time.sleep(0.2)
+    os.killpg(first.pid, signal.SIGKILL)
+    assert first.wait() == -signal.SIGKILL
+    second = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert second.returncode == 0, second.stderr[-3000:]
+    assert "going on after step" in second.stderr
+    artifacts = tmp_path / "demo/artifacts"
+    before = {path: path.stat().st_mtime_ns for path in artifacts.glob("*/v*/manifest.json")}
+    third = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert third.stdout == second.stdout and third.stderr.count("nothing to do") == len(before)
+    assert before == {path: path.stat().st_mtime_ns for path in artifacts.glob("*/v*/manifest.json")}
+    assert open_artifact(artifacts / "scores").metrics["em"] > open_artifact(artifacts / "start-scores").metrics["em"] + 0.05

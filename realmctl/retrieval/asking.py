@@ -50,7 +50,9 @@ def answers_text(value: Mapping[str, Any]) -> str:
     """`ask` for people: each answer, then the evidence with the answer marked."""
     lines = []
     for rank, found in enumerate(value["answers"], 1):
-        lines.append(f"{rank}. {found['answer']}   score {found['score']:.2f}   {found['title']}   p(z|x) {found['probability_of_block']:.3f}")
+        lines.append(
+            f"{rank}. {found['answer']}   score {found['score']:.2f}   {found['title']}   p(z|x) {found['probability_of_block']:.3f}"
+        )
         lines.append(f"   {_marked(found['text'], found['start'], found['end'])}")
     return "\n".join(lines) or "no answer: no block was retrieved"
 
@@ -68,7 +70,9 @@ def probe(sentence: str, model: Path, blocks: Path, candidates: int) -> dict[str
     Raises ConfigError for a sentence without a blank.
     """
     if BLANK not in sentence or candidates < 2:
-        raise ConfigError(f'probe needs a sentence with at least one {BLANK}, such as "The capital of {BLANK} is Paris.", and --candidates of at least 2.')
+        raise ConfigError(
+            f'probe needs a sentence with at least one {BLANK}, such as "The capital of {BLANK} is Paris.", and --candidates of at least 2.'
+        )
     artifact, corpus = open_artifact(model), open_artifact(blocks)
     searcher = Searcher(artifact.part("retriever"), artifact.part("index"), corpus, "auto", "auto")
     reader = Reader.load(artifact.part("reader").path).to(searcher.device)
@@ -103,7 +107,9 @@ def _with_blanks(searcher: Searcher, sentence: str) -> Ids:
 def _require_room(tokens: Ids, reader: Reader, block_length: int) -> None:
     room = reader.mlm.config.max_position_embeddings - block_length
     if len(tokens) + 2 > room:
-        raise ConfigError(f"The sentence has {len(tokens)} wordpieces; beside a block there is room for {room - 2}. Use a shorter one.")
+        raise ConfigError(
+            f"The sentence has {len(tokens)} wordpieces; beside a block there is room for {room - 2}. Use a shorter one."
+        )
 
 
 @torch.inference_mode()
@@ -120,7 +126,9 @@ def _fillings(searcher: Searcher, reader: Reader, tokens: Ids, bodies: Sequence[
     """p(v|z,x) at each blank under each candidate, [N, M, V]."""
     joint = searcher.packer.joint([tokens] * len(bodies), bodies, len(tokens) + 2, searcher.retriever.block_length)
     blanks = torch.from_numpy(np.flatnonzero(tokens == searcher.packer.mask_id) + 1)[None]
-    return reader.logits(joint.to(searcher.device), blanks.to(searcher.device), len(bodies))[0].float().softmax(-1).cpu()
+    return (
+        reader.logits(joint.to(searcher.device), blanks.to(searcher.device), len(bodies))[0].float().softmax(-1).cpu()
+    )
 
 
 def _words(searcher: Searcher, probability_MV: torch.Tensor) -> list[dict[str, Any]]:
@@ -136,7 +144,10 @@ def probe_text(value: Mapping[str, Any]) -> str:
     lines = [value["sentence"]]
     lines.append(f"  without retrieval   {_blanks(value['without_retrieval'])}")
     lines.append(f"  with retrieval      {_blanks(value['with_retrieval'])}")
-    lines += [f"    p(z|x) {found['probability']:.3f}   {_blanks(found['blanks']):<32} {found['title']}" for found in value["candidates"]]
+    lines += [
+        f"    p(z|x) {found['probability']:.3f}   {_blanks(found['blanks']):<32} {found['title']}"
+        for found in value["candidates"]
+    ]
     return "\n".join(lines)
 
 

@@ -46,7 +46,9 @@ def evaluate(
     counts: Counter[str] = Counter()
     with ExitStack() as files, progress(len(questions), "answering", "questions") as bar:
         retrieved = files.enter_context(out.file("retrieved.json").open("w", encoding="utf-8"))
-        predictions = files.enter_context(out.file("predictions.jsonl").open("w", encoding="utf-8")) if scorers else None
+        predictions = (
+            files.enter_context(out.file("predictions.jsonl").open("w", encoding="utf-8")) if scorers else None
+        )
         for number, outcome in enumerate(_outcomes(searcher, questions, hits, batch_size)):
             retrieved.write(("[\n" if number == 0 else ",\n") + _retrieved(outcome))
             _count_recall(outcome, hits, counts)
@@ -66,7 +68,9 @@ def _scorers(questions: Sequence[Question], wanted: str) -> list[Scorer]:
     fitting = [name for name in get_args(Scorer) if (name in REGEX_SCORERS) == regex]
     if wanted != "auto" and wanted not in fitting:
         what = "are regular expressions" if regex else "are not regular expressions"
-        raise ConfigError(f"--scorer {wanted}: the answers of this file {what}. Use {' or '.join(fitting)}, or --regex-answers/--no-regex-answers.")
+        raise ConfigError(
+            f"--scorer {wanted}: the answers of this file {what}. Use {' or '.join(fitting)}, or --regex-answers/--no-regex-answers."
+        )
     return sorted(fitting, key=lambda name: name != wanted)
 
 
@@ -76,7 +80,9 @@ def _outcomes(searcher: Searcher, questions: Sequence[Question], hits: int, batc
         tokens = searcher.tokens([question.question for question in batch])
         found = searcher.search(tokens, hits)
         records = searcher.corpus.records_of({hit.row for best in found for hit in best})
-        answers: list[list[Answer]] | None = searcher.answer(tokens, found, 1) if isinstance(searcher, QuestionAnswerer) else None
+        answers: list[list[Answer]] | None = (
+            searcher.answer(tokens, found, 1) if isinstance(searcher, QuestionAnswerer) else None
+        )
         for place, question in enumerate(batch):
             prediction = None if answers is None else next((answer.text for answer in answers[place]), "")
             yield Outcome(question, _contexts(question, found[place], records), prediction)
@@ -87,7 +93,11 @@ def _contexts(question: Question, hits: Sequence[Hit], records: dict[int, dict[s
     contexts = []
     for hit in hits:
         record = records[hit.row]
-        context = {**{name: record[name] for name in ("id", "title", "text")}, "score": hit.score, "has_answer": words(record["text"])}
+        context = {
+            **{name: record[name] for name in ("id", "title", "text")},
+            "score": hit.score,
+            "has_answer": words(record["text"]),
+        }
         contexts.append(context if question.is_regex else {**context, "has_answer_substring": raw(record["text"])})
     return contexts
 
@@ -120,7 +130,9 @@ def _count_matches(outcome: Outcome, scorers: Sequence[Scorer], counts: Counter[
 
 
 def _scores(counts: Counter[str], questions: int, scorers: Sequence[Scorer]) -> dict[str, Any]:
-    shares = {name: round(count / questions, 6) for name, count in counts.items() if "@" in name or name.startswith("em_")}
+    shares = {
+        name: round(count / questions, 6) for name, count in counts.items() if "@" in name or name.startswith("em_")
+    }
     troubles = {name: count for name, count in counts.items() if name not in shares}
     headline = {"em": shares[f"em_{scorers[0]}"], "scorer": scorers[0]} if scorers else {}
     return {"questions": questions, **headline, **shares, **troubles}

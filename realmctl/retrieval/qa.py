@@ -112,7 +112,15 @@ def require_index_of(index: Artifact, retriever: Artifact) -> None:
 class QuestionAnswerer(Searcher):
     """A qa-model with its blocks, ready to answer. `reader_beam`: blocks that are read, by default as in fine-tuning."""
 
-    def __init__(self, qa_model: Artifact, blocks: Artifact, *, reader_beam: int | None = None, device: str = "auto", precision: str = "auto") -> None:
+    def __init__(
+        self,
+        qa_model: Artifact,
+        blocks: Artifact,
+        *,
+        reader_beam: int | None = None,
+        device: str = "auto",
+        precision: str = "auto",
+    ) -> None:
         super().__init__(qa_model.part("retriever"), qa_model.part("index"), blocks, device, precision)
         settings = qa_model.settings
         self.reader_beam = reader_beam or int(settings["reader_beam"])
@@ -121,7 +129,9 @@ class QuestionAnswerer(Searcher):
 
     def answer(self, tokens: Sequence[Ids], hits: Sequence[Sequence[Hit]], top: int) -> list[list[Answer]]:
         """The `top` best answers with different texts to each question, read from the best `reader_beam` of its hits."""
-        rows = [(question, hit) for question, found in zip(tokens, hits, strict=True) for hit in found[: self.reader_beam]]
+        rows = [
+            (question, hit) for question, found in zip(tokens, hits, strict=True) for hit in found[: self.reader_beam]
+        ]
         spans: list[list[Span]] = []
         for start in range(0, len(rows), ROWS_READ_AT_ONCE):
             spans += self._read(rows[start : start + ROWS_READ_AT_ONCE], 2 * top)
@@ -138,11 +148,17 @@ class QuestionAnswerer(Searcher):
         packed, start_B = self.packer.reader([question for question, _ in rows], bodies, self.reader_length)
         packed, start_B = packed.to(self.device), start_B.to(self.device)
         with autocast(self.device, self.precision):
-            score_BS, (first_S, last_S) = self.reader.span_scores(packed, block_token_mask(packed, start_B), self.span_width)
+            score_BS, (first_S, last_S) = self.reader.span_scores(
+                packed, block_token_mask(packed, start_B), self.span_width
+            )
         score_BT, number_BT = score_BS.topk(min(most, score_BS.shape[1]), dim=1)
         ends = [(ends_S[number_BT] - start_B[:, None]).tolist() for ends_S in (first_S, last_S)]
         return [
-            [Span(score + hit.score, first, last, hit) for score, first, last in zip(*best, strict=True) if score > LOWEST / 2]
+            [
+                Span(score + hit.score, first, last, hit)
+                for score, first, last in zip(*best, strict=True)
+                if score > LOWEST / 2
+            ]
             for (_, hit), *best in zip(rows, score_BT.tolist(), *ends, strict=True)
         ]
 

@@ -26,7 +26,9 @@ LINES_OF_LOG = 8
 class Elsewhere(ThroughFolder):
     """Somebody else started the refresher, with `realmctl refresh`: on another GPU, or a host that shares the folder."""
 
-    def __init__(self, live: Live, origin: Origin, tokenizer: Path, every: int, held: Callable[[], Sequence[int]], max_age: int) -> None:
+    def __init__(
+        self, live: Live, origin: Origin, tokenizer: Path, every: int, held: Callable[[], Sequence[int]], max_age: int
+    ) -> None:
         super().__init__(live, origin, tokenizer, every, held)
         self._max_age = max_age
 
@@ -52,7 +54,14 @@ class Background(Elsewhere):
     """In a child process, started again when it dies or stands still. Raises its error after `RESTARTS` restarts."""
 
     def __init__(
-        self, live: Live, origin: Origin, tokenizer: Path, every: int, held: Callable[[], Sequence[int]], max_age: int, device: str
+        self,
+        live: Live,
+        origin: Origin,
+        tokenizer: Path,
+        every: int,
+        held: Callable[[], Sequence[int]],
+        max_age: int,
+        device: str,
     ) -> None:
         super().__init__(live, origin, tokenizer, every, held, max_age)
         self.process = RefresherProcess(live, device)
@@ -145,7 +154,9 @@ class RefresherProcess:
             return
         log = self.live.folder / LOG
         tail = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-LINES_OF_LOG:]
-        kinds: dict[int, type[RealmctlError]] = {kind.exit_code: kind for kind in (ConfigError, InputError, MismatchError, QualityError)}
+        kinds: dict[int, type[RealmctlError]] = {
+            kind.exit_code: kind for kind in (ConfigError, InputError, MismatchError, QualityError)
+        }
         raise kinds.get(code, ResourceError)(
             f"The index refresher failed {self.failures} times in a row ({what}), and training does not go on with a stale index. "
             f"Correct what it says and run the same command again. The last lines of {log}: {' | '.join(tail) or '(nothing)'}"

@@ -23,7 +23,7 @@ from realmctl.retrieval.qa import QUESTION_LENGTH, Searcher
 from realmctl.retrieval.texts import Texts
 from realmctl.text.answers import AnswerTest, find_answer_tokens
 from realmctl.text.questions import Question
-from realmctl.train.loop import SelfContained, Sums
+from realmctl.train.objective import SelfContained, Sums
 from realmctl.train.order import Order
 
 
@@ -64,7 +64,12 @@ class FineTuning(SelfContained):
     """
 
     def __init__(
-        self, searcher: Searcher, reader: SpanReader, questions: Sequence[Question], options: Options, micro_batch: int = 0
+        self,
+        searcher: Searcher,
+        reader: SpanReader,
+        questions: Sequence[Question],
+        options: Options,
+        micro_batch: int = 0,
     ) -> None:
         self.searcher, self.reader, self.options = searcher, reader, options
         self.modules = nn.ModuleDict({"retriever": searcher.retriever, "reader": reader})
@@ -116,7 +121,9 @@ class FineTuning(SelfContained):
         retrieval_QK = self._retrieval_scores(part, device)
         span_QRS, correct_QRS = self._spans(part, device)
         total_QRS = span_QRS + retrieval_QK[:, : span_QRS.shape[1], None]
-        loss = (retrieval_loss(retrieval_QK, correct_QK) + reader_loss(total_QRS, correct_QRS)).sum() / part.questions_in_batch
+        loss = (
+            retrieval_loss(retrieval_QK, correct_QK) + reader_loss(total_QRS, correct_QRS)
+        ).sum() / part.questions_in_batch
         found_Q, readable_Q = correct_QK.any(1), correct_QRS.flatten(1).any(1)
         sums = self._metrics(total_QRS, correct_QRS, found_Q, readable_Q)
         return (loss if bool((found_Q | readable_Q).any()) else None), sums
@@ -130,7 +137,9 @@ class FineTuning(SelfContained):
     def _spans(self, part: Part, device: torch.device) -> tuple[Tensor, Tensor]:
         """Span scores [Q, R, S] and which spans are an answer, bool."""
         joint, start = part.joint.to(device), part.block_start.to(device)
-        score_BS, (first_S, last_S) = self.reader.span_scores(joint, block_token_mask(joint, start), self.options.span_width)
+        score_BS, (first_S, last_S) = self.reader.span_scores(
+            joint, block_token_mask(joint, start), self.options.span_width
+        )
         number_of = {span: number for number, span in enumerate(zip(first_S.tolist(), last_S.tolist(), strict=True))}
         correct_BS = torch.zeros(score_BS.shape, dtype=torch.bool)
         for row, (offset, spans) in enumerate(zip(part.block_start.tolist(), part.spans, strict=True)):

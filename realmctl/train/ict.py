@@ -13,7 +13,7 @@ from realmctl.nn.inputs import Packed, Packer
 from realmctl.nn.marginal import in_batch_softmax
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.corpus import Corpus, Ids
-from realmctl.train.loop import SelfContained, Sums
+from realmctl.train.objective import SelfContained, Sums
 from realmctl.train.order import Order
 
 
@@ -30,13 +30,17 @@ class Pair:
 class InverseCloze(SelfContained):
     """Blocks with two sentences or more give a pair each; a batch's other blocks are the negatives."""
 
-    def __init__(self, retriever: Retriever, corpus: Corpus, packer: Packer, *, batch_size: int, mask_rate: float, seed: int) -> None:
+    def __init__(
+        self, retriever: Retriever, corpus: Corpus, packer: Packer, *, batch_size: int, mask_rate: float, seed: int
+    ) -> None:
         self.modules = nn.ModuleDict({"retriever": retriever})
         self.retriever, self.corpus, self.packer = retriever, corpus, packer
         self.mask_rate, self.seed = mask_rate, seed
         self.rows = np.flatnonzero(np.diff(corpus.sentence_offsets) >= (2 if mask_rate > 0 else 1))
         if len(self.rows) < 2:
-            raise InputError(f"{corpus.artifact} has {len(self.rows)} blocks of two sentences or more; ICT needs at least 2.")
+            raise InputError(
+                f"{corpus.artifact} has {len(self.rows)} blocks of two sentences or more; ICT needs at least 2."
+            )
         self.order = Order(len(self.rows), min(batch_size, len(self.rows)), seed)
 
     def draw(self, step: int) -> Sequence[tuple[Packed, Packed, list[Pair]]]:
@@ -44,7 +48,9 @@ class InverseCloze(SelfContained):
         rng = np.random.default_rng([self.seed, step, 1])
         pairs = [self._pair(int(self.rows[i]), rng) for i in self.order.batch(step)]
         queries = self.packer.query([pair.sentence for pair in pairs], self.retriever.query_length)
-        blocks = self.packer.block([pair.title for pair in pairs], [pair.body for pair in pairs], self.retriever.block_length)
+        blocks = self.packer.block(
+            [pair.title for pair in pairs], [pair.body for pair in pairs], self.retriever.block_length
+        )
         return [(queries, blocks, pairs)]
 
     def _pair(self, row: int, rng: np.random.Generator) -> Pair:
@@ -63,4 +69,7 @@ class InverseCloze(SelfContained):
         block_BD = self.retriever.embed_blocks(blocks.to(device))
         loss, accuracy = in_batch_softmax(query_BD, block_BD)
         count = len(pairs)
-        return loss, {"accuracy": (float(accuracy) * count, count), "masked": (sum(pair.masked for pair in pairs), count)}
+        return loss, {
+            "accuracy": (float(accuracy) * count, count),
+            "masked": (sum(pair.masked for pair in pairs), count),
+        }

@@ -1,11 +1,11 @@
 """The folder that a trainer and its refresher share, and nothing else: both messages are artifacts.
 
-    live/refresh.json              the order: blocks, index options, number formats
-    live/snapshots/step-00000500/  the retriever, written and pruned by the trainer
-    live/indexes/step-00000500/    written and pruned by the refresher; its lineage names the snapshot
-    live/held.json                 steps whose indexes the trainer still needs (in use, or named by a checkpoint)
-    live/refresher.json            heartbeat: pid, state, step, blocks done, error
-    live/refresher.log             what the refresher said
+live/refresh.json              the order: blocks, index options, number formats
+live/snapshots/step-00000500/  the retriever, written and pruned by the trainer
+live/indexes/step-00000500/    written and pruned by the refresher; its lineage names the snapshot
+live/held.json                 steps whose indexes the trainer still needs (in use, or named by a checkpoint)
+live/refresher.json            heartbeat: pid, state, step, blocks done, error
+live/refresher.log             what the refresher said
 """
 
 from __future__ import annotations
@@ -130,7 +130,9 @@ def take_snapshot(live: Live, origin: Origin, step: int, retriever: Retriever, t
     return snapshot
 
 
-def write_retriever(path: Path, origin: Origin, retriever: Retriever, tokenizer: Path, metrics: Mapping[str, Any]) -> Artifact:
+def write_retriever(
+    path: Path, origin: Origin, retriever: Retriever, tokenizer: Path, metrics: Mapping[str, Any]
+) -> Artifact:
     """A retriever artifact at exactly `path`."""
     with writing(path, origin) as out:
         out.metrics.update(metrics)
@@ -155,7 +157,12 @@ class IndexMaker:
         """
         inputs = {"blocks": self.blocks, "retriever": retriever}
         origin = Origin(
-            "index", "refresh", 1, dict(self.order.index), {name: a.content for name, a in inputs.items()}, lineage_of(inputs)
+            "index",
+            "refresh",
+            1,
+            dict(self.order.index),
+            {name: a.content for name, a in inputs.items()},
+            lineage_of(inputs),
         )
         with writing(path, origin) as out:
             model = Retriever.load(retriever.path).to(self.device)

@@ -10,114 +10,27 @@ import json
 import os
 import time
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import islice
-from typing import Any, Literal, Protocol, TextIO
+from typing import Any, TextIO
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 from realmctl.artifact import Writer
-from realmctl.errors import ConfigError, InputError, ResourceError
+from realmctl.errors import InputError, ResourceError
 from realmctl.log import Progress, progress, say
-from realmctl.nn.optimizer import BertAdamW, bert_lr, decay_groups, warmup_steps
+from realmctl.nn.optimizer import BertAdamW, decay_groups
 from realmctl.nn.precision import autocast, pick_device, seed_everything
 from realmctl.signals import StopRequested, deferred
 from realmctl.train.checkpoint import Checkpoints
+from realmctl.train.objective import Objective
+from realmctl.train.schedule import OPTIMIZERS, Compute, Schedule
 
-Sums = Mapping[str, tuple[float, float]]
+__all__ = ["Compute", "Schedule", "seed_of", "train"]
+
 WINDOW = 50
 """Steps over which the final metrics are averaged."""
-
-
-class Objective(Protocol):
-    """What is trained. One step is one batch, drawn by step number, in one part or several (micro-batches)."""
-
-    modules: nn.ModuleDict
-
-    def draw(self, step: int) -> Sequence[Any]:
-        """The parts of the batch of step `step` (from 0). Their losses add up to the batch's."""
-        ...
-
-    def loss(self, part: Any) -> tuple[Tensor | None, Sums]:
-        """The part's loss (None: nothing to learn from), and {metric: (sum, count)}, averaged over the batch."""
-        ...
-
-    def before_step(self, step: int) -> Mapping[str, float]:
-        """Called before each draw; what it returns is logged with the step."""
-        ...
-
-    def state(self) -> dict[str, Any]:
-        """JSON that a checkpoint must keep beside the weights."""
-        ...
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take up what `state` returned."""
-        ...
-
-
-class SelfContained:
-    """Base of objectives that need nothing between steps."""
-
-    def before_step(self, step: int) -> Mapping[str, float]:
-        return {}
-
-    def state(self) -> dict[str, Any]:
-        return {}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        pass
-
-
-Optimizer = Literal["bert", "adamw"]
-OPTIMIZERS: dict[str, dict[str, Any]] = {
-    "bert": {},
-    "adamw": {"betas": (0.9, 0.98), "eps": 1e-8, "bias_correction": True},
-}
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """How long, how fast, from which seed; `warmup` None is BERT's min(10000, max(100, steps / 10)).
-
-    `optimizer`: BERT's own, as the papers used it, or AdamW with a short memory, which suits runs of hundreds of steps.
-    """
-
-    steps: int
-    lr: float
-    warmup: int | None = None
-    seed: int = 0
-    optimizer: Optimizer = "bert"
-    weight_decay: float = 0.01
-
-    def check(self) -> None:
-        """Raise ConfigError for values that cannot work."""
-        if self.steps < 1 or not self.lr > 0 or (self.warmup or 0) < 0 or self.seed < 0:
-            raise ConfigError(
-                f"--steps {self.steps}, --lr {self.lr:g}, --warmup {self.warmup}, --seed {self.seed}: "
-                "steps and lr must be above 0, warmup and seed not below."
-            )
-
-    def rate(self, step: int) -> float:
-        """Learning rate of update `step`, from 0 (google-research/bert, optimization.py)."""
-        warmup = warmup_steps(self.steps) if self.warmup is None else self.warmup
-        return bert_lr(step, self.steps, warmup, self.lr)
-
-
-@dataclass(frozen=True)
-class Compute:
-    """Where and how to compute; none of it is meant to change the result beyond rounding."""
-
-    device: str = "auto"
-    precision: str = "auto"
-    checkpoint_every: int = 500
-
-    def check(self) -> None:
-        """Raise ConfigError for values that cannot work."""
-        if self.checkpoint_every < 1:
-            raise ConfigError(f"--checkpoint-every is {self.checkpoint_every}; the least is 1.")
 
 
 def train(objective: Objective, schedule: Schedule, compute: Compute, out: Writer, what: str) -> dict[str, Any]:
@@ -141,7 +54,9 @@ class _Run:
         self.objective, self.schedule, self.compute, self.what = objective, schedule, compute, what
         self.device = pick_device(compute.device)
         objective.modules.to(self.device).train()
-        self.optimizer = BertAdamW(decay_groups([objective.modules], schedule.weight_decay), **OPTIMIZERS[schedule.optimizer])
+        self.optimizer = BertAdamW(
+            decay_groups([objective.modules], schedule.weight_decay), **OPTIMIZERS[schedule.optimizer]
+        )
         self.checkpoints = Checkpoints(out.scratch("checkpoints"), objective.modules, self.optimizer)
         self.metrics = out.file("metrics.jsonl")
         self.recent: deque[dict[str, float]] = deque(maxlen=WINDOW)

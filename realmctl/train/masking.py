@@ -39,7 +39,9 @@ def masked_query(
     return MaskedQuery(sentence, tokens, places, targets)
 
 
-def _places(length: int, first: int, stop: int, masking: Masking, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _places(
+    length: int, first: int, stop: int, masking: Masking, most: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
     """`random-span` hides as many wordpieces as the salient span has, elsewhere; `random-uniform` 15 % of the sentence."""
     if masking == "random-uniform":
         count = min(most, length, max(1, round(UNIFORM_RATE * length)))

@@ -21,7 +21,7 @@ from realmctl.nn.bert import hidden_states
 from realmctl.nn.inputs import Packed, Packer
 from realmctl.retrieval.corpus import Corpus, Ids
 from realmctl.retrieval.queries import Queries
-from realmctl.train.loop import SelfContained, Sums
+from realmctl.train.objective import SelfContained, Sums
 from realmctl.train.order import Order
 
 HIDDEN_TOO = 0.3

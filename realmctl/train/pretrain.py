@@ -24,8 +24,8 @@ from realmctl.retrieval.candidates import ABSENT, NULL, candidates, titles_and_b
 from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.queries import Queries
 from realmctl.train.current_index import CurrentIndex
-from realmctl.train.loop import Sums
 from realmctl.train.masking import MaskedQuery, Masking, masked_query
+from realmctl.train.objective import Sums
 from realmctl.train.order import Order
 
 Marginal = Literal["token", "sequence"]

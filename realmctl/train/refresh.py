@@ -77,7 +77,9 @@ class ThroughFolder:
     of its step: a refresher that outlived an earlier run of this training may still deliver one that is not.
     """
 
-    def __init__(self, live: Live, origin: Origin, tokenizer: Path, every: int, held: Callable[[], Sequence[int]]) -> None:
+    def __init__(
+        self, live: Live, origin: Origin, tokenizer: Path, every: int, held: Callable[[], Sequence[int]]
+    ) -> None:
         self.live, self._origin, self._tokenizer, self._every, self._held = live, origin, tokenizer, every, held
         self._snapshots: dict[int, str] = {}
         self._handed_out = 0
@@ -87,7 +89,9 @@ class ThroughFolder:
         for folder in (self.live.snapshots, self.live.indexes):
             for later in (at for at in steps_in(folder) if at > step):
                 shutil.rmtree(at_step(folder, later))
-        self._snapshots = {at: open_artifact(at_step(self.live.snapshots, at)).content for at in steps_in(self.live.snapshots)}
+        self._snapshots = {
+            at: open_artifact(at_step(self.live.snapshots, at)).content for at in steps_in(self.live.snapshots)
+        }
 
     def offer(self, step: int, retriever: Retriever) -> None:
         if step > 0 and step % self._every == 0:
@@ -100,7 +104,9 @@ class ThroughFolder:
 
     def newest(self, step: int) -> tuple[int, Artifact] | None:
         for at in reversed(steps_in(self.live.indexes)):
-            if self._handed_out < at <= step and (index := self.at(at)).lineage.get("retriever") == self._snapshots.get(at):
+            if self._handed_out < at <= step and (index := self.at(at)).lineage.get("retriever") == self._snapshots.get(
+                at
+            ):
                 self._handed_out = at
                 return at, index
         return None
@@ -121,7 +127,9 @@ class ThroughFolder:
 class Inline(ThroughFolder):
     """There and then, in this process: deterministic, for tests and CI."""
 
-    def __init__(self, live: Live, origin: Origin, tokenizer: Path, every: int, held: Callable[[], Sequence[int]], device: str) -> None:
+    def __init__(
+        self, live: Live, origin: Origin, tokenizer: Path, every: int, held: Callable[[], Sequence[int]], device: str
+    ) -> None:
         super().__init__(live, origin, tokenizer, every, held)
         self._maker = IndexMaker(live.order(), device)
 

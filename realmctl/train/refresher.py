@@ -32,7 +32,13 @@ class Heartbeat:
 
     def __init__(self, live: Live) -> None:
         self._path, self._count, self._lock = live.folder / HEARTBEAT, 0, threading.Lock()
-        self._values: dict[str, Any] = {"pid": os.getpid(), "state": "starting", "step": 0, "blocks_done": 0, "error": None}
+        self._values: dict[str, Any] = {
+            "pid": os.getpid(),
+            "state": "starting",
+            "step": 0,
+            "blocks_done": 0,
+            "error": None,
+        }
 
     def set(self, **values: Any) -> None:
         """Change what the next beat says, and beat now."""

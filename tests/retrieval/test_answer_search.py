@@ -12,7 +12,10 @@ from realmctl.retrieval.answer_search import AnswerSearch
 from realmctl.text.answers import has_answer
 from realmctl.text.questions import Question
 
-WORDS = st.lists(st.sampled_from(["Art", "party", "É", "Beyoncé", "U.S.", "$1,000", "İ", "K", "ﬁ", "st", "A-b", "中国", ""]), max_size=5).map(" ".join)
+WORDS = st.lists(
+    st.sampled_from(["Art", "party", "É", "Beyoncé", "U.S.", "$1,000", "İ", "K", "ﬁ", "st", "A-b", "中国", ""]),
+    max_size=5,
+).map(" ".join)
 
 
 @given(WORDS | st.text(), st.lists(WORDS | st.text(), max_size=3), st.sampled_from(["tokens", "substring"]))

@@ -26,11 +26,21 @@ def test_an_answer_with_its_evidence(chain, qa_model):
         assert record["title"] == found["title"]
     shown = answers_text(value)
     best = value["answers"][0]
-    assert shown.startswith(f"1. {best['answer']}   score") and f">>{best['answer']}<<" in shown and best["title"] in shown
+    assert (
+        shown.startswith(f"1. {best['answer']}   score") and f">>{best['answer']}<<" in shown and best["title"] in shown
+    )
 
 
 def test_evidence_is_cut_around_the_answer():
-    found = {"answer": "here", "score": 1.0, "title": "T", "probability_of_block": 0.5, "text": "a" * 500 + "here" + "b\n" * 300, "start": 500, "end": 504}
+    found = {
+        "answer": "here",
+        "score": 1.0,
+        "title": "T",
+        "probability_of_block": 0.5,
+        "text": "a" * 500 + "here" + "b\n" * 300,
+        "start": 500,
+        "end": 504,
+    }
     line = answers_text({"answers": [found]}).splitlines()[1]
     assert line.startswith("   ... aaa") and "a>>here<<b b" in line and line.endswith("b  ...") and len(line) < 400
     assert answers_text({"answers": []}).startswith("no answer")
@@ -61,14 +71,24 @@ def test_the_numbers_of_probe(chain, model):
         scores, fillings = [], []
         for row in [None, *rows]:
             title, body = ([], []) if row is None else (corpus.title(row).tolist(), corpus.tokens(row).tolist())
-            scores.append(query @ embed([words.cls, *title, words.sep, *body, words.sep], [0] * (len(title) + 2) + [1] * (len(body) + 1)))
+            scores.append(
+                query
+                @ embed(
+                    [words.cls, *title, words.sep, *body, words.sep], [0] * (len(title) + 2) + [1] * (len(body) + 1)
+                )
+            )
             joint = [words.cls, *x, words.sep, *body, words.sep]
-            logits = reader.mlm(torch.tensor([joint]), token_type_ids=torch.tensor([[0] * (len(x) + 2) + [1] * (len(body) + 1)])).logits[0]
+            logits = reader.mlm(
+                torch.tensor([joint]), token_type_ids=torch.tensor([[0] * (len(x) + 2) + [1] * (len(body) + 1)])
+            ).logits[0]
             fillings.append(logits[[at + 1 for at, piece in enumerate(x) if piece == words.mask]].softmax(-1))
     prior, fillings = torch.stack(scores).softmax(0), torch.stack(fillings)
 
     def blanks(probability):
-        return [(words.tokenizer.id_to_token(int(best)), pytest.approx(float(share), rel=1e-4)) for share, best in zip(*probability.max(-1), strict=True)]
+        return [
+            (words.tokenizer.id_to_token(int(best)), pytest.approx(float(share), rel=1e-4))
+            for share, best in zip(*probability.max(-1), strict=True)
+        ]
 
     def told(found):
         return [(blank["wordpiece"], blank["probability"]) for blank in found]
@@ -84,11 +104,17 @@ def test_the_numbers_of_probe(chain, model):
 def test_what_people_see_of_probe(chain, model):
     value = probe(SENTENCE, model.path, chain.blocks.path, 3)
     lines = probe_text(value).splitlines()
-    assert lines[0] == SENTENCE and lines[1].split()[:2] == ["without", "retrieval"] and lines[2].split()[:2] == ["with", "retrieval"]
+    assert (
+        lines[0] == SENTENCE
+        and lines[1].split()[:2] == ["without", "retrieval"]
+        and lines[2].split()[:2] == ["with", "retrieval"]
+    )
     assert len(lines) == 6 and "(null document)" in lines[3]
 
 
-@pytest.mark.parametrize(("sentence", "candidates"), [("No blank.", 8), ("A [MASK].", 1), ("word " * 600 + "[MASK]", 3)])
+@pytest.mark.parametrize(
+    ("sentence", "candidates"), [("No blank.", 8), ("A [MASK].", 1), ("word " * 600 + "[MASK]", 3)]
+)
 def test_probe_refuses(chain, model, sentence, candidates):
     with pytest.raises(ConfigError):
         probe(sentence, model.path, chain.blocks.path, candidates)

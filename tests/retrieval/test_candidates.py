@@ -32,7 +32,9 @@ def test_against_brute_force(seed, blocks, names, count):
     queries = rng.integers(-8, 9, (4, 3)).astype(np.float32)
     uid, own = rng.integers(0, names, blocks).astype(np.uint64), rng.integers(0, names, 4).astype(np.uint64)
     found = candidates(Exact(vectors), queries, own, uid, count)
-    assert found.tolist() == [brute_force(vectors, query, name, uid, count) for query, name in zip(queries, own, strict=True)]
+    assert found.tolist() == [
+        brute_force(vectors, query, name, uid, count) for query, name in zip(queries, own, strict=True)
+    ]
 
 
 def test_a_query_from_another_corpus_gets_all_its_real_candidates():

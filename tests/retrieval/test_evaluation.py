@@ -15,7 +15,9 @@ from stages.eval_em import EvalEm
 
 @pytest.fixture(scope="module")
 def scores(qa_model, chain):
-    return EvalEm(qa_model=qa_model, blocks=chain.blocks, questions=chain.questions, hits=20, batch_size=3).make(chain.folder / "scores")
+    return EvalEm(qa_model=qa_model, blocks=chain.blocks, questions=chain.questions, hits=20, batch_size=3).make(
+        chain.folder / "scores"
+    )
 
 
 def retrieved(scores):
@@ -38,7 +40,9 @@ def test_recall_is_that_of_the_retrieved_blocks(scores, qa_model, chain):
 
 def test_retrieved_evidence_is_dprs_json(scores, chain):
     entries = retrieved(scores)
-    assert [entry["question"] for entry in entries] == [question.question for question in read_questions(chain.questions)]
+    assert [entry["question"] for entry in entries] == [
+        question.question for question in read_questions(chain.questions)
+    ]
     for entry in entries:
         assert set(entry) == {"question", "answers", "ctxs"} and len(entry["ctxs"]) == 20
         assert [ctx["score"] for ctx in entry["ctxs"]] == sorted((ctx["score"] for ctx in entry["ctxs"]), reverse=True)
@@ -59,14 +63,20 @@ def test_predictions_are_what_orqas_evaluator_reads(scores, chain):
 
 
 def test_the_batch_size_changes_nothing(scores, qa_model, chain, tmp_path):
-    again = EvalEm(qa_model=qa_model, blocks=chain.blocks, questions=chain.questions, hits=20, batch_size=20).make(tmp_path)
+    again = EvalEm(qa_model=qa_model, blocks=chain.blocks, questions=chain.questions, hits=20, batch_size=20).make(
+        tmp_path
+    )
     assert again.recipe == scores.recipe
     assert again.metrics == scores.metrics
-    assert [[ctx["id"] for ctx in entry["ctxs"]] for entry in retrieved(again)] == [[ctx["id"] for ctx in entry["ctxs"]] for entry in retrieved(scores)]
+    assert [[ctx["id"] for ctx in entry["ctxs"]] for entry in retrieved(again)] == [
+        [ctx["id"] for ctx in entry["ctxs"]] for entry in retrieved(scores)
+    ]
 
 
 def test_a_retriever_alone(chain, tmp_path):
-    made = EvalEm(retriever=chain.retriever, index=chain.index, blocks=chain.blocks, questions=chain.questions, hits=5).make(tmp_path)
+    made = EvalEm(
+        retriever=chain.retriever, index=chain.index, blocks=chain.blocks, questions=chain.questions, hits=5
+    ).make(tmp_path)
     assert made.metrics["questions"] == 20 and "em" not in made.metrics
     assert {"recall@1", "recall@5"} <= set(made.metrics)
     assert not made.has("predictions.jsonl")
@@ -74,7 +84,11 @@ def test_a_retriever_alone(chain, tmp_path):
 
 def test_regular_expressions(qa_model, chain, tmp_path):
     path = tmp_path / "trec.jsonl"
-    lines = [{"question": "Where?", "answer": ["Vel.ord", "("]}, {"question": "Who?", "answer": ["."]}, {"question": "Why?", "answer": ["(a+)+$"]}]
+    lines = [
+        {"question": "Where?", "answer": ["Vel.ord", "("]},
+        {"question": "Who?", "answer": ["."]},
+        {"question": "Why?", "answer": ["(a+)+$"]},
+    ]
     path.write_text("\n".join(map(json.dumps, lines)))
     values = {"qa_model": qa_model, "blocks": chain.blocks, "questions": path, "hits": 5}
     made = EvalEm(**values, regex_answers=True).make(tmp_path / "scores")
@@ -89,7 +103,9 @@ def test_regular_expressions(qa_model, chain, tmp_path):
 
 
 def test_a_chosen_scorer_is_the_headline(qa_model, chain, tmp_path):
-    made = EvalEm(qa_model=qa_model, blocks=chain.blocks, questions=chain.questions, scorer="dpr", hits=5).make(tmp_path)
+    made = EvalEm(qa_model=qa_model, blocks=chain.blocks, questions=chain.questions, scorer="dpr", hits=5).make(
+        tmp_path
+    )
     assert made.metrics["scorer"] == "dpr" and made.metrics["em"] == made.metrics["em_dpr"]
 
 

@@ -28,7 +28,21 @@ def blocks(tmp_path_factory):
     return Chunk(corpus=(folder / "corpus.jsonl",), tokenizer="train:200", workers=1).make(folder / "blocks")
 
 
-@pytest.mark.parametrize("answer", ["Jean-Paul", "3.5 million", "U.S.", "Ph.D.", "O'Neal", "$1,000", "Beyoncé", "São Tomé", "[MASK]", "Beyoncé met O'Neal"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Jean-Paul",
+        "3.5 million",
+        "U.S.",
+        "Ph.D.",
+        "O'Neal",
+        "$1,000",
+        "Beyoncé",
+        "São Tomé",
+        "[MASK]",
+        "Beyoncé met O'Neal",
+    ],
+)
 def test_the_text_of_an_answer_is_the_authors(blocks, answer):
     """Joining wordpieces loses all of these (FIDELITY of ORQA's and HF's decoding)."""
     corpus, words = Corpus(blocks), wordpiece.load(blocks.path)

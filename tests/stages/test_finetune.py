@@ -38,7 +38,17 @@ def error_of(result):
 
 
 def finetune_of(chain, tmp_path, *options):
-    return realmctl("finetune", "--blocks", chain.blocks.path, "--questions", chain.questions, *SMALL, *options, "--out", tmp_path / "qa")
+    return realmctl(
+        "finetune",
+        "--blocks",
+        chain.blocks.path,
+        "--questions",
+        chain.questions,
+        *SMALL,
+        *options,
+        "--out",
+        tmp_path / "qa",
+    )
 
 
 def test_from_a_model_and_from_its_parts(chain, model, tmp_path):
@@ -67,35 +77,86 @@ def test_the_parts_must_be_complete_and_fit(chain, model, tmp_path):
     assert not list(tmp_path.glob("qa/v*"))
 
 
-@pytest.mark.parametrize("line", ['{"question": "Where?", "answer": ["x"', '{"question": "Where?", "answer": "x"}}', '{"answer": ["x"]}'])
+@pytest.mark.parametrize(
+    "line", ['{"question": "Where?", "answer": ["x"', '{"question": "Where?", "answer": "x"}}', '{"answer": ["x"]}']
+)
 def test_a_bad_line_of_the_questions_is_named(chain, model, tmp_path, line):
     path = tmp_path / "bad.jsonl"
     path.write_text(chain.questions.read_text() + line + "\n")
-    result = realmctl("finetune", "--model", model.path, "--blocks", chain.blocks.path, "--questions", path, *SMALL, "--out", tmp_path / "qa")
+    result = realmctl(
+        "finetune",
+        "--model",
+        model.path,
+        "--blocks",
+        chain.blocks.path,
+        "--questions",
+        path,
+        *SMALL,
+        "--out",
+        tmp_path / "qa",
+    )
     assert result.exit_code == 3 and "bad.jsonl:21" in error_of(result)
     assert not list(tmp_path.glob("qa/v*"))
 
 
 def test_evaluation_of_what_does_not_fit(chain, qa_model, tmp_path):
-    pages = {**documents(), "Ada Lorn": [["Ada Lorn was born in [[Ashby]].", "The family was poor."], ["The work began in 1900."]]}
+    pages = {
+        **documents(),
+        "Ada Lorn": [["Ada Lorn was born in [[Ashby]].", "The family was poor."], ["The work began in 1900."]],
+    }
     other = make_blocks(tmp_path / "blocks", pages)
-    result = realmctl("eval-em", "--qa-model", qa_model.path, "--blocks", other.path, "--questions", chain.questions, "--out", tmp_path / "scores")
+    result = realmctl(
+        "eval-em",
+        "--qa-model",
+        qa_model.path,
+        "--blocks",
+        other.path,
+        "--questions",
+        chain.questions,
+        "--out",
+        tmp_path / "scores",
+    )
     assert result.exit_code == 4 and ("does not belong" in error_of(result) or "vocabular" in error_of(result))
     index = make_index(tmp_path, chain.blocks, make_retriever(tmp_path / "retriever", chain.blocks, seed=1))
-    options = ["--retriever", chain.retriever.path, "--index", index.path, "--blocks", chain.blocks.path, "--questions", chain.questions]
+    options = [
+        "--retriever",
+        chain.retriever.path,
+        "--index",
+        index.path,
+        "--blocks",
+        chain.blocks.path,
+        "--questions",
+        chain.questions,
+    ]
     result = realmctl("eval-em", *options, "--out", tmp_path / "scores")
     assert result.exit_code == 4 and "does not belong" in error_of(result)
     assert not list(tmp_path.glob("scores/v*"))
 
 
 def test_ask_and_probe(chain, model, qa_model):
-    asked = realmctl("ask", "Where was Ada Lorn born?", "--qa-model", qa_model.path, "--blocks", chain.blocks.path, "--top", "2", "--json")
+    asked = realmctl(
+        "ask",
+        "Where was Ada Lorn born?",
+        "--qa-model",
+        qa_model.path,
+        "--blocks",
+        chain.blocks.path,
+        "--top",
+        "2",
+        "--json",
+    )
     value = json.loads(asked.stdout)
     assert value["schema_version"] == 1 and len(value["answers"]) == 2
-    assert {"answer", "score", "probability_of_block", "title", "block", "text", "start", "end"} == set(value["answers"][0])
-    text = realmctl("ask", "Where was Ada Lorn born?", "--qa-model", qa_model.path, "--blocks", chain.blocks.path).stdout
+    assert {"answer", "score", "probability_of_block", "title", "block", "text", "start", "end"} == set(
+        value["answers"][0]
+    )
+    text = realmctl(
+        "ask", "Where was Ada Lorn born?", "--qa-model", qa_model.path, "--blocks", chain.blocks.path
+    ).stdout
     assert text.startswith("1. ") and ">>" in text
-    probed = realmctl("probe", "Ada Lorn was born in [MASK].", "--model", model.path, "--blocks", chain.blocks.path, "--json")
+    probed = realmctl(
+        "probe", "Ada Lorn was born in [MASK].", "--model", model.path, "--blocks", chain.blocks.path, "--json"
+    )
     value = json.loads(probed.stdout)
     assert len(value["candidates"]) == 8 and value["candidates"][0]["title"] == "(null document)"
     assert sum(found["probability"] for found in value["candidates"]) == pytest.approx(1)

@@ -33,7 +33,18 @@ def test_mlm_init_makes_a_bert_that_transformers_loads(chain, tmp_path, practice
 
 
 def test_ict_init_starts_from_an_encoder_or_a_folder(chain, tmp_path):
-    options = ["--blocks", chain.blocks.path, "--steps", "1", "--batch-size", "4", "--projection", "8", "--out", tmp_path / "retriever"]
+    options = [
+        "--blocks",
+        chain.blocks.path,
+        "--steps",
+        "1",
+        "--batch-size",
+        "4",
+        "--projection",
+        "8",
+        "--out",
+        tmp_path / "retriever",
+    ]
     made = [
         open_artifact(realmctl("ict-init", *options, *start).stdout.strip())
         for start in (["--encoder", chain.encoder.path], ["--workspace", tmp_path, "--bert", chain.encoder.path])
@@ -51,15 +62,21 @@ def test_ict_init_starts_from_an_encoder_or_a_folder(chain, tmp_path):
     ],
 )  # fmt: skip
 def test_settings_that_cannot_work(chain, tmp_path, command, options):
-    result = realmctl(command, "--blocks", chain.blocks.path, "-w", tmp_path, *TINY, *options, "--out", tmp_path / "made")
+    result = realmctl(
+        command, "--blocks", chain.blocks.path, "-w", tmp_path, *TINY, *options, "--out", tmp_path / "made"
+    )
     assert result.exit_code == 2, result.output
     assert result.stderr.splitlines()[-1].startswith("error:")
     assert not list(tmp_path.glob("made/v*"))
 
 
 def test_a_bert_with_other_words(chain, tmp_path):
-    other = make_blocks(tmp_path / "blocks", {"One": [["Quite other words.", "And more of them."], ["A last one.", "The end."]]})
-    result = realmctl("ict-init", "--blocks", other.path, "--bert", chain.encoder.path, "-w", tmp_path, "--out", tmp_path / "made")
+    other = make_blocks(
+        tmp_path / "blocks", {"One": [["Quite other words.", "And more of them."], ["A last one.", "The end."]]}
+    )
+    result = realmctl(
+        "ict-init", "--blocks", other.path, "--bert", chain.encoder.path, "-w", tmp_path, "--out", tmp_path / "made"
+    )
     assert result.exit_code == 4 and "vocabulary" in result.stderr
     result = realmctl("ict-init", "--blocks", other.path, "--encoder", chain.encoder.path, "--out", tmp_path / "made")
     assert result.exit_code == 4 and "vocabularies" in result.stderr
@@ -72,7 +89,16 @@ def test_other_settings_than_those_of_an_unfinished_run(chain, tmp_path, monkeyp
         stop_at(patch, 3)
         with pytest.raises(Stopped):
             stage.make(tmp_path / "made")
-    options = ["--blocks", chain.blocks.path, "--encoder", chain.encoder.path, "--batch-size", "4", "--out", tmp_path / "made"]
+    options = [
+        "--blocks",
+        chain.blocks.path,
+        "--encoder",
+        chain.encoder.path,
+        "--batch-size",
+        "4",
+        "--out",
+        tmp_path / "made",
+    ]
     result = realmctl("ict-init", *options, "--steps", "5")
     assert result.exit_code == 4 and "steps: 4 there, 5 here" in result.stderr
     assert (tmp_path / "made/v1.partial/.scratch/checkpoints/step-00000002").is_dir()

@@ -22,7 +22,20 @@ from tests.fixtures_chain import FIRMS, TOWNS, documents, make_index, metrics_of
 from tests.fixtures_retriever import make_retriever
 
 ROOT = Path(__file__).parents[2]
-SMALL = ["--steps", "4", "--batch-size", "2", "--candidates", "3", "--refresh", "inline", "--refresh-every", "2", "--precision", "fp32"]
+SMALL = [
+    "--steps",
+    "4",
+    "--batch-size",
+    "2",
+    "--candidates",
+    "3",
+    "--refresh",
+    "inline",
+    "--refresh-every",
+    "2",
+    "--precision",
+    "fp32",
+]
 
 
 def realmctl(*arguments):
@@ -80,7 +93,8 @@ def test_what_does_not_fit_is_refused_before_any_work(chain, tmp_path, field, wh
 
 
 @pytest.mark.parametrize(
-    "options", [["--candidates", "1"], ["--lr", "0"], ["--max-index-age", "1"], ["--checkpoint-every", "0"], ["--warmup", "-1"]]
+    "options",
+    [["--candidates", "1"], ["--lr", "0"], ["--max-index-age", "1"], ["--checkpoint-every", "0"], ["--warmup", "-1"]],
 )
 def test_settings_that_cannot_work(chain, tmp_path, options):
     result = realmctl("pretrain", *named(chain), *SMALL, *options, "--out", tmp_path / "model")
@@ -173,7 +187,11 @@ def large(tmp_path_factory, one_thread):
     from stages.tag import Tag
 
     folder = tmp_path_factory.mktemp("large")
-    pages = {f"{title} {n}": [[f"{title} {n} came from [[{TOWNS[n % 7]}]].", "It was late."]] for n in range(200) for title in documents()}
+    pages = {
+        f"{title} {n}": [[f"{title} {n} came from [[{TOWNS[n % 7]}]].", "It was late."]]
+        for n in range(200)
+        for title in documents()
+    }
     blocks = make_blocks(folder / "blocks", pages)
     retriever = make_retriever(folder / "retriever", blocks)
     make_index(folder, blocks, retriever)
@@ -185,11 +203,37 @@ def large(tmp_path_factory, one_thread):
 @pytest.mark.slow
 def test_kill_9_in_mid_refresh_and_the_same_command_again(large, tmp_path):
     live = tmp_path / "model/v1.partial/live"
-    options = ["--steps", "60", "--batch-size", "2", "--candidates", "3", "--refresh-every", "10", "--max-index-age", "10", "--checkpoint-every", "5"]
-    command = [sys.executable, "-P", "-m", "realmctl", "pretrain", "-w", str(large), *options, "--out", str(tmp_path / "model")]
+    options = [
+        "--steps",
+        "60",
+        "--batch-size",
+        "2",
+        "--candidates",
+        "3",
+        "--refresh-every",
+        "10",
+        "--max-index-age",
+        "10",
+        "--checkpoint-every",
+        "5",
+    ]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "realmctl",
+        "pretrain",
+        "-w",
+        str(large),
+        *options,
+        "--out",
+        str(tmp_path / "model"),
+    ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     for _ in range(2):
-        trainer = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        trainer = subprocess.Popen(
+            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
         wait_for(lambda trainer=trainer: refreshing(live) or trainer.poll() is not None)
         assert trainer.poll() is None, trainer.stderr.read()
         trainer.send_signal(signal.SIGKILL)

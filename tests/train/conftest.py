@@ -7,6 +7,10 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from realmctl.artifact import Origin
+from realmctl.index.build import IndexOptions
+from realmctl.nn.retriever import Retriever
+from realmctl.train.live import Live, Order
 from tests.fixtures_chain import Chain, make_chain
 
 
@@ -21,3 +25,22 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def chain(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Chain:
     return make_chain(tmp_path_factory.mktemp("chain"))
+
+
+@pytest.fixture
+def live(chain, tmp_path):
+    folder = Live(tmp_path / "live")
+    folder.place(Order(str(chain.blocks.path), IndexOptions(type="exact").__dict__, "float32", "fp32"))
+    return folder
+
+
+@pytest.fixture
+def retriever(chain):
+    return Retriever.load(chain.retriever.path)
+
+
+@pytest.fixture
+def shared(chain, live):
+    """What every real way is made with: a refresh every second step, nothing held by checkpoints."""
+    origin = Origin("retriever", "pretrain", 1, {}, {}, {"blocks": chain.blocks.content})
+    return live, origin, chain.blocks.path / "tokenizer", 2, list

@@ -32,15 +32,26 @@ def losses(folder: Path) -> list[float]:
     from stages.pretrain import Pretrain
     from stages.tag import Tag
 
-    world = [sys.executable, str(ROOT / "examples/world/make_world.py"), "--out", str(folder / "world"), "--size", "small"]
+    world = [
+        sys.executable,
+        str(ROOT / "examples/world/make_world.py"),
+        "--out",
+        str(folder / "world"),
+        "--size",
+        "small",
+    ]
     subprocess.run([*world, "--parallel-worlds", "0"], check=True, capture_output=True)
     knowledge, sentences = folder / "world/knowledge", folder / "world/sentences"
     blocks = Chunk(corpus=(knowledge,), tokenizer="train:400", max_wordpieces=64, workers=1).make(folder / "blocks")
     texts = Chunk(corpus=(sentences,), tokenizer=str(blocks.path), max_wordpieces=64, workers=1).make(folder / "texts")
     spans = Tag(blocks=texts, query_length=48, workers=1).make(folder / "spans")
     small = {"bert": "scratch:L2-H32-A2", "precision": "fp32", "device": "cpu"}
-    retriever = IctInit(blocks=blocks, steps=10, batch_size=16, lr=1e-3, warmup=2, projection=16, **small).make(folder / "retriever")
-    index = BuildIndex(embeddings=Embed(blocks=blocks, retriever=retriever).make(folder / "embeddings"), type="exact").make(folder / "index")
+    retriever = IctInit(blocks=blocks, steps=10, batch_size=16, lr=1e-3, warmup=2, projection=16, **small).make(
+        folder / "retriever"
+    )
+    index = BuildIndex(
+        embeddings=Embed(blocks=blocks, retriever=retriever).make(folder / "embeddings"), type="exact"
+    ).make(folder / "index")
     model = Pretrain(
         blocks=blocks, spans=spans, retriever=retriever, index=index, steps=20, batch_size=4, lr=1e-3, warmup=5, candidates=4,
         refresh="inline", refresh_every=8, seed=7, **small,

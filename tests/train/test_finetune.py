@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 
 import numpy as np
 import pytest
@@ -28,14 +27,21 @@ def objective_of(chain, questions, *, batch_size=3, micro_batch=0, answer_test="
     reader = SpanReader.from_bert(starting_bert(chain.encoder, None, chain.blocks, 0).bert)
     with torch.no_grad():
         reader.head.output.weight.mul_(30)
-    objective = FineTuning(searcher, reader, questions, Options(batch_size, beam, 3, 40, width, answer_test, 0), micro_batch)
+    objective = FineTuning(
+        searcher, reader, questions, Options(batch_size, beam, 3, 40, width, answer_test, 0), micro_batch
+    )
     for module in objective.modules.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
     return objective
 
 
-QUESTIONS = [born("Ada Lorn", "Velford", "Ashby"), born("Ben Mott", "Harrow"), born("Cora Nash", "Nowhere at all"), born("Dan Ould", "Milton")]
+QUESTIONS = [
+    born("Ada Lorn", "Velford", "Ashby"),
+    born("Ben Mott", "Harrow"),
+    born("Cora Nash", "Nowhere at all"),
+    born("Dan Ould", "Milton"),
+]
 
 
 def brute_force(objective, numbers):
@@ -58,7 +64,9 @@ def brute_force(objective, numbers):
             body = corpus.tokens(row).tolist()[: 40 - 3 - len(tokens)]
             ids = [packer.cls_id, *tokens, packer.sep_id, *body, packer.sep_id]
             segments = [0] * (len(tokens) + 2) + [1] * (len(body) + 1)
-            state = objective.reader.bert(torch.tensor([ids]), token_type_ids=torch.tensor([segments])).last_hidden_state[0]
+            state = objective.reader.bert(
+                torch.tensor([ids]), token_type_ids=torch.tensor([segments])
+            ).last_hidden_state[0]
             head = objective.reader.head
             first, last = head.dense(state).chunk(2, -1)
             for i in range(len(body)):
@@ -105,7 +113,9 @@ def test_questions_without_an_answer_in_reach_teach_nothing(chain):
 
 def test_answers_that_are_regular_expressions_teach_both(chain):
     plain = objective_of(chain, [born("Ada Lorn", "Velford", "Harrow")], batch_size=1, beam=40)
-    regex = objective_of(chain, [born("Ada Lorn", r"vel[a-z]+d", r"\bHarrow\b", "(", is_regex=True)], batch_size=1, beam=40)
+    regex = objective_of(
+        chain, [born("Ada Lorn", r"vel[a-z]+d", r"\bHarrow\b", "(", is_regex=True)], batch_size=1, beam=40
+    )
     [one], [other] = plain.draw(0), regex.draw(0)
     assert torch.equal(one.correct_QK, other.correct_QK) and one.correct_QK.any() and not one.correct_QK.all()
     rows = np.flatnonzero(one.correct_QK[0]).tolist()
@@ -114,8 +124,11 @@ def test_answers_that_are_regular_expressions_teach_both(chain):
 
 
 def test_words_or_raw_text(chain):
-    """"Harro" is in "Harrow", but no word."""
-    raw, words = (objective_of(chain, [born("Ada Lorn", "Harro")], batch_size=1, answer_test=how, beam=40) for how in ("substring", "tokens"))
+    """ "Harro" is in "Harrow", but no word."""
+    raw, words = (
+        objective_of(chain, [born("Ada Lorn", "Harro")], batch_size=1, answer_test=how, beam=40)
+        for how in ("substring", "tokens")
+    )
     assert raw.draw(0)[0].correct_QK.any() and not words.draw(0)[0].correct_QK.any()
 
 
@@ -145,7 +158,7 @@ def test_the_stage_hard_links_the_index_and_learns(chain, tmp_path):
     lines = metrics_of(made)
     assert np.mean([line["loss"] for line in lines[-8:]]) < np.mean([line["loss"] for line in lines[:8]])
     assert made.part("index").content == model.part("index").content
-    assert os.path.samefile(made.part("index").file("vectors.npy"), model.part("index").file("vectors.npy"))
+    assert made.part("index").file("vectors.npy").samefile(model.part("index").file("vectors.npy"))
     described = json.loads(made.part("retriever").file("retriever.json").read_text())
     assert described["towers"] == "query-only"
     assert made.part("retriever").metrics["block_retriever"] == model.part("retriever").content

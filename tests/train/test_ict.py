@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from itertools import chain as chain_of
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -24,7 +26,9 @@ from tests.fixtures_retriever import fresh_retriever
 def objective_of(chain, *, mask_rate=0.9, batch_size=8, blocks=None):
     blocks = blocks or chain.blocks
     retriever = Retriever.load(chain.retriever.path)
-    return InverseCloze(retriever, Corpus(blocks), packer_of(tokenizer_of(blocks)), batch_size=batch_size, mask_rate=mask_rate, seed=0)
+    return InverseCloze(
+        retriever, Corpus(blocks), packer_of(tokenizer_of(blocks)), batch_size=batch_size, mask_rate=mask_rate, seed=0
+    )
 
 
 def pairs_of(objective, steps):
@@ -35,11 +39,13 @@ def test_the_sentence_is_taken_out_of_its_block(chain):
     objective = objective_of(chain, mask_rate=1.0)
     corpus = objective.corpus
     for pair in pairs_of(objective, 10):
-        row = next(row for row in range(len(corpus)) if sorted(corpus.tokens(row)) == sorted([*pair.body, *pair.sentence]))
+        row = next(
+            row for row in range(len(corpus)) if sorted(corpus.tokens(row)) == sorted([*pair.body, *pair.sentence])
+        )
         body, starts = corpus.tokens(row).tolist(), [*corpus.sentences(row).tolist(), len(corpus.tokens(row))]
-        sentences = [body[a:b] for a, b in zip(starts, starts[1:], strict=False)]
+        sentences = [body[a:b] for a, b in pairwise(starts)]
         k = sentences.index(pair.sentence.tolist())
-        assert pair.body.tolist() == sum(sentences[:k] + sentences[k + 1 :], [])
+        assert pair.body.tolist() == list(chain_of.from_iterable(sentences[:k] + sentences[k + 1 :]))
         assert np.array_equal(pair.title, corpus.title(row))
 
 
@@ -83,14 +89,32 @@ def test_blocks_of_one_sentence_give_no_pair(tmp_path, chain):
 
 def test_it_learns(tmp_path):
     """Every block has a word of its own, which each of its sentences says."""
-    words = ["river", "stone", "lamp", "cloud", "horse", "bread", "music", "winter", "garden", "letter", "island", "mirror"]
-    documents = {f"Page {n}": [[f"The {word} is old.", f"A {word} again.", f"Some {word} there."]] for n, word in enumerate(words)}
+    words = [
+        "river",
+        "stone",
+        "lamp",
+        "cloud",
+        "horse",
+        "bread",
+        "music",
+        "winter",
+        "garden",
+        "letter",
+        "island",
+        "mirror",
+    ]
+    documents = {
+        f"Page {n}": [[f"The {word} is old.", f"A {word} again.", f"Some {word} there."]]
+        for n, word in enumerate(words)
+    }
     blocks = make_blocks(tmp_path / "blocks", documents)
     retriever = fresh_retriever(blocks)
     for module in retriever.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
-    objective = InverseCloze(retriever, Corpus(blocks), packer_of(tokenizer_of(blocks)), batch_size=12, mask_rate=0.9, seed=0)
+    objective = InverseCloze(
+        retriever, Corpus(blocks), packer_of(tokenizer_of(blocks)), batch_size=12, mask_rate=0.9, seed=0
+    )
     out = Writer(tmp_path, Origin("retriever", "ict-init", 1, {}, {}))
     train(objective, Schedule(60, 3e-3, 5, optimizer="adamw"), Compute(), out, "ict-init")
     losses = [json.loads(line)["loss"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
@@ -99,7 +123,9 @@ def test_it_learns(tmp_path):
 
 @pytest.mark.parametrize("towers", ["shared", "separate"])
 def test_the_stage_makes_a_retriever(chain, tmp_path, towers):
-    stage = IctInit(blocks=chain.blocks, bert="scratch:L1-H32", steps=2, batch_size=4, projection=16, query_length=20, towers=towers)
+    stage = IctInit(
+        blocks=chain.blocks, bert="scratch:L1-H32", steps=2, batch_size=4, projection=16, query_length=20, towers=towers
+    )
     made = stage.make(tmp_path / "retriever")
     retriever = Retriever.load(made.path)
     assert (retriever.towers, retriever.projection, retriever.query_length) == (towers, 16, 20)

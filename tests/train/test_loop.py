@@ -10,7 +10,9 @@ from torch import nn
 
 from realmctl.artifact import Origin, Writer
 from realmctl.errors import ConfigError, InputError, ResourceError
-from realmctl.train.loop import Compute, Schedule, SelfContained, seed_of, train
+from realmctl.train.loop import seed_of, train
+from realmctl.train.objective import SelfContained
+from realmctl.train.schedule import Compute, Schedule
 
 
 class Parabola(SelfContained):
@@ -82,7 +84,9 @@ def test_divergence_and_lack_of_memory_are_told_in_one_paragraph(tmp_path):
     with pytest.raises(InputError, match="diverged at step 1: the gradient is not finite"):
         train(Parabola(broken="diverge"), Schedule(4, 0.1, 0), Compute(), writer(tmp_path / "one"), "toy")
     broken = Parabola(broken=torch.OutOfMemoryError("CUDA out of memory. Tried to\nallocate"))
-    with pytest.raises(ResourceError, match="out of memory at step 3 of toy .CUDA out of memory. Tried to.*micro-batch") as error:
+    with pytest.raises(
+        ResourceError, match=r"out of memory at step 3 of toy .CUDA out of memory. Tried to.*micro-batch"
+    ) as error:
         train(broken, Schedule(4, 0.1, 0), Compute(), writer(tmp_path / "two"), "toy")
     assert "\n" not in str(error.value)
 

@@ -31,7 +31,9 @@ def objective_of(chain, *, marginal="token", masking="salient", candidates=4, mi
     options = Options(5, candidates, marginal, masking, 10, 24, 0)
     current = CurrentIndex(chain.index, Never(), "cpu")
     packer = packer_of(tokenizer_of(chain.blocks))
-    objective = Pretraining(retriever, reader, Queries(chain.spans), Corpus(chain.blocks), packer, current, options, micro_batch=micro_batch)
+    objective = Pretraining(
+        retriever, reader, Queries(chain.spans), Corpus(chain.blocks), packer, current, options, micro_batch=micro_batch
+    )
     for module in objective.modules.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
@@ -140,7 +142,9 @@ def test_the_metrics_are_of_the_whole_batch(chain):
     parts = objective.draw(0)
     sums = [objective.loss(part)[1] for part in parts]
     assert sum(terms["null_share"][1] for terms in sums) == 5
-    assert sum(terms["retrieval_utility"][1] for terms in sums) == sum(len(query.targets) for part in parts for query in part.queries)
+    assert sum(terms["retrieval_utility"][1] for terms in sums) == sum(
+        len(query.targets) for part in parts for query in part.queries
+    )
     assert all(0 <= terms["null_share"][0] <= terms["null_share"][1] for terms in sums)
 
 
@@ -155,7 +159,9 @@ def test_a_step_leaves_dropout_on(chain):
 
 
 def draw(chain, masking, span, *, most=10, room=22, seed=0):
-    return masked_query(Queries(chain.spans), span, masking, most=most, room=room, mask_id=4, rng=np.random.default_rng(seed))
+    return masked_query(
+        Queries(chain.spans), span, masking, most=most, room=room, mask_id=4, rng=np.random.default_rng(seed)
+    )
 
 
 @pytest.mark.parametrize("masking", ["salient", "random-span", "random-uniform"])

@@ -2,57 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import sys
 import threading
-import time
 
 import pytest
-import torch
 
 from realmctl.artifact import Origin, open_artifact, require_descent, verify, writing
-from realmctl.errors import ConfigError, InputError, QualityError, ResourceError
-from realmctl.index.build import IndexOptions
-from realmctl.nn.retriever import Retriever
+from realmctl.errors import ConfigError, InputError
 from realmctl.signals import StopRequested
-from realmctl.train import background, current_index, refresher
-from realmctl.train.background import Background, Elsewhere, RefresherProcess
+from realmctl.train import current_index, refresher
+from realmctl.train.background import Elsewhere
 from realmctl.train.current_index import CurrentIndex
-from realmctl.train.live import IndexMaker, Live, Order, at_step, prune, steps_in, take_snapshot
+from realmctl.train.live import IndexMaker, at_step, prune, steps_in
 from realmctl.train.refresh import Inline, Never
 from tests.fixtures_chain import metrics_of, pretrain
-
-
-@pytest.fixture
-def live(chain, tmp_path):
-    folder = Live(tmp_path / "live")
-    folder.place(Order(str(chain.blocks.path), IndexOptions(type="exact").__dict__, "float32", "fp32"))
-    return folder
-
-
-@pytest.fixture
-def retriever(chain):
-    return Retriever.load(chain.retriever.path)
-
-
-@pytest.fixture
-def shared(chain, live):
-    """What every real way is made with: a refresh every second step, nothing held by checkpoints."""
-    origin = Origin("retriever", "pretrain", 1, {}, {}, {"blocks": chain.blocks.content})
-    return live, origin, chain.blocks.path / "tokenizer", 2, lambda: []
-
-
-def nudge(retriever):
-    """Another retriever, as after some steps of training."""
-    with torch.no_grad():
-        retriever.query_tower.projection.weight += 0.01
-
-
-def deliver(live, step):
-    """What a refresher does with the snapshot of a step."""
-    return IndexMaker(live.order(), "cpu").make(open_artifact(at_step(live.snapshots, step)), at_step(live.indexes, step))
+from tests.fixtures_refresh import deliver, nudge
 
 
 def test_never_refreshes(retriever):
@@ -214,133 +177,12 @@ def test_a_wait_ends_when_asked_to_stop(chain, shared, retriever, monkeypatch):
         current.renew(1, retriever)
 
 
-@pytest.mark.parametrize("values", [{"max_index_age": 2, "refresh_every": 3}, {"max_index_age": -1}, {"micro_batch": -1}])
+@pytest.mark.parametrize(
+    "values", [{"max_index_age": 2, "refresh_every": 3}, {"max_index_age": -1}, {"micro_batch": -1}]
+)
 def test_settings_that_would_wait_for_ever_are_refused(chain, values):
     with pytest.raises(ConfigError):
         pretrain(chain, **values).check()
-
-
-# The child process, with other programs in the refresher's place.
-
-
-def child(monkeypatch, live, program):
-    """A supervised process that runs `program`; it never waits long."""
-    monkeypatch.setattr(background, "STALE_SECONDS", 0.5)
-    monkeypatch.setattr(background, "BACK_OFF", 0.01)
-    monkeypatch.setattr(background, "STOP_SECONDS", 3.0)
-    monkeypatch.setattr(RefresherProcess, "_command", lambda self: [sys.executable, "-S", "-c", program])
-    return RefresherProcess(live, "cpu")
-
-
-def watch(process, until, seconds=20.0):
-    """Supervise, as the training loop does at every step, until something is so."""
-    end = time.monotonic() + seconds
-    while not until():
-        assert time.monotonic() < end, "it never came to be"
-        process.watch()
-        time.sleep(0.01)
-
-
-IDLE = "import sys; sys.stdin.read()"
-BEATING = f"""
-import sys, threading, time
-def beat():
-    count = 0
-    while True:
-        count += 1
-        open("LIVE/refresher.json", "w").write(str(count))
-        time.sleep(0.05)
-threading.Thread(target=beat, daemon=True).start()
-{IDLE}
-"""
-
-
-def test_a_killed_refresher_is_started_again(live, monkeypatch, capsys):
-    process = child(monkeypatch, live, BEATING.replace("LIVE", str(live.folder)))
-    process.watch()
-    first = process.child.pid
-    os.kill(first, signal.SIGKILL)
-    watch(process, lambda: process.child is not None and process.child.pid != first)
-    assert process.failures == 1
-    assert "killed by signal 9; starting it again (1 of 3)" in capsys.readouterr().err
-    process.stop()
-
-
-def test_a_refresher_that_stands_still_is_started_again(live, monkeypatch, capsys):
-    process = child(monkeypatch, live, BEATING.replace("LIVE", str(live.folder)))
-    process.watch()
-    first = process.child
-    watch(process, lambda: (live.folder / "refresher.json").exists())
-    os.kill(first.pid, signal.SIGSTOP)
-    watch(process, lambda: process.child is not first)
-    assert first.poll() == -signal.SIGKILL
-    assert "no sign of life for 0.5 s" in capsys.readouterr().err
-    watch(process, lambda: process.child is not None)
-    process.stop()
-
-
-@pytest.mark.parametrize(("code", "kind"), [(6, QualityError), (3, InputError), (1, ResourceError), (75, ResourceError)])
-def test_after_three_restarts_training_stops_with_what_the_refresher_said(live, monkeypatch, code, kind):
-    process = child(monkeypatch, live, f"import sys; print('recall of 41 %'); sys.exit({code})")
-    with pytest.raises(kind, match=r"4 times in a row \(it ended with exit code .*recall of 41 %") as error:
-        watch(process, lambda: False)
-    assert error.value.exit_code == kind.exit_code
-    assert "\n" not in str(error.value)
-    process.stop()
-
-
-def test_success_forgives_failures(shared, live, retriever, monkeypatch):
-    child(monkeypatch, live, IDLE)
-    ours = Background(*shared, 10, "cpu")
-    ours.begin(0)
-    ours.process.failures = 3
-    ours.offer(2, retriever)
-    deliver(live, 2)
-    assert ours.newest(2)[0] == 2 and ours.process.failures == 0
-    ours.close()
-
-
-def test_close_ends_the_child_even_when_it_is_deaf(live, monkeypatch):
-    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
-    process = child(monkeypatch, live, deaf)
-    monkeypatch.setattr(background, "STOP_SECONDS", 0.2)
-    process.watch()
-    running = process.child
-    while "up" not in (live.folder / "refresher.log").read_text():
-        time.sleep(0.01)
-    process.stop()
-    assert running.poll() == -signal.SIGKILL
-    process.stop()  # twice is no error
-
-
-def test_two_beats_at_once_do_not_end_the_refresher(live):
-    heart = refresher.Heartbeat(live)
-    threads = [threading.Thread(target=lambda: [heart.beat() for _ in range(200)]) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    beat = json.loads((live.folder / "refresher.json").read_text())
-    assert beat["count"] == 800 and beat["pid"] == os.getpid()
-
-
-def test_a_failed_refresh_is_told_by_the_heartbeat(shared, live, retriever, monkeypatch):
-    take_snapshot(live, shared[1], 2, retriever, shared[2])
-    maker = IndexMaker(live.order(), "cpu")
-
-    def make(*arguments):
-        raise QualityError("finds nothing")
-
-    monkeypatch.setattr(maker, "make", make)
-    with pytest.raises(QualityError):
-        refresher._refreshed(live, maker, 2, refresher.Heartbeat(live))
-    beat = json.loads((live.folder / "refresher.json").read_text())
-    assert (beat["state"], beat["step"], beat["error"]) == ("failed", 2, "finds nothing")
-
-
-def test_a_folder_that_is_no_live_folder(tmp_path):
-    with pytest.raises(InputError, match="no refresh order"):
-        Live(tmp_path).order()
 
 
 def test_the_run_logs_the_age_and_ends_with_an_index_of_its_own(chain, tmp_path):

@@ -138,7 +138,7 @@ def test_other_settings_do_not_wipe_an_unfinished_run(chain, tmp_path, monkeypat
         stop_at(patch, 3)
         with pytest.raises(Stopped):
             pretrain(chain).make(tmp_path / "model")
-    with pytest.raises(MismatchError, match="lr: 0.01 there, 0.02 here") as error:
+    with pytest.raises(MismatchError, match=r"lr: 0.01 there, 0.02 here") as error:
         pretrain(chain, lr=0.02).make(tmp_path / "model")
     assert error.value.exit_code == 4
     assert (tmp_path / "model/v1.partial/.scratch/checkpoints/step-00000002").is_dir()
@@ -156,9 +156,15 @@ def others(chain):
     """The other stages that train."""
     return {
         "finetune": finetune(chain),
-        "ict-init": IctInit(blocks=chain.blocks, encoder=chain.encoder, steps=4, batch_size=4, lr=1e-2, projection=8, checkpoint_every=2),
-        "mlm-init": MlmInit(blocks=chain.blocks, bert="scratch:L1-H16", steps=4, batch_size=4, length=16, checkpoint_every=2),
-        "practice": MlmInit(blocks=chain.blocks, spans=chain.spans, bert="scratch:L1-H16", steps=4, batch_size=4, checkpoint_every=2),
+        "ict-init": IctInit(
+            blocks=chain.blocks, encoder=chain.encoder, steps=4, batch_size=4, lr=1e-2, projection=8, checkpoint_every=2
+        ),
+        "mlm-init": MlmInit(
+            blocks=chain.blocks, bert="scratch:L1-H16", steps=4, batch_size=4, length=16, checkpoint_every=2
+        ),
+        "practice": MlmInit(
+            blocks=chain.blocks, spans=chain.spans, bert="scratch:L1-H16", steps=4, batch_size=4, checkpoint_every=2
+        ),
     }
 
 
