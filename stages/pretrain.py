@@ -136,11 +136,9 @@ class Pretrain(Stage):
         if self.refresh == "inline":
             return Inline(*shared, self.device)
         max_age = self.max_index_age or 3 * self.refresh_every
-        return (
-            Elsewhere(*shared, max_age)
-            if self.refresh_device == "elsewhere"
-            else Background(*shared, max_age, self.refresh_device)
-        )
+        if self.refresh_device == "elsewhere":
+            return Elsewhere(*shared, max_age)
+        return Background(*shared, max_age, self.refresh_device)
 
     def _retriever_origin(self, out: Writer) -> Origin:
         """Snapshots and the final retriever are of this run's recipe."""

@@ -1,13 +1,23 @@
-"""What every test may use: files that need not outlive a power cut, and the data folder where there is one."""
+"""What every test may use: quick files, the real command in this process, and the data folder where there is one."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from realmctl import cli, log
+from tests.fixtures_stages import STAGES
+
+DOCUMENT = {
+    "title": "Ada",
+    "text": "Ada Lovelace met Charles Babbage in London. She wrote notes on his engine in 1843.",
+}
+Command = Callable[..., tuple[int, str, str]]
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -25,3 +35,45 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip("no shared/data folder beside the repository")
     return SHARED_DATA
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch) -> Iterator[None]:
+    """A folder of its own for a test of commands; `main` sets a signal handler and may silence the log."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("REALMCTL_WORKSPACE", raising=False)
+    monkeypatch.setattr("warnings.filters", [])
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+    log.set_quiet(False)
+
+
+@pytest.fixture
+def realmctl(here, capsys) -> Command:
+    """The real command, in this process."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as left:
+            cli.main([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        assert "Traceback" not in printed.err
+        return int(left.value.code or 0), printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture
+def small(realmctl, monkeypatch) -> Command:
+    """The same with stages that need no model."""
+    monkeypatch.setattr(cli, "our_stages", lambda: STAGES)
+    return realmctl
+
+
+@pytest.fixture
+def corpus(here) -> Path:
+    """Three documents."""
+    path = Path("corpus.jsonl")
+    path.write_text("".join(json.dumps({**DOCUMENT, "id": n}) + "\n" for n in range(3)))
+    return path

@@ -5,15 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import types
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from realmctl.artifact import Artifact, open_artifact
+from realmctl.artifact import Origin, open_artifact, writing
 from realmctl.errors import ConfigError, InputError, MismatchError, ResourceError
-from realmctl.stage import Stage, discover, flag_of, reads, roles
-from realmctl.values import typed
+from realmctl.stage import Stage, discover, flag_of, roles
 from tests.fixtures_stages import Child, Model, Plain
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -101,23 +101,13 @@ def test_what_is_of_another_kind_is_refused(tmp_path, plain):
         Child(plain=tmp_path / "nothing")
 
 
-def test_a_part_by_the_right_name_but_of_another_kind_is_refused(model):
-    class WantsOther(Stage):
-        """Reads something called child."""
-
-        makes = "x"
-        child: Artifact = reads("own", "plain", help="Of these kinds.")
-
-    assert WantsOther(child=model).inputs()["child"].kind == "plain"
-
-    class WantsNone(Stage):
-        """Reads what a model has not."""
-
-        makes = "x"
-        own: Artifact = reads("own", help="Of this kind.")
-
-    with pytest.raises(MismatchError, match="where own is wanted"):
-        WantsNone(own=model)
+def test_a_part_by_the_right_name_but_of_another_kind_is_refused(tmp_path):
+    origin = Origin("model", "s", 1, {}, {})
+    with writing(tmp_path / "model", origin) as out, writing(out.path / "plain", replace(origin, kind="other")) as part:
+        part.file("text.txt").write_text("x")
+    assert open_artifact(tmp_path / "model").part("plain").kind == "other"
+    with pytest.raises(MismatchError, match="is of kind model, where plain is wanted"):
+        Child(plain=tmp_path / "model")
 
 
 def test_a_damaged_input_is_noticed_before_the_work(tmp_path, plain, monkeypatch):
@@ -155,43 +145,6 @@ def test_a_failing_run_leaves_nothing_and_says_what_it_was(tmp_path, monkeypatch
     with pytest.raises(known):
         Plain().make(tmp_path / "plain")
     assert {path.name for path in (tmp_path / "plain").iterdir()} == {".lock"}
-
-
-@pytest.mark.parametrize(
-    ("hint", "value", "wanted"),
-    [
-        (float, "3e-5", 3e-5),
-        (float, 2, 2.0),
-        (int, "12", 12),
-        (int, 1e5, 100_000),
-        (int | None, None, None),
-        (int | None, "3", 3),
-        (bool, "true", True),
-        (bool, False, False),
-        (bool | None, "FALSE", False),
-        (str, 8000, "8000"),
-        (Path, "x", Path("x")),
-        (tuple[str, ...], "a", ("a",)),
-        (tuple[Path, ...], ["a", "b"], (Path("a"), Path("b"))),
-    ],
-)
-def test_values_become_what_their_field_says(hint, value, wanted):
-    found = typed(hint, value, "--x")
-    assert (found, type(found)) == (wanted, type(wanted))
-
-
-@pytest.mark.parametrize(
-    ("hint", "value"),
-    [
-        (int, 2.5), (int, True), (int, "x"), (int, None), (int, float("nan")), (int, float("inf")), (int, []),
-        (float, "nan"), (float, float("inf")), (float, True), (float, "x"), (float, None),
-        (bool, 1), (bool, "yes"), (bool, None), (str, True), (str, None), (str, ["a"]), (str, {}),
-        (Path, 5), (Path, None), (tuple[int, ...], ["a"]),
-    ],
-)  # fmt: skip
-def test_values_that_do_not_fit_are_refused_by_name(hint, value):
-    with pytest.raises(ConfigError, match=r"^--x: .* is not "):
-        typed(hint, value, "--x")
 
 
 def test_python_calls_are_checked_like_commands():

@@ -36,9 +36,9 @@ class Elsewhere(ThroughFolder):
         super().begin(step)
         self._beside()
 
-    def newest(self, step: int) -> tuple[int, Artifact] | None:
+    def newest(self) -> tuple[int, Artifact] | None:
         """As ever, and every byte verified: it was written by another process, or came over a network."""
-        found = super().newest(step)
+        found = super().newest()
         if found is not None:
             verify(found[1])
         return found
@@ -70,8 +70,8 @@ class Background(Elsewhere):
         super().offer(step, retriever)
         self.process.watch()
 
-    def newest(self, step: int) -> tuple[int, Artifact] | None:
-        found = super().newest(step)
+    def newest(self) -> tuple[int, Artifact] | None:
+        found = super().newest()
         if found is not None:
             self.process.failures = 0
         return found
@@ -172,5 +172,5 @@ class RefresherProcess:
         try:
             state = json.loads(self._read_heartbeat())
             return f"{state['state']}, newest index of step {state['step']}"
-        except (ValueError, KeyError):
+        except (ValueError, KeyError, TypeError):
             return "it never said anything"

@@ -34,7 +34,7 @@ class CurrentIndex:
             self._refresh.begin(step)
             self._begun = True
         self._refresh.offer(step, retriever)
-        self._swap(self._refresh.newest(step))
+        self._swap(self._refresh.newest())
         waited = self._wait(step)
         return {"index_age_steps": step - self.step, **({"index_wait_seconds": waited} if waited else {})}
 
@@ -62,5 +62,5 @@ class CurrentIndex:
             if asked_to_stop():
                 raise StopRequested
             time.sleep(WAIT_SECONDS)
-            self._swap(self._refresh.newest(step))
+            self._swap(self._refresh.newest())
         return time.monotonic() - start

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from realmctl.artifact import Writer
-from realmctl.errors import InputError, ResourceError
+from realmctl.errors import InputError, RealmctlError, ResourceError
 from realmctl.log import Progress, progress, say
 from realmctl.nn.optimizer import BertAdamW, decay_groups
 from realmctl.nn.precision import autocast, pick_device, seed_everything
@@ -95,9 +95,13 @@ class _Run:
         """One step, logged. Returns the steps taken: none when a wait inside it was broken off."""
         start = time.monotonic()
         try:
-            line = self._guarded_step(step)
+            extra = self.objective.before_step(step)
         except StopRequested:
             return 0
+        except RealmctlError:  # the refresher was given up: what was learnt up to here is not lost
+            self.checkpoints.save(step, self.objective.state())
+            raise
+        line = {**self._guarded_step(step), **extra}
         self.seconds.append(time.monotonic() - start)
         log.write(json.dumps(line) + "\n")
         self.recent.append(line)
@@ -114,7 +118,6 @@ class _Run:
             ) from None
 
     def _step(self, step: int) -> dict[str, float]:
-        extra = self.objective.before_step(step)
         seed_everything(seed_of(self.schedule.seed, step))  # after a refresh, which draws numbers too
         with autocast(self.device, self.compute.precision):
             parts = self.objective.draw(step)
@@ -123,7 +126,7 @@ class _Run:
         if learned:
             self._update(rate, step)
         norm = float(self.optimizer.gradient_norm) if learned else 0.0
-        return {"step": step + 1, "loss": total_loss or 0.0, **means, **extra, "lr": rate, "grad_norm": norm}
+        return {"step": step + 1, "loss": total_loss or 0.0, **means, "lr": rate, "grad_norm": norm}
 
     def _gradients(self, parts: Sequence[Any]) -> tuple[float | None, dict[str, float]]:
         """Back-propagate every part. Returns the batch's loss, None where nothing could be learnt, and its metrics."""

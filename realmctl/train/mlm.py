@@ -42,7 +42,9 @@ class MlmBatch:
 class MaskedLanguageModel(SelfContained):
     """Cross-entropy at masked positions; `example(number, rng)` gives (ids with masks, segments, positions, targets)."""
 
-    def __init__(self, mlm: BertForMaskedLM, examples: Examples, *, batch_size: int, micro_batch: int, seed: int) -> None:
+    def __init__(
+        self, mlm: BertForMaskedLM, examples: Examples, *, batch_size: int, micro_batch: int, seed: int
+    ) -> None:
         self.modules = nn.ModuleDict({"mlm": mlm})
         self.mlm, self.examples, self.seed = mlm, examples, seed
         self.micro_batch = micro_batch or batch_size
@@ -97,7 +99,9 @@ class Examples:
         """Examples laid out as `[CLS] first [SEP]` or `[CLS] first [SEP] second [SEP]`."""
         seconds = [example.second for example in drawn if example.second is not None]
         firsts = [example.first for example in drawn]
-        packed = self.packer.joint(firsts, seconds, *self.lengths) if seconds else self.packer.query(firsts, self.lengths[0])
+        packed = (
+            self.packer.joint(firsts, seconds, *self.lengths) if seconds else self.packer.query(firsts, self.lengths[0])
+        )
         width, positions, targets = packed.ids_BL.shape[1], [], []
         for row, example in enumerate(drawn):
             behind = (1, min(len(example.first), self.lengths[0] - 2) + 2)
@@ -139,7 +143,9 @@ class ReadingPractice(Examples):
     have their copies hidden in the block. For 15 % of the sentences the block is a random one, where nothing can be copied.
     """
 
-    def __init__(self, queries: Queries, corpus: Corpus, partners: NDArray[np.int64], packer: Packer, *, lengths: tuple[int, int]) -> None:
+    def __init__(
+        self, queries: Queries, corpus: Corpus, partners: NDArray[np.int64], packer: Packer, *, lengths: tuple[int, int]
+    ) -> None:
         self.queries, self.corpus, self.partners = queries, corpus, partners
         self.packer, self.lengths = packer, lengths
         self.rows = np.flatnonzero(partners >= 0)
@@ -158,7 +164,11 @@ class ReadingPractice(Examples):
         chosen = int(rng.choice(told))
         asked = [k for k in told if k == chosen or rng.random() < HIDDEN_TOO]
         shown = [k for k in range(len(spans)) if k not in asked and rng.random() < HIDDEN_COPY]
-        copies = [(at, at + len(copy)) for copy in (sentence[slice(*spans[k])] for k in shown) for at in occurrences(body, copy)]
+        copies = [
+            (at, at + len(copy))
+            for copy in (sentence[slice(*spans[k])] for k in shown)
+            for at in occurrences(body, copy)
+        ]
         hidden: list[tuple[int, int, int]] = []
         self._hide(sentence, 0, [spans[k] for k in asked], hidden)
         self._hide(body, 1, copies, hidden)
@@ -167,7 +177,13 @@ class ReadingPractice(Examples):
             self._hide(body, 1, [(int(place), int(place) + 1) for place in noise], hidden)
         return Masked(sentence, body, hidden)
 
-    def _hide(self, tokens: NDArray[np.int64], sequence: int, spans: Sequence[tuple[int, int]], hidden: list[tuple[int, int, int]]) -> None:
+    def _hide(
+        self,
+        tokens: NDArray[np.int64],
+        sequence: int,
+        spans: Sequence[tuple[int, int]],
+        hidden: list[tuple[int, int, int]],
+    ) -> None:
         for first, stop in spans:
             for place in range(int(first), int(stop)):
                 if tokens[place] != self.packer.mask_id:
@@ -181,5 +197,3 @@ def occurrences(tokens: NDArray[np.int64], needle: NDArray[np.int64]) -> NDArray
         return np.empty(0, dtype=np.int64)
     windows = np.lib.stride_tricks.sliding_window_view(tokens, len(needle))
     return np.flatnonzero((windows == needle).all(axis=1))
-
-

@@ -24,8 +24,8 @@ class Refresh(Protocol):
         """Commit a snapshot when one is due at this step."""
         ...
 
-    def newest(self, step: int) -> tuple[int, Artifact] | None:
-        """The newest index of a snapshot up to this step that has not been handed out yet, or None."""
+    def newest(self) -> tuple[int, Artifact] | None:
+        """The newest index of a snapshot of this run, with its step, if it has not been handed out yet."""
         ...
 
     def at(self, step: int) -> Artifact:
@@ -54,7 +54,7 @@ class Never:
     def offer(self, step: int, retriever: Retriever) -> None:
         pass
 
-    def newest(self, step: int) -> tuple[int, Artifact] | None:
+    def newest(self) -> tuple[int, Artifact] | None:
         return None
 
     def at(self, step: int) -> Artifact:
@@ -102,11 +102,14 @@ class ThroughFolder:
     def _taken(self, step: int, snapshot: Artifact) -> None:
         """A snapshot lies ready."""
 
-    def newest(self, step: int) -> tuple[int, Artifact] | None:
-        for at in reversed(steps_in(self.live.indexes)):
-            if self._handed_out < at <= step and (index := self.at(at)).lineage.get("retriever") == self._snapshots.get(
-                at
-            ):
+    def newest(self) -> tuple[int, Artifact] | None:
+        fresh = [at for at in steps_in(self.live.indexes) if at > self._handed_out and at in self._snapshots]
+        for at in reversed(fresh):
+            try:
+                index = self.at(at)
+            except (InputError, OSError):
+                continue  # not of this run, and being replaced
+            if index.lineage.get("retriever") == self._snapshots[at]:
                 self._handed_out = at
                 return at, index
         return None

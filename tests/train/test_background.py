@@ -20,14 +20,14 @@ from tests.fixtures_refresh import deliver
 
 def child(monkeypatch, live, program):
     """A supervised process that runs `program`; it never waits long."""
-    monkeypatch.setattr(background, "STALE_SECONDS", 0.5)
+    monkeypatch.setattr(background, "STALE_SECONDS", 2.0)
     monkeypatch.setattr(background, "BACK_OFF", 0.01)
     monkeypatch.setattr(background, "STOP_SECONDS", 3.0)
     monkeypatch.setattr(RefresherProcess, "_command", lambda self: [sys.executable, "-S", "-c", program])
     return RefresherProcess(live, "cpu")
 
 
-def watch(process, until, seconds=20.0):
+def watch(process, until, seconds=60.0):
     """Supervise, as the training loop does at every step, until something is so."""
     end = time.monotonic() + seconds
     while not until():
@@ -69,7 +69,7 @@ def test_a_refresher_that_stands_still_is_started_again(live, monkeypatch, capsy
     os.kill(first.pid, signal.SIGSTOP)
     watch(process, lambda: process.child is not first)
     assert first.poll() == -signal.SIGKILL
-    assert "no sign of life for 0.5 s" in capsys.readouterr().err
+    assert "no sign of life for 2 s" in capsys.readouterr().err
     watch(process, lambda: process.child is not None)
     process.stop()
 
@@ -93,7 +93,7 @@ def test_success_forgives_failures(shared, live, retriever, monkeypatch):
     ours.process.failures = 3
     ours.offer(2, retriever)
     deliver(live, 2)
-    assert ours.newest(2)[0] == 2 and ours.process.failures == 0
+    assert ours.newest()[0] == 2 and ours.process.failures == 0
     ours.close()
 
 

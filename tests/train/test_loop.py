@@ -114,3 +114,22 @@ def test_a_torn_line_of_the_log_is_written_again(tmp_path):
         log.write('{"step": 5, "lo')
     train(Parabola(), Schedule(6, 0.1, 0), Compute(checkpoint_every=4), writer(tmp_path), "toy")
     assert [line["step"] for line in lines(tmp_path)] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_refresher_given_up_costs_no_step(tmp_path):
+    class Abandoned(Parabola):
+        helpless = True
+
+        def before_step(self, step):
+            if self.helpless and step == 3:
+                raise ResourceError("the refresher failed")
+            return {}
+
+    out = writer(tmp_path)
+    with pytest.raises(ResourceError, match="refresher"):
+        train(Abandoned(), Schedule(5, 0.1, 0), Compute(), out, "toy")
+    again = Abandoned()
+    again.helpless = False
+    train(again, Schedule(5, 0.1, 0), Compute(), out, "toy")
+    assert len(again.noise) == 2  # steps 4 and 5 alone
+    assert [line["step"] for line in lines(tmp_path)] == [1, 2, 3, 4, 5]

@@ -105,7 +105,6 @@ def test_loss_is_cross_entropy_at_the_masks_and_micro_batches_add_up(chain: Chai
     torch.testing.assert_close(sum(part for part in parts if part is not None), expected)
 
 
-
 def test_partners_equal_brute_force(chain: Chain) -> None:
     queries, corpus = Queries(chain.spans), Corpus(chain.blocks)
     held = [set(map(int, corpus.title(row))) | set(map(int, corpus.tokens(row))) for row in range(len(corpus))]
@@ -118,7 +117,9 @@ def test_partners_equal_brute_force(chain: Chain) -> None:
 
     for row, partner in enumerate(partners(queries, corpus)):
         tokens = set(map(int, queries.tokens(row)))
-        scores = [shared(tokens, block) if corpus.uid[block] != queries.uid[row] else -1.0 for block in range(len(corpus))]
+        scores = [
+            shared(tokens, block) if corpus.uid[block] != queries.uid[row] else -1.0 for block in range(len(corpus))
+        ]
         if max(scores) <= 0:
             assert partner == -1
         else:

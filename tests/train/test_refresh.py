@@ -22,7 +22,7 @@ def test_never_refreshes(retriever):
     never = Never()
     never.begin(0)
     never.offer(2, retriever)
-    assert never.newest(1000) is None and not never.too_old(10**9, 0)
+    assert never.newest() is None and not never.too_old(10**9, 0)
     with pytest.raises(InputError, match="never refreshes"):
         never.at(2)
 
@@ -32,14 +32,14 @@ def test_inline_makes_the_index_of_a_step_at_that_step(shared, live, retriever, 
     inline.begin(0)
     for step in range(5):
         inline.offer(step, retriever)
-        found = inline.newest(step)
+        found = inline.newest()
         assert (found is not None) == (step in (2, 4))
         if found:
             number, index = found
             assert number == step
             require_descent(index, chain.blocks, open_artifact(at_step(live.snapshots, step)))
         nudge(retriever)
-    assert inline.newest(4) is None  # handed out already
+    assert inline.newest() is None  # handed out already
     assert steps_in(live.indexes) == steps_in(live.snapshots) == [2, 4]
 
 
@@ -76,13 +76,13 @@ def test_half_an_index_is_never_seen(shared, live, retriever, monkeypatch):
     plain = IndexMaker.make.__globals__["build_index"]
 
     def build(folder, *arguments, **options):
-        seen.append((elsewhere.newest(2), steps_in(live.indexes), folder.name))
+        seen.append((elsewhere.newest(), steps_in(live.indexes), folder.name))
         return plain(folder, *arguments, **options)
 
     monkeypatch.setitem(IndexMaker.make.__globals__, "build_index", build)
     deliver(live, 2)
     assert seen == [(None, [], "step-00000002.partial")]
-    assert elsewhere.newest(2)[0] == 2
+    assert elsewhere.newest()[0] == 2
 
 
 def test_background_takes_the_newest_snapshot_and_drops_missed_ones(shared, live, retriever):
@@ -95,7 +95,7 @@ def test_background_takes_the_newest_snapshot_and_drops_missed_ones(shared, live
     assert refresher._refreshed(live, maker, steps_in(live.snapshots)[-1], heart)
     assert steps_in(live.indexes) == [6]
     assert not refresher._refreshed(live, maker, 6, heart)  # it has its index
-    step, index = elsewhere.newest(7)
+    step, index = elsewhere.newest()
     assert step == 6 and index.lineage["retriever"] == open_artifact(at_step(live.snapshots, 6)).content
 
 
@@ -109,9 +109,9 @@ def test_an_index_of_another_snapshot_of_that_step_does_not_count(shared, live, 
         pass
     nudge(retriever)
     trainer.offer(4, retriever)
-    assert trainer.newest(4) is None
+    assert trainer.newest() is None
     assert refresher._refreshed(live, IndexMaker(live.order(), "cpu"), 4, refresher.Heartbeat(live))
-    assert trainer.newest(4)[0] == 4
+    assert trainer.newest()[0] == 4
 
 
 def test_begin_forgets_the_steps_that_are_taken_again(shared, live, retriever):
@@ -133,7 +133,7 @@ def test_a_damaged_index_is_not_swapped_in(shared, live, retriever):
     data[-1] ^= 1
     vectors.write_bytes(data)
     with pytest.raises(InputError, match="damaged"):
-        elsewhere.newest(2)
+        elsewhere.newest()
 
 
 def test_the_current_index_is_swapped_between_steps_and_its_age_is_told(chain, shared, live, retriever):
