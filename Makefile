@@ -28,15 +28,15 @@ test-slow: $(READY) ## the rest: kills, scripts, the wheel in an empty folder ru
 	$(BIN)/python -m pytest -m slow
 
 check: $(READY) ## format, lint, types, floors, tests
-	$(BIN)/ruff format --check realmctl stages tests examples benchmarks
-	$(BIN)/ruff check realmctl stages tests examples benchmarks
+	$(BIN)/ruff format --check realmctl stages tests examples benchmarks docs
+	$(BIN)/ruff check realmctl stages tests examples benchmarks docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(MAKE) test
 
 format: $(READY) ## format the code
-	$(BIN)/ruff format realmctl stages tests examples benchmarks
-	$(BIN)/ruff check --fix realmctl stages tests examples benchmarks
+	$(BIN)/ruff format realmctl stages tests examples benchmarks docs
+	$(BIN)/ruff check --fix realmctl stages tests examples benchmarks docs
 
 clean: ## remove what the demo and the tools made
 	rm -rf demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

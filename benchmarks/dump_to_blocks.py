@@ -57,9 +57,7 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - start, result
 
 
-def compare(
-    name: str, megabytes: float, ours: Callable[[], Any], peer: Callable[[], Any] | None, repeats: int
-) -> None:
+def compare(name: str, megabytes: float, ours: Callable[[], Any], peer: Callable[[], Any] | None, repeats: int) -> None:
     """Both in turn; print medians, spreads and the median ratio of neighbouring runs."""
     times: list[tuple[float, float]] = []
     for _ in range(repeats):
@@ -69,9 +67,7 @@ def compare(
     line = f"{name:34} ours {megabytes / statistics.median(own):7.2f} MB/s ({min(own):.2f}-{max(own):.2f} s)"
     if peer:
         ratios = [b / a for a, b in times]
-        line += (
-            f"   peer {megabytes / statistics.median(other):7.2f} MB/s ({min(other):.2f}-{max(other):.2f} s)"
-        )
+        line += f"   peer {megabytes / statistics.median(other):7.2f} MB/s ({min(other):.2f}-{max(other):.2f} s)"
         line += f"   ratio {statistics.median(ratios):5.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
     print(line, flush=True)
 
@@ -83,9 +79,7 @@ def wikiextractor() -> Callable[[dump.Page], str] | None:
 
     def extract(page: dump.Page) -> str:
         return "\n".join(
-            Extractor(page.id, "", "", page.title, []).clean_text(
-                page.text, expand_templates=False, html_safe=False
-            )
+            Extractor(page.id, "", "", page.title, []).clean_text(page.text, expand_templates=False, html_safe=False)
         )
 
     return extract
@@ -125,8 +119,7 @@ def peer_blocks(
             text = extract(page)
             spans = split_by_punkt(tokenizer, text)
             sizes = [
-                len(e.ids)
-                for e in wp._plain.encode_batch([text[a:b] for a, b in spans], add_special_tokens=False)
+                len(e.ids) for e in wp._plain.encode_batch([text[a:b] for a, b in spans], add_special_tokens=False)
             ]
             title = len(wp._plain.encode(page.title, add_special_tokens=False).ids)
             current: list[str] = []
@@ -167,10 +160,7 @@ def fresh(folder: Path) -> wordpiece.WordPiece:
 
 def quality(name: str, text: str) -> None:
     counts = {mark: len(re.findall(pattern, text)) for mark, pattern in RESIDUE.items()}
-    print(
-        f"{name:22} {len(text.split()):8,} words   "
-        + "  ".join(f"{mark} {count}" for mark, count in counts.items())
-    )
+    print(f"{name:22} {len(text.split()):8,} words   " + "  ".join(f"{mark} {count}" for mark, count in counts.items()))
 
 
 def agreement(texts: list[str], tokenizer: Any) -> None:
@@ -203,10 +193,7 @@ def main() -> None:
     texts = [wikitext.prose(page.text).text for page in pages]
     text_mb = sum(len(text.encode()) for text in texts) / 1e6
     trained, wp = punkt(texts), fresh(args.tokenizer)
-    print(
-        f"{len(pages)} articles, {wiki_mb:.2f} MB of wikitext, {text_mb:.2f} MB of text; {args.repeats} "
-        f"repeats\n"
-    )
+    print(f"{len(pages)} articles, {wiki_mb:.2f} MB of wikitext, {text_mb:.2f} MB of text; {args.repeats} repeats\n")
 
     quality("ours", "\n".join(texts))
     if extract:
@@ -214,9 +201,7 @@ def main() -> None:
     if importlib.util.find_spec("mwparserfromhell"):
         import mwparserfromhell
 
-        quality(
-            "mwparserfromhell", "\n".join(mwparserfromhell.parse(page.text).strip_code() for page in pages)
-        )
+        quality("mwparserfromhell", "\n".join(mwparserfromhell.parse(page.text).strip_code() for page in pages))
     if trained:
         agreement(texts, trained)
     same = sum(
@@ -269,9 +254,7 @@ def main() -> None:
                 ("pages -> blocks, warm cache", kept, _loaded.__getitem__),
             )
             for name, source, tokenizer in rows:
-                ours = partial(
-                    lambda source, tokenizer: our_blocks(source, tokenizer(folder), out), source, tokenizer
-                )
+                ours = partial(lambda source, tokenizer: our_blocks(source, tokenizer(folder), out), source, tokenizer)
                 compare(name, wiki_mb, ours, peer(source), args.repeats)
 
 

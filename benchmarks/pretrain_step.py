@@ -134,8 +134,7 @@ def ours(folder: Path) -> Callable[[], Tensor]:
     count = len(draws["queries"])
     most = max(len(targets) for targets in draws["targets"])
     position_BM, target_BM = (
-        torch.tensor([row + [0] * (most - len(row)) for row in draws[name]])
-        for name in ("positions", "targets")
+        torch.tensor([row + [0] * (most - len(row)) for row in draws[name]]) for name in ("positions", "targets")
     )
     mask_BM = torch.tensor([[slot < len(row) for slot in range(most)] for row in draws["targets"]])
     distinct: dict[str, int] = {}
@@ -148,9 +147,7 @@ def ours(folder: Path) -> Callable[[], Tensor]:
         for module in (retriever, reader):
             module.zero_grad()
         query_BD = retriever.embed_queries(packer.query(queries, QUERY))
-        block_BND = retriever.embed_blocks(packer.block(titles, bodies, BLOCK))[place].unflatten(
-            0, (count, -1)
-        )
+        block_BND = retriever.embed_blocks(packer.block(titles, bodies, BLOCK))[place].unflatten(0, (count, -1))
         repeated = [query for query in queries for _ in range(CANDIDATES)]
         joint = packer.joint(repeated, draws["bodies"], QUERY, BLOCK)
         log_prob_BNM = reader.mlm_log_prob(joint, position_BM, target_BM, CANDIDATES)

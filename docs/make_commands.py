@@ -31,7 +31,9 @@ def section(name: str, command: TyperCommand, stage: type | None) -> str:
     lines += ["| option | default | |", "|---|---|---|"]
     for parameter in command.params:
         if parameter.name not in ("help",):
-            lines.append(f"| `{_name(parameter)}` | {_default(parameter)} | {_cell(getattr(parameter, 'help', None) or '')} |")
+            lines.append(
+                f"| `{_name(parameter)}` | {_default(parameter)} | {_cell(getattr(parameter, 'help', None) or '')} |"
+            )
     return "\n".join([*lines, ""])
 
 

@@ -41,14 +41,10 @@ def write_json_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("questions", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument(
-        "--dev-every", type=int, default=3, help="every so many articles go to dev (default 3)"
-    )
+    parser.add_argument("--dev-every", type=int, default=3, help="every so many articles go to dev (default 3)")
     arguments = parser.parse_args()
 
     articles = json.loads(arguments.questions.read_text(encoding="utf-8"))["data"]

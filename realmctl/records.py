@@ -18,7 +18,7 @@ import zstandard
 from realmctl.errors import InputError
 
 RECORDS_PER_FRAME = 128
-KEPT_FRAMES = 256
+KEPT_FRAMES = 32
 """Decoded frames that a reader keeps, for answers that come back to the same blocks."""
 MAX_FRAME_BYTES = 2**28
 

@@ -22,9 +22,7 @@ class BuildIndex(Stage):
     makes = "index"
 
     embeddings: Artifact = reads("embeddings", help="Embeddings to search.")
-    type: Literal["hnsw", "exact"] = setting(
-        "hnsw: fast, approximate. exact: every block is scored.", default="hnsw"
-    )
+    type: Literal["hnsw", "exact"] = setting("hnsw: fast, approximate. exact: every block is scored.", default="hnsw")
     m: int = setting("hnsw: links of a vector; more find more and need more memory.", default=16)
     ef_construction: int = setting("hnsw: beam while building; wider is slower and better.", default=200)
     ef: int | None = setting(
@@ -35,9 +33,7 @@ class BuildIndex(Stage):
     recall_sample: int = setting("Queries sampled for the recall.", default=1000)
     min_recall: float = setting("Smallest recall that is published.", default=0.95)
     seed: int = setting("Seed of the graph's levels and of the sample.", default=0)
-    threads: int = setting(
-        "hnsw: threads that build it. With more than one, every build has other bytes.", default=1
-    )
+    threads: int = setting("hnsw: threads that build it. With more than one, every build has other bytes.", default=1)
     device: str = knob("Where exact search measures the recall: auto, cpu or cuda:N.", default="auto")
 
     def check(self) -> None:

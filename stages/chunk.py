@@ -52,8 +52,7 @@ class Chunk(Stage):
             raise ConfigError("chunk needs a corpus: name at least one file or folder.")
         if self.max_wordpieces < 32:
             raise ConfigError(
-                f"--max-wordpieces {self.max_wordpieces} leaves no room for sentences; use 32 or more (288 "
-                f"is REALM's)."
+                f"--max-wordpieces {self.max_wordpieces} leaves no room for sentences; use 32 or more (288 is REALM's)."
             )
         if self.page_seconds <= 0:
             raise ConfigError(f"--page-seconds {self.page_seconds:g} must be positive.")
@@ -106,10 +105,7 @@ class Chunk(Stage):
             return wordpiece.load(Path(self.tokenizer))
         size = int(self.tokenizer.removeprefix("train:"))
         stride = max(1, -(-sum(map(expanded_bytes, self.corpus)) // TRAINING_BYTES))
-        say(
-            f"chunk: learning {size} wordpieces from "
-            f"{'all documents' if stride == 1 else f'one document in {stride}'}"
-        )
+        say(f"chunk: learning {size} wordpieces from {'all documents' if stride == 1 else f'one document in {stride}'}")
         return wordpiece_training.train(self._training_texts(stride), size, self.lowercase)
 
     def _training_texts(self, stride: int) -> Iterator[str]:
@@ -128,9 +124,7 @@ class Chunk(Stage):
         from realmctl.text.chunking import Setup, chunk_unit, prepare, units
         from realmctl.text.corpora import raw_documents
 
-        setup = Setup(
-            tokenizer, self.sentence_splitter, self.max_wordpieces, self.long_sentences, self.page_seconds
-        )
+        setup = Setup(tokenizer, self.sentence_splitter, self.max_wordpieces, self.long_sentences, self.page_seconds)
         raws = raw_documents(self.corpus, tally, self.keep_lists)
         return map_units(chunk_unit, units(raws), self.workers, initializer=prepare, initargs=(setup,))
 

@@ -25,9 +25,7 @@ class Embed(Stage):
     retriever: Artifact = reads(
         "retriever", help="Retriever whose block side embeds them; a pre-trained model will do."
     )
-    dtype: Literal["float32", "float16"] = setting(
-        "Number format on disk; float16 halves the file.", default="float32"
-    )
+    dtype: Literal["float32", "float16"] = setting("Number format on disk; float16 halves the file.", default="float32")
     precision: Literal["auto", "fp32", "bf16"] = setting(
         "Arithmetic of the encoder; auto is bf16 where the hardware has it.", default="auto"
     )
@@ -36,9 +34,7 @@ class Embed(Stage):
 
     def check(self) -> None:
         if self.batch_size < 0:
-            raise ConfigError(
-                f"--batch-size {self.batch_size}: use 1 or more, or 0 for what suits the device."
-            )
+            raise ConfigError(f"--batch-size {self.batch_size}: use 1 or more, or 0 for what suits the device.")
         require_same_vocabulary(self.blocks, self.retriever)
         description = json.loads(self.retriever.file("retriever.json").read_text(encoding="utf-8"))
         if description["towers"] == "query-only":

@@ -49,9 +49,7 @@ def fresh_retriever(
     )
     assert retriever.block_tower is not None
     for tower in (retriever.query_tower, retriever.block_tower):
-        torch.nn.init.uniform_(
-            tower.norm.weight, 0.5, 1.5
-        )  # as after training: or else all vectors have one length
+        torch.nn.init.uniform_(tower.norm.weight, 0.5, 1.5)  # as after training: or else all vectors have one length
     return (retriever.query_only() if towers == "query-only" else retriever).eval()
 
 

@@ -13,7 +13,12 @@ from typer.core import TyperGroup
 from realmctl import cli
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "examples").glob("*.md")),
+]
 SCRIPTS = sorted((ROOT / "examples").glob("*.sh"))
 DEFAULT = re.compile(r"(?:^|\s)([A-Z_]+)=(?:\$\{\1:-([^}$]*)\}|([^\s$]+))")
 VARIABLE = re.compile(r"\$\{?([A-Z_a-z]+)(?:[:\-?+][^}]*)?\}?")
@@ -34,7 +39,9 @@ def lines_of(path: Path) -> list[str]:
     """The realmctl commands of a page or script, variables replaced by their defaults (or a word)."""
     text = path.read_text(encoding="utf-8").replace("\\\n", " ")
     if path.suffix == ".md":
-        text = "\n".join(re.findall(r"```(?:bash|sh)\n(.*?)```", text, re.DOTALL)) + "\n".join(re.findall(r"`(realmctl [^`]+)`", text))
+        text = "\n".join(re.findall(r"```(?:bash|sh)\n(.*?)```", text, re.DOTALL)) + "\n".join(
+            re.findall(r"`(realmctl [^`]+)`", text)
+        )
     values = {name: first or second or "" for name, first, second in DEFAULT.findall(text)}
     text = VARIABLE.sub(lambda match: values.get(match[1], "word"), text)
     parts = re.split(r"\n|&&|;|\|(?!\|)|<\(|\$\(", text)

@@ -28,7 +28,16 @@ TOY = {
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("world")
-    command = [sys.executable, str(EXAMPLES / "world/make_world.py"), "--out", str(folder), "--seed", "0", "--size", "small"]
+    command = [
+        sys.executable,
+        str(EXAMPLES / "world/make_world.py"),
+        "--out",
+        str(folder),
+        "--seed",
+        "0",
+        "--size",
+        "small",
+    ]
     subprocess.run(command, check=True, capture_output=True)
     return folder
 
@@ -36,7 +45,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run_script(name: str, arguments: list[str], cwd: Path, **more: str) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, **TOY, **more}
-    done = subprocess.run(["bash", str(EXAMPLES / name), *arguments], cwd=cwd, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        ["bash", str(EXAMPLES / name), *arguments], cwd=cwd, env=environment, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr[-3000:]
 
 
@@ -58,7 +69,9 @@ def test_enwiki_script(world: Path, tmp_path: Path) -> None:
     squad = tmp_path / "squad.json"
     squad.write_text(json.dumps(squad_of(world)))
     encoder = tiny_encoder(tmp_path / "bert", world)
-    run_script("enwiki.sh", [str(world / "knowledge"), str(squad), "w"], tmp_path, ENCODER=str(encoder), REFRESH="background")
+    run_script(
+        "enwiki.sh", [str(world / "knowledge"), str(squad), "w"], tmp_path, ENCODER=str(encoder), REFRESH="background"
+    )
     for series in ("scores", "start/scores", "start/recall", "start/realm-recall"):
         assert open_artifact(tmp_path / "w" / series).metrics["questions"] > 0
 
@@ -69,7 +82,11 @@ def squad_of(world: Path) -> dict[str, object]:
     for number in range(8):
         context = f"The lighthouse of island {number} was painted in the year {1850 + number}."
         answer = {"text": str(1850 + number), "answer_start": context.index(str(1850 + number))}
-        question = {"id": f"q{number}", "question": f"When was the lighthouse of island {number} painted?", "answers": [answer]}
+        question = {
+            "id": f"q{number}",
+            "question": f"When was the lighthouse of island {number} painted?",
+            "answers": [answer],
+        }
         articles.append({"title": f"Island {number}", "paragraphs": [{"context": context, "qas": [question]}]})
     return {"version": "1.1", "data": articles}
 
@@ -85,7 +102,11 @@ def tiny_encoder(folder: Path, world: Path) -> Path:
     folder.mkdir()
     save_tokenizer(tokenizer, folder)
     config = BertConfig(
-        vocab_size=tokenizer.get_vocab_size(), hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=64,
     )
     BertForMaskedLM(config).save_pretrained(folder)
     return folder
@@ -98,7 +119,18 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True)
     (file,) = folder.glob("*.whl")
-    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", str(folder / "site"), str(file)]
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        str(folder / "site"),
+        str(file),
+    ]
     subprocess.run(install, check=True, capture_output=True)
     (folder / "bin").mkdir()
     (folder / "bin/realmctl").write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m realmctl "$@"\n')
@@ -117,7 +149,9 @@ def test_wheel_holds_exactly_the_two_packages(wheel: Path) -> None:
     assert (wheel / "site/realmctl/py.typed").exists()
     where = "import realmctl, stages; print(realmctl.__file__, stages.__file__)"
     environment = {**os.environ, **shipped(wheel)}
-    out = subprocess.run([sys.executable, "-P", "-c", where], env=environment, capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-P", "-c", where], env=environment, capture_output=True, text=True, check=True
+    ).stdout
     assert out.count(str(wheel / "site")) == 2
 
 
@@ -146,4 +180,7 @@ def test_demo_across_a_kill_and_twice(wheel: Path, tmp_path: Path) -> None:
     third = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     assert third.stdout == second.stdout and third.stderr.count("nothing to do") == len(before)
     assert before == {path: path.stat().st_mtime_ns for path in artifacts.glob("*/v*/manifest.json")}
-    assert open_artifact(artifacts / "scores").metrics["em"] > open_artifact(artifacts / "start-scores").metrics["em"] + 0.05
+    assert (
+        open_artifact(artifacts / "scores").metrics["em"]
+        > open_artifact(artifacts / "start-scores").metrics["em"] + 0.05
+    )

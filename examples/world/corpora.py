@@ -39,9 +39,7 @@ def dispatches(told: Sequence[Fact], rng: random.Random, *, prefix: str = "") ->
         by_subject.setdefault(fact.subject, []).append(fact)
     sentences = [sentence for facts in by_subject.values() for sentence in corpus_sentences(facts, rng)]
     rng.shuffle(sentences)
-    groups = (
-        sentences[k : k + SENTENCES_PER_DISPATCH] for k in range(0, len(sentences), SENTENCES_PER_DISPATCH)
-    )
+    groups = (sentences[k : k + SENTENCES_PER_DISPATCH] for k in range(0, len(sentences), SENTENCES_PER_DISPATCH))
     return [
         Document(f"{prefix}{number}", f"Dispatch {prefix}{number}", " ".join(group))
         for number, group in enumerate(groups)

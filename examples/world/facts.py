@@ -86,9 +86,7 @@ def _draw_entities(settings: WorldSettings, inventory: Inventory, rng: random.Ra
     ]
     short = {"company": "the firm", "city": "the town", "country": "the country"}
     places = [
-        Entity(name, kind, short[kind], ("it", "it", "its"))
-        for kind in KINDS[1:]
-        for name in inventory.names[kind]
+        Entity(name, kind, short[kind], ("it", "it", "its")) for kind in KINDS[1:] for name in inventory.names[kind]
     ]
     return people + places
 

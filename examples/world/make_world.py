@@ -69,9 +69,7 @@ def _write_parallel(out: Path, world: World, settings: WorldSettings, inventory:
     if not settings.parallel_worlds:
         return {}
     rng = _rng(settings, "parallel")
-    worlds = [
-        draw_world(settings, inventory, rng, unlike=world.values()) for _ in range(settings.parallel_worlds)
-    ]
+    worlds = [draw_world(settings, inventory, rng, unlike=world.values()) for _ in range(settings.parallel_worlds)]
     knowledge = encyclopedia(worlds, settings, rng)
     sentences = [
         document
@@ -97,9 +95,7 @@ def _question_records(asked: Asked, wanted: str) -> Iterator[dict[str, Any]]:
             yield {"question": text, "answer": [fact.value]}
 
 
-def _fact_records(
-    knowledge: Sequence[Document], told: frozenset[Fact], asked: Asked
-) -> Iterator[dict[str, Any]]:
+def _fact_records(knowledge: Sequence[Document], told: frozenset[Fact], asked: Asked) -> Iterator[dict[str, Any]]:
     """Every fact of the world with the one document that tells it, for analysis; no stage reads this."""
     for document in knowledge:
         for fact in document.facts:
@@ -123,9 +119,7 @@ def _rng(settings: WorldSettings, purpose: str) -> random.Random:
 
 def _parse_arguments() -> tuple[Path, WorldSettings]:
     """`--size` names the starting point; every field of WorldSettings is an option that overrides it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder to write; made if missing")
     parser.add_argument("--size", choices=SIZES, default="demo")
     for field in fields(WorldSettings):

@@ -13,9 +13,7 @@ from relations import FILLERS
 from settings import WorldSettings
 
 
-def document_texts(
-    facts: Sequence[Fact], settings: WorldSettings, rng: random.Random
-) -> list[tuple[str, list[Fact]]]:
+def document_texts(facts: Sequence[Fact], settings: WorldSettings, rng: random.Random) -> list[tuple[str, list[Fact]]]:
     """The documents of one entity, a section each: (text, the facts it tells)."""
     sections: dict[int, list[Fact]] = {}
     for fact in facts:
@@ -39,9 +37,7 @@ def _knowledge_sentence(fact: Fact, rng: random.Random, settings: WorldSettings,
     return sentence[0].upper() + sentence[1:]
 
 
-def _mention(
-    entity: Entity, rng: random.Random, settings: WorldSettings, *, first: bool
-) -> tuple[str, str, str]:
+def _mention(entity: Entity, rng: random.Random, settings: WorldSettings, *, first: bool) -> tuple[str, str, str]:
     """The subject, object and possessive form of one way to speak of the entity."""
     draw = rng.random()
     if not first and draw < settings.pronoun_share:

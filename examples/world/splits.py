@@ -26,9 +26,7 @@ def split_world(world: World, settings: WorldSettings, rng: random.Random) -> Sp
     "seen" facts stand in the sentence corpus but in no training question: a model may know them unaided.
     """
     held_out = _draw_held_out(list(world.facts), settings.held_out_share, rng)
-    told = tuple(
-        fact for fact in world.all_facts() if fact.subject.name not in held_out and fact.value not in held_out
-    )
+    told = tuple(fact for fact in world.all_facts() if fact.subject.name not in held_out and fact.value not in held_out)
     hidden = [fact for fact in world.all_facts() if fact.subject.name in held_out]
     train, seen = _draw(told, (settings.train_questions, settings.seen_questions), rng)
     dev, test = _draw(hidden, (settings.dev_questions, settings.test_questions), rng)

@@ -56,9 +56,7 @@ class IndexOptions:
         if not 2 <= self.m <= 512:
             raise ConfigError(f"m is {self.m}; a graph has 2 to 512 links a vector (16 suits most).")
         if self.ef is not None and self.ef < 1:
-            raise ConfigError(
-                f"ef is {self.ef}; the least is 1, and leaving it out finds one that reaches min_recall."
-            )
+            raise ConfigError(f"ef is {self.ef}; the least is 1, and leaving it out finds one that reaches min_recall.")
         if not 0 <= self.min_recall <= 1:
             raise ConfigError(f"min_recall is {self.min_recall}; it is a share, from 0 to 1.")
 
@@ -81,9 +79,7 @@ def build(folder: Path, options: IndexOptions, device: str = "cpu") -> dict[str,
 
 def _build_hnsw(folder: Path, vectors: Vectors, options: IndexOptions, device: str) -> dict[str, Any]:
     path = folder / GRAPH_FILE
-    shape = save_graph(
-        build_graph(vectors, options.m, options.ef_construction, options.seed, options.threads), path
-    )
+    shape = save_graph(build_graph(vectors, options.m, options.ef_construction, options.seed, options.threads), path)
     index = Hnsw(load_graph(path, shape, vectors), vectors, ef=AUTO_EF[0])
     recall = _reach_recall(index, vectors, options, device)
     described = {**asdict(shape), "ef": index.ef, "seed": options.seed, "threads": options.threads}
@@ -103,9 +99,7 @@ def _build_hnsw(folder: Path, vectors: Vectors, options: IndexOptions, device: s
 
 def _reach_recall(index: Hnsw, vectors: Vectors, options: IndexOptions, device: str) -> Recall:
     """Set the beam: the one asked for, or the narrowest that reaches the floor. QualityError if none does."""
-    probe = RecallProbe(
-        vectors, k=options.recall_k, sample=options.recall_sample, seed=options.seed, device=device
-    )
+    probe = RecallProbe(vectors, k=options.recall_k, sample=options.recall_sample, seed=options.seed, device=device)
     for ef in (options.ef,) if options.ef else AUTO_EF:
         index.ef = ef
         recall = probe.measure(index.search_graph)

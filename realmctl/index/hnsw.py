@@ -50,9 +50,7 @@ class Hnsw:
     def ef(self, ef: int) -> None:
         self._graph.set_ef(ef)
         if self._graph.ef != ef:
-            raise ResourceError(
-                f"hnswlib did not take ef = {ef} (it says {self._graph.ef}); reinstall hnswlib 0.8.0."
-            )
+            raise ResourceError(f"hnswlib did not take ef = {ef} (it says {self._graph.ef}); reinstall hnswlib 0.8.0.")
 
     @property
     def dimension(self) -> int:

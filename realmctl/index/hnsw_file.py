@@ -81,8 +81,12 @@ def check_file(path: Path, shape: Shape, vectors: Vectors) -> None:
     nodes = data[_HEADER.size : upper_at].view(record)
     levels, lists = _upper_lists(data[upper_at:], shape, path)
     _check_levels(levels, shape, path)
+    ids = nodes["label"].astype(np.int64)  # insertion order: the rows' own with one thread, another with several
+    _require(np.array_equal(np.sort(ids), np.arange(shape.count)), path, "its ids are not the rows of the vectors")
     for start, rows in chunks(vectors):
-        _check_nodes(nodes[start : start + len(rows)], rows, start, shape, path)
+        held = ids[start : start + len(rows)]
+        in_order = held[0] == start and bool((np.diff(held) == 1).all())
+        _check_nodes(nodes[start : start + len(rows)], rows if in_order else vectors[held], shape, path)
     _check_upper(lists, levels, shape, path)
 
 
@@ -116,11 +120,7 @@ def _check_levels(levels: NDArray[np.int64], shape: Shape, path: Path) -> None:
     _require(bool(sound), path, "its entry point is not on its highest level")
 
 
-def _check_nodes(
-    nodes: NDArray[np.void], rows: NDArray[np.float32], start: int, shape: Shape, path: Path
-) -> None:
-    ids = np.arange(start, start + len(nodes))
-    _require(np.array_equal(nodes["label"], ids), path, "its ids are not the rows of the vectors")
+def _check_nodes(nodes: NDArray[np.void], rows: Vectors, shape: Shape, path: Path) -> None:
     _require(np.array_equal(nodes["vector"], rows), path, "its vectors are not those of the embeddings")
     _require(not nodes["deleted"].any(), path, "some of its vectors are marked as deleted")
     _require(_links_within(nodes, 2 * shape.m, shape.count), path, "some of its links point nowhere")
@@ -149,6 +149,5 @@ def _links_within(lists: NDArray[np.void], most: int, count: int) -> bool:
 def _require(sound: bool, path: Path, fault: str) -> None:
     if not sound:
         raise InputError(
-            f"The graph {path} is damaged: {fault}. It was not loaded. Restore the file or build the index "
-            "again."
+            f"The graph {path} is damaged: {fault}. It was not loaded. Restore the file or build the index again."
         )

@@ -49,9 +49,7 @@ class HnswDescription(Description):
     @property
     def shape(self) -> Shape:
         """What the graph file must look like."""
-        return Shape(
-            self.count, self.dimension, self.m, self.ef_construction, self.max_level, self.entry_point
-        )
+        return Shape(self.count, self.dimension, self.m, self.ef_construction, self.max_level, self.entry_point)
 
 
 def write_description(folder: Path, description: Description) -> None:
@@ -85,8 +83,7 @@ def open_index(folder: Path, device: str = "cpu") -> Index:
     path = folder / GRAPH_FILE
     if not path.is_file() or digest_file(path) != description.sha256:
         raise InputError(
-            f"The graph {path} is missing or damaged (its SHA-256 is not the one in index.json). Build the "
-            "index again."
+            f"The graph {path} is missing or damaged (its SHA-256 is not the one in index.json). Build the index again."
         )
     return Hnsw(load_graph(path, description.shape, vectors), vectors, description.ef)
 

@@ -70,8 +70,7 @@ def read_config(folder: Path) -> BertConfig:
         kind = fields.get("model_type", "bert")
     except (OSError, ValueError, AttributeError) as error:
         raise InputError(
-            f"Cannot read {folder / 'config.json'}: {error}. A BERT folder holds config.json and the weights "
-            "beside it."
+            f"Cannot read {folder / 'config.json'}: {error}. A BERT folder holds config.json and the weights beside it."
         ) from error
     if kind != "bert":
         raise InputError(

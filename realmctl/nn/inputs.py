@@ -72,17 +72,13 @@ class Packer:
         room = [length - 3 - len(title) for title in titles]
         return self._rows(titles, [body[:most] for body, most in zip(bodies, room, strict=True)])
 
-    def joint(
-        self, queries: Sequence[Ids], bodies: Sequence[Ids], query_length: int, block_length: int
-    ) -> Packed:
+    def joint(self, queries: Sequence[Ids], bodies: Sequence[Ids], query_length: int, block_length: int) -> Packed:
         """`[CLS] x [SEP] body [SEP]` without the title, at most `query_length + block_length` tokens."""
         return self._rows(
             [query[: query_length - 2] for query in queries], [body[: block_length - 2] for body in bodies]
         )
 
-    def reader(
-        self, questions: Sequence[Ids], bodies: Sequence[Ids], length: int = 320
-    ) -> tuple[Packed, Tensor]:
+    def reader(self, questions: Sequence[Ids], bodies: Sequence[Ids], length: int = 320) -> tuple[Packed, Tensor]:
         """`[CLS] question [SEP] body [SEP]` of at most `length` tokens; only the body is cut.
 
         Also returns block_start_B, int64: the position of each row's first block token.

@@ -82,8 +82,7 @@ def _attend_by_row(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: Rows
     parts = torch.split(query, rows.lengths) if query.ndim == 3 else query.unbind()
     key, value = torch.split(key_TAX, rows.lengths), torch.split(value_TAX, rows.lengths)
     context = [
-        _attention(q[None], k[None], v[None], None, dropout)[0]
-        for q, k, v in zip(parts, key, value, strict=True)
+        _attention(q[None], k[None], v[None], None, dropout)[0] for q, k, v in zip(parts, key, value, strict=True)
     ]
     return torch.cat(context) if query.ndim == 3 else torch.stack(context)
 

@@ -40,9 +40,7 @@ class EntityFinder:
                 "Name a folder or hub id with config.json, model.safetensors and tokenizer files."
             ) from None
         if not self._tokenizer.is_fast:
-            raise InputError(
-                f"tagger hf:{folder}: its tokenizer gives no offsets. Use a model with a tokenizer.json."
-            )
+            raise InputError(f"tagger hf:{folder}: its tokenizer gives no offsets. Use a model with a tokenizer.json.")
         self._device, self._batch_size = pick_device(device), batch_size
         self._model = model.float().to(self._device).eval()
         self._labels = [model.config.id2label[i] for i in range(model.config.num_labels)]

@@ -209,9 +209,7 @@ def _read_settings(folder: Path) -> dict[str, Any]:
         settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         missing = _SETTINGS - set(settings)
     except (OSError, ValueError, TypeError) as error:
-        raise InputError(
-            f"Cannot read {path}: {error}. The folder is no retriever, or a part of one."
-        ) from error
+        raise InputError(f"Cannot read {path}: {error}. The folder is no retriever, or a part of one.") from error
     if missing:
         raise InputError(f"{path} lacks {', '.join(sorted(missing))}. It was not written by this realmctl.")
     return settings

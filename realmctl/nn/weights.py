@@ -75,9 +75,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     return {f"{number}.{name}": value for number, slots in state.items() for name, value in slots.items()}
 
 
-def restore_optimizer(
-    optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor], where: Path | str
-) -> None:
+def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor], where: Path | str) -> None:
     """Put back what `optimizer_tensors` gave. Raises InputError when a tensor does not fit its parameter."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}

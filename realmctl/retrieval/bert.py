@@ -40,7 +40,9 @@ def tokenizer_folder(artifact: Artifact) -> Path:
     return artifact.path / "tokenizer" if artifact.has("tokenizer/tokenizer.json") else artifact.path
 
 
-def starting_bert(encoder: Artifact | None, bert: str | None, blocks: Artifact, seed: int, dropout: float = 0.1) -> BertForMaskedLM:
+def starting_bert(
+    encoder: Artifact | None, bert: str | None, blocks: Artifact, seed: int, dropout: float = 0.1
+) -> BertForMaskedLM:
     """An encoder artifact, a BERT folder, or `scratch:SIZE` (tiny when nothing was named), with the blocks' vocabulary.
 
     Raises MismatchError when the vocabularies differ.
@@ -72,7 +74,9 @@ def _fresh(size: str, words: int, dropout: float) -> BertForMaskedLM:
 def _require_vocabulary(folder: Path, blocks: Artifact, words: int, rows: int) -> None:
     vocabulary = folder / "vocab.txt"
     own = blocks.file("tokenizer/vocab.txt").read_text(encoding="utf-8").split("\n")
-    differs = vocabulary.exists() and [w.strip() for w in vocabulary.read_text(encoding="utf-8").split("\n") if w] != [w.strip() for w in own if w]
+    differs = vocabulary.exists() and [w.strip() for w in vocabulary.read_text(encoding="utf-8").split("\n") if w] != [
+        w.strip() for w in own if w
+    ]
     if rows != words or differs:
         raise MismatchError(
             f"{folder} has a vocabulary of {rows} wordpieces that is not the one of {blocks} ({words}). "

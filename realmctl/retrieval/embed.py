@@ -64,9 +64,7 @@ def embed_corpus(
         for rows in ranges(len(corpus)):
             if (rows.start, rows.stop) in done:
                 continue
-            vectors = embed_blocks(
-                retriever, packer, corpus, rows, precision=precision, batch_size=batch_size
-            )
+            vectors = embed_blocks(retriever, packer, corpus, rows, precision=precision, batch_size=batch_size)
             with np.errstate(over="ignore"):
                 stored = vectors.astype(dtype)
             _check_finite(stored, rows, corpus)
@@ -103,9 +101,7 @@ def embed_blocks(
     with autocast(device, precision):
         for start in range(0, len(order), size):
             batch = order[start : start + size]
-            packed = packer.block(
-                [titles[i] for i in batch], [bodies[i] for i in batch], retriever.block_length
-            )
+            packed = packer.block([titles[i] for i in batch], [bodies[i] for i in batch], retriever.block_length)
             parts.append(retriever.embed_blocks(packed.to(device)).float())
     vectors = np.empty((len(order), retriever.projection), np.float32)
     vectors[order] = torch.cat(parts).cpu().numpy()

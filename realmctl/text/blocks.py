@@ -81,9 +81,7 @@ class Packer:
     def blocks(self, document: Document) -> Iterator[Block]:
         """The blocks of one document, in order; none for a document without a wordpiece."""
         size = self.wordpiece.itemsize
-        title_ids = self.wordpiece.packed(document.title)[
-            : (self.max_wordpieces - SPECIALS_PER_BLOCK) // 2 * size
-        ]
+        title_ids = self.wordpiece.packed(document.title)[: (self.max_wordpieces - SPECIALS_PER_BLOCK) // 2 * size]
         room = self.max_wordpieces - SPECIALS_PER_BLOCK - len(title_ids) // size
         current, length, number = list[Sentence](), 0, 0
         for sentence in self._sentences(document.text, room):
@@ -151,9 +149,7 @@ def _block(document: Document, number: int, sentences: Sequence[Sentence], title
     )
 
 
-def _anchors(
-    anchors: Sequence[Anchor], sentences: Sequence[Sentence], spans: Sequence[Span]
-) -> Iterator[Anchor]:
+def _anchors(anchors: Sequence[Anchor], sentences: Sequence[Sentence], spans: Sequence[Span]) -> Iterator[Anchor]:
     """The document's anchors that lie inside one of these sentences, as offsets into the block's text."""
     at = bisect_left(anchors, (sentences[0].start,))
     for sentence, (begin, _) in zip(sentences, spans, strict=True):

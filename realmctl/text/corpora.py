@@ -76,9 +76,7 @@ def _files(path: Path) -> list[Path]:
     """A file itself, or all files below a folder in sorted order, hidden ones left out."""
     if not path.is_dir():
         if not path.is_file():
-            raise InputError(
-                f"{path} is not a file or a folder, so it cannot be read as a corpus. Check the path."
-            )
+            raise InputError(f"{path} is not a file or a folder, so it cannot be read as a corpus. Check the path.")
         return [path]
     found = []
     for below, folders, names in os.walk(path):

@@ -61,9 +61,7 @@ _YEAR_BEFORE = re.compile(
     r"|d\.|died|throughout|dated|(?:early|late) as)\s|[~≈(]\s?|\bmid[-–])$",
     re.IGNORECASE,
 )
-_MAYBE_YEAR_BEFORE = re.compile(
-    r"\b(?:by|around|from|between|after|before|through|to|for|of)\s$", re.IGNORECASE
-)
+_MAYBE_YEAR_BEFORE = re.compile(r"\b(?:by|around|from|between|after|before|through|to|for|of)\s$", re.IGNORECASE)
 _MEASURE_BEFORE = re.compile(
     r"\b(?:altitude|area|average|budget|capacity|cost|crowd|depth|distance|elevation|excess|fleet|force|group"
     r"|height|length|mass|maximum|minimum|number|population|price|range|rate|speed|sum|temperature|total|weight|width)\sof\s$"

@@ -114,8 +114,7 @@ class _Reader:
 
     def refuse_doctype(self, *_: object) -> None:
         raise InputError(
-            f"{self.path} declares a document type, as no MediaWiki dump does and XML bombs do. It was not "
-            f"read."
+            f"{self.path} declares a document type, as no MediaWiki dump does and XML bombs do. It was not read."
         )
 
 
@@ -148,8 +147,7 @@ def pages(path: Path, namespaces: dict[str, int] | None = None) -> Iterator[Page
         parser.Parse(b"", True)
     except expat.ExpatError as error:
         raise InputError(
-            f"{path}:{error.lineno}: broken XML ({_reason(error, fed)}). The dump is cut or damaged: get it "
-            f"again."
+            f"{path}:{error.lineno}: broken XML ({_reason(error, fed)}). The dump is cut or damaged: get it again."
         ) from None
     yield from reader.pages
 
@@ -168,9 +166,7 @@ def _parser(reader: _Reader) -> expat.XMLParserType:
 def _reason(error: expat.ExpatError, fed: int) -> str:
     what = expat.ErrorString(error.code)
     return (
-        f"{what} at the end of the file, byte {fed}"
-        if "no element found" in what
-        else f"{what}, column {error.offset}"
+        f"{what} at the end of the file, byte {fed}" if "no element found" in what else f"{what}, column {error.offset}"
     )
 
 
@@ -205,8 +201,6 @@ def media_names(namespaces: Mapping[str, int]) -> frozenset[str]:
     words.
     """
     own = (
-        name.lower()
-        for name, key in namespaces.items()
-        if key in (FILE_NAMESPACE, CATEGORY_NAMESPACE, MEDIA_NAMESPACE)
+        name.lower() for name, key in namespaces.items() if key in (FILE_NAMESPACE, CATEGORY_NAMESPACE, MEDIA_NAMESPACE)
     )
     return MEDIA | frozenset(own)

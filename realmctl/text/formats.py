@@ -128,8 +128,7 @@ def _object(line: str, where: str) -> Mapping[str, Any]:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"{where}: not JSON ({error}). Every line of this file must be one JSON object; correct or "
-            f"remove the line."
+            f"{where}: not JSON ({error}). Every line of this file must be one JSON object; correct or remove the line."
         ) from None
     if not isinstance(record, dict):
         raise InputError(
@@ -154,9 +153,7 @@ def _from_record(record: Mapping[str, Any], substitute: str, where: str) -> Raw:
         )
     if title is None and "contents" in record:
         first, newline, rest = text.partition("\n")
-        title, text = (
-            (first.strip().strip('"'), rest) if newline and len(first) <= MAX_TITLE_LINE else ("", text)
-        )
+        title, text = (first.strip().strip('"'), rest) if newline and len(first) <= MAX_TITLE_LINE else ("", text)
     return Raw(
         _encodable(str(identity) if identity is not None else substitute, where),
         _encodable(title or "", where),
@@ -174,8 +171,7 @@ def _encodable(text: str, where: str) -> str:
         text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{where}: half a surrogate pair at character {error.start}, which is no text. Correct or "
-            f"remove the line."
+            f"{where}: half a surrogate pair at character {error.start}, which is no text. Correct or remove the line."
         ) from None
     return text
 

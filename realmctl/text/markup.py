@@ -13,9 +13,7 @@ from dataclasses import dataclass, field
 from realmctl.text.templates import render
 from realmctl.text.wiki_names import ELEMENTS_WITHOUT_PROSE
 
-HIDDEN = re.compile(
-    rf"<!--|<(/?)(nowiki|{'|'.join(sorted(ELEMENTS_WITHOUT_PROSE))})\b([^<>]*+)>", re.IGNORECASE
-)
+HIDDEN = re.compile(rf"<!--|<(/?)(nowiki|{'|'.join(sorted(ELEMENTS_WITHOUT_PROSE))})\b([^<>]*+)>", re.IGNORECASE)
 CLOSE = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE) for name in (*ELEMENTS_WITHOUT_PROSE, "nowiki")}
 LITERAL = str.maketrans({c: f"&#{ord(c)};" for c in "[]{}|<>'*#:;=_"})
 SIMPLE_FORMULA = re.compile(r"[\w\s.,+\-=/()!−]{1,40}")
@@ -102,9 +100,7 @@ def unbrace(text: str) -> str:
             _shut(stack, waiting, CLOSES[token])
         done = match.end()
     stack[-1].pieces.append(text[done:])
-    return "".join(stack[0].pieces) + "".join(
-        "".join(unclosed.pieces).partition("\n")[2] for unclosed in stack[1:]
-    )
+    return "".join(stack[0].pieces) + "".join("".join(unclosed.pieces).partition("\n")[2] for unclosed in stack[1:])
 
 
 CLOSES = {"}}": "{{", "|}": "{|"}

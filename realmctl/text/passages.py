@@ -50,9 +50,7 @@ def by_document(passages: Iterable[Passage]) -> Iterator[list[Passage]]:
         yield list(document)
 
 
-def documents_beginning_in(
-    records: Sequence[Mapping[str, Any]], start: int, stop: int
-) -> tuple[int, list[Passage]]:
+def documents_beginning_in(records: Sequence[Mapping[str, Any]], start: int, stop: int) -> tuple[int, list[Passage]]:
     """Row of the first document that begins in rows `start` to `stop`, and all passages of those that do.
 
     A map over ranges of rows so sees every document once and whole, wherever the ranges are cut.

@@ -124,9 +124,7 @@ def _from_fields(record: Any, answer_field: str | None) -> Found:
     else:
         answers = _texts(_first(record, (answer_field,) if answer_field else ANSWER_FIELDS), answer_field)
     given_id = _first(record, ID_FIELDS)
-    return Found(
-        "", "" if given_id is None else str(given_id), question, answers, record.get("is_regex") is True
-    )
+    return Found("", "" if given_id is None else str(given_id), question, answers, record.get("is_regex") is True)
 
 
 def _from_trivia(record: Any) -> Found:

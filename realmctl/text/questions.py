@@ -22,9 +22,7 @@ class Question:
     is_regex: bool = False
 
 
-def read_questions(
-    path: Path, *, is_regex: bool | None = None, answer_field: str | None = None
-) -> list[Question]:
+def read_questions(path: Path, *, is_regex: bool | None = None, answer_field: str | None = None) -> list[Question]:
     """The questions of a file, in its order. Plain, gzip, bzip2 or zstd.
 
     Formats: NQ-open and its kin (JSON lines), EfficientQA (its `answer_field` named), WebQuestions (brmson,
@@ -51,9 +49,7 @@ def read_questions(
     return questions
 
 
-def _checked(
-    path: Path, found: Iterable[Found], is_regex: bool | None, dropped: Counter[str]
-) -> dict[str, Question]:
+def _checked(path: Path, found: Iterable[Found], is_regex: bool | None, dropped: Counter[str]) -> dict[str, Question]:
     questions: dict[str, Question] = {}
     for number, item in enumerate(found, start=1):
         answers = tuple(dict.fromkeys(answer for answer in item.answers if answer.strip()))
@@ -79,6 +75,4 @@ def _require_text(path: Path, item: Found) -> None:
     try:
         "".join((item.id, item.question, *item.answers)).encode()
     except UnicodeEncodeError as error:
-        raise InputError(
-            f"{path}:{item.place}: not text ({error.reason}). Correct it or take it out."
-        ) from None
+        raise InputError(f"{path}:{item.place}: not text ({error.reason}). Correct it or take it out.") from None

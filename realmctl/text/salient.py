@@ -45,9 +45,7 @@ def resolve_overlaps(spans: Iterable[Span]) -> list[Span]:
     return kept
 
 
-def split_by_sentence(
-    spans: Iterable[Span], sentences: Sequence[tuple[int, int]]
-) -> tuple[list[list[Span]], int]:
+def split_by_sentence(spans: Iterable[Span], sentences: Sequence[tuple[int, int]]) -> tuple[list[list[Span]], int]:
     """Give each span to the sentence that holds it, with offsets counted from that sentence's start.
 
     Returns the spans of every sentence, and how many spans were dropped because no single sentence holds them

@@ -63,9 +63,7 @@ def _members(path: Path, blocks: Iterator[bytes], decompressor: Callable[[], Any
                     break
                 data, member, begun = member.unused_data, decompressor(), False
     except (OSError, EOFError, zlib.error, zstandard.ZstdError, ValueError) as error:
-        raise InputError(
-            f"{path} is damaged: it cannot be decompressed ({error}). Get the file again."
-        ) from None
+        raise InputError(f"{path} is damaged: it cannot be decompressed ({error}). Get the file again.") from None
     if begun:
         raise InputError(f"{path} is cut short: its last compressed stream has no end. Get the file again.")
 
@@ -145,8 +143,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 def _decoded(path: Path, number: int, line: bytes) -> str:
     if len(line) > MAX_LINE_BYTES:
         raise InputError(
-            f"{path}:{number}: a line of more than {MAX_LINE_BYTES // 2**20} MiB. Is this file text, one "
-            f"record a line?"
+            f"{path}:{number}: a line of more than {MAX_LINE_BYTES // 2**20} MiB. Is this file text, one record a line?"
         )
     try:
         text = line.decode().removesuffix("\r")
@@ -166,8 +163,7 @@ def whole_text(path: Path, limit: int) -> str:
         size += len(piece)
         if size > limit:
             raise InputError(
-                f"{path} holds more than {limit // 2**20} MiB in one document. Split it, or write it as "
-                f"JSON lines."
+                f"{path} holds more than {limit // 2**20} MiB in one document. Split it, or write it as JSON lines."
             )
     data = b"".join(pieces)
     try:

@@ -160,9 +160,7 @@ def _as_of(a: Arguments) -> str:
 def _fraction(a: Arguments) -> str:
     parts = a.args
     return (
-        f"{parts[0]} {parts[1]}/{parts[2]}"
-        if len(parts) > 2
-        else "/".join(["1", *parts] if len(parts) == 1 else parts)
+        f"{parts[0]} {parts[1]}/{parts[2]}" if len(parts) > 2 else "/".join(["1", *parts] if len(parts) == 1 else parts)
     )
 
 
@@ -215,9 +213,7 @@ RULES: dict[str, Rule] = {
     **_named("chem, chem2", _joined("")),
     **_named("linktext, sortname", _joined(" ")),
     **_named("hlist, unbulleted list, ubl, ublist", _joined(", ")),
-    **_named(
-        "simplenuclide, simplenuclide2, nuclide, nuclide2", lambda a: f"{a[0]}-{a[1]}" if a[1] else a[0]
-    ),
+    **_named("simplenuclide, simplenuclide2, nuclide, nuclide2", lambda a: f"{a[0]}-{a[1]}" if a[1] else a[0]),
     **_named("ill, interlanguage link, interlanguage link multi", _link),
     **_named("us$, usd", _prefixed("US$")),
     **_named("eur, euro", _prefixed("€")),

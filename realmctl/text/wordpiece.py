@@ -93,9 +93,7 @@ class WordPiece:
         ordered = sorted(self.vocabulary, key=self.vocabulary.__getitem__)
         (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in ordered), encoding="utf-8")
         lowercase = bool((content.get("normalizer") or {}).get("lowercase", True))
-        names = dict(
-            zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIALS, strict=True)
-        )
+        names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIALS, strict=True))
         config = {
             "tokenizer_class": "BertTokenizer",
             "do_lower_case": lowercase,

@@ -51,9 +51,7 @@ def links(text: str) -> list[str]:
 
 def digest(folder: Path) -> str:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return hashlib.sha256(
-        b"".join(str(p.relative_to(folder)).encode() + p.read_bytes() for p in files)
-    ).hexdigest()
+    return hashlib.sha256(b"".join(str(p.relative_to(folder)).encode() + p.read_bytes() for p in files)).hexdigest()
 
 
 @pytest.fixture(scope="module")

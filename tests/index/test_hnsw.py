@@ -30,9 +30,7 @@ def test_scores_are_those_of_the_frozen_vectors_not_of_the_graph():
     matrix = clustered(300).astype(np.float16)
     index = Hnsw(graph_of(matrix), matrix, ef=300)
     scores, ids = index.search(clustered(5, seed=1), 4)
-    np.testing.assert_allclose(
-        scores, np.einsum("bd,bkd->bk", clustered(5, seed=1), index.vectors(ids)), rtol=1e-6
-    )
+    np.testing.assert_allclose(scores, np.einsum("bd,bkd->bk", clustered(5, seed=1), index.vectors(ids)), rtol=1e-6)
     assert (np.diff(scores, axis=1) <= 0).all()
 
 
@@ -67,9 +65,7 @@ def test_only_the_queries_beyond_reach_are_answered_exactly(monkeypatch):
     monkeypatch.setattr(index, "_graph", Moody(index._graph, unreached=queries[[1, 4]]))
     asked = []
     search = index._exact.search
-    monkeypatch.setattr(
-        index._exact, "search", lambda queries, k: asked.append(queries) or search(queries, k)
-    )
+    monkeypatch.setattr(index._exact, "search", lambda queries, k: asked.append(queries) or search(queries, k))
     _, ids = index.search(queries, 5)
     assert (asked[0] == queries[[1, 4]]).all() and len(asked) == 1
     assert (ids[[1, 4]] == Exact(matrix).search(queries[[1, 4]], 5)[1]).all()
@@ -107,9 +103,7 @@ def test_loading_restores_ef_which_hnswlib_forgets(tmp_path):
     assert (index.search(queries, 8)[1] == Hnsw(graph, matrix, ef=321).search(queries, 8)[1]).all()
 
 
-@pytest.mark.parametrize(
-    "k, queries, error", [(0, clustered(2), ConfigError), (1, clustered(2, 9), MismatchError)]
-)
+@pytest.mark.parametrize("k, queries, error", [(0, clustered(2), ConfigError), (1, clustered(2, 9), MismatchError)])
 def test_wrong_searches_are_refused(k, queries, error):
     matrix = clustered(30)
     with pytest.raises(error):

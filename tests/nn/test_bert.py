@@ -48,9 +48,7 @@ def test_gradients_through_the_last_layer_at_some_positions(mlm: BertForMaskedLM
         assert_close(gradient, gradients[1][name], atol=1e-4, rtol=1e-3, msg=name)
 
 
-def test_recomputing_changes_no_gradient(
-    mlm: BertForMaskedLM, batch: Packed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_recomputing_changes_no_gradient(mlm: BertForMaskedLM, batch: Packed, monkeypatch: pytest.MonkeyPatch) -> None:
     def gradient() -> torch.Tensor:
         mlm.zero_grad()
         cls_state(mlm.bert, batch).square().sum().backward()

@@ -12,7 +12,7 @@ from realmctl.nn.retriever import Retriever
 from realmctl.nn.span_head import SpanReader, reader_loss, retrieval_loss
 from tests.nn import realm_case as case
 
-SCORE = [[16.158754348754883, 13.896247863769531, 13.453569412231445], [19.121366500854492, 19.398162841796875, 19.33916664123535]]  # fmt: skip  # noqa: E501
+SCORE = [[16.158754348754883, 13.896247863769531, 13.453569412231445], [19.121366500854492, 19.398162841796875, 19.33916664123535]]  # fmt: skip
 LOSS, READER_LOSS, RETRIEVAL_LOSS, BLOCK, SPAN = (
     4.816102981567383,
     3.513376474380493,
@@ -48,9 +48,7 @@ def test_reader_losses_and_best_span(config: BertConfig, packer: Packer) -> None
     reader = SpanReader(BertModel(config))
     case.fill(reader, {})
     packed, start_B = packer.reader([case.QUESTION] * 2, case.EVIDENCE)
-    span_BS, (start_S, end_S) = reader.eval().span_scores(
-        packed, block_token_mask(packed, start_B), case.SPAN_WIDTH
-    )
+    span_BS, (start_S, end_S) = reader.eval().span_scores(packed, block_token_mask(packed, start_B), case.SPAN_WIDTH)
     relevance_K = torch.tensor(case.RELEVANCE)
     score_QKS = (span_BS + relevance_K[:2, None])[None]
     correct_QKS = torch.zeros_like(score_QKS, dtype=torch.bool)

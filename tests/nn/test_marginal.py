@@ -132,10 +132,7 @@ def test_retrieval_utility() -> None:
     null_shares = [priors(score, present, b)[0] for b in range(3)]
     assert_close(utility.null_share_B, torch.tensor(null_shares))
     _, per_token = token_marginal(score, log_prob, mask, present)
-    gain = (
-        sum((per_token[b, m] - log_prob[b, 0, m]).item() for b, m in mask.nonzero().tolist())
-        / mask.sum().item()
-    )
+    gain = sum((per_token[b, m] - log_prob[b, 0, m]).item() for b, m in mask.nonzero().tolist()) / mask.sum().item()
     assert utility.token_gain.item() == pytest.approx(gain, abs=1e-6)
 
 

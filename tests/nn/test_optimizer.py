@@ -10,9 +10,7 @@ from realmctl.nn.weights import load_tensors, optimizer_tensors, restore_optimiz
 
 def test_three_steps_are_the_recurrences_by_hand() -> None:
     weight, bias = nn.Parameter(torch.tensor([0.5])), nn.Parameter(torch.tensor([-0.2]))
-    optimizer = BertAdamW(
-        [{"params": [weight], "weight_decay": 0.01}, {"params": [bias], "weight_decay": 0.0}]
-    )
+    optimizer = BertAdamW([{"params": [weight], "weight_decay": 0.01}, {"params": [bias], "weight_decay": 0.0}])
     w, b, moments = 0.5, -0.2, {"w": (0.0, 0.0), "b": (0.0, 0.0)}
 
     def by_hand(value: float, key: str, gradient: float, rate: float, decay: float) -> float:

@@ -19,9 +19,7 @@ def test_autocast_gives_the_kind_it_names(precision: str) -> None:
     cpu = torch.device("cpu")
     half = precision == "bf16" or (precision == "auto" and has_bf16(cpu))
     with autocast(cpu, precision):
-        assert torch.mm(torch.ones(2, 2), torch.ones(2, 2)).dtype == (
-            torch.bfloat16 if half else torch.float32
-        )
+        assert torch.mm(torch.ones(2, 2), torch.ones(2, 2)).dtype == (torch.bfloat16 if half else torch.float32)
 
 
 def test_unknown_precision() -> None:

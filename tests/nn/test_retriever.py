@@ -14,9 +14,7 @@ from realmctl.nn.retriever import Retriever
 
 
 @pytest.mark.parametrize("pooling", ["pooler", "cls"])
-def test_embedding_is_the_formula_on_transformers_states(
-    mlm: BertForMaskedLM, batch: Packed, pooling
-) -> None:
+def test_embedding_is_the_formula_on_transformers_states(mlm: BertForMaskedLM, batch: Packed, pooling) -> None:
     retriever = Retriever.from_bert(mlm.bert, projection=16, pooling=pooling).eval()
     tower = retriever.query_tower
     outputs = tower.bert(batch.ids_BL, batch.mask_BL.long(), batch.segments_BL)

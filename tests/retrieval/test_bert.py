@@ -42,7 +42,8 @@ def test_a_folder_without_a_head_gets_one(chain: Chain, tmp_path: Path, capsys: 
     folder = bert_folder(tmp_path / "bert", words_of(chain))
     model = starting_bert(None, str(folder), chain.blocks, 0)
     assert torch.equal(
-        model.bert.embeddings.word_embeddings.weight, BertModel.from_pretrained(folder).embeddings.word_embeddings.weight
+        model.bert.embeddings.word_embeddings.weight,
+        BertModel.from_pretrained(folder).embeddings.word_embeddings.weight,
     )
     assert "fresh one" in capsys.readouterr().err
 
@@ -69,7 +70,7 @@ def test_another_vocabulary_is_refused(chain: Chain, tmp_path: Path) -> None:
 
 
 def test_no_such_size_and_no_bert_folder(chain: Chain, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="scratch|size"):
+    with pytest.raises(ConfigError, match=r"scratch|size"):
         starting_bert(None, "scratch:enormous", chain.blocks, 0)
     with pytest.raises(InputError, match=r"config\.json"):
         starting_bert(None, str(tmp_path), chain.blocks, 0)

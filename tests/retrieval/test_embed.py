@@ -30,9 +30,7 @@ def parts(blocks, monkeypatch):
 def one_by_one(retriever, packer, corpus):
     with torch.inference_mode():
         rows = [
-            retriever.embed_blocks(
-                packer.block([corpus.title(i)], [corpus.tokens(i)], retriever.block_length)
-            )
+            retriever.embed_blocks(packer.block([corpus.title(i)], [corpus.tokens(i)], retriever.block_length))
             for i in range(len(corpus))
         ]
     return torch.cat(rows).numpy()
@@ -40,9 +38,7 @@ def one_by_one(retriever, packer, corpus):
 
 def embedded(parts, folder, **options):
     folder.mkdir(exist_ok=True)
-    metrics = embed.embed_corpus(
-        *parts, folder / "e.npy", journal=folder / "done.jsonl", precision="fp32", **options
-    )
+    metrics = embed.embed_corpus(*parts, folder / "e.npy", journal=folder / "done.jsonl", precision="fp32", **options)
     return np.load(folder / "e.npy", allow_pickle=False), metrics
 
 

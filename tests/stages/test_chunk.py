@@ -94,16 +94,14 @@ def test_every_page_is_accounted_for(made):
 
 
 def test_any_number_of_workers_makes_the_same_content(source, made, tmp_path):
-    again = Chunk(corpus=(source,), tokenizer="train:200", max_wordpieces=64, workers=2).make(
-        tmp_path / "blocks"
-    )
+    again = Chunk(corpus=(source,), tokenizer="train:200", max_wordpieces=64, workers=2).make(tmp_path / "blocks")
     assert again.content == made.content
 
 
 def test_a_given_tokenizer_is_copied(made, source, tmp_path):
-    given = Chunk(
-        corpus=(source,), tokenizer=str(made.path / "tokenizer"), max_wordpieces=64, workers=1
-    ).make(tmp_path / "blocks")
+    given = Chunk(corpus=(source,), tokenizer=str(made.path / "tokenizer"), max_wordpieces=64, workers=1).make(
+        tmp_path / "blocks"
+    )
     assert given.manifest["files"]["tokens.npy"] == made.manifest["files"]["tokens.npy"]
     assert given.manifest["files"]["tokenizer/vocab.txt"] == made.manifest["files"]["tokenizer/vocab.txt"]
 
@@ -127,9 +125,7 @@ def test_a_page_that_hangs_is_listed(source, tmp_path, monkeypatch):
     monkeypatch.setattr(corpora.wikitext, "prose", hang)
     tokenizer = train(WORDS * 3, 200)
     tokenizer.save(tmp_path / "t")
-    made = Chunk(corpus=(source,), tokenizer=str(tmp_path / "t"), page_seconds=0.3, workers=1).make(
-        tmp_path / "blocks"
-    )
+    made = Chunk(corpus=(source,), tokenizer=str(tmp_path / "t"), page_seconds=0.3, workers=1).make(tmp_path / "blocks")
     assert list(Records(made.file("quarantine.jsonl.zst"))) == [
         {"id": "7", "title": "Page 7", "reason": "not cleaned within 0.3 s"}
     ]
@@ -140,9 +136,7 @@ def test_a_long_sentence_is_split_or_kept(tmp_path):
     path = tmp_path / "c.jsonl"
     path.write_text(json.dumps({"id": 1, "title": "T", "text": " ".join(WORDS * 40) + "."}) + "\n")
     split = Chunk(corpus=(path,), tokenizer="train:200", workers=1).make(tmp_path / "split")
-    kept = Chunk(corpus=(path,), tokenizer="train:200", long_sentences="keep", workers=1).make(
-        tmp_path / "kept"
-    )
+    kept = Chunk(corpus=(path,), tokenizer="train:200", long_sentences="keep", workers=1).make(tmp_path / "kept")
     assert (split.metrics["split_sentences"], split.metrics["longest_wordpieces"] <= 284) == (1, True)
     assert (kept.metrics["split_sentences"], kept.metrics["blocks"], kept.metrics["longest_wordpieces"]) == (
         0,
@@ -178,9 +172,7 @@ def test_settings_that_cannot_work_are_refused_first(source, tmp_path, settings,
 
 def test_casing_belongs_to_the_tokenizer_that_is_given(source, made, tmp_path):
     with pytest.raises(ConfigError, match="its own casing"):
-        Chunk(corpus=(source,), tokenizer=str(made.path / "tokenizer"), lowercase=False).make(
-            tmp_path / "blocks"
-        )
+        Chunk(corpus=(source,), tokenizer=str(made.path / "tokenizer"), lowercase=False).make(tmp_path / "blocks")
 
 
 def test_a_sample_of_a_large_corpus_trains_the_tokenizer(source, tmp_path, monkeypatch, capfd):

@@ -25,9 +25,7 @@ def made(tmp_path_factory):
     """(blocks, retriever): 40 blocks in eight documents."""
     folder = tmp_path_factory.mktemp("w")
     documents = {
-        f"{WORDS[d]} house": [
-            [" ".join(WORDS[(d * i + j) % 10] for j in range(i + 2)) + "."] for i in range(5)
-        ]
+        f"{WORDS[d]} house": [[" ".join(WORDS[(d * i + j) % 10] for j in range(i + 2)) + "."] for i in range(5)]
         for d in range(8)
     }
     blocks = make_blocks(folder / "blocks", documents)
@@ -105,9 +103,7 @@ def test_killed_it_goes_on_and_ends_with_the_same_bytes(made, tmp_path, monkeypa
     monkeypatch.setattr(embed, "ROWS_PER_RANGE", 8)
     arguments = [str(made[0].path), str(made[1].path), str(tmp_path / "e")]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED, *arguments], env=environment, capture_output=True, text=True
-    )
+    killed = subprocess.run([sys.executable, "-c", KILLED, *arguments], env=environment, capture_output=True, text=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     with pytest.raises(InputError, match="no finished version"):
         open_artifact(tmp_path / "e")

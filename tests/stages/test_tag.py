@@ -94,9 +94,7 @@ def test_workers_and_units_change_nothing(tmp_path, monkeypatch):
     long = {f"Page {n}": [["We saw [[Rome]]."], *[["Then Rome."]] * (5 * n)] for n in range(4)}
     blocks = make_blocks(tmp_path / "blocks", long)
     monkeypatch.setattr(tag, "BLOCKS_PER_UNIT", 3)
-    contents = {
-        Tag(blocks=blocks, workers=workers).make(tmp_path / f"spans{workers}").content for workers in (1, 2)
-    }
+    contents = {Tag(blocks=blocks, workers=workers).make(tmp_path / f"spans{workers}").content for workers in (1, 2)}
     monkeypatch.setattr(tag, "BLOCKS_PER_UNIT", 1000)
     whole = Tag(blocks=blocks, workers=1).make(tmp_path / "whole")
     assert contents == {whole.content}

@@ -233,9 +233,7 @@ tokens = st.lists(st.integers(0, 3), max_size=14)
 @given(tokens, st.lists(st.lists(st.integers(0, 3), max_size=4), max_size=4), st.integers(1, 4))
 def test_answer_positions_as_by_brute_force(block, answers, max_width):
     assert find_answer_tokens(block, answers, max_width) == brute_force(block, answers, max_width)
-    assert find_answer_tokens(np.array(block, np.uint16), answers, max_width) == brute_force(
-        block, answers, max_width
-    )
+    assert find_answer_tokens(np.array(block, np.uint16), answers, max_width) == brute_force(block, answers, max_width)
 
 
 def test_the_official_example():

@@ -84,9 +84,7 @@ def test_what_holds_for_every_block(text, title, limit):
         assert (
             ids.tolist()
             == WORDPIECE.ids(block.text).tolist()
-            == WORDPIECE.tokenizer.encode(
-                block.text.replace("[SEP]", "[ SEP ]"), add_special_tokens=False
-            ).ids
+            == WORDPIECE.tokenizer.encode(block.text.replace("[SEP]", "[ SEP ]"), add_special_tokens=False).ids
         )
         assert title_ids.tolist() == WORDPIECE.ids(title).tolist()[: (limit - 3) // 2]
         starts = [*block.sentence_starts, len(ids)]
@@ -129,9 +127,7 @@ def test_anchors_move_with_their_sentences():
         ("Bread", "Bread"),
     ]
     for limit in (32, 36):
-        found = [
-            (block.text[a:b], t) for block in packer(limit).blocks(document) for a, b, t in block.anchors
-        ]
+        found = [(block.text[a:b], t) for block in packer(limit).blocks(document) for a, b, t in block.anchors]
         assert found == [("river", "River"), ("stone lamp", "Stone lamp"), ("Bread", "Bread")]
 
 

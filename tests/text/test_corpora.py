@@ -100,9 +100,7 @@ def test_squad_layout_is_a_corpus_too(tmp_path, indent):
     path = tmp_path / "s.json"
     path.write_text(json.dumps({"version": "1.1", "data": [article]}, indent=indent))
     assert read(path) == [Document("Super_Bowl", "Super Bowl", "One.\nTwo.", [])]
-    path.write_text(
-        json.dumps({"version": "1.1", "data": [{"title": "x", "paragraphs": [{}]}]}, indent=indent)
-    )
+    path.write_text(json.dumps({"version": "1.1", "data": [{"title": "x", "paragraphs": [{}]}]}, indent=indent))
     with pytest.raises(InputError, match=r"s\.json: not in SQuAD"):
         read(path)
 
@@ -127,9 +125,7 @@ def test_plain_text_is_one_document_a_file(tmp_path):
 
 def test_titles_are_filtered_and_everything_is_counted(tmp_path):
     titles = ["A", "List of As", "A (disambiguation)", "B"]
-    path = jsonl(
-        tmp_path / "c.jsonl", *({"id": t, "title": t, "text": "" if t == "B" else "x"} for t in titles)
-    )
+    path = jsonl(tmp_path / "c.jsonl", *({"id": t, "title": t, "text": "" if t == "B" else "x"} for t in titles))
     tally = Tally()
     assert [raw.title for raw in raw_documents([path], tally)] == ["A"]
     assert tally.pages == 4
@@ -139,9 +135,7 @@ def test_titles_are_filtered_and_everything_is_counted(tmp_path):
 
 def test_dump_pages_are_raw_until_a_worker_cleans_them(tmp_path):
     path = tmp_path / "d.xml.bz2"
-    page = (
-        "<page><title>A</title><ns>0</ns><id>4</id><revision><text>'''A''' is [[b]].</text></revision></page>"
-    )
+    page = "<page><title>A</title><ns>0</ns><id>4</id><revision><text>'''A''' is [[b]].</text></revision></page>"
     path.write_bytes(bz2.compress(f"<mediawiki>{page}</mediawiki>".encode()))
     (raw,) = raw_documents([path], Tally())
     assert (raw.text, raw.markup) == ("'''A''' is [[b]].", "wikitext")

@@ -106,9 +106,7 @@ def test_is_date(text):
     assert is_date(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["Einstein", "1905 film", "May Day parade", "Battle of 1815", "12", "", "Mayflower"]
-)
+@pytest.mark.parametrize("text", ["Einstein", "1905 film", "May Day parade", "Battle of 1815", "12", "", "Mayflower"])
 def test_is_no_date(text):
     assert not is_date(text)
 

@@ -29,9 +29,7 @@ def write(path, *pages: str, end: str = "</mediawiki>\n"):
 
 
 def test_pages_come_with_their_own_id_the_last_revision_and_unescaped(tmp_path):
-    path = write(
-        tmp_path / "d.xml", page(12, "A & B", "x < y &amp; [[z]]\nüber"), page(13, "T", "talk", ns=1)
-    )
+    path = write(tmp_path / "d.xml", page(12, "A & B", "x < y &amp; [[z]]\nüber"), page(13, "T", "talk", ns=1))
     namespaces: dict[str, int] = {}
     found = list(dump.pages(path, namespaces))
     assert found[0] == dump.Page("12", "A & B", 0, False, "x < y &amp; [[z]]\nüber", False)
@@ -81,9 +79,7 @@ def test_a_cut_dump_is_an_error_even_on_a_page_border(tmp_path):
             list(dump.pages(path))
 
 
-@pytest.mark.parametrize(
-    "damage", ["<page><title>A</page>", "<page>\x01</page>", "</page>", "<page>&nothing;</page>"]
-)
+@pytest.mark.parametrize("damage", ["<page><title>A</page>", "<page>\x01</page>", "</page>", "<page>&nothing;</page>"])
 def test_broken_xml_names_file_and_line(tmp_path, damage):
     path = write(tmp_path / "d.xml", page(1, "A", "text"), damage)
     with pytest.raises(InputError, match=r"d\.xml:\d+: broken XML"):
@@ -123,8 +119,6 @@ def test_a_tag_without_end_is_refused_in_bounded_memory(tmp_path):
 
 def test_a_text_too_long_is_not_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(dump, "MAX_PAGE_BYTES", 1000)
-    found = list(
-        dump.pages(write(tmp_path / "d.xml", page(1, "Long", "x" * 1001), page(2, "Short", "x" * 1000)))
-    )
+    found = list(dump.pages(write(tmp_path / "d.xml", page(1, "Long", "x" * 1001), page(2, "Short", "x" * 1000))))
     assert [(p.title, p.oversized, len(p.text)) for p in found] == [("Long", True, 0), ("Short", False, 1000)]
     assert dump.skip_page(found[0], False) is None

@@ -81,9 +81,7 @@ def test_sentences_without_a_span_are_left_out_and_numbered_all_the_same(wordpie
 def test_what_cannot_be_masked_is_dropped_and_counted(wordpiece, span, reason, rules):
     sentences, counts = tagged(wordpiece, span, dates=False, **rules)
     assert sentences == []
-    assert {name: n for name, n in counts.items() if name.startswith("dropped_") and n} == {
-        f"dropped_{reason}": 1
-    }
+    assert {name: n for name, n in counts.items() if name.startswith("dropped_") and n} == {f"dropped_{reason}": 1}
 
 
 def test_a_span_that_just_fits_is_kept(wordpiece):

@@ -63,9 +63,7 @@ ONE_QUESTION = {
         }
     ),
     "SQuAD pretty": json.dumps(
-        json.loads(
-            squad({"id": "1", "question": "who wrote it", "answers": [{"text": "Ada"}, {"text": "Lovelace"}]})
-        ),
+        json.loads(squad({"id": "1", "question": "who wrote it", "answers": [{"text": "Ada"}, {"text": "Lovelace"}]})),
         indent=1,
     ),
     "TriviaQA": json.dumps(
@@ -131,9 +129,7 @@ def test_compressed_files(tmp_path, compress):
 
 
 def test_a_squad_file_of_one_long_line(write):
-    questions = [
-        {"id": str(i), "question": "who wrote it", "answers": [{"text": "Ada"}]} for i in range(2000)
-    ]
+    questions = [{"id": str(i), "question": "who wrote it", "answers": [{"text": "Ada"}]} for i in range(2000)]
     assert len(read_questions(write(squad(*questions)))) == 2000
 
 

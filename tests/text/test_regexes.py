@@ -50,17 +50,11 @@ def test_curated_trec_patterns_mean_the_same_to_re(shared_data):
     """Every pattern of the data set on a sample of real answers, with both engines."""
     flags = re.IGNORECASE | re.UNICODE | re.MULTILINE
     questions = [
-        q
-        for part in ("train", "test")
-        for q in read_questions(shared_data / f"CuratedTrec.curated-{part}.tsv")
+        q for part in ("train", "test") for q in read_questions(shared_data / f"CuratedTrec.curated-{part}.tsv")
     ]
     texts = [a for q in read_questions(shared_data / "NQ-open.dev.jsonl")[::30] for a in q.answers]
     for pattern in (answer for question in questions for answer in question.answers):
         compiled = re.compile(pattern, flags)
         for text in texts:
-            assert (match_any([pattern], text, anywhere=True) is Verdict.MATCH) == bool(
-                compiled.search(text)
-            ), pattern
-            assert (match_any([pattern], text, anywhere=False) is Verdict.MATCH) == bool(
-                compiled.match(text)
-            ), pattern
+            assert (match_any([pattern], text, anywhere=True) is Verdict.MATCH) == bool(compiled.search(text)), pattern
+            assert (match_any([pattern], text, anywhere=False) is Verdict.MATCH) == bool(compiled.match(text)), pattern

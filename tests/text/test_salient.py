@@ -38,9 +38,7 @@ def test_nothing_dropped_without_a_longer_or_equal_kept_rival(spans):
     kept = resolve_overlaps(spans)
     assert not any(overlap(a, b) for a, b in combinations(kept, 2))
     for span in set(spans) - set(kept):
-        assert any(
-            overlap(span, other) and other.end - other.start >= span.end - span.start for other in kept
-        )
+        assert any(overlap(span, other) and other.end - other.start >= span.end - span.start for other in kept)
 
 
 def test_longest_wins_then_leftmost_and_duplicates_collapse():

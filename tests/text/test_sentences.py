@@ -20,8 +20,7 @@ def parts(text: str, name: sentences.SplitterName = "rules") -> list[str]:
         "The U.S. Army left.|He lived in the U.S.|The army stayed.",
         "It was c. 1900 when No. 5 sold for $3.5 million.|Approx. 40 of them, e.g. the first, i.e. this "
         "one, etc. were lost.",
-        "He moved to Apple Inc.|The company grew.|It was founded in Jan. 1976 by Steve Jobs et al. in "
-        "California.",
+        "He moved to Apple Inc.|The company grew.|It was founded in Jan. 1976 by Steve Jobs et al. in California.",
         'He said "no."|Then he left.|"Why?" she asked.|"Because."',
         "As set in A.|The theme returns in plan B.|However, it failed.",
         "In v. Carr the Court held it (see vol. 3, p. 79).|It was 5 p.m. and dark.",
@@ -38,9 +37,7 @@ def test_boundaries(marked):
 
 
 TEXTS = st.lists(
-    st.sampled_from(
-        [*" \n\t.?!…", "\n\n", '"', "(", ")", "Mr", "U.S.", "A", "b", "The", "12", "é", "\u00a0"]
-    ),
+    st.sampled_from([*" \n\t.?!…", "\n\n", '"', "(", ")", "Mr", "U.S.", "A", "b", "The", "12", "é", "\u00a0"]),
     max_size=80,
 ).map("".join)
 

@@ -19,10 +19,7 @@ def test_files_of_a_spans_artifact(tmp_path):
     with SpansWriter(tmp_path.joinpath, np.uint16) as spans:
         spans.write(sentence([5, 30521], "DATE"), 2**64 - 1)
         spans.write(sentence([6], "ENTITY", "DATE"), 7)
-    arrays = {
-        name: np.load(tmp_path / f"{name}.npy", mmap_mode="r")
-        for name in ("tokens", "offsets", "uids", "spans")
-    }
+    arrays = {name: np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("tokens", "offsets", "uids", "spans")}
     assert {name: str(array.dtype) for name, array in arrays.items()} == {
         "tokens": "uint16",
         "offsets": "int64",

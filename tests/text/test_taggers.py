@@ -9,9 +9,7 @@ from realmctl.text.salient import ENTITY, Span
 from realmctl.text.taggers import AnchorTagger, RuleTagger, SentenceTagger, find_spacy_model, spacy_finder
 
 
-def passage(
-    *sentences: str, links: tuple[str, ...] = (), title: str = "Title of it", document: str = "1"
-) -> Passage:
+def passage(*sentences: str, links: tuple[str, ...] = (), title: str = "Title of it", document: str = "1") -> Passage:
     """Sentences joined by blanks; each of `links` is an anchor at its first occurrence."""
     text, bounds, anchors = " ".join(sentences), [], []
     for sentence in sentences:
@@ -25,9 +23,7 @@ def passage(
 def found(tagger, *passages: Passage) -> list[list[str]]:
     tagged = tagger.tag(passages)
     assert len(tagged) == len(passages)
-    return [
-        sorted({p.text[s.start : s.end] for s in spans}) for p, spans in zip(passages, tagged, strict=True)
-    ]
+    return [sorted({p.text[s.start : s.end] for s in spans}) for p, spans in zip(passages, tagged, strict=True)]
 
 
 def test_anchors_that_look_like_names():
@@ -46,9 +42,7 @@ def test_a_linked_name_is_found_again_unlinked_later_in_its_document_only():
     other = passage("They left Paris.", document="2")
     earlier = passage("They left Paris.", document="1")
     assert found(AnchorTagger(), first, later, other) == [["Paris"], ["Paris"], []]
-    assert (
-        len(AnchorTagger().tag([first])[0]) == 3
-    )  # the anchor, itself as a mention, and the second sentence
+    assert len(AnchorTagger().tag([first])[0]) == 3  # the anchor, itself as a mention, and the second sentence
     assert found(AnchorTagger(), earlier, first)[0] == []
 
 
@@ -60,9 +54,7 @@ def test_a_mention_is_of_whole_words_in_the_same_case():
 def test_the_title_is_a_name_where_it_is_written_as_one():
     assert found(AnchorTagger(), passage("He met Alan Turing.", title="Alan Turing")) == [["Alan Turing"]]
     assert found(AnchorTagger(), passage("He met Mercury twice.", title="Mercury (planet)")) == [["Mercury"]]
-    assert found(AnchorTagger(), passage("Anarchism, or anarchism.", "On Anarchism.", title="Anarchism")) == [
-        []
-    ]
+    assert found(AnchorTagger(), passage("Anarchism, or anarchism.", "On Anarchism.", title="Anarchism")) == [[]]
 
 
 def test_rules_use_the_whole_document_as_evidence():
@@ -119,9 +111,7 @@ def test_a_trained_spacy_ner_runs(tmp_path):
     for _ in range(30):
         pipeline.update(examples, sgd=optimizer)
     pipeline.to_disk(tmp_path / "ner")
-    assert [list(spans) for spans in spacy_finder(str(tmp_path / "ner"))(["met Ada."])] == [
-        [(4, 7, "PERSON")]
-    ]
+    assert [list(spans) for spans in spacy_finder(str(tmp_path / "ner"))(["met Ada."])] == [[(4, 7, "PERSON")]]
 
 
 def test_a_missing_spacy_model_says_how_to_get_it():

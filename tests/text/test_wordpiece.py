@@ -62,9 +62,7 @@ def test_ids_are_the_librarys_for_any_text(lowercase, text):
     assert tokenizer.ids(text).tolist() == tokenizer.encode_batch([text])[0][0].tolist()
 
 
-@pytest.mark.parametrize(
-    "word", ["a" * 100, "a" * 101, "zq" * 60, "supercalifragilistic", "THE", "x.y.z", "-" * 120]
-)
+@pytest.mark.parametrize("word", ["a" * 100, "a" * 101, "zq" * 60, "supercalifragilistic", "THE", "x.y.z", "-" * 120])
 def test_long_and_unknown_words(trained, word):
     assert trained.ids(word).tolist() == library(trained, word)
 
@@ -160,9 +158,7 @@ def test_no_tokenizer_another_kind_and_a_broken_one(tmp_path):
 
 
 def test_large_vocabularies_take_four_bytes():
-    vocabulary = {
-        token: n for n, token in enumerate([*wordpiece.SPECIALS, *(f"w{n}" for n in range(70_000))])
-    }
+    vocabulary = {token: n for n, token in enumerate([*wordpiece.SPECIALS, *(f"w{n}" for n in range(70_000))])}
     large = WordPiece(wordpiece.bert_tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"), True))
     assert large.dtype == np.uint32
     assert large.ids("w69999 w0").tolist() == [70_004, 5]
