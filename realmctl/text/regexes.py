@@ -30,7 +30,7 @@ FLAGS = regex.IGNORECASE | regex.UNICODE | regex.MULTILINE
 """The flags of ORQA (orqa/utils/eval_utils.py) and of DPR (dpr/data/qa_validation.py)."""
 
 _COUNTS = re.compile(r"\{(\d*)(?:,(\d*))?\}")
-_PLAIN_BRACE = re.compile(r"(?<!\\)\{(?!\d+(?:,\d*)?\}|,\d+\})")
+_PLAIN_BRACE = re.compile(r"(?<!\\)(?<!\\N)\{(?!\d+(?:,\d*)?\}|,\d+\})")
 """A brace that counts nothing: plain text to `re`, fuzzy matching to `regex`."""
 
 _WORD, _BLANK = r"\p{L}\p{N}_", r"\s\x1c-\x1f"
@@ -106,7 +106,7 @@ def _compiled(pattern: str) -> regex.Pattern[str] | None:
             warnings.simplefilter("ignore")
             re.compile(pattern, re.IGNORECASE | re.UNICODE | re.MULTILINE)
         return regex.compile(_as_re_means_it(_PLAIN_BRACE.sub(r"\\{", pattern)), FLAGS | regex.VERSION0)
-    except (re.error, regex.error, RecursionError, OverflowError):
+    except (re.error, regex.error, ValueError, RecursionError, OverflowError):
         return None
 
 
