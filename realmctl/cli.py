@@ -38,7 +38,9 @@ def _version(value: bool) -> None:
 Version = typer.Option("--version", "-V", callback=_version, is_eager=True, help="Print the version.")
 RegexAnswers = Annotated[
     bool | None,
-    typer.Option("--regex-answers/--no-regex-answers", help="Answers are regular expressions; default as the format says."),
+    typer.Option(
+        "--regex-answers/--no-regex-answers", help="Answers are regular expressions; default as the format says."
+    ),
 ]
 AnswerField = Annotated[str | None, typer.Option(help="Field that holds the answers, such as EfficientQA's.")]
 Series = typer.Argument(parser=path, help="A series (its newest version) or one version.")

@@ -94,9 +94,7 @@ def _longer(data: bytes) -> int:
     v = (v[0] + w[0], v[1])
     w = (w[0] + v[0], w[1])
     x, y, z, v, w = _round(data[-64:], x, y, z, v, w, multiplier, 9)
-    return _mixed(
-        _mixed(v[0], w[0], multiplier) + _shifted(y) * K0 + z, _mixed(v[1], w[1], multiplier) + x, multiplier
-    )
+    return _mixed(_mixed(v[0], w[0], multiplier) + _shifted(y) * K0 + z, _mixed(v[1], w[1], multiplier) + x, multiplier)
 
 
 def _round(

@@ -57,9 +57,7 @@ class Verdict(StrEnum):
     TIMEOUT = "timeout"
 
 
-def match_any(
-    patterns: Iterable[str], text: str, *, anywhere: bool, budget_seconds: float = BUDGET_SECONDS
-) -> Verdict:
+def match_any(patterns: Iterable[str], text: str, *, anywhere: bool, budget_seconds: float = BUDGET_SECONDS) -> Verdict:
     """Whether any of `patterns` matches `text`: at its very start, or `anywhere`.
 
     All patterns share the budget. Without a match the worst that happened is the verdict: TIMEOUT, then
@@ -96,8 +94,7 @@ def _match(pattern: str, text: str, anywhere: bool, seconds: float) -> Verdict:
 @lru_cache(maxsize=4096)
 def _compiled(pattern: str) -> regex.Pattern[str] | None:
     repeats = prod(
-        max(int(number or 1) for number in counts) or 1
-        for counts in _COUNTS.findall(pattern[:MAX_PATTERN_CHARACTERS])
+        max(int(number or 1) for number in counts) or 1 for counts in _COUNTS.findall(pattern[:MAX_PATTERN_CHARACTERS])
     )
     if len(pattern) > MAX_PATTERN_CHARACTERS or repeats > MAX_REPEATS:
         return None
@@ -131,9 +128,7 @@ def _dotted(text: str) -> str:
     return text.replace("ı", "i")
 
 
-def find_spans(
-    patterns: Iterable[str], text: str, *, budget_seconds: float = BUDGET_SECONDS
-) -> list[tuple[int, int]]:
+def find_spans(patterns: Iterable[str], text: str, *, budget_seconds: float = BUDGET_SECONDS) -> list[tuple[int, int]]:
     """Character offsets (start, end) of all that `patterns` match in `text`: sorted, each once, none empty.
 
     Patterns that `match_any` would call invalid or not run again find nothing; when the budget is spent, what
@@ -146,9 +141,7 @@ def find_spans(
         if compiled is None or pattern in _outran or seconds <= 0:
             continue
         try:
-            found.update(
-                match.span() for match in compiled.finditer(_readable(text), timeout=seconds)
-            )
+            found.update(match.span() for match in compiled.finditer(_readable(text), timeout=seconds))
         except TimeoutError:
             _outran.add(pattern)
     return sorted(span for span in found if span[1] > span[0])

@@ -72,4 +72,10 @@ def by_pattern(method: str) -> Callable[[str, str], bool]:
     return run
 
 
-ONE = {"orqa": orqa, "squad": squad, "dpr": dpr, "regex-match": by_pattern("match"), "regex-search": by_pattern("search")}
+ONE = {
+    "orqa": orqa,
+    "squad": squad,
+    "dpr": dpr,
+    "regex-match": by_pattern("match"),
+    "regex-search": by_pattern("search"),
+}

@@ -92,7 +92,9 @@ def test_a_question_without_prediction_is_wrong_whatever_its_answers(write):
 
 
 def test_blank_answers_are_references_too(write):
-    scores, _ = score(write("p", [{"question": "q", "prediction": "a"}]), write("r", [{"question": "q", "answer": [""]}]))
+    scores, _ = score(
+        write("p", [{"question": "q", "prediction": "a"}]), write("r", [{"question": "q", "answer": [""]}])
+    )
     assert scores["em"] == 1  # by the published rule; read_questions would have dropped the question
 
 

@@ -45,7 +45,7 @@ def test_a_split_keeps_every_question_and_its_order(questions, tmp_path):
 
 
 def test_is_dev_by_pyfarmhash():
-    """Fingerprints 11642500359202371589, 14247292331344786447 and 15428686855499639135; 16 ends in ...070."""
+    """Its fingerprints are ...371589, ...639135 and ...297070."""
     assert not is_dev("when was the last time anyone was on the moon")
     assert not is_dev("東京はどこ")
     text = "".join(chr(32 + (i * i * 7 + i * 3) % 95) for i in range(16))
