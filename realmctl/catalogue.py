@@ -140,3 +140,16 @@ def verified(path: Path) -> dict[str, Any]:
 def verified_text(value: Mapping[str, Any]) -> str:
     """`verify` for people."""
     return "\n".join(f"{one['path']}: whole, {size_text(one['bytes'])} hashed" for one in value["verified"])
+
+
+def predictions_of(path: Path) -> Path:
+    """A predictions file: `path` itself, or that of the scores artifact it is a folder of.
+
+    Raises MismatchError for an artifact of another kind, InputError for a folder without artifacts.
+    """
+    if not path.is_dir():
+        return path
+    artifact = open_artifact(path)
+    if artifact.kind != "scores":
+        raise MismatchError(f"{artifact} holds no predictions. Name a scores artifact, or a file of predictions.")
+    return artifact.file("predictions.jsonl")

@@ -6,9 +6,11 @@ import importlib.util
 import inspect
 import signal
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -16,6 +18,7 @@ from realmctl import __version__, catalogue, pipeline, pipeline_file
 from realmctl.commands import DryRun, Json, Workspace, command_of, emit, escaped, exit_code, guarded, path
 from realmctl.errors import ConfigError
 from realmctl.signals import stop_now
+from realmctl.sources import localise
 from realmctl.stage import Stage, discover
 
 EPILOG = (
@@ -33,6 +36,13 @@ def _version(value: bool) -> None:
 
 
 Version = typer.Option("--version", "-V", callback=_version, is_eager=True, help="Print the version.")
+RegexAnswers = Annotated[
+    bool | None,
+    typer.Option(
+        "--regex-answers/--no-regex-answers", help="Answers are regular expressions; default as the format says."
+    ),
+]
+AnswerField = Annotated[str | None, typer.Option(help="Field that holds the answers, such as EfficientQA's.")]
 Series = typer.Argument(parser=path, help="A series (its newest version) or one version.")
 
 
@@ -139,6 +149,62 @@ def _probe(
     emit(fills, json, probe_text)
 
 
+def _score(
+    predictions: Annotated[
+        Path, typer.Argument(parser=path, help="JSON lines of question and prediction, or a scores artifact.")
+    ],
+    references: Annotated[Path, typer.Argument(parser=path, help="Questions with answers, as eval-em reads them.")],
+    scorer: Annotated[
+        Literal["auto", "orqa", "squad", "dpr", "regex-match", "regex-search"],
+        typer.Option(help="What `em` means; auto is orqa, and regex-match where answers are regular expressions."),
+    ] = "auto",
+    all_scorers: Annotated[
+        bool, typer.Option("--all-scorers", help="List the questions that the scorers disagree on.")
+    ] = False,
+    regex_answers: RegexAnswers = None,
+    answer_field: AnswerField = None,
+    json: Json = False,
+) -> None:
+    """Score a file of predictions: exact match under every scorer that suits the answers, no model needed."""
+    from realmctl.text import scoring
+
+    with _on_disk(predictions, references) as (predicted, asked):
+        scores, judged = scoring.score(
+            catalogue.predictions_of(predicted), asked, scorer=scorer, is_regex=regex_answers, answer_field=answer_field
+        )
+    if all_scorers:
+        scores["disagreements"] = [each.record() for each in judged if each.disagrees]
+    emit(scores, json, scoring.scores_text)
+
+
+def _split(
+    questions: Annotated[list[Path], typer.Argument(parser=path, help="Question files, taken as one set.")],
+    train: Annotated[Path, typer.Option(parser=path, help="JSON lines to write: training questions.")],
+    dev: Annotated[Path, typer.Option(parser=path, help="JSON lines to write: dev questions.")],
+    max_answer_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Drop longer answers, and questions left without one; NQ-open: 5.")
+    ] = None,
+    regex_answers: RegexAnswers = None,
+    answer_field: AnswerField = None,
+    json: Json = False,
+) -> None:
+    """Split questions into training and dev as ORQA does, by FarmHash: a tenth is dev."""
+    from realmctl.text import splits
+
+    with _on_disk(*questions) as sources:
+        counts = splits.split(
+            sources, train, dev, max_answer_tokens=max_answer_tokens, is_regex=regex_answers, answer_field=answer_field
+        )
+    emit(counts, json, splits.split_text)
+
+
+@contextmanager
+def _on_disk(*paths: Path) -> Iterator[list[Path]]:
+    """The paths of files, with standard input (`-`) and pipes as files of their own."""
+    with tempfile.TemporaryDirectory() as spool:
+        yield [localise(each, (), False, "input", Path(spool)) for each in paths]
+
+
 def _main(version: Annotated[bool, Version] = False) -> None:
     """Retrieval-augmented pre-training, from a Wikipedia dump to an exact-match score.
 
@@ -146,7 +212,7 @@ def _main(version: Annotated[bool, Version] = False) -> None:
     """
 
 
-HAND_WRITTEN = (_ls, _show, _verify, _run, _refresh, _ask, _probe)
+HAND_WRITTEN = (_ls, _show, _verify, _run, _refresh, _ask, _probe, _score, _split)
 
 
 def build() -> typer.Typer:

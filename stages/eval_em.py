@@ -21,6 +21,7 @@ class EvalEm(Stage):
     """
 
     makes = "scores"
+    version = 2
 
     qa_model: Artifact | None = reads("qa-model", help="Fine-tuned model.", unless=("retriever", "index"))
     blocks: Artifact = reads("blocks", help="Blocks that the index is of.")

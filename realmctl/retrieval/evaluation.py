@@ -1,6 +1,7 @@
 """Scores of a question set: exact match under every scorer, recall of the retrieval, and files that others can re-score.
 
-predictions.jsonl is the input of ORQA's evaluator, retrieved.json is DPR's retrieval result.
+predictions.jsonl is the input of ORQA's evaluator, retrieved.json is DPR's retrieval result; disagreements.jsonl has
+the questions that some scorer calls right and another wrong.
 """
 
 from __future__ import annotations
@@ -10,19 +11,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 from realmctl.artifact import Writer
-from realmctl.errors import ConfigError
 from realmctl.log import progress
 from realmctl.retrieval.answer_search import AnswerSearch
 from realmctl.retrieval.qa import Answer, Hit, QuestionAnswerer, Searcher
-from realmctl.text.answers import Scorer, judge
+from realmctl.text.answers import Scorer
 from realmctl.text.questions import Question
 from realmctl.text.regexes import Verdict
+from realmctl.text.scoring import Judged, fitting_scorers, judged
 
 DEPTHS = (1, 5, 20, 100)
-REGEX_SCORERS: tuple[Scorer, ...] = ("regex-match", "regex-search")
 
 
 @dataclass(frozen=True)
@@ -42,36 +42,28 @@ def evaluate(
     Recall@k counts an answer as found when a hit holds it as words (DPR's test), `substring_recall@k` as raw text (ORQA's).
     Raises ConfigError when the scorer does not suit the answers.
     """
-    scorers = _scorers(questions, scorer) if isinstance(searcher, QuestionAnswerer) else []
+    scorers = fitting_scorers(questions, scorer) if isinstance(searcher, QuestionAnswerer) else []
     counts: Counter[str] = Counter()
     with ExitStack() as files, progress(len(questions), "answering", "questions") as bar:
         retrieved = files.enter_context(out.file("retrieved.json").open("w", encoding="utf-8"))
-        predictions = (
-            files.enter_context(out.file("predictions.jsonl").open("w", encoding="utf-8")) if scorers else None
+        predictions, disagreements = (
+            files.enter_context(out.file(name).open("w", encoding="utf-8")) if scorers else None
+            for name in ("predictions.jsonl", "disagreements.jsonl")
         )
         for number, outcome in enumerate(_outcomes(searcher, questions, hits, batch_size)):
             retrieved.write(("[\n" if number == 0 else ",\n") + _retrieved(outcome))
             _count_recall(outcome, hits, counts)
-            if predictions:
+            if predictions and disagreements:
                 predictions.write(_predicted(outcome) + "\n")
-                _count_matches(outcome, scorers, counts)
+                result = judged(outcome.question, outcome.prediction or "", scorers)
+                _count_matches(result, counts)
+                if result.disagrees:
+                    disagreements.write(json.dumps(result.record(), ensure_ascii=False) + "\n")
             bar.advance()
         retrieved.write("\n]\n" if questions else "[]\n")
     scores = _scores(counts, len(questions), scorers)
     out.file("scores.json").write_text(json.dumps(scores, indent=1) + "\n")
     return scores
-
-
-def _scorers(questions: Sequence[Question], wanted: str) -> list[Scorer]:
-    """The scorers that suit these answers, the headline first."""
-    regex = any(question.is_regex for question in questions)
-    fitting = [name for name in get_args(Scorer) if (name in REGEX_SCORERS) == regex]
-    if wanted != "auto" and wanted not in fitting:
-        what = "are regular expressions" if regex else "are not regular expressions"
-        raise ConfigError(
-            f"--scorer {wanted}: the answers of this file {what}. Use {' or '.join(fitting)}, or --regex-answers/--no-regex-answers."
-        )
-    return sorted(fitting, key=lambda name: name != wanted)
 
 
 def _outcomes(searcher: Searcher, questions: Sequence[Question], hits: int, batch_size: int) -> Iterator[Outcome]:
@@ -121,9 +113,8 @@ def _count_recall(outcome: Outcome, hits: int, counts: Counter[str]) -> None:
                 counts[f"{name}@{depth}"] += any(found)
 
 
-def _count_matches(outcome: Outcome, scorers: Sequence[Scorer], counts: Counter[str]) -> None:
-    for name in scorers:
-        verdict = judge(outcome.prediction or "", outcome.question.answers, name)
+def _count_matches(result: Judged, counts: Counter[str]) -> None:
+    for name, verdict in result.verdicts.items():
         counts[f"em_{name}"] += verdict is Verdict.MATCH
         if verdict not in (Verdict.MATCH, Verdict.NO_MATCH):
             counts[f"{name}_{verdict.name.lower()}"] += 1

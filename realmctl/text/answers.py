@@ -26,6 +26,7 @@ AnswerTest = Literal["substring", "tokens", "regex"]
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+_DPR_ARTICLE = regex.compile(r"\b(?:a|an|the)\b")
 _DPR_TOKEN = regex.compile(r"[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]")
 
 
@@ -34,7 +35,7 @@ def normalise_squad(text: str) -> str:
 
     Punctuation goes before the articles do, so "a-bomb" becomes "abomb" and "the." becomes nothing.
     """
-    return " ".join(_ARTICLE.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split())
+    return " ".join(_ARTICLE.sub(" ", _bare(text)).split())
 
 
 def normalise_orqa(text: str) -> str:
@@ -42,10 +43,23 @@ def normalise_orqa(text: str) -> str:
     return normalise_squad(unicodedata.normalize("NFD", text))
 
 
+def normalise_dpr(text: str) -> str:
+    """As SQuAD, but words end where the `regex` package says (dpr/data/qa_validation.py imports it as `re`).
+
+    There a combining mark belongs to the letter before it, and ½ or ² to no word: in "a²" the a is an article.
+    DPR's NFD is for has_answer, not for exact match.
+    """
+    return " ".join(_DPR_ARTICLE.sub(" ", _bare(text)).split())
+
+
+def _bare(text: str) -> str:
+    return text.lower().translate(_NO_PUNCTUATION)
+
+
 _NORMALISERS: dict[str, Callable[[str], str]] = {
     "orqa": normalise_orqa,
     "squad": normalise_squad,
-    "dpr": normalise_squad,  # dpr/data/qa_validation.py: its NFD is for has_answer, not for exact match
+    "dpr": normalise_dpr,
 }
 
 

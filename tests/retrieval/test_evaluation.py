@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from realmctl.errors import ConfigError
 from realmctl.retrieval.qa import QuestionAnswerer, Searcher
 from realmctl.text.answers import exact_match, has_answer
 from realmctl.text.questions import read_questions
+from realmctl.text.scoring import score
 from stages.eval_em import EvalEm
 
 
@@ -62,6 +64,31 @@ def test_predictions_are_what_orqas_evaluator_reads(scores, chain):
     assert json.loads(scores.file("scores.json").read_text()) == scores.metrics
 
 
+def test_disagreements_are_listed(qa_model, chain, tmp_path, monkeypatch):
+    """With accents composed in the answers and decomposed in the predictions only ORQA's scorer, by NFD, says yes."""
+    path = tmp_path / "questions.jsonl"
+    lines = [{"question": "Where?", "answer": ["Caf\u00e9", "Inn"]}, {"question": "Who?", "answer": ["Ada"]}]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    answer = QuestionAnswerer.answer
+
+    def decomposed(self, *arguments):
+        return [[replace(best, text="Cafe\u0301") for best in each] for each in answer(self, *arguments)]
+
+    monkeypatch.setattr(QuestionAnswerer, "answer", decomposed)
+    made = EvalEm(qa_model=qa_model, blocks=chain.blocks, questions=path, hits=5).make(tmp_path / "scores")
+    assert (made.metrics["em_orqa"], made.metrics["em_squad"]) == (0.5, 0)
+    assert [json.loads(line) for line in made.file("disagreements.jsonl").read_text().splitlines()] == [
+        {
+            "question": "Where?", "prediction": "Cafe\u0301", "answers": ["Caf\u00e9", "Inn"],
+            "verdicts": {"orqa": "match", "squad": "no match", "dpr": "no match"},
+        }
+    ]  # fmt: skip
+    scored, _ = score(made.file("predictions.jsonl"), path)
+    assert {name: value for name, value in scored.items() if name.startswith("em")} == {
+        name: value for name, value in made.metrics.items() if name.startswith("em")
+    }
+
+
 def test_the_batch_size_changes_nothing(scores, qa_model, chain, tmp_path):
     again = EvalEm(qa_model=qa_model, blocks=chain.blocks, questions=chain.questions, hits=20, batch_size=20).make(
         tmp_path
@@ -79,7 +106,7 @@ def test_a_retriever_alone(chain, tmp_path):
     ).make(tmp_path)
     assert made.metrics["questions"] == 20 and "em" not in made.metrics
     assert {"recall@1", "recall@5"} <= set(made.metrics)
-    assert not made.has("predictions.jsonl")
+    assert not made.has("predictions.jsonl") and not made.has("disagreements.jsonl")
 
 
 def test_regular_expressions(qa_model, chain, tmp_path):

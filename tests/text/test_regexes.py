@@ -4,6 +4,8 @@ import re
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from realmctl.text.questions import read_questions
 from realmctl.text.regexes import Verdict, match_any
@@ -58,3 +60,28 @@ def test_curated_trec_patterns_mean_the_same_to_re(shared_data):
         for text in texts:
             assert (match_any([pattern], text, anywhere=True) is Verdict.MATCH) == bool(compiled.search(text)), pattern
             assert (match_any([pattern], text, anywhere=False) is Verdict.MATCH) == bool(compiled.match(text)), pattern
+
+
+ATOMS = [
+    "a", "i", "S", "\u00df", "\u00b2", "\u00e9", "e\u0301", "_", "{", ".", "^", "$", "a{2}", "a{,2}", "(a|b)", "(?=a)", "(?!a)",
+    r"\w", r"\W", r"\s", r"\S", r"\b", r"\B", r"\d", r"\[", r"\\", "[[:a]", "[]a]", "[^]a]", "[a-z]", r"[\w-]", r"[^\s.]",
+    r"[\]a]", r"\N{LATIN SMALL LETTER A}", "(?a)", "(?a:b)",
+]  # fmt: skip
+CHARACTERS = "abAeiI\u0130\u0131\u017f\u212aS\u00df\u1e9e\u00b2\u00bd\u0301\u00e9\u00c9\u03c2\u03a3 \u00a0\x1c\u200d_-{[:]\n1\\\u24d0"
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(ATOMS), st.sampled_from(["", "", "*", "+", "?", "{1,2}", "*?"])), max_size=4),
+    st.text(CHARACTERS, max_size=7),
+    st.booleans(),
+)
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_patterns_mean_what_they_mean_to_re(atoms, text, anywhere):
+    pattern = "".join(atom + repeat for atom, repeat in atoms)
+    try:
+        compiled = re.compile(pattern, re.IGNORECASE | re.UNICODE | re.MULTILINE)
+    except (re.error, ValueError):
+        assert match_any([pattern], text, anywhere=anywhere) is Verdict.INVALID
+    else:
+        expected = (compiled.search if anywhere else compiled.match)(text) is not None
+        assert (match_any([pattern], text, anywhere=anywhere) is Verdict.MATCH) is expected
