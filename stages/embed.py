@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from realmctl.artifact import Artifact, Writer, require_same_vocabulary
+from realmctl.artifact import Artifact, Writer, require_same_vocabulary, require_titles
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.log import progress
 from realmctl.stage import Stage, knob, reads, setting
@@ -40,6 +40,7 @@ class Embed(Stage):
                 f"--batch-size {self.batch_size}: use 1 or more, or 0 for what suits the device."
             )
         require_same_vocabulary(self.blocks, self.retriever)
+        require_titles(self.blocks)
         description = json.loads(self.retriever.file("retriever.json").read_text(encoding="utf-8"))
         if description["towers"] == "query-only":
             raise MismatchError(
