@@ -40,7 +40,6 @@ class Embed(Stage):
                 f"--batch-size {self.batch_size}: use 1 or more, or 0 for what suits the device."
             )
         require_same_vocabulary(self.blocks, self.retriever)
-        require_titles(self.blocks)
         description = json.loads(self.retriever.file("retriever.json").read_text(encoding="utf-8"))
         if description["towers"] == "query-only":
             raise MismatchError(
@@ -48,6 +47,7 @@ class Embed(Stage):
                 "block side to embed blocks with. Name the pre-trained model or retriever that it was "
                 "fine-tuned from."
             )
+        require_titles(self.blocks)
 
     def estimate(self) -> dict[str, float]:
         width = json.loads(self.retriever.file("retriever.json").read_text(encoding="utf-8"))["projection"]

@@ -57,12 +57,12 @@ def _open_qa(
     Imported(checkpoint=checkpoint.files, tokenizer=words).opened()
     query_side_of(checkpoint, "")
     span_reader_of(checkpoint)
+    records = _records(checkpoint, extras.records, len(block_embeddings_of(checkpoint)))
     retriever = _pre_trained(extras.retriever)
     if retriever is None:
         warn("the pre-trained embedder of this index is not named (--retriever): no block can be added to it later")
     if extras.titles is None:
         warn("there are no titles (--titles): these blocks can be searched and read, but not embedded again")
-    records = _records(checkpoint, extras.records, len(block_embeddings_of(checkpoint)))
     blocks = ImportBlocks(records=records, titles=extras.titles, tokenizer=words, workers=workers).make(out / "blocks")
     config = {"reader_beam": "reader_beam_size", "reader_length": "reader_seq_len", "span_width": "max_span_width"}
     settings = {name: checkpoint.config[theirs] for name, theirs in config.items() if theirs in checkpoint.config}

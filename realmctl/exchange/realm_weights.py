@@ -55,7 +55,7 @@ def retriever_of(checkpoint: Checkpoint) -> Retriever:
 
 def query_side_of(checkpoint: Checkpoint, block_encoder: str) -> Retriever:
     """The embedder of an open-QA checkpoint, fit for queries alone: its index is the pre-trained embedder's."""
-    _only(checkpoint, "embedder.", "reader.", BLOCK_EMBEDDINGS)
+    _only(checkpoint, "embedder.", "reader.")
     return _retriever(_tower(checkpoint, "embedder."), None, block_encoder)
 
 
@@ -182,7 +182,7 @@ def _below(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 def _only(checkpoint: Checkpoint, *prefixes: str) -> None:
     """Raise InputError for a tensor outside of the parts that the checkpoint has."""
-    foreign = sorted(name for name in checkpoint.tensors if not name.startswith(prefixes))
+    foreign = sorted(name for name in set(checkpoint.tensors) - {BLOCK_EMBEDDINGS} if not name.startswith(prefixes))
     if foreign:
         raise _extra(checkpoint.folder, foreign)
 

@@ -28,7 +28,7 @@ CONFIG = {
     "reader_beam_size": 2, "searcher_beam_size": 4, "span_hidden_size": 256, "reader_layer_norm_eps": 1e-3,
     "reader_seq_len": 24, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2,
 }  # fmt: skip
-TOWER = {"norm.": "projection.LayerNorm.", "projection.weight": "projection.dense.weight", "projection.bias": "projection.dense.bias"}  # fmt: skip  # noqa: E501
+TOWER = {"norm.": "projection.LayerNorm.", "projection.weight": "projection.dense.weight", "projection.bias": "projection.dense.bias"}  # fmt: skip
 
 
 def bert_config() -> BertConfig:
@@ -75,7 +75,9 @@ def embedder() -> dict[str, Tensor]:
 
 
 def scorer() -> dict[str, Tensor]:
-    return {side + name: tensor.clone() for side in ("embedder.", "query_embedder.") for name, tensor in embedder().items()}
+    return {
+        side + name: tensor.clone() for side in ("embedder.", "query_embedder.") for name, tensor in embedder().items()
+    }
 
 
 def encoder() -> dict[str, Tensor]:
@@ -84,7 +86,11 @@ def encoder() -> dict[str, Tensor]:
 
 
 def reader() -> dict[str, Tensor]:
-    names = {"head.dense.": "dense_intermediate.", "head.norm.": "layer_normalization.", "head.output.": "dense_output."}
+    names = {
+        "head.dense.": "dense_intermediate.",
+        "head.norm.": "layer_normalization.",
+        "head.output.": "dense_output.",
+    }
     renames = [("bert.", "realm."), *((old, "qa_outputs." + new) for old, new in names.items())]
     pooler = {name: torch.zeros_like(tensor) for name, tensor in embedder().items() if "pooler" in name}
     return {**_named(span_reader(), *renames), **_head(), **pooler}
@@ -96,7 +102,12 @@ def openqa(rows: Tensor) -> dict[str, Tensor]:
 
 
 def write(
-    folder: Path, tensors: Mapping[str, Tensor], *, pickled: bool = False, vocabulary: list[str] | None = None, **config: Any
+    folder: Path,
+    tensors: Mapping[str, Tensor],
+    *,
+    pickled: bool = False,
+    vocabulary: list[str] | None = None,
+    **config: Any,
 ) -> Path:
     folder.mkdir(parents=True)
     if pickled:

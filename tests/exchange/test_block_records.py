@@ -89,7 +89,8 @@ class Attack:
 @pytest.mark.parametrize("protocol", range(6))
 @pytest.mark.parametrize("place", ["alone", "a record", "the last record"])
 @pytest.mark.parametrize(
-    ("call", "named"), [(os.system, "system"), (os.mkdir, "mkdir"), (eval, "eval"), (np.load, "load"), (bytearray, "bytearray")]
+    ("call", "named"),
+    [(os.system, "system"), (os.mkdir, "mkdir"), (eval, "eval"), (np.load, "load"), (bytearray, "bytearray")],
 )
 def test_an_attack_is_refused_by_name_and_not_executed(tmp_path, call: Any, named: str, place: str, protocol: int):
     canary = tmp_path / "canary"
@@ -106,7 +107,19 @@ def test_an_attack_is_refused_by_name_and_not_executed(tmp_path, call: Any, name
 
 @pytest.mark.parametrize(
     "values",
-    [[1], [None], [["a"]], [(b"a",)], [{}], [b"a", 1.5], [objects([b"a"])], [np.float32(1)], [b"\xff\xfe"], [{1}], [True]],
+    [
+        [1],
+        [None],
+        [["a"]],
+        [(b"a",)],
+        [{}],
+        [b"a", 1.5],
+        [objects([b"a"])],
+        [np.float32(1)],
+        [b"\xff\xfe"],
+        [{1}],
+        [True],
+    ],
 )
 def test_other_records_are_refused(tmp_path, values: list[Any]):
     array = np.empty(len(values), dtype=object)
@@ -122,7 +135,13 @@ def test_other_arrays_are_refused(tmp_path):
         np.save(path, array, allow_pickle=True)
         with pytest.raises(InputError, match="one-dimensional array of bytes or str"):
             read_records(path)
-    for content in (b"", b"PK\x03\x04", b"\x93NUMPY\x01\x00", pickle.dumps([b"a"]), npy((0,), pickle.dumps(objects([])))):
+    for content in (
+        b"",
+        b"PK\x03\x04",
+        b"\x93NUMPY\x01\x00",
+        pickle.dumps([b"a"]),
+        npy((0,), pickle.dumps(objects([]))),
+    ):
         path.write_bytes(content)
         with pytest.raises(InputError):
             read_records(path)
