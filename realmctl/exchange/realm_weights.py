@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +22,7 @@ from realmctl.exchange.checkpoint import BLOCK_EMBEDDINGS, Checkpoint
 from realmctl.nn.retriever import Retriever, Tower
 from realmctl.nn.span_head import SpanReader
 
+Model = TypeVar("Model", bound=nn.Module)
 QUERY_LENGTH, BLOCK_LENGTH = 64, 288
 SPAN_HIDDEN, SPAN_EPS, EPS = 256, 1e-3, 1e-12
 SIZES = {
@@ -62,10 +63,13 @@ def query_side_of(checkpoint: Checkpoint, block_encoder: str) -> Retriever:
 def encoder_of(checkpoint: Checkpoint) -> BertForMaskedLM:
     """The knowledge-augmented encoder, its decoder tied to the word embeddings and its pooler kept."""
     config = bert_config(checkpoint)
-    model = BertForMaskedLM(config)
-    model.bert.pooler = BertPooler(config).requires_grad_(False)
-    _fill(model, checkpoint, "", lambda name: TIED.get(name, _renamed(name, BERT_TO_REALM)))
-    return model.eval()
+
+    def make() -> BertForMaskedLM:
+        model = BertForMaskedLM(config)
+        model.bert.pooler = BertPooler(config).requires_grad_(False)
+        return model
+
+    return _filled(make, checkpoint, "", lambda name: TIED.get(name, _renamed(name, BERT_TO_REALM)))
 
 
 def span_reader_of(checkpoint: Checkpoint) -> SpanReader:
@@ -77,10 +81,12 @@ def span_reader_of(checkpoint: Checkpoint) -> SpanReader:
             f"{checkpoint.folder} has a span head of {span_hidden} with layer-norm epsilon {eps}; REALM's readers "
             f"have {SPAN_HIDDEN} and {SPAN_EPS}, and no other is known here."
         )
-    reader = SpanReader(BertModel(bert_config(checkpoint), add_pooling_layer=False))
-    prefix = "reader." if checkpoint.kind == "openqa" else ""
-    _fill(reader, checkpoint, prefix, lambda name: _renamed(name, READER_TO_REALM))
-    return reader.eval()
+    config, prefix = bert_config(checkpoint), "reader." if checkpoint.kind == "openqa" else ""
+
+    def make() -> SpanReader:
+        return SpanReader(BertModel(config, add_pooling_layer=False))
+
+    return _filled(make, checkpoint, prefix, lambda name: _renamed(name, READER_TO_REALM))
 
 
 def block_embeddings_of(checkpoint: Checkpoint) -> Tensor:
@@ -116,7 +122,8 @@ def bert_config(checkpoint: Checkpoint) -> BertConfig:
             f"{activation!r}; REALM's models have {EPS} and gelu_new. Use the config.json of the checkpoint."
         )
     sizes = {name: _size(checkpoint, name) for name in SIZES if name != "retriever_proj_size"}
-    _fits(checkpoint, sizes)
+    if sizes["hidden_size"] % sizes["num_attention_heads"]:
+        raise InputError(f"{checkpoint.folder / 'config.json'}: the attention heads do not divide hidden_size.")
     return BertConfig(
         **sizes,
         hidden_act=activation,
@@ -142,20 +149,13 @@ def _rate(checkpoint: Checkpoint, name: str) -> float:
     return float(value)
 
 
-def _fits(checkpoint: Checkpoint, sizes: Mapping[str, int]) -> None:
-    """Refuse sizes that are not those of the word embeddings before a model of such sizes is made."""
-    wanted = sizes["vocab_size"], sizes["hidden_size"]
-    for name, tensor in checkpoint.tensors.items():
-        if name.endswith("realm.embeddings.word_embeddings.weight") and tuple(tensor.shape) != wanted:
-            raise _misshapen(checkpoint.folder, name, tensor, wanted)
-    if sizes["hidden_size"] % sizes["num_attention_heads"]:
-        raise InputError(f"{checkpoint.folder / 'config.json'}: the attention heads do not divide hidden_size.")
-
-
 def _tower(checkpoint: Checkpoint, prefix: str) -> Tower:
-    tower = Tower(BertModel(bert_config(checkpoint)), _size(checkpoint, "retriever_proj_size"), "pooler")
-    _fill(tower, checkpoint, prefix, lambda name: _renamed(name, TOWER_TO_REALM))
-    return tower.eval()
+    config, width = bert_config(checkpoint), _size(checkpoint, "retriever_proj_size")
+
+    def make() -> Tower:
+        return Tower(BertModel(config), width, "pooler")
+
+    return _filled(make, checkpoint, prefix, lambda name: _renamed(name, TOWER_TO_REALM))
 
 
 def _retriever(query: Tower, block: Tower | None, block_encoder: str = "") -> Retriever:
@@ -187,15 +187,20 @@ def _only(checkpoint: Checkpoint, *prefixes: str) -> None:
         raise _extra(checkpoint.folder, foreign)
 
 
-def _fill(module: nn.Module, checkpoint: Checkpoint, prefix: str, name_there: Callable[[str], str]) -> None:
-    """Copy the tensors below `prefix` into `module`. Raises InputError naming one that does not fit."""
+def _filled(make: Callable[[], Model], checkpoint: Checkpoint, prefix: str, name_there: Callable[[str], str]) -> Model:
+    """The module with the tensors below `prefix`. Raises InputError naming one that does not fit.
+
+    Its shapes are known from a copy without memory, so that a config.json that lies about them costs none.
+    """
+    with torch.device("meta"):
+        state = make().state_dict()
     folder, tensors = checkpoint.folder, _below(checkpoint.tensors, prefix)
     if "cls.predictions.decoder.bias" in tensors:  # one tensor under two names, of which a file may hold either
         tensors.setdefault("cls.predictions.bias", tensors["cls.predictions.decoder.bias"])
-    places = {name: name_there(name) for name in module.state_dict()}
-    shapes = {places[name]: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+    places = {name: name_there(name) for name in state}
+    shapes = {places[name]: tuple(tensor.shape) for name, tensor in state.items()}
     unused = {name: shape for name, shape in _unused(checkpoint).items() if name not in shapes}
-    for name, shape in {**unused, **shapes}.items():
+    for name, shape in {**shapes, **unused}.items():
         if name not in tensors and name in shapes:
             raise InputError(
                 f"The weights in {folder} lack the tensor '{prefix}{name}' of shape {shape}. They are cut, or their "
@@ -205,7 +210,9 @@ def _fill(module: nn.Module, checkpoint: Checkpoint, prefix: str, name_there: Ca
             raise _misshapen(folder, prefix + name, tensors[name], shape)
     if extra := sorted(set(tensors) - set(shapes) - set(unused) - {POSITION_IDS}):
         raise _extra(folder, [prefix + name for name in extra])
+    module = make()
     module.load_state_dict({name: tensors[place].float() for name, place in places.items()})
+    return module.eval()
 
 
 def _unused(checkpoint: Checkpoint) -> dict[str, tuple[int, ...]]:

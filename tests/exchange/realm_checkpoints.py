@@ -16,6 +16,8 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import BertConfig, BertForMaskedLM, BertModel
 
+from realmctl.artifact import Artifact
+from realmctl.exchange.importing import Extras, import_checkpoint
 from realmctl.nn.retriever import Tower
 from realmctl.nn.span_head import SpanReader
 from tests.nn import realm_case as case
@@ -28,6 +30,8 @@ CONFIG = {
     "reader_beam_size": 2, "searcher_beam_size": 4, "span_hidden_size": 256, "reader_layer_norm_eps": 1e-3,
     "reader_seq_len": 24, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2,
 }  # fmt: skip
+RECORDS = [b"The cat. The dog.", "caf\u00e9 x".encode(), b"a bc d", b"zz top", b"hello. the end.", b"xyz"]
+TITLES = ["cats", "cats", "letters", "band", "", "end"]
 TOWER = {"norm.": "projection.LayerNorm.", "projection.weight": "projection.dense.weight", "projection.bias": "projection.dense.bias"}  # fmt: skip
 
 
@@ -124,3 +128,19 @@ def write(
 def write_records(path: Path, records: list[Any]) -> Path:
     np.save(path, np.array(records, dtype=object), allow_pickle=True)
     return path
+
+
+def open_qa(folder: Path, rows: np.ndarray, **options: Any) -> Path:
+    """An open-QA checkpoint whose index is `rows`, with RECORDS."""
+    write(folder, openqa(torch.from_numpy(rows)), **{"pickled": True, **options})
+    write_records(folder / "block_records.npy", RECORDS)
+    return folder
+
+
+def titles(folder: Path) -> Path:
+    (folder / "titles.txt").write_text("".join(f"{title}\n" for title in TITLES))
+    return folder / "titles.txt"
+
+
+def imported(folder: Path, out: Path, **extras: Any) -> dict[str, Artifact]:
+    return import_checkpoint(str(folder), out, Extras(**extras), workers=1)

@@ -1,12 +1,8 @@
-"""Imported weights compute what transformers 4.57.6 computed, and a checkpoint that is not right leaves nothing behind."""
+"""Imported weights compute what transformers 4.57.6 computed, and an open-QA checkpoint answers."""
 
 from __future__ import annotations
 
 import json
-import os
-import zipfile
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from realmctl.artifact import Artifact, open_artifact
-from realmctl.errors import ConfigError, InputError, MismatchError, RealmctlError
+from realmctl.artifact import open_artifact
+from realmctl.errors import InputError, MismatchError
 from realmctl.exchange.importing import Extras, import_checkpoint
 from realmctl.index.store import open_index
 from realmctl.nn.bert_files import load_masked_lm
@@ -28,25 +24,9 @@ from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.qa import QuestionAnswerer
 from stages.embed import Embed
 from tests.exchange import realm_checkpoints as published
+from tests.exchange.realm_checkpoints import RECORDS, TITLES, imported, open_qa, titles
 from tests.nn import realm_case as case
 from tests.nn.test_golden_realm import BLOCK, LOSS, READER_LOSS, SCORE, SPAN
-
-RECORDS = [b"The cat. The dog.", "caf\u00e9 x".encode(), b"a bc d", b"zz top", b"hello. the end.", b"xyz"]
-TITLES = ["cats", "cats", "letters", "band", "", "end"]
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
-
-
-@pytest.fixture
-def packer() -> Packer:
-    return Packer(cls_id=case.CLS, sep_id=case.SEP, pad_id=0, mask_id=case.MASK)
-
-
-def imported(folder: Path, out: Path, **extras: Any) -> dict[str, Artifact]:
-    return import_checkpoint(str(folder), out, Extras(**extras), workers=1)
 
 
 def scores(retriever: Retriever, packer: Packer) -> Tensor:
@@ -98,35 +78,6 @@ def test_the_reader_finds_the_span_that_transformers_found(tmp_path, packer):
     made = imported(published.write(tmp_path / "c", published.reader(), pickled=True), tmp_path / "w")
     loss, block, span = span_numbers(SpanReader.load(made["span-reader"].path), packer)
     assert loss == pytest.approx(READER_LOSS, abs=1e-4) and (block, span) == (BLOCK, SPAN)
-
-
-@pytest.fixture
-def embedded(tmp_path) -> tuple[Artifact, np.ndarray]:
-    """The pre-trained embedder, and RECORDS with TITLES as it embeds them: made on a path that shares no file with import."""
-    retriever = imported(published.write(tmp_path / "pre", published.embedder()), tmp_path / "w")["retriever"]
-    ids = {word: number for number, word in enumerate(published.VOCABULARY)}
-
-    def wordpieces(text: str) -> list[int]:
-        found: list[int] = []
-        for word in text.lower().replace("é", "e").replace(".", " . ").split():
-            letters = [word] if word in ids else [word[0], *(f"##{letter}" for letter in word[1:])]
-            found += [ids[letter] for letter in letters]
-        return found
-
-    packed = Packer(1, 2, 0, 3).block([wordpieces(t) for t in TITLES], [wordpieces(r.decode()) for r in RECORDS])
-    with torch.inference_mode():
-        return retriever, published.tower().embed(packed).numpy()
-
-
-def open_qa(folder: Path, rows: np.ndarray, **options: Any) -> Path:
-    write = published.write(folder, published.openqa(torch.from_numpy(rows)), **{"pickled": True, **options})
-    published.write_records(write / "block_records.npy", RECORDS)
-    return write
-
-
-def titles(folder: Path) -> Path:
-    (folder / "titles.txt").write_text("".join(f"{title}\n" for title in TITLES))
-    return folder / "titles.txt"
 
 
 def test_an_open_qa_checkpoint_answers(tmp_path, packer, embedded):
@@ -235,162 +186,21 @@ def test_names_that_may_be_there_or_not(tmp_path):
         imported(folder, tmp_path / "w4")
 
 
-def refused(folder: Path, tmp_path: Path, error: type[RealmctlError], match: str, **extras: Any) -> None:
-    with pytest.raises(error, match=match) as caught:
-        imported(folder, tmp_path / "out", **extras)
-    assert "\n" not in str(caught.value) and not (tmp_path / "out").exists()
+def test_a_hub_id_is_fetched_with_its_records(tmp_path, monkeypatch, embedded):
+    folder, asked = open_qa(tmp_path / "snapshot", embedded[1]), []
+    monkeypatch.chdir(tmp_path)
 
+    def snapshot(name: str, allow_patterns: list[str]) -> str:
+        asked.append((name, allow_patterns))
+        return str(folder)
 
-KINDS = {
-    "embedder": ("cls.dense.weight", "realm.encoder.layer.1.output.dense.bias"),
-    "scorer": ("embedder.cls.LayerNorm.bias", "query_embedder.realm.pooler.dense.weight"),
-    "encoder": ("cls.predictions.transform.dense.weight", "realm.embeddings.LayerNorm.weight"),
-    "reader": ("qa_outputs.dense_output.weight", "realm.encoder.layer.0.attention.self.key.bias"),
-    "openqa": (
-        "reader.qa_outputs.dense_intermediate.bias",
-        "embedder.realm.embeddings.word_embeddings.weight",
-        "block_emb",
-    ),
-}
-
-
-def tensors_of(kind: str) -> dict[str, Tensor]:
-    return published.openqa(torch.ones(6, 16)) if kind == "openqa" else getattr(published, kind)()
-
-
-@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in KINDS.items() for name in names])
-def test_a_tensor_that_is_missing_misshapen_or_too_many_is_named(tmp_path, kind: str, name: str):
-    whole = tensors_of(kind)
-    for number, change in enumerate(("missing", "misshapen", "integers", "extra")):
-        tensors = dict(whole)
-        if change == "missing":
-            del tensors[name]
-        elif change == "extra":
-            name = name.rpartition(".")[0] + ".gamma" if "." in name else "block_emb2"
-            tensors[name] = torch.zeros(3)
-        else:
-            tensors[name] = torch.zeros(7, 7, 7) if change == "misshapen" else whole[name].long()
-        folder = published.write(tmp_path / str(number), tensors)
-        published.write_records(folder / "block_records.npy", RECORDS)
-        refused(folder, tmp_path, InputError, f"'{name}'")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_unused_tensors_are_checked_too(tmp_path, kind: str):
-    prefix = {"scorer": "embedder.", "openqa": "reader."}.get(kind, "")
-    tensors = tensors_of(kind) | {prefix + "cls.predictions.decoder.weight": torch.zeros(2, 2)}
-    refused(published.write(tmp_path / "c", tensors), tmp_path, InputError, "cls.predictions.decoder.weight")
-
-
-@pytest.mark.parametrize(
-    ("config", "match"),
-    [
-        ({"model_type": "bert"}, "type 'bert'"), ({"hidden_size": 64}, "word_embeddings"), ({"hidden_size": 10**12}, "no size"),
-        ({"num_hidden_layers": 3}, "layer.2"), ({"num_hidden_layers": 1}, "no place for"), ({"vocab_size": "60"}, "no size"),
-        ({"layer_norm_eps": 1e-3}, "layer_norm_eps"), ({"hidden_act": "sinh"}, "hidden_act"), ({"hidden_act": ["x"]}, "hidden_act"),
-        ({"num_attention_heads": 5}, "do not divide"), ({"hidden_dropout_prob": "x"}, "hidden_dropout_prob"),
-        ({"retriever_proj_size": 8}, "cls.dense.weight"), ({"intermediate_size": True}, "no size"),
-    ],
-)  # fmt: skip
-def test_a_config_that_does_not_describe_the_weights(tmp_path, config: dict[str, Any], match: str):
-    refused(published.write(tmp_path / "c", published.embedder(), **config), tmp_path, InputError, match)
-
-
-def test_other_span_heads_and_wrong_numbers_of_blocks(tmp_path):
-    for name, config in (("a", {"span_hidden_size": 128}), ("b", {"reader_layer_norm_eps": 1e-12})):
-        refused(published.write(tmp_path / name, published.reader(), **config), tmp_path, InputError, "span head of")
-    tensors = tensors_of("openqa")
-    refused(published.write(tmp_path / "c", tensors, num_block_records=13353718), tmp_path, InputError, "13353718")
-    folder = published.write(tmp_path / "d", tensors)
-    refused(folder, tmp_path, InputError, "no block records at")
-    published.write_records(folder / "block_records.npy", RECORDS[:5])
-    refused(folder, tmp_path, MismatchError, "indexes 6 blocks, and .* holds 5")
-
-
-@pytest.mark.parametrize("lines", [5, 7])
-def test_titles_that_do_not_pair_with_the_blocks(tmp_path, lines: int, embedded):
-    folder = open_qa(tmp_path / "qa", embedded[1])
-    (tmp_path / "t.txt").write_text("title\n" * lines)
-    with pytest.raises(MismatchError, match="line n must be the title of block n"):
-        imported(folder, tmp_path / "out", titles=tmp_path / "t.txt")
-    assert not list((tmp_path / "out").glob("*/v*"))
-
-
-def test_other_vocabularies(tmp_path):
-    words = published.VOCABULARY
-    for name, vocabulary in (
-        ("short", words[:-1]),
-        ("long", [*words, "more"]),
-        ("moved", [words[5], *words[1:5], "[PAD]", *words[6:]]),
-    ):
-        folder = published.write(tmp_path / name, published.embedder(), vocabulary=vocabulary)
-        refused(folder, tmp_path, MismatchError, "Name the tokenizer")
-    folder = published.write(tmp_path / "none", published.embedder(), vocabulary=[])
-    refused(folder, tmp_path, InputError, "holds no tokenizer")
-    refused(folder, tmp_path, MismatchError, "Name the tokenizer", tokenizer=str(tmp_path / "short"))
-    other = published.write(tmp_path / "other", published.embedder())
-    assert imported(folder, tmp_path / "w", tokenizer=str(other))["retriever"]
-
-
-def test_extras_that_a_checkpoint_has_no_use_for(tmp_path):
-    folder = published.write(tmp_path / "c", published.embedder())
-    refused(folder, tmp_path, ConfigError, "without an index", titles=tmp_path / "t")
-
-
-class Attack:
-    def __init__(self, canary: Path) -> None:
-        self.canary = canary
-
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
-        return os.system, (f"touch {self.canary}",)
-
-
-def test_weights_that_are_an_attack(tmp_path):
-    canary = tmp_path / "canary"
-    folder = published.write(tmp_path / "c", {**published.embedder(), "x": Attack(canary)}, pickled=True)  # type: ignore[dict-item]
-    refused(folder, tmp_path, InputError, r"asks for \w+\.system")
-    for content in ([1, 2], {"a": 1}, {1: torch.ones(1)}, torch.ones(2)):
-        torch.save(content, folder / "pytorch_model.bin")
-        refused(folder, tmp_path, InputError, "something else than named tensors")
-    assert not canary.exists()
-
-
-@pytest.mark.parametrize("pickled", [False, True])
-def test_weights_that_are_cut(tmp_path, pickled: bool):
-    folder = published.write(tmp_path / "c", published.embedder(), pickled=pickled)
-    path = folder / ("pytorch_model.bin" if pickled else "model.safetensors")
-    whole = path.read_bytes()
-    for size in (0, 7, 100, len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:size])
-        refused(folder, tmp_path, InputError, path.name)
-    path.unlink()
-    refused(folder, tmp_path, InputError, "holds no weights")
-    for text in ("", "[]", "{", "[" * 100_000):
-        (folder / "config.json").write_text(text)
-        refused(folder, tmp_path, InputError, "Cannot read")
-    refused(tmp_path / "nowhere", tmp_path, InputError, "SOURCE")
-
-
-def test_other_models_are_no_realm(tmp_path):
-    refused(
-        published.write(tmp_path / "c", {"bert.x": torch.ones(1)}),
-        tmp_path,
-        InputError,
-        "none of transformers' REALM models",
-    )
-    with zipfile.ZipFile(published.write(tmp_path / "d", {}, pickled=True) / "pytorch_model.bin", "w") as archive:
-        archive.writestr("evil.txt", "x")
-    refused(tmp_path / "d", tmp_path, InputError, "is refused")
-
-
-def test_malicious_records_write_nothing(tmp_path, embedded):
-    folder, canary = open_qa(tmp_path / "qa", embedded[1]), tmp_path / "canary"
-    published.write_records(folder / "block_records.npy", [Attack(canary)] * 6)
-    refused(folder, tmp_path, InputError, "system")
-    published.write_records(folder / "block_records.npy", [*RECORDS[:5], Attack(canary)])
-    with pytest.raises(InputError, match="system"):
-        imported(folder, tmp_path / "late")
-    assert not canary.exists() and not list((tmp_path / "late").glob("*/v*"))
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
+    assert import_checkpoint("google/realm-orqa-nq-openqa", tmp_path / "w", Extras(), 1).keys() == {
+        "blocks",
+        "qa-model",
+    }
+    assert asked[0][0] == "google/realm-orqa-nq-openqa"
+    assert {"block_records.npy", "*.safetensors", "*.json", "vocab.txt"} <= set(asked[0][1])
 
 
 def test_everything_that_was_imported_opens_again(tmp_path, embedded):
