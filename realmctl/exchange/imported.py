@@ -1,7 +1,8 @@
 """What `realmctl import` makes: a stage for each kind of artifact, so that recipes, locks and commits are the usual ones.
 
 They are no commands of their own: importing.py finds out what a checkpoint is and fills in their fields. Every
-`check` looks at every tensor, so that a bad checkpoint leaves nothing behind.
+tensor is looked at before anything is written (an open-QA checkpoint's by importing.py, before its blocks are), so
+that a bad checkpoint leaves nothing behind.
 """
 
 from __future__ import annotations
