@@ -35,7 +35,7 @@ from realmctl.manifest import (
 
 __all__ = [
     "MANIFEST", "Artifact", "Origin", "Writer", "lineage_of", "newest_version", "open_artifact",
-    "publish", "require_descent", "require_same_vocabulary", "sync", "verify", "version_numbers",
+    "publish", "require_descent", "require_same_vocabulary", "require_titles", "sync", "verify", "version_numbers",
     "write_manifest", "writing",
 ]  # fmt: skip
 
@@ -273,6 +273,15 @@ def require_same_vocabulary(first: Artifact, *others: Artifact) -> None:
                 f"{other} and {first} have different WordPiece vocabularies, so their token ids do not mean "
                 "the same. Make both with one tokenizer (`realmctl chunk --tokenizer`)."
             )
+
+
+def require_titles(blocks: Artifact) -> None:
+    """Raise MismatchError for blocks imported without titles: a block's embedding is of its title and its text."""
+    if blocks.metrics.get("titles") is False:
+        raise MismatchError(
+            f"{blocks} was imported without titles, and a block is embedded together with its title: vectors made now "
+            "would not be those of its index. Import it again with --titles, or use the index it came with."
+        )
 
 
 def _vocabulary(artifact: Artifact) -> str:

@@ -205,6 +205,55 @@ def _on_disk(*paths: Path) -> Iterator[list[Path]]:
         yield [localise(each, (), False, "input", Path(spool)) for each in paths]
 
 
+def _import(
+    source: Annotated[str, typer.Argument(help="Folder or hub id of a transformers REALM checkpoint.")],
+    tokenizer: Annotated[str | None, typer.Option(help="Folder or hub id of its tokenizer, if it has none.")] = None,
+    titles: Annotated[
+        Path | None, typer.Option(parser=path, help="open QA: text file, the title of a block a line.")
+    ] = None,
+    block_records: Annotated[
+        Path | None, typer.Option(parser=path, help="open QA: block_records.npy, if it has none.")
+    ] = None,
+    retriever: Annotated[
+        Path | None, typer.Option(parser=path, help="open QA: the imported pre-trained embedder, which made its index.")
+    ] = None,
+    workers: Annotated[int, typer.Option(help="Processes; 0 = all cores.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", parser=path, help="Folder of series to write to. Default: the workspace."),
+    ] = None,
+    workspace: Workspace = Path("artifacts"),
+    json: Json = False,
+) -> None:
+    """Make artifacts of a published REALM checkpoint.
+
+    An embedder or scorer becomes a retriever, an encoder an encoder, a reader a span-reader, and an open-QA
+    checkpoint blocks and a qa-model. Nothing of a checkpoint is ever executed.
+    """
+    from realmctl.exchange.importing import Extras, import_checkpoint
+
+    extras = Extras(tokenizer, block_records, titles, retriever)
+    artifacts = import_checkpoint(source, out or workspace, extras, workers)
+    made = {kind: catalogue.summary(artifact) for kind, artifact in artifacts.items()}
+    emit({"made": made}, json, lambda value: "\n".join(entry["path"] for entry in value["made"].values()))
+
+
+def _export(
+    artifact: Annotated[
+        Path, typer.Argument(parser=path, help="A retriever, encoder or reader, or a model for its retriever.")
+    ],
+    folder: Annotated[Path, typer.Argument(parser=path, help="New folder to write.")],
+    side: Annotated[
+        Literal["query", "block"] | None, typer.Option(help="Which tower of a retriever that has two.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write a folder that transformers' AutoModel loads; a retriever's loads in sentence-transformers too."""
+    from realmctl.exchange.hub_export import export
+
+    emit(export(artifact, folder, side), json, lambda value: str(value["path"]))
+
+
 def _main(version: Annotated[bool, Version] = False) -> None:
     """Retrieval-augmented pre-training, from a Wikipedia dump to an exact-match score.
 
@@ -212,7 +261,7 @@ def _main(version: Annotated[bool, Version] = False) -> None:
     """
 
 
-HAND_WRITTEN = (_ls, _show, _verify, _run, _refresh, _ask, _probe, _score, _split)
+HAND_WRITTEN = (_ls, _show, _verify, _run, _refresh, _ask, _probe, _score, _split, _import, _export)
 
 
 def build() -> typer.Typer:

@@ -32,13 +32,22 @@ def is_literal(value: Any, literals: tuple[str, ...]) -> bool:
     return str(value).startswith(literals)
 
 
-def localise(value: Any, literals: tuple[str, ...], hub: bool, flag: str, spool: Path | None = None) -> Any:
+def localise(
+    value: Any,
+    literals: tuple[str, ...],
+    hub: bool,
+    flag: str,
+    spool: Path | None = None,
+    files: tuple[str, ...] = HUB_FILES,
+) -> Any:
     """A source as something on this machine: a path as it is, a hub id fetched, a stream copied into `spool`.
+
+    `files`: patterns of the files that are fetched of a hub id.
 
     A stream is `-` or a pipe such as the shell's `<(zcat x.gz)`. Raises InputError when there is nothing.
     """
     if isinstance(value, tuple):
-        return tuple(localise(item, literals, hub, flag, spool) for item in value)
+        return tuple(localise(item, literals, hub, flag, spool, files) for item in value)
     if is_literal(value, literals):
         return value
     if str(value) == "-" and spool:
@@ -50,7 +59,7 @@ def localise(value: Any, literals: tuple[str, ...], hub: bool, flag: str, spool:
         with path.open("rb") as stream:
             return _same_type(value, _spooled(stream, spool / f"pipe-{path.name}"))
     if hub and HUB_ID.fullmatch(str(value)):
-        return _same_type(value, _fetched(str(value), flag))
+        return _same_type(value, _fetched(str(value), flag, files))
     raise InputError(
         f"{flag} {value}: there is no such file or folder (looked from {Path.cwd()}). Check the spelling of the path."
     )
@@ -82,11 +91,11 @@ def _spooled(stream: IO[bytes], path: Path) -> Path:
     return path
 
 
-def _fetched(name: str, flag: str) -> Path:
+def _fetched(name: str, flag: str, files: tuple[str, ...]) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        folder = Path(snapshot_download(name, allow_patterns=list(HUB_FILES)))
+        folder = Path(snapshot_download(name, allow_patterns=list(files)))
     except Exception as error:  # whatever the network, its proxies and the hub may answer
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise InputError(

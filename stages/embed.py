@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from realmctl.artifact import Artifact, Writer, require_same_vocabulary
+from realmctl.artifact import Artifact, Writer, require_same_vocabulary, require_titles
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.log import progress
 from realmctl.stage import Stage, knob, reads, setting
@@ -43,6 +43,7 @@ class Embed(Stage):
                 "block side to embed blocks with. Name the pre-trained model or retriever that it was "
                 "fine-tuned from."
             )
+        require_titles(self.blocks)
 
     def estimate(self) -> dict[str, float]:
         width = json.loads(self.retriever.file("retriever.json").read_text(encoding="utf-8"))["projection"]

@@ -6,7 +6,15 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from realmctl.artifact import Artifact, Origin, Writer, require_descent, require_same_vocabulary, writing
+from realmctl.artifact import (
+    Artifact,
+    Origin,
+    Writer,
+    require_descent,
+    require_same_vocabulary,
+    require_titles,
+    writing,
+)
 from realmctl.errors import ConfigError
 from realmctl.stage import Stage, knob, reads, setting, source
 
@@ -82,6 +90,7 @@ class Pretrain(Stage):
         if self.micro_batch < 0:
             raise ConfigError(f"--micro-batch {self.micro_batch}: use 1 or more, or 0 for the whole batch.")
         require_same_vocabulary(self.blocks, self.spans, self.retriever)
+        require_titles(self.blocks)
         require_descent(self.index, self.blocks, self.retriever)
 
     def run(self, out: Writer) -> Mapping[str, Any]:

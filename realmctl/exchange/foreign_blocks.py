@@ -1,0 +1,93 @@
+"""Blocks that others cut, into ours: their texts and titles as they are, sentences found and wordpieces counted anew.
+
+A unit's result depends on nothing but the unit and the tokenizer, so it is the same whichever worker makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+from realmctl.errors import MismatchError
+from realmctl.text import streams, wordpiece
+from realmctl.text.blocks import Block
+from realmctl.text.sentences import split
+from realmctl.text.wordpiece import WordPiece
+
+BLOCKS_PER_UNIT = 512
+
+
+class Foreign(NamedTuple):
+    """A block before its wordpieces: the number of its document and its own within it."""
+
+    document: int
+    number: int
+    title: str
+    text: str
+
+
+def foreign_blocks(records: Iterable[str], titles: Path | None, count: int) -> Iterator[Foreign]:
+    """Records with their titles. Neighbours of one title are of one document; without titles each is its own.
+
+    titles: a text file, a line a block. Raises MismatchError when it does not have `count` lines.
+    """
+    if titles is None:
+        yield from (Foreign(row, 0, "", text) for row, text in enumerate(records))
+        return
+    document, number, last = -1, 0, None
+    lines = (line for _, line in streams.lines(titles))
+    for row, (text, title) in enumerate(zip_longest(records, lines)):
+        if text is None or title is None:
+            held = f"only {row}" if title is None else f"more than {count}"
+            raise MismatchError(
+                f"{titles} has {held} lines, and there are {count} blocks: line n must be the title of block n. Name "
+                "the titles that were written beside these block records."
+            )
+        document, number = (document, number + 1) if title == last else (document + 1, 0)
+        last = title
+        yield Foreign(document, number, title, text)
+
+
+def units(blocks: Iterable[Foreign]) -> Iterator[list[Foreign]]:
+    """Blocks in groups of BLOCKS_PER_UNIT."""
+    unit = list[Foreign]()
+    for block in blocks:
+        unit.append(block)
+        if len(unit) == BLOCKS_PER_UNIT:
+            yield unit
+            unit = []
+    if unit:
+        yield unit
+
+
+_wordpiece: WordPiece
+
+
+def prepare(tokenizer: Path) -> None:
+    """Give this process its tokenizer; `map_units` calls it once in each worker."""
+    global _wordpiece
+    _wordpiece = wordpiece.load(tokenizer)
+
+
+def blocks_of(unit: list[Foreign]) -> list[Block]:
+    """Our blocks of a unit, by the tokenizer of `prepare`. No text is cut or changed, however long it is."""
+    return [_block(foreign) for foreign in unit]
+
+
+def _block(foreign: Foreign) -> Block:
+    text, size = foreign.text, _wordpiece.itemsize
+    found = [(span, _wordpiece.packed(text[span[0] : span[1]])) for span in split(text)]
+    sentences = [(span, packed) for span, packed in found if packed] or [((0, len(text)), _wordpiece.packed(text))]
+    return Block(
+        id=f"{foreign.document}-{foreign.number}",
+        document=str(foreign.document),
+        title=foreign.title,
+        text=text,
+        sentences=[span for span, _ in sentences],
+        anchors=[],
+        ids=b"".join(packed for _, packed in sentences),
+        title_ids=_wordpiece.packed(foreign.title),
+        sentence_starts=[0, *accumulate(len(packed) // size for _, packed in sentences[:-1])],
+    )

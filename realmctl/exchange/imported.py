@@ -1,0 +1,145 @@
+"""What `realmctl import` makes: a stage for each kind of artifact, so that recipes, locks and commits are the usual ones.
+
+They are no commands of their own: importing.py finds out what a checkpoint is and fills in their fields. Every
+tensor is looked at before anything is written (an open-QA checkpoint's by importing.py, before its blocks are), so
+that a bad checkpoint leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from realmctl.artifact import Writer
+from realmctl.errors import MismatchError
+from realmctl.log import progress
+from realmctl.stage import Stage, knob, source
+
+if TYPE_CHECKING:
+    from realmctl.exchange.checkpoint import Checkpoint
+    from realmctl.text.wordpiece import WordPiece
+
+
+class Imported(Stage):
+    """Something of a published checkpoint. The base of the stages below; it makes nothing itself."""
+
+    makes = "nothing"
+    checkpoint: tuple[Path, ...] = source("config.json and the weights.")
+    tokenizer: tuple[Path, ...] = source("The files of the tokenizer.")
+
+    @classmethod
+    def command(cls) -> str:
+        return "import"
+
+    def opened(self) -> tuple[Checkpoint, WordPiece]:
+        """The checkpoint and its tokenizer. Raises MismatchError when the vocabulary is another one."""
+        from realmctl.exchange.checkpoint import open_checkpoint
+        from realmctl.exchange.realm_weights import bert_config
+        from realmctl.text import wordpiece
+
+        checkpoint, folder = open_checkpoint(self.checkpoint[0].parent), self.tokenizer[0].parent
+        words, rows = wordpiece.load(folder), bert_config(checkpoint).vocab_size
+        if len(words) != rows or words.pad != 0:
+            raise MismatchError(
+                f"The tokenizer in {folder} has {len(words)} wordpieces, [PAD] being number {words.pad}, and the "
+                f"checkpoint {checkpoint.folder} has {rows}, [PAD] being 0. Name the tokenizer it was trained with: "
+                "--tokenizer bert-base-uncased."
+            )
+        return checkpoint, words
+
+
+class ImportRetriever(Imported):
+    """A published embedder or scorer as a retriever."""
+
+    makes = "retriever"
+
+    def check(self) -> None:
+        from realmctl.exchange.realm_weights import retriever_of
+
+        retriever_of(self.opened()[0])
+
+    def run(self, out: Writer) -> Mapping[str, Any]:
+        from realmctl.exchange.realm_weights import retriever_of
+
+        checkpoint, words = self.opened()
+        retriever_of(checkpoint).save(out.path)
+        words.save(out.path / "tokenizer")
+        return {"wordpieces": len(words)}
+
+
+class ImportEncoder(Imported):
+    """A published knowledge-augmented encoder as a BERT with its head."""
+
+    makes = "encoder"
+
+    def check(self) -> None:
+        from realmctl.exchange.realm_weights import encoder_of
+
+        encoder_of(self.opened()[0])
+
+    def run(self, out: Writer) -> Mapping[str, Any]:
+        from realmctl.exchange.realm_weights import encoder_of
+        from realmctl.nn.bert_files import save_masked_lm
+
+        checkpoint, words = self.opened()
+        save_masked_lm(encoder_of(checkpoint), out.path)
+        words.save(out.path)
+        return {"wordpieces": len(words)}
+
+
+class ImportReader(Imported):
+    """A published reader as a span reader."""
+
+    makes = "span-reader"
+
+    def check(self) -> None:
+        from realmctl.exchange.realm_weights import span_reader_of
+
+        span_reader_of(self.opened()[0])
+
+    def run(self, out: Writer) -> Mapping[str, Any]:
+        from realmctl.exchange.realm_weights import span_reader_of
+
+        checkpoint, words = self.opened()
+        span_reader_of(checkpoint).save(out.path)
+        words.save(out.path)
+        return {"wordpieces": len(words)}
+
+
+class ImportBlocks(Stage):
+    """Published block records, with titles where there are any."""
+
+    makes = "blocks"
+    records: Path = source("block_records.npy.")
+    titles: Path | None = source("A text file, the title of a block a line.", default=None)
+    tokenizer: tuple[Path, ...] = source("The files of the tokenizer.")
+    workers: int = knob("Processes; 0 = all cores.", default=0)
+
+    @classmethod
+    def command(cls) -> str:
+        return "import"
+
+    def check(self) -> None:
+        from realmctl.exchange.block_records import read_records
+
+        read_records(self.records)
+
+    def run(self, out: Writer) -> Mapping[str, Any]:
+        from realmctl.exchange.block_records import read_records
+        from realmctl.exchange.foreign_blocks import blocks_of, foreign_blocks, prepare, units
+        from realmctl.shards import map_units
+        from realmctl.text import wordpiece
+        from realmctl.text.blocks_file import BlocksWriter
+
+        folder = self.tokenizer[0].parent
+        words = wordpiece.load(folder)
+        words.save(out.path / "tokenizer")
+        count, records = read_records(self.records)
+        given = units(foreign_blocks(records, self.titles, count))
+        with BlocksWriter(out.file, words.dtype) as writer, progress(count, "importing", "blocks") as bar:
+            for blocks in map_units(blocks_of, given, self.workers, initializer=prepare, initargs=(folder,)):
+                for block in blocks:
+                    writer.write(block)
+                bar.advance(len(blocks))
+        return {"blocks": count, "titles": self.titles is not None}

@@ -1,0 +1,99 @@
+"""`realmctl import`: a published REALM checkpoint, on this machine or on the hub, as artifacts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from realmctl.artifact import Artifact, open_artifact
+from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.exchange.checkpoint import HUB_FILES, Checkpoint, open_checkpoint, tokenizer_files
+from realmctl.exchange.imported import ImportBlocks, Imported, ImportEncoder, ImportReader, ImportRetriever
+from realmctl.exchange.imported_qa import ImportQaModel
+from realmctl.log import warn
+from realmctl.sources import localise
+
+RECORDS = "block_records.npy"
+MODELS: Mapping[str, type[Imported]] = {
+    "embedder": ImportRetriever, "scorer": ImportRetriever, "encoder": ImportEncoder, "reader": ImportReader,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What a checkpoint may lack: its tokenizer, and for an open-QA checkpoint its records, titles and embedder."""
+
+    tokenizer: str | None = None
+    records: Path | None = None
+    titles: Path | None = None
+    retriever: Path | None = None
+
+
+def import_checkpoint(source: str, out: Path, extras: Extras, workers: int = 0) -> dict[str, Artifact]:
+    """The artifacts of a checkpoint by kind, in series of that name below `out`.
+
+    Raises ConfigError for an extra that it has no use for, InputError and MismatchError for what does not fit.
+    """
+    folder = Path(localise(source, (), True, "SOURCE", files=HUB_FILES))
+    named = localise(extras.tokenizer, (), True, "--tokenizer") if extras.tokenizer else folder
+    checkpoint, words = open_checkpoint(folder), tokenizer_files(Path(named))
+    if checkpoint.kind == "openqa":
+        return _open_qa(checkpoint, words, out, extras, workers)
+    if extras.records or extras.titles or extras.retriever:
+        raise ConfigError(
+            f"{source} is a REALM {checkpoint.kind} without an index; --block-records, --titles and --retriever are "
+            "for an open-QA checkpoint. Leave them out."
+        )
+    stage = MODELS[checkpoint.kind](checkpoint=checkpoint.files, tokenizer=words)
+    return {stage.makes: stage.make(out / stage.makes)}
+
+
+def _open_qa(
+    checkpoint: Checkpoint, words: tuple[Path, ...], out: Path, extras: Extras, workers: int
+) -> dict[str, Artifact]:
+    from realmctl.exchange.realm_weights import block_embeddings_of, query_side_of, span_reader_of
+
+    Imported(checkpoint=checkpoint.files, tokenizer=words).opened()
+    query_side_of(checkpoint, "")
+    span_reader_of(checkpoint)
+    records = _records(checkpoint, extras.records, len(block_embeddings_of(checkpoint)))
+    retriever = _pre_trained(extras.retriever)
+    if retriever is None:
+        warn("the pre-trained embedder of this index is not named (--retriever): no block can be added to it later")
+    if extras.titles is None:
+        warn("there are no titles (--titles): these blocks can be searched and read, but not embedded again")
+    blocks = ImportBlocks(records=records, titles=extras.titles, tokenizer=words, workers=workers).make(out / "blocks")
+    config = {"reader_beam": "reader_beam_size", "reader_length": "reader_seq_len", "span_width": "max_span_width"}
+    settings = {name: checkpoint.config[theirs] for name, theirs in config.items() if theirs in checkpoint.config}
+    model = ImportQaModel(checkpoint=checkpoint.files, tokenizer=words, blocks=blocks, retriever=retriever, **settings)
+    return {"blocks": blocks, "qa-model": model.make(out / "qa-model")}
+
+
+def _pre_trained(path: Path | None) -> Artifact | None:
+    artifact = open_artifact(path) if path else None
+    if artifact and (artifact.kind != "retriever" or artifact.metrics.get("block_retriever")):
+        raise MismatchError(
+            f"--retriever {artifact.path} is no pre-trained embedder: the index was made before fine-tuning. Import "
+            "google/realm-cc-news-pretrained-embedder and name the retriever that this makes."
+        )
+    return artifact
+
+
+def _records(checkpoint: Checkpoint, named: Path | None, rows: int) -> Path:
+    """The block records, as many as the index has rows."""
+    from realmctl.exchange.block_records import read_records
+
+    path = named or checkpoint.folder / RECORDS
+    if not path.is_file():
+        raise InputError(
+            f"There are no block records at {path}: the index says which block, and nothing says what is in it. Name "
+            f"the {RECORDS} of google/realm-orqa-nq-openqa, which has the same blocks: --block-records."
+        )
+    count, _ = read_records(path)
+    if count != rows:
+        raise MismatchError(
+            f"{checkpoint.folder} indexes {rows} blocks, and {path} holds {count}: row i must be block i. Name the "
+            f"{RECORDS} that was published with this index."
+        )
+    return path
