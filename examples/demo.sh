@@ -6,6 +6,7 @@ HERE=$(cd "$(dirname "$0")" && pwd)
 DEMO=${1:-demo}
 SEED=${SEED:-0}
 PYTHON=${PYTHON:-python}
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} # models this small gain nothing from a second thread
 
 if [ ! -e "$DEMO/world/world.json" ]; then
   "$PYTHON" "$HERE/world/make_world.py" --out "$DEMO/world" --seed "$SEED" --size demo >&2
