@@ -18,6 +18,7 @@ import zstandard
 from realmctl.errors import InputError
 
 RECORDS_PER_FRAME = 128
+ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
 KEPT_FRAMES = 32
 """Decoded frames that a reader keeps, for answers that come back to the same blocks."""
 MAX_FRAME_BYTES = 2**28
@@ -41,7 +42,7 @@ class RecordWriter:
     def write(self, record: Mapping[str, Any]) -> None:
         """Append one record. Raises InputError for text that is no Unicode (half of a surrogate pair)."""
         try:
-            line = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+            line = ENCODER.encode(record).encode()
         except UnicodeEncodeError as error:
             around = error.object[max(0, error.start - 40) : error.start]
             raise InputError(

@@ -94,10 +94,12 @@ class Packer:
             yield _block(document, number, current, title_ids)
 
     def _sentences(self, text: str, room: int) -> Iterator[Sentence]:
+        packed, size, keep = self.wordpiece.packed, self.wordpiece.itemsize, self.long_sentences == "keep"
         for start, end in self.splitter(text):
-            sentence = self._sentence(text, start, end)
-            if sentence.length <= room or self.long_sentences == "keep":
-                if sentence.length:
+            ids = packed(text[start:end])
+            sentence = Sentence(start, end, ids, len(ids) // size)
+            if sentence.length <= room or keep:
+                if ids:
                     yield sentence
             else:
                 self.split_sentences += 1
@@ -151,11 +153,11 @@ def _block(document: Document, number: int, sentences: Sequence[Sentence], title
 
 def _anchors(anchors: Sequence[Anchor], sentences: Sequence[Sentence], spans: Sequence[Span]) -> Iterator[Anchor]:
     """The document's anchors that lie inside one of these sentences, as offsets into the block's text."""
-    at = bisect_left(anchors, (sentences[0].start,))
-    for sentence, (begin, _) in zip(sentences, spans, strict=True):
-        shift = begin - sentence.start
-        while at < len(anchors) and anchors[at][0] < sentence.end:
+    at, count = bisect_left(anchors, (sentences[0].start,)), len(anchors)
+    for (first, last, _, _), (begin, _) in zip(sentences, spans, strict=True):
+        shift = begin - first
+        while at < count and anchors[at][0] < last:
             start, end, target = anchors[at]
-            if start >= sentence.start and end <= sentence.end:
+            if start >= first and end <= last:
                 yield start + shift, end + shift, target
             at += 1

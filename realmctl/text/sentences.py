@@ -22,7 +22,8 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-CANDIDATE = re.compile(r"""[.!?…]["'”’)\]»]*\s+(?=["'“‘«(\[¿¡]*\S)|\n\s*""")
+# a stop with space behind it, or a newline; written with one set in front, which re looks for fastest
+CANDIDATE = re.compile(r"""[.!?…\n](?:(?<=\n)\s*|(?<!\n)["'”’)\]»]*\s+(?=["'“‘«(\[¿¡]*\S))""")
 ABBREVIATIONS = _words(
     """
     mr mrs ms dr prof rev fr hon pres gov sen rep gen col maj capt cmdr lt sgt cpl pvt adm st ste mt sts
@@ -33,6 +34,7 @@ ABBREVIATIONS = _words(
     abbr cont pl syn var brig bvt subsp spp sp aka orig circ
     """
 )
+LONGEST_ABBREVIATION = max(map(len, ABBREVIATIONS))
 OFTEN_LAST = _words(
     """
     etc inc ltd co corp jr sr al a.m p.m b.c a.d u.s u.k u.n d.c u.s.a ph.d m.d b.a m.a no
@@ -75,6 +77,9 @@ def _ends(text: str, place: int, stop: int) -> bool:
         return not following.islower()
     if following.islower() or following in ",;:-–—)":
         return False
+    tail = text[max(0, place - LONGEST_ABBREVIATION - 1) : place]
+    if len(tail) > LONGEST_ABBREVIATION and tail.isalpha():
+        return True
     word = WORD_BEFORE.search(text, max(0, place - 24), place)
     return _period_ends(word[0] if word else "", text[stop : stop + 24])
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from realmctl.errors import InputError
-from realmctl.text.wordpiece_cache import Chunks, Words, is_berts
+from realmctl.text.wordpiece_cache import Chunks, GreedyRule, is_berts
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 Encoding = tuple[NDArray[np.int32], NDArray[np.int32]]
@@ -46,8 +46,8 @@ class WordPiece:
         self.dtype = np.dtype(np.uint16 if max(vocabulary.values()) < 2**16 else np.uint32)
         self.itemsize = self.dtype.itemsize
         self._plain, setup = _without_specials(tokenizer)
-        self._words = Words(setup, self.dtype) if is_berts(setup) else None
-        self._chunks = Chunks(self._plain, self._words, self.dtype)
+        rule = GreedyRule(setup, self.dtype) if is_berts(setup) else None
+        self._chunks = Chunks(self._plain, rule, self.dtype)
 
     def __len__(self) -> int:
         return len(self.vocabulary)
@@ -58,13 +58,11 @@ class WordPiece:
 
     def packed(self, text: str) -> bytes:
         """The same ids as bytes of `self.dtype`: what goes to a file as it is."""
-        return b"".join(map(self._chunks.__getitem__, text.split(" ")))
+        return self._chunks.packed(text)
 
     def forget(self) -> None:
-        """Empty the caches of the fast path."""
+        """Empty the cache of the fast path."""
         self._chunks.clear()
-        if self._words is not None:
-            self._words.clear()
 
     def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
         """(ids int32 [n], character offsets int32 [n, 2]) of every text, no specials added or recognised."""
