@@ -79,7 +79,7 @@ def _ends(text: str, place: int, stop: int) -> bool:
         return False
     tail = text[max(0, place - LONGEST_ABBREVIATION - 1) : place]
     if len(tail) > LONGEST_ABBREVIATION and tail.isalpha():
-        return True
+        return True  # letters enough to be no abbreviation
     word = WORD_BEFORE.search(text, max(0, place - 24), place)
     return _period_ends(word[0] if word else "", text[stop : stop + 24])
 
