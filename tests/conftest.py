@@ -7,11 +7,15 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from realmctl import cli, log
 from tests.fixtures_stages import STAGES
+
+if TYPE_CHECKING:
+    from tests.fixtures_chain import Chain
 
 DOCUMENT = {
     "title": "Ada",
@@ -27,6 +31,25 @@ def nothing_outlives_a_power_cut() -> Iterator[None]:
     fsync, os.fsync = os.fsync, lambda handle: None
     yield
     os.fsync = fsync
+
+
+@pytest.fixture(scope="session")
+def one_thread() -> Iterator[None]:
+    """One thread, so that runs can be equal bit for bit."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def chain(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Chain:
+    """One small chain of artifacts, from blocks to an index."""
+    from tests.fixtures_chain import make_chain
+
+    return make_chain(tmp_path_factory.mktemp("chain"))
 
 
 @pytest.fixture

@@ -1,30 +1,18 @@
-"""One thread, so that runs can be equal bit for bit, and one small chain for all tests here."""
+"""What the tests of training share: a live folder, a retriever, what every way of refreshing is made with."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-import torch
 
 from realmctl.artifact import Origin
 from realmctl.index.build import IndexOptions
 from realmctl.nn.retriever import Retriever
 from realmctl.train.live import Live, Order
-from tests.fixtures_chain import Chain, make_chain
 
 
-@pytest.fixture(autouse=True, scope="session")
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="session")
-def chain(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Chain:
-    return make_chain(tmp_path_factory.mktemp("chain"))
+@pytest.fixture(autouse=True)
+def always_one_thread(one_thread: None) -> None:
+    """Every test here compares runs."""
 
 
 @pytest.fixture
