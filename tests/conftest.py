@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 from realmctl import cli, log
@@ -16,6 +17,10 @@ from tests.fixtures_stages import STAGES
 
 if TYPE_CHECKING:
     from tests.fixtures_chain import Chain
+
+hypothesis.settings.register_profile("ci", derandomize=True)  # a landing never hangs on a new random case
+if os.environ.get("CI"):
+    hypothesis.settings.load_profile("ci")
 
 DOCUMENT = {
     "title": "Ada",

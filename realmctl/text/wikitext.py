@@ -31,6 +31,7 @@ TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)\b[^<>]*+>")
 POWER = re.compile(r"<sup>(?<=\d<sup>)(?=[-−–]?\d{1,4}</sup>)")
 POSSESSIVE = re.compile(r"'''(?=s\b)")
 QUOTES = re.compile("''+")
+BRACES = re.compile(r" *(?:\{\{+|\}\}+) *")  # what dropped markup between single ones has brought together
 SWITCH = re.compile(r"__[A-Z]{3,30}__")
 ENTITY = re.compile(r"&(?:#\w{1,8}|[A-Za-z]\w{1,31});?")
 LIST_MARKS = "*#:;"
@@ -91,7 +92,9 @@ def _untagged(text: str) -> str:
         text = TAG.sub(_tag, POWER.sub("^", text))
     if "__" in text:
         text = SWITCH.sub("", text)
-    return QUOTES.sub("", POSSESSIVE.sub(_possessive, text)) if "''" in text else text
+    if "''" in text:
+        text = QUOTES.sub("", POSSESSIVE.sub(_possessive, text))
+    return BRACES.sub(" ", text) if "{{" in text or "}}" in text else text
 
 
 def _tag(match: re.Match[str]) -> str:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from realmctl.text import dump
@@ -178,6 +178,8 @@ TOKENS = [
 
 
 @given(st.lists(st.sampled_from(TOKENS) | st.text(max_size=5), max_size=60).map("".join))
+@example("{[[{")
+@example("{''{ and }[[}")
 @settings(max_examples=400, deadline=None)
 def test_any_text_gives_clean_lines_and_anchors_that_fit(wikitext):
     found = prose(wikitext)
