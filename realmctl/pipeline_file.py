@@ -2,6 +2,8 @@
 
     workspace: w                     # where the outputs' series lie
     vars: {seed: 0}                  # ${seed} below; `--var seed=1` from the command line; $$ is a dollar
+    defaults:                        # what every output of a stage is given unless it says otherwise
+      tag: {tagger: rules}
     stages:
       blocks:    {stage: chunk, corpus: [dump.xml.bz2], tokenizer: "train:8000"}
       spans:     {stage: tag}        # an input not named is the output of that name in this file
@@ -30,7 +32,7 @@ from realmctl.sources import is_literal
 from realmctl.stage import Role, Stage, hints, roles
 from realmctl.values import typed
 
-TOP_LEVEL = ("workspace", "vars", "stages")
+TOP_LEVEL = ("workspace", "vars", "defaults", "stages")
 OUTPUT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 MAX_BYTES = 2**20
 
@@ -54,7 +56,9 @@ def read(file: Path, stages: Stages, variables: Mapping[str, str], workspace: Pa
         raise ConfigError(f"{file}: `stages` must name outputs, each with its `stage` and settings.")
     if odd := [name for name in entries if not OUTPUT_NAME.fullmatch(str(name))]:
         raise ConfigError(f"{file}: {odd[0]!r} cannot name an output; use letters, digits, dot, dash, underscore.")
-    steps = {str(name): _step(file, str(name), entry, stages, entries) for name, entry in entries.items()}
+    defaults = _defaults(file, document.get("defaults") or {}, stages)
+    whole = {str(name): defaults.get(str(entry.get("stage")), {}) | _fields(entry) for name, entry in entries.items()}
+    steps = {name: _step(file, name, entry, stages, entries) for name, entry in whole.items()}
     try:
         order = list(TopologicalSorter({name: step.needs for name, step in steps.items()}).static_order())
     except CycleError as error:
@@ -126,13 +130,28 @@ def _known(file: Path, key: Any, names: Iterable[Any]) -> None:
         raise ConfigError(f"{file}: unknown key {key!r}; {hint}")
 
 
+def _defaults(file: Path, given: Any, stages: Stages) -> dict[str, dict[str, Any]]:
+    if not isinstance(given, dict) or not all(isinstance(values, dict) for values in given.values()):
+        raise ConfigError(f"{file}: `defaults` must name stages, each with its settings.")
+    for stage, values in given.items():
+        _known(file, stage, stages)
+        for field in _fields(values):
+            _known(file, field, roles(stages[stage]))
+    return {stage: _fields(values) for stage, values in given.items()}
+
+
+def _fields(entry: Mapping[Any, Any]) -> dict[str, Any]:
+    """The entry with the names of fields: kind-of becomes kind_of."""
+    return {str(key).replace("-", "_"): value for key, value in entry.items()}
+
+
 def _step(file: Path, name: str, entry: Mapping[str, Any], stages: Stages, outputs: Iterable[str]) -> Step:
     where = f"{file}: {name}"
     if "stage" not in entry:
         raise ConfigError(f"{where} needs `stage`, one of {', '.join(stages)}.")
     _known(file, entry["stage"], stages)
     stage = stages[entry["stage"]]
-    given = {str(key).replace("-", "_"): value for key, value in entry.items() if key != "stage"}
+    given = {key: value for key, value in entry.items() if key != "stage"}
     for key in given:
         _known(file, key, roles(stage))
     inputs = _inputs(where, name, stage, given, set(outputs))

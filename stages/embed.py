@@ -29,7 +29,7 @@ class Embed(Stage):
     precision: Literal["auto", "fp32", "bf16"] = setting(
         "Arithmetic of the encoder; auto is bf16 where the hardware has it.", default="auto"
     )
-    batch_size: int = knob("Blocks embedded at once; 0 = 4 on a CPU, 128 on a GPU.", default=0)
+    batch_size: int = knob("Blocks embedded at once; 0 = as many as a CPU's cache takes, 128 on a GPU.", default=0)
     device: str = knob("auto, cpu or cuda:N.", default="auto")
 
     def check(self) -> None:

@@ -151,6 +151,11 @@ BAD_SETTINGS = {
     "stages: {x: {stage: child, plain: nowhere}}": "'nowhere' is no output of this file and no folder here",
     "stages: {x: {stage: child, plain: [a]}}": "is no output of this file",
     "stages: {x: {stage: plain, corpus: '@y/z'}}": "unknown key 'y'; known are x",
+    "defaults: [a]\nstages: {}": "`defaults` must name stages",
+    "defaults: {plain: a}\nstages: {}": "`defaults` must name stages",
+    "defaults: {plane: {}}\nstages: {}": "unknown key 'plane'; did you mean 'plain'",
+    "defaults: {plain: {txt: a}}\nstages: {}": "unknown key 'txt'; did you mean 'text'",
+    "defaults: {plain: {rate: fast}}\nstages: {x: {stage: plain}}": r"p\.yaml: x\.rate: 'fast' is not a finite number",
     "stages: {x: {stage: child, other: y, plain: y}, y: {stage: child, other: x, plain: x}}": "need each other: ",
 }
 
@@ -174,6 +179,18 @@ def test_variables_are_those_of_the_file():
     with pytest.raises(ConfigError, match="write name=value"):
         parsed(FILE, "word")
     assert pair("a=b=c") == ("a", "b=c")
+
+
+def test_defaults_hold_for_every_output_of_their_stage_unless_it_says_otherwise():
+    pipeline = parsed(
+        "vars: {word: hi}\n"
+        "defaults: {plain: {text: '${word}', kind-of: long, limit: 3}}\n"
+        "stages: {x: {stage: plain}, y: {stage: plain, kind_of: short, limit: null}, z: {stage: child, plain: x}}"
+    )
+    values = {step.name: step.values for step in pipeline.steps}
+    assert values["x"] == {"text": "hi", "kind_of": "long", "limit": 3}
+    assert values["y"] == {"text": "hi", "kind_of": "short", "limit": None}
+    assert values["z"] == {}
 
 
 def test_yaml_values_as_people_write_them():

@@ -23,7 +23,7 @@ from realmctl.retrieval.corpus import Corpus, load_array
 from realmctl.retrieval.embedding_file import Dtype, EmbeddingFile
 
 ROWS_PER_RANGE = 1024
-BATCH_ON_CPU = 4
+ACTIVATIONS_ON_CPU = 2**18  # floats of one hidden state: what a core's cache keeps while a batch passes through a layer
 BATCH_ON_ACCELERATOR = 128
 
 Vectors = NDArray[np.float32]
@@ -96,7 +96,7 @@ def embed_blocks(
     titles, bodies = [corpus.title(row) for row in rows], [corpus.tokens(row) for row in rows]
     lengths = [len(title) + len(body) for title, body in zip(titles, bodies, strict=True)]
     order = np.argsort(lengths, kind="stable")
-    size = batch_size or (BATCH_ON_CPU if device.type == "cpu" else BATCH_ON_ACCELERATOR)
+    size = batch_size or _batch_size(device, retriever, max(lengths, default=0))
     parts = []
     with autocast(device, precision):
         for start in range(0, len(order), size):
@@ -106,6 +106,13 @@ def embed_blocks(
     vectors = np.empty((len(order), retriever.projection), np.float32)
     vectors[order] = torch.cat(parts).cpu().numpy()
     return vectors
+
+
+def _batch_size(device: torch.device, retriever: Retriever, longest: int) -> int:
+    if device.type != "cpu":
+        return BATCH_ON_ACCELERATOR
+    floats = int(retriever.query_tower.bert.config.hidden_size) * min(longest + 3, retriever.block_length)
+    return max(1, ACTIVATIONS_ON_CPU // floats)
 
 
 def count_truncated(corpus: Corpus, block_length: int) -> int:

@@ -88,8 +88,11 @@ class Pretraining:
 
     def draw(self, step: int) -> Sequence[Part]:
         """Masked queries of the batch with the candidates that the index names now."""
-        rng = np.random.default_rng([self.options.seed, step, 3])
-        drawn = [self._masked(int(span), rng) for span in self.order.batch(step)]
+        return self.parts(self.order.batch(step), np.random.default_rng([self.options.seed, step, 3]))
+
+    def parts(self, spans: NDArray[np.int64], rng: np.random.Generator) -> Sequence[Part]:
+        """The salient spans of these numbers hidden, each with its sentence's candidates, in micro-batches."""
+        drawn = [self._masked(int(span), rng) for span in spans]
         rows_BN = self._candidates(drawn)
         hidden = sum(len(query.targets) for query in drawn)
         normaliser = max(1, hidden) if self.options.marginal == "token" else len(drawn)
@@ -105,10 +108,10 @@ class Pretraining:
 
     @torch.no_grad()
     def _candidates(self, drawn: Sequence[MaskedQuery]) -> NDArray[np.int64]:
-        self.retriever.eval()
+        training = self.retriever.training
         packed = self._packed(drawn).to(self._device)
-        query_BD = self.retriever.embed_queries(packed).float().cpu().numpy()
-        self.retriever.train()
+        query_BD = self.retriever.eval().embed_queries(packed).float().cpu().numpy()
+        self.retriever.train(training)
         own_uid_B = self.queries.uid[[query.sentence for query in drawn]]
         return candidates(self.current.index, query_BD, own_uid_B, self.corpus.uid, self.options.candidates)
 

@@ -181,6 +181,17 @@ def test_off_corpus_dispatches_are_about_strangers(tmp_path: Path) -> None:
     assert subjects and not subjects & titles
 
 
+def test_probes_are_about_the_held_out_and_about_strangers(small: Path) -> None:
+    held_out = set(json.loads((small / "world.json").read_text())["held_out"])
+    titles = {d["title"] for d in documents(small / "knowledge")}
+    told = {s for d in documents(small / "sentences") for s in d["text"].split(". ")}
+    for probe, known in (("held-out", held_out), ("strangers", None)):
+        sentences = [s for d in documents(small / "probe" / probe) for s in d["text"].split(". ")]
+        assert len(sentences) > 25 and not told & set(sentences)
+        subjects = {links(sentence)[0] for sentence in sentences}
+        assert subjects <= known if known else not subjects & titles
+
+
 def test_too_many_questions_are_refused_in_words(tmp_path: Path) -> None:
     refused = run_program(tmp_path / "w", "--size", "small", "--train-questions", "100000")
     assert refused.returncode != 0

@@ -1,0 +1,78 @@
+"""`realmctl eval-utility`: what retrieval is worth on sentences that nothing was trained on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from realmctl.artifact import Artifact, Writer, require_descent, require_same_vocabulary, require_titles
+from realmctl.errors import ConfigError
+from realmctl.stage import Stage, knob, reads, setting
+
+
+class EvalUtility(Stage):
+    """Measure retrieval utility: how much better hidden salient spans are filled with retrieved blocks than without.
+
+    Of a pre-trained model, or, for what it started from, of --retriever, --index and --encoder together.
+    """
+
+    makes = "utility"
+
+    model: Artifact | None = reads("model", help="Pre-trained model.", unless=("retriever", "index", "encoder"))
+    spans: Artifact = reads("spans", help="Tagged sentences to measure on; not those trained on.")
+    blocks: Artifact = reads("blocks", help="Blocks that the index is of.")
+    retriever: Artifact | None = reads("retriever", help="Retriever to measure instead of the model's.", named=True)
+    index: Artifact | None = reads("index", help="Its index.", named=True)
+    encoder: Artifact | None = reads("encoder", "reader", help="The reader that goes with it.", named=True)
+    candidates: int = setting("Candidates of a query, the null document included.", default=8)
+    batch_size: int = knob("Sentences at once.", default=16)
+    device: str = knob("auto, cpu or cuda:N.", default="auto")
+    precision: Literal["auto", "fp32", "bf16"] = setting(
+        "Arithmetic; auto is bf16 where the hardware has it.", default="auto"
+    )
+
+    def check(self) -> None:
+        if self.candidates < 2 or self.batch_size < 1:
+            raise ConfigError(
+                "--candidates must be at least 2 (the null document and a block), --batch-size at least 1."
+            )
+        retriever, index, reader = self._parts()
+        require_same_vocabulary(self.blocks, self.spans, retriever, reader)
+        require_titles(self.blocks)
+        require_descent(index, self.blocks, retriever)
+
+    def _parts(self) -> tuple[Artifact, Artifact, Artifact]:
+        if self.model is not None:
+            named = self.retriever, self.index, self.encoder
+            return tuple(
+                one or self.model.part(kind) for one, kind in zip(named, ("retriever", "index", "reader"), strict=True)
+            )  # type: ignore[return-value]
+        if not (self.retriever and self.index and self.encoder):
+            raise ConfigError("eval-utility needs --model, or --retriever, --index and --encoder together.")
+        return self.retriever, self.index, self.encoder
+
+    def run(self, out: Writer) -> Mapping[str, Any]:
+        from realmctl.nn.precision import pick_device
+        from realmctl.nn.reader import Reader
+        from realmctl.nn.retriever import Retriever
+        from realmctl.retrieval.bert import packer_of, starting_bert, tokenizer_of
+        from realmctl.retrieval.corpus import Corpus
+        from realmctl.retrieval.queries import Queries
+        from realmctl.train.current_index import CurrentIndex
+        from realmctl.train.pretrain import Options, Pretraining
+        from realmctl.train.refresh import Never
+        from realmctl.train.utility import measure_utility
+
+        retriever, index, reader = self._parts()
+        settings = self.spans.settings
+        objective = Pretraining(
+            Retriever.load(retriever.path), Reader.from_masked_lm(starting_bert(reader, None, self.blocks, 0)),
+            Queries(self.spans), Corpus(self.blocks), packer_of(tokenizer_of(self.blocks)),
+            CurrentIndex(index, Never(), str(pick_device(self.device))),
+            Options(self.batch_size, self.candidates, "token", "salient", int(settings.get("max_masks", 10)),
+                    int(settings.get("query_length", 96)), 0),
+        )  # fmt: skip
+        measured = measure_utility(objective, self.device, self.precision, self.batch_size)
+        out.file("utility.json").write_text(json.dumps(measured, indent=2) + "\n", encoding="utf-8")
+        return measured

@@ -1,0 +1,61 @@
+"""`eval-utility` against the training objective's own numbers, one span at a time."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from realmctl.errors import ConfigError
+from stages.eval_utility import EvalUtility
+from tests.fixtures_chain import pretrain
+from tests.train.test_pretrain import objective_of
+
+
+def start_of(chain, **values):
+    return EvalUtility(
+        blocks=chain.blocks, spans=chain.spans, retriever=chain.retriever, index=chain.index, encoder=chain.encoder,
+        **{"precision": "fp32", **values},
+    )  # fmt: skip
+
+
+def test_the_means_are_those_of_the_objective_over_every_span(chain, tmp_path):
+    measured = start_of(chain, candidates=4, batch_size=7).make(tmp_path / "u").metrics
+    objective = objective_of(chain)
+    objective.reader.load_state_dict({k: v / 3 for k, v in objective.reader.state_dict().items()})
+    sums, hidden, log_prob = dict.fromkeys(("retrieval_utility", "top_1_utility", "null_share"), 0.0), 0, 0.0
+    with torch.no_grad():
+        for span in range(len(objective.queries.spans)):
+            (part,) = objective.parts(np.array([span]), np.random.default_rng(0))
+            loss, worth = objective.loss(part)
+            pieces = int(part.mask_BM.sum())
+            hidden += pieces
+            log_prob -= float(loss) * pieces
+            for name in sums:
+                sums[name] += worth[name][0]
+    queries = len(objective.queries.spans)
+    assert measured["queries"] == queries and measured["wordpieces"] == hidden
+    assert measured["log_prob"] == pytest.approx(log_prob / hidden, rel=1e-4)
+    assert measured["retrieval_utility"] == pytest.approx(sums["retrieval_utility"] / hidden, rel=1e-3, abs=1e-5)
+    assert measured["top_1_utility"] == pytest.approx(sums["top_1_utility"] / queries, rel=1e-3, abs=1e-5)
+    assert measured["null_share"] == pytest.approx(sums["null_share"] / queries, rel=1e-4)
+
+
+def test_a_model_or_its_parts(chain, tmp_path):
+    model = pretrain(chain).make(tmp_path / "model")
+    whole = EvalUtility(blocks=chain.blocks, spans=chain.spans, model=model).make(tmp_path / "u")
+    parts = {
+        kind: model.part(name) for kind, name in (("retriever", "retriever"), ("index", "index"), ("encoder", "reader"))
+    }
+    apart = EvalUtility(blocks=chain.blocks, spans=chain.spans, **parts).make(tmp_path / "v")
+    assert whole.metrics == apart.metrics == json.loads(whole.file("utility.json").read_text())
+    assert whole.metrics != start_of(chain).make(tmp_path / "w").metrics
+
+
+def test_half_a_start_is_refused(chain):
+    with pytest.raises(ConfigError, match="--retriever, --index and --encoder together"):
+        EvalUtility(blocks=chain.blocks, spans=chain.spans, retriever=chain.retriever, index=chain.index).check()
+    with pytest.raises(ConfigError, match="--candidates must be at least 2"):
+        start_of(chain, candidates=1).check()
