@@ -58,17 +58,30 @@ def _run(
     workspace: Annotated[
         Path | None, typer.Option("--workspace", "-w", parser=path, help="Instead of the file's workspace.")
     ] = None,
+    jobs: Annotated[
+        int,
+        typer.Option(
+            "--jobs",
+            "-j",
+            min=1,
+            rich_help_panel="Compute",
+            help="Stages made at a time. Each has threads of its own: set OMP_NUM_THREADS to your cores divided by this.",
+        ),
+    ] = 1,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Make the outputs of a YAML pipeline in order of their inputs; what is made already is skipped."""
+    """Make the outputs of a YAML pipeline in order of their inputs; what is made already is skipped.
+
+    With --jobs, stages that do not need each other run at once. After a failure the running ones are let end.
+    """
     variables = dict(pipeline_file.pair(text) for text in var or [])
     plan = pipeline_file.read(file, our_stages(), variables, workspace)
     steps = plan.until(until)
     if dry_run:
         emit({"steps": plan.outline(steps)}, json, pipeline.outline_text)
     else:
-        made = {name: catalogue.summary(artifact) for name, artifact in plan.make(steps).items()}
+        made = {name: catalogue.summary(artifact) for name, artifact in plan.make(steps, jobs).items()}
         emit({"made": made}, json, lambda value: "\n".join(entry["path"] for entry in value["made"].values()))
 
 

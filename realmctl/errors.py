@@ -67,6 +67,12 @@ class InterruptedRun(RealmctlError):
     exit_code = 75
 
 
+def error_of(exit_code: int, message: str) -> RealmctlError:
+    """The error that a process meant by its exit code."""
+    kinds = {kind.exit_code: kind for kind in RealmctlError.__subclasses__()}
+    return kinds.get(exit_code, RealmctlError)(message)
+
+
 def explained(error: BaseException, where: object = "") -> RealmctlError | None:
     """What an exception of Python or the system means to a user; None where it can only be a bug.
 

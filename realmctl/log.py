@@ -12,6 +12,7 @@ from typing import Protocol
 
 PLAIN_EVERY_SECONDS = 30.0
 _quiet = False
+_label = ""
 
 
 class Progress(Protocol):
@@ -30,10 +31,21 @@ def set_quiet(quiet: bool) -> None:
         os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
 
+def is_quiet() -> bool:
+    """Whether `set_quiet` silenced this process."""
+    return _quiet
+
+
+def set_label(name: str) -> None:
+    """Head every line with a name: of one of several processes that write to one stderr, where no live bar has a place."""
+    global _label
+    _label = f"[{name}] " if name else ""
+
+
 def say(message: str) -> None:
     """One line of information."""
     if not _quiet:
-        print(message, file=sys.stderr, flush=True)
+        print(f"{_label}{message}", file=sys.stderr, flush=True)
 
 
 def warn(message: str) -> None:
@@ -76,7 +88,7 @@ def progress(total: int | None, what: str, unit: str) -> Iterator[Progress]:
     """
     if _quiet:
         yield _Silent()
-    elif sys.stderr.isatty():
+    elif sys.stderr.isatty() and not _label:
         with _bar(total, what, unit) as bar:
             yield bar
     else:

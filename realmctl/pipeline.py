@@ -1,16 +1,18 @@
-"""Several stages at once: the order of the data, and the steps of a pipeline made one after the other."""
+"""Several stages together: the order of the data, and the steps of a pipeline, made one after the other or some at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
 from realmctl.artifact import Artifact, open_artifact
-from realmctl.errors import ConfigError
-from realmctl.log import say
+from realmctl.errors import ConfigError, InterruptedRun, RealmctlError
+from realmctl.jobs import Jobs
+from realmctl.log import say, warn
 from realmctl.planning import plan, with_defaults
 from realmctl.stage import Stage, roles
 
@@ -77,8 +79,15 @@ class Pipeline:
             todo += step.needs
         return tuple(step for step in self.steps if step.name in wanted)
 
-    def make(self, steps: Iterable[Step]) -> dict[str, Artifact]:
-        """Make every step that is not made already. Returns the artifact of each output."""
+    def make(self, steps: Iterable[Step], jobs: int = 1) -> dict[str, Artifact]:
+        """Make every step that is not made already, `jobs` at a time. Returns the artifact of each output, in order of `steps`.
+
+        With several jobs each is a child process. After a failure those that run are let end, no other is started, and
+        the first failure is raised; anything else that ends this stops them.
+        """
+        if jobs > 1:
+            with Jobs(jobs) as children:
+                return _Schedule(self, tuple(steps), children).make()
         made: dict[str, Artifact] = {}
         for step in steps:
             say(f"--- {step.name} ({step.stage.command()})")
@@ -90,7 +99,7 @@ class Pipeline:
         made: dict[str, Artifact] = {}
         lines = []
         for step in steps:
-            reused = self._made_already(step, made)
+            reused = self.made_already(step, made)
             if reused:
                 made[step.name] = reused
             values = {name: _shown(value) for name, value in step.values.items()}
@@ -107,11 +116,69 @@ class Pipeline:
             )
         return lines
 
-    def _made_already(self, step: Step, made: Mapping[str, Artifact]) -> Artifact | None:
+    def made_already(self, step: Step, made: Mapping[str, Artifact]) -> Artifact | None:
+        """The version that has the step's recipe; None where there is none, or an input is still to be made."""
         if not step.needs <= made.keys():
             return None
         planned = plan(step.build(made, self.workspace), self.workspace / step.name)
         return open_artifact(planned["makes"]) if planned["reuses"] else None
+
+
+class _Schedule:
+    """Starts a step as soon as what it needs is made and a job is free; the first in the pipeline where several could be."""
+
+    def __init__(self, pipeline: Pipeline, steps: tuple[Step, ...], jobs: Jobs) -> None:
+        self.pipeline, self.steps, self.jobs = pipeline, steps, jobs
+        self.graph = TopologicalSorter({step.name: step.needs for step in steps})
+        self.made: dict[str, Artifact] = {}
+        self.ready: set[str] = set()
+        self.failure: RealmctlError | None = None
+
+    def make(self) -> dict[str, Artifact]:
+        self.graph.prepare()
+        while True:
+            self.ready.update(self.graph.get_ready())
+            if self.ready and not self.jobs.full and not self.failure:
+                with self._noting_failure():
+                    self._take(next(step for step in self.steps if step.name in self.ready))
+            elif self.jobs.running:
+                with self._noting_failure():
+                    ended = self.jobs.next_ended()
+                    self._done(ended.name, ended.result())
+            else:
+                break
+        if self.failure:
+            raise self.failure
+        return {step.name: self.made[step.name] for step in self.steps}
+
+    def _take(self, step: Step) -> None:
+        """Start a step, or skip it."""
+        self.ready.remove(step.name)
+        say(f"--- {step.name} ({step.stage.command()})")
+        made = self.pipeline.made_already(step, self.made)
+        if made:
+            say(f"{step.stage.command()}: nothing to do, {made.path} has this recipe")
+            self._done(step.name, made)
+        else:
+            workspace = self.pipeline.workspace
+            self.jobs.start(step.name, step.build(self.made, workspace), workspace / step.name)
+
+    def _done(self, name: str, made: Artifact) -> None:
+        self.made[name] = made
+        self.graph.done(name)
+
+    @contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        """A step's failure is raised when the running ones have ended. An interruption is at once."""
+        try:
+            yield
+        except InterruptedRun:
+            raise
+        except RealmctlError as error:
+            self.failure = self.failure or error
+            if self.jobs.running:
+                running = ", ".join(job.name for job in self.jobs.running)
+                warn(f"a stage has failed; waiting for those that run to end ({running})")
 
 
 def _shown(value: Any) -> Any:

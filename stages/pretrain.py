@@ -57,6 +57,11 @@ class Pretrain(Stage):
         default="bert",
     )
     candidates: int = setting("Candidates of a query, the null document included.", default=8)
+    null_document: bool = setting(
+        "Candidate 0 is the null document; off, all are retrieved blocks, and it is read for retrieval_utility alone.",
+        default=True,
+    )
+    exclude_own: bool = setting("Leave out the block that the sentence itself stands in.", default=True)
     marginal: Literal["token", "sequence"] = setting(
         "Marginal likelihood of each wordpiece (official code) or of the span (paper).", default="token"
     )
@@ -81,7 +86,7 @@ class Pretrain(Stage):
     def check(self) -> None:
         if min(self.steps, self.batch_size, self.refresh_every) < 1 or self.candidates < 2:
             raise ConfigError(
-                "--steps, --batch-size and --refresh-every must be at least 1, --candidates at least 2 (the null document and a block)."
+                "--steps, --batch-size and --refresh-every must be at least 1, --candidates at least 2: over a single one there is nothing to learn."
             )
         if self.max_index_age and self.max_index_age < self.refresh_every:
             raise ConfigError(
@@ -163,7 +168,7 @@ class Pretrain(Stage):
 
         options = Options(
             self.batch_size, self.candidates, self.marginal, self.masking, int(self.spans.settings.get("max_masks", 10)),
-            int(self.spans.settings.get("query_length", 96)), self.seed,
+            int(self.spans.settings.get("query_length", 96)), self.seed, self.null_document, self.exclude_own,
         )  # fmt: skip
         return Pretraining(
             retriever, reader, Queries(self.spans), Corpus(self.blocks), packer_of(tokenizer_of(self.blocks)),

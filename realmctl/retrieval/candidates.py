@@ -14,31 +14,35 @@ SPARE = 8
 
 
 def candidates(
-    index: Index, query_BD: NDArray[np.float32], own_uid_B: NDArray[np.uint64], uid: NDArray[np.uint64], count: int
-) -> NDArray[np.int64]:
+    index: Index, query_BD: NDArray[np.float32], own_uid_B: NDArray[np.uint64] | None, uid: NDArray[np.uint64],
+    count: int, *, null: bool = True,
+) -> NDArray[np.int64]:  # fmt: skip
     """Rows of `count` candidates for each query, int64 [B, N]: the null document (-1) first, then blocks by rank.
 
     A block whose uid is the query's own, or that of a better hit, is left out (google-research realm/retrieval.py drops
     the first and throws the example away for the second). Places that the whole index cannot fill are -2.
+    `own_uid_B` None: a query may get its own block. `null` False: blocks alone.
     """
+    first = int(null)
     rows_BN = np.full((len(query_BD), count), ABSENT, dtype=np.int64)
-    rows_BN[:, 0] = NULL
-    short, fetched = np.arange(len(query_BD)), count - 1 + SPARE
+    rows_BN[:, :first] = NULL
+    short, fetched = np.arange(len(query_BD)), count - first + SPARE
     while len(short):
         _, ids_BK = index.search(query_BD[short], fetched)
         for query, ids in zip(short, ids_BK, strict=True):
-            best = _distinct(ids, uid[ids], own_uid_B[query])[: count - 1]
-            rows_BN[query, 1 : 1 + len(best)] = best
+            own = None if own_uid_B is None else own_uid_B[query]
+            best = _distinct(ids, uid[ids], own)[: count - first]
+            rows_BN[query, first : first + len(best)] = best
         if ids_BK.shape[1] < fetched:
             break
         short, fetched = short[rows_BN[short, -1] == ABSENT], 4 * fetched
     return rows_BN
 
 
-def _distinct(ids: NDArray[np.int64], uids: NDArray[np.uint64], own: np.uint64) -> NDArray[np.int64]:
+def _distinct(ids: NDArray[np.int64], uids: NDArray[np.uint64], own: np.uint64 | None) -> NDArray[np.int64]:
     """The ids without those of uid `own`, the first of each uid, in their order."""
     first = np.sort(np.unique(uids, return_index=True)[1])
-    kept: NDArray[np.int64] = ids[first[uids[first] != own]]
+    kept: NDArray[np.int64] = ids[first if own is None else first[uids[first] != own]]
     return kept
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -42,6 +43,8 @@ class Options:
     max_masks: int
     query_length: int
     seed: int
+    null_document: bool = True
+    exclude_own: bool = True
 
 
 @dataclass(frozen=True)
@@ -108,12 +111,14 @@ class Pretraining:
 
     @torch.no_grad()
     def _candidates(self, drawn: Sequence[MaskedQuery]) -> NDArray[np.int64]:
-        training = self.retriever.training
+        options, training = self.options, self.retriever.training
         packed = self._packed(drawn).to(self._device)
         query_BD = self.retriever.eval().embed_queries(packed).float().cpu().numpy()
         self.retriever.train(training)
-        own_uid_B = self.queries.uid[[query.sentence for query in drawn]]
-        return candidates(self.current.index, query_BD, own_uid_B, self.corpus.uid, self.options.candidates)
+        own_uid_B = self.queries.uid[[query.sentence for query in drawn]] if options.exclude_own else None
+        return candidates(
+            self.current.index, query_BD, own_uid_B, self.corpus.uid, options.candidates, null=options.null_document
+        )
 
     def _packed(self, drawn: Sequence[MaskedQuery]) -> Packed:
         return self.packer.query([query.tokens for query in drawn], self.options.query_length)
@@ -138,12 +143,13 @@ class Pretraining:
         device = self._device
         mask_BM, present_BN = part.mask_BM.to(device), torch.from_numpy(part.rows_BN != ABSENT).to(device)
         score_BN = self._scores(part)
-        log_prob_BNM = self.reader.mlm_log_prob(
-            self._joint(part).to(device), part.position_BM.to(device), part.target_BM.to(device), part.rows_BN.shape[1]
-        )
+        log_prob_BNM = self._read(part, part.rows_BN)
         marginal = token_marginal if self.options.marginal == "token" else sequence_marginal
         loss, _ = marginal(score_BN, log_prob_BNM, mask_BM, present_BN, part.normaliser)
-        return loss, self._worth(score_BN, log_prob_BNM, mask_BM, present_BN)
+        compared = score_BN.detach(), log_prob_BNM.detach(), present_BN
+        if not self.options.null_document:
+            compared = self._beside_null(part, *compared)
+        return loss, self._worth(mask_BM, *compared)
 
     def _scores(self, part: Part) -> Tensor:
         """f(x, z) with live weights; a block that several queries share is embedded once."""
@@ -154,16 +160,30 @@ class Pretraining:
         places = torch.from_numpy(place_BN.reshape(part.rows_BN.shape)).to(self._device)
         return self.retriever.score(query_BD, block_CD[places])
 
-    def _joint(self, part: Part) -> Packed:
-        queries = [query.tokens for query in part.queries for _ in range(part.rows_BN.shape[1])]
-        _, bodies = titles_and_bodies(self.corpus, part.rows_BN.ravel())
-        return self.packer.joint(queries, bodies, self.options.query_length, self.retriever.block_length)
+    def _read(self, part: Part, rows_BN: NDArray[np.int64]) -> Tensor:
+        """log p(y_m|z,x) beside each of these blocks, [B, N, M]."""
+        count, device = rows_BN.shape[1], self._device
+        queries = [query.tokens for query in part.queries for _ in range(count)]
+        _, bodies = titles_and_bodies(self.corpus, rows_BN.ravel())
+        joint = self.packer.joint(queries, bodies, self.options.query_length, self.retriever.block_length)
+        return self.reader.mlm_log_prob(joint.to(device), part.position_BM.to(device), part.target_BM.to(device), count)
 
-    def _worth(self, score_BN: Tensor, log_prob_BNM: Tensor, mask_BM: Tensor, present_BN: Tensor) -> Sums:
-        utility = retrieval_utility(score_BN.detach(), log_prob_BNM.detach(), mask_BM, present_BN)
+    @torch.no_grad()
+    def _beside_null(
+        self, part: Part, score_BN: Tensor, log_prob_BNM: Tensor, present_BN: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The same candidates behind a null document of no weight: what retrieval is measured against."""
+        null_B1M = self._read(part, np.full((len(part.queries), 1), NULL))
+        score = F.pad(score_BN.float(), (1, 0), value=torch.finfo(torch.float32).min)
+        return score, torch.cat([null_B1M, log_prob_BNM], 1), F.pad(present_BN, (1, 0), value=True)
+
+    def _worth(self, mask_BM: Tensor, score_BN: Tensor, log_prob_BNM: Tensor, present_BN: Tensor) -> Sums:
+        utility = retrieval_utility(score_BN, log_prob_BNM, mask_BM, present_BN)
         hidden, queries = float(mask_BM.sum()), float(len(mask_BM))
-        return {
+        sums = {
             "retrieval_utility": (float(utility.token_gain) * hidden, hidden),
             "top_1_utility": (float(utility.top_1_B.sum()), queries),
-            "null_share": (float(utility.null_share_B.sum()), queries),
         }
+        if self.options.null_document:
+            sums["null_share"] = (float(utility.null_share_B.sum()), queries)
+        return sums

@@ -13,9 +13,9 @@ from realmctl.retrieval.corpus import Corpus
 from tests.fixtures_blocks import make_blocks
 
 
-def brute_force(vectors, query, own, uid, count):
+def brute_force(vectors, query, own, uid, count, null=True):
     ranked = np.argsort(-(vectors @ query), kind="stable")
-    kept, seen = [NULL], {int(own)}
+    kept, seen = [NULL] if null else [], set() if own is None else {int(own)}
     for row in ranked.tolist():
         if int(uid[row]) not in seen and len(kept) < count:
             seen.add(int(uid[row]))
@@ -24,16 +24,17 @@ def brute_force(vectors, query, own, uid, count):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.integers(1, 60), st.integers(2, 9))
-def test_against_brute_force(seed, blocks, names, count):
+@given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.integers(1, 60), st.integers(2, 9), *[st.booleans()] * 2)
+def test_against_brute_force(seed, blocks, names, count, null, exclude_own):
     """Few names mean that most blocks are copies, more of them than are fetched at first."""
     rng = np.random.default_rng(seed)
     vectors = rng.integers(-8, 9, (blocks, 3)).astype(np.float32)
     queries = rng.integers(-8, 9, (4, 3)).astype(np.float32)
     uid, own = rng.integers(0, names, blocks).astype(np.uint64), rng.integers(0, names, 4).astype(np.uint64)
-    found = candidates(Exact(vectors), queries, own, uid, count)
+    found = candidates(Exact(vectors), queries, own if exclude_own else None, uid, count, null=null)
     assert found.tolist() == [
-        brute_force(vectors, query, name, uid, count) for query, name in zip(queries, own, strict=True)
+        brute_force(vectors, query, name if exclude_own else None, uid, count, null)
+        for query, name in zip(queries, own, strict=True)
     ]
 
 

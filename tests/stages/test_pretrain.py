@@ -61,6 +61,15 @@ def test_the_command_makes_a_model_and_says_where(chain, tmp_path):
         assert name in model.metrics and name in metrics_of(model)[0]
 
 
+def test_ablations_of_the_candidates(chain, tmp_path):
+    ablations = ["--no-null-document", "--no-exclude-own"]
+    result = realmctl("pretrain", *named(chain), *SMALL, *ablations, "--out", tmp_path / "model")
+    assert result.exit_code == 0, result.output
+    model = open_artifact(tmp_path / "model")
+    assert model.settings["null_document"] is model.settings["exclude_own"] is False
+    assert all("retrieval_utility" in line and "null_share" not in line for line in metrics_of(model))
+
+
 def foreign(chain, folder, what):
     """An artifact that does not belong to the chain."""
     other_blocks = {**documents(), "Ada Lorn": [["Ada Lorn was born in [[Ashby]].", "The end."], ["It was late."]]}

@@ -21,14 +21,16 @@ from realmctl.train.refresh import Never
 from tests.fixtures_retriever import make_retriever
 
 
-def objective_of(chain, *, marginal="token", masking="salient", candidates=4, micro_batch=0, towers=None):
+def objective_of(
+    chain, *, marginal="token", masking="salient", candidates=4, micro_batch=0, towers=None, null=True, exclude_own=True
+):
     """The objective on the chain, without dropout."""
     retriever = Retriever.load((towers or chain.retriever).path)
     reader = Reader.from_masked_lm(starting_bert(chain.encoder, None, chain.blocks, 0))
     with torch.no_grad():
         for parameter in reader.parameters():  # fresh weights tell all words apart too little for a test
             parameter.mul_(3)
-    options = Options(5, candidates, marginal, masking, 10, 24, 0)
+    options = Options(5, candidates, marginal, masking, 10, 24, 0, null, exclude_own)
     current = CurrentIndex(chain.index, Never(), "cpu")
     packer = packer_of(tokenizer_of(chain.blocks))
     objective = Pretraining(
@@ -47,12 +49,12 @@ def embed(tower, ids, segments):
     return torch.nn.functional.layer_norm(tower.projection(state), (8,), tower.norm.weight, tower.norm.bias, 1e-12)[0]
 
 
-def brute_force(objective, part, marginal):
-    """The loss of a batch, one query and one candidate at a time."""
+def brute_force(objective, part, marginal, *, rows_BN=None):
+    """The loss of a batch, one query and one candidate at a time; of other candidates than its own if given."""
     corpus, packer = objective.corpus, objective.packer
     cls, sep = packer.cls_id, packer.sep_id
     total, pieces = torch.zeros(()), 0
-    for query, rows in zip(part.queries, part.rows_BN.tolist(), strict=True):
+    for query, rows in zip(part.queries, (part.rows_BN if rows_BN is None else rows_BN).tolist(), strict=True):
         x = query.tokens.tolist()
         query_D = embed(objective.retriever.query_tower, [cls, *x, sep], [0] * (len(x) + 2))
         scores, log_probs = [], []
@@ -95,6 +97,34 @@ def test_absent_candidates_do_not_count(chain):
     assert torch.allclose(loss, brute_force(objective, part, "token"), rtol=1e-5)
 
 
+@pytest.mark.parametrize("marginal", ["token", "sequence"])
+def test_without_the_null_document_all_candidates_are_blocks(chain, marginal):
+    """Retrieval is still measured against reading nothing, at no weight in the loss."""
+    objective = objective_of(chain, marginal=marginal, null=False)
+    [part] = objective.draw(0)
+    objective.modules.eval()
+    assert part.rows_BN.shape == (5, 4) and np.all(part.rows_BN >= 0)
+    part.rows_BN[2, 2:] = ABSENT
+    loss, sums = objective.loss(part)
+    assert torch.allclose(loss, brute_force(objective, part, marginal), rtol=1e-5)
+    per_token = brute_force(objective, part, "token")
+    without_retrieval = brute_force(objective, part, "token", rows_BN=np.full((5, 1), NULL))
+    gain, hidden = sums["retrieval_utility"]
+    assert gain / hidden == pytest.approx((without_retrieval - per_token).item(), abs=1e-4)
+    assert "null_share" not in sums and sums["top_1_utility"][1] == 5
+
+
+def test_the_null_document_costs_no_gradient_where_it_is_no_candidate(chain):
+    """The same rows, once with the yardstick beside them and once without: the same gradients."""
+    gradients = []
+    for null in (False, True):
+        objective = objective_of(chain, null=null)
+        [part] = objective_of(chain, null=False).draw(1)
+        objective.loss(part)[0].backward()
+        gradients.append([parameter.grad for parameter in objective.modules.parameters()])
+    assert all(torch.equal(one, other) for one, other in zip(*gradients, strict=True))
+
+
 def test_gradients_reach_both_towers_and_the_reader(chain, tmp_path):
     objective = objective_of(chain, towers=make_retriever(tmp_path / "retriever", chain.blocks, towers="separate"))
     [part] = objective.draw(0)
@@ -135,6 +165,14 @@ def test_a_query_never_sees_its_own_block(chain):
                 assert len(set(uids)) == 29
                 seen += 1
     assert seen == 60
+
+
+def test_a_query_may_see_its_own_block_where_it_is_asked_for(chain):
+    objective = objective_of(chain, candidates=40, exclude_own=False)
+    for part in objective.draw(0):
+        for query, rows in zip(part.queries, part.rows_BN.tolist(), strict=True):
+            own = int(objective.queries.uid[query.sentence])
+            assert own in [int(objective.corpus.uid[row]) for row in rows[1:]]
 
 
 def test_the_metrics_are_of_the_whole_batch(chain):
