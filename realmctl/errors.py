@@ -5,6 +5,7 @@ so a code never changes its sense.
 """
 
 import errno
+import importlib.util
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 NO_ACCESS = (
@@ -65,6 +66,15 @@ class InterruptedRun(RealmctlError):
     """Stopped by SIGTERM after saving; the same command goes on where it stopped."""
 
     exit_code = 75
+
+
+def require_package(name: str, extra: str, what: str) -> None:
+    """Raise ResourceError unless the Python package `name`, which comes with an extra of ours, is installed."""
+    if importlib.util.find_spec(name) is None:
+        raise ResourceError(
+            f"{what} needs the Python package {name}, which is not installed. Install it with the extra it is in: "
+            f"pip install 'realmctl[{extra}]'."
+        )
 
 
 def explained(error: BaseException, where: object = "") -> RealmctlError | None:
