@@ -5,6 +5,7 @@ so a code never changes its sense.
 """
 
 import errno
+import importlib.util
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 NO_ACCESS = (
@@ -71,6 +72,15 @@ def error_of(exit_code: int, message: str) -> RealmctlError:
     """The error that a process meant by its exit code."""
     kinds = {kind.exit_code: kind for kind in RealmctlError.__subclasses__()}
     return kinds.get(exit_code, RealmctlError)(message)
+
+
+def require_package(name: str, extra: str, what: str) -> None:
+    """Raise ResourceError unless the Python package `name`, which comes with an extra of ours, is installed."""
+    if importlib.util.find_spec(name) is None:
+        raise ResourceError(
+            f"{what} needs the Python package {name}, which is not installed. Install it with the extra it is in: "
+            f"pip install 'realmctl[{extra}]'."
+        )
 
 
 def explained(error: BaseException, where: object = "") -> RealmctlError | None:

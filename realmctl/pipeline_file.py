@@ -176,7 +176,7 @@ def _inputs(where: str, name: str, stage: type[Stage], given: Mapping[str, Any],
             raise ConfigError(f"{where}.{field}: {given[field]!r} is no output of this file and no folder here.")
     for field, role in reads.items():
         output = field.replace("_", "-")
-        covered = role.unless and all(other in given for other in role.unless)
+        covered = role.unless is not None and role.unless(given)
         if field not in given and not role.named and not covered and output in outputs - {name}:
             inputs[field] = output
     return inputs

@@ -34,7 +34,7 @@ def _wanted(name: str, role: Role, values: Mapping[str, Any]) -> bool:
     """Whether a field takes the workspace's artifact."""
     if role.name != "reads" or role.named or values.get(name) is not None:
         return False
-    return not role.unless or any(values.get(other) is None for other in role.unless)
+    return role.unless is None or not role.unless(values)
 
 
 def plan(stage: Stage, out: Path) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import pkgutil
 import tempfile
 import time
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass
 from pathlib import Path
@@ -45,6 +45,10 @@ from realmctl.values import typed
 ROLE = "realmctl"
 
 
+Unless = Callable[[Mapping[str, Any]], bool]
+"""Given the other fields that were named, whether an artifact is not wanted."""
+
+
 @dataclass(frozen=True)
 class Role:
     """What a field is to its stage; kept in the field's metadata."""
@@ -53,8 +57,9 @@ class Role:
     help: str
     kinds: tuple[str, ...] = ()
     optional: bool = False
-    unless: tuple[str, ...] = ()
+    unless: Unless | None = None
     named: bool = False
+    later: bool = False
     positional: bool = False
     literals: tuple[str, ...] = ()
     hub: bool = False
@@ -64,14 +69,21 @@ def _field(role: Role, default: Any) -> Any:
     return dataclasses.field(default=default, metadata={ROLE: role}, kw_only=True)
 
 
-def reads(*kinds: str, help: str, optional: bool = False, unless: tuple[str, ...] = (), named: bool = False) -> Any:
+def reads(
+    *kinds: str, help: str, optional: bool = False, unless: tuple[str, ...] | Unless = (), named: bool = False
+) -> Any:
     """An input artifact of one of `kinds`, or one that holds such a part (a model for its index).
 
     On the command line it defaults to the workspace's. `optional`: only if there is one; `unless`: not when
-    all of these fields are given; `named`: never, it must be named.
+    all of these fields are given, or not when this says so of the fields given; `named`: never, it must be named.
     """
-    role = Role("reads", help, kinds, optional or named, unless, named)
-    return _field(role, None if optional or named or unless else MISSING)
+    spared = unless if callable(unless) else _all_given(unless) if unless else None
+    role = Role("reads", help, kinds, optional or named, spared, named)
+    return _field(role, None if optional or named or spared else MISSING)
+
+
+def _all_given(names: tuple[str, ...]) -> Unless:
+    return lambda given: all(given.get(name) is not None for name in names)
 
 
 def source(
@@ -86,9 +98,13 @@ def source(
     return _field(Role("source", help, positional=positional, literals=literals, hub=hub), default)
 
 
-def setting(help: str, *, default: Any = MISSING) -> Any:
-    """A value that changes the result."""
-    return _field(Role("setting", help), default)
+def setting(help: str, *, default: Any = MISSING, later: bool = False) -> Any:
+    """A value that changes the result.
+
+    `later`: added to a stage that was in use already. The recipe leaves it out while it has its default, which is what
+    the stage did before, so that nothing made before has to be made again.
+    """
+    return _field(Role("setting", help, later=later), default)
 
 
 def knob(help: str, *, default: Any = MISSING) -> Any:
@@ -134,6 +150,9 @@ class Stage:
         """Fill `out`; the returned numbers become the manifest's metrics."""
         raise TypeError(f"stage {type(self).__name__} has no run()")
 
+    def tell(self, made: Artifact) -> None:
+        """Say on stderr what was asked to be shown of the result, made now or found."""
+
     @classmethod
     def command(cls) -> str:
         """Name of the stage and of its command: the file's name, with dashes."""
@@ -145,13 +164,16 @@ class Stage:
 
     def origin(self) -> Origin:
         """What the result is made from. Sources are digested here."""
-        settings = {name: _plain(value) for name, value in self._of("setting").items()}
+        settings = {name: _plain(value) for name, value in self._of("setting").items() if not self._as_before(name)}
         literals = {name: role.literals for name, role in roles(type(self)).items()}
         sources = {name: digest_of(value, literals[name]) for name, value in self._of("source").items()}
         artifacts = self.inputs()
         inputs = {name: artifact.content for name, artifact in artifacts.items()}
         inputs |= {name: digest for name, digest in sources.items() if digest is not None}
         return Origin(self.makes, self.command(), self.version, settings, inputs, lineage_of(artifacts))
+
+    def _as_before(self, name: str) -> bool:
+        return roles(type(self))[name].later and getattr(self, name) == getattr(type(self), name)
 
     def _of(self, role: str) -> dict[str, Any]:
         return {name: getattr(self, name) for name, its in roles(type(self)).items() if its.name == role}
@@ -176,7 +198,9 @@ class Stage:
         try:
             with self.localised() as stage:
                 stage.check()
-                return stage._made(where, stage.origin())
+                made = stage._made(where, stage.origin())
+                stage.tell(made)
+                return made
         except Exception as error:
             known = explained(error, where)
             if known is None or known is error:

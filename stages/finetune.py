@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from realmctl.artifact import Artifact, Writer, require_descent, require_same_vocabulary, writing
-from realmctl.errors import ConfigError
+from realmctl.artifact import Artifact, Writer, require_descent, require_same_vocabulary
+from realmctl.errors import ConfigError, require_package
 from realmctl.stage import Stage, knob, reads, setting, source
+
+if TYPE_CHECKING:
+    from transformers import BertForMaskedLM
+
+    from realmctl.retrieval.searcher import Searcher
+    from realmctl.text.questions import Question
+    from realmctl.train.closed_book import ClosedBookTuning
+    from realmctl.train.finetune import FineTuning
+
+
+def _needs_no_model(given: Mapping[str, Any]) -> bool:
+    """Whether the parts named are enough."""
+    dense = given.get("retrieval", "dense") == "dense"
+    return (
+        bool(given.get("retriever") and given.get("index"))
+        if dense
+        else bool(given.get("encoder") or given.get("bert"))
+    )
 
 
 class Finetune(Stage):
@@ -17,12 +34,15 @@ class Finetune(Stage):
 
     From a pre-trained model, or from its parts: --retriever and --index with --encoder or --bert are the ORQA baseline; named
     beside --model, each of them replaces that part of the model.
+
+    With --retrieval bm25 the same reader learns from BM25's blocks, whose scores count by one learned scale; with none the
+    masked-language model answers without documents. Both start from --encoder, --bert or the reader of --model.
     """
 
     makes = "qa-model"
     resumable = True
 
-    model: Artifact | None = reads("model", help="Pre-trained model.", unless=("retriever", "index"))
+    model: Artifact | None = reads("model", help="Pre-trained model.", unless=_needs_no_model)
     blocks: Artifact = reads("blocks", help="Blocks that the index is of.")
     retriever: Artifact | None = reads("retriever", help="Retriever instead of the model's.", named=True)
     index: Artifact | None = reads("index", help="Index instead of the model's.", named=True)
@@ -36,6 +56,11 @@ class Finetune(Stage):
         hub=True,
     )
     questions: Path = source("Questions with answers: NQ-open, WebQuestions, CuratedTREC, SQuAD and others.")
+    retrieval: Literal["dense", "bm25", "none"] = setting(
+        "Where blocks come from: retriever and index, BM25 over title and text, or none (closed book).",
+        default="dense",
+        later=True,
+    )
     epochs: float = setting("Passes over the questions.", default=2.0)
     steps: int | None = setting("Training steps instead of --epochs.", default=None)
     batch_size: int = setting("Questions in a step (the official code: 1).", default=16)
@@ -72,39 +97,71 @@ class Finetune(Stage):
             raise ConfigError(
                 f"--retriever-beam {self.retriever_beam} is below --reader-beam {self.reader_beam}: only retrieved blocks can be read."
             )
-        if self.model is None and not (self.retriever and self.index and (self.encoder or self.bert)):
-            raise ConfigError("finetune needs --model, or --retriever and --index together with --encoder or --bert.")
         if self.reader_length < 8 or self.micro_batch < 0:
             raise ConfigError("--reader-length must be at least 8, --micro-batch at least 1, or 0 for the whole batch.")
-        retriever, index, encoder = self._parts()
-        require_same_vocabulary(self.blocks, retriever, *([encoder] if encoder else []))
+        if self.retrieval == "dense":
+            self._check_dense()
+        else:
+            self._check_baseline()
+        encoder = self._encoder()
+        require_same_vocabulary(self.blocks, *([encoder] if encoder else []))
+
+    def _check_dense(self) -> None:
+        if self.model is None and not (self.retriever and self.index and (self.encoder or self.bert)):
+            raise ConfigError("finetune needs --model, or --retriever and --index together with --encoder or --bert.")
+        retriever, index = self._dense_parts()
+        require_same_vocabulary(self.blocks, retriever)
         require_descent(index, self.blocks, retriever)
 
-    def _parts(self) -> tuple[Artifact, Artifact, Artifact | None]:
-        """Retriever, index and encoder: those named, the model's for the rest; no encoder where --bert is given."""
-        model = self.model
-        if model is None:
-            assert self.retriever and self.index
-            return self.retriever, self.index, self.encoder
-        encoder = self.encoder or (None if self.bert else model.part("reader"))
-        return self.retriever or model.part("retriever"), self.index or model.part("index"), encoder
+    def _check_baseline(self) -> None:
+        if self.retriever or self.index:
+            raise ConfigError(
+                f"--retrieval {self.retrieval} uses no --retriever and no --index. Leave them out, or use --retrieval dense."
+            )
+        if not (self.model or self.encoder or self.bert):
+            raise ConfigError(
+                f"finetune --retrieval {self.retrieval} needs --encoder, --bert or --model to start from."
+            )
+        if self.retrieval == "bm25":
+            require_package("bm25s", "bm25", "--retrieval bm25")
+        elif self.reader_length < self.span_width + 8:
+            raise ConfigError(
+                f"--reader-length {self.reader_length} leaves no room for a question beside --span-width {self.span_width} blanks."
+            )
+
+    def _dense_parts(self) -> tuple[Artifact, Artifact]:
+        """Retriever and index: those named, the model's for the rest."""
+        model, retriever, index = self.model, self.retriever, self.index
+        if model is not None:
+            retriever, index = retriever or model.part("retriever"), index or model.part("index")
+        assert retriever and index
+        return retriever, index
+
+    def _encoder(self) -> Artifact | None:
+        """What the reader starts from: the encoder named, else the model's reader; None where --bert is given."""
+        if self.encoder or self.bert or self.model is None:
+            return self.encoder
+        return self.model.part("reader")
 
     def run(self, out: Writer) -> Mapping[str, Any]:
-        from realmctl.nn.precision import seed_everything
-        from realmctl.nn.span_head import SpanReader
-        from realmctl.retrieval.bert import starting_bert, tokenizer_folder
-        from realmctl.retrieval.qa import Searcher
         from realmctl.text.questions import read_questions
-        from realmctl.train.finetune import FineTuning, Options
         from realmctl.train.loop import Compute, Schedule, train
 
-        retriever, index, encoder = self._parts()
         questions = read_questions(self.questions, is_regex=self.regex_answers)
-        searcher = Searcher(retriever, index, self.blocks, self.device, self.precision)
-        searcher.retriever = searcher.retriever.query_only()
-        start = starting_bert(encoder, self.bert, self.blocks, self.seed)
-        seed_everything(self.seed)
-        reader = SpanReader.from_bert(start.bert)
+        objective = self._closed_book(questions) if self.retrieval == "none" else self._reading(questions)
+        steps = self.steps or max(1, round(self.epochs * len(questions) / self.batch_size))
+        schedule = Schedule(steps, self.lr, self.warmup, self.seed, self.optimizer)
+        compute = Compute(self.device, self.precision, self.checkpoint_every)
+        metrics = train(objective, schedule, compute, out, "finetune")
+        objective.save(out)
+        return {"questions": len(questions), **metrics}
+
+    def _reading(self, questions: Sequence[Question]) -> FineTuning:
+        from realmctl.nn.span_head import SpanReader
+        from realmctl.train.finetune import FineTuning, Options
+
+        searcher = self._searcher()
+        reader = SpanReader.from_bert(self._start().bert)
         options = Options(
             self.batch_size,
             self.retriever_beam,
@@ -114,19 +171,30 @@ class Finetune(Stage):
             self.answer_test,
             self.seed,
         )
-        steps = self.steps or max(1, round(self.epochs * len(questions) / self.batch_size))
-        schedule = Schedule(steps, self.lr, self.warmup, self.seed, self.optimizer)
-        objective = FineTuning(searcher, reader, questions, options, self.micro_batch)
-        metrics = train(
-            objective, schedule, Compute(self.device, self.precision, self.checkpoint_every), out, "finetune"
-        )
-        tokenizer = tokenizer_folder(self.blocks)
-        with writing(out.path / "retriever", dataclasses.replace(out.origin, kind="retriever")) as part:
-            part.metrics["block_retriever"] = retriever.content
-            searcher.retriever.cpu().save(part.path)
-            part.copy_folder("tokenizer", tokenizer)
-        with writing(out.path / "reader", dataclasses.replace(out.origin, kind="span-reader")) as part:
-            reader.cpu().save(part.path)
-            part.copy_folder(".", tokenizer)
-        out.adopt("index", index)
-        return {"questions": len(questions), **metrics}
+        return FineTuning(searcher, reader, questions, options, self.micro_batch)
+
+    def _closed_book(self, questions: Sequence[Question]) -> ClosedBookTuning:
+        from realmctl.nn.reader import Reader
+        from realmctl.train.closed_book import ClosedBookTuning, Options
+
+        reader = Reader.from_masked_lm(self._start(with_head=True))
+        options = Options(self.batch_size, self.reader_length, self.span_width, self.seed)
+        return ClosedBookTuning(reader, self.blocks, questions, options, self.micro_batch)
+
+    def _searcher(self) -> Searcher:
+        from realmctl.retrieval.dense import DenseSearcher
+        from realmctl.retrieval.sparse import BM25Searcher
+
+        if self.retrieval == "bm25":
+            return BM25Searcher(self.blocks, self.device)
+        searcher = DenseSearcher(*self._dense_parts(), self.blocks, self.device, self.precision)
+        searcher.retriever = searcher.retriever.query_only()
+        return searcher
+
+    def _start(self, with_head: bool = False) -> BertForMaskedLM:
+        from realmctl.nn.precision import seed_everything
+        from realmctl.retrieval.bert import starting_bert
+
+        start = starting_bert(self._encoder(), self.bert, self.blocks, self.seed, with_head=with_head)
+        seed_everything(self.seed)
+        return start

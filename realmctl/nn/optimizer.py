@@ -30,19 +30,25 @@ def bert_lr(step: int, total: int, warmup: int, base: float) -> float:
 
 
 def decay_groups(modules: Iterable[nn.Module], weight_decay: float = 0.01) -> list[dict[str, Any]]:
-    """Two parameter groups, weights that decay and the norms and biases that do not, each parameter once.
+    """Parameter groups: weights that decay, the norms and biases that do not, and one for each pace; each parameter once.
 
-    Told apart by type, not by name: every parameter of a LayerNorm, and every bias.
+    Told apart by type, not by name: every parameter of a LayerNorm, and every bias. A module with a `pace` has its own
+    parameters stepped that many times as fast as the rest, without decay.
     """
     decayed: dict[Tensor, None] = {}
     plain: dict[Tensor, None] = {}
+    paced: dict[float, dict[Tensor, None]] = {}
     for module in (part for root in modules for part in root.modules()):
+        own = plain if isinstance(module, nn.LayerNorm) else decayed
+        if isinstance(pace := getattr(module, "pace", None), float):
+            own = paced.setdefault(pace, {})
         for name, parameter in module.named_parameters(recurse=False):
             if parameter.requires_grad:
-                (plain if isinstance(module, nn.LayerNorm) or name == "bias" else decayed)[parameter] = None
+                (plain if name == "bias" else own)[parameter] = None
     return [
         {"params": list(decayed), "weight_decay": weight_decay},
         {"params": list(plain), "weight_decay": 0.0},
+        *({"params": list(those), "weight_decay": 0.0, "pace": pace} for pace, those in paced.items()),
     ]
 
 
@@ -71,9 +77,9 @@ class BertAdamW(torch.optim.AdamW):
         self.gradient_norm = torch.zeros(())
 
     def set_lr(self, lr: float) -> None:
-        """The rate of the next step, for all groups."""
+        """The rate of the next step, for all groups, each at its pace."""
         for group in self.param_groups:
-            group["lr"] = lr
+            group["lr"] = lr * group.get("pace", 1.0)
 
     @overload
     def step(self, closure: None = None) -> None: ...

@@ -13,9 +13,12 @@ import torch
 from realmctl.artifact import open_artifact
 from realmctl.errors import ConfigError
 from realmctl.nn.reader import Reader
+from realmctl.retrieval.answerer import Answer
+from realmctl.retrieval.answering import open_answerer
 from realmctl.retrieval.candidates import NULL, titles_and_bodies
 from realmctl.retrieval.corpus import Ids
-from realmctl.retrieval.qa import QUESTION_LENGTH, Answer, QuestionAnswerer, Searcher
+from realmctl.retrieval.dense import QUESTION_LENGTH, DenseSearcher
+from realmctl.retrieval.searcher import Searcher
 
 BLANK = "[MASK]"
 SHOWN_AROUND = 160
@@ -25,24 +28,25 @@ def ask(question: str, qa_model: Path, blocks: Path, top: int) -> dict[str, Any]
     """The `top` best answers to a question, each with its evidence. Raises ConfigError for an empty question."""
     if not question.strip() or top < 1:
         raise ConfigError('ask needs a question, such as realmctl ask "Who wrote it?", and --top of at least 1.')
-    model = QuestionAnswerer(open_artifact(qa_model), open_artifact(blocks))
-    tokens = model.tokens([question])
-    hits = model.search(tokens, model.reader_beam)
-    answers = model.answer(tokens, hits, top)[0]
-    return {"question": question, "answers": [_answer(model, answer) for answer in answers]}
+    model = open_answerer(open_artifact(qa_model), open_artifact(blocks))
+    answers = [_answer(model.searcher, answer) for answer in model.ask(question, top)]
+    return {"question": question, "answers": answers}
 
 
-def _answer(model: QuestionAnswerer, answer: Answer) -> dict[str, Any]:
-    record = model.corpus.record(answer.hit.row)
+def _answer(searcher: Searcher | None, answer: Answer) -> dict[str, Any]:
+    """The answer, with the block it was read in if it was read in one."""
+    found, evidence = {"answer": answer.text, "score": answer.score}, answer.evidence
+    if searcher is None or evidence is None:
+        return found
+    record = searcher.corpus.record(evidence.hit.row)
     return {
-        "answer": answer.text,
-        "score": answer.score,
-        "probability_of_block": answer.hit.probability,
+        **found,
+        "probability_of_block": evidence.hit.probability,
         "title": record["title"],
         "block": record["id"],
         "text": record["text"],
-        "start": answer.start,
-        "end": answer.end,
+        "start": evidence.start,
+        "end": evidence.end,
     }
 
 
@@ -50,9 +54,11 @@ def answers_text(value: Mapping[str, Any]) -> str:
     """`ask` for people: each answer, then the evidence with the answer marked."""
     lines = []
     for rank, found in enumerate(value["answers"], 1):
-        lines.append(
-            f"{rank}. {found['answer']}   score {found['score']:.2f}   {found['title']}   p(z|x) {found['probability_of_block']:.3f}"
-        )
+        line = f"{rank}. {found['answer']}   score {found['score']:.2f}"
+        if "text" not in found:
+            lines.append(f"{line}   (closed book: no evidence)")
+            continue
+        lines.append(f"{line}   {found['title']}   p(z|x) {found['probability_of_block']:.3f}")
         lines.append(f"   {_marked(found['text'], found['start'], found['end'])}")
     return "\n".join(lines) or "no answer: no block was retrieved"
 
@@ -74,7 +80,7 @@ def probe(sentence: str, model: Path, blocks: Path, candidates: int) -> dict[str
             f'probe needs a sentence with at least one {BLANK}, such as "The capital of {BLANK} is Paris.", and --candidates of at least 2.'
         )
     artifact, corpus = open_artifact(model), open_artifact(blocks)
-    searcher = Searcher(artifact.part("retriever"), artifact.part("index"), corpus, "auto", "auto")
+    searcher = DenseSearcher(artifact.part("retriever"), artifact.part("index"), corpus, "auto", "auto")
     reader = Reader.load(artifact.part("reader").path).to(searcher.device)
     tokens = _with_blanks(searcher, sentence)
     _require_room(tokens, reader, searcher.retriever.block_length)
@@ -94,11 +100,11 @@ def probe(sentence: str, model: Path, blocks: Path, candidates: int) -> dict[str
     }
 
 
-def _title(searcher: Searcher, row: int) -> str:
+def _title(searcher: DenseSearcher, row: int) -> str:
     return "(null document)" if row == NULL else str(searcher.corpus.record(row)["title"])
 
 
-def _with_blanks(searcher: Searcher, sentence: str) -> Ids:
+def _with_blanks(searcher: DenseSearcher, sentence: str) -> Ids:
     blank = np.array([searcher.packer.mask_id])
     parts = [part for piece in searcher.tokens(sentence.split(BLANK)) for part in (piece, blank)]
     return np.concatenate(parts[:-1])
@@ -113,7 +119,7 @@ def _require_room(tokens: Ids, reader: Reader, block_length: int) -> None:
 
 
 @torch.inference_mode()
-def _prior(searcher: Searcher, tokens: Ids, titles: Sequence[Ids], bodies: Sequence[Ids]) -> torch.Tensor:
+def _prior(searcher: DenseSearcher, tokens: Ids, titles: Sequence[Ids], bodies: Sequence[Ids]) -> torch.Tensor:
     """p(z|x) with the live retriever, the null document first, [N]."""
     retriever = searcher.retriever
     block_ND = retriever.embed_blocks(searcher.packer.block(titles, bodies, retriever.block_length).to(searcher.device))
@@ -122,7 +128,7 @@ def _prior(searcher: Searcher, tokens: Ids, titles: Sequence[Ids], bodies: Seque
 
 
 @torch.inference_mode()
-def _fillings(searcher: Searcher, reader: Reader, tokens: Ids, bodies: Sequence[Ids]) -> torch.Tensor:
+def _fillings(searcher: DenseSearcher, reader: Reader, tokens: Ids, bodies: Sequence[Ids]) -> torch.Tensor:
     """p(v|z,x) at each blank under each candidate, [N, M, V]."""
     joint = searcher.packer.joint([tokens] * len(bodies), bodies, len(tokens) + 2, searcher.retriever.block_length)
     blanks = torch.from_numpy(np.flatnonzero(tokens == searcher.packer.mask_id) + 1)[None]
@@ -131,7 +137,7 @@ def _fillings(searcher: Searcher, reader: Reader, tokens: Ids, bodies: Sequence[
     )
 
 
-def _words(searcher: Searcher, probability_MV: torch.Tensor) -> list[dict[str, Any]]:
+def _words(searcher: DenseSearcher, probability_MV: torch.Tensor) -> list[dict[str, Any]]:
     best, word = probability_MV.max(-1)
     return [
         {"wordpiece": searcher.wordpiece.tokenizer.id_to_token(number), "probability": share}

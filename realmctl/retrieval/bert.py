@@ -41,15 +41,22 @@ def tokenizer_folder(artifact: Artifact) -> Path:
 
 
 def starting_bert(
-    encoder: Artifact | None, bert: str | None, blocks: Artifact, seed: int, dropout: float = 0.1
+    encoder: Artifact | None,
+    bert: str | None,
+    blocks: Artifact,
+    seed: int,
+    dropout: float = 0.1,
+    with_head: bool = False,
 ) -> BertForMaskedLM:
     """An encoder artifact, a BERT folder, or `scratch:SIZE` (tiny when nothing was named), with the blocks' vocabulary.
 
-    Raises MismatchError when the vocabularies differ.
+    `with_head`: its masked-language-model head must be a trained one too (or as fresh as all the rest).
+
+    Raises MismatchError when the vocabularies differ, InputError when the head is wanted and not there.
     """
     if encoder is not None:
         require_same_vocabulary(blocks, encoder)
-        return load_masked_lm(encoder.path)[0]
+        return _loaded(encoder.path, with_head)
     if bert is None:
         warn("no encoder and no --bert: starting from random weights of size tiny (--bert scratch:tiny)")
         bert = SCRATCH + "tiny"
@@ -57,10 +64,20 @@ def starting_bert(
     seed_everything(seed)
     if bert.startswith(SCRATCH):
         return _fresh(bert.removeprefix(SCRATCH), words, dropout)
-    model, had_head = load_masked_lm(Path(bert))
+    model = _loaded(Path(bert), with_head)
     _require_vocabulary(Path(bert), blocks, words, model.config.vocab_size)
+    return model
+
+
+def _loaded(folder: Path, with_head: bool) -> BertForMaskedLM:
+    model, had_head = load_masked_lm(folder)
+    if with_head and not had_head:
+        raise InputError(
+            f"{folder} has no masked-language-model head, and without documents the answer comes from that head. "
+            "Use an encoder that mlm-init or pretrain made, or a BERT that was saved with its head."
+        )
     if not had_head:
-        say(f"{bert} has no masked-language-model head; a fresh one is put on")
+        say(f"{folder} has no masked-language-model head; a fresh one is put on")
     return model
 
 

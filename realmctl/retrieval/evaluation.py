@@ -1,7 +1,7 @@
 """Scores of a question set: exact match under every scorer, recall of the retrieval, and files that others can re-score.
 
 predictions.jsonl is the input of ORQA's evaluator, retrieved.json is DPR's retrieval result; disagreements.jsonl has
-the questions that some scorer calls right and another wrong.
+the questions that some scorer calls right and another wrong. What does not retrieve has no recall and no evidence.
 """
 
 from __future__ import annotations
@@ -11,18 +11,21 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 from realmctl.artifact import Writer
 from realmctl.log import progress
 from realmctl.retrieval.answer_search import AnswerSearch
-from realmctl.retrieval.qa import Answer, Hit, QuestionAnswerer, Searcher
+from realmctl.retrieval.answerer import Answerer
+from realmctl.retrieval.corpus import Ids
+from realmctl.retrieval.searcher import Hit, Searcher
 from realmctl.text.answers import Scorer
 from realmctl.text.questions import Question
 from realmctl.text.regexes import Verdict
 from realmctl.text.scoring import Judged, fitting_scorers, judged
 
 DEPTHS = (1, 5, 20, 100)
+DISAGREEMENTS = "disagreements.jsonl"
 
 
 @dataclass(frozen=True)
@@ -34,25 +37,37 @@ class Outcome:
     prediction: str | None
 
 
+@dataclass(frozen=True)
+class Examined:
+    """What is evaluated: an answerer with its searcher (None: it has none), or a searcher alone."""
+
+    answerer: Answerer | None
+    searcher: Searcher | None
+
+    def tokens(self, questions: Sequence[Question]) -> list[Ids]:
+        """Wordpieces of the questions."""
+        reads = self.answerer or self.searcher
+        return reads.tokens([question.question for question in questions]) if reads else []
+
+
 def evaluate(
-    searcher: Searcher, questions: Sequence[Question], out: Writer, *, scorer: str, hits: int, batch_size: int
+    examined: Examined, questions: Sequence[Question], out: Writer, *, scorer: str, hits: int, batch_size: int
 ) -> dict[str, Any]:
-    """Answer every question (with a Searcher alone: only retrieve) and write scores.json, predictions and evidence.
+    """Answer every question (with a searcher alone: only retrieve) and write scores.json, predictions and evidence.
 
     Recall@k counts an answer as found when a hit holds it as words (DPR's test), `substring_recall@k` as raw text (ORQA's).
     Raises ConfigError when the scorer does not suit the answers.
     """
-    scorers = fitting_scorers(questions, scorer) if isinstance(searcher, QuestionAnswerer) else []
-    counts: Counter[str] = Counter()
+    scorers = fitting_scorers(questions, scorer) if examined.answerer else []
+    counts: Counter[str] = Counter({"disagreements": 0} if scorers else {})
     with ExitStack() as files, progress(len(questions), "answering", "questions") as bar:
-        retrieved = files.enter_context(out.file("retrieved.json").open("w", encoding="utf-8"))
-        predictions, disagreements = (
-            files.enter_context(out.file(name).open("w", encoding="utf-8")) if scorers else None
-            for name in ("predictions.jsonl", "disagreements.jsonl")
-        )
-        for number, outcome in enumerate(_outcomes(searcher, questions, hits, batch_size)):
-            retrieved.write(("[\n" if number == 0 else ",\n") + _retrieved(outcome))
-            _count_recall(outcome, hits, counts)
+        retrieved = _file(files, out, "retrieved.json", bool(examined.searcher))
+        predictions = _file(files, out, "predictions.jsonl", bool(scorers))
+        disagreements = _file(files, out, DISAGREEMENTS, bool(scorers))
+        for number, outcome in enumerate(_outcomes(examined, questions, hits, batch_size)):
+            if retrieved:
+                retrieved.write(("[\n" if number == 0 else ",\n") + _retrieved(outcome))
+                _count_recall(outcome, hits, counts)
             if predictions and disagreements:
                 predictions.write(_predicted(outcome) + "\n")
                 result = judged(outcome.question, outcome.prediction or "", scorers)
@@ -60,21 +75,25 @@ def evaluate(
                 if result.disagrees:
                     disagreements.write(json.dumps(result.record(), ensure_ascii=False) + "\n")
             bar.advance()
-        retrieved.write("\n]\n" if questions else "[]\n")
+        if retrieved:
+            retrieved.write("\n]\n" if questions else "[]\n")
     scores = _scores(counts, len(questions), scorers)
     out.file("scores.json").write_text(json.dumps(scores, indent=1) + "\n")
     return scores
 
 
-def _outcomes(searcher: Searcher, questions: Sequence[Question], hits: int, batch_size: int) -> Iterator[Outcome]:
+def _file(files: ExitStack, out: Writer, name: str, wanted: bool) -> TextIO | None:
+    return files.enter_context(out.file(name).open("w", encoding="utf-8")) if wanted else None
+
+
+def _outcomes(examined: Examined, questions: Sequence[Question], hits: int, batch_size: int) -> Iterator[Outcome]:
+    searcher, answerer = examined.searcher, examined.answerer
     for start in range(0, len(questions), batch_size):
         batch = questions[start : start + batch_size]
-        tokens = searcher.tokens([question.question for question in batch])
-        found = searcher.search(tokens, hits)
-        records = searcher.corpus.records_of({hit.row for best in found for hit in best})
-        answers: list[list[Answer]] | None = (
-            searcher.answer(tokens, found, 1) if isinstance(searcher, QuestionAnswerer) else None
-        )
+        tokens = examined.tokens(batch)
+        found = searcher.search(tokens, hits) if searcher else [[] for _ in batch]
+        records = searcher.corpus.records_of({hit.row for best in found for hit in best}) if searcher else {}
+        answers = answerer.answer(tokens, found, 1) if answerer else None
         for place, question in enumerate(batch):
             prediction = None if answers is None else next((answer.text for answer in answers[place]), "")
             yield Outcome(question, _contexts(question, found[place], records), prediction)
@@ -114,6 +133,7 @@ def _count_recall(outcome: Outcome, hits: int, counts: Counter[str]) -> None:
 
 
 def _count_matches(result: Judged, counts: Counter[str]) -> None:
+    counts["disagreements"] += result.disagrees
     for name, verdict in result.verdicts.items():
         counts[f"em_{name}"] += verdict is Verdict.MATCH
         if verdict not in (Verdict.MATCH, Verdict.NO_MATCH):

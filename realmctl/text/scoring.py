@@ -166,9 +166,14 @@ def scores_text(value: Mapping[str, Any]) -> str:
     ]
     lines += [f"{count} {what}" for what, count in _remarks(value).items() if count]
     if "disagreements" in value:
-        lines += ["", f"{len(value['disagreements'])} questions on which they disagree"]
-        lines += [_disagreement_text(each) for each in value["disagreements"]]
+        lines += ["", disagreements_text(value["disagreements"])]
     return "\n".join(lines)
+
+
+def disagreements_text(entries: Sequence[Mapping[str, Any]]) -> str:
+    """The questions that some scorer calls right and another wrong, as `Judged.record` has them, for people."""
+    lines = [f"{len(entries)} questions on which they disagree"]
+    return "\n".join([*lines, *(_disagreement_text(entry) for entry in entries)])
 
 
 def _remarks(value: Mapping[str, Any]) -> dict[str, int]:

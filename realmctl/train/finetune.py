@@ -1,13 +1,15 @@
-"""ORQA fine-tuning: retrieve with a query encoder that learns, read with a span reader that learns; block vectors frozen.
+"""ORQA fine-tuning: retrieve with a searcher whose scores learn, read with a span reader that learns; the blocks are frozen.
 
 Two losses (Lee et al. 2019, sections 3 and 5.2; google-research orqa/models/orqa_model.py): the retriever's, over the
 5000 best blocks, and the reader's, in one softmax over all spans of the best five, retrieval score inside.
-Legend: Q questions, K blocks of the retriever's beam, R blocks that are read, B = Q * R, S spans, D projection.
+The searcher is a query encoder beside an index, or BM25 with its scale: one objective for both.
+Legend: Q questions, K blocks of the retriever's beam, R blocks that are read, B = Q * R, S spans.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,11 +17,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from realmctl.artifact import Writer, writing
 from realmctl.nn.inputs import Packed, block_token_mask
 from realmctl.nn.span_head import SpanReader, reader_loss, retrieval_loss
 from realmctl.retrieval.answer_search import AnswerSearch
+from realmctl.retrieval.bert import tokenizer_folder
+from realmctl.retrieval.corpus import Ids
 from realmctl.retrieval.offsets import char_offsets, covered
-from realmctl.retrieval.qa import QUESTION_LENGTH, Searcher
+from realmctl.retrieval.searcher import Searcher
 from realmctl.retrieval.texts import Texts
 from realmctl.text.answers import AnswerTest, find_answer_tokens
 from realmctl.text.questions import Question
@@ -48,7 +53,7 @@ class Part:
     of the answers as (first, last) wordpieces of the block.
     """
 
-    queries: Packed
+    questions: list[Ids]
     rows_QK: NDArray[np.int64]
     correct_QK: Tensor
     joint: Packed
@@ -58,7 +63,7 @@ class Part:
 
 
 class FineTuning(SelfContained):
-    """Trains the query tower and the reader on questions with answers.
+    """Trains what learns of the searcher, and the reader, on questions with answers.
 
     A plain answer is in a block wherever its wordpieces are, one that is a regular expression wherever that matches.
     """
@@ -72,7 +77,7 @@ class FineTuning(SelfContained):
         micro_batch: int = 0,
     ) -> None:
         self.searcher, self.reader, self.options = searcher, reader, options
-        self.modules = nn.ModuleDict({"retriever": searcher.retriever, "reader": reader})
+        self.modules = nn.ModuleDict({"retriever": searcher.learner, "reader": reader})
         self.micro_batch = micro_batch or options.batch_size
         self.questions = questions
         self.tokens = searcher.tokens([question.question for question in questions])
@@ -81,12 +86,16 @@ class FineTuning(SelfContained):
         self.texts = Texts(record["text"] for record in searcher.corpus.records)
         self.order = Order(len(questions), options.batch_size, options.seed)
 
+    def before_step(self, step: int) -> Mapping[str, float]:
+        """What the searcher has learnt, for the log."""
+        return self.searcher.learnt()
+
     def draw(self, step: int) -> Sequence[Part]:
-        """Retrieve for the batch with the query encoder as it is now."""
+        """Retrieve for the batch with the searcher as it is now."""
         numbers = self.order.batch(step).tolist()
-        self.searcher.retriever.eval()
+        self.searcher.learner.eval()
         _, rows_QK = self.searcher.nearest([self.tokens[number] for number in numbers], self.options.retriever_beam)
-        self.searcher.retriever.train()
+        self.searcher.learner.train()
         cuts = (slice(start, start + self.micro_batch) for start in range(0, len(numbers), self.micro_batch))
         return [self._part(numbers[cut], rows_QK[cut], len(numbers)) for cut in cuts]
 
@@ -98,8 +107,8 @@ class FineTuning(SelfContained):
         joint, block_start = packer.reader([self.tokens[number] for number in asked], bodies, options.reader_length)
         room = (joint.lengths_B - 1 - block_start).tolist()
         spans = [self._answers_in(*place) for place in zip(asked, read_QR.ravel().tolist(), room, strict=True)]
-        queries = packer.query([self.tokens[number] for number in numbers], QUESTION_LENGTH)
-        return Part(queries, rows_QK, self._correct(numbers, rows_QK), joint, block_start, spans, questions_in_batch)
+        questions = [self.tokens[number] for number in numbers]
+        return Part(questions, rows_QK, self._correct(numbers, rows_QK), joint, block_start, spans, questions_in_batch)
 
     def _answers_in(self, number: int, row: int, room: int) -> list[tuple[int, int]]:
         """The answers within the first `room` wordpieces of a block, as (first, last) wordpieces."""
@@ -118,7 +127,7 @@ class FineTuning(SelfContained):
         """Sum of both losses over the part's questions, over the questions of the batch; None when no answer was in reach."""
         device = next(self.reader.parameters()).device
         correct_QK = part.correct_QK.to(device)
-        retrieval_QK = self._retrieval_scores(part, device)
+        retrieval_QK = self.searcher.scores(part.questions, part.rows_QK)
         span_QRS, correct_QRS = self._spans(part, device)
         total_QRS = span_QRS + retrieval_QK[:, : span_QRS.shape[1], None]
         loss = (
@@ -127,12 +136,6 @@ class FineTuning(SelfContained):
         found_Q, readable_Q = correct_QK.any(1), correct_QRS.flatten(1).any(1)
         sums = self._metrics(total_QRS, correct_QRS, found_Q, readable_Q)
         return (loss if bool((found_Q | readable_Q).any()) else None), sums
-
-    def _retrieval_scores(self, part: Part, device: torch.device) -> Tensor:
-        """Inner products of the live queries and the frozen blocks, float32 [Q, K]."""
-        query_QD = self.searcher.retriever.embed_queries(part.queries.to(device))
-        block_QKD = torch.from_numpy(self.searcher.index.vectors(part.rows_QK)).to(device)
-        return self.searcher.retriever.score(query_QD, block_QKD)
 
     def _spans(self, part: Part, device: torch.device) -> tuple[Tensor, Tensor]:
         """Span scores [Q, R, S] and which spans are an answer, bool."""
@@ -147,6 +150,13 @@ class FineTuning(SelfContained):
                 correct_BS[row, number_of[first + offset, last + offset]] = True
         shape = len(part.rows_QK), -1, score_BS.shape[1]
         return score_BS.view(shape), correct_BS.to(device).view(shape)
+
+    def save(self, out: Writer) -> None:
+        """Write the qa-model's parts: the searcher's, and `reader`."""
+        self.searcher.save(out)
+        with writing(out.path / "reader", dataclasses.replace(out.origin, kind="span-reader")) as part:
+            self.reader.cpu().save(part.path)
+            part.copy_folder(".", tokenizer_folder(self.searcher.corpus.artifact))
 
     @staticmethod
     def _metrics(total_QRS: Tensor, correct_QRS: Tensor, found_Q: Tensor, readable_Q: Tensor) -> Sums:

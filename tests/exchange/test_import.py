@@ -20,8 +20,8 @@ from realmctl.nn.marginal import token_marginal
 from realmctl.nn.reader import Reader
 from realmctl.nn.retriever import Retriever
 from realmctl.nn.span_head import SpanReader, reader_loss
+from realmctl.retrieval.answering import open_answerer
 from realmctl.retrieval.corpus import Corpus
-from realmctl.retrieval.qa import QuestionAnswerer
 from stages.embed import Embed
 from tests.exchange import realm_checkpoints as published
 from tests.exchange.realm_checkpoints import RECORDS, TITLES, imported, open_qa, titles
@@ -98,13 +98,13 @@ def test_an_open_qa_checkpoint_answers(tmp_path, packer, embedded):
     loaded = Retriever.load(query_side.path)
     assert loaded.towers == "query-only"
     assert loaded.block_encoder_hash() == Retriever.load(retriever.path).block_encoder_hash()
-    answerer = QuestionAnswerer(model, blocks, device="cpu", precision="fp32")
+    answerer = open_answerer(model, blocks, device="cpu", precision="fp32")
     question = answerer.tokens(["the cat"])
-    hits = answerer.search(question, 6)
+    hits = answerer.searcher.search(question, 6)
     expected = published.tower().embed(packer.query(question, 64)).detach().numpy() @ rows.T
     assert [hit.row for hit in hits[0]] == np.argsort(-expected[0]).tolist()
     answers = answerer.answer(question, hits, 3)[0]
-    assert answers and all(answer.text in corpus.record(answer.hit.row)["text"] for answer in answers)
+    assert answers and all(answer.text in corpus.record(answer.evidence.hit.row)["text"] for answer in answers)
     again = imported(folder, tmp_path / "w", titles=titles(tmp_path), retriever=retriever.path)
     assert {kind: artifact.path for kind, artifact in again.items()} == {
         kind: artifact.path for kind, artifact in made.items()
@@ -130,7 +130,7 @@ def test_without_titles_the_blocks_say_so_and_are_not_embedded(tmp_path, embedde
         Embed(blocks=made["blocks"], retriever=retriever).make(tmp_path / "w" / "embeddings")
     with pytest.raises(MismatchError, match="query side alone"):
         Embed(blocks=made["blocks"], retriever=made["qa-model"].path).make(tmp_path / "w" / "embeddings")
-    assert QuestionAnswerer(made["qa-model"], made["blocks"], device="cpu").reader_beam == 2
+    assert open_answerer(made["qa-model"], made["blocks"], device="cpu").reader_beam == 2
     assert made["qa-model"].settings["reader_length"] == 24 and made["qa-model"].metrics["span_head_trained"]
 
 

@@ -8,7 +8,9 @@ from dataclasses import replace
 import pytest
 
 from realmctl.errors import ConfigError
-from realmctl.retrieval.qa import QuestionAnswerer, Searcher
+from realmctl.retrieval.answering import open_answerer
+from realmctl.retrieval.dense import DenseSearcher
+from realmctl.retrieval.qa import QuestionAnswerer
 from realmctl.text.answers import exact_match, has_answer
 from realmctl.text.questions import read_questions
 from realmctl.text.scoring import score
@@ -27,7 +29,7 @@ def retrieved(scores):
 
 
 def test_recall_is_that_of_the_retrieved_blocks(scores, qa_model, chain):
-    answerer = QuestionAnswerer(qa_model, chain.blocks)
+    answerer = open_answerer(qa_model, chain.blocks).searcher
     questions = read_questions(chain.questions)
     hits = answerer.search(answerer.tokens([question.question for question in questions]), 20)
     for depth in (1, 5, 20):
@@ -143,7 +145,7 @@ def test_a_record_is_read_once(scores, qa_model, chain, monkeypatch):
     read = []
     plain = Records.__getitem__
     monkeypatch.setattr(Records, "__getitem__", lambda records, row: read.append(row) or plain(records, row))
-    searcher = Searcher(chain.retriever, chain.index, chain.blocks, "cpu", "fp32")
+    searcher = DenseSearcher(chain.retriever, chain.index, chain.blocks, "cpu", "fp32")
     for rows in ([5, 3, 9], [9, 3], [3]):
         searcher.corpus.records_of(rows)
     assert read == [3, 5, 9]

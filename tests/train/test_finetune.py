@@ -10,7 +10,7 @@ import torch
 
 from realmctl.nn.span_head import SpanReader
 from realmctl.retrieval.bert import starting_bert
-from realmctl.retrieval.qa import Searcher
+from realmctl.retrieval.dense import DenseSearcher
 from realmctl.text.questions import Question
 from realmctl.train.finetune import FineTuning, Options
 from tests.fixtures_chain import FIRST, LAST, finetune, metrics_of, pretrain
@@ -21,7 +21,7 @@ def born(name, *answers, is_regex=False):
 
 
 def objective_of(chain, questions, *, batch_size=3, micro_batch=0, answer_test="substring", beam=12, width=4):
-    searcher = Searcher(chain.retriever, chain.index, chain.blocks, "cpu", "fp32")
+    searcher = DenseSearcher(chain.retriever, chain.index, chain.blocks, "cpu", "fp32")
     searcher.retriever = searcher.retriever.query_only()
     torch.manual_seed(0)
     reader = SpanReader.from_bert(starting_bert(chain.encoder, None, chain.blocks, 0).bert)
