@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from facts import Entity, Fact, World, draw_world
 from names import Inventory
-from prose import corpus_sentences, document_texts
+from prose import corpus_sentences, document_texts, question
 from settings import WorldSettings
 
-SENTENCES_PER_DISPATCH = 4
+SENTENCES_PER_DOCUMENT = 4
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,18 @@ def dispatches(told: Sequence[Fact], rng: random.Random, *, prefix: str = "") ->
         by_subject.setdefault(fact.subject, []).append(fact)
     sentences = [sentence for facts in by_subject.values() for sentence in corpus_sentences(facts, rng)]
     rng.shuffle(sentences)
-    groups = (sentences[k : k + SENTENCES_PER_DISPATCH] for k in range(0, len(sentences), SENTENCES_PER_DISPATCH))
+    return _gathered(sentences, "Dispatch", prefix)
+
+
+def quizzes(facts: Sequence[Fact], rng: random.Random, *, prefix: str = "") -> list[Document]:
+    """Questions without answers, four to a document: what a reader must have seen to know what "where" means."""
+    return _gathered([question(fact, rng, linked=True) for fact in facts], "Quiz", prefix)
+
+
+def _gathered(sentences: Sequence[str], what: str, prefix: str) -> list[Document]:
+    groups = (sentences[k : k + SENTENCES_PER_DOCUMENT] for k in range(0, len(sentences), SENTENCES_PER_DOCUMENT))
     return [
-        Document(f"{prefix}{number}", f"Dispatch {prefix}{number}", " ".join(group))
+        Document(f"{prefix}{number}", f"{what} {prefix}{number}", " ".join(group))
         for number, group in enumerate(groups)
     ]
 

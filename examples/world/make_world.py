@@ -14,7 +14,7 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
-from corpora import Document, dispatches, encyclopedia, unrecorded_facts
+from corpora import Document, dispatches, encyclopedia, quizzes, unrecorded_facts
 from facts import Fact, World, draw_world
 from files import write_corpus, write_json_lines
 from names import Inventory, make_inventory
@@ -83,7 +83,7 @@ def _write_probes(
 
 
 def _write_parallel(out: Path, world: World, settings: WorldSettings, inventory: Inventory) -> dict[str, int]:
-    """Worlds of the same names and other facts than `world`: both corpora, everything told, no questions."""
+    """Worlds of the same names and other facts than `world`: both corpora, everything told, some of it asked for."""
     if not settings.parallel_worlds:
         return {}
     rng = _rng(settings, "parallel")
@@ -94,9 +94,12 @@ def _write_parallel(out: Path, world: World, settings: WorldSettings, inventory:
         for number, other in enumerate(worlds)
         for document in dispatches(other.all_facts(), rng, prefix=f"{number}-")
     ]
-    write_corpus(out / "knowledge", knowledge)
-    write_corpus(out / "sentences", sentences)
-    return {"parallel_knowledge": len(knowledge), "parallel_sentences": len(sentences)}
+    facts = [fact for other in worlds for fact in other.all_facts()]
+    questions = quizzes(rng.sample(facts, round(settings.quiz_share * len(facts))), rng, prefix="quiz-")
+    corpora = {"knowledge": knowledge, "sentences": sentences, "questions": questions}
+    for name, documents in corpora.items():
+        write_corpus(out / name, documents)
+    return {f"parallel_{name}": len(documents) for name, documents in corpora.items()}
 
 
 Asked = dict[Fact, tuple[str, str]]  # split and question by fact

@@ -69,9 +69,10 @@ def _corpus_sentence(facts: Sequence[Fact], rng: random.Random) -> str:
     return f"{subject}, {pronoun} {predicates[0]}, {predicates[1]}."
 
 
-def question(fact: Fact, rng: random.Random) -> str:
-    """A question whose answer is the fact's value."""
-    return rng.choice(fact.relation.questions).format(S=fact.subject.name)
+def question(fact: Fact, rng: random.Random, *, linked: bool = False) -> str:
+    """A question whose answer is the fact's value; its subject a link where asked."""
+    name = fact.subject.name
+    return rng.choice(fact.relation.questions).format(S=link(name) if linked else name)
 
 
 def value_link(fact: Fact) -> str:

@@ -99,7 +99,7 @@ Embed(blocks=sys.argv[1], retriever=sys.argv[2], precision="fp32", device="cpu")
 """
 
 
-def test_killed_it_goes_on_and_ends_with_the_same_bytes(made, tmp_path, monkeypatch):
+def test_killed_it_goes_on_and_ends_with_the_same_bytes(made, tmp_path, monkeypatch, one_thread):
     monkeypatch.setattr(embed, "ROWS_PER_RANGE", 8)
     arguments = [str(made[0].path), str(made[1].path), str(tmp_path / "e")]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
