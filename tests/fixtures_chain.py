@@ -97,14 +97,22 @@ def pretrain(chain: Chain, **values: Any) -> Pretrain:
     return Pretrain(**inputs, **{**settings, **values})
 
 
+FINETUNING: dict[str, Any] = {
+    "steps": 4, "batch_size": 4, "lr": 1e-2, "warmup": 1, "retriever_beam": 10, "reader_beam": 3, "reader_length": 40,
+    "checkpoint_every": 2,
+}  # fmt: skip
+
+
 def finetune(chain: Chain, model: Artifact | None = None, **values: Any) -> Finetune:
     """Four steps from a model, or else from the chain's parts (ORQA)."""
-    settings: dict[str, Any] = {
-        "steps": 4, "batch_size": 4, "lr": 1e-2, "warmup": 1, "retriever_beam": 10, "reader_beam": 3, "reader_length": 40,
-        "checkpoint_every": 2,
-    }  # fmt: skip
     parts = {"model": model} if model else {name: getattr(chain, name) for name in ("retriever", "index", "encoder")}
-    return Finetune(blocks=chain.blocks, questions=chain.questions, **parts, **{**settings, **values})
+    return Finetune(blocks=chain.blocks, questions=chain.questions, **parts, **{**FINETUNING, **values})
+
+
+def baseline(chain: Chain, retrieval: str, **values: Any) -> Finetune:
+    """Four steps of a baseline, `bm25` or `none`."""
+    inputs = {"blocks": chain.blocks, "questions": chain.questions, "encoder": chain.encoder}
+    return Finetune(**{**inputs, **FINETUNING, "retrieval": retrieval, **values})
 
 
 class Stopped(Exception):
