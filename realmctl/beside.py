@@ -1,4 +1,4 @@
-"""The commands beside the stages, written by hand: look at artifacts, ask, probe, score, exchange."""
+"""The commands beside the stages, written by hand: look at artifacts, ask, probe, score, report, exchange."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import typer
 
 from realmctl import catalogue
 from realmctl.commands import Json, Workspace, emit, path
+from realmctl.errors import require_package
 from realmctl.sources import localise
 
 RegexAnswers = Annotated[
@@ -196,4 +197,29 @@ def _export(
     emit(export(artifact, folder, side), json, lambda value: str(value["path"]))
 
 
-BESIDE = (_ls, _show, _verify, _refresh, _ask, _probe, _score, _split, _import, _export)
+def _report(
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            parser=path, help="Models, scores, other training artifacts, or folders of them. Default: the workspace."
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", parser=path, help="HTML file to write.")] = Path("report.html"),
+    blocks: Annotated[
+        Path | None,
+        typer.Option(parser=path, help="Blocks to look for answers in. Default: those of the scores, if at hand."),
+    ] = None,
+    questions: Annotated[int, typer.Option(min=0, help="Questions to show of each scores, at most.")] = 200,
+    workspace: Workspace = Path("artifacts"),
+    json: Json = False,
+) -> None:
+    """Write one HTML file, to be opened offline: curves over steps, where questions fail, and the evidence of each answer."""
+    for package in ("jinja2", "matplotlib"):
+        require_package(package, "report", "realmctl report")
+    from realmctl.report import page
+
+    written = page.write(runs or [workspace], out, blocks=blocks, workspace=workspace, questions=questions)
+    emit(written, json, page.written_text)
+
+
+BESIDE = (_ls, _show, _verify, _refresh, _ask, _probe, _score, _split, _report, _import, _export)

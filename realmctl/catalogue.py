@@ -75,16 +75,20 @@ def size_text(size: int) -> str:
 def shown(path: Path, workspace: Path) -> dict[str, Any]:
     """An artifact's manifest and its ancestors; those in the workspace or beside it are named by path."""
     artifact = open_artifact(path)
-    near = {
-        artifact.path.absolute().parent.parent: artifact.path.parent.parent,
-        workspace.absolute(): workspace,
-    }
-    known = {one.content: one for folder in near.values() if folder.is_dir() for one in _within(folder)}
     return {
         "path": str(artifact.path),
         "manifest": dict(artifact.manifest),
-        "ancestors": _ancestors(artifact, known),
+        "ancestors": _ancestors(artifact, near(artifact, workspace)),
     }
+
+
+def near(artifact: Artifact, workspace: Path) -> dict[str, Artifact]:
+    """Every artifact, parts included, of the workspace and of the folder of this artifact's series, by content."""
+    folders = {
+        artifact.path.absolute().parent.parent: artifact.path.parent.parent,
+        workspace.absolute(): workspace,
+    }
+    return {one.content: one for folder in folders.values() if folder.is_dir() for one in _within(folder)}
 
 
 def _within(folder: Path) -> Iterator[Artifact]:

@@ -25,7 +25,7 @@ class EvalEm(Stage):
     """
 
     makes = "scores"
-    version = 3
+    version = 4
 
     qa_model: Artifact | None = reads(
         "qa-model",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from realmctl.text.answers import AnswerTest, has_answer
+from realmctl.text.answers import AnswerTest, answer_spans, has_answer
 from realmctl.text.questions import Question
 from realmctl.text.regexes import find_spans
 
@@ -21,24 +21,25 @@ class AnswerSearch:
     def __init__(self, question: Question, how: AnswerTest) -> None:
         self._how: AnswerTest = "regex" if question.is_regex else how
         self._answers = question.answers
-        self._telling = [_longest_run(answer) for answer in question.answers]
+        self._telling = [longest_run(answer) for answer in question.answers]
 
     def __call__(self, text: str) -> bool:
         if self._how != "tokens":
             return has_answer(text, self._answers, self._how)
-        folded = _folded(text)
-        possible = [answer for answer, run in zip(self._answers, self._telling, strict=True) if run in folded]
+        plain = folded(text)
+        possible = [answer for answer, run in zip(self._answers, self._telling, strict=True) if run in plain]
         return bool(possible) and has_answer(text, possible, "tokens")
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """What the patterns of a regular-expression question match in `text`, as character offsets."""
-        return find_spans(self._answers, text)
+        """Where the answers stand in `text`, as character offsets: plain ones as words, expressions as what they match."""
+        return find_spans(self._answers, text) if self._how == "regex" else answer_spans(text, self._answers)
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
+    """NFD, then lower case: what runs of letters are looked for in."""
     return unicodedata.normalize("NFD", text).lower()
 
 
-def _longest_run(answer: str) -> str:
+def longest_run(answer: str) -> str:
     """What a text must hold, side by side, to hold the answer as words."""
-    return max(ASCII_RUN.findall(_folded(answer)), key=len, default="")
+    return max(ASCII_RUN.findall(folded(answer)), key=len, default="")

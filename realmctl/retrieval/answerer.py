@@ -39,6 +39,11 @@ class Answerer(Protocol):
         """What brings it blocks; None for one that answers without."""
         ...
 
+    @property
+    def reader_beam(self) -> int:
+        """How many of a question's blocks it reads, at most."""
+        ...
+
     def tokens(self, texts: Sequence[str]) -> list[Ids]:
         """Wordpieces of questions."""
         ...

@@ -43,6 +43,7 @@ class ClosedBook:
     """A qa-model that has nothing but its weights. `blocks` give only the vocabulary. Raises MismatchError for another's."""
 
     searcher = None
+    reader_beam = 0
 
     def __init__(self, qa_model: Artifact, blocks: Artifact, device: str, precision: str) -> None:
         reader = qa_model.part("reader")

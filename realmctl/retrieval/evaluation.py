@@ -1,7 +1,8 @@
 """Scores of a question set: exact match under every scorer, recall of the retrieval, and files that others can re-score.
 
-predictions.jsonl is the input of ORQA's evaluator, retrieved.json is DPR's retrieval result; disagreements.jsonl has
-the questions that some scorer calls right and another wrong. What does not retrieve has no recall and no evidence.
+predictions.jsonl is the input of ORQA's evaluator, retrieved.json is DPR's retrieval result (a question a line);
+evidence.jsonl has the answers, and which span of which retrieved block the prediction is; disagreements.jsonl has the
+questions that some scorer calls right and another wrong. What does not retrieve has no recall and no block.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, TextIO
 from realmctl.artifact import Writer
 from realmctl.log import progress
 from realmctl.retrieval.answer_search import AnswerSearch
-from realmctl.retrieval.answerer import Answerer
+from realmctl.retrieval.answerer import Answer, Answerer
 from realmctl.retrieval.corpus import Ids
 from realmctl.retrieval.searcher import Hit, Searcher
 from realmctl.text.answers import Scorer
@@ -30,11 +31,12 @@ DISAGREEMENTS = "disagreements.jsonl"
 
 @dataclass(frozen=True)
 class Outcome:
-    """A question, the blocks retrieved for it as DPR's `ctxs`, and the predicted answer (None: nobody read)."""
+    """A question, the blocks retrieved for it as DPR's `ctxs`, the predicted text (None: nobody read), and what it is of."""
 
     question: Question
     contexts: list[dict[str, Any]]
     prediction: str | None
+    evidence: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -63,13 +65,15 @@ def evaluate(
     with ExitStack() as files, progress(len(questions), "answering", "questions") as bar:
         retrieved = _file(files, out, "retrieved.json", bool(examined.searcher))
         predictions = _file(files, out, "predictions.jsonl", bool(scorers))
+        evidence = _file(files, out, "evidence.jsonl", bool(scorers))
         disagreements = _file(files, out, DISAGREEMENTS, bool(scorers))
         for number, outcome in enumerate(_outcomes(examined, questions, hits, batch_size)):
             if retrieved:
                 retrieved.write(("[\n" if number == 0 else ",\n") + _retrieved(outcome))
                 _count_recall(outcome, hits, counts)
-            if predictions and disagreements:
+            if predictions and evidence and disagreements:
                 predictions.write(_predicted(outcome) + "\n")
+                evidence.write(json.dumps(outcome.evidence, ensure_ascii=False) + "\n")
                 result = judged(outcome.question, outcome.prediction or "", scorers)
                 _count_matches(result, counts)
                 if result.disagrees:
@@ -95,8 +99,22 @@ def _outcomes(examined: Examined, questions: Sequence[Question], hits: int, batc
         records = searcher.corpus.records_of({hit.row for best in found for hit in best}) if searcher else {}
         answers = answerer.answer(tokens, found, 1) if answerer else None
         for place, question in enumerate(batch):
-            prediction = None if answers is None else next((answer.text for answer in answers[place]), "")
-            yield Outcome(question, _contexts(question, found[place], records), prediction)
+            best = next(iter(answers[place]), None) if answers else None
+            prediction = None if answers is None else best.text if best else ""
+            evidence = _evidence(question, answerer.reader_beam if answerer else 0, found[place], best)
+            yield Outcome(question, _contexts(question, found[place], records), prediction, evidence)
+
+
+def _evidence(question: Question, beam: int, hits: Sequence[Hit], answer: Answer | None) -> dict[str, Any]:
+    """Right answers, blocks read; of the answer its score, and the rank (from 1) of its block and the offsets in it."""
+    known = {"answers": list(question.answers), "read": min(len(hits), beam)}
+    if answer is None:
+        return known
+    if answer.evidence is None:
+        return {**known, "score": answer.score}
+    place = answer.evidence
+    rank = 1 + [hit.row for hit in hits].index(place.hit.row)
+    return {**known, "score": answer.score, "rank": rank, "start": place.start, "end": place.end}
 
 
 def _contexts(question: Question, hits: Sequence[Hit], records: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:

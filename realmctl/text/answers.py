@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -27,6 +27,7 @@ AnswerTest = Literal["substring", "tokens", "regex"]
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 _DPR_ARTICLE = regex.compile(r"\b(?:a|an|the)\b")
+_LETTER_WITH_MARKS = regex.compile(r"(?s:.)\p{M}*")
 _DPR_TOKEN = regex.compile(r"[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]")
 
 
@@ -103,14 +104,44 @@ def has_answer(text: str, answers: Sequence[str], how: AnswerTest = "substring")
     raise ConfigError(f"'{how}' is no answer test. Use one of {', '.join(get_args(AnswerTest))}.")
 
 
+def answer_spans(text: str, answers: Iterable[str]) -> list[tuple[int, int]]:
+    """Where `text` holds one of `answers` as words (`has_answer`'s tokens): sorted character offsets (start, end).
+
+    Offsets are of the text as it stands, not of its NFD. Occurrences may overlap.
+    """
+    decomposed, origin = _nfd_with_origin(text)
+    tokens = list(_DPR_TOKEN.finditer(decomposed))
+    held, found = [token[0].lower() for token in tokens], set()
+    for wanted in map(_dpr_tokens, answers):
+        for at in _places(held, wanted):
+            last = tokens[at + len(wanted) - 1].end() - 1
+            found.add((origin[tokens[at].start()][0], origin[last][1]))
+    return sorted(found)
+
+
+def _nfd_with_origin(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """NFD, and for each character of it the (start, end) in `text` of the letter with its marks that it comes of."""
+    decomposed, origin = [], []
+    for match in _LETTER_WITH_MARKS.finditer(text):
+        piece = unicodedata.normalize("NFD", match[0])
+        decomposed.append(piece)
+        origin += [match.span()] * len(piece)
+    return "".join(decomposed), origin
+
+
 def _dpr_tokens(text: str) -> list[str]:
     """Runs of letters, marks and digits, and other visible characters one by one: DPR's SimpleTokenizer."""
     return [token.lower() for token in _DPR_TOKEN.findall(unicodedata.normalize("NFD", text))]
 
 
 def _contains(held: list[str], wanted: list[str]) -> bool:
+    return next(_places(held, wanted), None) is not None
+
+
+def _places(held: list[str], wanted: list[str]) -> Iterator[int]:
     width = len(wanted)
-    return width > 0 and any(held[at : at + width] == wanted for at in range(len(held) - width + 1))
+    if width:
+        yield from (at for at in range(len(held) - width + 1) if held[at : at + width] == wanted)
 
 
 def find_answer_tokens(

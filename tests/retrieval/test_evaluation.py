@@ -66,6 +66,18 @@ def test_predictions_are_what_orqas_evaluator_reads(scores, chain):
     assert json.loads(scores.file("scores.json").read_text()) == scores.metrics
 
 
+def test_evidence_says_what_the_prediction_is_cut_from(scores):
+    lines = [
+        [json.loads(line) for line in scores.file(f"{name}.jsonl").read_text().splitlines()]
+        for name in ("predictions", "evidence")
+    ]
+    assert [len(each) for each in lines] == [20, 20]
+    for predicted, evidence, entry in zip(*lines, retrieved(scores), strict=True):
+        assert evidence["answers"] == entry["answers"] and 1 <= evidence["rank"] <= evidence["read"] == 3
+        text = entry["ctxs"][evidence["rank"] - 1]["text"]
+        assert text[evidence["start"] : evidence["end"]] == predicted["prediction"]
+
+
 def test_disagreements_are_listed(qa_model, chain, tmp_path, monkeypatch):
     """With accents composed in the answers and decomposed in the predictions only ORQA's scorer, by NFD, says yes."""
     path = tmp_path / "questions.jsonl"
@@ -108,7 +120,7 @@ def test_a_retriever_alone(chain, tmp_path):
     ).make(tmp_path)
     assert made.metrics["questions"] == 20 and "em" not in made.metrics
     assert {"recall@1", "recall@5"} <= set(made.metrics)
-    assert not made.has("predictions.jsonl") and not made.has("disagreements.jsonl")
+    assert not any(made.has(f"{name}.jsonl") for name in ("predictions", "evidence", "disagreements"))
 
 
 def test_regular_expressions(qa_model, chain, tmp_path):

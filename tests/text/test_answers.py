@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from realmctl.errors import ConfigError
 from realmctl.text.answers import (
+    answer_spans,
     exact_match,
     find_answer_tokens,
     has_answer,
@@ -243,3 +244,24 @@ def test_the_official_example():
 
 def test_an_id_beyond_the_blocks_dtype_is_never_found():
     assert find_answer_tokens(np.array([1, 2], np.uint16), [[65537]], 10) == []
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["Ada", "ada", "caf\u00e9", "cafe\u0301", "a.b", "\u00bd", "\u2260", "  ", "-", "1843", "\u1e0b\u0323"]
+        )
+    ),
+    st.lists(st.sampled_from(["ADA", "cafe\u0301", "a . b", "1843 ada", "", "\u00bd", "=", "\u1e0d\u0307"])),
+)
+def test_spans_of_answers_are_where_a_text_holds_them(words, answers):
+    text = " ".join(words)
+    spans = answer_spans(text, answers)
+    assert spans == sorted(set(spans)) and bool(spans) == has_answer(text, answers, "tokens")
+    assert all(has_answer(text[start:end], answers, "tokens") for start, end in spans)
+
+
+def test_spans_are_of_the_text_as_it_stands():
+    text = "Le Cafe\u0301, le CAF\u00c9!"
+    assert [text[start:end] for start, end in answer_spans(text, ["caf\u00e9"])] == ["Cafe\u0301", "CAF\u00c9"]
+    assert answer_spans("a a a", ["a a"]) == [(0, 3), (2, 5)]

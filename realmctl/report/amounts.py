@@ -1,0 +1,51 @@
+"""Numbers as people read them, with their units."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+SHARES = (
+    "em",
+    "recall@",
+    "substring_recall@",
+    "probe_recall_",
+    "null_share",
+    "accuracy",
+    "answer_in_",
+    "span_exact_match",
+)
+UNITS = {"loss": "nats", "retrieval_utility": "nats", "top_1_utility": "nats", "index_age_steps": "steps"}
+
+
+def amount(name: str, value: Any) -> str:
+    """A metric or setting of this name: 24.3 %, 0.75 s, 2.307 nats, 200,000."""
+    if type(value) is int and name != "seed":
+        return f"{value:,}"
+    if type(value) is not float or not math.isfinite(value):
+        return "–" if value is None else str(value)
+    if name.startswith(SHARES):
+        return percent(value)
+    if name.startswith("seconds"):
+        return f"{plain(value)} s"
+    return f"{plain(value)} {UNITS[name]}" if name in UNITS else plain(value)
+
+
+def plain(value: float) -> str:
+    """Four digits that count."""
+    return f"{value:.4g}"
+
+
+def percent(share: float) -> str:
+    """A share in per cent."""
+    return f"{100 * share:.1f} %"
+
+
+def duration(seconds: float) -> str:
+    """Seconds, in the two units that tell most: 3 d 4 h, 2 h 05 min, 4 min 10 s, 3.2 s."""
+    minutes, hours, days = seconds / 60, seconds / 3600, seconds / 86400
+    if days >= 1:
+        return f"{int(days)} d {int(hours % 24)} h"
+    if hours >= 1:
+        return f"{int(hours)} h {int(minutes % 60):02} min"
+    return f"{int(minutes)} min {int(seconds % 60):02} s" if minutes >= 1 else f"{seconds:.1f} s"

@@ -1,0 +1,63 @@
+"""Which curves are drawn, under which names and units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from realmctl.report.curves import AGE
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One plot: {metric: its label} over the steps; `axis` has the unit. A `share` is written in per cent."""
+
+    title: str
+    axis: str
+    metrics: Mapping[str, str]
+    about: str
+    share: bool = False
+    recorded_at_times: bool = False
+
+    @property
+    def shows_refreshes(self) -> bool:
+        """Whether bars below the curve say when an index was being rebuilt."""
+        return AGE in self.metrics
+
+
+PROBE = {f"probe_recall_{depth}": f"recall@{depth}" for depth in (1, 5, 20)}
+PRETRAIN = (
+    Chart("Loss", "loss (nats)", {"loss": "loss"}, "−log p(y|x) of the hidden wordpieces. Lower is better."),
+    Chart(
+        "Retrieval utility", "utility (nats per wordpiece)", {"retrieval_utility": "utility"},
+        "log p(y|z,x) − log p(y|∅,x): what reading the retrieved blocks gains over reading none. Above 0, retrieval helps.",
+    ),
+    Chart(
+        "Recall on the probe set", "queries (%)", PROBE,
+        "Queries of a fixed set with a block that holds the answer among the best 1, 5 and 20; taken whenever the index changes.",
+        share=True, recorded_at_times=True,
+    ),
+    Chart(
+        "Null share", "p(∅|x) (%)", {"null_share": "null share"},
+        "p(∅|x): the weight of the null document, that is of doing without retrieval.", share=True,
+    ),
+    Chart(
+        "Index age", "age (steps)", {AGE: "index age"},
+        "Steps since the snapshot that the index is of. The bars below: from a snapshot to the step that first searched its index.",
+    ),
+)  # fmt: skip
+LOSS = Chart("Loss", "loss (nats)", {"loss": "loss"}, "Training loss. Lower is better.")
+ACCURACY = Chart("Accuracy", "right (%)", {"accuracy": "accuracy"}, "Right in the training batch.", share=True)
+ANSWERS = Chart(
+    "Answers of the batch", "questions (%)",
+    {"answer_in_beam": "in a retrieved block", "answer_in_reader": "in a block read", "span_exact_match": "right span"},
+    "Training questions with an answer among the retrieved blocks, with one among those read, and with the right span chosen.",
+    share=True,
+)  # fmt: skip
+CHARTS: Mapping[str, Sequence[Chart]] = {
+    "model": PRETRAIN,
+    "encoder": (LOSS, ACCURACY),
+    "retriever": (LOSS, ACCURACY),
+    "qa-model": (LOSS, ANSWERS),
+}
+"""By kind of artifact, in the order of the page."""

@@ -1,0 +1,105 @@
+"""What a training run logged, as curves of a length that can be drawn: metrics.jsonl of every training stage."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from realmctl.artifact import Artifact
+from realmctl.errors import InputError
+
+METRICS = "metrics.jsonl"
+AGE, WAIT, ALARMS = "index_age_steps", "index_wait_seconds", "alarms"
+SMOOTHED_OVER = 20
+"""A smoothed curve is a running mean over this part of the run."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Finite values of one metric and their steps, both float64 [n]; steps ascend."""
+
+    step: NDArray[np.float64]
+    value: NDArray[np.float64]
+
+    def thinned(self, most: int = 600) -> Curve:
+        """At most `most` points, the least and the greatest of each stretch: peaks and saw teeth stay."""
+        if len(self.step) <= most:
+            return self
+        stretches = np.array_split(np.arange(len(self.step)), max(1, most // 2))
+        ends = [{int(part[self.value[part].argmin()]), int(part[self.value[part].argmax()])} for part in stretches]
+        kept = sorted(set().union(*ends))
+        return Curve(self.step[kept], self.value[kept])
+
+    def smoothed(self, most: int = 300) -> Curve | None:
+        """Means over a twentieth of the points around each of at most `most`; None for a curve too short for that."""
+        count = len(self.step)
+        width = count // SMOOTHED_OVER
+        if width < 2:
+            return None
+        places = np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
+        total = np.concatenate([[0.0], np.cumsum(self.value)])
+        first, stop = np.maximum(0, places - width // 2), np.minimum(count, places - width // 2 + width)
+        return Curve(self.step[places], (total[stop] - total[first]) / (stop - first))
+
+
+@dataclass(frozen=True)
+class Run:
+    """The log of one training: a curve for every metric, and its alarms as (step, what)."""
+
+    artifact: Artifact
+    curves: Mapping[str, Curve]
+    alarms: list[tuple[int, str]]
+
+    @cached_property
+    def refreshes(self) -> list[tuple[int, int]]:
+        """Of every index taken up while training: the step of the snapshot it is of, and the step that first searched it."""
+        if AGE not in self.curves:
+            return []
+        age = self.curves[AGE]
+        made = [(round(step - 1 - old), round(step - 1)) for step, old in zip(age.step, age.value, strict=True)]
+        return [after for before, after in itertools.pairwise(made) if after[0] > before[0]]
+
+    @property
+    def waited(self) -> tuple[int, float]:
+        """How many steps waited for a fresher index, and the seconds that took."""
+        waits = self.curves.get(WAIT)
+        return (len(waits.value), float(waits.value.sum())) if waits else (0, 0.0)
+
+
+def read_run(artifact: Artifact) -> Run:
+    """The curves of a training artifact. Raises InputError naming the line that is none of ours."""
+    points: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    alarms: list[tuple[int, str]] = []
+    path = artifact.file(METRICS)
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                record = json.loads(line)
+                step = int(record.pop("step"))
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                raise InputError(f"{path}:{number}: no metrics of a step ({error!r}). Make {artifact} again.") from None
+            alarms += [(step, what) for what in _alarms(record.pop(ALARMS, None))]
+            for name, value in record.items():
+                if type(value) in (int, float) and math.isfinite(value):
+                    points[name].append((step, value))
+    return Run(artifact, {name: _curve(found) for name, found in points.items()}, alarms)
+
+
+def _curve(points: list[tuple[float, float]]) -> Curve:
+    table = np.array(points, dtype=np.float64)
+    return Curve(table[:, 0], table[:, 1])
+
+
+def _alarms(value: Any) -> list[str]:
+    """One alarm or several, each as text."""
+    found = value if isinstance(value, list) else [] if value in (None, False, 0, "") else [value]
+    return [each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in found]

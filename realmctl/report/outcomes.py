@@ -1,0 +1,146 @@
+"""Where each question of a scores artifact fails: in the corpus, in the retrieval, in the reading, or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import Any, Literal
+
+from realmctl.artifact import Artifact
+from realmctl.errors import InputError
+from realmctl.log import progress
+from realmctl.records import Records
+from realmctl.retrieval.corpus_search import answered_by
+from realmctl.text.answers import Scorer, exact_match
+from realmctl.text.questions import Question
+
+Failure = Literal["corpus", "far", "near", "read", "right", "wrong", "found"]
+FAR, NEAR = 100, 5
+NOTHING: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Fate:
+    """How far a question came. None stands for what was not recorded or not asked.
+
+    rank: of the best block that holds an answer, from 1. retrieved, read: numbers of blocks. in_corpus: some block of
+    the corpus holds an answer. chosen: rank of the block that the prediction is cut from. right: exact match.
+    """
+
+    question: Question
+    prediction: str | None
+    retrieved: int
+    rank: int | None
+    in_corpus: bool | None
+    read: int | None
+    chosen: int | None
+    chosen_has_answer: bool | None
+    right: bool | None
+
+    def within(self, depth: int) -> bool:
+        """Whether an answer is in the best `depth` blocks."""
+        return self.rank is not None and self.rank <= depth
+
+
+@dataclass(frozen=True)
+class Depths:
+    """How many blocks a question was given, at most 100, and how many of them were read, else the best 5."""
+
+    far: int
+    near: int
+
+    def failure(self, fate: Fate) -> Failure:
+        """The first step that a question fails; `right` whatever came before, for a test of blocks is no exact match."""
+        if fate.right:
+            return "right"
+        if not self.far:
+            return "wrong"
+        if not fate.within(self.far):
+            return "corpus" if fate.in_corpus is False else "far"
+        if not fate.within(self.near):
+            return "near"
+        return "found" if fate.right is None else "read"
+
+
+def entries(scores: Artifact) -> Iterator[dict[str, Any]]:
+    """Question by question what was retrieved (DPR's format, one entry a line), in constant memory.
+
+    Where nothing was retrieved, the questions with no block.
+    """
+    if not scores.has("retrieved.json"):
+        both = zip(records(scores, "predictions.jsonl"), records(scores, "evidence.jsonl"), strict=False)
+        yield from ({"question": one["question"], "answers": two["answers"], "ctxs": []} for one, two in both)
+        return
+    path = scores.file("retrieved.json")
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if (text := line.strip().strip(",")) not in ("", "[", "]", "[]"):
+                yield _parsed(text, f"{path}:{number}")
+
+
+def records(scores: Artifact, name: str) -> list[dict[str, Any]]:
+    """A file of JSON lines; none where the artifact has no such file."""
+    if not scores.has(name):
+        return []
+    path = scores.file(name)
+    with path.open(encoding="utf-8") as lines:
+        return [_parsed(line, f"{path}:{number}") for number, line in enumerate(lines, 1)]
+
+
+def _parsed(text: str, place: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{place}: not valid JSON ({error}). Make the scores again.") from None
+    if not isinstance(value, dict):
+        raise InputError(f"{place}: {type(value).__name__} where an object is wanted. Make the scores again.")
+    return value
+
+
+def fates(scores: Artifact, blocks: Artifact | None) -> list[Fate]:
+    """The fate of every question, in the file's order. `blocks`: where to look for answers; None leaves that open."""
+    scorer: Scorer | None = scores.metrics.get("scorer")
+    predictions, evidence = records(scores, "predictions.jsonl"), records(scores, "evidence.jsonl")
+    beside = zip_longest(predictions, evidence, fillvalue=NOTHING)
+    found = [_fate(entry, *next(beside, (NOTHING, NOTHING)), scorer=scorer) for entry in entries(scores)]
+    return _looked_for(found, blocks) if blocks and any(fate.retrieved for fate in found) else found
+
+
+def _fate(
+    entry: Mapping[str, Any], predicted: Mapping[str, Any], seen: Mapping[str, Any], *, scorer: Scorer | None
+) -> Fate:
+    contexts = entry["ctxs"]
+    question = question_of(entry, scorer)
+    if predicted and predicted["question"] != question.question:
+        raise InputError(f"a prediction is of {predicted['question']!r} where {question.question!r} was retrieved for.")
+    rank = next((rank for rank, context in enumerate(contexts, 1) if context["has_answer"]), None)
+    chosen = seen.get("rank")
+    right = exact_match(predicted["prediction"], question.answers, scorer) if predicted and scorer else None
+    return Fate(
+        question, predicted.get("prediction"), len(contexts), rank, True if rank else None, seen.get("read"), chosen,
+        contexts[chosen - 1]["has_answer"] if chosen else None, right,
+    )  # fmt: skip
+
+
+def question_of(entry: Mapping[str, Any], scorer: str | None) -> Question:
+    """A question of retrieved.json. Only plain answers were looked for as raw text too."""
+    plain = any("has_answer_substring" in context for context in entry["ctxs"]) or scorer in ("orqa", "squad", "dpr")
+    return Question("", entry["question"], tuple(entry["answers"]), is_regex=not plain)
+
+
+def _texts(blocks: Records, count: Callable[[], None]) -> Iterator[str]:
+    for record in blocks:
+        yield record["text"]
+        count()
+
+
+def _looked_for(found: Sequence[Fate], blocks: Artifact) -> list[Fate]:
+    """The same, with the corpus searched for answers that were not retrieved."""
+    missing = [number for number, fate in enumerate(found) if fate.in_corpus is None]
+    texts = Records(blocks.file("blocks.jsonl.zst"))
+    with progress(len(texts), "looking for answers in the corpus", "blocks") as bar:
+        known = answered_by([found[number].question for number in missing], _texts(texts, bar.advance))
+    in_corpus = {number: place in known for place, number in enumerate(missing)}
+    return [replace(fate, in_corpus=in_corpus.get(number, True)) for number, fate in enumerate(found)]

@@ -1,0 +1,130 @@
+"""The page: what the template is given, and the one file it becomes. No request leaves it, by its own security policy."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from realmctl import __version__
+from realmctl.artifact import Artifact
+from realmctl.report import amounts
+from realmctl.report.charts import CHARTS
+from realmctl.report.curves import Run, read_run
+from realmctl.report.evidence import Shown, shown
+from realmctl.report.funnel import Funnel, funnel_of
+from realmctl.report.outcomes import fates
+from realmctl.report.plots import drawn
+from realmctl.report.sources import blocks_of, is_training, reported
+
+TITLES = {"model": "Pre-training", "qa-model": "Fine-tuning", "retriever": "Retriever warm start", "encoder": "Encoder"}
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A drawn chart."""
+
+    title: str
+    about: str
+    svg: Markup
+
+
+@dataclass(frozen=True)
+class Training:
+    """All runs of one kind, drawn over each other; `missing`: charts that no run has a curve for."""
+
+    title: str
+    runs: list[Run]
+    plots: list[Plot]
+    missing: list[str]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One scores artifact."""
+
+    scores: Artifact
+    funnel: Funnel
+    shown: list[Shown]
+
+
+def write(paths: Sequence[Path], out: Path, *, blocks: Path | None, workspace: Path, questions: int) -> dict[str, Any]:
+    """Write the report of these artifacts (see `sources.reported`) to `out`: whole, or not at all.
+
+    Returns its path and size, what it is of, and how many questions it shows. Raises InputError or MismatchError for
+    what cannot be reported.
+    """
+    artifacts = reported(paths)
+    evaluations = [_evaluation(one, blocks, workspace, questions) for one in artifacts if one.kind == "scores"]
+    text = _rendered(artifacts, [_training(kind, artifacts) for kind in TITLES if _of(kind, artifacts)], evaluations)
+    _place(out, text.encode("utf-8", "replace"))
+    return {
+        "report": str(out),
+        "bytes": out.stat().st_size,
+        "artifacts": [str(artifact.path) for artifact in artifacts],
+        "questions": sum(each.funnel.questions for each in evaluations),
+        "shown": sum(len(each.shown) for each in evaluations),
+    }
+
+
+def _of(kind: str, artifacts: Sequence[Artifact]) -> list[Artifact]:
+    return [artifact for artifact in artifacts if artifact.kind == kind and is_training(artifact)]
+
+
+def _training(kind: str, artifacts: Sequence[Artifact]) -> Training:
+    runs = [read_run(artifact) for artifact in _of(kind, artifacts)]
+    drawings = [(chart, drawn(chart, runs, f"{kind}-{place}")) for place, chart in enumerate(CHARTS[kind])]
+    plots = [Plot(chart.title, chart.about, Markup(svg)) for chart, svg in drawings if svg]
+    return Training(TITLES[kind], runs, plots, [chart.title for chart, svg in drawings if not svg])
+
+
+def _evaluation(scores: Artifact, blocks: Path | None, workspace: Path, questions: int) -> Evaluation:
+    found = fates(scores, blocks_of(scores, blocks, workspace))
+    funnel = funnel_of(found)
+    return Evaluation(scores, funnel, shown(scores, found, funnel.depths, questions))
+
+
+def _rendered(artifacts: Sequence[Artifact], trainings: Sequence[Training], evaluations: Sequence[Evaluation]) -> str:
+    style, script = (_own(name) for name in ("report.css", "report.js"))
+    environment = Environment(
+        loader=PackageLoader("realmctl.report", "page"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters |= {name: getattr(amounts, name) for name in ("percent", "duration", "plain")}
+    return environment.get_template("report.html").render(
+        artifacts=artifacts, trainings=trainings, evaluations=evaluations, version=__version__, amount=amounts.amount,
+        style=Markup(style), script=Markup(script), policy=_policy(script),
+    )  # fmt: skip
+
+
+def _own(name: str) -> str:
+    return resources.files("realmctl.report").joinpath("page", name).read_text(encoding="utf-8")
+
+
+def _policy(script: str) -> str:
+    """Nothing is loaded from anywhere, and this script alone runs."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+
+
+def _place(out: Path, content: bytes) -> None:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    partial = out.with_name(f"{out.name}.{os.getpid()}.partial")
+    try:
+        partial.write_bytes(content)
+        partial.replace(out)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def written_text(value: dict[str, Any]) -> str:
+    """The result for people: the path, as every stage prints it."""
+    return str(value["report"])
