@@ -13,6 +13,7 @@ from realmctl.report.outcomes import Depths, Fate, fates
 from realmctl.text.answers import exact_match, has_answer
 from realmctl.text.questions import Question
 from stages.eval_em import EvalEm
+from stages.finetune import Finetune
 from tests.report.conftest import WrittenScores
 
 
@@ -109,6 +110,27 @@ def test_closed_book_scores(tmp_path):
     assert passed(funnel) == {"exact match": 1} and funnel.counts == {"right": 1, "wrong": 1}
     assert any("Nothing was retrieved" in note for note in funnel.notes)
     assert funnel_of(fates(written(tmp_path, {"scorer": "orqa"}, predictions=predictions), None)).questions == 0
+
+
+@pytest.mark.parametrize("retrieval", ["bm25", "none"])
+def test_baselines(chain, tmp_path, retrieval):
+    """The files of a baseline are those of any other; one without documents has right and wrong alone."""
+    parts = {"encoder": chain.encoder, "blocks": chain.blocks, "questions": chain.questions}
+    tuned = Finetune(
+        **parts, retrieval=retrieval, steps=2, batch_size=4, retriever_beam=10, reader_beam=3, reader_length=40
+    )
+    made = EvalEm(
+        qa_model=tuned.make(tmp_path / "qa-model"), blocks=chain.blocks, questions=chain.questions, hits=8
+    ).make(tmp_path / "scores")
+    funnel = funnel_of(fates(made, chain.blocks))
+    assert funnel.questions == sum(funnel.counts.values()) == 20
+    assert passed(funnel)["exact match"] == round(made.metrics["em"] * 20)
+    if retrieval == "none":
+        assert list(passed(funnel)) == ["exact match"]
+    else:
+        assert (
+            passed(funnel)["in the top 8"] >= round(made.metrics["recall@5"] * 20) > 0 == funnel.counts.get("corpus", 0)
+        )
 
 
 def test_scores_of_before_evidence_was_written(tmp_path):
