@@ -23,9 +23,7 @@ class WorldSettings:
     held_out_share: float = 0.3  # of entities that appear in the knowledge corpus only
     off_corpus_share: float = 0.0  # of the sentence corpus that is about people the knowledge corpus lacks
     parallel_worlds: int = 6
-    quiz_share: float = (
-        0.2  # of the parallel worlds' facts that are asked for, without an answer, in parallel/questions
-    )
+    quiz_share: float = 0.04  # of the parallel worlds' facts that parallel/questions asks for, without an answer
     train_questions: int = 4000
     dev_questions: int = 500
     test_questions: int = 1000

@@ -171,6 +171,14 @@ def test_parallel_corpora_are_written_with_the_same_names(small: Path) -> None:
     assert len(unknown) < sum(len(plain(d["text"]).split()) for d in parallel) / 10
 
 
+def test_quizzes_ask_about_parallel_worlds_and_answer_nothing(small: Path) -> None:
+    quizzes = documents(small / "parallel" / "questions")
+    subjects = {d["title"] for d in documents(small / "parallel" / "knowledge")}
+    questions = [q for d in quizzes for q in re.split(r"(?<=\?) ", d["text"])]
+    assert len(questions) > 20 and all(q.endswith("?") for q in questions)
+    assert all(len(links(q)) == 1 and links(q)[0] in subjects for q in questions)
+
+
 def test_off_corpus_dispatches_are_about_strangers(tmp_path: Path) -> None:
     world = make(tmp_path / "off", "--size", "small", "--off-corpus-share", "0.5")
     dispatches = documents(world / "sentences")
