@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # hnswlib is built from source; without this it is tuned to this very CPU and dies on another.
 export HNSWLIB_NO_NATIVE := 1
 
-.PHONY: help demo test test-slow check format bench clean
+.PHONY: help demo ablation test test-slow check format bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -20,6 +20,9 @@ $(READY): pyproject.toml constraints.txt
 
 demo: $(READY) ## the whole pipeline on a generated miniature world: EM with and without REALM, two answers with evidence
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
+
+ablation: $(READY) ## REALM's ablations over seeds, their table and plots: SEEDS=5 JOBS=2 SPLIT=test PAGE=ablation/ablation.md
+	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/ablation.sh
 
 test: $(READY) ## unit and pipeline tests on the CPU, without network
 	$(BIN)/python -m pytest -m "not slow" -n 2

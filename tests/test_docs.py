@@ -21,6 +21,7 @@ PAGES = [
 ]
 SCRIPTS = sorted((ROOT / "examples").glob("*.sh"))
 DEFAULT = re.compile(r"(?:^|\s)([A-Z_]+)=(?:\$\{\1:-([^}$]*)\}|([^\s$]+))")
+ARRAY = re.compile(r'"\$\{\w+\[@\]\}"')
 VARIABLE = re.compile(r"\$\{?([A-Z_a-z]+)(?:[:\-?+][^}]*)?\}?")
 
 
@@ -36,13 +37,17 @@ def app() -> TyperGroup:
 
 
 def lines_of(path: Path) -> list[str]:
-    """The realmctl commands of a page or script, variables replaced by their defaults (or a word)."""
+    """The realmctl commands of a page or script, variables replaced by their defaults (or a word).
+
+    Arrays, which hold a user's further options, are empty.
+    """
     text = path.read_text(encoding="utf-8").replace("\\\n", " ")
     if path.suffix == ".md":
         text = "\n".join(re.findall(r"```(?:bash|sh)\n(.*?)```", text, re.DOTALL)) + "\n".join(
             re.findall(r"`(realmctl [^`]+)`", text)
         )
     values = {name: first or second or "" for name, first, second in DEFAULT.findall(text)}
+    text = ARRAY.sub("", text)
     text = VARIABLE.sub(lambda match: values.get(match[1], "word"), text)
     parts = re.split(r"\n|&&|;|\|(?!\|)|<\(|\$\(", text)
     return [part.strip().rstrip(")") for part in parts if part.strip().startswith("realmctl ")]

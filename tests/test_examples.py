@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -42,13 +43,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run_script(name: str, arguments: list[str], cwd: Path, **more: str) -> None:
+def run_script(name: str, arguments: list[str], cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, **TOY, **more}
     done = subprocess.run(
         ["bash", str(EXAMPLES / name), *arguments], cwd=cwd, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr[-3000:]
+    return done
 
 
 def questions_of(world: Path) -> dict[str, str]:
@@ -74,6 +76,31 @@ def test_enwiki_script(world: Path, tmp_path: Path) -> None:
     )
     for series in ("scores", "start/scores", "start/recall", "start/realm-recall"):
         assert open_artifact(tmp_path / "w" / series).metrics["questions"] > 0
+
+
+def test_ablation_script(tmp_path: Path) -> None:
+    """Two seeds of the whole pipeline at toy scale; then nothing is left to do, and the table is the same."""
+    pipeline = tmp_path / "toy.yaml"
+    pipeline.write_text(at_toy_scale((EXAMPLES / "ablation.yaml").read_text(encoding="utf-8")), encoding="utf-8")
+    sizes = {"PIPELINE": str(pipeline), "SIZE": "small", "SEEDS": "2", "JOBS": "1", "VARS": "split=dev"}
+    first = run_script("ablation.sh", ["runs"], tmp_path, **sizes)
+    second = run_script("ablation.sh", ["runs"], tmp_path, **sizes)
+    assert "nothing to do" in second.stderr and "pretrain: " not in second.stderr.replace("pretrain: nothing to do", "")
+    assert first.stdout == second.stdout
+    artifacts = [tmp_path / f"runs/seed-{seed}/artifacts" for seed in (0, 1)]
+    assert [open_artifact(folder / "realm").settings["seed"] for folder in artifacts] == [0, 1]
+    scores = [open_artifact(folder / "realm-scores").metrics for folder in artifacts]
+    mean = sum(each["em"] for each in scores) / 2
+    row = next(line for line in first.stdout.splitlines() if line.startswith("| REALM "))
+    assert row.split("|")[2].strip() == "2" and row.split("|")[3].strip().startswith(f"{mean:.3f}".removeprefix("0"))
+    page = (tmp_path / "runs/ablation.md").read_text(encoding="utf-8")
+    assert 'make ablation SEEDS=2 JOBS=1 SPLIT=test SIZE=small VARS="split=dev"' in page and row in page
+    assert (tmp_path / "runs/ablation/age.svg").exists()
+
+
+def at_toy_scale(pipeline: str) -> str:
+    """The same arms with every count of steps and sentences cut to two."""
+    return re.sub(r"((?:steps|warmup|batch-size|refresh-every|checkpoint-every): *)\d+", r"\g<1>2", pipeline)
 
 
 def squad_of(world: Path) -> dict[str, object]:

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# REALM's ablations on generated worlds: `make ablation`, or  examples/ablation.sh [FOLDER].
+# Runs ablation.yaml for seeds 0 to SEEDS-1, each with a world of its own; prints the table and writes PAGE and its plots.
+# A run that was broken off goes on with the same command; ablation/make_page.py shows what there is so far.
+set -euo pipefail
+HERE=$(cd "$(dirname "$0")" && pwd)
+FOLDER=${1:-ablation}
+SEEDS=${SEEDS:-5}
+JOBS=${JOBS:-2}                               # stages at a time
+SPLIT=${SPLIT:-test}                          # questions to score on: test, or dev while choosing settings
+SIZE=${SIZE:-demo}                            # of the worlds
+VARS=${VARS:-}                                # more variables of the pipeline: VARS="steps=20 qa-steps=5"
+PIPELINE=${PIPELINE:-$HERE/ablation.yaml}
+PAGE=${PAGE:-$FOLDER/ablation.md}
+PYTHON=${PYTHON:-python}
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} # models this small gain nothing from a second thread
+
+more=()
+for pair in $VARS; do more+=(--var "$pair"); done
+
+for ((seed = 0; seed < SEEDS; seed++)); do
+  run=$FOLDER/seed-$seed
+  if [ ! -e "$run/world/world.json" ]; then
+    "$PYTHON" "$HERE/world/make_world.py" --out "$run/world" --seed "$seed" --size "$SIZE" --off-corpus-share 0.2 >&2
+  fi
+  realmctl run "$PIPELINE" --workspace "$run/artifacts" --jobs "$JOBS" --var "world=$run/world" --var "seed=$seed" --var "split=$SPLIT" "${more[@]}" >&2
+done
+
+command="make ablation SEEDS=$SEEDS JOBS=$JOBS SPLIT=$SPLIT SIZE=$SIZE${VARS:+ VARS=\"$VARS\"}"
+"$PYTHON" "$HERE/ablation/make_page.py" "$FOLDER" --seeds "$SEEDS" --page "$PAGE" --command "$command"

@@ -1,0 +1,63 @@
+"""The arms of the ablation: how `examples/ablation.yaml` calls them, what differs from REALM, what the paper found."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A row of the paper's table 2, in per cent: Natural Questions, dev split."""
+
+    em: float
+    recall_5: float  # before fine-tuning
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One row. Its scores are the output `KEY-scores`; recall before fine-tuning is that of `before`."""
+
+    key: str
+    label: str
+    differs: str
+    paper: Paper | None = None
+    untuned: str = ""  # whose retrieval it has before fine-tuning, where that is another arm's
+
+    @property
+    def scores(self) -> str:
+        """The output with exact match and recall after fine-tuning."""
+        return f"{self.key}-scores"
+
+    @property
+    def before(self) -> str:
+        """The output with the recall before fine-tuning."""
+        return f"{self.untuned or self.key}-zero-shot"
+
+
+REALM = Arm("realm", "REALM", "nothing", Paper(38.2, 38.5))
+ORQA = Arm("orqa", "ORQA", "no pre-training; ICT as long as ICT and REALM together", Paper(31.3, 13.9))
+UNIFORM = Arm("random-uniform", "random uniform masks", "hides random wordpieces", Paper(32.3, 24.2))
+SPAN = Arm("random-span", "random span masks", "hides random spans", Paper(35.3, 26.1))
+STALE = (
+    Arm("refresh-10x", "10x stale index", "index refreshed a tenth as often"),
+    Arm("refresh-30x", "30x stale index", "index refreshed a thirtieth as often", Paper(28.7, 15.1)),
+    Arm("refresh-never", "index never refreshed", "the starting index throughout"),
+)
+NEVER = STALE[-1]
+NO_NULL = Arm("no-null", "no null document", "every candidate is a retrieved block")
+SAME = Arm("same-corpus", "X = Z", "sentences from the knowledge corpus, own block excluded")
+SAME_OWN = Arm("same-corpus-own", "X = Z, own block allowed", "the same without the exclusion")
+
+ARMS = (
+    REALM,
+    ORQA,
+    Arm("orqa-short", "ORQA, short ICT", "no pre-training: what REALM starts from", untuned="start"),
+    Arm("realm-retriever", "REALM retriever, plain reader", "reader not pre-trained", Paper(37.4, 38.5), "realm"),
+    Arm("realm-reader", "plain retriever, REALM reader", "retriever not pre-trained", Paper(35.3, 13.9), "start"),
+    UNIFORM,
+    SPAN,
+    *STALE,
+    NO_NULL,
+    SAME,
+    SAME_OWN,
+    Arm("bm25", "BM25", "BM25 with a learned scale for a retriever, plain reader"),
+    Arm("closed-book", "closed book", "no retrieval, plain reader"),
+)

@@ -1,0 +1,50 @@
+"""How numbers and tables are written: three decimals, a dash for what was not measured."""
+
+from collections.abc import Sequence
+
+from spread import Difference, Spread
+
+DASH = "-"
+
+
+def number(value: float | None) -> str:
+    """0.7751 as .775."""
+    if value is None:
+        return DASH
+    text = f"{value:.3f}"
+    return text.replace("0.", ".", 1) if abs(value) < 1 else text
+
+
+def signed(value: float) -> str:
+    """With its sign: +.100."""
+    return ("+" if value >= 0 else "") + number(value)
+
+
+def mean_and_sd(found: Spread | None, n: int | None = None) -> str:
+    """`.775 ± .025`; the mean alone for one seed. `n`: seeds that a reader expects; another number is said."""
+    if found is None:
+        return DASH
+    sd = f" ± {number(found.sd)}" if found.sd is not None else ""
+    return number(found.mean) + sd + (f" (n = {found.n})" if n not in (None, found.n) else "")
+
+
+def interval(found: Difference) -> str:
+    """`[+.012, +.104]`, or a word on why there is none."""
+    if found.low is None or found.high is None:
+        return "[one seed]"
+    return f"[{signed(found.low)}, {signed(found.high)}]"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A markdown table in columns that line up on a terminal too; the first is flush left."""
+    widths = [max(3, *(len(row[at]) for row in (header, *rows))) for at in range(len(header))]
+    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+    return "\n".join(_line(cells, widths) for cells in (header, rule, *rows))
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    first, *rest = (
+        cell.rjust(width) if at else cell.ljust(width)
+        for at, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    )
+    return "| " + " | ".join([first, *rest]) + " |"

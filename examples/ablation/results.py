@@ -1,0 +1,69 @@
+"""What finished runs left behind: FOLDER/seed-K/artifacts, one series an output. What is missing is None or absent."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from arms import ARMS
+
+from realmctl.artifact import Artifact, open_artifact, version_numbers
+from realmctl.errors import MismatchError
+
+METRICS_FILE = "metrics.jsonl"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One seed's pipeline, finished or not."""
+
+    seed: int
+    folder: Path
+
+    @cached_property
+    def made(self) -> Mapping[str, Artifact]:
+        """The newest version of every output. Raises InputError for a damaged one."""
+        series = sorted(self.folder.iterdir()) if self.folder.is_dir() else []
+        return {path.name: open_artifact(path) for path in series if version_numbers(path)}
+
+    def number(self, output: str, metric: str) -> float | None:
+        """A metric of an output, None where it was not measured."""
+        value = self.made[output].metrics.get(metric) if output in self.made else None
+        return None if value is None else float(value)
+
+    def steps(self, output: str) -> list[dict[str, Any]]:
+        """The training log: a record for each step; records of other kinds are left out."""
+        if output not in self.made or not self.made[output].has(METRICS_FILE):
+            return []
+        text = self.made[output].file(METRICS_FILE).read_text(encoding="utf-8")
+        return [line for line in map(json.loads, text.splitlines()) if "step" in line and "loss" in line]
+
+
+def open_runs(folder: Path, seeds: int) -> list[Run]:
+    """The runs of seeds 0 to `seeds` - 1. Raises MismatchError where one seed's arms answered different questions."""
+    runs = [Run(seed, folder / f"seed-{seed}" / "artifacts") for seed in range(seeds)]
+    for run in runs:
+        _require_same_questions(run)
+    return runs
+
+
+def _require_same_questions(run: Run) -> None:
+    names = [name for arm in ARMS for name in (arm.scores, arm.before) if name in run.made]
+    asked = {name: run.made[name].manifest["inputs"].get("questions") for name in names}
+    odd = [name for name in names if asked[name] != asked[names[0]]]
+    if odd:
+        raise MismatchError(
+            f"{run.folder}: {odd[0]} and {names[0]} were measured on different questions, so they cannot stand in one table. "
+            "Run examples/ablation.sh to its end with one SPLIT."
+        )
+
+
+def by_seed(runs: Sequence[Run], output: str, metric: str) -> dict[int, float]:
+    """{seed: value} of the seeds that have it."""
+    return dict(_present((run.seed, run.number(output, metric)) for run in runs))
+
+
+def _present(pairs: Iterator[tuple[int, float | None]]) -> Iterator[tuple[int, float]]:
+    return ((seed, value) for seed, value in pairs if value is not None)
