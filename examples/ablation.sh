@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # REALM's ablations on generated worlds: `make ablation`, or  examples/ablation.sh [FOLDER].
-# Runs ablation.yaml for seeds 0 to SEEDS-1, each with a world of its own; prints the table and writes PAGE and its plots.
+# Runs ablation.yaml for seeds 0 to SEEDS-1, each with a world of its own (and that world with half of its sentences on strangers); prints the table and writes PAGE and its plots.
 # A run that was broken off goes on with the same command; ablation/make_page.py shows what there is so far.
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
@@ -18,12 +18,17 @@ export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} # models this small gain nothing fr
 more=()
 for pair in $VARS; do more+=(--var "$pair"); done
 
+make_world() { # FOLDER OFF_CORPUS_SHARE: unless it is there
+  if [ ! -e "$1/world.json" ]; then
+    "$PYTHON" "$HERE/world/make_world.py" --out "$1" --seed "$seed" --size "$SIZE" --off-corpus-share "$2" >&2
+  fi
+}
+
 for ((seed = 0; seed < SEEDS; seed++)); do
   run=$FOLDER/seed-$seed
-  if [ ! -e "$run/world/world.json" ]; then
-    "$PYTHON" "$HERE/world/make_world.py" --out "$run/world" --seed "$seed" --size "$SIZE" --off-corpus-share 0.2 >&2
-  fi
-  realmctl run "$PIPELINE" --workspace "$run/artifacts" --jobs "$JOBS" --var "world=$run/world" --var "seed=$seed" --var "split=$SPLIT" "${more[@]}" >&2
+  make_world "$run/world" 0
+  make_world "$run/mixed" 0.5
+  realmctl run "$PIPELINE" --workspace "$run/artifacts" --jobs "$JOBS" --var "world=$run/world" --var "mixed=$run/mixed" --var "seed=$seed" --var "split=$SPLIT" "${more[@]}" >&2
 done
 
 command="make ablation SEEDS=$SEEDS JOBS=$JOBS SPLIT=$SPLIT SIZE=$SIZE${VARS:+ VARS=\"$VARS\"}"

@@ -17,7 +17,7 @@ from realmctl.artifact import Origin, writing
 PROGRAM = Path(__file__).parents[1] / "examples" / "ablation"
 EM = {
     "realm": 0.75, "orqa": 0.55, "orqa-short": 0.4, "realm-retriever": 0.6, "realm-reader": 0.5, "random-uniform": 0.6,
-    "random-span": 0.65, "refresh-10x": 0.7, "refresh-30x": 0.6, "refresh-never": 0.45, "no-null": 0.74,
+    "random-span": 0.65, "refresh-10x": 0.7, "refresh-30x": 0.6, "refresh-never": 0.45, "off-corpus": 0.73, "no-null": 0.72,
     "same-corpus": 0.7, "same-corpus-own": 0.69, "bm25": 0.5, "closed-book": 0.02,
 }  # fmt: skip
 PERIODS = {"realm": 10, "refresh-10x": 100, "refresh-30x": 300}
@@ -61,9 +61,13 @@ def write_whole_run(folder: Path, seed: int) -> None:
     for name in {"start", *EM} - {"closed-book"}:
         write_output(folder, seed, f"{name}-zero-shot", {f"recall@{k}": 0.1 + k / 200 for k in (1, 5, 20, 100)})
     write_output(folder, seed, "closed-book-seen-scores", {"em": 0.3}, questions="others")
-    write_output(folder, seed, "start-utility", {"top_1_utility": 0.1 + seed / 100, "null_share": 0.2})
-    write_output(folder, seed, "realm-utility", {"top_1_utility": 1.5, "null_share": 0.1})
-    write_output(folder, seed, "realm-strangers", {"top_1_utility": 0.0, "null_share": 0.6})
+    for name in ("realm", "random-uniform", "refresh-never", "off-corpus"):
+        write_output(
+            folder, seed, f"{name}-utility", {"top_1_utility": 1.5, "retrieval_utility": 1.0, "null_share": 0.1}
+        )
+    start = {"top_1_utility": 0.1 + seed / 100, "retrieval_utility": 0.0, "null_share": 0.2}
+    write_output(folder, seed, "start-utility", start)
+    write_output(folder, seed, "off-corpus-strangers", {**start, "null_share": 0.6})
     for arm in ("realm", "random-span", "random-uniform", "refresh-10x", "refresh-30x", "refresh-never"):
         refresh = "never" if arm == "refresh-never" else "inline"
         period = PERIODS.get(arm, 10)

@@ -90,3 +90,11 @@ def test_every_command_is_documented(app: TyperGroup) -> None:
     text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     for name in app.commands:
         assert f"## realmctl {name}\n" in text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    """Plots too."""
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert not missing, f"{page.name} links to {missing}"

@@ -42,7 +42,8 @@ STALE = (
     Arm("refresh-never", "index never refreshed", "the starting index throughout"),
 )
 NEVER = STALE[-1]
-NO_NULL = Arm("no-null", "no null document", "every candidate is a retrieved block")
+MIXED = Arm("off-corpus", "half the sentences on strangers", "half of the sentences are ones that no block helps with")
+NO_NULL = Arm("no-null", "the same, no null document", "such sentences, and every candidate is a retrieved block")
 SAME = Arm("same-corpus", "X = Z", "sentences from the knowledge corpus, own block excluded")
 SAME_OWN = Arm("same-corpus-own", "X = Z, own block allowed", "the same without the exclusion")
 
@@ -55,9 +56,21 @@ ARMS = (
     UNIFORM,
     SPAN,
     *STALE,
+    MIXED,
     NO_NULL,
     SAME,
     SAME_OWN,
     Arm("bm25", "BM25", "BM25 with a learned scale for a retriever, plain reader"),
-    Arm("closed-book", "closed book", "no retrieval, plain reader"),
+    Arm("closed-book", "closed book", "no retrieval, REALM's reader"),
 )
+
+MEASURED_ON_HELD_OUT = {
+    "start-utility": "start",
+    "realm-utility": REALM.label,
+    "random-uniform-utility": UNIFORM.label,
+    "refresh-never-utility": NEVER.label,
+    "off-corpus-utility": MIXED.label,
+}
+"""Outputs with what retrieval is worth on sentences that no stage learned from, and whose it is."""
+MEASURED_ON_STRANGERS = {"off-corpus-strangers": MIXED.label}
+"""The same on sentences about people of whom no block tells."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from arms import ARMS, REALM, Arm
+from arms import ARMS, MEASURED_ON_HELD_OUT, MEASURED_ON_STRANGERS, REALM, Arm
 from circumstances import hardware, minutes, versions
 from claims import claims
 from notation import DASH, interval, mean_and_sd, number, signed, table
@@ -53,6 +53,14 @@ What differs from REALM:
 
 {verdicts(runs)}
 
+## Retrieval utility on sentences that nothing learned from
+
+{utility_table(runs)}
+
+Utility is by how much the candidates together raise the log-probability of a hidden wordpiece over that beside the null
+document; top 1 utility by how much the best block alone raises that of all hidden wordpieces of a sentence (both in nats,
+0 where retrieval is worth nothing). Null share is the null document's part of p(z|x).
+
 ## Curves
 
 Thin lines are seeds, bold ones their mean. Retrieval utility is measured on what each arm hides itself, and smoothed.
@@ -93,6 +101,20 @@ def seeds_table(runs: Sequence[Run]) -> str:
     """Exact match, one column a seed."""
     header = ["arm", *(f"seed {run.seed}" for run in runs)]
     return table(header, [[arm.label, *(number(run.number(arm.scores, "em")) for run in runs)] for arm in ARMS])
+
+
+def utility_table(runs: Sequence[Run]) -> str:
+    """Salient spans of held-out sentences, and of some that no block helps with."""
+    metrics = ("top_1_utility", "retrieval_utility", "null_share")
+    header = ["pre-trained", "sentences", "n", "top 1 utility", "utility", "null share"]
+    measured = [("in corpus", MEASURED_ON_HELD_OUT), ("off corpus", MEASURED_ON_STRANGERS)]
+    rows = []
+    for sentences, outputs in measured:
+        for output, label in outputs.items():
+            found = [spread(by_seed(runs, output, metric)) for metric in metrics]
+            n = found[0].n if found[0] else 0
+            rows.append([label, sentences, str(n), *(mean_and_sd(each, n) for each in found)])
+    return table(header, rows)
 
 
 def verdicts(runs: Sequence[Run]) -> str:

@@ -36,7 +36,7 @@ def compare(folder: Path, first: str, second: str, differences: list[float]) -> 
         ("Salient spans beat random uniform", "realm", "random-uniform", [0.01, 0.01, 0.01], [0.3, 0.3, 0.0]),
         ("Salient spans beat random span", "realm", "random-span", [-0.1, 0.1, 0.1], [0.1, -0.1, -0.1]),
         ("A refreshed index", "realm", "refresh-never", [0.01, 0.1, 0.1], [0.2, 0.2, -0.01]),
-        ("The null document helps", "realm", "no-null", [0.1, 0.11, 0.12], [0.01, 0.2, 0.01]),
+        ("The null document helps", "off-corpus", "no-null", [0.1, 0.11, 0.12], [0.01, 0.2, 0.01]),
         ("Excluding", "same-corpus", "same-corpus-own", [0.1, 0.11, 0.12], [-0.1, -0.11, -0.12]),
     ],
 )  # fmt: skip
@@ -50,7 +50,7 @@ def test_comparisons_of_exact_match(
 
 
 def test_an_effect_is_not_shown_by_one_seed(tmp_path: Path) -> None:
-    compare(tmp_path, "realm", "no-null", [0.3])
+    compare(tmp_path, "off-corpus", "no-null", [0.3])
     found = one(tmp_path, "The null document helps")
     assert found.verdict == "not shown here"
     assert found.evidence == "+.300 [one seed], > 0 on 1 of 1"
@@ -76,8 +76,9 @@ def test_falling_with_the_refresh_period(ems: list[float], verdict: str, tmp_pat
 @pytest.mark.parametrize(("after", "verdict"), [(0.3, "shown"), (0.1, "not shown here")])
 def test_utility_and_null_share(after: float, verdict: str, tmp_path: Path) -> None:
     write_output(tmp_path, 0, "start-utility", {"top_1_utility": 0.2})
-    write_output(tmp_path, 0, "realm-utility", {"top_1_utility": after, "null_share": 0.2})
-    write_output(tmp_path, 0, "realm-strangers", {"null_share": after})
+    write_output(tmp_path, 0, "realm-utility", {"top_1_utility": after})
+    write_output(tmp_path, 0, "off-corpus-utility", {"null_share": 0.2})
+    write_output(tmp_path, 0, "off-corpus-strangers", {"null_share": after})
     assert one(tmp_path, "Retrieval utility").verdict == verdict
     assert one(tmp_path, "The null document takes").verdict == verdict
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from realmctl.artifact import version_numbers
 from tests.fixtures_ablation import EM, PROGRAM, artifacts_of, load, write_output, write_scores, write_whole_run
@@ -43,6 +44,18 @@ def rows(text: str) -> dict[str, list[list[str]]]:
             first, *others = (cell.strip() for cell in line.strip("|").split("|"))
             found.setdefault(first, []).append(others)
     return found
+
+
+def test_reads_what_the_pipeline_makes_and_all_of_it() -> None:
+    """The arms' names stand in both; here they are held together."""
+    stages = yaml.safe_load((PROGRAM.parent / "ablation.yaml").read_text(encoding="utf-8"))["stages"]
+    made = {name for name, entry in stages.items() if entry["stage"] in ("eval-em", "eval-utility")}
+    arms = load("arms")
+    read = {arm.scores for arm in arms.ARMS} | {arm.before for arm in arms.ARMS} - {"closed-book-zero-shot"}
+    read |= {*arms.MEASURED_ON_HELD_OUT, *arms.MEASURED_ON_STRANGERS, load("page").CLOSED_BOOK_SEEN}
+    assert made == read
+    plots = load("plots")
+    assert {arm.key for arm in (*plots.MASKING, *plots.REFRESHING)} <= stages.keys()
 
 
 def test_numbers_of_a_finished_ablation(finished: Path, tmp_path: Path) -> None:
