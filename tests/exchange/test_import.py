@@ -26,6 +26,7 @@ from realmctl.nn.span_head import SpanReader, reader_loss
 from realmctl.retrieval.answering import open_answerer
 from realmctl.retrieval.corpus import Corpus
 from stages.embed import Embed
+from stages.finetune import Finetune
 from tests.exchange import realm_case as case
 from tests.exchange import realm_checkpoints as published
 from tests.exchange.realm_checkpoints import RECORDS, TITLES, imported, open_qa, titles
@@ -142,6 +143,23 @@ def test_without_titles_the_blocks_say_so_and_are_not_embedded(tmp_path, embedde
         Embed(blocks=made["blocks"], retriever=made["qa-model"].path).make(tmp_path / "w" / "embeddings")
     assert open_answerer(made["qa-model"], made["blocks"], device="cpu").reader_beam == 2
     assert made["qa-model"].settings["reader_length"] == 24 and made["qa-model"].metrics["span_head_trained"]
+
+
+def test_an_open_qa_checkpoint_is_fine_tuned_further(tmp_path, embedded):
+    retriever, rows = embedded
+    made = imported(open_qa(tmp_path / "qa", rows), tmp_path / "w", titles=titles(tmp_path), retriever=retriever.path)
+    questions = tmp_path / "questions.jsonl"
+    questions.write_text(json.dumps({"question": "the dog", "answer": ["cat"]}) + "\n")
+    tuned = Finetune(
+        model=made["qa-model"], blocks=made["blocks"], questions=questions, steps=8, batch_size=1, lr=1e-2, warmup=1,
+        retriever_beam=6, reader_beam=2, reader_length=24, span_width=3, precision="fp32",
+    ).make(tmp_path / "tuned")  # fmt: skip
+    losses = [json.loads(line)["loss"] for line in tuned.file("metrics.jsonl").read_text().splitlines()]
+    assert losses[-1] < losses[0]
+    assert tuned.part("index").content == made["qa-model"].part("index").content
+    assert tuned.part("retriever").metrics["block_retriever"] == retriever.content
+    before, after = (Retriever.load(model.part("retriever").path) for model in (made["qa-model"], tuned))
+    assert after.towers == "query-only" and after.block_encoder_hash() == before.block_encoder_hash()
 
 
 def test_an_index_of_another_embedder_or_other_titles_is_refused(tmp_path, embedded):
