@@ -120,6 +120,12 @@ def test_two_checkpoints_are_kept(tmp_path):
     train(Parabola(), Schedule(7, 0.1, 0), Compute(checkpoint_every=2), writer(tmp_path), "toy")
     names = sorted(path.name for path in (tmp_path / ".scratch/checkpoints").iterdir())
     assert names == ["step-00000006", "step-00000007"]
+    held = {path.name for path in (tmp_path / ".scratch/checkpoints/step-00000007").iterdir()}
+    assert held == {
+        "modules.safetensors",
+        "optimizer.safetensors",
+        "state.json",
+    }  # no index, whose size they would have
 
 
 def test_a_torn_line_of_the_log_is_written_again(tmp_path):
