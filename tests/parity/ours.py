@@ -20,7 +20,8 @@ from realmctl.nn.marginal import token_marginal
 from realmctl.nn.reader import Reader
 from realmctl.nn.retriever import Retriever
 from realmctl.nn.span_head import LOWEST, SpanReader, reader_loss, retrieval_loss
-from realmctl.retrieval.qa import QuestionAnswerer, Searcher
+from realmctl.retrieval.answering import open_answerer
+from realmctl.retrieval.qa import QuestionAnswerer
 from realmctl.text.questions import Question
 from realmctl.train.finetune import FineTuning, Options
 from tests.parity.reference_case import CANDIDATES, CLS, MASK, PAD, SEP
@@ -139,7 +140,8 @@ class Ours:
         titles.write_text("".join(f"{title}\n" for title in self.inputs["titles"]))
         embedder = self.workspace / "embedder" / "retriever"
         made = self.imported("openqa", "--titles", str(titles), "--retriever", str(embedder))
-        answerer = QuestionAnswerer(made["qa-model"], made["blocks"], device="cpu", precision="fp32")
+        answerer = open_answerer(made["qa-model"], made["blocks"], device="cpu", precision="fp32")
+        assert isinstance(answerer, QuestionAnswerer)
         numbers: Numbers = {}
         for number, question in enumerate(self.inputs["questions"]):
             found = self.answered(answerer, question) | self.losses(answerer, question, self.inputs["answers"][number])
@@ -149,26 +151,28 @@ class Ours:
     def answered(self, answerer: QuestionAnswerer, question: str) -> Numbers:
         """The span read, in the places of the reader's input; its text goes to `read`."""
         tokens = answerer.tokens([question])
-        hits = answerer.search(tokens, self.config["reader_beam_size"])
-        answer = answerer.answer(tokens, hits, 1)[0][0]
+        hits = answerer.searcher.search(tokens, self.config["reader_beam_size"])
+        [answer] = answerer.answer(tokens, hits, 1)[0]
         self.read.append(answer.text)
-        block = hits[0].index(answer.hit)
-        first = len(self.inputs["bodies"][answer.hit.row][: answer.start].split()) + len(tokens[0]) + 2
+        place = answer.evidence
+        assert place
+        block = hits[0].index(place.hit)
+        first = len(self.inputs["bodies"][place.hit.row][: place.start].split()) + len(tokens[0]) + 2
         ids = self.ids(answer.text)
         return {
             "read": torch.tensor([hit.row for hit in hits[0]]), "ids": torch.tensor(ids), "block": torch.tensor(block),
             "start": torch.tensor([first]), "end": torch.tensor([first + len(ids) - 1]),
         }  # fmt: skip
 
-    def losses(self, searcher: Searcher, question: str, answers: list[str]) -> Numbers:
+    def losses(self, answerer: QuestionAnswerer, question: str, answers: list[str]) -> Numbers:
         """Both losses as `finetune` computes them."""
         beam, read = self.config["searcher_beam_size"], self.config["reader_beam_size"]
         options = Options(1, beam, read, self.config["reader_seq_len"], self.config["max_span_width"], "substring", 0)
         asked = Question(id="0", question=question, answers=tuple(answers))
-        reader = searcher.reader  # type: ignore[attr-defined]
-        [part] = (tuning := FineTuning(searcher, reader, [asked], options)).draw(0)
-        searcher.retriever.eval()
-        retrieval_QK = tuning._retrieval_scores(part, torch.device("cpu"))
+        tuning = FineTuning(answerer.searcher, answerer.reader, [asked], options)
+        [part] = tuning.draw(0)
+        answerer.searcher.learner.eval()
+        retrieval_QK = answerer.searcher.scores(part.questions, part.rows_QK)
         span_QRS, correct_QRS = tuning._spans(part, torch.device("cpu"))
         return {
             "retrieved": torch.from_numpy(part.rows_QK[0]), "correct": part.correct_QK[0],

@@ -9,8 +9,8 @@ from realmctl.index.store import open_index
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.bert import packer_of, tokenizer_of
 from realmctl.retrieval.corpus import Corpus
+from realmctl.retrieval.dense import DenseSearcher
 from realmctl.retrieval.embed import embed_blocks
-from realmctl.retrieval.qa import Searcher
 from stages.pretrain import Pretrain
 from tests.fixtures_chain import finetune, make_index
 from tests.fixtures_retriever import make_retriever
@@ -40,7 +40,7 @@ def test_both_towers_learn_and_each_serves_its_side(chain, tmp_path):
     tuned = finetune(chain, model, steps=3, precision="fp32").make(tmp_path / "qa-model")
     query_side = Retriever.load(tuned.part("retriever").path)
     assert query_side.towers == "query-only" and query_side.block_encoder_hash() == after.block_encoder_hash()
-    searcher = Searcher(tuned.part("retriever"), tuned.part("index"), chain.blocks, "cpu", "fp32")
+    searcher = DenseSearcher(tuned.part("retriever"), tuned.part("index"), chain.blocks, "cpu", "fp32")
     tokens = searcher.tokens(["Where was Ada Lorn born?"])
     with torch.no_grad():
         query_1D = query_side.query_tower.embed(packer.query(tokens, 64)).numpy()
