@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from realmctl import catalogue, log, planning, presets
+from realmctl import catalogue, log, planning, presets, processes
 from realmctl.errors import explained
 from realmctl.stage import ROLE, Role, Stage, flag_of, hints
 
@@ -75,7 +75,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(quiet: bool, **values: Any) -> None:
-        log.set_quiet(quiet)
+        log.set_quiet(quiet or not processes.first())
         raise typer.Exit(exit_code(lambda: command(**values)))
 
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -101,7 +101,8 @@ def command_of(stage: type[Stage]) -> Callable[..., None]:
             emit(planning.plan(made, series), json, planning.plan_text)
         else:
             entry = {"command": stage.command(), **catalogue.summary(made.make(series))}
-            emit(entry, json, lambda value: str(value["path"]))
+            if processes.first():
+                emit(entry, json, lambda value: str(value["path"]))
 
     keyword = functools.partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
