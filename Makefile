@@ -3,10 +3,12 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# The last transformers with REALM, in an environment of its own.
+PARITY := .venv-parity
 # hnswlib is built from source; without this it is tuned to this very CPU and dies on another.
 export HNSWLIB_NO_NATIVE := 1
 
-.PHONY: help demo ablation test test-slow check format bench clean
+.PHONY: help demo ablation test test-slow parity check format bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -29,6 +31,18 @@ test: $(READY) ## unit and pipeline tests on the CPU, without network
 
 test-slow: $(READY) ## the rest: kills, scripts, the wheel in an empty folder running the demo
 	$(BIN)/python -m pytest -m slow
+
+$(PARITY)/.ready: tests/parity/constraints.txt
+	@echo "setting up $(PARITY): transformers 4.57.6 (a few minutes, once)"
+	$(PYTHON) -m venv $(PARITY)
+	$(PARITY)/bin/python -m pip install -q --disable-pip-version-check -c tests/parity/constraints.txt torch==2.13.0
+	$(PARITY)/bin/python -m pip install -q --disable-pip-version-check -c tests/parity/constraints.txt transformers==4.57.6
+	@touch $@
+
+parity: $(READY) $(PARITY)/.ready ## every number of every REALM class against transformers 4.57.6; writes tests/parity/golden anew
+	$(PARITY)/bin/python tests/parity/reference.py golden tests/parity/golden
+	$(PARITY)/bin/python tests/parity/reference.py wide build/parity
+	$(BIN)/python -m tests.parity.compare tests/parity/golden build/parity
 
 check: $(READY) ## format, lint, types, floors, tests
 	$(BIN)/ruff format --check realmctl stages tests examples benchmarks docs

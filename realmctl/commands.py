@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from realmctl import catalogue, log, planning
+from realmctl import catalogue, log, planning, presets, processes
 from realmctl.errors import explained
 from realmctl.stage import ROLE, Role, Stage, flag_of, hints
 
@@ -75,7 +75,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(quiet: bool, **values: Any) -> None:
-        log.set_quiet(quiet)
+        log.set_quiet(quiet or not processes.first())
         raise typer.Exit(exit_code(lambda: command(**values)))
 
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -90,6 +90,7 @@ def command_of(stage: type[Stage]) -> Callable[..., None]:
     """The function that Typer turns into the stage's command."""
 
     def run(workspace: Path, out: Path | None, json: bool, dry_run: bool, **values: Any) -> None:
+        values.pop("preset", None)  # it has given its defaults
         given = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
         made = stage(**planning.with_defaults(stage, given, workspace))
         for name, artifact in made.inputs().items():
@@ -100,12 +101,14 @@ def command_of(stage: type[Stage]) -> Callable[..., None]:
             emit(planning.plan(made, series), json, planning.plan_text)
         else:
             entry = {"command": stage.command(), **catalogue.summary(made.make(series))}
-            emit(entry, json, lambda value: str(value["path"]))
+            if processes.first():
+                emit(entry, json, lambda value: str(value["path"]))
 
     keyword = functools.partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
             *(_parameter(item, hints(stage)[item.name]) for item in fields(stage)),  # type: ignore[arg-type]
+            *_preset(stage.command()),
             keyword("out", default=None, annotation=Out),
             keyword("workspace", default=Path("artifacts"), annotation=Workspace),
             keyword("json", default=False, annotation=Json),
@@ -133,6 +136,22 @@ def _parameter(item: Field[Any], hint: Any) -> inspect.Parameter:
         info = typer.Option(name, help=text, rich_help_panel=PANELS[role.name], parser=parser)
     annotation = Annotated[hint, info]
     return inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _preset(command: str) -> list[inspect.Parameter]:
+    """`--preset` of a stage that some preset concerns: read first, it changes the defaults of the other options."""
+    names = presets.names_for(command)
+
+    def give_defaults(context: typer.Context, name: str | None) -> str | None:
+        if name is not None:
+            context.default_map = dict(presets.settings_of(name, command))
+        return name
+
+    text = f"Settings of a paper, where they are not given: {', '.join(names)}."
+    info = typer.Option("--preset", help=text, rich_help_panel=PANELS["setting"], is_eager=True, callback=give_defaults)
+    annotation = Annotated[str | None, info]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return [inspect.Parameter("preset", keyword, default=None, annotation=annotation)] if names else []
 
 
 def _help(name: str, role: Role) -> str:

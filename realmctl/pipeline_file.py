@@ -8,7 +8,7 @@
       blocks:    {stage: chunk, corpus: [dump.xml.bz2], tokenizer: "train:8000"}
       spans:     {stage: tag}        # an input not named is the output of that name in this file
       other:     {stage: chunk, corpus: [news.jsonl], tokenizer: "@blocks/tokenizer"}  # inside an output
-      retriever: {stage: ict-init, steps: 60}
+      retriever: {stage: ict-init, preset: ict, steps: 60}  # a preset's settings, but for those given here
 
 Paths are those of the folder that the command is run in. The file is checked whole before anything is made.
 """
@@ -26,6 +26,7 @@ from typing import Any
 
 import yaml
 
+from realmctl import presets
 from realmctl.errors import ConfigError, InputError
 from realmctl.pipeline import Pipeline, Step
 from realmctl.sources import is_literal
@@ -136,7 +137,7 @@ def _defaults(file: Path, given: Any, stages: Stages) -> dict[str, dict[str, Any
     for stage, values in given.items():
         _known(file, stage, stages)
         for field in _fields(values):
-            _known(file, field, roles(stages[stage]))
+            _known(file, field, (*roles(stages[stage]), "preset"))
     return {stage: _fields(values) for stage, values in given.items()}
 
 
@@ -151,7 +152,8 @@ def _step(file: Path, name: str, entry: Mapping[str, Any], stages: Stages, outpu
         raise ConfigError(f"{where} needs `stage`, one of {', '.join(stages)}.")
     _known(file, entry["stage"], stages)
     stage = stages[entry["stage"]]
-    given = {key: value for key, value in entry.items() if key != "stage"}
+    given = {key: value for key, value in entry.items() if key not in ("stage", "preset")}
+    given = {**_preset(where, stage, entry), **given}
     for key in given:
         _known(file, key, roles(stage))
     inputs = _inputs(where, name, stage, given, set(outputs))
@@ -163,6 +165,13 @@ def _step(file: Path, name: str, entry: Mapping[str, Any], stages: Stages, outpu
     if missing := [key for key in _required(stage) if key not in values and key not in inside]:
         raise ConfigError(f"{where} needs {missing[0].replace('_', '-')}: {roles(stage)[missing[0]].help}")
     return Step(name, stage, values, inputs, inside)
+
+
+def _preset(where: str, stage: type[Stage], entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        return presets.settings_of(str(entry["preset"]), stage.command()) if "preset" in entry else {}
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
 
 
 def _inputs(where: str, name: str, stage: type[Stage], given: Mapping[str, Any], outputs: set[str]) -> dict[str, str]:

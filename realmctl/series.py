@@ -12,7 +12,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +139,18 @@ def begin(series: Path, origin: Origin, resumable: bool) -> Writer:
         shutil.rmtree(partial, ignore_errors=True)
         raise
     return Writer(partial, origin)
+
+
+@dataclass
+class Beside(Writer):
+    """What the other processes of a run write into: a folder of no account. Scratch they read in the first one's."""
+
+    series: Path = field(kw_only=True)
+
+    def scratch(self, name: str) -> Path:
+        """The first process's. Call it once that has begun."""
+        [partial] = [each for each in partials(self.series) if _note(each)["recipe"] == self.origin.recipe]
+        return Writer(partial, self.origin).scratch(name)
 
 
 def unfinished(series: Path, origin: Origin) -> Path | None:

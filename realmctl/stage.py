@@ -26,7 +26,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, dataclass_transform
 
-from realmctl import series
+from realmctl import processes, series
 from realmctl.artifact import (
     Artifact,
     Origin,
@@ -119,6 +119,8 @@ class Stage:
     makes: ClassVar[str]
     version: ClassVar[int] = 1
     resumable: ClassVar[bool] = False
+    parallel: ClassVar[bool] = False
+    """Whether torchrun may start several processes of it; the first one writes."""
 
     def __init_subclass__(cls) -> None:
         if not cls.__doc__ or not isinstance(getattr(cls, "makes", None), str):
@@ -194,6 +196,10 @@ class Stage:
 
         Raises ConfigError, InputError, MismatchError, LockedError, ResourceError, and what `run` raises.
         """
+        if processes.count() > 1 and not self.parallel:
+            raise ConfigError(
+                f"{self.command()} works in one process, not in {processes.count()}. Start it without torchrun."
+            )
         where = series.place(out, self.makes)
         try:
             with self.localised() as stage:
@@ -211,11 +217,21 @@ class Stage:
         if made := series.find(out, origin.recipe):
             say(f"{self.command()}: nothing to do, {made.path} has this recipe")
             return made
+        if not processes.first():
+            return self._beside(out, origin)
         with series.locked(out):
             series.settle(out)
             if made := series.find(out, origin.recipe):
                 return made
             return self._write(series.begin(out, origin, self.resumable))
+
+    def _beside(self, out: Path, origin: Origin) -> Artifact:
+        """Work with the first process and keep nothing; what it made, once that is there."""
+        with tempfile.TemporaryDirectory(prefix="realmctl-") as folder:
+            self.run(series.Beside(Path(folder), origin, series=out))
+        while not (made := series.find(out, origin.recipe)):
+            time.sleep(0.1)  # torchrun ends this process when the first one fails
+        return made
 
     def _write(self, writer: Writer) -> Artifact:
         start = time.monotonic()

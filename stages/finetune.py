@@ -33,7 +33,7 @@ class Finetune(Stage):
     """Fine-tune for open-domain question answering; the block vectors stay as they are.
 
     From a pre-trained model, or from its parts: --retriever and --index with --encoder or --bert are the ORQA baseline; named
-    beside --model, each of them replaces that part of the model.
+    beside --model, each of them replaces that part of the model. A qa-model, say an imported one, goes on from where it is.
 
     With --retrieval bm25 the same reader learns from BM25's blocks, whose scores count by one learned scale; with none the
     masked-language model answers without documents. Both start from --encoder, --bert or the reader of --model.
@@ -42,7 +42,9 @@ class Finetune(Stage):
     makes = "qa-model"
     resumable = True
 
-    model: Artifact | None = reads("model", help="Pre-trained model.", unless=_needs_no_model)
+    model: Artifact | None = reads(
+        "model", "qa-model", help="Pre-trained model, or a qa-model to go on with.", unless=_needs_no_model
+    )
     blocks: Artifact = reads("blocks", help="Blocks that the index is of.")
     retriever: Artifact | None = reads("retriever", help="Retriever instead of the model's.", named=True)
     index: Artifact | None = reads("index", help="Index instead of the model's.", named=True)
@@ -107,11 +109,14 @@ class Finetune(Stage):
         require_same_vocabulary(self.blocks, *([encoder] if encoder else []))
 
     def _check_dense(self) -> None:
+        from realmctl.retrieval.dense import require_index_of
+
         if self.model is None and not (self.retriever and self.index and (self.encoder or self.bert)):
             raise ConfigError("finetune needs --model, or --retriever and --index together with --encoder or --bert.")
         retriever, index = self._dense_parts()
         require_same_vocabulary(self.blocks, retriever)
-        require_descent(index, self.blocks, retriever)
+        require_descent(index, self.blocks)
+        require_index_of(index, retriever)
 
     def _check_baseline(self) -> None:
         if self.retriever or self.index:
@@ -160,8 +165,11 @@ class Finetune(Stage):
         from realmctl.nn.span_head import SpanReader
         from realmctl.train.finetune import FineTuning, Options
 
-        searcher = self._searcher()
-        reader = SpanReader.from_bert(self._start().bert)
+        searcher, encoder = self._searcher(), self._encoder()
+        if encoder and encoder.kind == "span-reader":  # of a qa-model, head and all
+            reader = SpanReader.load(encoder.path)
+        else:
+            reader = SpanReader.from_bert(self._start().bert)
         options = Options(
             self.batch_size,
             self.retriever_beam,

@@ -11,10 +11,14 @@ from realmctl.stage import Stage, knob, reads, setting, source
 
 
 class IctInit(Stage):
-    """Train a retriever on the inverse cloze task: find the block a sentence was taken from."""
+    """Train a retriever on the inverse cloze task: find the block a sentence was taken from.
+
+    Under torchrun each process takes a part of the batch, and the negatives are still the blocks of the whole batch.
+    """
 
     makes = "retriever"
     resumable = True
+    parallel = True
 
     blocks: Artifact = reads("blocks", help="Blocks to train on.")
     encoder: Artifact | None = reads(

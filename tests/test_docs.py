@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from pathlib import Path
@@ -98,3 +99,32 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
     assert not missing, f"{page.name} links to {missing}"
+
+
+def rows_of(heading: str) -> list[list[str]]:
+    """The cells of the table under a heading of docs/fidelity.md."""
+    text = (ROOT / "docs" / "fidelity.md").read_text(encoding="utf-8")
+    lines = [line for line in text.partition(f"## {heading}\n")[2].partition("\n## ")[0].splitlines() if "|" in line]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
+
+
+@pytest.mark.parametrize(("heading", "count"), [("The forty-seven traps", 47), ("Acceptance checks", 13)])
+def test_every_trap_and_check_names_tests_that_there_are(heading: str, count: int) -> None:
+    rows = rows_of(heading)
+    assert [int(row[0]) for row in rows] == list(range(1, count + 1))
+    for number, *_, tests in rows:
+        named = re.findall(r"(tests/[\w/]+\.py)::(\w+)", tests)
+        assert named or "does not apply" in " ".join(rows[int(number) - 1]), number
+        for file, function in named:
+            body = ast.parse((ROOT / file).read_text(encoding="utf-8")).body
+            assert function in {node.name for node in body if isinstance(node, ast.FunctionDef)}, f"{file}::{function}"
+
+
+def test_every_flag_that_restores_the_official_way_parses(app: TyperGroup) -> None:
+    cells = [row[-1] for row in rows_of("Where our default is not the official one")]
+    commands = [found for cell in cells for found in re.findall(r"`([a-z-]+ --[^`]+)`", cell)]
+    assert len(commands) >= 10
+    for command in commands:
+        name, flag, value = command.split()
+        context = app.commands[name].make_context(name, [flag, value], resilient_parsing=True)
+        assert str(context.params[flag.lstrip("-").replace("-", "_")]) == value, command

@@ -9,11 +9,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from realmctl import processes
 from realmctl.errors import ConfigError, ResourceError
 
 
 def pick_device(name: str = "auto") -> torch.device:
-    """`auto` is the first CUDA device, else the CPU. Raises ConfigError or ResourceError otherwise."""
+    """`auto` is the first CUDA device (of several processes each has its own), else the CPU. Raises ConfigError or ResourceError otherwise."""
+    if name == "auto" and torch.cuda.is_available() and processes.count() > 1:
+        name = f"cuda:{processes.local()}"
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

@@ -61,7 +61,7 @@ class DenseSearcher(Searcher):
         """Parts `retriever` (its query side) and `index` (hard links)."""
         retriever, index = self.made_of
         with writing(out.path / "retriever", dataclasses.replace(out.origin, kind="retriever")) as part:
-            part.metrics["block_retriever"] = retriever.content
+            part.metrics["block_retriever"] = retriever.metrics.get("block_retriever") or retriever.content
             self.retriever.cpu().save(part.path)
             part.copy_folder("tokenizer", tokenizer_folder(self.corpus.artifact))
         out.adopt("index", index)

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor, nn
 
-from realmctl.errors import InputError
+from realmctl import processes
+from realmctl.errors import ConfigError, InputError
 from realmctl.nn.inputs import Packed, Packer
 from realmctl.nn.marginal import in_batch_softmax
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.corpus import Corpus, Ids
 from realmctl.train.objective import SelfContained, Sums
 from realmctl.train.order import Order
+from realmctl.train.together import gathered
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,10 @@ class Pair:
 
 
 class InverseCloze(SelfContained):
-    """Blocks with two sentences or more give a pair each; a batch's other blocks are the negatives."""
+    """Blocks with two sentences or more give a pair each; a batch's other blocks are the negatives.
+
+    Among several processes each takes its part of the pairs, and the negatives are still those of the whole batch.
+    """
 
     def __init__(
         self, retriever: Retriever, corpus: Corpus, packer: Packer, *, batch_size: int, mask_rate: float, seed: int
@@ -42,16 +47,26 @@ class InverseCloze(SelfContained):
                 f"{corpus.artifact} has {len(self.rows)} blocks of two sentences or more; ICT needs at least 2."
             )
         self.order = Order(len(self.rows), min(batch_size, len(self.rows)), seed)
+        self.share, left_over = divmod(self.order.batch_size, processes.count())
+        if left_over or not self.share:
+            raise ConfigError(
+                f"{self.order.batch_size} pairs cannot be shared by {processes.count()} processes. Use another --batch-size."
+            )
 
     def draw(self, step: int) -> Sequence[tuple[Packed, Packed, list[Pair]]]:
-        """One part: in-batch negatives need the whole batch at once."""
+        """One part: in-batch negatives need the whole batch at once. All processes draw all pairs and take their own."""
         rng = np.random.default_rng([self.seed, step, 1])
-        pairs = [self._pair(int(self.rows[i]), rng) for i in self.order.batch(step)]
+        pairs = [self._pair(int(self.rows[i]), rng) for i in self.order.batch(step)][self._first :][: self.share]
         queries = self.packer.query([pair.sentence for pair in pairs], self.retriever.query_length)
         blocks = self.packer.block(
             [pair.title for pair in pairs], [pair.body for pair in pairs], self.retriever.block_length
         )
         return [(queries, blocks, pairs)]
+
+    @property
+    def _first(self) -> int:
+        """The place of this process's pairs in the batch."""
+        return processes.number() * self.share
 
     def _pair(self, row: int, rng: np.random.Generator) -> Pair:
         body, starts = self.corpus.tokens(row), self.corpus.sentences(row)
@@ -67,7 +82,7 @@ class InverseCloze(SelfContained):
         device = next(self.retriever.parameters()).device
         query_BD = self.retriever.embed_queries(queries.to(device))
         block_BD = self.retriever.embed_blocks(blocks.to(device))
-        loss, accuracy = in_batch_softmax(query_BD, block_BD)
+        loss, accuracy = in_batch_softmax(query_BD, gathered(block_BD), first_target=self._first)
         count = len(pairs)
         return loss, {
             "accuracy": (float(accuracy) * count, count),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
 from collections import defaultdict, deque
 from collections.abc import Sequence
@@ -17,12 +18,14 @@ from typing import Any, TextIO
 import numpy as np
 import torch
 
+from realmctl import processes
 from realmctl.artifact import Writer
 from realmctl.errors import InputError, RealmctlError, ResourceError
 from realmctl.log import Progress, progress, say
 from realmctl.nn.optimizer import BertAdamW, decay_groups
 from realmctl.nn.precision import autocast, pick_device, seed_everything
 from realmctl.signals import StopRequested, deferred
+from realmctl.train import together
 from realmctl.train.checkpoint import Checkpoints
 from realmctl.train.objective import Objective
 from realmctl.train.schedule import OPTIMIZERS, Compute, Schedule
@@ -41,7 +44,8 @@ def train(objective: Objective, schedule: Schedule, compute: Compute, out: Write
     """
     schedule.check()
     compute.check()
-    return _Run(objective, schedule, compute, out, what).to_the_end()
+    with together.joined(pick_device(compute.device)):
+        return _Run(objective, schedule, compute, out, what).to_the_end()
 
 
 def seed_of(*numbers: int) -> int:
@@ -70,7 +74,9 @@ class _Run:
                 while step < self.schedule.steps:
                     step += self._take(step, log, bar)
                     due = step == self.schedule.steps or step % self.compute.checkpoint_every == 0
-                    if due or stop.signal is not None:
+                    if together.any_of(stop.signal is not None, self.device):
+                        stop.signal = stop.signal or signal.SIGTERM
+                    if (due or stop.signal is not None) and processes.first():
                         os.fsync(log.fileno())
                         self.checkpoints.save(step, self.objective.state())
                     if stop.signal is not None:
@@ -89,6 +95,7 @@ class _Run:
         if state is not None:
             say(f"{self.what}: going on after step {step} of {self.schedule.steps}")
             self.objective.restore(state)
+        together.start_alike(self.objective.modules, step, self.device)
         return step
 
     def _take(self, step: int, log: TextIO, bar: Progress) -> int:
@@ -118,7 +125,8 @@ class _Run:
             ) from None
 
     def _step(self, step: int) -> dict[str, float]:
-        seed_everything(seed_of(self.schedule.seed, step))  # after a refresh, which draws numbers too
+        others = [processes.number()] if not processes.first() else []  # their dropout is not the first one's
+        seed_everything(seed_of(self.schedule.seed, step, *others))  # after a refresh, which draws numbers too
         with autocast(self.device, self.compute.precision):
             parts = self.objective.draw(step)
         total_loss, means = self._gradients(parts)
@@ -142,6 +150,11 @@ class _Run:
             for name, (value, count) in terms.items():
                 sums[name] += value
                 counts[name] += count
+        if total_loss is not None:
+            together.average_gradients(self.objective.modules)
+            total_loss = together.mean_of(total_loss, self.device)
+        for numbers in (sums, counts):
+            together.add_up(numbers, self.device)
         return total_loss, {name: value / counts[name] for name, value in sums.items() if counts[name]}
 
     def _update(self, rate: float, step: int) -> None:

@@ -8,9 +8,9 @@ import torch
 
 from realmctl.artifact import Artifact
 from realmctl.nn.inputs import Packer
+from tests.exchange import realm_case as case
 from tests.exchange import realm_checkpoints as published
 from tests.exchange.realm_checkpoints import RECORDS, TITLES, imported
-from tests.nn import realm_case as case
 
 
 @pytest.fixture(autouse=True)

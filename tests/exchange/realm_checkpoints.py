@@ -20,7 +20,7 @@ from realmctl.artifact import Artifact
 from realmctl.exchange.importing import Extras, import_checkpoint
 from realmctl.nn.retriever import Tower
 from realmctl.nn.span_head import SpanReader
-from tests.nn import realm_case as case
+from tests.exchange import realm_case as case
 
 WORDS = ["[PAD]", "[CLS]", "[SEP]", "[MASK]", "[UNK]"]
 LETTERS = list("abcdefghijklmnopqrstuvwxyz.")

@@ -69,15 +69,44 @@ def test_one_masked_piece_makes_both_equal(shape: tuple[int, int, int, int]) -> 
     assert_close(one, sequence_marginal(score, log_prob, mask, present)[0])
 
 
-def test_gradient_on_the_score_is_prior_minus_posterior() -> None:
-    score, log_prob, _, present = example((3, 4, 2, 5))
+@pytest.mark.parametrize("marginal", [token_marginal, sequence_marginal])
+@given(shape=shapes)
+@settings(max_examples=40, deadline=None)
+def test_the_gradient_on_a_score_is_the_papers_r(marginal, shape: tuple[int, int, int, int]) -> None:
+    """r(z) = [p(y|z,x) / p(y|x) - 1] p(z|x) (appendix A), which is posterior minus prior: of the span, or summed over its pieces."""
+    score, log_prob, mask, present = example(shape)
     score.requires_grad_()
-    mask = torch.ones(3, 2, dtype=torch.bool)
-    loss, _ = sequence_marginal(score, log_prob, mask, present)
+    marginal(score, log_prob, mask, present, normaliser=1.0)[0].backward()
+    expected = torch.zeros_like(score, requires_grad=False)
+    for b in range(len(score)):
+        hidden = mask[b].nonzero()[:, 0].tolist()
+        for y in [[m] for m in hidden] if marginal is token_marginal else [hidden][: len(hidden)]:
+            prior = priors(score.detach(), present, b)
+            likelihood = [math.exp(log_prob[b, n, y].sum().item()) for n in range(score.shape[1])]
+            p_y = sum(pz * py for pz, py in zip(prior, likelihood, strict=True))
+            for n, (p_z, p_y_z) in enumerate(zip(prior, likelihood, strict=True)):
+                r = (p_y_z / p_y - 1) * p_z
+                assert r == pytest.approx(p_y_z * p_z / p_y - p_z, abs=1e-12)
+                expected[b, n] += r
+    assert_close(-score.grad, expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("marginal", [token_marginal, sequence_marginal])
+@given(shape=shapes)
+@settings(max_examples=20, deadline=None)
+def test_candidates_that_are_all_null_are_worth_nothing(marginal, shape: tuple[int, int, int, int]) -> None:
+    """Every candidate says what the null document says: p(y|x) is p(y|null), and the retriever has nothing to learn."""
+    score, log_prob, mask, present = example(shape)
+    log_prob, score = log_prob[:, :1].expand_as(log_prob), score.requires_grad_()
+    loss, log_p = marginal(score, log_prob, mask, present)
     loss.backward()
-    prior = score.detach().masked_fill(~present, -torch.inf).softmax(1)
-    posterior = (prior * log_prob.sum(2).exp()) / (prior * log_prob.sum(2).exp()).sum(1, keepdim=True)
-    assert_close(score.grad, (prior - posterior) / 3, atol=1e-6, rtol=1e-5)
+    alone, log_p_null = marginal(score[:, :1], log_prob[:, :1], mask)  # one candidate: its prior is 1
+    assert_close(log_p, log_p_null, atol=1e-5, rtol=1e-5)
+    assert_close(loss, alone, atol=1e-5, rtol=1e-5)
+    assert_close(log_p_null.sum(), log_prob[:, 0][mask].sum(), atol=1e-5, rtol=1e-5)
+    assert score.grad.abs().max() < 1e-6
+    utility = retrieval_utility(score, log_prob, mask, present)
+    assert utility.token_gain.abs() < 1e-5 and not utility.document_BN.any() and not utility.top_1_B.any()
 
 
 def test_the_worked_example_of_the_paper_review() -> None:

@@ -27,6 +27,18 @@ def test_embedding_is_the_formula_on_transformers_states(mlm: BertForMaskedLM, b
     assert_close(retriever.embed_blocks(batch), expected, atol=1e-5, rtol=1e-5)
 
 
+def test_the_projection_drops_out_in_training_alone(mlm: BertForMaskedLM, batch: Packed) -> None:
+    """At BERT's own rate, after the layer norm (official ict_model.py; transformers had none)."""
+    mlm.bert.config.hidden_dropout_prob = 0.25
+    retriever = Retriever.from_bert(mlm.bert, projection=64)
+    exact = retriever.eval().embed_blocks(batch)
+    assert not (exact == 0).any()
+    rough = torch.stack([retriever.train().embed_blocks(batch) for _ in range(50)])
+    kept = rough != 0
+    assert (~kept).float().mean().item() == pytest.approx(0.25, abs=0.02)
+    assert_close(rough[kept], (exact / 0.75).expand_as(rough)[kept], atol=1e-4, rtol=1e-4)
+
+
 def test_score_is_the_inner_product() -> None:
     query_BD, block_BND = torch.randn(2, 4), torch.randn(2, 3, 4)
     expected = [[float(query_BD[b] @ block_BND[b, n]) for n in range(3)] for b in range(2)]

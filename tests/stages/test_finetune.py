@@ -51,6 +51,24 @@ def finetune_of(chain, tmp_path, *options):
     )
 
 
+def test_a_qa_model_goes_on_from_where_it_is(chain, model, qa_model, tmp_path):
+    """The first step of a warm-up has rate 0, so that a run of one step must give back what it started from."""
+    made = open_artifact(finetune_of(chain, tmp_path, "--model", qa_model.path, "--steps", "1").stdout.strip())
+    assert made.part("index").content == model.part("index").content
+    assert made.part("retriever").metrics["block_retriever"] == model.part("retriever").content
+    for part, name in (
+        ("reader", "model.safetensors"),
+        ("reader", "span_head.safetensors"),
+        ("retriever", "retriever.json"),
+    ):
+        assert made.part(part).file(name).read_bytes() == qa_model.part(part).file(name).read_bytes()
+    onward = open_artifact(finetune_of(chain, tmp_path, "--model", qa_model.path, "--steps", "4").stdout.strip())
+    assert onward.part("reader").content != qa_model.part("reader").content
+    foreign = make_index(tmp_path, chain.blocks, make_retriever(tmp_path / "r", chain.blocks, seed=5))
+    refused = finetune_of(chain, tmp_path, "--model", qa_model.path, "--index", foreign.path)
+    assert refused.exit_code == 4 and "was fine-tuned beside" in error_of(refused)
+
+
 def test_from_a_model_and_from_its_parts(chain, model, tmp_path):
     result = finetune_of(chain, tmp_path, "--model", model.path)
     assert result.exit_code == 0, result.output

@@ -54,6 +54,17 @@ def test_spans_are_placed_on_the_wordpieces_they_cover(wordpiece):
     assert (counts["spans_PERSON"], counts["spans_DATE"], counts["blocks_without_spans"]) == (1, 1, 0)
 
 
+def test_a_sentence_with_an_unknown_word_is_a_query_like_any_other(wordpiece):
+    """The official alignment gives up on [UNK], and on words that change length without their accents."""
+    text = "Ada \U0001f388 met Charle\u0301s Babbage."
+    spans = [(text.index("Charle"), text.index("."), "PERSON")]
+    passage = Passage("1-0", "1", "Title", text, ((0, len(text)),))
+    (sentence,) = tagged_sentences([passage], Fixed(*spans), wordpiece, SpanRules(dates=False), Counter())
+    pieces = [wordpiece.tokenizer.id_to_token(int(i)) for i in sentence.tokens]
+    [(first, stop)] = sentence.token_spans
+    assert "[UNK]" in pieces and pieces[first:stop] == ["charles", "babbage"]
+
+
 def test_dates_are_counted_from_their_sentence(wordpiece):
     text = "They wrote. It was in 1905."
     passage = Passage("1-0", "1", "Title", text, ((0, 11), (12, 27)))

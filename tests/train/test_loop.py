@@ -62,6 +62,20 @@ def test_what_is_logged(tmp_path):
     assert metrics["seconds_per_step"] >= 0
 
 
+def test_a_run_is_the_trace_of_berts_optimizer_and_schedule_by_hand(tmp_path):
+    """No bias correction, clipping to norm 1, decay beside the gradient, and a linear decay that warm-up does not shift."""
+    objective, (w, m, v) = Parabola(), (0.0, 0.0, 0.0)
+    for step, rate in enumerate([0, 0.05, 0.1 * 4 / 6, 0.1 * 3 / 6, 0.1 * 2 / 6, 0.1 / 6]):
+        gradient = 2 * (w - 3)
+        gradient *= min(1.0, 1 / abs(gradient))
+        m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient**2
+        w -= rate * (m / (v**0.5 + 1e-6) + 0.01 * w)
+        assert Schedule(6, 0.1, 2).rate(step) == pytest.approx(rate)
+    train(objective, Schedule(6, 0.1, 2), Compute(), writer(tmp_path), "toy")
+    assert objective.weight.weight.item() == pytest.approx(w, rel=1e-5)
+    assert w > 0.5  # a corrected Adam would have moved by the rate a step, 0.22 in all
+
+
 def test_a_step_with_nothing_to_learn_leaves_weights_and_moments_alone(tmp_path):
     whole = Parabola()
     train(whole, Schedule(1, 0.1, 0), Compute(), writer(tmp_path / "one"), "toy")
@@ -106,6 +120,12 @@ def test_two_checkpoints_are_kept(tmp_path):
     train(Parabola(), Schedule(7, 0.1, 0), Compute(checkpoint_every=2), writer(tmp_path), "toy")
     names = sorted(path.name for path in (tmp_path / ".scratch/checkpoints").iterdir())
     assert names == ["step-00000006", "step-00000007"]
+    held = {path.name for path in (tmp_path / ".scratch/checkpoints/step-00000007").iterdir()}
+    assert held == {
+        "modules.safetensors",
+        "optimizer.safetensors",
+        "state.json",
+    }  # no index, whose size they would have
 
 
 def test_a_torn_line_of_the_log_is_written_again(tmp_path):

@@ -87,6 +87,20 @@ def test_the_loss_is_the_marginal_likelihood(chain, marginal, masking):
     assert torch.allclose(loss, brute_force(objective, part, marginal), rtol=1e-5)
 
 
+@pytest.mark.parametrize("marginal", ["token", "sequence"])
+def test_with_room_for_all_the_sum_is_over_the_whole_corpus(chain, marginal):
+    """The null document and every block but the query's own, named here without the index."""
+    objective = objective_of(chain, marginal=marginal, candidates=len(Corpus(chain.blocks)) + 1)
+    [part] = objective.draw(0)
+    objective.modules.eval()
+    own_B = [int(objective.queries.uid[query.sentence]) for query in part.queries]
+    everything = [
+        [NULL, *(row for row in range(len(objective.corpus)) if int(objective.corpus.uid[row]) != own)] for own in own_B
+    ]
+    loss, _ = objective.loss(part)
+    assert torch.allclose(loss, brute_force(objective, part, marginal, rows_BN=np.array(everything)), rtol=1e-5)
+
+
 def test_absent_candidates_do_not_count(chain):
     objective = objective_of(chain)
     [part] = objective.draw(0)
