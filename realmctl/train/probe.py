@@ -13,7 +13,7 @@ from realmctl.nn.inputs import Packer
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.answer_search import AnswerSearch
 from realmctl.retrieval.corpus import Corpus
-from realmctl.retrieval.qa import QUESTION_LENGTH
+from realmctl.retrieval.dense import QUESTION_LENGTH
 from realmctl.text import wordpiece
 from realmctl.text.questions import Question
 
