@@ -52,7 +52,7 @@ def rules(steps: int, refresh_every: int | None, chance: float) -> list[Rule]:
     found = [
         Rule("null_saturated", "null_share", 0.9, 0.8, WINDOW, always,
              "the null document has {mean:.0%} of p(z|x): retrieved blocks hardly count, and the retriever learns little"),
-        Rule("no_utility", "retrieval_utility", 0.01, 0.02, WINDOW, range(steps // 10, steps + 1),
+        Rule("no_utility", "retrieval_utility", 0.05, 0.1, WINDOW, range(steps // 10, steps + 1),
              "retrieval utility is {mean:.4f} nats: the reader answers no better with the retrieved blocks than without"),
         Rule("hub_block", "hub_share", hub, 0.9 * hub, WINDOW, always,
              "{mean:.0%} of the queries retrieve one and the same block"),

@@ -42,7 +42,7 @@ def test_utility_about_zero_counts_after_the_first_tenth():
     assert observed(of_run(), "retrieval_utility", [0.0] * 198) == {}
     assert observed(of_run(), "retrieval_utility", [0.0] * 200) == {199: ["no_utility"]}
     assert list(observed(of_run(), "retrieval_utility", [-0.5] * 300)) == [199]  # worse than nothing is no better
-    assert observed(of_run(), "retrieval_utility", [0.0] * 99 + [0.1, -0.05] * 400) == {}
+    assert observed(of_run(), "retrieval_utility", [0.0] * 99 + [0.5, -0.35] * 400) == {}
 
 
 def test_a_hub_is_judged_by_what_chance_gives():
