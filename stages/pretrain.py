@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from realmctl.artifact import (
@@ -16,6 +18,7 @@ from realmctl.artifact import (
     writing,
 )
 from realmctl.errors import ConfigError
+from realmctl.log import warn
 from realmctl.stage import Stage, knob, reads, setting, source
 
 if TYPE_CHECKING:
@@ -47,6 +50,9 @@ class Pretrain(Stage):
         default=None,
         literals=("scratch:",),
         hub=True,
+    )
+    probe: Path | None = source(
+        "Questions whose recall@1/5/20 is logged whenever the index changes; 300 at most are asked.", default=None
     )
     steps: int = setting("Training steps.", default=200_000)
     batch_size: int = setting("Sentences in a step.", default=512)
@@ -119,8 +125,8 @@ class Pretrain(Stage):
             )
         finally:
             refresh.close()
-        self._publish(out, live, retriever, reader)
-        return metrics
+        index = self._publish(out, live, retriever, reader)
+        return {**metrics, **self._last_probe(out, objective, index), "alarms": objective.alarms.counts}
 
     def _live(self, out: Writer) -> Live:
         from realmctl.index.build import IndexOptions
@@ -141,6 +147,10 @@ class Pretrain(Stage):
 
         if self.refresh == "never":
             return Never()
+        if self.refresh_every >= self.steps:
+            warn(
+                f"--refresh-every {self.refresh_every}, --steps {self.steps}: the index is not refreshed while training"
+            )
         checkpoints = out.scratch("checkpoints")
 
         def held() -> list[int]:
@@ -164,19 +174,26 @@ class Pretrain(Stage):
         from realmctl.retrieval.bert import packer_of, tokenizer_of
         from realmctl.retrieval.corpus import Corpus
         from realmctl.retrieval.queries import Queries
+        from realmctl.text.questions import read_questions
+        from realmctl.train.alarms import Alarms, rules
         from realmctl.train.pretrain import Options, Pretraining
+        from realmctl.train.probe import Probe
 
+        corpus, packer = Corpus(self.blocks), packer_of(tokenizer_of(self.blocks))
+        probe = Probe(read_questions(self.probe), corpus, packer) if self.probe else None
+        chance = (self.candidates - self.null_document) / len(corpus)
+        alarms = Alarms(rules(self.steps, None if self.refresh == "never" else self.refresh_every, chance))
         options = Options(
             self.batch_size, self.candidates, self.marginal, self.masking, int(self.spans.settings.get("max_masks", 10)),
             int(self.spans.settings.get("query_length", 96)), self.seed, self.null_document, self.exclude_own,
         )  # fmt: skip
         return Pretraining(
-            retriever, reader, Queries(self.spans), Corpus(self.blocks), packer_of(tokenizer_of(self.blocks)),
-            current, options, micro_batch=self.micro_batch,
+            retriever, reader, Queries(self.spans), corpus, packer, current, options,
+            micro_batch=self.micro_batch, alarms=alarms, probe=probe,
         )  # fmt: skip
 
-    def _publish(self, out: Writer, live: Live, retriever: Retriever, reader: Reader) -> None:
-        """The last refresh: retriever, reader and the index that belongs to them."""
+    def _publish(self, out: Writer, live: Live, retriever: Retriever, reader: Reader) -> Artifact:
+        """The last refresh: retriever, reader and the index that belongs to them, which is returned."""
         from realmctl.retrieval.bert import tokenizer_folder
         from realmctl.train.live import IndexMaker, write_retriever
 
@@ -187,7 +204,18 @@ class Pretrain(Stage):
         with writing(out.path / "reader", dataclasses.replace(out.origin, kind="reader")) as part:
             reader.cpu().save(part.path)
             part.copy_folder(".", tokenizer)
-        IndexMaker(live.order(), self.device).make(last, out.path / "index")
+        return IndexMaker(live.order(), self.device).make(last, out.path / "index")
+
+    def _last_probe(self, out: Writer, objective: Pretraining, index: Artifact) -> dict[str, float]:
+        """Of what is published; a line of its own at the end of metrics.jsonl."""
+        from realmctl.index.store import open_index
+
+        if objective.probe is None:
+            return {}
+        found = objective.probe.recall(objective.retriever, open_index(index.path, "cpu"))
+        with out.file("metrics.jsonl").open("a", encoding="utf-8") as log:
+            log.write(json.dumps({"step": self.steps, **found}) + "\n")
+        return found
 
 
 def _is_half(index: Artifact) -> bool:

@@ -34,6 +34,7 @@ __all__ = ["Compute", "Schedule", "seed_of", "train"]
 
 WINDOW = 50
 """Steps over which the final metrics are averaged."""
+NOT_AVERAGED = ("step", "lr", "alarms")
 
 
 def train(objective: Objective, schedule: Schedule, compute: Compute, out: Writer, what: str) -> dict[str, Any]:
@@ -63,7 +64,7 @@ class _Run:
         )
         self.checkpoints = Checkpoints(out.scratch("checkpoints"), objective.modules, self.optimizer)
         self.metrics = out.file("metrics.jsonl")
-        self.recent: deque[dict[str, float]] = deque(maxlen=WINDOW)
+        self.recent: deque[dict[str, Any]] = deque(maxlen=WINDOW)
         self.seconds: deque[float] = deque(maxlen=WINDOW)
 
     def to_the_end(self) -> dict[str, Any]:
@@ -108,7 +109,8 @@ class _Run:
         except RealmctlError:  # the refresher was given up: what was learnt up to here is not lost
             self.checkpoints.save(step, self.objective.state())
             raise
-        line = {**self._guarded_step(step), **extra}
+        line: dict[str, Any] = {**self._guarded_step(step), **extra}
+        line |= self.objective.after_step(line)
         self.seconds.append(time.monotonic() - start)
         log.write(json.dumps(line) + "\n")
         self.recent.append(line)
@@ -169,7 +171,7 @@ class _Run:
 
     def _summary(self) -> dict[str, float]:
         """Means over the last steps; the time of a step only here, for it is not a property of the model."""
-        names = dict.fromkeys(name for line in self.recent for name in line if name not in ("step", "lr"))
+        names = dict.fromkeys(name for line in self.recent for name in line if name not in NOT_AVERAGED)
         means = {}
         for name in names:
             values = [line[name] for line in self.recent if name in line]

@@ -28,6 +28,10 @@ class Objective(Protocol):
         """Called before each draw; what it returns is logged with the step."""
         ...
 
+    def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Called with all that is logged of a step; what it returns is logged too."""
+        ...
+
     def state(self) -> dict[str, Any]:
         """JSON that a checkpoint must keep beside the weights."""
         ...
@@ -41,6 +45,9 @@ class SelfContained:
     """Base of objectives that need nothing between steps."""
 
     def before_step(self, step: int) -> Mapping[str, float]:
+        return {}
+
+    def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
         return {}
 
     def state(self) -> dict[str, Any]:

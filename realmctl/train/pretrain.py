@@ -24,10 +24,13 @@ from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.candidates import ABSENT, NULL, candidates, titles_and_bodies
 from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.queries import Queries
+from realmctl.train.alarms import Alarms
+from realmctl.train.candidate_watch import WATCHED_QUERIES, CandidateWatch
 from realmctl.train.current_index import CurrentIndex
 from realmctl.train.masking import MaskedQuery, Masking, masked_query
 from realmctl.train.objective import Sums
 from realmctl.train.order import Order
+from realmctl.train.probe import Probe
 
 Marginal = Literal["token", "sequence"]
 
@@ -68,7 +71,8 @@ class Pretraining:
 
     def __init__(
         self, retriever: Retriever, reader: Reader, queries: Queries, corpus: Corpus, packer: Packer,
-        current: CurrentIndex, options: Options, *, micro_batch: int = 0,
+        current: CurrentIndex, options: Options, *, micro_batch: int = 0, alarms: Alarms | None = None,
+        probe: Probe | None = None,
     ) -> None:  # fmt: skip
         self.modules = nn.ModuleDict({"retriever": retriever, "reader": reader})
         self.retriever, self.reader = retriever, reader
@@ -76,18 +80,35 @@ class Pretraining:
         self.current, self.options = current, options
         self.micro_batch = micro_batch or options.batch_size
         self.order = Order(len(queries.spans), options.batch_size, options.seed)
+        self.alarms, self.probe, self.watch = alarms or Alarms(), probe, CandidateWatch()
+        self._watched = self._watched_queries()
+        self._seen: int | None = None  # step of the index that was looked at last
 
     def before_step(self, step: int) -> Mapping[str, float]:
-        """Keep the index fresh."""
-        return self.current.renew(step, self.retriever)
+        """Keep the index fresh, and see what a fresher one changes."""
+        logged = self.current.renew(step, self.retriever)
+        if self.current.step != self._seen:
+            self._seen = self.current.step
+            logged |= self.watch.changed(self._blocks_of(self._candidates(self._watched)))
+            logged |= self.probe.recall(self.retriever, self.current.index) if self.probe else {}
+        return logged
+
+    def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The share of a hub, and the alarms that this step raises, if any."""
+        share = self.watch.hub_share()
+        raised = self.alarms.observe({**line, **share})
+        return {**share, **({"alarms": raised} if raised else {})}
 
     def state(self) -> dict[str, Any]:
-        """Which index is in use."""
-        return self.current.state()
+        """Which index is in use, and what the alarms have seen."""
+        return {**self.current.state(), "watch": self.watch.state(), "alarms": self.alarms.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Open the index that the checkpoint was taken with."""
         self.current.restore(state)
+        self._seen = self.current.step
+        self.watch.restore(state["watch"])
+        self.alarms.restore(state["alarms"])
 
     def draw(self, step: int) -> Sequence[Part]:
         """Masked queries of the batch with the candidates that the index names now."""
@@ -97,10 +118,19 @@ class Pretraining:
         """The salient spans of these numbers hidden, each with its sentence's candidates, in micro-batches."""
         drawn = [self._masked(int(span), rng) for span in spans]
         rows_BN = self._candidates(drawn)
+        self.watch.add(self._blocks_of(rows_BN))
         hidden = sum(len(query.targets) for query in drawn)
         normaliser = max(1, hidden) if self.options.marginal == "token" else len(drawn)
         cuts = (slice(start, start + self.micro_batch) for start in range(0, len(drawn), self.micro_batch))
         return [self._part(drawn[cut], rows_BN[cut], float(normaliser)) for cut in cuts]
+
+    def _watched_queries(self) -> list[MaskedQuery]:
+        rng = np.random.default_rng([self.options.seed, 4])
+        spans = rng.choice(len(self.queries.spans), min(WATCHED_QUERIES, len(self.queries.spans)), replace=False)
+        return [self._masked(int(span), rng) for span in spans]
+
+    def _blocks_of(self, rows_BN: NDArray[np.int64]) -> NDArray[np.int64]:
+        return rows_BN[:, int(self.options.null_document) :]
 
     def _masked(self, span: int, rng: np.random.Generator) -> MaskedQuery:
         options = self.options

@@ -186,7 +186,7 @@ def test_a_refresher_started_by_hand(chain, tmp_path):
     model = stage.make(tmp_path / "model")
     thread.join()
     assert max(line["index_age_steps"] for line in metrics_of(model)) <= 2
-    assert started[0].wait(20) == 0  # the live folder is gone, and so is it
+    assert started[0].wait(20) == 0, started[0].stderr.read()  # the live folder is gone, and so is it
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,110 @@
+"""Alarms of pre-training: how a collapse looks in the metrics, said once while it lasts. docs/refresh.md says what to do.
+
+A rule watches the mean of the last values of one metric. Its alarm is raised where the mean crosses one line and is over where
+it crosses back over a second one, so that a mean that wavers about a line is one episode and not fifty.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from realmctl.log import warn
+
+WINDOW = 100
+"""Steps that the rules about every step average over."""
+REFRESHES = 3
+"""Refreshes in a row that must change next to nothing."""
+PERIODS = 4
+"""Refresh periods without a fresher index; one more than training waits for by default."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Raised where the mean of `window` values of `metric` is at `raised_at` or beyond it, seen from `over_at`.
+
+    `steps`: those that count. `meaning` says the mean as {mean}.
+    """
+
+    name: str
+    metric: str
+    raised_at: float
+    over_at: float
+    window: int
+    steps: range
+    meaning: str
+
+    def holds(self, mean: float, was_raised: bool) -> bool:
+        """Whether the alarm is on, given whether it was."""
+        sign = 1.0 if self.raised_at > self.over_at else -1.0
+        return sign * mean > sign * self.over_at if was_raised else sign * mean >= sign * self.raised_at
+
+
+def rules(steps: int, refresh_every: int | None, chance: float) -> list[Rule]:
+    """The rules of a run of so many steps. `refresh_every` None: it never refreshes.
+
+    `chance`: blocks of a query / blocks there are, the share of the queries that get a given block by chance.
+    """
+    always = range(steps + 1)
+    hub = (1 + chance) / 2
+    found = [
+        Rule("null_saturated", "null_share", 0.9, 0.8, WINDOW, always,
+             "the null document has {mean:.0%} of p(z|x): retrieved blocks hardly count, and the retriever learns little"),
+        Rule("no_utility", "retrieval_utility", 0.05, 0.1, WINDOW, range(steps // 10, steps + 1),
+             "retrieval utility is {mean:.4f} nats: the reader answers no better with the retrieved blocks than without"),
+        Rule("hub_block", "hub_share", hub, 0.9 * hub, WINDOW, always,
+             "{mean:.0%} of the queries retrieve one and the same block"),
+    ]  # fmt: skip
+    if refresh_every is not None:
+        late, early = PERIODS * refresh_every, range(steps * 19 // 20 + 1)  # the rate falls to 0 in the end
+        found += [
+            Rule("frozen_candidates", "candidates_changed", 0.002, 0.01, REFRESHES, early,
+                 "index refreshes change {mean:.1%} of the candidates: the retriever does not learn"),
+            Rule("stale_index", "index_age_steps", late, late - 1, 1, always,
+                 "the index is {mean:.0f} steps old: it is not being refreshed"),
+        ]  # fmt: skip
+    return found
+
+
+class Alarms:
+    """What the rules make of one run, step after step."""
+
+    def __init__(self, rules: Sequence[Rule] = ()) -> None:
+        self._rules = rules
+        self._values: dict[str, deque[float]] = {rule.name: deque(maxlen=rule.window) for rule in rules}
+        self._raised: set[str] = set()
+        self.counts = {rule.name: 0 for rule in rules}
+        """{alarm: episodes so far}."""
+
+    def observe(self, line: Mapping[str, Any]) -> list[str]:
+        """The alarms that the metrics of a step raise, each with a warning. A metric that is not in `line` has no value."""
+        return [rule.name for rule in self._rules if self._raises(rule, line)]
+
+    def _raises(self, rule: Rule, line: Mapping[str, Any]) -> bool:
+        values = self._values[rule.name]
+        if rule.metric not in line or line["step"] not in rule.steps:
+            return False
+        values.append(float(line[rule.metric]))
+        mean, was_raised = sum(values) / len(values), rule.name in self._raised
+        if len(values) < rule.window or not rule.holds(mean, was_raised):
+            self._raised.discard(rule.name)
+            return False
+        if not was_raised:
+            self._raised.add(rule.name)
+            self.counts[rule.name] += 1
+            said = rule.meaning.format(mean=mean)
+            warn(f"pretrain: step {line['step']}: {said}. Alarm {rule.name}; docs/refresh.md says what to do.")
+        return not was_raised
+
+    def state(self) -> dict[str, Any]:
+        """JSON for a checkpoint."""
+        values = {name: list(values) for name, values in self._values.items()}
+        return {"values": values, "raised": sorted(self._raised), "counts": self.counts}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take up what `state` returned."""
+        for name, values in state["values"].items():
+            self._values[name].extend(values)
+        self._raised, self.counts = set(state["raised"]), dict(state["counts"])
