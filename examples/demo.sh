@@ -11,7 +11,7 @@ export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} # models this small gain nothing fr
 if [ ! -e "$DEMO/world/world.json" ]; then
   "$PYTHON" "$HERE/world/make_world.py" --out "$DEMO/world" --seed "$SEED" --size demo >&2
 fi
-realmctl run "$HERE/demo.yaml" --workspace "$DEMO/artifacts" --var "world=$DEMO/world" --var "seed=$SEED" >&2
+realmctl run "$HERE/demo.yaml" --jobs "${JOBS:-2}" --workspace "$DEMO/artifacts" --var "world=$DEMO/world" --var "seed=$SEED" >&2
 
 export REALMCTL_WORKSPACE=$DEMO/artifacts
 "$PYTHON" "$HERE/compare_scores.py" "without REALM=$DEMO/artifacts/start-scores" "with REALM=$DEMO/artifacts/scores"

@@ -94,9 +94,11 @@ class Live:
 
 def steps_in(folder: Path) -> list[int]:
     """Steps of the committed artifacts below `folder`, ascending."""
-    if not folder.is_dir():
+    try:
+        children = list(folder.iterdir())
+    except FileNotFoundError:  # a run that ends takes its live folder with it
         return []
-    matches = (STEP.fullmatch(child.name) for child in folder.iterdir() if (child / MANIFEST).is_file())
+    matches = (STEP.fullmatch(child.name) for child in children if (child / MANIFEST).is_file())
     return sorted(int(match[1]) for match in matches if match)
 
 
