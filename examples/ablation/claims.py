@@ -79,7 +79,8 @@ def _utility_claims(runs: Sequence[Run]) -> Iterator[Claim]:
     strange, known = (by_seed(runs, f"{MIXED.key}-{name}", "null_share") for name in ("strangers", "utility"))
     yield _compared(
         "The null document takes more where no block can help",
-        "its share on off-corpus minus in-corpus held-out sentences, on every seed", difference(strange, known), every_seed,
+        "its share on off-corpus minus in-corpus held-out sentences, on every seed, and by .020 in the mean",
+        difference(strange, known), lambda found: every_seed(found) and found.mean >= 0.02,
     )  # fmt: skip
 
 

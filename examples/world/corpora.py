@@ -50,7 +50,7 @@ def quizzes(facts: Sequence[Fact], rng: random.Random, *, prefix: str = "") -> l
 def _gathered(sentences: Sequence[str], what: str, prefix: str) -> list[Document]:
     groups = (sentences[k : k + SENTENCES_PER_DOCUMENT] for k in range(0, len(sentences), SENTENCES_PER_DOCUMENT))
     return [
-        Document(f"{prefix}{number}", f"{what} {prefix}{number}", " ".join(group))
+        Document(f"{what.lower()}-{prefix}{number}", f"{what} {prefix}{number}", " ".join(group))
         for number, group in enumerate(groups)
     ]
 

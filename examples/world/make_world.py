@@ -95,7 +95,7 @@ def _write_parallel(out: Path, world: World, settings: WorldSettings, inventory:
         for document in dispatches(other.all_facts(), rng, prefix=f"{number}-")
     ]
     facts = [fact for other in worlds for fact in other.all_facts()]
-    questions = quizzes(rng.sample(facts, round(settings.quiz_share * len(facts))), rng, prefix="quiz-")
+    questions = quizzes(rng.sample(facts, round(settings.quiz_share * len(facts))), rng)
     corpora = {"knowledge": knowledge, "sentences": sentences, "questions": questions}
     for name, documents in corpora.items():
         write_corpus(out / name, documents)

@@ -179,10 +179,15 @@ def test_quizzes_ask_about_parallel_worlds_and_answer_nothing(small: Path) -> No
     assert all(len(links(q)) == 1 and links(q)[0] in subjects for q in questions)
 
 
+def test_both_corpora_can_be_chunked_as_one(small: Path) -> None:
+    ids = [d["id"] for d in documents(small / "knowledge") + documents(small / "sentences")]
+    assert len(set(ids)) == len(ids)
+
+
 def test_off_corpus_dispatches_are_about_strangers(tmp_path: Path) -> None:
     world = make(tmp_path / "off", "--size", "small", "--off-corpus-share", "0.5")
     dispatches = documents(world / "sentences")
-    strange = [d for d in dispatches if d["id"].startswith("off-")]
+    strange = [d for d in dispatches if d["id"].startswith("dispatch-off-")]
     assert 0.4 < len(strange) / len(dispatches) < 0.6
     titles = {d["title"] for d in documents(world / "knowledge")}
     subjects = {links(s)[0] for d in strange for s in d["text"].split(". ")}
