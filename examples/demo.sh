@@ -6,12 +6,13 @@ HERE=$(cd "$(dirname "$0")" && pwd)
 DEMO=${1:-demo}
 SEED=${SEED:-0}
 PYTHON=${PYTHON:-python}
+JOBS=${JOBS:-2} # stages at a time
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} # models this small gain nothing from a second thread
 
 if [ ! -e "$DEMO/world/world.json" ]; then
   "$PYTHON" "$HERE/world/make_world.py" --out "$DEMO/world" --seed "$SEED" --size demo >&2
 fi
-realmctl run "$HERE/demo.yaml" --jobs "${JOBS:-2}" --workspace "$DEMO/artifacts" --var "world=$DEMO/world" --var "seed=$SEED" >&2
+realmctl run "$HERE/demo.yaml" --jobs "$JOBS" --workspace "$DEMO/artifacts" --var "world=$DEMO/world" --var "seed=$SEED" >&2
 
 export REALMCTL_WORKSPACE=$DEMO/artifacts
 "$PYTHON" "$HERE/compare_scores.py" "without REALM=$DEMO/artifacts/start-scores" "with REALM=$DEMO/artifacts/scores"

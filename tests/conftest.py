@@ -31,6 +31,14 @@ SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 @pytest.fixture(autouse=True, scope="session")
+def interruptible() -> Iterator[None]:
+    """A shell starts background jobs deaf to SIGINT, and so would be every command that a test interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(autouse=True, scope="session")
 def nothing_outlives_a_power_cut() -> Iterator[None]:
     """Tests write thousands of small files; waiting for the disk would be most of their time."""
     fsync, os.fsync = os.fsync, lambda handle: None
