@@ -8,10 +8,11 @@ if [ $# -ne 3 ]; then
   exit 2
 fi
 DUMP=$1
-export REALMCTL_WORKSPACE=$3 # every stage reads its inputs from here and writes its output here
+W=$3
+export REALMCTL_WORKSPACE=$W # every stage reads its inputs from here and writes its output here
 HERE=$(dirname "$0")
-ASKED=$REALMCTL_WORKSPACE/questions
-START=$REALMCTL_WORKSPACE/start # what the pre-trained model is compared with
+ASKED=$W/questions
+START=$W/start # what the pre-trained model is compared with
 SEED=${SEED:-0}
 
 PYTHON=${PYTHON:-python}
@@ -28,13 +29,11 @@ REFRESH=${REFRESH:-background} REFRESH_EVERY=${REFRESH_EVERY:-50} MAX_INDEX_AGE=
 QA_STEPS=${QA_STEPS:-200} QA_BATCH=${QA_BATCH:-4} QA_LR=${QA_LR:-3e-5}
 RETRIEVER_BEAM=${RETRIEVER_BEAM:-100} READER_BEAM=${READER_BEAM:-5}
 
-W=$REALMCTL_WORKSPACE
-
-tune() { # tune NAME FLAGS...: fine-tune and score under a name
-  local name=$1
+tune() { # tune PREFIX FLAGS...: fine-tune and score; PREFIX stands before qa-model and scores
+  local prefix=$1
   shift
-  realmctl finetune --questions "$ASKED/train.jsonl" --steps "$QA_STEPS" --batch-size "$QA_BATCH" --lr "$QA_LR" --warmup "$WARMUP" --optimizer adamw --retriever-beam "$RETRIEVER_BEAM" --reader-beam "$READER_BEAM" --seed "$SEED" --out "$START/${name}-qa-model" "$@"
-  realmctl eval-em --qa-model "$START/${name}-qa-model" --questions "$ASKED/dev.jsonl" --scorer squad --out "$START/${name}-scores"
+  realmctl finetune --questions "$ASKED/train.jsonl" --steps "$QA_STEPS" --batch-size "$QA_BATCH" --lr "$QA_LR" --warmup "$WARMUP" --optimizer adamw --retriever-beam "$RETRIEVER_BEAM" --reader-beam "$READER_BEAM" --seed "$SEED" --out "${prefix}qa-model" "$@"
+  realmctl eval-em --qa-model "${prefix}qa-model" --questions "$ASKED/dev.jsonl" --scorer squad --out "${prefix}scores"
 }
 
 "$PYTHON" "$HERE/split_squad.py" "$2" "$ASKED"
@@ -57,16 +56,15 @@ echo "--- retrieval before fine-tuning and its utility on held-out sentences" >&
 realmctl eval-em --retriever "$W/retriever" --index "$W/index" --questions "$ASKED/dev.jsonl" --out "$START/recall"
 realmctl eval-em --retriever "$W/model" --index "$W/model" --questions "$ASKED/dev.jsonl" --out "$START/realm-recall"
 realmctl eval-em --retrieval bm25 --questions "$ASKED/dev.jsonl" --out "$START/bm25-recall"
-realmctl eval-utility --spans "$W/held-out" --retriever "$W/retriever" --index "$W/index" --encoder "$W/encoder" --candidates "$CANDIDATES" --out "$START/utility" >"$START/utility.path"
-realmctl eval-utility --spans "$W/held-out" --candidates "$CANDIDATES" >"$W/utility.path"
+before=$(realmctl eval-utility --spans "$W/held-out" --retriever "$W/retriever" --index "$W/index" --encoder "$W/encoder" --candidates "$CANDIDATES" --out "$START/utility")
+after=$(realmctl eval-utility --spans "$W/held-out" --candidates "$CANDIDATES")
 
 echo "--- fine-tuned" >&2
-tune start --retriever "$W/retriever" --index "$W/index" --encoder "$W/encoder"
-tune bm25 --retrieval bm25 --encoder "$W/encoder"
-tune closed-book --retrieval none --encoder "$W/model"
-realmctl finetune --questions "$ASKED/train.jsonl" --steps "$QA_STEPS" --batch-size "$QA_BATCH" --lr "$QA_LR" --warmup "$WARMUP" --optimizer adamw --retriever-beam "$RETRIEVER_BEAM" --reader-beam "$READER_BEAM" --seed "$SEED"
-realmctl eval-em --questions "$ASKED/dev.jsonl" --scorer squad
+tune "$START/start-" --retriever "$W/retriever" --index "$W/index" --encoder "$W/encoder"
+tune "$START/bm25-" --retrieval bm25 --encoder "$W/encoder"
+tune "$START/closed-book-" --retrieval none --encoder "$W/model"
+tune "$W/"
 
 "$PYTHON" "$HERE/compare_scores.py" "start, not tuned=$START/recall" "BM25, not tuned=$START/bm25-recall" "REALM, not tuned=$START/realm-recall" "closed-book=$START/closed-book-scores" "BM25, fine-tuned=$START/bm25-scores" "start, fine-tuned=$START/start-scores" "REALM, fine-tuned=$W/scores"
 echo "retrieval utility on held-out sentences, before and after:"
-cat "$(cat "$START/utility.path")/utility.json" "$(cat "$W/utility.path")/utility.json"
+cat "$before/utility.json" "$after/utility.json"

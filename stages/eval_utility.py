@@ -43,14 +43,12 @@ class EvalUtility(Stage):
         require_descent(index, self.blocks, retriever)
 
     def _parts(self) -> tuple[Artifact, Artifact, Artifact]:
-        if self.model is not None:
-            named = self.retriever, self.index, self.encoder
-            return tuple(
-                one or self.model.part(kind) for one, kind in zip(named, ("retriever", "index", "reader"), strict=True)
-            )  # type: ignore[return-value]
-        if not (self.retriever and self.index and self.encoder):
+        model, retriever, index, reader = self.model, self.retriever, self.index, self.encoder
+        if model is not None:
+            return retriever or model.part("retriever"), index or model.part("index"), reader or model.part("reader")
+        if not (retriever and index and reader):
             raise ConfigError("eval-utility needs --model, or --retriever, --index and --encoder together.")
-        return self.retriever, self.index, self.encoder
+        return retriever, index, reader
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.nn.precision import pick_device
@@ -65,13 +63,12 @@ class EvalUtility(Stage):
         from realmctl.train.utility import measure_utility
 
         retriever, index, reader = self._parts()
-        settings = self.spans.settings
+        queries = Queries(self.spans)
         objective = Pretraining(
             Retriever.load(retriever.path), Reader.from_masked_lm(starting_bert(reader, None, self.blocks, 0)),
-            Queries(self.spans), Corpus(self.blocks), packer_of(tokenizer_of(self.blocks)),
+            queries, Corpus(self.blocks), packer_of(tokenizer_of(self.blocks)),
             CurrentIndex(index, Never(), str(pick_device(self.device))),
-            Options(self.batch_size, self.candidates, "token", "salient", int(settings.get("max_masks", 10)),
-                    int(settings.get("query_length", 96)), 0),
+            Options(self.batch_size, self.candidates, "token", "salient", queries.max_masks, queries.query_length, 0),
         )  # fmt: skip
         measured = measure_utility(objective, self.device, self.precision, self.batch_size)
         out.file("utility.json").write_text(json.dumps(measured, indent=2) + "\n", encoding="utf-8")

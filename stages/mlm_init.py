@@ -93,8 +93,5 @@ class MlmInit(Stage):
         if self.spans is None:
             return PlainBlocks(corpus, packer, mask_rate=self.mask_rate, length=self.length, vocabulary=vocabulary)
         queries = Queries(self.spans)
-        lengths = (
-            int(self.spans.settings.get("query_length", 96)),
-            int(self.blocks.settings.get("max_wordpieces", 288)),
-        )
+        lengths = queries.query_length, int(self.blocks.settings.get("max_wordpieces", 288))
         return ReadingPractice(queries, corpus, partners(queries, corpus), packer, lengths=lengths)

@@ -179,16 +179,16 @@ class Pretrain(Stage):
         from realmctl.train.pretrain import Options, Pretraining
         from realmctl.train.probe import Probe
 
-        corpus, packer = Corpus(self.blocks), packer_of(tokenizer_of(self.blocks))
+        queries, corpus, packer = Queries(self.spans), Corpus(self.blocks), packer_of(tokenizer_of(self.blocks))
         probe = Probe(read_questions(self.probe), corpus, packer) if self.probe else None
         chance = (self.candidates - self.null_document) / len(corpus)
         alarms = Alarms(rules(self.steps, None if self.refresh == "never" else self.refresh_every, chance))
         options = Options(
-            self.batch_size, self.candidates, self.marginal, self.masking, int(self.spans.settings.get("max_masks", 10)),
-            int(self.spans.settings.get("query_length", 96)), self.seed, self.null_document, self.exclude_own,
+            self.batch_size, self.candidates, self.marginal, self.masking, queries.max_masks, queries.query_length,
+            self.seed, self.null_document, self.exclude_own,
         )  # fmt: skip
         return Pretraining(
-            retriever, reader, Queries(self.spans), corpus, packer, current, options,
+            retriever, reader, queries, corpus, packer, current, options,
             micro_batch=self.micro_batch, alarms=alarms, probe=probe,
         )  # fmt: skip
 

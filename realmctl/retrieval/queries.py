@@ -27,6 +27,16 @@ class Queries:
     def __len__(self) -> int:
         return len(self._tokens)
 
+    @property
+    def query_length(self) -> int:
+        """Wordpieces of a query, [CLS] and [SEP] included, as tagging decided."""
+        return int(self.artifact.settings.get("query_length", 96))
+
+    @property
+    def max_masks(self) -> int:
+        """Wordpieces of the longest span, as tagging decided."""
+        return int(self.artifact.settings.get("max_masks", 10))
+
     def tokens(self, row: int) -> Ids:
         """Wordpieces of the sentence, no specials."""
         return self._tokens[row]

@@ -83,6 +83,12 @@ def test_utility_and_null_share(after: float, verdict: str, tmp_path: Path) -> N
     assert one(tmp_path, "The null document takes").verdict == verdict
 
 
+def test_a_null_share_that_hardly_differs_shows_nothing(tmp_path: Path) -> None:
+    write_output(tmp_path, 0, "off-corpus-utility", {"null_share": 0.2})
+    write_output(tmp_path, 0, "off-corpus-strangers", {"null_share": 0.21})
+    assert one(tmp_path, "The null document takes").verdict == "not shown here"
+
+
 def test_nothing_run_is_nothing_claimed(tmp_path: Path) -> None:
     found = decided(tmp_path)
     assert len(found) == 9

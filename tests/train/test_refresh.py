@@ -68,6 +68,17 @@ def test_prune_keeps_what_is_asked_and_touches_nothing_unfinished(tmp_path, chai
     assert (tmp_path / "step-00000009.partial").is_dir()
 
 
+def test_a_live_folder_that_goes_away_while_it_is_listed_holds_nothing(tmp_path, monkeypatch):
+    plain = type(tmp_path).iterdir
+
+    def too_late(folder):
+        folder.rmdir()
+        return plain(folder)
+
+    monkeypatch.setattr(type(tmp_path), "iterdir", too_late)
+    assert steps_in(tmp_path) == []
+
+
 def test_half_an_index_is_never_seen(shared, live, retriever, monkeypatch):
     elsewhere = Elsewhere(*shared, 10)
     elsewhere.begin(0)
