@@ -29,6 +29,7 @@ for ((seed = 0; seed < SEEDS; seed++)); do
   make_world "$run/world" 0
   make_world "$run/mixed" 0.5
   realmctl run "$PIPELINE" --workspace "$run/artifacts" --jobs "$JOBS" --var "world=$run/world" --var "mixed=$run/mixed" --var "seed=$seed" --var "split=$SPLIT" "${more[@]}" >&2
+  "$PYTHON" "$HERE/world/tagger_recall.py" "$run/world" "$run/artifacts/spans"
 done
 
 command="make ablation SEEDS=$SEEDS JOBS=$JOBS SPLIT=$SPLIT SIZE=$SIZE${VARS:+ VARS=\"$VARS\"}"

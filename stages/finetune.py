@@ -63,6 +63,9 @@ class Finetune(Stage):
         default="dense",
         later=True,
     )
+    freeze_retriever: bool = setting(
+        "Train the reader alone, on what the retriever finds as it is.", default=False, later=True
+    )
     epochs: float = setting("Passes over the questions.", default=2.0)
     steps: int | None = setting("Training steps instead of --epochs.", default=None)
     batch_size: int = setting("Questions in a step (the official code: 1).", default=16)
@@ -123,6 +126,8 @@ class Finetune(Stage):
             raise ConfigError(
                 f"--retrieval {self.retrieval} uses no --retriever and no --index. Leave them out, or use --retrieval dense."
             )
+        if self.freeze_retriever and self.retrieval == "none":
+            raise ConfigError("--retrieval none has no retriever. Leave out --freeze-retriever.")
         if not (self.model or self.encoder or self.bert):
             raise ConfigError(
                 f"finetune --retrieval {self.retrieval} needs --encoder, --bert or --model to start from."
@@ -178,6 +183,7 @@ class Finetune(Stage):
             self.span_width,
             self.answer_test,
             self.seed,
+            self.freeze_retriever,
         )
         return FineTuning(searcher, reader, questions, options, self.micro_batch)
 

@@ -32,12 +32,16 @@ def encyclopedia(worlds: Iterable[World], settings: WorldSettings, rng: random.R
     return documents
 
 
-def dispatches(told: Sequence[Fact], rng: random.Random, *, prefix: str = "") -> list[Document]:
-    """The sentence corpus: the facts `told` in other words, four unrelated sentences to a document."""
+def dispatches(told: Sequence[Fact], rng: random.Random, *, prefix: str = "", linked: bool = False) -> list[Document]:
+    """The sentence corpus: the facts `told` in other words, four unrelated sentences to a document.
+
+    `linked`: the subjects are links too, for reading practice: a name that stands in both texts is what copying is
+    learnt from. Hidden where one should retrieve, a subject leaves nothing to retrieve by.
+    """
     by_subject: dict[Entity, list[Fact]] = {}
     for fact in told:
         by_subject.setdefault(fact.subject, []).append(fact)
-    sentences = [sentence for facts in by_subject.values() for sentence in corpus_sentences(facts, rng)]
+    sentences = [sentence for facts in by_subject.values() for sentence in corpus_sentences(facts, rng, linked=linked)]
     rng.shuffle(sentences)
     return _gathered(sentences, "Dispatch", prefix)
 

@@ -92,7 +92,7 @@ def _write_parallel(out: Path, world: World, settings: WorldSettings, inventory:
     sentences = [
         document
         for number, other in enumerate(worlds)
-        for document in dispatches(other.all_facts(), rng, prefix=f"{number}-")
+        for document in dispatches(other.all_facts(), rng, prefix=f"{number}-", linked=True)
     ]
     facts = [fact for other in worlds for fact in other.all_facts()]
     questions = quizzes(rng.sample(facts, round(settings.quiz_share * len(facts))), rng)

@@ -1,7 +1,7 @@
 """Facts put into words: documents of the knowledge corpus, sentences of the sentence corpus, questions.
 
 Names of entities and values are links as WikiExtractor's `--links` writes them, `<a href="Target">label</a>`;
-dates are plain text. A document does not link to itself, as on Wikipedia.
+dates are plain text. What a text is about is not linked, as on Wikipedia.
 """
 
 import random
@@ -47,19 +47,23 @@ def _mention(entity: Entity, rng: random.Random, settings: WorldSettings, *, fir
     return name, name, f"{name}'s"
 
 
-def corpus_sentences(facts: Sequence[Fact], rng: random.Random) -> list[str]:
-    """Sentences that tell each of one entity's facts once, a third of them one fact, the others two."""
+def corpus_sentences(facts: Sequence[Fact], rng: random.Random, *, linked: bool = False) -> list[str]:
+    """Sentences that tell each of one entity's facts once, a third of them one fact, the others two.
+
+    Their subject is a link where asked.
+    """
     left = rng.sample(list(facts), len(facts))
     sentences = []
     while left:
         count = 1 if rng.random() < 1 / 3 else 2
         told, left = left[:count], left[count:]
-        sentences.append(_corpus_sentence(told, rng))
+        sentences.append(_corpus_sentence(told, rng, linked))
     return sentences
 
 
-def _corpus_sentence(facts: Sequence[Fact], rng: random.Random) -> str:
-    subject = link(facts[0].subject.name)
+def _corpus_sentence(facts: Sequence[Fact], rng: random.Random, linked: bool) -> str:
+    name = facts[0].subject.name
+    subject = link(name) if linked else name
     predicates = [rng.choice(fact.relation.sentences).format(V=value_link(fact)) for fact in facts]
     if len(predicates) == 1:
         return f"{subject} {predicates[0]}."

@@ -43,6 +43,7 @@ class Options:
     span_width: int
     answer_test: AnswerTest
     seed: int
+    freeze_retriever: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ class FineTuning(SelfContained):
         micro_batch: int = 0,
     ) -> None:
         self.searcher, self.reader, self.options = searcher, reader, options
+        searcher.learner.requires_grad_(not options.freeze_retriever)
         self.modules = nn.ModuleDict({"retriever": searcher.learner, "reader": reader})
         self.micro_batch = micro_batch or options.batch_size
         self.questions = questions
@@ -95,7 +97,7 @@ class FineTuning(SelfContained):
         numbers = self.order.batch(step).tolist()
         self.searcher.learner.eval()
         _, rows_QK = self.searcher.nearest([self.tokens[number] for number in numbers], self.options.retriever_beam)
-        self.searcher.learner.train()
+        self.searcher.learner.train(not self.options.freeze_retriever)
         cuts = (slice(start, start + self.micro_batch) for start in range(0, len(numbers), self.micro_batch))
         return [self._part(numbers[cut], rows_QK[cut], len(numbers)) for cut in cuts]
 
@@ -124,18 +126,23 @@ class FineTuning(SelfContained):
         return torch.tensor([[self.searches[number](self.texts[row]) for row in rows] for number, rows in pairs])
 
     def loss(self, part: Part) -> tuple[Tensor | None, Sums]:
-        """Sum of both losses over the part's questions, over the questions of the batch; None when no answer was in reach."""
+        """Sum of the losses over the part's questions, over the questions of the batch; None when no answer was in reach.
+
+        Both losses, or the reader's alone where the retriever is frozen.
+        """
         device = next(self.reader.parameters()).device
         correct_QK = part.correct_QK.to(device)
         retrieval_QK = self.searcher.scores(part.questions, part.rows_QK)
         span_QRS, correct_QRS = self._spans(part, device)
         total_QRS = span_QRS + retrieval_QK[:, : span_QRS.shape[1], None]
-        loss = (
-            retrieval_loss(retrieval_QK, correct_QK) + reader_loss(total_QRS, correct_QRS)
-        ).sum() / part.questions_in_batch
+        loss_Q = reader_loss(total_QRS, correct_QRS)
         found_Q, readable_Q = correct_QK.any(1), correct_QRS.flatten(1).any(1)
+        teaches_Q = readable_Q
+        if not self.options.freeze_retriever:
+            loss_Q = retrieval_loss(retrieval_QK, correct_QK) + loss_Q
+            teaches_Q = found_Q | readable_Q
         sums = self._metrics(total_QRS, correct_QRS, found_Q, readable_Q)
-        return (loss if bool((found_Q | readable_Q).any()) else None), sums
+        return (loss_Q.sum() / part.questions_in_batch if bool(teaches_Q.any()) else None), sums
 
     def _spans(self, part: Part, device: torch.device) -> tuple[Tensor, Tensor]:
         """Span scores [Q, R, S] and which spans are an answer, bool."""

@@ -7,29 +7,32 @@ import json
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
+from realmctl.errors import ConfigError
 from realmctl.nn.span_head import SpanReader
 from realmctl.retrieval.bert import starting_bert
 from realmctl.retrieval.dense import DenseSearcher
 from realmctl.text.questions import Question
 from realmctl.train.finetune import FineTuning, Options
-from tests.fixtures_chain import FIRST, LAST, finetune, metrics_of, pretrain
+from tests.fixtures_chain import FIRST, LAST, baseline, finetune, metrics_of, pretrain
 
 
 def born(name, *answers, is_regex=False):
     return Question(name, f"Where was {name} born?", answers, is_regex)
 
 
-def objective_of(chain, questions, *, batch_size=3, micro_batch=0, answer_test="substring", beam=12, width=4):
+def objective_of(
+    chain, questions, *, batch_size=3, micro_batch=0, answer_test="substring", beam=12, width=4, freeze=False
+):
     searcher = DenseSearcher(chain.retriever, chain.index, chain.blocks, "cpu", "fp32")
     searcher.retriever = searcher.retriever.query_only()
     torch.manual_seed(0)
     reader = SpanReader.from_bert(starting_bert(chain.encoder, None, chain.blocks, 0).bert)
     with torch.no_grad():
         reader.head.output.weight.mul_(30)
-    objective = FineTuning(
-        searcher, reader, questions, Options(batch_size, beam, 3, 40, width, answer_test, 0), micro_batch
-    )
+    options = Options(batch_size, beam, 3, 40, width, answer_test, 0, freeze)
+    objective = FineTuning(searcher, reader, questions, options, micro_batch)
     for module in objective.modules.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
@@ -45,7 +48,7 @@ QUESTIONS = [
 
 
 def brute_force(objective, numbers):
-    """Both losses of some questions, one block and one span at a time."""
+    """Both losses of some questions, or the reader's alone, one block and one span at a time."""
     searcher, options, questions = objective.searcher, objective.options, objective.questions
     corpus, packer = searcher.corpus, searcher.packer
     total, vectors = torch.zeros(()), torch.from_numpy(np.array(searcher.index.vectors(np.arange(len(corpus)))))
@@ -56,7 +59,7 @@ def brute_force(objective, numbers):
         score = vectors @ query_D
         beam = score.argsort(descending=True, stable=True)[: options.retriever_beam].tolist()
         good = [row for row in beam if any(answer in corpus.record(row)["text"] for answer in question.answers)]
-        if good:
+        if good and not options.freeze_retriever:
             total += score[beam].logsumexp(0) - score[good].logsumexp(0)
         everything, correct = [], []
         wanted = [ids.tolist() for ids in searcher.tokens(question.answers)]
@@ -80,9 +83,9 @@ def brute_force(objective, numbers):
     return total / len(numbers)
 
 
-@pytest.mark.parametrize("micro_batch", [0, 1, 2])
-def test_the_loss_is_orqas(chain, micro_batch):
-    objective = objective_of(chain, QUESTIONS, micro_batch=micro_batch)
+@pytest.mark.parametrize(("micro_batch", "freeze"), [(0, False), (1, False), (2, False), (0, True), (1, True)])
+def test_the_loss_is_orqas(chain, micro_batch, freeze):
+    objective = objective_of(chain, QUESTIONS, micro_batch=micro_batch, freeze=freeze)
     parts = objective.draw(0)
     objective.modules.eval()
     losses = [objective.loss(part)[0] for part in parts]
@@ -109,6 +112,31 @@ def test_questions_without_an_answer_in_reach_teach_nothing(chain):
     loss, sums = objective.loss(objective.draw(0)[0])
     assert loss is None
     assert sums["answer_in_beam"] == (0.0, 2.0) and sums["span_exact_match"] == (0.0, 2.0)
+
+
+def test_a_frozen_retriever_is_left_alone_and_draws_no_dropout(chain):
+    objective = objective_of(chain, QUESTIONS, freeze=True)
+    objective.modules.train()
+    [part] = objective.draw(0)
+    loss, sums = objective.loss(part)
+    loss.backward()
+    assert sums["answer_in_reader"][0] > 0
+    learner, reader = objective.modules["retriever"], objective.modules["reader"]
+    assert not learner.training and all(parameter.grad is None for parameter in learner.parameters())
+    assert reader.training and any(parameter.grad is not None for parameter in reader.parameters())
+
+
+def test_what_only_a_frozen_retriever_could_learn_from_teaches_nothing(chain):
+    """The answer is in the beam and too far down to be read: a loss without a gradient would end the run."""
+    low = next(
+        question
+        for question in (born(name, name) for name in ("Velford", "Harrow", "Ashby", "Milton"))
+        if (drawn := objective_of(chain, [question], batch_size=1, beam=40).draw(0)[0]).correct_QK.any()
+        and not any(drawn.spans)
+    )
+    learning, frozen = (objective_of(chain, [low], batch_size=1, beam=40, freeze=f) for f in (False, True))
+    assert learning.loss(learning.draw(0)[0])[0] is not None
+    assert frozen.loss(frozen.draw(0)[0])[0] is None
 
 
 def test_answers_that_are_regular_expressions_teach_both(chain):
@@ -150,6 +178,19 @@ def test_an_index_smaller_than_the_beam(chain):
     objective = objective_of(chain, QUESTIONS, beam=5000)
     [part] = objective.draw(0)
     assert part.rows_QK.shape == (3, 40)
+
+
+def test_the_stage_freezes_the_retriever_where_asked(chain, tmp_path):
+    model = pretrain(chain, steps=2).make(tmp_path / "model")
+    frozen = finetune(chain, model, freeze_retriever=True).make(tmp_path / "frozen")
+    learning = finetune(chain, model).make(tmp_path / "learning")
+    start = load_file(model.part("retriever").path / "block" / "model.safetensors")
+    for made, stays in ((frozen, True), (learning, False)):
+        weights = load_file(made.part("retriever").path / "query" / "model.safetensors")
+        assert stays == all(torch.equal(tensor, start[name]) for name, tensor in weights.items())
+    assert frozen.recipe != learning.recipe
+    with pytest.raises(ConfigError, match="no retriever"):
+        baseline(chain, "none", freeze_retriever=True).check()
 
 
 def test_the_stage_hard_links_the_index_and_learns(chain, tmp_path):

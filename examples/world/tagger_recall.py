@@ -1,0 +1,44 @@
+"""How much of what a world's sentences tell `realmctl tag` has found.
+
+    python examples/world/tagger_recall.py WORLD SPANS
+
+SPANS is what `tag` made of WORLD/sentences. The generator knows where every name and date stands; the tagger does not.
+"""
+
+import argparse
+import json
+from collections import Counter
+from pathlib import Path
+
+from realmctl.artifact import open_artifact
+from realmctl.records import Records
+
+
+def told(world: Path) -> Counter[str]:
+    """The values of all facts that the sentence corpus tells, and how often."""
+    facts = map(json.loads, (world / "facts.jsonl").read_text(encoding="utf-8").splitlines())
+    return Counter(fact["value"] for fact in facts if fact["told_in_sentences"])
+
+
+def tagged(spans: Path) -> Counter[str]:
+    """The texts of all spans, and how often. Raises InputError for what is no artifact."""
+    sentences = Records(open_artifact(spans).file("sentences.jsonl.zst"))
+    return Counter(each["text"][start:stop] for each in sentences for start, stop, _ in each["spans"])
+
+
+def main() -> None:
+    """The command line: print recall and precision."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("world", type=Path)
+    parser.add_argument("spans", type=Path)
+    given = parser.parse_args()
+    wanted, found = told(given.world), tagged(given.spans)
+    right = (wanted & found).total()
+    print(
+        f"{given.spans}: of {wanted.total():,} values told, the tagger found {right:,} ({right / wanted.total():.1%}); "
+        f"{right / found.total():.1%} of its {found.total():,} spans are such values"
+    )
+
+
+if __name__ == "__main__":
+    main()
