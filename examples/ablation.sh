@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # REALM's ablations on generated worlds: `make ablation`, or  examples/ablation.sh [FOLDER].
 # Runs ablation.yaml for seeds 0 to SEEDS-1, each with a world of its own (and that world with half of its sentences on strangers); prints the table and writes PAGE and its plots.
+# JOBS stages run at a time: of one seed where there is but one, else one each of so many seeds.
 # A run that was broken off goes on with the same command; ablation/make_page.py shows what there is so far.
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
@@ -24,13 +25,22 @@ make_world() { # FOLDER OFF_CORPUS_SHARE: unless it is there
   fi
 }
 
-for ((seed = 0; seed < SEEDS; seed++)); do
-  run=$FOLDER/seed-$seed
+run_seed() { # SEED STAGES_AT_A_TIME
+  local seed=$1 run=$FOLDER/seed-$1
   make_world "$run/world" 0
   make_world "$run/mixed" 0.5
-  realmctl run "$PIPELINE" --workspace "$run/artifacts" --jobs "$JOBS" --var "world=$run/world" --var "mixed=$run/mixed" --var "seed=$seed" --var "split=$SPLIT" "${more[@]}" >&2
+  realmctl run "$PIPELINE" --workspace "$run/artifacts" --jobs "$2" --var "world=$run/world" --var "mixed=$run/mixed" --var "seed=$seed" --var "split=$SPLIT" "${more[@]}" >&2
   "$PYTHON" "$HERE/world/tagger_recall.py" "$run/world" "$run/artifacts/spans"
-done
+}
+
+if [ -n "${ONLY_SEED:-}" ]; then # one of several at a time, as started below
+  run_seed "$ONLY_SEED" 1
+  exit
+elif [ "$SEEDS" = 1 ]; then
+  run_seed 0 "$JOBS"
+else
+  seq 0 $((SEEDS - 1)) | xargs -P "$JOBS" -I{} env ONLY_SEED={} bash "${BASH_SOURCE[0]}" "$FOLDER"
+fi
 
 command="make ablation SEEDS=$SEEDS JOBS=$JOBS SPLIT=$SPLIT SIZE=$SIZE${VARS:+ VARS=\"$VARS\"}"
 "$PYTHON" "$HERE/ablation/make_page.py" "$FOLDER" --seeds "$SEEDS" --page "$PAGE" --command "$command"

@@ -16,7 +16,7 @@ from realmctl.artifact import Origin, writing
 
 PROGRAM = Path(__file__).parents[1] / "examples" / "ablation"
 EM = {
-    "realm": 0.75, "orqa": 0.55, "orqa-short": 0.4, "realm-retriever": 0.6, "realm-reader": 0.5, "random-uniform": 0.6,
+    "realm": 0.75, "orqa": 0.55, "realm-joint": 0.8, "orqa-joint": 0.7, "orqa-short": 0.4, "realm-retriever": 0.6, "realm-reader": 0.5, "random-uniform": 0.6,
     "random-span": 0.65, "refresh-10x": 0.7, "refresh-30x": 0.6, "refresh-never": 0.45, "off-corpus": 0.73, "no-null": 0.72,
     "same-corpus": 0.7, "same-corpus-own": 0.69, "bm25": 0.5, "closed-book": 0.02,
 }  # fmt: skip

@@ -44,6 +44,8 @@ STALE = (
 NEVER = STALE[-1]
 MIXED = Arm("off-corpus", "half the sentences on strangers", "half of the sentences are ones that no block helps with")
 NO_NULL = Arm("no-null", "the same, no null document", "such sentences, and every candidate is a retrieved block")
+JOINT = Arm("realm-joint", "REALM, tuned jointly", "fine-tuning trains the retriever too", untuned="realm")
+ORQA_JOINT = Arm("orqa-joint", "ORQA, tuned jointly", "ORQA, and fine-tuning trains the retriever too", untuned="orqa")
 SAME = Arm("same-corpus", "X = Z", "sentences from the knowledge corpus, own block excluded")
 SAME_OWN = Arm("same-corpus-own", "X = Z, own block allowed", "the same without the exclusion")
 
@@ -51,6 +53,8 @@ ARMS = (
     REALM,
     ORQA,
     Arm("orqa-short", "ORQA, short ICT", "no pre-training: what REALM starts from", untuned="start"),
+    JOINT,
+    ORQA_JOINT,
     Arm("realm-retriever", "REALM retriever, plain reader", "reader not pre-trained", Paper(37.4, 38.5), "realm"),
     Arm("realm-reader", "plain retriever, REALM reader", "retriever not pre-trained", Paper(35.3, 13.9), "start"),
     UNIFORM,

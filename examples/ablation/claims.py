@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
 
-from arms import MIXED, NEVER, NO_NULL, ORQA, REALM, SAME, SAME_OWN, SPAN, STALE, UNIFORM, Arm
+from arms import JOINT, MIXED, NEVER, NO_NULL, ORQA, ORQA_JOINT, REALM, SAME, SAME_OWN, SPAN, STALE, UNIFORM, Arm
 from notation import interval, number, signed
 from results import Run, by_seed
 from spread import Difference, difference
@@ -51,6 +51,12 @@ def _pretraining_claims(runs: Sequence[Run]) -> Iterator[Claim]:
         "REALM beats ORQA", "on every seed, and by .100 in the mean", ORQA,
         lambda found: every_seed(found) and found.mean >= 0.1,
     )  # fmt: skip
+    yield _compared(
+        "It does so when fine-tuning trains the retrievers too",
+        "on every seed",
+        _em(runs, JOINT, ORQA_JOINT),
+        every_seed,
+    )
     yield compare("Salient spans beat random uniform masks", "on every seed", UNIFORM, every_seed)
     yield compare("Salient spans beat random span masks", "in the mean", SPAN, lambda found: found.mean > 0)
     yield compare("A refreshed index beats one never refreshed", "on every seed", NEVER, every_seed)

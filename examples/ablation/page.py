@@ -15,8 +15,10 @@ HEADER = (
     "paper: EM", "paper: R@5",
 )  # fmt: skip
 LEGEND = f"""\
-EM is exact match, R@k the share of questions whose k best blocks hold an answer: of the retriever as it is before it is
-fine-tuned on questions, and after. Mean ± standard deviation over n seeds; each seed has a world of its own, and every
+EM is exact match, R@k the share of questions whose k best blocks hold an answer: of the retriever as pre-training left
+it, and of the one whose blocks were read. They are the same, for fine-tuning trains the reader alone (`--freeze-retriever`),
+so that EM tells what pre-training was worth; a few thousand questions would repair any retriever of so small a world, as
+the two arms that are tuned jointly show. Mean ± standard deviation over n seeds; each seed has a world of its own, and every
 stage varies with it. REALM - arm is paired by seed, with its 95 % interval (Student's t, n - 1 degrees of freedom), and
 `> 0 on` counts the seeds on which REALM is ahead. `{DASH}` was not measured. The last two columns are of the paper's
 table 2 (arXiv 2002.08909): Natural Questions, dev split, R@5 before fine-tuning."""

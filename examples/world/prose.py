@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 from facts import Entity, Fact
-from relations import FILLERS
+from relations import FILLERS, OPENERS
 from settings import WorldSettings
 
 
@@ -62,15 +62,18 @@ def corpus_sentences(facts: Sequence[Fact], rng: random.Random, *, linked: bool 
 
 
 def _corpus_sentence(facts: Sequence[Fact], rng: random.Random, linked: bool) -> str:
+    """The subject first, behind an opener, or last, as often each: names are not to be known by their place."""
     name = facts[0].subject.name
     subject = link(name) if linked else name
     predicates = [rng.choice(fact.relation.sentences).format(V=value_link(fact)) for fact in facts]
-    if len(predicates) == 1:
-        return f"{subject} {predicates[0]}."
-    if rng.random() < 0.5:
-        return f"{subject} {predicates[0]} and {predicates[1]}."
-    pronoun = "who" if facts[0].subject.kind == "person" else "which"
-    return f"{subject}, {pronoun} {predicates[0]}, {predicates[1]}."
+    order = rng.choice(("first", "opened", "last"))
+    if order == "last":
+        return f"The one that {' and '.join(predicates)} was {subject}."
+    opener = rng.choice(OPENERS) if order == "opened" else ""
+    if len(predicates) == 2 and rng.random() < 0.5:
+        pronoun = "who" if facts[0].subject.kind == "person" else "which"
+        return f"{opener}{subject}, {pronoun} {predicates[0]}, {predicates[1]}."
+    return f"{opener}{subject} {' and '.join(predicates)}."
 
 
 def question(fact: Fact, rng: random.Random, *, linked: bool = False) -> str:

@@ -172,3 +172,12 @@ FILLERS: tuple[str, ...] = (
     "Several photographs have survived.",
     "Visitors still ask about it today.",
 )
+
+OPENERS: tuple[str, ...] = (
+    "It is said that ",
+    "In those days ",
+    "As the papers wrote, ",
+    "Nobody doubts that ",
+    "According to a letter in the archive, ",
+    "Few remember that ",
+)

@@ -33,6 +33,7 @@ def compare(folder: Path, first: str, second: str, differences: list[float]) -> 
     [
         ("REALM beats ORQA", "realm", "orqa", [0.01, 0.2, 0.2], [-0.01, 0.3, 0.3]),
         ("REALM beats ORQA", "realm", "orqa", [0.11, 0.11, 0.11], [0.09, 0.09, 0.09]),
+        ("It does so when", "realm-joint", "orqa-joint", [0.01, 0.2, 0.2], [-0.01, 0.3, 0.3]),
         ("Salient spans beat random uniform", "realm", "random-uniform", [0.01, 0.01, 0.01], [0.3, 0.3, 0.0]),
         ("Salient spans beat random span", "realm", "random-span", [-0.1, 0.1, 0.1], [0.1, -0.1, -0.1]),
         ("A refreshed index", "realm", "refresh-never", [0.01, 0.1, 0.1], [0.2, 0.2, -0.01]),
@@ -91,7 +92,7 @@ def test_a_null_share_that_hardly_differs_shows_nothing(tmp_path: Path) -> None:
 
 def test_nothing_run_is_nothing_claimed(tmp_path: Path) -> None:
     found = decided(tmp_path)
-    assert len(found) == 9
+    assert len(found) == 10
     assert {(claim.verdict, claim.evidence) for claim in found.values()} == {("not measured", "-")}
 
 

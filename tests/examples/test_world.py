@@ -50,8 +50,8 @@ def links(text: str) -> list[str]:
 
 
 def tells_of(sentence: str, name: str) -> bool:
-    """Whether the sentence opens with that name: the subject of a dispatch, which is not linked."""
-    return re.match(re.escape(name) + r"\b", sentence) is not None
+    """Whether that name stands there without a link: the subject of a dispatch."""
+    return re.search(rf"\b{re.escape(name)}\b", re.sub("<a .*?</a>", "", sentence)) is not None
 
 
 def digest(folder: Path) -> str:
