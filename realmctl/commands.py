@@ -124,7 +124,9 @@ def _parameter(item: Field[Any], hint: Any) -> inspect.Parameter:
     if role.name == "reads":
         hint, default = Path | None, None
     if typing.get_origin(hint) is tuple:
-        hint = list[typing.get_args(hint)[0]]  # type: ignore[misc]
+        inner = typing.get_args(hint)[0]
+        chosen = typing.get_origin(inner) is typing.Literal  # the names may come with commas
+        hint = list[str] if chosen else list[inner]  # type: ignore[valid-type]
         default = list(default) if isinstance(default, tuple) else default
     parser = path if Path in (hint, *typing.get_args(hint)) else None
     if role.positional:

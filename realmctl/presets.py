@@ -8,37 +8,38 @@ dropout .1, the span head of 256) are not here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from realmctl.errors import ConfigError
+from realmctl.official import EvalHabit, FinetuneHabit, PretrainHabit, TagHabit
 
 Settings = Mapping[str, Any]
 
-_CHUNK: Settings = {"max_wordpieces": 288, "long_sentences": "keep", "keep_lists": False}
+_CHUNK: Settings = {"max_wordpieces": 288, "long_sentences": "keep", "long_titles": "keep", "keep_lists": False}
 _BERT: Settings = {"optimizer": "bert", "warmup": None}  # None: min(10000, max(100, steps / 10))
 _EXACT: Settings = {"type": "exact"}
 _ORQA: Settings = {
     **_BERT, "batch_size": 1, "lr": 1e-5, "retriever_beam": 5000, "reader_beam": 5, "reader_length": 320, "span_width": 10,
-    "answer_test": "substring",
+    "answer_test": "substring", "objective": "orqa", "official": get_args(FinetuneHabit),
 }  # fmt: skip
-_EVAL: Settings = {"scorer": "orqa", "reader_beam": 5}
+_EVAL: Settings = {"scorer": "orqa", "reader_beam": 5, "official": get_args(EvalHabit)}
 
 PRESETS: Mapping[str, Mapping[str, Settings]] = {
     "ict": {
         "chunk": _CHUNK,
         "ict-init": {
             **_BERT, "steps": 100_000, "batch_size": 4096, "lr": 1e-4, "mask_rate": 0.9, "projection": 128,
-            "query_length": 64, "pooling": "pooler", "towers": "shared",
+            "query_length": 64, "pooling": "pooler", "towers": "shared", "projection_norm_eps": 1e-3,
         },
     },
     "realm": {
         "chunk": _CHUNK,
-        "tag": {"query_length": 96, "max_masks": 10, "dates": True},
+        "tag": {"query_length": 96, "max_masks": 10, "dates": True, "official": get_args(TagHabit)},
         "embed": {"dtype": "float32"},
         "build-index": _EXACT,
         "pretrain": {
             **_BERT, "steps": 200_000, "batch_size": 512, "lr": 3e-5, "candidates": 8, "marginal": "token",
-            "masking": "salient", "refresh": "background", "refresh_every": 500,
+            "masking": "salient", "refresh": "background", "refresh_every": 500, "official": get_args(PretrainHabit),
         },
     },
     "orqa-nq": {"build-index": _EXACT, "finetune": {**_ORQA, "steps": 300_000}, "eval-em": _EVAL},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from pathlib import Path
 from types import NoneType
@@ -16,6 +16,8 @@ from realmctl.errors import ConfigError
 def typed(hint: Any, value: Any, where: str) -> Any:
     """`value` as `hint` says: int, float, bool, str, Path, Literal, a tuple of these, or these or None.
 
+    A tuple of a Literal is a choice among its names.
+
     Numbers and truth values may be spelled (YAML 1.1 reads 3e-5 as text). Raises ConfigError naming `where`.
     """
     if NoneType in typing.get_args(hint):
@@ -24,7 +26,10 @@ def typed(hint: Any, value: Any, where: str) -> Any:
             return None
     if typing.get_origin(hint) is tuple:
         items = value if isinstance(value, list | tuple) else [value]
-        return tuple(typed(typing.get_args(hint)[0], item, where) for item in items)
+        (inner, *_) = typing.get_args(hint)
+        if typing.get_origin(inner) is typing.Literal:
+            return _chosen(inner, items, where)
+        return tuple(typed(inner, item, where) for item in items)
     if typing.get_origin(hint) is typing.Literal:
         if value not in typing.get_args(hint):
             raise ConfigError(f"{where}: {value!r} is none of {', '.join(map(str, typing.get_args(hint)))}.")
@@ -34,6 +39,12 @@ def typed(hint: Any, value: Any, where: str) -> Any:
         return read(value)
     except (TypeError, ValueError):
         raise ConfigError(f"{where}: {value!r} is not {word}.") from None
+
+
+def _chosen(hint: Any, items: Sequence[Any], where: str) -> tuple[Any, ...]:
+    """Some of a Literal's names, each once and in its order, however they were given: one by one or with commas."""
+    names = [typed(hint, name.strip(), where) for item in items for name in str(item).split(",")]
+    return tuple(name for name in typing.get_args(hint) if name in names)
 
 
 def _bool(value: Any) -> bool:

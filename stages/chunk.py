@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from realmctl.artifact import Writer
-from realmctl.errors import ConfigError, InputError
+from realmctl.artifact import Origin, Writer
+from realmctl.errors import ConfigError, InputError, require_package
 from realmctl.log import progress, say, warn
 from realmctl.stage import Stage, knob, setting, source
 
@@ -41,7 +42,15 @@ class Chunk(Stage):
     long_sentences: Literal["split", "keep"] = setting(
         "A sentence longer than a block: split, or keep as a block too long.", default="split"
     )
-    sentence_splitter: Literal["rules", "spacy"] = setting("Who finds the sentences.", default="rules")
+    long_titles: Literal["cut", "keep"] = setting(
+        "A title of more than half a block: cut, or keep, which leaves each sentence a block to itself.",
+        default="cut",
+        later=True,
+    )
+    sentence_splitter: str = setting(
+        "Who finds the sentences: rules, spacy, or punkt:FOLDER, NLTK's with a model such as nltk_data's punkt_tab/english.",
+        default="rules",
+    )
     lowercase: bool = setting("Lower-case the text for a tokenizer trained here.", default=True)
     keep_lists: bool = setting("Keep pages titled List of, Index of or Outline of.", default=False)
     page_seconds: float = setting("A page that takes longer to clean is set aside.", default=10.0)
@@ -54,6 +63,11 @@ class Chunk(Stage):
             raise ConfigError(
                 f"--max-wordpieces {self.max_wordpieces} leaves no room for sentences; use 32 or more (288 is REALM's)."
             )
+        if self.long_titles == "keep" and self.long_sentences != "keep":
+            raise ConfigError(
+                "--long-titles keep may leave no room for sentences, so none could be split to fit. Add --long-sentences keep."
+            )
+        self._check_splitter()
         if self.page_seconds <= 0:
             raise ConfigError(f"--page-seconds {self.page_seconds:g} must be positive.")
         size = self.tokenizer.removeprefix("train:")
@@ -67,6 +81,34 @@ class Chunk(Stage):
                 f"--tokenizer {self.tokenizer}: write the number of wordpieces to learn, 100 to 1000000, "
                 f"such as train:30522."
             )
+
+    def _check_splitter(self) -> None:
+        from realmctl.text.sentences import PUNKT_FILES
+
+        folder = self._punkt()
+        if folder is None and self.sentence_splitter not in ("rules", "spacy"):
+            raise ConfigError(f"--sentence-splitter {self.sentence_splitter}: use rules, spacy or punkt:FOLDER.")
+        if folder is not None:
+            require_package("nltk", "punkt", "--sentence-splitter punkt")
+            if missing := [name for name in PUNKT_FILES if not (folder / name).is_file()]:
+                raise InputError(
+                    f"{folder} is no Punkt model: it has no {', '.join(missing)}. Name a language's folder of nltk_data's punkt_tab."
+                )
+
+    def _punkt(self) -> Path | None:
+        kind, _, folder = self.sentence_splitter.partition(":")
+        return Path(folder) if kind == "punkt" and folder else None
+
+    def origin(self) -> Origin:
+        """A Punkt model counts by its content, not by its name."""
+        from realmctl.hashing import digest_source
+
+        origin, folder = super().origin(), self._punkt()
+        if folder is None:
+            return origin
+        settings = {**origin.settings, "sentence_splitter": "punkt"}
+        inputs = {**origin.inputs, "sentence_splitter": digest_source(folder)}
+        return dataclasses.replace(origin, settings=settings, inputs=inputs)
 
     def estimate(self) -> dict[str, float]:
         """Text is compressed about three times, wordpieces are two bytes for about five characters of text."""
@@ -124,7 +166,14 @@ class Chunk(Stage):
         from realmctl.text.chunking import Setup, chunk_unit, prepare, units
         from realmctl.text.corpora import raw_documents
 
-        setup = Setup(tokenizer, self.sentence_splitter, self.max_wordpieces, self.long_sentences, self.page_seconds)
+        setup = Setup(
+            tokenizer,
+            self.sentence_splitter,
+            self.max_wordpieces,
+            self.long_sentences,
+            self.page_seconds,
+            self.long_titles,
+        )
         raws = raw_documents(self.corpus, tally, self.keep_lists)
         return map_units(chunk_unit, units(raws), self.workers, initializer=prepare, initargs=(setup,))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from realmctl.artifact import Artifact, Writer
 from realmctl.errors import ConfigError, require_package
 from realmctl.log import say
+from realmctl.official import EvalHabit, explained
 from realmctl.stage import Stage, knob, reads, setting, source
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class EvalEm(Stage):
     hits: int = setting(
         "Blocks retrieved for a question, written to retrieved.json and counted in the recall.", default=100
     )
+    official: tuple[EvalHabit, ...] = setting(explained(EvalHabit), default=(), later=True)
     all_scorers: bool = knob("List the questions on which the scorers disagree on stderr.", default=False)
     batch_size: int = knob("Questions at once.", default=16)
     device: str = knob("auto, cpu or cuda:N.", default="auto")
@@ -96,8 +98,9 @@ class EvalEm(Stage):
 
         if self.qa_model is not None:
             answerer = open_answerer(
-                self.qa_model, self.blocks, reader_beam=self.reader_beam, device=self.device, precision=self.precision
-            )
+                self.qa_model, self.blocks, reader_beam=self.reader_beam, device=self.device, precision=self.precision,
+                blanks="answer-text" in self.official,
+            )  # fmt: skip
             return Examined(answerer, answerer.searcher)
         if self.retrieval == "bm25":
             return Examined(None, BM25Searcher(self.blocks, self.device))

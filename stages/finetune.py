@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from realmctl.artifact import Artifact, Writer, require_descent, require_same_vocabulary
 from realmctl.errors import ConfigError, require_package
+from realmctl.official import FinetuneHabit, explained
 from realmctl.stage import Stage, knob, reads, setting, source
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from realmctl.retrieval.searcher import Searcher
     from realmctl.text.questions import Question
+    from realmctl.train.best_on_dev import BestOnDev
     from realmctl.train.closed_book import ClosedBookTuning
     from realmctl.train.finetune import FineTuning
 
@@ -66,6 +68,11 @@ class Finetune(Stage):
     freeze_retriever: bool = setting(
         "Train the reader alone, on what the retriever finds as it is.", default=False, later=True
     )
+    dev: Path | None = source(
+        "Questions to choose the model by: the one with the best span exact match on them is kept, not the last.",
+        default=None,
+    )
+    dev_every: int = setting("Steps between scores on --dev.", default=500, later=True)
     epochs: float = setting("Passes over the questions.", default=2.0)
     steps: int | None = setting("Training steps instead of --epochs.", default=None)
     batch_size: int = setting("Questions in a step (the official code: 1).", default=16)
@@ -85,6 +92,13 @@ class Finetune(Stage):
     regex_answers: bool | None = setting(
         "Answers are regular expressions; default as the file's format says.", default=None
     )
+    objective: Literal["orqa", "paper"] = setting(
+        "orqa: one softmax over the spans of all blocks read, and a loss over the beam; paper: sum over the blocks read of p(z|x)"
+        " p(y|z,x), each block's spans in a softmax of their own.",
+        default="orqa",
+        later=True,
+    )
+    official: tuple[FinetuneHabit, ...] = setting(explained(FinetuneHabit), default=(), later=True)
     seed: int = setting("Seed of everything random.", default=0)
     micro_batch: int = knob("Questions computed at once; 0 = the whole batch.", default=0)
     device: str = knob("auto, cpu or cuda:N.", default="auto")
@@ -98,6 +112,8 @@ class Finetune(Stage):
             raise ConfigError(
                 "--batch-size, --reader-beam, --span-width and --steps must be at least 1, --epochs above 0."
             )
+        if self.dev_every < 1:
+            raise ConfigError(f"--dev-every {self.dev_every}: use 1 or more.")
         if self.retriever_beam < self.reader_beam:
             raise ConfigError(
                 f"--retriever-beam {self.retriever_beam} is below --reader-beam {self.reader_beam}: only retrieved blocks can be read."
@@ -122,6 +138,10 @@ class Finetune(Stage):
         require_index_of(index, retriever)
 
     def _check_baseline(self) -> None:
+        if self.retrieval == "none" and (self.objective != "orqa" or self.official or self.dev):
+            raise ConfigError(
+                "--objective, --official and --dev are about blocks that are read, and --retrieval none reads none. Leave them out."
+            )
         if self.retriever or self.index:
             raise ConfigError(
                 f"--retrieval {self.retrieval} uses no --retriever and no --index. Leave them out, or use --retrieval dense."
@@ -162,9 +182,21 @@ class Finetune(Stage):
         steps = self.steps or max(1, round(self.epochs * len(questions) / self.batch_size))
         schedule = Schedule(steps, self.lr, self.warmup, self.seed, self.optimizer)
         compute = Compute(self.device, self.precision, self.checkpoint_every)
-        metrics = train(objective, schedule, compute, out, "finetune")
+        best = self._best_on_dev(objective, out)
+        metrics = train(best or objective, schedule, compute, out, "finetune")
+        chosen = best.take(steps) if best else {}
         objective.save(out)
-        return {"questions": len(questions), **metrics}
+        return {"questions": len(questions), **metrics, **chosen}
+
+    def _best_on_dev(self, objective: FineTuning | ClosedBookTuning, out: Writer) -> BestOnDev | None:
+        from realmctl.text.questions import read_questions
+        from realmctl.train.best_on_dev import BestOnDev
+        from realmctl.train.finetune import FineTuning
+
+        if self.dev is None or not isinstance(objective, FineTuning):
+            return None
+        questions = read_questions(self.dev, is_regex=self.regex_answers)
+        return BestOnDev(objective, questions, self.dev_every, out.scratch("best"), self.precision)
 
     def _reading(self, questions: Sequence[Question]) -> FineTuning:
         from realmctl.nn.span_head import SpanReader
@@ -184,6 +216,8 @@ class Finetune(Stage):
             self.answer_test,
             self.seed,
             self.freeze_retriever,
+            self.objective,
+            empty_steps="empty-steps" in self.official,
         )
         return FineTuning(searcher, reader, questions, options, self.micro_batch)
 

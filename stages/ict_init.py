@@ -44,6 +44,11 @@ class IctInit(Stage):
     pooling: Literal["pooler", "cls"] = setting(
         "BERT's tanh pooler, or the raw [CLS] state (Condenser).", default="pooler"
     )
+    projection_norm_eps: float = setting(
+        "Epsilon of the projection's layer norm: 1e-12 in the published weights, 1e-3 in the open ICT code.",
+        default=1e-12,
+        later=True,
+    )
     towers: Literal["shared", "separate"] = setting("One encoder for queries and blocks, or two.", default="shared")
     seed: int = setting("Seed of everything random.", default=0)
     device: str = knob("auto, cpu or cuda:N.", default="auto")
@@ -53,6 +58,8 @@ class IctInit(Stage):
     checkpoint_every: int = knob("Steps between checkpoints.", default=500)
 
     def check(self) -> None:
+        if self.projection_norm_eps <= 0:
+            raise ConfigError(f"--projection-norm-eps {self.projection_norm_eps:g} must be positive.")
         if self.steps < 1 or self.batch_size < 2 or not 0 <= self.mask_rate <= 1:
             raise ConfigError(
                 "--steps must be at least 1, --batch-size at least 2 (a lone block has no negatives), --mask-rate from 0 to 1."
@@ -70,7 +77,7 @@ class IctInit(Stage):
         start = starting_bert(self.encoder, self.bert, self.blocks, self.seed)
         retriever = Retriever.from_bert(
             start.bert, projection=self.projection, query_length=self.query_length, pooling=self.pooling, towers=self.towers,
-            block_length=int(self.blocks.settings.get("max_wordpieces", 288)),
+            block_length=int(self.blocks.settings.get("max_wordpieces", 288)), norm_eps=self.projection_norm_eps,
         )  # fmt: skip
         objective = InverseCloze(
             retriever, Corpus(self.blocks), packer_of(tokenizer_of(self.blocks)),

@@ -19,6 +19,7 @@ from realmctl.artifact import (
 )
 from realmctl.errors import ConfigError
 from realmctl.log import warn
+from realmctl.official import PretrainHabit, explained
 from realmctl.stage import Stage, knob, reads, setting, source
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Pretrain(Stage):
         "Marginal likelihood of each wordpiece (official code) or of the span (paper).", default="token"
     )
     masking: Literal["salient", "random-span", "random-uniform"] = setting("What is hidden.", default="salient")
+    official: tuple[PretrainHabit, ...] = setting(explained(PretrainHabit), default=(), later=True)
     refresh: Literal["background", "inline", "never"] = setting(
         "Who rebuilds the index: another process, this one, nobody.", default="background"
     )
@@ -117,7 +119,8 @@ class Pretrain(Stage):
         live = self._live(out)
         refresh = self._refresh(out, live)
         try:
-            current = CurrentIndex(self.index, refresh, str(pick_device(self.device)))
+            snapshot = self.retriever if "snapshot-queries" in self.official else None
+            current = CurrentIndex(self.index, refresh, str(pick_device(self.device)), snapshot)
             objective = self._objective(retriever, reader, current)
             schedule = Schedule(self.steps, self.lr, self.warmup, self.seed, self.optimizer)
             metrics = train(
@@ -135,7 +138,7 @@ class Pretrain(Stage):
         names = [field.name for field in dataclasses.fields(IndexOptions)]
         index = {name: self.index.settings[name] for name in names}
         dtype: Literal["float32", "float16"] = "float16" if _is_half(self.index) else "float32"
-        live = Live(out.scratch("live").resolve())
+        live = Live(out.scratch("live").resolve(), "snapshot-queries" in self.official)
         live.place(Order(str(self.blocks.path.resolve()), index, dtype, self.precision))
         return live
 
@@ -185,7 +188,7 @@ class Pretrain(Stage):
         alarms = Alarms(rules(self.steps, None if self.refresh == "never" else self.refresh_every, chance))
         options = Options(
             self.batch_size, self.candidates, self.marginal, self.masking, queries.max_masks, queries.query_length,
-            self.seed, self.null_document, self.exclude_own,
+            self.seed, self.null_document, self.exclude_own, self.official,
         )  # fmt: skip
         return Pretraining(
             retriever, reader, queries, corpus, packer, current, options,

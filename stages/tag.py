@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from realmctl.artifact import Artifact, Origin, Writer
 from realmctl.errors import ConfigError, InputError
 from realmctl.log import progress, say
+from realmctl.official import TagHabit, explained
 from realmctl.stage import Stage, knob, reads, setting
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Tag(Stage):
     query_length: int = setting(
         "Wordpieces of a query, [CLS] and [SEP] included; spans beyond are dropped.", default=96
     )
+    official: tuple[TagHabit, ...] = setting(explained(TagHabit), default=(), later=True)
     workers: int = knob("Processes; 0 = all cores. The hf tagger runs in one.", default=0)
     device: str = knob("Where the hf tagger runs: auto, cpu or cuda:N.", default="auto")
 
@@ -80,7 +82,7 @@ class Tag(Stage):
         records = Records(self.blocks.file("blocks.jsonl.zst"))
         uids = np.load(self.blocks.file("uids.npy"), allow_pickle=False)
         tagger = _chosen_tagger(self.tagger, records)
-        rules = SpanRules(self.dates, self.labels, self.max_masks, self.query_length)
+        rules = SpanRules(self.dates, self.labels, self.max_masks, self.query_length, self.official)
         units = ((start, start + BLOCKS_PER_UNIT) for start in range(0, len(records), BLOCKS_PER_UNIT))
         workers = 1 if tagger.startswith("hf:") else self.workers
         tagged = map_units(

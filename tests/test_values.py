@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -25,6 +26,9 @@ from realmctl.values import typed
         (str, 8000, "8000"),
         (Path, "x", Path("x")),
         (tuple[str, ...], "a", ("a",)),
+        (tuple[Literal["a", "b", "c"], ...], "c, a", ("a", "c")),
+        (tuple[Literal["a", "b", "c"], ...], ["b,a", "b"], ("a", "b")),
+        (tuple[Literal["a", "b", "c"], ...], [], ()),
         (tuple[Path, ...], ["a", "b"], (Path("a"), Path("b"))),
     ],
 )
@@ -45,3 +49,8 @@ def test_values_become_what_their_field_says(hint, value, wanted):
 def test_values_that_do_not_fit_are_refused_by_name(hint, value):
     with pytest.raises(ConfigError, match=r"^--x: .* is not "):
         typed(hint, value, "--x")
+
+
+def test_a_name_that_is_none_of_a_choice_is_refused_with_all_of_them():
+    with pytest.raises(ConfigError, match=r"^--x: 'd' is none of a, b\.$"):
+        typed(tuple[Literal["a", "b"], ...], ["a,d"], "--x")

@@ -3,12 +3,14 @@
 The folder is a BERT for transformers' AutoModel. A retriever's is beside that a sentence-transformers model, whose
 `encode` gives our embeddings: `[CLS]`, pooler, projection, layer norm. Their LayerNorm has an epsilon of 1e-5 and
 ours of 1e-12, which near-constant projections would show; a layer norm does not see the scale of its input, so the
-projection is written larger by a power of two, and their epsilon is small beside it. No bit of it is rounded.
+projection is written larger by a power of two, and their epsilon is small beside it. No bit of it is rounded. Where
+ours is larger (`ict-init --projection-norm-eps`), it is written at the scale that makes the two one.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -21,7 +23,7 @@ from torch import Tensor
 from realmctl.artifact import Artifact, open_artifact, verify
 from realmctl.errors import ConfigError
 from realmctl.manifest import is_artifact
-from realmctl.nn.retriever import Retriever, Tower
+from realmctl.nn.retriever import NORM_EPS, Retriever, Tower
 from realmctl.nn.weights import save_tensors
 from realmctl.stage import resolve
 
@@ -29,7 +31,7 @@ Side = Literal["query", "block"]
 KINDS = ("retriever", "encoder", "reader", "span-reader")
 BERT_FILES = ("config.json", "model.safetensors")
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "tokenizer_config.json")
-SCALE = 4096.0
+SCALE, THEIR_EPS = 4096.0, 1e-5
 TANH, IDENTITY = "torch.nn.modules.activation.Tanh", "torch.nn.modules.linear.Identity"
 MODULES = "sentence_transformers.models."
 
@@ -109,7 +111,8 @@ def _write_modules(tower: Tower, length: int, folder: Path) -> None:
     modules = [("Transformer", ""), ("Pooling", _module(folder, 1, "Pooling", pooling, {}))]
     if pooler is not None:
         modules.append(("Dense", _dense(folder, len(modules), pooler.dense.weight, pooler.dense.bias, TANH)))
-    weight, bias = tower.projection.weight * SCALE, tower.projection.bias * SCALE
+    scale = SCALE if tower.norm.eps <= NORM_EPS else math.sqrt(THEIR_EPS / tower.norm.eps)
+    weight, bias = tower.projection.weight * scale, tower.projection.bias * scale
     modules.append(("Dense", _dense(folder, len(modules), weight, bias, IDENTITY)))
     norm = {"norm.weight": tower.norm.weight, "norm.bias": tower.norm.bias}
     dimension = {"dimension": tower.projection.out_features}

@@ -26,17 +26,19 @@ from realmctl.nn.weights import hash_tensors, load_into, load_tensors, save_tens
 
 Pooling = Literal["pooler", "cls"]
 Towers = Literal["shared", "separate", "query-only"]
+NORM_EPS = 1e-12
+"""Of the published weights; the open ICT code leaves Keras's 1e-3."""
 _SETTINGS = {"projection", "query_length", "block_length", "pooling", "towers", "block_encoder"}
 
 
 class Tower(nn.Module):
-    """BERT, pooling of `[CLS]`, and the projection to the retrieval space."""
+    """BERT, pooling of `[CLS]`, and the projection to the retrieval space, whose norm has epsilon `norm_eps`."""
 
-    def __init__(self, bert: BertModel, projection: int, pooling: Pooling) -> None:
+    def __init__(self, bert: BertModel, projection: int, pooling: Pooling, norm_eps: float = NORM_EPS) -> None:
         super().__init__()
         self.bert = bert
         self.projection = nn.Linear(bert.config.hidden_size, projection)
-        self.norm = nn.LayerNorm(projection, eps=1e-12)
+        self.norm = nn.LayerNorm(projection, eps=norm_eps)
         self.dropout = nn.Dropout(bert.config.hidden_dropout_prob)
         nn.init.normal_(self.projection.weight, std=bert.config.initializer_range)
         nn.init.zeros_(self.projection.bias)
@@ -64,9 +66,9 @@ class Tower(nn.Module):
         save_tensors(self._projection().state_dict(), folder / "projection.safetensors")
 
     @classmethod
-    def load(cls, folder: Path, projection: int, pooling: Pooling) -> Tower:
+    def load(cls, folder: Path, projection: int, pooling: Pooling, norm_eps: float = NORM_EPS) -> Tower:
         """Read what `save` wrote. Raises InputError naming a tensor that does not fit."""
-        tower = cls(load_bert(folder, pooler=pooling == "pooler"), projection, pooling)
+        tower = cls(load_bert(folder, pooler=pooling == "pooler"), projection, pooling, norm_eps)
         load_into(tower._projection(), load_tensors(folder / "projection.safetensors"), folder)
         return tower.eval()
 
@@ -109,9 +111,10 @@ class Retriever(nn.Module):
         block_length: int = 288,
         pooling: Pooling = "pooler",
         towers: Literal["shared", "separate"] = "shared",
+        norm_eps: float = NORM_EPS,
     ) -> Retriever:
         """A fresh projection on copies of `bert`. Separate towers start equal."""
-        tower = Tower(copy.deepcopy(bert), projection, pooling)
+        tower = Tower(copy.deepcopy(bert), projection, pooling, norm_eps)
         block_tower = tower if towers == "shared" else copy.deepcopy(tower)
         return cls(tower, block_tower, query_length=query_length, block_length=block_length, pooling=pooling)
 
@@ -177,6 +180,7 @@ class Retriever(nn.Module):
             "pooling": self.pooling,
             "towers": self.towers,
             "block_encoder": self.block_encoder_hash(),
+            "norm_eps": self.query_tower.norm.eps,
         }
         (folder / "retriever.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
@@ -184,11 +188,12 @@ class Retriever(nn.Module):
     def load(cls, folder: Path) -> Retriever:
         """Read what `save` wrote. Raises InputError for a missing, malformed or altered file."""
         settings = _read_settings(folder)
-        towers, projection, pooling = settings["towers"], settings["projection"], settings["pooling"]
-        block_tower = None if towers == "query-only" else Tower.load(folder / "block", projection, pooling)
+        towers, pooling = settings["towers"], settings["pooling"]
+        shape = settings["projection"], pooling, settings.get("norm_eps", NORM_EPS)
+        block_tower = None if towers == "query-only" else Tower.load(folder / "block", *shape)
         shared = towers == "shared" and block_tower is not None
         retriever = cls(
-            block_tower if shared and block_tower else Tower.load(folder / "query", projection, pooling),
+            block_tower if shared and block_tower else Tower.load(folder / "query", *shape),
             block_tower,
             query_length=settings["query_length"],
             block_length=settings["block_length"],

@@ -114,6 +114,22 @@ def reader_loss(score_QKS: Tensor, correct_QKS: Tensor) -> Tensor:
     return _correct_share(score_QKS.flatten(1), correct_QKS.flatten(1))
 
 
+def within_block(score_QRS: Tensor) -> Tensor:
+    """log p(span | block, question): a softmax over each block's own spans, float32; `LOWEST` stays `LOWEST`."""
+    return score_QRS.float().log_softmax(-1).masked_fill(score_QRS == LOWEST, LOWEST)
+
+
+def marginal_loss(joint_QRS: Tensor, score_QR: Tensor, correct_QRS: Tensor) -> Tensor:
+    """-log sum_z p(z|x) p(y|z,x), [Q]: the paper's objective (REALM, equation 1 and section 3.1) over the blocks read.
+
+    joint_QRS: `within_block` + the retrieval score of the block, score_QR, whose softmax is p(z|x). p(y|z,x) adds up the
+    spans that are correct. 0 with zero gradient for a question without one.
+    """
+    correct_QC = correct_QRS.flatten(1)
+    matching_Q = torch.logsumexp(joint_QRS.float().flatten(1).masked_fill(~correct_QC, LOWEST), 1)
+    return torch.where(correct_QC.any(1), torch.logsumexp(score_QR.float(), 1) - matching_Q, 0.0)
+
+
 def retrieval_loss(score_QK: Tensor, correct_QK: Tensor) -> Tensor:
     """-log of the probability of the blocks with an answer among all retrieved, [Q]; 0 without one."""
     return _correct_share(score_QK, correct_QK)

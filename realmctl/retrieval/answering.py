@@ -27,8 +27,11 @@ def open_answerer(
     reader_beam: int | None = None,
     device: str = "auto",
     precision: str = "auto",
+    blanks: bool = False,
 ) -> Answerer:
     """A qa-model with its blocks. `reader_beam`: blocks that are read, by default as in fine-tuning.
+
+    `blanks`: a blank between the words of an answer that is read, as the official code writes it.
 
     Raises MismatchError for blocks that are not its own, ResourceError where BM25 is needed and bm25s is not installed.
     """
@@ -36,4 +39,4 @@ def open_answerer(
     if retrieval == "none":
         return ClosedBook(qa_model, blocks, device, precision)
     searcher = SEARCHERS[retrieval](qa_model, blocks, device, precision)
-    return QuestionAnswerer(qa_model, searcher, reader_beam, precision)
+    return QuestionAnswerer(qa_model, searcher, reader_beam, precision, blanks)

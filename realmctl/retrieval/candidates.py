@@ -39,6 +39,12 @@ def candidates(
     return rows_BN
 
 
+def doubled(index: Index, query_BD: NDArray[np.float32], uid: NDArray[np.uint64], count: int) -> NDArray[np.bool_]:
+    """Whose `count` best hits hold copies of one block, bool [B]: the official code throws such examples away."""
+    _, ids_BK = index.search(query_BD, count)
+    return np.array([len(set(uid[ids].tolist())) < len(ids) for ids in ids_BK], dtype=bool)
+
+
 def _distinct(ids: NDArray[np.int64], uids: NDArray[np.uint64], own: np.uint64 | None) -> NDArray[np.int64]:
     """The ids without those of uid `own`, the first of each uid, in their order."""
     first = np.sort(np.unique(uids, return_index=True)[1])

@@ -1,7 +1,7 @@
 """Answering from blocks: read the best that a searcher found, cut the answer out of the original text.
 
 ORQA's inference (Lee et al. 2019; google-research orqa/models/orqa_model.py), but for the answer's text: it is the slice
-of the block between the character offsets of the span, so that case, accents and punctuation are the author's.
+of the block between the character offsets of the span, so that case, accents and punctuation are the author's. The official text, words joined by blanks, is to be had on demand.
 Legend: B queries, K hits, S spans of a block, T best spans of a block.
 """
 
@@ -15,7 +15,7 @@ import torch
 from realmctl.artifact import Artifact
 from realmctl.nn.inputs import block_token_mask
 from realmctl.nn.precision import autocast
-from realmctl.nn.span_head import LOWEST, SpanReader
+from realmctl.nn.span_head import LOWEST, SpanReader, within_block
 from realmctl.retrieval.answerer import Answer, Evidence
 from realmctl.retrieval.corpus import Ids
 from realmctl.retrieval.offsets import char_offsets
@@ -37,11 +37,14 @@ class Span:
 class QuestionAnswerer:
     """A qa-model's reader beside its searcher. `reader_beam`: blocks that are read, by default as in fine-tuning."""
 
-    def __init__(self, qa_model: Artifact, searcher: Searcher, reader_beam: int | None, precision: str) -> None:
+    def __init__(
+        self, qa_model: Artifact, searcher: Searcher, reader_beam: int | None, precision: str, blanks: bool = False
+    ) -> None:
         settings = qa_model.settings
-        self.searcher, self.precision = searcher, precision
+        self.searcher, self.precision, self.blanks = searcher, precision, blanks
         self.reader_beam = reader_beam or int(settings["reader_beam"])
         self.reader_length, self.span_width = int(settings["reader_length"]), int(settings["span_width"])
+        self.by_block = settings.get("objective") == "paper"  # it learnt p(span|block), not one softmax over all
         self.reader = SpanReader.load(qa_model.part("reader").path).to(searcher.device)
 
     def tokens(self, texts: Sequence[str]) -> list[Ids]:
@@ -78,6 +81,8 @@ class QuestionAnswerer:
             score_BS, (first_S, last_S) = self.reader.span_scores(
                 packed, block_token_mask(packed, start_B), self.span_width
             )
+        if self.by_block:
+            score_BS = within_block(score_BS)
         score_BT, number_BT = score_BS.topk(min(most, score_BS.shape[1]), dim=1)
         ends = [(ends_S[number_BT] - start_B[:, None]).tolist() for ends_S in (first_S, last_S)]
         return [
@@ -99,9 +104,11 @@ class QuestionAnswerer:
         return list(answers.values())
 
     def _cut(self, span: Span) -> Answer:
-        """The original characters of a span."""
+        """The original characters of a span; with `blanks` the official text, its words joined by one."""
         corpus = self.searcher.corpus
         offsets = char_offsets(corpus, self.searcher.wordpiece, span.hit.row)
         start, end = int(offsets[span.first, 0]), int(offsets[span.last, 1])
         text = corpus.record(span.hit.row)["text"][start:end]
+        if self.blanks:
+            text = self.searcher.wordpiece.spaced(text)
         return Answer(text, span.score, Evidence(span.hit, start, end))

@@ -22,6 +22,7 @@ from realmctl.text.wordpiece import WordPiece
 
 SPECIALS_PER_BLOCK = 3
 LongSentences = Literal["split", "keep"]
+LongTitles = Literal["cut", "keep"]
 
 
 class Sentence(NamedTuple):
@@ -66,7 +67,8 @@ class Block:
 class Packer:
     """Cuts documents into blocks.
 
-    A title of more than half the room is cut to that half, in ids only, so that sentences fit beside it. A
+    A title of more than half the room is cut to that half, in ids only, so that sentences fit beside it;
+    `long_titles="keep"` keeps it, as the official preprocessing does: without room each sentence is a block. A
     sentence too long for a block is cut at word borders, counted in `split_sentences`;
     `long_sentences="keep"` gives it a block of its own that is longer than `max_wordpieces`, as the official
     preprocessing does.
@@ -76,12 +78,15 @@ class Packer:
     splitter: Splitter
     max_wordpieces: int = 288
     long_sentences: LongSentences = "split"
+    long_titles: LongTitles = "cut"
     split_sentences: int = 0
 
     def blocks(self, document: Document) -> Iterator[Block]:
         """The blocks of one document, in order; none for a document without a wordpiece."""
         size = self.wordpiece.itemsize
-        title_ids = self.wordpiece.packed(document.title)[: (self.max_wordpieces - SPECIALS_PER_BLOCK) // 2 * size]
+        title_ids = self.wordpiece.packed(document.title)
+        if self.long_titles == "cut":
+            title_ids = title_ids[: (self.max_wordpieces - SPECIALS_PER_BLOCK) // 2 * size]
         room = self.max_wordpieces - SPECIALS_PER_BLOCK - len(title_ids) // size
         current, length, number = list[Sentence](), 0, 0
         for sentence in self._sentences(document.text, room):

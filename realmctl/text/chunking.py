@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from realmctl.text import streams, wordpiece
-from realmctl.text.blocks import Block, LongSentences, Packer
+from realmctl.text.blocks import Block, LongSentences, LongTitles, Packer
 from realmctl.text.corpora import Document, Quarantined, document
 from realmctl.text.formats import Raw
-from realmctl.text.sentences import SplitterName, splitter
+from realmctl.text.sentences import splitter
 
 DOCUMENTS_PER_UNIT = 64
 CHARS_PER_UNIT = 2**20
@@ -48,10 +48,11 @@ class Setup:
     """How to chunk; picklable, so that a worker builds its own packer from it."""
 
     tokenizer: Path
-    splitter: SplitterName
+    splitter: str
     max_wordpieces: int
     long_sentences: LongSentences
     page_seconds: float
+    long_titles: LongTitles = "cut"
 
 
 _packer: Packer
@@ -63,8 +64,9 @@ def prepare(setup: Setup) -> None:
     global _packer, _setup
     _setup = setup
     _packer = Packer(
-        wordpiece.load(setup.tokenizer), splitter(setup.splitter), setup.max_wordpieces, setup.long_sentences
-    )
+        wordpiece.load(setup.tokenizer), splitter(setup.splitter), setup.max_wordpieces, setup.long_sentences,
+        setup.long_titles,
+    )  # fmt: skip
 
 
 def chunk_unit(unit: list[Raw]) -> Chunked:

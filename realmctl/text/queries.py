@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from realmctl.official import TagHabit
 from realmctl.text.dates import find_dates
 from realmctl.text.passages import Passage
 from realmctl.text.salient import Span, Tagger, covered_tokens, resolve_overlaps, split_by_sentence
@@ -64,12 +65,14 @@ class SpanRules:
     limits.
 
     `max_masks`: longest span in wordpieces. `query_length`: wordpieces of a query, [CLS] and [SEP] included.
+    `official`: habits of the official code (see there).
     """
 
     dates: bool = True
     labels: tuple[str, ...] = ()
     max_masks: int = 10
     query_length: int = 96
+    official: tuple[TagHabit, ...] = ()
 
     def wants(self, label: str) -> bool:
         return label in self.labels if self.labels else label not in NUMERIC_LABELS
@@ -119,8 +122,12 @@ def _maskable_sentences(
     numbers = [number for number, spans in enumerate(by_sentence) if spans]
     texts = [passage.text[slice(*passage.sentences[number])] for number in numbers]
     for number, text, (tokens, offsets) in zip(numbers, texts, wordpiece.encode_batch(texts), strict=True):
+        if "unknown-words" in rules.official and not wordpiece.aligns(text, tokens):
+            counts["dropped_unknown_words"] += len(by_sentence[number])
+            continue
         places = _places(by_sentence[number], offsets.tolist(), rules, counts)
-        kept = resolve_overlaps(places)
+        distinct = {(span.start, span.end): span for span in sorted(places)}
+        kept = [*distinct.values()] if "overlapping-spans" in rules.official else resolve_overlaps(places)
         counts["dropped_overlapping"] += len(places) - len(kept)
         if kept:
             yield TaggedSentence(
@@ -144,7 +151,7 @@ def _places(
         place = covered_tokens(span, offsets)
         if place is None:
             counts["dropped_unaligned"] += 1
-        elif place[1] - place[0] > rules.max_masks:
+        elif place[1] - place[0] > rules.max_masks and "long-spans" not in rules.official:
             counts["dropped_too_long"] += 1
         elif place[1] > rules.query_length - 2:
             counts["dropped_past_query"] += 1

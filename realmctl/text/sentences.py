@@ -11,11 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any
 
 Span = tuple[int, int]
 Splitter = Callable[[str], list[Span]]
-SplitterName = Literal["rules", "spacy"]
+PUNKT = "punkt:"
+PUNKT_FILES = ("abbrev_types.txt", "collocations.tab", "ortho_context.tab", "sent_starters.txt")
 
 
 def _words(text: str) -> frozenset[str]:
@@ -102,8 +104,10 @@ def _initials(word: str) -> bool:
     return len(word) > 2 and word[1::2].strip(".") == "" and word[::2].isalpha()
 
 
-def splitter(name: SplitterName) -> Splitter:
-    """The splitter of this name: `rules` (this file) or `spacy` (its rule-based sentencizer)."""
+def splitter(name: str) -> Splitter:
+    """The splitter of this name: `rules` (this file), `spacy` (its rule-based sentencizer), or `punkt:FOLDER` (NLTK's)."""
+    if name.startswith(PUNKT):
+        return punkt(Path(name.removeprefix(PUNKT)))
     return split if name == "rules" else _spacy_split
 
 
@@ -117,6 +121,32 @@ def _spacy_split(text: str) -> list[Span]:
                 spans.append((begin, begin + len(words)))
         start += len(line) + 1
     return spans
+
+
+def punkt(folder: Path) -> Splitter:
+    """NLTK's Punkt with the model in a folder of nltk_data's punkt_tab. It knows no lines: a sentence may hold a newline,
+    as in ORQA's blocks.
+    """
+    from nltk.tabdata import PunktDecoder
+    from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
+
+    abbreviations, collocations, orthography, starters = (
+        (folder / name).open(encoding="utf-8") for name in PUNKT_FILES
+    )
+    read, parameters = PunktDecoder(), PunktParameters()
+    with abbreviations, collocations, orthography, starters:
+        parameters.abbrev_types, parameters.sent_starters = read.txt2set(abbreviations), read.txt2set(starters)
+        parameters.collocations = set(read.tab2tups(collocations))
+        parameters.ortho_context = read.tab2intdict(orthography)
+    tokenizer = PunktSentenceTokenizer(parameters)
+
+    def sentences_of(text: str) -> list[Span]:
+        found = [(start, end, text[start:end]) for start, end in tokenizer.span_tokenize(text)]
+        return [
+            (end - len(words.lstrip()), start + len(words.rstrip())) for start, end, words in found if words.strip()
+        ]
+
+    return sentences_of
 
 
 @lru_cache(maxsize=1)

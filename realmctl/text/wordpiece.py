@@ -11,7 +11,9 @@ Corpus text holds no special tokens: a literal "[SEP]" in it is three ordinary w
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,7 @@ class WordPiece:
         self.dtype = np.dtype(np.uint16 if max(vocabulary.values()) < 2**16 else np.uint32)
         self.itemsize = self.dtype.itemsize
         self._plain, setup = _without_specials(tokenizer)
+        self.lowercase = bool((setup.get("normalizer") or {}).get("lowercase", True))
         rule = GreedyRule(setup, self.dtype) if is_berts(setup) else None
         self._chunks = Chunks(self._plain, rule, self.dtype)
 
@@ -81,20 +84,30 @@ class WordPiece:
             last = word
         return found
 
+    def spaced(self, text: str) -> str:
+        """The words of `text` as the pre-tokenizer finds them, in their own letters, with one blank between them."""
+        starts = [start for start, _ in self.words(text)]
+        return " ".join(text[start:stop].strip() for start, stop in pairwise([*starts, len(text)]))
+
+    def aligns(self, text: str, ids: NDArray[Any]) -> bool:
+        """Whether the official featuriser finds these wordpieces in `text` again: none is [UNK], and lower case without
+        accents is as long as the text (google-research realm/featurization.py).
+        """
+        plain = "".join(c for c in unicodedata.normalize("NFD", text.lower()) if unicodedata.category(c) != "Mn")
+        return self.unk not in ids and (not self.lowercase or len(plain) == len(text))
+
     def save(self, folder: Path) -> None:
         """Write tokenizer.json, vocab.txt and tokenizer_config.json: transformers' AutoTokenizer takes the
         folder for BERT's.
         """
         folder.mkdir(parents=True, exist_ok=True)
-        content = json.loads(self.tokenizer.to_str())
         (folder / "tokenizer.json").write_text(self.tokenizer.to_str(pretty=True), encoding="utf-8")
         ordered = sorted(self.vocabulary, key=self.vocabulary.__getitem__)
         (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in ordered), encoding="utf-8")
-        lowercase = bool((content.get("normalizer") or {}).get("lowercase", True))
         names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIALS, strict=True))
         config = {
             "tokenizer_class": "BertTokenizer",
-            "do_lower_case": lowercase,
+            "do_lower_case": self.lowercase,
             "model_max_length": 512,
             **names,
         }

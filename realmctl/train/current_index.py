@@ -18,10 +18,14 @@ WAIT_SECONDS = 0.05
 
 
 class CurrentIndex:
-    """Holds one index, `index`, of the snapshot of step `step` (0: the one that training began with)."""
+    """Holds one index, `index`, of the snapshot of step `step` (0: the one that training began with).
 
-    def __init__(self, first: Artifact, refresh: Refresh, device: str) -> None:
+    Given the retriever that the first one is of, it holds that of the index too, `encoder`; else that is None.
+    """
+
+    def __init__(self, first: Artifact, refresh: Refresh, device: str, retriever: Artifact | None = None) -> None:
         self.index: Index = open_index(first.path, device)
+        self.encoder = Retriever.load(retriever.path).to(device) if retriever else None
         self.step = 0
         self._refresh, self._device, self._begun = refresh, device, False
 
@@ -32,6 +36,7 @@ class CurrentIndex:
         """
         if not self._begun:
             self._refresh.begin(step)
+            self._refresh.hold(self.step)
             self._begun = True
         self._refresh.offer(step, retriever)
         self._swap(self._refresh.newest())
@@ -51,6 +56,8 @@ class CurrentIndex:
     def _swap(self, fresh: tuple[int, Artifact] | None) -> None:
         if fresh is not None and fresh[0] > self.step:
             self.step, self.index = fresh[0], open_index(fresh[1].path, self._device)
+            if self.encoder is not None:
+                self.encoder = Retriever.load(self._refresh.snapshot(self.step).path).to(self._device)
             self._refresh.hold(self.step)
 
     def _wait(self, step: int) -> float:

@@ -1,16 +1,18 @@
-"""ORQA fine-tuning: retrieve with a searcher whose scores learn, read with a span reader that learns; the blocks are frozen.
+"""Fine-tuning: retrieve with a searcher whose scores learn, read with a span reader that learns; the blocks are frozen.
 
-Two losses (Lee et al. 2019, sections 3 and 5.2; google-research orqa/models/orqa_model.py): the retriever's, over the
-5000 best blocks, and the reader's, in one softmax over all spans of the best five, retrieval score inside.
+The objective is ORQA's, or the likelihood that REALM's paper writes. ORQA's is two losses (Lee et al. 2019, sections 3 and 5.2; google-research orqa/models/orqa_model.py): the retriever's, over the
+5000 best blocks, and the reader's, in one softmax over all spans of the best five, retrieval score inside. The paper's is p(y|x) = sum_z p(z|x) p(y|z,x) over the blocks that are read.
 The searcher is a query encoder beside an index, or BM25 with its scale: one objective for both.
 Legend: Q questions, K blocks of the retriever's beam, R blocks that are read, B = Q * R, S spans.
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -19,7 +21,7 @@ from torch import Tensor, nn
 
 from realmctl.artifact import Writer, writing
 from realmctl.nn.inputs import Packed, block_token_mask
-from realmctl.nn.span_head import SpanReader, reader_loss, retrieval_loss
+from realmctl.nn.span_head import SpanReader, marginal_loss, reader_loss, retrieval_loss, within_block
 from realmctl.retrieval.answer_search import AnswerSearch
 from realmctl.retrieval.bert import tokenizer_folder
 from realmctl.retrieval.corpus import Ids
@@ -44,6 +46,8 @@ class Options:
     answer_test: AnswerTest
     seed: int
     freeze_retriever: bool = False
+    objective: Literal["orqa", "paper"] = "orqa"
+    empty_steps: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,11 +85,21 @@ class FineTuning(SelfContained):
         searcher.learner.requires_grad_(not options.freeze_retriever)
         self.modules = nn.ModuleDict({"retriever": searcher.learner, "reader": reader})
         self.micro_batch = micro_batch or options.batch_size
+        self.texts = Texts(record["text"] for record in searcher.corpus.records)
+        self._ask(questions)
+
+    def on(self, questions: Sequence[Question]) -> FineTuning:
+        """The same searcher and reader on other questions."""
+        other = copy.copy(self)
+        other._ask(questions)
+        return other
+
+    def _ask(self, questions: Sequence[Question]) -> None:
+        searcher, options = self.searcher, self.options
         self.questions = questions
         self.tokens = searcher.tokens([question.question for question in questions])
         self.answers = [[ids.tolist() for ids in searcher.tokens(question.answers)] for question in questions]
         self.searches = [AnswerSearch(question, options.answer_test) for question in questions]
-        self.texts = Texts(record["text"] for record in searcher.corpus.records)
         self.order = Order(len(questions), options.batch_size, options.seed)
 
     def before_step(self, step: int) -> Mapping[str, float]:
@@ -94,10 +108,14 @@ class FineTuning(SelfContained):
 
     def draw(self, step: int) -> Sequence[Part]:
         """Retrieve for the batch with the searcher as it is now."""
-        numbers = self.order.batch(step).tolist()
+        return self.parts(self.order.batch(step).tolist())
+
+    def parts(self, numbers: list[int]) -> Sequence[Part]:
+        """The questions of these numbers with what is retrieved for them now, in micro-batches."""
+        training = self.searcher.learner.training
         self.searcher.learner.eval()
         _, rows_QK = self.searcher.nearest([self.tokens[number] for number in numbers], self.options.retriever_beam)
-        self.searcher.learner.train(not self.options.freeze_retriever)
+        self.searcher.learner.train(training and not self.options.freeze_retriever)
         cuts = (slice(start, start + self.micro_batch) for start in range(0, len(numbers), self.micro_batch))
         return [self._part(numbers[cut], rows_QK[cut], len(numbers)) for cut in cuts]
 
@@ -126,26 +144,32 @@ class FineTuning(SelfContained):
         return torch.tensor([[self.searches[number](self.texts[row]) for row in rows] for number, rows in pairs])
 
     def loss(self, part: Part) -> tuple[Tensor | None, Sums]:
-        """Sum of the losses over the part's questions, over the questions of the batch; None when no answer was in reach.
+        """Sum of the losses of the part's questions, over the questions of the batch. ORQA's are both, or the reader's alone
+        where the retriever is frozen.
 
-        Both losses, or the reader's alone where the retriever is frozen.
+        None when no answer was in reach, and where `empty_steps` 0, which moves the weights all the same.
         """
         device = next(self.reader.parameters()).device
         correct_QK = part.correct_QK.to(device)
         retrieval_QK = self.searcher.scores(part.questions, part.rows_QK)
         span_QRS, correct_QRS = self._spans(part, device)
-        total_QRS = span_QRS + retrieval_QK[:, : span_QRS.shape[1], None]
-        loss_Q = reader_loss(total_QRS, correct_QRS)
+        read_QR = retrieval_QK[:, : span_QRS.shape[1]]
+        total_QRS = span_QRS + read_QR[:, :, None]
         found_Q, readable_Q = correct_QK.any(1), correct_QRS.flatten(1).any(1)
         teaches_Q = readable_Q
-        if not self.options.freeze_retriever:
-            loss_Q = retrieval_loss(retrieval_QK, correct_QK) + loss_Q
-            teaches_Q = found_Q | readable_Q
+        if self.options.objective == "paper":
+            loss_Q = marginal_loss(total_QRS, read_QR, correct_QRS)
+        else:
+            loss_Q = reader_loss(total_QRS, correct_QRS)
+            if not self.options.freeze_retriever:
+                loss_Q = retrieval_loss(retrieval_QK, correct_QK) + loss_Q
+                teaches_Q = found_Q | readable_Q
         sums = self._metrics(total_QRS, correct_QRS, found_Q, readable_Q)
-        return (loss_Q.sum() / part.questions_in_batch if bool(teaches_Q.any()) else None), sums
+        teaches = self.options.empty_steps or bool(teaches_Q.any())
+        return (loss_Q.sum() / part.questions_in_batch if teaches else None), sums
 
     def _spans(self, part: Part, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Span scores [Q, R, S] and which spans are an answer, bool."""
+        """Span scores [Q, R, S], the paper's within their block, and which spans are an answer, bool."""
         joint, start = part.joint.to(device), part.block_start.to(device)
         score_BS, (first_S, last_S) = self.reader.span_scores(
             joint, block_token_mask(joint, start), self.options.span_width
@@ -155,6 +179,8 @@ class FineTuning(SelfContained):
         for row, (offset, spans) in enumerate(zip(part.block_start.tolist(), part.spans, strict=True)):
             for first, last in spans:
                 correct_BS[row, number_of[first + offset, last + offset]] = True
+        if self.options.objective == "paper":
+            score_BS = within_block(score_BS)
         shape = len(part.rows_QK), -1, score_BS.shape[1]
         return score_BS.view(shape), correct_BS.to(device).view(shape)
 

@@ -52,9 +52,10 @@ class Order:
 
 @dataclass(frozen=True)
 class Live:
-    """Access to the shared folder."""
+    """Access to the shared folder. `snapshots_search`: an index is searched with its snapshot, which must stay with it."""
 
     folder: Path
+    snapshots_search: bool = False
 
     @property
     def snapshots(self) -> Path:
@@ -90,6 +91,14 @@ class Live:
             return set(json.loads((self.folder / HELD).read_text(encoding="utf-8")))
         except (OSError, ValueError):
             return set()
+
+    def searching(self) -> set[int]:
+        """The steps whose snapshots search, or will when their index is there."""
+        if not self.snapshots_search:
+            return set()
+        held = self.held()
+        coming = {step for step in steps_in(self.snapshots) if step > max(held, default=0)}
+        return held | coming
 
 
 def steps_in(folder: Path) -> list[int]:
@@ -128,7 +137,7 @@ def take_snapshot(live: Live, origin: Origin, step: int, retriever: Retriever, t
     if (path / MANIFEST).is_file():
         return open_artifact(path)
     snapshot = write_retriever(path, origin, retriever, tokenizer, {"step": step})
-    prune(live.snapshots, KEPT_SNAPSHOTS)
+    prune(live.snapshots, KEPT_SNAPSHOTS, live.searching())
     return snapshot
 
 

@@ -18,7 +18,7 @@ UNIFORM_RATE = 0.15
 class MaskedQuery:
     """A sentence with its hidden wordpieces replaced by [MASK], where they were (ascending), and what they were.
 
-    All int64; `sentence` is its row in the queries.
+    Of a span that is longer than a query may ask for, only the first are in `places` and `targets`, as officially. All int64; `sentence` is its row in the queries.
     """
 
     sentence: int
@@ -30,13 +30,13 @@ class MaskedQuery:
 def masked_query(
     queries: Queries, span: int, masking: Masking, *, most: int, room: int, mask_id: int, rng: np.random.Generator
 ) -> MaskedQuery:
-    """The sentence of salient span number `span`, cut to `room` wordpieces, with at most `most` of them hidden."""
+    """The sentence of salient span number `span`, cut to `room` wordpieces, with at most `most` of them asked for."""
     sentence, first, stop = (int(value) for value in queries.spans[span, :3])
     tokens = np.array(queries.tokens(sentence)[:room], dtype=np.int64)
     places = _places(len(tokens), first, stop, masking, most, rng)
-    targets = tokens[places]
+    targets = tokens[places[:most]]
     tokens[places] = mask_id
-    return MaskedQuery(sentence, tokens, places, targets)
+    return MaskedQuery(sentence, tokens, places[:most], targets)
 
 
 def _places(
@@ -50,4 +50,4 @@ def _places(
         width = stop - first
         first = int(rng.integers(max(1, length - width + 1)))
         stop = first + width
-    return np.arange(first, min(stop, length))[:most]
+    return np.arange(first, min(stop, length))

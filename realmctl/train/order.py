@@ -7,6 +7,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+SHARDS, SHARDS_OF_A_ROUND = 5000, 4
+
 
 class Order:
     """Endless passes over `count` examples, each pass a new permutation, cut into batches of `batch_size`."""
@@ -22,3 +24,19 @@ class Order:
 
     def _permutation(self, number: int) -> NDArray[np.int64]:
         return np.random.default_rng([self.seed, number]).permutation(self.count)
+
+
+class ShardedOrder(Order):
+    """Endless rounds, each over 4 shards of neighbours chosen anew from 5,000, as google-research realm/example_generator.py
+    reads its 5,000 files. Every round is as long as 4 of the smaller shards: what it holds beyond is left out.
+    """
+
+    def __init__(self, count: int, batch_size: int, seed: int) -> None:
+        self._shards = np.array_split(np.arange(count), min(SHARDS, count))
+        self._drawn = min(SHARDS_OF_A_ROUND, count)
+        super().__init__(self._drawn * len(self._shards[-1]), batch_size, seed)
+
+    def _permutation(self, number: int) -> NDArray[np.int64]:
+        rng = np.random.default_rng([self.seed, number])
+        chosen = rng.choice(len(self._shards), self._drawn, replace=False)
+        return rng.permutation(np.concatenate([self._shards[shard] for shard in chosen]))[: self.count]

@@ -1,7 +1,8 @@
 """REALM pre-training: fill a masked salient span with the help of retrieved blocks (paper, section 3; official realm/model.py).
 
 The index only chooses candidates. Their scores in the loss are recomputed with the live retriever, so that gradients
-reach both towers; the query encoder that searches is the live one too, while the index may be some steps older.
+reach both towers; the query encoder that searches is the live one too, while the index may be some steps older (or, on
+demand, that of the index, as officially).
 Legend: B queries, N candidates (null first), C distinct candidates, M masks, D projection.
 """
 
@@ -21,7 +22,8 @@ from realmctl.nn.inputs import Packed, Packer
 from realmctl.nn.marginal import retrieval_utility, sequence_marginal, token_marginal
 from realmctl.nn.reader import Reader
 from realmctl.nn.retriever import Retriever
-from realmctl.retrieval.candidates import ABSENT, NULL, candidates, titles_and_bodies
+from realmctl.official import PretrainHabit
+from realmctl.retrieval.candidates import ABSENT, NULL, candidates, doubled, titles_and_bodies
 from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.queries import Queries
 from realmctl.train.alarms import Alarms
@@ -29,8 +31,8 @@ from realmctl.train.candidate_watch import WATCHED_QUERIES, CandidateWatch
 from realmctl.train.current_index import CurrentIndex
 from realmctl.train.masking import MaskedQuery, Masking, masked_query
 from realmctl.train.objective import Sums
-from realmctl.train.order import Order
 from realmctl.train.probe import Probe
+from realmctl.train.span_order import span_order
 
 Marginal = Literal["token", "sequence"]
 
@@ -48,6 +50,7 @@ class Options:
     seed: int
     null_document: bool = True
     exclude_own: bool = True
+    official: tuple[PretrainHabit, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class Pretraining:
         self.queries, self.corpus, self.packer = queries, corpus, packer
         self.current, self.options = current, options
         self.micro_batch = micro_batch or options.batch_size
-        self.order = Order(len(queries.spans), options.batch_size, options.seed)
+        self.order = span_order(queries, options.batch_size, options.seed, options.official)
         self.alarms, self.probe, self.watch = alarms or Alarms(), probe, CandidateWatch()
         self._watched = self._watched_queries()
         self._seen: int | None = None  # step of the index that was looked at last
@@ -89,7 +92,8 @@ class Pretraining:
         logged = self.current.renew(step, self.retriever)
         if self.current.step != self._seen:
             self._seen = self.current.step
-            logged |= self.watch.changed(self._blocks_of(self._candidates(self._watched)))
+            rows_BN = self._candidates(self._watched, self._vectors(self._watched))
+            logged |= self.watch.changed(self._blocks_of(rows_BN))
             logged |= self.probe.recall(self.retriever, self.current.index) if self.probe else {}
         return logged
 
@@ -117,7 +121,13 @@ class Pretraining:
     def parts(self, spans: NDArray[np.int64], rng: np.random.Generator) -> Sequence[Part]:
         """The salient spans of these numbers hidden, each with its sentence's candidates, in micro-batches."""
         drawn = [self._masked(int(span), rng) for span in spans]
-        rows_BN = self._candidates(drawn)
+        query_BD = self._vectors(drawn)
+        if "double-candidates" in self.options.official:
+            single_B = ~doubled(self.current.index, query_BD, self.corpus.uid, self.options.candidates)
+            drawn, query_BD = [drawn[place] for place in np.flatnonzero(single_B)], query_BD[single_B]
+            if not drawn:
+                return []
+        rows_BN = self._candidates(drawn, query_BD)
         self.watch.add(self._blocks_of(rows_BN))
         hidden = sum(len(query.targets) for query in drawn)
         normaliser = max(1, hidden) if self.options.marginal == "token" else len(drawn)
@@ -140,11 +150,16 @@ class Pretraining:
         )  # fmt: skip
 
     @torch.no_grad()
-    def _candidates(self, drawn: Sequence[MaskedQuery]) -> NDArray[np.int64]:
-        options, training = self.options, self.retriever.training
-        packed = self._packed(drawn).to(self._device)
-        query_BD = self.retriever.eval().embed_queries(packed).float().cpu().numpy()
-        self.retriever.train(training)
+    def _vectors(self, drawn: Sequence[MaskedQuery]) -> NDArray[np.float32]:
+        """What the index is searched with, float32 [B, D]."""
+        encoder = self.current.encoder or self.retriever
+        training, packed = encoder.training, self._packed(drawn).to(self._device)
+        query_BD: NDArray[np.float32] = encoder.eval().embed_queries(packed).float().cpu().numpy()
+        encoder.train(training)
+        return query_BD
+
+    def _candidates(self, drawn: Sequence[MaskedQuery], query_BD: NDArray[np.float32]) -> NDArray[np.int64]:
+        options = self.options
         own_uid_B = self.queries.uid[[query.sentence for query in drawn]] if options.exclude_own else None
         return candidates(
             self.current.index, query_BD, own_uid_B, self.corpus.uid, options.candidates, null=options.null_document

@@ -32,6 +32,10 @@ class Refresh(Protocol):
         """The index of exactly this step: what a checkpoint was taken with."""
         ...
 
+    def snapshot(self, step: int) -> Artifact:
+        """The retriever that the index of this step is of."""
+        ...
+
     def hold(self, step: int) -> None:
         """Say that the index of this step is in use."""
         ...
@@ -59,6 +63,8 @@ class Never:
 
     def at(self, step: int) -> Artifact:
         raise InputError(f"There is no index of step {step}: this run never refreshes.")
+
+    snapshot = at
 
     def hold(self, step: int) -> None:
         pass
@@ -116,6 +122,9 @@ class ThroughFolder:
 
     def at(self, step: int) -> Artifact:
         return open_artifact(at_step(self.live.indexes, step))
+
+    def snapshot(self, step: int) -> Artifact:
+        return open_artifact(at_step(self.live.snapshots, step))
 
     def hold(self, step: int) -> None:
         self.live.hold([step, *self._held()])

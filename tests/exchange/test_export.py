@@ -20,6 +20,7 @@ from realmctl.exchange.importing import Extras, import_checkpoint
 from realmctl.nn.bert import hidden_states, scratch_config
 from realmctl.nn.bert_files import load_masked_lm
 from realmctl.nn.retriever import Retriever
+from realmctl.nn.weights import load_tensors
 from realmctl.retrieval.bert import packer_of, tokenizer_of
 from realmctl.stage import Stage, reads, setting
 from realmctl.text import wordpiece
@@ -43,12 +44,15 @@ class RawCls(Stage):
     makes = "retriever"
     blocks: Artifact = reads("blocks", help="Whose vocabulary it has.")
     spread: float = setting("Of the projection's weights.", default=0.02)
+    norm_eps: float = setting("Of the projection's norm.", default=1e-12)
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         torch.manual_seed(1)
         words = wordpiece.load(self.blocks.path)
         bert = BertModel(scratch_config("L1-H16", len(words)))
-        retriever = Retriever.from_bert(bert, projection=8, query_length=24, block_length=48, pooling="cls")
+        retriever = Retriever.from_bert(
+            bert, projection=8, query_length=24, block_length=48, pooling="cls", norm_eps=self.norm_eps
+        )
         torch.nn.init.normal_(retriever.query_tower.projection.weight, std=self.spread)
         retriever.eval().save(out.path)
         words.save(out.path / "tokenizer")
@@ -96,6 +100,20 @@ def test_raw_cls_and_nearly_constant_projections(tmp_path, blocks, spread: float
     assert not list((tmp_path / "out").glob("4_*"))
     np.testing.assert_allclose(
         loaded(tmp_path / "out").encode(TEXTS), rows_of(artifact, "block", TEXTS), atol=1e-5 if spread > 1e-3 else 1e-3
+    )
+
+
+@pytest.mark.parametrize("norm_eps", [1e-12, 1e-3])
+def test_their_epsilon_on_what_is_written_is_ours(tmp_path, blocks, norm_eps: float):
+    artifact = RawCls(blocks=blocks, spread=0.01, norm_eps=norm_eps).make(tmp_path / "r")
+    export(artifact.path, tmp_path / "out")
+    retriever = Retriever.load(artifact.path)
+    dense = load_tensors(tmp_path / "out/2_Dense/model.safetensors")
+    state = torch.randn(5, 16)
+    projected = torch.nn.functional.linear(state, dense["linear.weight"], dense["linear.bias"])
+    tower = retriever.query_tower
+    assert_close(
+        torch.nn.functional.layer_norm(projected, (8,)), tower.norm(tower.projection(state)), atol=1e-4, rtol=1e-4
     )
 
 

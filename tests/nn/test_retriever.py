@@ -13,9 +13,15 @@ from realmctl.nn.marginal import in_batch_softmax
 from realmctl.nn.retriever import Retriever
 
 
+@pytest.mark.parametrize("norm_eps", [1e-12, 1e-3])
 @pytest.mark.parametrize("pooling", ["pooler", "cls"])
-def test_embedding_is_the_formula_on_transformers_states(mlm: BertForMaskedLM, batch: Packed, pooling) -> None:
-    retriever = Retriever.from_bert(mlm.bert, projection=16, pooling=pooling).eval()
+def test_embedding_is_the_formula_on_transformers_states(
+    mlm: BertForMaskedLM, batch: Packed, tmp_path: Path, pooling, norm_eps
+) -> None:
+    retriever = Retriever.from_bert(mlm.bert, projection=16, pooling=pooling, norm_eps=norm_eps).eval()
+    torch.nn.init.normal_(retriever.query_tower.projection.weight, std=1e-3)  # a variance that the larger one shows in
+    retriever.save(tmp_path)
+    retriever = Retriever.load(tmp_path)
     tower = retriever.query_tower
     outputs = tower.bert(batch.ids_BL, batch.mask_BL.long(), batch.segments_BL)
     pooled = outputs.last_hidden_state[:, 0]
@@ -23,8 +29,10 @@ def test_embedding_is_the_formula_on_transformers_states(mlm: BertForMaskedLM, b
         pooled = torch.tanh(F.linear(pooled, tower.bert.pooler.dense.weight, tower.bert.pooler.dense.bias))
         assert_close(pooled, outputs.pooler_output)
     projected = F.linear(pooled, tower.projection.weight, tower.projection.bias)
-    expected = F.layer_norm(projected, (16,), tower.norm.weight, tower.norm.bias, eps=1e-12)
+    expected = F.layer_norm(projected, (16,), tower.norm.weight, tower.norm.bias, eps=norm_eps)
     assert_close(retriever.embed_blocks(batch), expected, atol=1e-5, rtol=1e-5)
+    other = F.layer_norm(projected, (16,), tower.norm.weight, tower.norm.bias, eps=1e-15 / norm_eps)
+    assert (other - expected).abs().max() > 0.1
 
 
 def test_the_projection_drops_out_in_training_alone(mlm: BertForMaskedLM, batch: Packed) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from realmctl.index.exact import Exact
-from realmctl.retrieval.candidates import ABSENT, NULL, candidates, titles_and_bodies
+from realmctl.retrieval.candidates import ABSENT, NULL, candidates, doubled, titles_and_bodies
 from realmctl.retrieval.corpus import Corpus
 from tests.fixtures_blocks import make_blocks
 
@@ -61,3 +61,14 @@ def test_the_null_document_is_empty(corpus):
     titles, bodies = titles_and_bodies(corpus, np.array([NULL, 1, ABSENT]))
     assert [len(title) for title in titles] == [0, 1, 0] and [len(body) for body in bodies] == [0, 4, 0]
     assert np.array_equal(bodies[1], corpus.tokens(1))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(1, 12), st.integers(2, 9))
+def test_queries_with_copies_among_their_best_hits(seed, blocks, names, count):
+    rng = np.random.default_rng(seed)
+    vectors, queries = rng.normal(size=(blocks, 3)).astype(np.float32), rng.normal(size=(5, 3)).astype(np.float32)
+    uid = rng.integers(0, names, blocks).astype(np.uint64)
+    best = [[uid[row] for row in np.argsort(-(vectors @ query))[:count]] for query in queries]
+    expected = [any(best_of.count(one) > 1 for one in best_of) for best_of in best]
+    assert doubled(Exact(vectors), queries, uid, count).tolist() == expected

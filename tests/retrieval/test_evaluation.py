@@ -11,6 +11,7 @@ from realmctl.errors import ConfigError
 from realmctl.retrieval.answering import open_answerer
 from realmctl.retrieval.dense import DenseSearcher
 from realmctl.retrieval.qa import QuestionAnswerer
+from realmctl.text import wordpiece
 from realmctl.text.answers import exact_match, has_answer
 from realmctl.text.questions import read_questions
 from realmctl.text.scoring import score
@@ -161,3 +162,15 @@ def test_a_record_is_read_once(scores, qa_model, chain, monkeypatch):
     for rows in ([5, 3, 9], [9, 3], [3]):
         searcher.corpus.records_of(rows)
     assert read == [3, 5, 9]
+
+
+def test_the_official_text_of_an_answer_is_what_is_scored(scores, qa_model, chain, tmp_path):
+    values = {"qa_model": qa_model, "blocks": chain.blocks, "questions": chain.questions, "hits": 20}
+    made = EvalEm(**values, official="answer-text").make(tmp_path / "scores")
+    words = wordpiece.load(chain.blocks.path)
+    cut, spaced = ([line["prediction"] for line in lines_of(one)] for one in (scores, made))
+    assert spaced == [words.spaced(text) for text in cut]
+
+
+def lines_of(scores):
+    return [json.loads(line) for line in scores.file("predictions.jsonl").read_text().splitlines()]

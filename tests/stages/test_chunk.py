@@ -12,6 +12,7 @@ from realmctl.errors import ConfigError, InputError
 from realmctl.records import Records
 from realmctl.retrieval.corpus import Corpus
 from realmctl.text import corpora, wordpiece
+from realmctl.text.sentences import PUNKT_FILES
 from realmctl.text.wordpiece_training import train
 from stages.chunk import Chunk
 
@@ -180,3 +181,29 @@ def test_a_sample_of_a_large_corpus_trains_the_tokenizer(source, tmp_path, monke
     made = Chunk(corpus=(source,), tokenizer="train:200", workers=1).make(tmp_path / "blocks")
     assert "one document in" in capfd.readouterr().err
     assert made.metrics["documents"] == 151
+
+
+def test_a_title_is_kept_whole_only_where_sentences_are(tmp_path):
+    (tmp_path / "a.txt").write_text("Some text.")
+    with pytest.raises(ConfigError, match="--long-sentences keep"):
+        Chunk(corpus=(tmp_path / "a.txt",), long_titles="keep").check()
+    Chunk(corpus=(tmp_path / "a.txt",), long_titles="keep", long_sentences="keep").check()
+
+
+def test_a_punkt_model_counts_by_its_content(tmp_path):
+    pytest.importorskip("nltk")
+    (tmp_path / "a.txt").write_text("It was approx. forty. Then they left.")
+    recipes = []
+    for name, abbreviation in (("one", "approx"), ("two", "approx"), ("three", "forty")):
+        (tmp_path / name).mkdir()
+        for file in PUNKT_FILES:
+            (tmp_path / name / file).write_text(abbreviation if file == "abbrev_types.txt" else "")
+        stage = Chunk(corpus=(tmp_path / "a.txt",), sentence_splitter=f"punkt:{tmp_path / name}")
+        stage.check()
+        recipes.append(stage.origin().recipe)
+    assert recipes[0] == recipes[1] != recipes[2]
+    (tmp_path / "one/ortho_context.tab").unlink()
+    with pytest.raises(InputError, match=r"has no ortho_context\.tab"):
+        Chunk(corpus=(tmp_path / "a.txt",), sentence_splitter=f"punkt:{tmp_path / 'one'}").check()
+    with pytest.raises(ConfigError, match="use rules, spacy or punkt:FOLDER"):
+        Chunk(corpus=(tmp_path / "a.txt",), sentence_splitter="punkt").check()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -138,3 +139,15 @@ def test_uid_is_the_official_hash_cut_to_eight_bytes():
 
 def test_a_document_without_a_wordpiece_has_no_block():
     assert list(packer().blocks(Document("d", "t", " \n \u200b", []))) == []
+
+
+@pytest.mark.parametrize("words", [1, 10, 20, 60])
+def test_a_title_that_is_kept_leaves_the_room_that_is_left(words):
+    """The greedy rule with the whole title; one without room for a sentence leaves each of them to itself."""
+    title, sentence_list = " ".join(["garden"] * words), made_up(3, 12)
+    text = " ".join(sentence_list)
+    blocks = list(replace(packer(64, "keep"), long_titles="keep").blocks(Document("d", title, text, [])))
+    found = [[block.text[a:b] for a, b in block.sentences] for block in blocks]
+    assert found == reference(title, [text[a:b] for a, b in sentences.split(text)], 64)
+    assert all(block.title_ids == WORDPIECE.packed(title) for block in blocks)
+    assert (len(found) == 12) == (words == 60)

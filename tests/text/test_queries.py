@@ -116,3 +116,32 @@ def test_numbers_are_left_out_unless_asked_for(wordpiece):
     assert tagged(wordpiece, (32, 36, "CARDINAL"), dates=False, labels=("CARDINAL",))[0]
     (sentence,), _ = tagged(wordpiece, (8, 23, "PERSON"), labels=("DATE",))
     assert [span.label for span in sentence.spans] == ["DATE"]
+
+
+def test_officially_long_spans_stay(wordpiece):
+    (sentence,), counts = tagged(wordpiece, (8, 36, "X"), dates=False, max_masks=2, official=("long-spans",))
+    assert sentence.token_spans == [(2, 7)] and counts["dropped_too_long"] == 0
+
+
+def test_officially_overlapping_spans_stay_each_once(wordpiece):
+    spans = [(8, 23, "X"), (8, 15, "X"), (8, 15, "Y"), (16, 23, "X")]
+    (sentence,), counts = tagged(wordpiece, *spans, dates=False, official=("overlapping-spans",))
+    assert [(span.start, span.end) for span in sentence.spans] == [(8, 15), (8, 23), (16, 23)]
+    assert sentence.token_spans == [(2, 3), (2, 4), (3, 4)] and counts["spans"] == 3
+
+
+@pytest.mark.parametrize(
+    ("word", "stays"), [("met", True), ("\U0001f388", False), ("caf\u00e9", True), ("m\u0301et", False)]
+)
+def test_officially_a_sentence_that_does_not_align_is_no_query(wordpiece, word, stays):
+    """An accent of its own is a character that goes; within a letter it is none."""
+    text = f"Ada {word} Charles."
+    passage = Passage("1-0", "1", "Title", text, ((0, len(text)),))
+    rules, counts = SpanRules(dates=False, official=("unknown-words",)), Counter()
+    found = list(tagged_sentences([passage], Fixed((0, 3, "X")), wordpiece, rules, counts))
+    assert len(found) == stays and counts["dropped_unknown_words"] == (not stays)
+
+
+def test_letters_that_come_apart_do_not_align():
+    words = WordPiece(word_tokenizer(["\ud55c caf\u00e9"]))
+    assert words.aligns("caf\u00e9", words.ids("caf\u00e9")) and not words.aligns("\ud55c", words.ids("caf\u00e9"))

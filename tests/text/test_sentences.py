@@ -76,3 +76,27 @@ def test_spacy_splits_at_full_stops():
 def test_hostile_text_takes_linear_time(text):
     with deadline(20):
         sentences.split(text)
+
+
+PUNKT_MODEL = {
+    "abbrev_types.txt": "approx\nzz",
+    "collocations.tab": "##number##\tavenue",
+    "ortho_context.tab": "ten\t2",
+    "sent_starters.txt": "moreover",
+}
+
+
+@pytest.fixture
+def punkt_model(tmp_path):
+    for name, text in PUNKT_MODEL.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_punkt_is_nltks_with_the_model_of_the_folder(punkt_model):
+    """A stop behind a known abbreviation ends nothing, and a newline does not either: the rules would cut there."""
+    pytest.importorskip("nltk")
+    text = " It was approx. forty years ago\nthat Zz. Top played there. Then they left.\n"
+    found = [text[start:end] for start, end in sentences.splitter(f"punkt:{punkt_model}")(text)]
+    assert found == ["It was approx. forty years ago\nthat Zz. Top played there.", "Then they left."]
+    assert len(sentences.splitter("rules")(text)) > 2
