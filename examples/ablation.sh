@@ -25,19 +25,20 @@ make_world() { # FOLDER OFF_CORPUS_SHARE: unless it is there
   fi
 }
 
-run_seed() { # SEED STAGES_AT_A_TIME
+run_seed() { # SEED
   local seed=$1 run=$FOLDER/seed-$1
   make_world "$run/world" 0
   make_world "$run/mixed" 0.5
-  realmctl run "$PIPELINE" --workspace "$run/artifacts" --jobs "$2" --var "world=$run/world" --var "mixed=$run/mixed" --var "seed=$seed" --var "split=$SPLIT" "${more[@]}" >&2
+  realmctl run "$PIPELINE" --workspace "$run/artifacts" --jobs "$JOBS" --var "world=$run/world" --var "mixed=$run/mixed" --var "seed=$seed" --var "split=$SPLIT" "${more[@]}" >&2
   "$PYTHON" "$HERE/world/tagger_recall.py" "$run/world" "$run/artifacts/spans"
 }
 
 if [ -n "${ONLY_SEED:-}" ]; then # one of several at a time, as started below
-  run_seed "$ONLY_SEED" 1
+  JOBS=1
+  run_seed "$ONLY_SEED"
   exit
 elif [ "$SEEDS" = 1 ]; then
-  run_seed 0 "$JOBS"
+  run_seed 0
 else
   seq 0 $((SEEDS - 1)) | xargs -P "$JOBS" -I{} env ONLY_SEED={} bash "${BASH_SOURCE[0]}" "$FOLDER"
 fi
