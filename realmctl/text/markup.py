@@ -13,7 +13,11 @@ from dataclasses import dataclass, field
 from realmctl.text.templates import render
 from realmctl.text.wiki_names import ELEMENTS_WITHOUT_PROSE
 
-HIDDEN = re.compile(rf"<!--|<(/?)(nowiki|{'|'.join(sorted(ELEMENTS_WITHOUT_PROSE))})\b([^<>]*+)>", re.IGNORECASE)
+# comments, references with nothing in them (a short cut: they are most of all elements), tags
+HIDDEN = re.compile(
+    rf"<!--|<ref\b[^<>/]*+>[^<]*+(</ref\s*+>)|<(/?)(nowiki|{'|'.join(sorted(ELEMENTS_WITHOUT_PROSE))})\b([^<>]*+)>",
+    re.IGNORECASE,
+)
 CLOSE = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE) for name in (*ELEMENTS_WITHOUT_PROSE, "nowiki")}
 LITERAL = str.maketrans({c: f"&#{ord(c)};" for c in "[]{}|<>'*#:;=_"})
 SIMPLE_FORMULA = re.compile(r"[\w\s.,+\-=/()!−]{1,40}")
@@ -29,23 +33,26 @@ def hide(text: str) -> str:
 def _visible(text: str) -> Iterator[str]:
     done = 0
     closes: dict[str, re.Match[str] | None] = {}
-    for match in HIDDEN.finditer(text):
-        if match.start() < done:
-            continue
+    while match := HIDDEN.search(text, done):
         yield text[done : match.start()]
-        if match[2] is None:
-            end = text.find("-->", match.end())
-            done = end + 3 if end >= 0 else _line_end(text, match.end())
-            continue
-        name, done = match[2].lower(), match.end()
-        if match[1] or match[3].rstrip().endswith("/"):
-            continue
-        if close := _close(text, name, done, closes):
-            yield _shown(name, text[done : close.start()])
+        reference, ending, name, attributes = match.groups()
+        done = match.end()
+        if reference:
+            yield _gap(text, done)
+        elif name is None:
+            end = text.find("-->", done)
+            done = end + 3 if end >= 0 else _find(text, "\n", done)
+        elif not (ending or attributes.rstrip().endswith("/")) and (close := _close(text, name.lower(), done, closes)):
+            yield _shown(name.lower(), text[done : close.start()])
             done = close.end()
-            if name == "ref" and text[done : done + 1].isalpha():
-                yield " "
+            if name.lower() == "ref":
+                yield _gap(text, done)
     yield text[done:]
+
+
+def _gap(text: str, place: int) -> str:
+    """What a reference leaves: words on both sides of it must not grow together."""
+    return " " if text[place : place + 1].isalpha() else ""
 
 
 def _close(text: str, name: str, start: int, known: dict[str, re.Match[str] | None]) -> re.Match[str] | None:
@@ -66,9 +73,9 @@ def _shown(name: str, inside: str) -> str:
     return inside if name == "math" and SIMPLE_FORMULA.fullmatch(inside) else ""
 
 
-def _line_end(text: str, place: int) -> int:
-    end = text.find("\n", place)
-    return len(text) if end < 0 else end
+def _find(text: str, character: str, start: int) -> int:
+    place = text.find(character, start)
+    return len(text) if place < 0 else place
 
 
 BRACES = re.compile(r"\{\{([^{}]*+)\}\}|\{\{|\}\}|\{\||\|\}(?!\}(?!\}))")
@@ -88,7 +95,7 @@ def unbrace(text: str) -> str:
     stack = [_Open("")]
     waiting = {"{{": 0, "{|": 0}
     done = 0
-    for match in BRACES.finditer(text):
+    for match in _braces(text):
         start, token = match.start(), match[0]
         stack[-1].pieces.append(text[done:start])
         if (leaf := match[1]) is not None:
@@ -104,6 +111,19 @@ def unbrace(text: str) -> str:
 
 
 CLOSES = {"}}": "{{", "|}": "{|"}
+
+
+def _braces(text: str) -> Iterator[re.Match[str]]:
+    """The matches of BRACES in order; `str.find` passes over text without braces faster than a regex does."""
+    place = opened = closed = 0
+    while True:
+        opened = _find(text, "{", place) if opened <= place else opened
+        closed = _find(text, "}", place) if closed <= place else closed
+        match = BRACES.search(text, max(place, min(opened, closed) - 1))
+        if not match:
+            return
+        yield match
+        place = match.end()
 
 
 def _shut(stack: list[_Open], waiting: dict[str, int], token: str) -> None:

@@ -50,7 +50,7 @@ STARTERS = _words(
     another one two all if no not to under early later
     """
 )
-WORD_BEFORE = re.compile(r"[^\s(\[\"'“”‘’—–/,;]*\Z")
+WORD_BORDER = re.compile(r"[\s(\[\"'“”‘’—–/,;]")
 
 
 def split(text: str) -> list[Span]:
@@ -82,8 +82,8 @@ def _ends(text: str, place: int, stop: int) -> bool:
     tail = text[max(0, place - LONGEST_ABBREVIATION - 1) : place]
     if len(tail) > LONGEST_ABBREVIATION and tail.isalpha():
         return True  # letters enough to be no abbreviation
-    word = WORD_BEFORE.search(text, max(0, place - 24), place)
-    return _period_ends(word[0] if word else "", text[stop : stop + 24])
+    word = WORD_BORDER.split(text[max(0, place - 24) : place].rpartition(" ")[2])[-1]
+    return _period_ends(word, text[stop : stop + 24])
 
 
 def _period_ends(word: str, after: str) -> bool:

@@ -64,8 +64,8 @@ class WordPiece:
         return self._chunks.packed(text)
 
     def forget(self) -> None:
-        """Empty the cache of the fast path."""
-        self._chunks.clear()
+        """Empty the cache of the fast path, but for the words that are wordpieces themselves."""
+        self._chunks.forget()
 
     def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
         """(ids int32 [n], character offsets int32 [n, 2]) of every text, no specials added or recognised."""

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 CACHED = 2**20
 MAX_WORD_CHARS = 100
 MARKS = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~–—‘’“”…")
-SIMPLE = re.compile(r"[ -~–—‘’“”…]*+")  # text in which BERT's normalizer changes nothing but the case
+# a word or mark in which BERT's normalizer changes nothing but the case
 SIMPLE_WORD = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~–—‘’“”…]")
 
 
@@ -28,7 +28,13 @@ class Chunks(dict[str, bytes]):
     def __init__(self, library: Tokenizer, rule: GreedyRule | None, dtype: np.dtype[Any]) -> None:
         super().__init__()
         self._library, self._rule, self._dtype = library, rule, dtype
-        self._lowercase = rule is not None and rule.lowercase
+        self._known = rule.whole_words() if rule else {}
+        self.forget()
+
+    def forget(self) -> None:
+        """Remember nothing but the words that are wordpieces themselves."""
+        self.clear()
+        self.update(self._known)
 
     def packed(self, text: str) -> bytes:
         """The ids of a text. BERT sets marks apart; done here for the two commonest, fewer chunks are new."""
@@ -39,17 +45,19 @@ class Chunks(dict[str, bytes]):
     def __missing__(self, chunk: str) -> bytes:
         packed = self._work_out(chunk)
         if len(chunk) <= MAX_WORD_CHARS:
-            if len(self) >= CACHED:
-                self.clear()
+            if len(self) - len(self._known) >= CACHED:
+                self.forget()
             self[chunk] = packed
         return packed
 
     def _work_out(self, chunk: str) -> bytes:
         if self._rule is not None:
             if (chunk.isalnum() and chunk.isascii()) or chunk in MARKS:
-                return self._rule.cut(chunk.lower() if self._lowercase else chunk)
-            if SIMPLE.fullmatch(chunk):
-                return b"".join(map(self.__getitem__, SIMPLE_WORD.findall(chunk)))
+                plain = self._rule.plain(chunk)
+                return self.get(plain) or self._rule.cut(plain)
+            words = SIMPLE_WORD.findall(chunk)
+            if "".join(words) == chunk:
+                return b"".join(map(self.__getitem__, words))
         return np.array(self._library.encode(chunk, add_special_tokens=False).ids, self._dtype).tobytes()
 
 
@@ -77,7 +85,19 @@ class GreedyRule:
         self._further = {piece[2:]: packed for piece, packed in self._first.items() if piece.startswith("##")}
         self._unknown = self._first[setup["model"]["unk_token"]]
         self._longest = max(map(len, vocabulary))
-        self.lowercase: bool = setup["normalizer"]["lowercase"]
+        self._lowercase: bool = setup["normalizer"]["lowercase"]
+
+    def plain(self, word: str) -> str:
+        """The word in the case that the wordpieces have."""
+        return word.lower() if self._lowercase else word
+
+    def whole_words(self) -> dict[str, bytes]:
+        """The words that are one wordpiece: they need no rule."""
+        return {
+            word: packed
+            for word, packed in self._first.items()
+            if word.isalnum() and word.isascii() and self.plain(word) == word and len(word) <= MAX_WORD_CHARS
+        }
 
     def cut(self, word: str) -> bytes:
         """Its ids, or the unknown wordpiece's."""

@@ -164,9 +164,18 @@ def test_large_vocabularies_take_four_bytes():
     assert large.ids("w69999 w0").tolist() == [70_004, 5]
 
 
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_words_of_the_vocabulary_are_cut_as_the_library_cuts_them(lowercase):
+    words = ["fox", "Fox", "FOX", "a1", "é", "cafe", "x" * 101, "fo", "##x", "o", "##o", "f", "##f", "unk"]
+    vocabulary = {token: n for n, token in enumerate([*wordpiece.SPECIALS, *words])}
+    tokenizer = WordPiece(wordpiece.bert_tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"), lowercase))
+    for text in (*words, "CAFE", "café", "Café", "foxo", "FOX,Fox.fox", " ".join(words)):
+        assert tokenizer.ids(text).tolist() == tokenizer.encode_batch([text])[0][0].tolist()
+
+
 def test_the_cache_is_bounded(trained, monkeypatch):
     monkeypatch.setattr(wordpiece_cache, "CACHED", 10)
     trained.forget()
     text = " ".join(f"fox{n}" for n in range(100))
     assert trained.ids(text).tolist() == library(trained, text)
-    assert len(trained._chunks) <= 10
+    assert len(trained._chunks) <= len(trained._chunks._known) + 10
