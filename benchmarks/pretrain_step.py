@@ -6,7 +6,7 @@
 
 The peer is RealmScorer + RealmKnowledgeAugEncoder of transformers 4.57.6, removed from 5.x, hence an
 environment of its own. Both get the same random weights and token ids, dropout off, one thread, and must come
-to the same loss: to 1e-5 of it in float32, to 1e-2 when our side computes in bfloat16 beside the peer's float32
+to the same loss: to 1e-5 of it in float32, to 1e-3 when our side computes in bfloat16 beside the peer's float32
 (`--precision bf16`, what `realmctl pretrain` does by itself on a processor that has it). Sides take turns, each
 turn a fresh process: one step unmeasured, then one in CPU seconds; the peak memory of the process, and what of it
 was there before the first step.
@@ -31,7 +31,7 @@ from torch import Tensor
 
 CANDIDATES, QUERY, BLOCK, MASKS, VOCABULARY, PROJECTION = 8, 64, 288, 10, 30522, 128
 CLS, SEP, PAD, MASK = 101, 102, 0, 103
-TOLERANCE = {"fp32": 1e-5, "bf16": 1e-2}
+TOLERANCE = {"fp32": 1e-5, "bf16": 1e-3}
 
 
 def main() -> None:
