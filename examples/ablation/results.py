@@ -34,11 +34,11 @@ class Run:
         return None if value is None else float(value)
 
     def steps(self, output: str) -> list[dict[str, Any]]:
-        """The training log: a record for each step; records of other kinds are left out."""
+        """The training log: a record for each step, and for what is measured after the last one."""
         if output not in self.made or not self.made[output].has(METRICS_FILE):
             return []
         text = self.made[output].file(METRICS_FILE).read_text(encoding="utf-8")
-        return [line for line in map(json.loads, text.splitlines()) if "step" in line and "loss" in line]
+        return [line for line in map(json.loads, text.splitlines()) if "step" in line]
 
 
 def open_runs(folder: Path, seeds: int) -> list[Run]:
