@@ -58,8 +58,8 @@ class IctInit(Stage):
     checkpoint_every: int = knob("Steps between checkpoints.", default=500)
 
     def check(self) -> None:
-        if self.projection_norm_eps <= 0:
-            raise ConfigError(f"--projection-norm-eps {self.projection_norm_eps:g} must be positive.")
+        if not 0 < self.projection_norm_eps < 1:
+            raise ConfigError(f"--projection-norm-eps {self.projection_norm_eps:g} must lie between 0 and 1.")
         if self.steps < 1 or self.batch_size < 2 or not 0 <= self.mask_rate <= 1:
             raise ConfigError(
                 "--steps must be at least 1, --batch-size at least 2 (a lone block has no negatives), --mask-rate from 0 to 1."

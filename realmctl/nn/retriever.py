@@ -189,7 +189,7 @@ class Retriever(nn.Module):
         """Read what `save` wrote. Raises InputError for a missing, malformed or altered file."""
         settings = _read_settings(folder)
         towers, pooling = settings["towers"], settings["pooling"]
-        shape = settings["projection"], pooling, settings.get("norm_eps", NORM_EPS)
+        shape = settings["projection"], pooling, settings["norm_eps"]
         block_tower = None if towers == "query-only" else Tower.load(folder / "block", *shape)
         shared = towers == "shared" and block_tower is not None
         retriever = cls(
@@ -217,4 +217,7 @@ def _read_settings(folder: Path) -> dict[str, Any]:
         raise InputError(f"Cannot read {path}: {error}. The folder is no retriever, or a part of one.") from error
     if missing:
         raise InputError(f"{path} lacks {', '.join(sorted(missing))}. It was not written by this realmctl.")
+    epsilon = settings.setdefault("norm_eps", NORM_EPS)  # folders of before it was a setting have none
+    if not isinstance(epsilon, float) or not 0 < epsilon < 1:
+        raise InputError(f"{path}: norm_eps is {epsilon!r}, not a number between 0 and 1. The file was changed.")
     return settings

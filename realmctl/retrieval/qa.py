@@ -1,7 +1,8 @@
 """Answering from blocks: read the best that a searcher found, cut the answer out of the original text.
 
 ORQA's inference (Lee et al. 2019; google-research orqa/models/orqa_model.py), but for the answer's text: it is the slice
-of the block between the character offsets of the span, so that case, accents and punctuation are the author's. The official text, words joined by blanks, is to be had on demand.
+of the block between the character offsets of the span, so that case, accents and punctuation are the author's. The
+official text, words joined by blanks, is to be had on demand.
 Legend: B queries, K hits, S spans of a block, T best spans of a block.
 """
 

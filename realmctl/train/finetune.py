@@ -1,7 +1,9 @@
 """Fine-tuning: retrieve with a searcher whose scores learn, read with a span reader that learns; the blocks are frozen.
 
-The objective is ORQA's, or the likelihood that REALM's paper writes. ORQA's is two losses (Lee et al. 2019, sections 3 and 5.2; google-research orqa/models/orqa_model.py): the retriever's, over the
-5000 best blocks, and the reader's, in one softmax over all spans of the best five, retrieval score inside. The paper's is p(y|x) = sum_z p(z|x) p(y|z,x) over the blocks that are read.
+The objective is ORQA's, or the likelihood that REALM's paper writes. ORQA's is two losses (Lee et al. 2019, sections 3
+and 5.2; google-research orqa/models/orqa_model.py): the retriever's, over the 5000 best blocks, and the reader's, in one
+softmax over all spans of the best five, retrieval score inside. The paper's is p(y|x) = sum_z p(z|x) p(y|z,x) over the
+blocks that are read.
 The searcher is a query encoder beside an index, or BM25 with its scale: one objective for both.
 Legend: Q questions, K blocks of the retriever's beam, R blocks that are read, B = Q * R, S spans.
 """

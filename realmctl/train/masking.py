@@ -18,7 +18,8 @@ UNIFORM_RATE = 0.15
 class MaskedQuery:
     """A sentence with its hidden wordpieces replaced by [MASK], where they were (ascending), and what they were.
 
-    Of a span that is longer than a query may ask for, only the first are in `places` and `targets`, as officially. All int64; `sentence` is its row in the queries.
+    Of a span that is longer than a query may ask for, only the first are in `places` and `targets`, as officially.
+    All int64; `sentence` is its row in the queries.
     """
 
     sentence: int

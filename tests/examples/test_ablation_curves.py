@@ -18,6 +18,7 @@ VALUES = st.lists(st.one_of(st.floats(-5, 5), st.just(np.nan)), min_size=1, max_
 
 def test_log_lines_without_the_number_are_gaps(tmp_path: Path) -> None:
     log = '{"step": 1, "loss": 2, "u": 5}\n{"alarms": 1, "u": 9}\n{"step": 2, "loss": 1}\n{"step": 3, "loss": 1, "u": 7}\n'
+    log += '{"step": 3, "after": 4}\n'  # what is measured when training is over
     write_output(tmp_path, 0, "realm", {}, log)
     write_output(tmp_path, 1, "realm", {}, '{"step": 1, "loss": 2, "u": 1}\n')
     write_output(tmp_path, 2, "realm", {})  # a model without a log
@@ -25,6 +26,7 @@ def test_log_lines_without_the_number_are_gaps(tmp_path: Path) -> None:
     values = curves.logged(runs, "realm", "u")
     np.testing.assert_array_equal(values, [[5, np.nan, 7], [1, np.nan, np.nan]])
     np.testing.assert_array_equal(curves.mean_over_runs(values), [3, np.nan, 7])
+    np.testing.assert_array_equal(curves.logged(runs, "realm", "after"), [[np.nan, np.nan, 4]])
     assert curves.logged(runs, "realm", "never logged").shape == (0, 0)
 
 

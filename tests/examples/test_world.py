@@ -145,6 +145,23 @@ def test_wordings_are_disjoint_and_whole() -> None:
     assert all(re.findall("{.}", w) == ["{S}"] and w.endswith("?") for w in asked)
 
 
+def test_questions_have_words_of_the_sentences() -> None:
+    for relation in runpy.run_path(str(WORLD_PROGRAM / "relations.py"))["RELATIONS"]:
+        told, asked = (
+            {word[:5] for text in texts for word in words(text) if len(word) > 3}
+            for texts in (relation.sentences, relation.questions)
+        )
+        assert told & asked, relation.name
+
+
+def test_a_dispatch_names_its_subject_first_behind_an_opener_or_last(demo: Path) -> None:
+    names = {f["subject"] for f in json_lines(demo / "facts.jsonl")}
+    told = [s.rstrip(".") for d in documents(demo / "sentences") for s in d["text"].split(". ")]
+    first = sum(any(s.startswith(n) for n in names) for s in told) / len(told)
+    last = sum(s.startswith("The one that ") and s.rpartition(" was ")[2] in names for s in told) / len(told)
+    assert 0.28 < first < 0.38 and 0.28 < last < 0.38
+
+
 def test_names_do_not_contain_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(WORLD_PROGRAM)
     inventory = import_module("names").make_inventory(import_module("settings").WorldSettings())

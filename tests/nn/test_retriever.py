@@ -143,3 +143,21 @@ def test_altered_folders_are_refused(mlm: BertForMaskedLM, tmp_path: Path) -> No
         Retriever.load(tmp_path / "b")
     with pytest.raises(InputError, match=r"retriever\.json"):
         Retriever.load(tmp_path)
+
+
+@pytest.mark.parametrize("epsilon", ["1e-3", 0.0, -1e-3, 2.0, [1e-3], None, float("nan")])
+def test_an_epsilon_that_is_none_is_refused(mlm: BertForMaskedLM, tmp_path: Path, epsilon) -> None:
+    Retriever.from_bert(mlm.bert, projection=16).save(tmp_path)
+    path = tmp_path / "retriever.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"norm_eps": epsilon}))
+    with pytest.raises(InputError, match="norm_eps"):
+        Retriever.load(tmp_path)
+
+
+def test_a_retriever_from_before_the_epsilon_was_a_setting_has_the_published_one(
+    mlm: BertForMaskedLM, tmp_path: Path
+) -> None:
+    Retriever.from_bert(mlm.bert, projection=16).save(tmp_path)
+    path = tmp_path / "retriever.json"
+    path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k != "norm_eps"}))
+    assert Retriever.load(tmp_path).query_tower.norm.eps == 1e-12
