@@ -60,6 +60,19 @@ def test_few_examples_are_shards_of_one(count):
     assert order.count == min(4, count) and order.batch(3).max() < count
 
 
+def test_shards_are_of_spans_or_of_blocks(chain):
+    queries = Queries(chain.spans)
+    spans = span_order(queries, 3, 5, ("shards",))
+    expected = ShardedOrder(len(queries.spans), 3, 5)
+    assert [spans.batch(step).tolist() for step in range(9)] == [expected.batch(step).tolist() for step in range(9)]
+    uid = queries.uid[queries.spans[:, 0]]
+    blocks = ShardedOrder(len(set(uid.tolist())), 3, 5)
+    drawn = span_order(queries, 3, 5, ("span-draws", "shards"))
+    first = list(dict.fromkeys(uid.tolist()))
+    for step in range(9):
+        assert uid[drawn.batch(step)].tolist() == [first[block] for block in blocks.batch(step)]
+
+
 def test_each_block_is_as_likely_and_so_is_each_of_its_spans(chain):
     queries = Queries(chain.spans)
     order = span_order(queries, 10, 0, ("span-draws",))
@@ -93,6 +106,19 @@ def test_queries_with_copies_among_their_hits_leave_their_batch(chain):
     assert [query.sentence for part in parts for query in part.queries] == [query.sentence for query in kept]
     objective.corpus.uid[:] = 7
     assert objective.draw(0) == []
+
+
+def test_queries_are_searched_with_the_encoder_of_the_index_where_there_is_one(chain, retriever):
+    objective = objective_of(chain)
+    [part] = objective.draw(0)
+    live = objective._vectors(part.queries)
+    torch.nn.init.normal_(retriever.query_tower.projection.weight, generator=torch.Generator().manual_seed(0))
+    objective.current.encoder = retriever.train()
+    with torch.no_grad():
+        expected = retriever.eval().embed_queries(objective._packed(part.queries)).numpy()
+    retriever.train()
+    assert np.allclose(objective._vectors(part.queries), expected, atol=1e-6) and retriever.training
+    assert not np.allclose(live, expected, atol=1e-3)
 
 
 def test_the_encoder_that_searches_is_the_indexs(chain, shared, live, retriever):
