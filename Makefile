@@ -23,7 +23,7 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## the whole pipeline on a generated miniature world: EM with and without REALM, two answers with evidence
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
 
-ablation: $(READY) ## REALM's ablations over seeds, their table and plots: SEEDS=5 JOBS=2 SPLIT=test PAGE=ablation/ablation.md
+ablation: $(READY) ## REALM's ablations over seeds, their table and plots: SEEDS=5 FIRST_SEED=0 JOBS=2 SPLIT=test PAGE=ablation/ablation.md
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/ablation.sh
 
 test: $(READY) ## unit and pipeline tests on the CPU, without network

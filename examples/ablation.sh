@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # REALM's ablations on generated worlds: `make ablation`, or  examples/ablation.sh [FOLDER].
-# Runs ablation.yaml for seeds 0 to SEEDS-1, each with a world of its own (and that world with half of its sentences on strangers); prints the table and writes PAGE and its plots.
-# JOBS stages run at a time: of one seed where there is but one, else one each of so many seeds.
+# Runs ablation.yaml for SEEDS seeds from FIRST_SEED on, each with a world of its own (and that world with half of its sentences on strangers); prints the table and writes PAGE and its plots.
+# JOBS stages run at a time: one each of so many seeds; of seeds that are left over, such as a lone one, several each.
 # A run that was broken off goes on with the same command; ablation/make_page.py shows what there is so far.
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
 FOLDER=${1:-ablation}
 SEEDS=${SEEDS:-5}
+FIRST_SEED=${FIRST_SEED:-0}                    # others than those that a recipe was chosen on
 JOBS=${JOBS:-2}                               # stages at a time
 SPLIT=${SPLIT:-test}                          # questions to score on: test, or dev while choosing settings
 SIZE=${SIZE:-demo}                            # of the worlds
@@ -34,14 +35,14 @@ run_seed() { # SEED
 }
 
 if [ -n "${ONLY_SEED:-}" ]; then # one of several at a time, as started below
-  JOBS=1
   run_seed "$ONLY_SEED"
   exit
-elif [ "$SEEDS" = 1 ]; then
-  run_seed 0
-else
-  seq 0 $((SEEDS - 1)) | xargs -P "$JOBS" -I{} env ONLY_SEED={} bash "${BASH_SOURCE[0]}" "$FOLDER"
 fi
+for ((done = 0; done < SEEDS; done += JOBS)); do # JOBS seeds side by side; fewer that are left over share the jobs
+  together=$((SEEDS - done < JOBS ? SEEDS - done : JOBS))
+  seq $((FIRST_SEED + done)) $((FIRST_SEED + done + together - 1)) |
+    xargs -P "$together" -I{} env ONLY_SEED={} JOBS=$((JOBS / together)) bash "${BASH_SOURCE[0]}" "$FOLDER"
+done
 
-command="make ablation SEEDS=$SEEDS JOBS=$JOBS SPLIT=$SPLIT SIZE=$SIZE${VARS:+ VARS=\"$VARS\"}"
-"$PYTHON" "$HERE/ablation/make_page.py" "$FOLDER" --seeds "$SEEDS" --page "$PAGE" --command "$command"
+command="make ablation FIRST_SEED=$FIRST_SEED SEEDS=$SEEDS JOBS=$JOBS SPLIT=$SPLIT SIZE=$SIZE${VARS:+ VARS=\"$VARS\"}"
+"$PYTHON" "$HERE/ablation/make_page.py" "$FOLDER" --first-seed "$FIRST_SEED" --seeds "$SEEDS" --page "$PAGE" --command "$command"

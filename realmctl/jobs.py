@@ -1,8 +1,9 @@
 """Stages in child processes, several at a time: what `realmctl run --jobs` starts.
 
-The parent writes one line of JSON, the order, to the child's stdin and holds it open: end of file means that the parent is
-gone, even by SIGKILL, and the child then leaves as on SIGTERM. The child answers with one line of JSON. It is a process
-group of its own, so that Ctrl-C reaches the parent alone, and each child is asked once.
+A child makes one stage after another, for it takes seconds to import PyTorch and transformers. The parent writes an order, one
+line of JSON, to its stdin; the child answers with one line of JSON, and after a failure it ends. End of file means that the
+parent is gone, even by SIGKILL, or done; the child then leaves as on SIGTERM. It is a process group of its own, so that
+Ctrl-C reaches the parent alone, and each child is asked once.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import threading
 from contextlib import suppress
 from multiprocessing import connection
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from realmctl import log
@@ -26,34 +28,39 @@ from realmctl.signals import stop_now
 from realmctl.stage import Stage
 
 STOP_SECONDS = 10.0
-"""How long a child that was asked twice has to clean up before it is killed."""
+"""How long a child that was asked twice, or has nothing to do, may take to leave before it is killed."""
 
 
-class Job:
-    """A child that makes `stage` at `out`. `name` heads its lines on stderr and its error."""
+class Child:
+    """A process that makes one stage after another. `name` is the present one's: it heads its lines on stderr and its error."""
 
-    def __init__(self, name: str, stage: Stage, out: Path) -> None:
-        self.name = name
+    def __init__(self) -> None:
+        self.name = ""
         command = [sys.executable, "-P", "-m", "realmctl.jobs"]
         pipe = subprocess.PIPE
-        self._child = subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, process_group=0)
-        assert self._child.stdin and self._child.stdout
-        self._answer = self._child.stdout
-        with suppress(BrokenPipeError):  # it died at once; `result` says so
-            self._child.stdin.write(_order(name, stage, out).encode() + b"\n")
+        self._process = subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, process_group=0)
+        assert self._process.stdin and self._process.stdout
+        self._orders, self._answers = self._process.stdin, self._process.stdout
+
+    def begin(self, name: str, stage: Stage, out: Path) -> None:
+        """Make `stage` at `out`."""
+        self.name = name
+        with suppress(BrokenPipeError):  # it has died; `result` says so
+            self._orders.write(_order(name, stage, out).encode() + b"\n")
 
     def fileno(self) -> int:
         """Readable once the child has answered or ended."""
-        return self._answer.fileno()
+        return self._answers.fileno()
 
     def result(self) -> Artifact:
-        """What it made, once it has ended. Raises what stopped it, with its name and exit code."""
-        with self._child:
-            answer = self._answer.read()
-        if not answer:
-            raise self._died(self._child.returncode)
+        """What it made, once it has answered. Raises what stopped it, with its name and exit code; then it has ended."""
+        answer = self._answers.readline()
+        if not answer.endswith(b"\n"):
+            self.dismiss()
+            raise self._died(self._process.returncode)
         report = json.loads(answer)
         if "error" in report:
+            self.dismiss()
             raise error_of(report["exit_code"], f"{self.name}: {report['error']}")
         return open_artifact(report["path"])
 
@@ -67,25 +74,35 @@ class Job:
 
     def ask_to_stop(self) -> None:
         """The first time: save and leave. The second: leave at once."""
-        self._child.terminate()
+        self._process.terminate()
 
     def wait(self, seconds: float | None) -> None:
         """Until it has ended. Raises subprocess.TimeoutExpired."""
-        self._child.wait(seconds)
+        self._process.wait(seconds)
 
     def kill(self) -> None:
         """End it and whatever it started."""
         with suppress(ProcessLookupError):
-            os.killpg(self._child.pid, signal.SIGKILL)
-        self._child.wait()
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def dismiss(self) -> None:
+        """Let it leave: there is no other order. Returns when it has."""
+        self._orders.close()
+        try:
+            self.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self._answers.close()
 
 
 class Jobs:
-    """At most `most` children at once. Leaving the block with some of them running stops those."""
+    """At most `most` children at work at once. Leaving the block with some of them at work stops those."""
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self.running: list[Job] = []
+        self.running: list[Child] = []
+        self._resting: list[Child] = []
 
     def __enter__(self) -> Jobs:
         return self
@@ -93,6 +110,8 @@ class Jobs:
     def __exit__(self, *error: object) -> None:
         if self.running:
             self._stop()
+        while self._resting:
+            self._resting.pop().dismiss()
 
     @property
     def full(self) -> bool:
@@ -100,26 +119,33 @@ class Jobs:
 
     def start(self, name: str, stage: Stage, out: Path) -> None:
         """Make `stage` at `out` in a child."""
-        self.running.append(Job(name, stage, out))
+        child = self._resting.pop() if self._resting else Child()
+        self.running.append(child)
+        child.begin(name, stage, out)
 
-    def next_ended(self) -> Job:
-        """Wait for a running one to end; of several the one that was started first."""
-        ended = connection.wait([job.fileno() for job in self.running])
-        job = next(job for job in self.running if job.fileno() in ended)
-        self.running.remove(job)
-        return job
+    def next_made(self) -> tuple[str, Artifact]:
+        """Wait for a child to answer; of several the one that was started first. Its stage's name, and what it made.
+
+        Raises what stopped it.
+        """
+        ready = connection.wait([child.fileno() for child in self.running])
+        child = next(child for child in self.running if child.fileno() in ready)
+        self.running.remove(child)
+        made = child.result()
+        self._resting.append(child)
+        return child.name, made
 
     def _stop(self) -> None:
         """Ask all to save and leave, and wait. A signal meanwhile asks again, and then they have little time."""
         for patience in (None, STOP_SECONDS):
-            for job in self.running:
-                job.ask_to_stop()
+            for child in self.running:
+                child.ask_to_stop()
             with suppress(KeyboardInterrupt, InterruptedRun, subprocess.TimeoutExpired):
-                for job in self.running:
-                    job.wait(patience)
+                for child in self.running:
+                    child.wait(patience)
                 return
-        for job in self.running:
-            job.kill()
+        for child in self.running:
+            child.kill()
 
 
 def _order(name: str, stage: Stage, out: Path) -> str:
@@ -134,27 +160,41 @@ def _spelled(value: Any) -> str:
 
 
 def _main() -> int:
-    """The child."""
+    """The child: order after order, until one fails or none is left."""
     signal.signal(signal.SIGTERM, stop_now)
     answer = os.dup(1)
     os.dup2(2, 1)  # whatever a library prints is no answer
+    orders: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_take_orders, args=(orders,), daemon=True).start()
+    with suppress(InterruptedRun, KeyboardInterrupt, BrokenPipeError):  # asked to leave meanwhile, or nobody listens
+        while True:
+            report = _report(json.loads(orders.get()))
+            os.write(answer, json.dumps(report).encode() + b"\n")
+            if "error" in report:
+                return int(report["exit_code"])
+    return 0
+
+
+def _take_orders(orders: SimpleQueue[bytes]) -> None:
+    """Until the parent is gone, or done."""
+    with open(0, "rb", buffering=0, closefd=False) as stdin:  # a buffer's lock, held here, would break the exit
+        for line in stdin:
+            orders.put(line)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _report(order: dict[str, Any]) -> dict[str, Any]:
+    log.set_quiet(order["quiet"])
+    log.set_label(order["name"])
     try:
-        order = json.loads(sys.stdin.buffer.readline())
-        threading.Thread(target=_leave_with_parent, daemon=True).start()
-        log.set_quiet(order["quiet"])
-        log.set_label(order["name"])
-        report = _made(order)
+        return _made(order)
     except KeyboardInterrupt:
-        report = _failure(InterruptedRun("interrupted. Run the same command again; resumable stages go on."))
+        return _failure(InterruptedRun("interrupted. Run the same command again; resumable stages go on."))
     except Exception as error:
         known = explained(error)
         if known is None:
             raise
-        report = _failure(known)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the work is over, and the parent may close our stdin
-    with suppress(BrokenPipeError):  # the parent is gone
-        os.write(answer, json.dumps(report).encode())
-    return int(report.get("exit_code", 0))
+        return _failure(known)
 
 
 def _made(order: dict[str, Any]) -> dict[str, Any]:
@@ -165,12 +205,6 @@ def _made(order: dict[str, Any]) -> dict[str, Any]:
 
 def _failure(error: RealmctlError) -> dict[str, Any]:
     return {"error": " ".join(str(error).splitlines()), "exit_code": error.exit_code}
-
-
-def _leave_with_parent() -> None:
-    while os.read(0, 1):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 if __name__ == "__main__":

@@ -143,8 +143,7 @@ class _Schedule:
                     self._take(next(step for step in self.steps if step.name in self.ready))
             elif self.jobs.running:
                 with self._noting_failure():
-                    ended = self.jobs.next_ended()
-                    self._done(ended.name, ended.result())
+                    self._done(*self.jobs.next_made())
             else:
                 break
         if self.failure:

@@ -27,7 +27,7 @@ class Act(Stage):
     place: str = setting("The folder.")
     name: str = setting("Its name there.")
     waits_for: tuple[str, ...] = setting("Those that must have begun.", default=())
-    outlives: tuple[str, ...] = setting("Those whose processes must be gone.", default=())
+    outlives: tuple[str, ...] = setting("Those that must have ended.", default=())
     then: Literal["end", "fail", "break", "die", "hang"] = setting("How it ends.", default="end")
     after: Artifact | None = reads("act", help="What it needs.", named=True)
     also_after: Artifact | None = reads("act", help="What it needs, too.", named=True)
@@ -36,8 +36,15 @@ class Act(Stage):
         begun, place = time.monotonic_ns(), Path(self.place)
         out.file("half.txt").write_text("half")
         sign_in(place, self.name)
+        try:
+            self._act(place)
+        finally:
+            Path(place, f"{self.name}.ended").touch()
+        return {"begun": begun, "ended": time.monotonic_ns(), "process": os.getpid()}
+
+    def _act(self, place: Path) -> None:
         wait_for(lambda: all((place / name).exists() for name in self.waits_for))
-        wait_for(lambda: not any(alive(place / name) for name in self.outlives))
+        wait_for(lambda: all((place / f"{name}.ended").exists() for name in self.outlives))
         if self.then == "fail":
             raise InputError(f"{self.name} fails as it was told")
         if self.then == "break":
@@ -46,7 +53,6 @@ class Act(Stage):
             os.kill(os.getpid(), signal.SIGKILL)
         if self.then == "hang":
             wait_for(lambda: False)
-        return {"begun": begun, "ended": time.monotonic_ns()}
 
 
 class Resumable(Act):

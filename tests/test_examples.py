@@ -92,19 +92,20 @@ def test_ablation_script(tmp_path: Path) -> None:
     """Two seeds of the whole pipeline at toy scale; then nothing is left to do, and the table is the same."""
     pipeline = tmp_path / "toy.yaml"
     pipeline.write_text(at_toy_scale((EXAMPLES / "ablation.yaml").read_text(encoding="utf-8")), encoding="utf-8")
-    sizes = {"PIPELINE": str(pipeline), "SIZE": "small", "SEEDS": "2", "JOBS": "1", "VARS": "split=dev"}
+    seeds = {"FIRST_SEED": "3", "SEEDS": "2", "JOBS": "1"}
+    sizes = {"PIPELINE": str(pipeline), "SIZE": "small", "VARS": "split=dev", **seeds}
     first = run_script("ablation.sh", ["runs"], tmp_path, **sizes)
     second = run_script("ablation.sh", ["runs"], tmp_path, **sizes)
     assert "nothing to do" in second.stderr and "pretrain: " not in second.stderr.replace("pretrain: nothing to do", "")
     assert first.stdout == second.stdout
-    artifacts = [tmp_path / f"runs/seed-{seed}/artifacts" for seed in (0, 1)]
-    assert [open_artifact(folder / "realm").settings["seed"] for folder in artifacts] == [0, 1]
+    artifacts = [tmp_path / f"runs/seed-{seed}/artifacts" for seed in (3, 4)]
+    assert [open_artifact(folder / "realm").settings["seed"] for folder in artifacts] == [3, 4]
     scores = [open_artifact(folder / "realm-scores").metrics for folder in artifacts]
     mean = sum(each["em"] for each in scores) / 2
     row = next(line for line in first.stdout.splitlines() if line.startswith("| REALM "))
     assert row.split("|")[2].strip() == "2" and row.split("|")[3].strip().startswith(f"{mean:.3f}".removeprefix("0"))
     page = (tmp_path / "runs/ablation.md").read_text(encoding="utf-8")
-    assert 'make ablation SEEDS=2 JOBS=1 SPLIT=test SIZE=small VARS="split=dev"' in page and row in page
+    assert 'make ablation FIRST_SEED=3 SEEDS=2 JOBS=1 SPLIT=test SIZE=small VARS="split=dev"' in page and row in page
     assert (tmp_path / "runs/ablation/age.svg").exists()
 
 

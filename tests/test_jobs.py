@@ -72,6 +72,19 @@ def test_one_job_and_several_make_the_same():
     ) == list(two)
 
 
+def test_a_child_makes_one_stage_after_another_and_none_is_left():
+    plan = pipeline(**{name: {} for name in "abcdef"})
+    processes = {str(artifact.metrics["process"]) for artifact in plan.make(plan.steps, jobs=2).values()}
+    assert len(processes) == 2 and not any(Path("/proc", process).exists() for process in processes)
+
+
+def test_after_a_failure_its_child_is_gone_too():
+    plan = pipeline(bad={"then": "fail"}, good={})
+    with pytest.raises(InputError):
+        plan.make(plan.steps, jobs=2)
+    assert not any(alive(Path("place", name)) for name in ("bad", "good"))
+
+
 def test_a_failure_lets_the_running_ones_end_and_starts_no_other(capfd):
     slow = {"waits_for": ["bad"], "outlives": ["bad"]}
     plan = pipeline(bad=meeting("slow", then="fail"), slow=slow, later={"after": "slow"}, child={"after": "bad"})

@@ -23,7 +23,7 @@ def main() -> int:
     if not given.page.suffix:
         parser.error(f"--page {given.page}: name a file such as page.md; its plots go to the folder of that name")
     try:
-        runs = open_runs(given.folder, given.seeds)
+        runs = open_runs(given.folder, range(given.first_seed, given.first_seed + given.seeds))
         print(results(runs), end="")
         plots_folder = given.page.with_suffix("")
         plots = [(f"{plots_folder.name}/{name}", caption) for name, caption in draw_all(runs, plots_folder)]
@@ -38,7 +38,8 @@ def main() -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where examples/ablation.sh put its seeds")
-    parser.add_argument("--seeds", type=int, required=True, help="seeds 0 to SEEDS - 1 are read")
+    parser.add_argument("--seeds", type=int, required=True, help="how many seeds are read")
+    parser.add_argument("--first-seed", type=int, default=0, help="the first of them")
     parser.add_argument("--page", type=Path, required=True, help="markdown file to write")
     parser.add_argument("--command", default="make ablation", help="what made the runs, as the page will say it")
     return parser

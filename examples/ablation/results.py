@@ -1,7 +1,7 @@
 """What finished runs left behind: FOLDER/seed-K/artifacts, one series an output. What is missing is None or absent."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -41,9 +41,9 @@ class Run:
         return [line for line in map(json.loads, text.splitlines()) if "step" in line]
 
 
-def open_runs(folder: Path, seeds: int) -> list[Run]:
-    """The runs of seeds 0 to `seeds` - 1. Raises MismatchError where one seed's arms answered different questions."""
-    runs = [Run(seed, folder / f"seed-{seed}" / "artifacts") for seed in range(seeds)]
+def open_runs(folder: Path, seeds: Iterable[int]) -> list[Run]:
+    """The runs of these seeds. Raises MismatchError where one seed's arms answered different questions."""
+    runs = [Run(seed, folder / f"seed-{seed}" / "artifacts") for seed in seeds]
     for run in runs:
         _require_same_questions(run)
     return runs

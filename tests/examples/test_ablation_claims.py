@@ -14,7 +14,7 @@ SEEDS = 3
 
 def decided(folder: Path) -> dict[str, Any]:
     """{beginning of the statement: claim}."""
-    return {claim.statement: claim for claim in claims.claims(results.open_runs(folder, SEEDS))}
+    return {claim.statement: claim for claim in claims.claims(results.open_runs(folder, range(SEEDS)))}
 
 
 def one(folder: Path, beginning: str) -> Any:

@@ -22,7 +22,7 @@ def test_log_lines_without_the_number_are_gaps(tmp_path: Path) -> None:
     write_output(tmp_path, 0, "realm", {}, log)
     write_output(tmp_path, 1, "realm", {}, '{"step": 1, "loss": 2, "u": 1}\n')
     write_output(tmp_path, 2, "realm", {})  # a model without a log
-    runs = results.open_runs(tmp_path, 4)  # and a seed not begun
+    runs = results.open_runs(tmp_path, range(4))  # and a seed not begun
     values = curves.logged(runs, "realm", "u")
     np.testing.assert_array_equal(values, [[5, np.nan, 7], [1, np.nan, np.nan]])
     np.testing.assert_array_equal(curves.mean_over_runs(values), [3, np.nan, 7])

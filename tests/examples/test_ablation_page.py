@@ -72,6 +72,15 @@ def test_numbers_of_a_finished_ablation(finished: Path, tmp_path: Path) -> None:
     assert {arm.key for arm in load("arms").ARMS} == set(EM)
 
 
+def test_seeds_from_another_first_one(finished: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    done = run_program(finished, page, "--first-seed", "1", "--seeds", "2")
+    assert done.returncode == 0, done.stderr
+    text = page.read_text(encoding="utf-8")
+    assert "- Seeds: 1, 2\n" in text
+    assert rows(text)["ORQA"][1] == [".540", ".530"]  # of the three above, without the first
+
+
 def test_same_bytes_each_time(finished: Path, tmp_path: Path) -> None:
     for name in ("first", "second"):
         page_of(finished, tmp_path / name / "page.md")
