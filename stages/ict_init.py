@@ -39,6 +39,11 @@ class IctInit(Stage):
         default="bert",
     )
     mask_rate: float = setting("How often the sentence is taken out of its block.", default=0.9)
+    null_share: float = setting(
+        "Share of sentences that may not choose their block, so that the null document is right; 0: ORQA's task.",
+        default=0.0,
+        later=True,
+    )
     projection: int = setting("Width of the embeddings.", default=128)
     query_length: int = setting("Wordpieces of a query, [CLS] and [SEP] included.", default=64)
     pooling: Literal["pooler", "cls"] = setting(
@@ -60,6 +65,8 @@ class IctInit(Stage):
     def check(self) -> None:
         if not 0 < self.projection_norm_eps < 1:
             raise ConfigError(f"--projection-norm-eps {self.projection_norm_eps:g} must lie between 0 and 1.")
+        if not 0 <= self.null_share < 1:
+            raise ConfigError(f"--null-share {self.null_share:g} must be at least 0 and below 1.")
         if self.steps < 1 or self.batch_size < 2 or not 0 <= self.mask_rate <= 1:
             raise ConfigError(
                 "--steps must be at least 1, --batch-size at least 2 (a lone block has no negatives), --mask-rate from 0 to 1."
@@ -81,7 +88,7 @@ class IctInit(Stage):
         )  # fmt: skip
         objective = InverseCloze(
             retriever, Corpus(self.blocks), packer_of(tokenizer_of(self.blocks)),
-            batch_size=self.batch_size, mask_rate=self.mask_rate, seed=self.seed,
+            batch_size=self.batch_size, mask_rate=self.mask_rate, null_share=self.null_share, seed=self.seed,
         )  # fmt: skip
         schedule = Schedule(self.steps, self.lr, self.warmup, self.seed, self.optimizer)
         compute = Compute(self.device, self.precision, self.checkpoint_every)

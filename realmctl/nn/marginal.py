@@ -90,19 +90,17 @@ def retrieval_utility(
 
 
 def in_batch_softmax(
-    query_BD: Tensor, block_CD: Tensor, first_target: int = 0, block_mask_BC: Tensor | None = None
+    query_BD: Tensor, block_CD: Tensor, target_B: Tensor, block_mask_BC: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The inverse cloze task: each query picks its own block among all of the batch.
+    """The inverse cloze task: each query picks its own block, number target_B (int64), among all of the batch.
 
-    Row b's block is block_CD[first_target + b]: under several processes block_CD holds the blocks of all
-    (with gradient) and first_target is this process's first row. block_mask_BC: bool, False takes a block out
-    of a query's softmax (say, a duplicate of its own). Returns mean cross-entropy and accuracy, scalars.
+    Under several processes block_CD holds the blocks of all, with gradient. block_mask_BC: bool, False takes a block
+    out of a query's softmax. Returns mean cross-entropy and accuracy, scalars.
     """
     with full_precision(query_BD.device):
         score_BC = query_BD.float() @ block_CD.float().T
     if block_mask_BC is not None:
         score_BC = score_BC.masked_fill(~block_mask_BC, torch.finfo(torch.float32).min)
-    target_B = torch.arange(first_target, first_target + len(query_BD), device=score_BC.device)
     accuracy = (score_BC.argmax(1) == target_B).float().mean()
     return F.cross_entropy(score_BC, target_B), accuracy
 

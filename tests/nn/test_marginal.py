@@ -168,7 +168,7 @@ def test_retrieval_utility() -> None:
 def test_in_batch_softmax_is_cross_entropy_on_the_diagonal() -> None:
     query, block = torch.randn(4, 8), torch.randn(4, 8)
     block[2] = query[2] * 10
-    loss, accuracy = in_batch_softmax(query, block)
+    loss, accuracy = in_batch_softmax(query, block, torch.arange(4))
     score = query @ block.T
     assert loss.item() == pytest.approx(-score.log_softmax(1).diag().mean().item(), abs=1e-5)
     assert accuracy.item() == (score.argmax(1) == torch.arange(4)).float().mean().item()
@@ -176,12 +176,12 @@ def test_in_batch_softmax_is_cross_entropy_on_the_diagonal() -> None:
 
 def test_in_batch_softmax_over_the_blocks_of_all_processes() -> None:
     query, block = torch.randn(4, 8), torch.randn(4, 8)
-    whole, _ = in_batch_softmax(query, block)
-    halves = [in_batch_softmax(query[i : i + 2], block, first_target=i)[0] for i in (0, 2)]
+    whole, _ = in_batch_softmax(query, block, torch.arange(4))
+    halves = [in_batch_softmax(query[i : i + 2], block, torch.arange(i, i + 2))[0] for i in (0, 2)]
     assert_close((halves[0] + halves[1]) / 2, whole)
 
 
 def test_a_masked_block_is_no_negative() -> None:
     query, block = torch.randn(2, 8), torch.randn(2, 8)
-    loss, _ = in_batch_softmax(query, block, block_mask_BC=torch.eye(2).bool())
+    loss, _ = in_batch_softmax(query, block, torch.arange(2), block_mask_BC=torch.eye(2).bool())
     assert loss.item() == pytest.approx(0.0, abs=1e-6)

@@ -58,8 +58,8 @@ def test_scores_are_not_rounded_under_autocast() -> None:
     exact = Retriever.score(query_BD, block_BND)
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.equal(Retriever.score(query_BD, block_BND), exact)
-        loss, _ = in_batch_softmax(query_BD, block_BND[:, 0])
-    assert torch.equal(loss, in_batch_softmax(query_BD, block_BND[:, 0])[0])
+        loss, _ = in_batch_softmax(query_BD, block_BND[:, 0], torch.arange(len(query_BD)))
+    assert torch.equal(loss, in_batch_softmax(query_BD, block_BND[:, 0], torch.arange(len(query_BD)))[0])
 
 
 def test_embeddings_are_float32_under_autocast(mlm: BertForMaskedLM, batch: Packed) -> None:

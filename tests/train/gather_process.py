@@ -33,7 +33,7 @@ def step() -> dict[str, Tensor]:
     modules, (queries, blocks), share = towers(), inputs(), ROWS // processes.count()
     mine = slice(processes.number() * share, (processes.number() + 1) * share)
     block_CD = together.gathered(modules["block"](blocks[mine]))
-    loss, accuracy = in_batch_softmax(modules["query"](queries[mine]), block_CD, mine.start)
+    loss, accuracy = in_batch_softmax(modules["query"](queries[mine]), block_CD, torch.arange(ROWS)[mine])
     loss.backward()
     together.average_gradients(modules)
     here = torch.device("cpu")

@@ -23,12 +23,12 @@ from tests.fixtures_chain import metrics_of
 from tests.fixtures_retriever import fresh_retriever
 
 
-def objective_of(chain, *, mask_rate=0.9, batch_size=8, blocks=None):
-    blocks = blocks or chain.blocks
-    retriever = Retriever.load(chain.retriever.path)
+def objective_of(chain, *, mask_rate=0.9, batch_size=8, blocks=None, retriever=None, null_share=0.0):
+    blocks, retriever = blocks or chain.blocks, retriever or Retriever.load(chain.retriever.path)
     return InverseCloze(
-        retriever, Corpus(blocks), packer_of(tokenizer_of(blocks)), batch_size=batch_size, mask_rate=mask_rate, seed=0
-    )
+        retriever, Corpus(blocks), packer_of(tokenizer_of(blocks)),
+        batch_size=batch_size, mask_rate=mask_rate, null_share=null_share, seed=0,
+    )  # fmt: skip
 
 
 def pairs_of(objective, steps):
@@ -87,22 +87,39 @@ def test_blocks_of_one_sentence_give_no_pair(tmp_path, chain):
         objective_of(chain, blocks=make_blocks(tmp_path / "poor", {"One": [["Only one."]]}))
 
 
-def test_it_learns(tmp_path):
+def test_a_share_of_the_sentences_may_not_choose_their_block(chain):
+    objective = objective_of(chain, batch_size=40, null_share=0.3)
+    pairs = pairs_of(objective, 50)
+    assert np.mean([pair.withheld for pair in pairs]) == pytest.approx(0.3, abs=0.03)
+    without = pairs_of(objective_of(chain, batch_size=40), 1)
+    assert not any(pair.withheld for pair in without)
+    assert all(np.array_equal(one.sentence, pairs[0].sentence) for one in without[:1])
+
+
+def test_the_null_document_is_right_for_those(chain):
+    objective = objective_of(chain, null_share=0.5)
+    objective.modules.eval()
+    queries, blocks, pairs = objective.draw(0)[0]
+    assert {pair.withheld for pair in pairs} == {True, False}
+    null = objective.packer.block([np.array([], int)], [np.array([], int)])
+    with torch.no_grad():
+        loss, sums = objective.loss((queries, blocks, pairs))
+        choices = torch.cat([objective.retriever.embed_blocks(blocks), objective.retriever.embed_blocks(null)])
+        score = objective.retriever.embed_queries(queries) @ choices.T
+    expected, right = [], 0
+    for i, pair in enumerate(pairs):
+        target, offered = (8, [j for j in range(9) if j != i]) if pair.withheld else (i, range(9))
+        expected.append(torch.log(sum(score[i, j].exp() for j in offered)) - score[i, target])
+        right += max(offered, key=lambda j: float(score[i, j])) == target
+    assert loss.item() == pytest.approx(float(sum(expected) / 8), rel=1e-5)
+    assert sums["accuracy"] == (pytest.approx(right), 8)
+
+
+WORDS = ["river", "stone", "lamp", "cloud", "horse", "bread", "music", "winter", "garden", "letter", "island", "mirror"]
+
+
+def word_objective(tmp_path, words, **options):
     """Every block has a word of its own, which each of its sentences says."""
-    words = [
-        "river",
-        "stone",
-        "lamp",
-        "cloud",
-        "horse",
-        "bread",
-        "music",
-        "winter",
-        "garden",
-        "letter",
-        "island",
-        "mirror",
-    ]
     documents = {
         f"Page {n}": [[f"The {word} is old.", f"A {word} again.", f"Some {word} there."]]
         for n, word in enumerate(words)
@@ -112,13 +129,33 @@ def test_it_learns(tmp_path):
     for module in retriever.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
-    objective = InverseCloze(
-        retriever, Corpus(blocks), packer_of(tokenizer_of(blocks)), batch_size=12, mask_rate=0.9, seed=0
-    )
+    return objective_of(None, blocks=blocks, retriever=retriever, batch_size=12, **options)
+
+
+def losses_of(objective, tmp_path, steps=60):
     out = Writer(tmp_path, Origin("retriever", "ict-init", 1, {}, {}))
-    train(objective, Schedule(60, 3e-3, 5, optimizer="adamw"), Compute(), out, "ict-init")
-    losses = [json.loads(line)["loss"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    train(objective, Schedule(steps, 3e-3, 5, optimizer="adamw"), Compute(), out, "ict-init")
+    return [json.loads(line)["loss"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_it_learns(tmp_path):
+    losses = losses_of(word_objective(tmp_path, WORDS), tmp_path)
     assert np.mean(losses[-12:]) < 0.75 * np.mean(losses[:12])
+
+
+@pytest.mark.parametrize("null_share", [0.0, 0.3])
+def test_the_null_document_gets_its_weight_from_that_share_alone(tmp_path, null_share):
+    """p(null|x) beside the other blocks, own ones withheld, after training."""
+    objective = word_objective(tmp_path, WORDS, null_share=null_share)
+    losses_of(objective, tmp_path, steps=100)
+    queries, blocks, pairs = objective.draw(0)[0]
+    null = objective.packer.block([np.array([], int)], [np.array([], int)])
+    objective.modules.eval()
+    with torch.no_grad():
+        choices = torch.cat([objective.retriever.embed_blocks(blocks), objective.retriever.embed_blocks(null)])
+        score = objective.retriever.embed_queries(queries) @ choices.T
+    score[torch.eye(len(pairs), len(choices)).bool()] = -1e30
+    assert (score.softmax(1)[:, -1].mean() > 2 / len(pairs)) == (null_share > 0)
 
 
 @pytest.mark.parametrize("towers", ["shared", "separate"])
