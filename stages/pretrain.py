@@ -58,6 +58,7 @@ class Pretrain(Stage):
     steps: int = setting("Training steps.", default=200_000)
     batch_size: int = setting("Sentences in a step.", default=512)
     lr: float = setting("Peak learning rate.", default=3e-5)
+    retriever_lr: float | None = setting("Peak learning rate of the retriever; default --lr.", default=None, later=True)
     warmup: int | None = setting("Warm-up steps; default min(10000, max(100, steps / 10)).", default=None)
     optimizer: Literal["bert", "adamw"] = setting(
         "bert: AdamW as BERT and REALM used it; adamw: betas .9 and .98 with bias correction, for runs of hundreds of steps.",
@@ -100,11 +101,17 @@ class Pretrain(Stage):
             raise ConfigError(
                 f"--max-index-age {self.max_index_age} is below --refresh-every {self.refresh_every}: training would wait for an index nobody has ordered."
             )
+        if not self.lr > 0 or not self._retriever_lr > 0:
+            raise ConfigError(f"--lr {self.lr:g} and --retriever-lr {self._retriever_lr:g} must be above 0.")
         if self.micro_batch < 0:
             raise ConfigError(f"--micro-batch {self.micro_batch}: use 1 or more, or 0 for the whole batch.")
         require_same_vocabulary(self.blocks, self.spans, self.retriever)
         require_titles(self.blocks)
         require_descent(self.index, self.blocks, self.retriever)
+
+    @property
+    def _retriever_lr(self) -> float:
+        return self.lr if self.retriever_lr is None else self.retriever_lr
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.nn.precision import pick_device
@@ -188,7 +195,7 @@ class Pretrain(Stage):
         alarms = Alarms(rules(self.steps, None if self.refresh == "never" else self.refresh_every, chance))
         options = Options(
             self.batch_size, self.candidates, self.marginal, self.masking, queries.max_masks, queries.query_length,
-            self.seed, self.null_document, self.exclude_own, self.official,
+            self.seed, self.null_document, self.exclude_own, self.official, self._retriever_lr / self.lr,
         )  # fmt: skip
         return Pretraining(
             retriever, reader, queries, corpus, packer, current, options,

@@ -62,10 +62,10 @@ def _gathered(sentences: Sequence[str], what: str, prefix: str) -> list[Document
 def unrecorded_facts(
     count: int, world: World, settings: WorldSettings, inventory: Inventory, rng: random.Random
 ) -> list[Fact]:
-    """`count` facts of people whom the encyclopedia of `world` leaves out: no block helps with them."""
+    """`count` facts of people whom the encyclopedia of `world` leaves out, whole families: no block helps with them."""
     known = {entity.name for entity in world.facts}
     facts: list[Fact] = []
     while len(facts) < count:
-        strangers = draw_world(settings, inventory, rng, unlike=world.values())
+        strangers = draw_world(settings, inventory.of_strangers(), rng, unlike=world.values())
         facts += [fact for fact in strangers.all_facts() if fact.subject.name not in known]
     return facts[:count]

@@ -35,6 +35,7 @@ STYLES: dict[str, Style] = {
     "river": Style(("ay", "une"), ("White", "Little"), modifier_first=True),
     "currency": Style(("ar", "int")),
     "peak": Style(("horn", "tor"), ("Mount",), modifier_first=True),
+    "stranger": Style(("man", "ski", "ley", "dahl", "ardo")),
 }
 
 
@@ -43,6 +44,10 @@ class Inventory:
     """All names that a world may use. `names[kind]` holds the names of a kind; people are first + last."""
 
     names: dict[str, tuple[str, ...]]
+
+    def of_strangers(self) -> "Inventory":
+        """The same, but with family names that nobody in an encyclopedia has."""
+        return Inventory({**self.names, "last": self.names["stranger"]})
 
     def full_names(self, count: int, rng: random.Random) -> list[str]:
         """Draw `count` different full names."""
@@ -63,6 +68,7 @@ def make_inventory(settings: WorldSettings) -> Inventory:
         "city": settings.cities,
         "company": settings.companies,
         "country": settings.countries,
+        "stranger": settings.last_names,
     }
     taken: list[str] = []
     names = {}

@@ -30,25 +30,27 @@ def bert_lr(step: int, total: int, warmup: int, base: float) -> float:
 
 
 def decay_groups(modules: Iterable[nn.Module], weight_decay: float = 0.01) -> list[dict[str, Any]]:
-    """Parameter groups: weights that decay, the norms and biases that do not, and one for each pace; each parameter once.
+    """Parameter groups: matrices, which decay, then norms, biases and other vectors or numbers, which do not; each parameter once.
 
-    Told apart by type, not by name: every parameter of a LayerNorm, and every bias. A module with a `pace` has its own
-    parameters stepped that many times as fast as the rest, without decay.
+    Everything within a module that has a `pace` is stepped that many times as fast, in such groups of its own.
     """
-    decayed: dict[Tensor, None] = {}
-    plain: dict[Tensor, None] = {}
-    paced: dict[float, dict[Tensor, None]] = {}
-    for module in (part for root in modules for part in root.modules()):
-        own = plain if isinstance(module, nn.LayerNorm) else decayed
-        if isinstance(pace := getattr(module, "pace", None), float):
-            own = paced.setdefault(pace, {})
-        for name, parameter in module.named_parameters(recurse=False):
-            if parameter.requires_grad:
-                (plain if name == "bias" else own)[parameter] = None
+    groups: dict[tuple[float, bool], dict[Tensor, None]] = {(1.0, True): {}, (1.0, False): {}}
+    taken: set[Tensor] = set()
+
+    def gather(module: nn.Module, pace: float) -> None:
+        pace = own if isinstance(own := getattr(module, "pace", None), float) else pace
+        for parameter in module.parameters(recurse=False):
+            if parameter.requires_grad and parameter not in taken:
+                taken.add(parameter)
+                groups.setdefault((pace, parameter.ndim > 1), {})[parameter] = None
+        for child in module.children():
+            gather(child, pace)
+
+    for module in modules:
+        gather(module, 1.0)
     return [
-        {"params": list(decayed), "weight_decay": weight_decay},
-        {"params": list(plain), "weight_decay": 0.0},
-        *({"params": list(those), "weight_decay": 0.0, "pace": pace} for pace, those in paced.items()),
+        {"params": list(those), "weight_decay": weight_decay * decays, **({} if pace == 1.0 else {"pace": pace})}
+        for (pace, decays), those in groups.items()
     ]
 
 

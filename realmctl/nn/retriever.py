@@ -80,8 +80,10 @@ class Retriever(nn.Module):
     """Query tower and block tower: one and the same, two, or the query tower alone.
 
     A query-only retriever comes out of fine-tuning. It still names the block encoder whose embeddings it
-    searches, so that nobody embeds blocks with the wrong weights.
+    searches, so that nobody embeds blocks with the wrong weights. `pace`: see `decay_groups`.
     """
+
+    pace = 1.0
 
     def __init__(
         self,

@@ -51,6 +51,7 @@ class Options:
     null_document: bool = True
     exclude_own: bool = True
     official: tuple[PretrainHabit, ...] = ()
+    retriever_pace: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ class Pretraining:
     ) -> None:  # fmt: skip
         self.modules = nn.ModuleDict({"retriever": retriever, "reader": reader})
         self.retriever, self.reader = retriever, reader
+        retriever.pace = options.retriever_pace
         self.queries, self.corpus, self.packer = queries, corpus, packer
         self.current, self.options = current, options
         self.micro_batch = micro_batch or options.batch_size

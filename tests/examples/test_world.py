@@ -214,6 +214,17 @@ def test_off_corpus_dispatches_are_about_strangers(tmp_path: Path) -> None:
     titles = {d["title"] for d in documents(world / "knowledge")}
     sentences = [s for d in strange for s in d["text"].split(". ")]
     assert sentences and [(s, title) for s in sentences for title in titles if tells_of(s, title)] == []
+    families = inventory_of_strangers("small").names["last"]
+    assert sum(any(f" {name}" in s for name in families) for s in sentences) > 0.9 * len(sentences)
+
+
+def test_no_encyclopedia_knows_the_family_name_of_a_stranger(demo: Path) -> None:
+    text = " ".join(d["text"] + d["title"] for d in documents(demo / "knowledge") + documents(demo / "sentences"))
+    assert [name for name in inventory_of_strangers("demo").names["last"] if name in text] == []
+
+
+def inventory_of_strangers(size: str) -> Any:
+    return import_module("names").make_inventory(import_module("settings").SIZES[size]).of_strangers()
 
 
 def test_probes_are_about_the_held_out_and_about_strangers(small: Path) -> None:
