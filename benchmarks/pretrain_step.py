@@ -7,7 +7,8 @@
 The peer is RealmScorer + RealmKnowledgeAugEncoder of transformers 4.57.6, removed from 5.x, hence an
 environment of its own. Both get the same random weights and token ids, dropout off, one thread, and must come
 to the same loss: to 1e-5 of it in float32, to 1e-3 when our side computes in bfloat16 beside the peer's float32
-(`--precision bf16`, what `realmctl pretrain` does by itself on a processor that has it). Sides take turns, each
+(`--precision bf16`, what `realmctl pretrain` does by itself on a processor that has it). `--micro-batch N` is that of
+`realmctl pretrain`: N queries at once, gradients summed. Sides take turns, each
 turn a fresh process: one step unmeasured, then one in CPU seconds; the peak memory of the process, and what of it
 was there before the first step.
 """
@@ -39,6 +40,7 @@ def main() -> None:
     parser.add_argument("--peer-python", default="", help="python of an environment with transformers 4.57.6")
     parser.add_argument("--size", default="L6-H384-A12")
     parser.add_argument("--queries", type=int, default=2)
+    parser.add_argument("--micro-batch", type=int, default=0, help="ours: queries computed at once; 0: all")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--precision", choices=TOLERANCE, default="fp32", help="ours; the peer's is fp32")
     parser.add_argument("--side", choices=["ours", "peer"], help=argparse.SUPPRESS)
@@ -46,7 +48,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.side:
         torch.set_num_threads(1)
-        step = ours(options.folder, options.precision) if options.side == "ours" else peer(options.folder)
+        mine = options.side == "ours"
+        step = ours(options.folder, options.precision, options.micro_batch) if mine else peer(options.folder)
         print(json.dumps(measure(step)))
     else:
         compare(options)
@@ -62,6 +65,7 @@ def compare(options: argparse.Namespace) -> None:
         for _ in range(options.rounds):
             for side, python in (("ours", sys.executable), ("peer", options.peer_python)):
                 command = [python, __file__, "--side", side, "--folder", folder, "--precision", options.precision]
+                command += ["--micro-batch", str(options.micro_batch)]
                 done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
                 runs[side].append(json.loads(done.stdout.splitlines()[-1]))
     for side, results in runs.items():
@@ -123,10 +127,8 @@ def prepare(folder: Path, size: str, queries: int) -> None:
     (folder / "batch.json").write_text(json.dumps(draws), encoding="utf-8")
 
 
-def ours(folder: Path, precision: str) -> Callable[[], Tensor]:
+def ours(folder: Path, precision: str, micro_batch: int) -> Callable[[], Tensor]:
     """The step as `realmctl pretrain` takes it."""
-    import numpy as np
-
     from realmctl.nn.inputs import Packer
     from realmctl.nn.marginal import token_marginal
     from realmctl.nn.precision import autocast
@@ -136,30 +138,40 @@ def ours(folder: Path, precision: str) -> Callable[[], Tensor]:
     retriever, reader = Retriever.load(folder / "retriever").train(), Reader.load(folder / "reader").train()
     draws = json.loads((folder / "batch.json").read_text(encoding="utf-8"))
     packer = Packer(CLS, SEP, PAD, MASK)
-    count = len(draws["queries"])
-    most = max(len(targets) for targets in draws["targets"])
-    position_BM, target_BM = (
-        torch.tensor([row + [0] * (most - len(row)) for row in draws[name]]) for name in ("positions", "targets")
-    )
-    mask_BM = torch.tensor([[slot < len(row) for slot in range(most)] for row in draws["targets"]])
-    distinct: dict[str, int] = {}
-    pairs = [*zip(draws["titles"], draws["bodies"], strict=True)]
-    place = [distinct.setdefault(json.dumps(pair), len(distinct)) for pair in pairs]
-    titles, bodies = zip(*(json.loads(pair) for pair in distinct), strict=True)
-    queries = [np.array(query) for query in draws["queries"]]
+    hidden, count = sum(map(len, draws["targets"])), len(draws["queries"])
+    size = micro_batch or count
+    cuts = [slice(start, start + size) for start in range(0, count, size)]
+
+    def loss_of(cut: slice) -> Tensor:
+        """These queries' part of the batch's loss."""
+        queries, positions, targets = (draws[name][cut] for name in ("queries", "positions", "targets"))
+        rows = slice(cut.start * CANDIDATES, cut.stop * CANDIDATES)
+        pairs = [*zip(draws["titles"][rows], draws["bodies"][rows], strict=True)]
+        distinct: dict[str, int] = {}
+        place = [distinct.setdefault(json.dumps(pair), len(distinct)) for pair in pairs]
+        titles, bodies = zip(*(json.loads(pair) for pair in distinct), strict=True)
+        most = max(map(len, targets))
+        position_BM, target_BM = (
+            torch.tensor([row + [0] * (most - len(row)) for row in rows]) for rows in (positions, targets)
+        )
+        mask_BM = torch.tensor([[slot < len(row) for slot in range(most)] for row in targets])
+        query_BD = retriever.embed_queries(packer.query(queries, QUERY))
+        block_BND = retriever.embed_blocks(packer.block(titles, bodies, BLOCK))[place].unflatten(0, (len(queries), -1))
+        repeated = [query for query in queries for _ in range(CANDIDATES)]
+        joint = packer.joint(repeated, [body for _, body in pairs], QUERY, BLOCK)
+        log_prob_BNM = reader.mlm_log_prob(joint, position_BM, target_BM, CANDIDATES)
+        return token_marginal(retriever.score(query_BD, block_BND), log_prob_BNM, mask_BM, normaliser=hidden)[0]
 
     def step() -> Tensor:
         for module in (retriever, reader):
             module.zero_grad()
-        with autocast(torch.device("cpu"), precision):
-            query_BD = retriever.embed_queries(packer.query(queries, QUERY))
-            block_BND = retriever.embed_blocks(packer.block(titles, bodies, BLOCK))[place].unflatten(0, (count, -1))
-            repeated = [query for query in queries for _ in range(CANDIDATES)]
-            joint = packer.joint(repeated, draws["bodies"], QUERY, BLOCK)
-            log_prob_BNM = reader.mlm_log_prob(joint, position_BM, target_BM, CANDIDATES)
-            loss, _ = token_marginal(retriever.score(query_BD, block_BND), log_prob_BNM, mask_BM)
-        loss.backward()
-        return loss.detach()
+        total = torch.zeros(())
+        for cut in cuts:
+            with autocast(torch.device("cpu"), precision):
+                loss = loss_of(cut)
+            loss.backward()
+            total += loss.detach()
+        return total
 
     return step
 

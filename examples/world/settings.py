@@ -13,7 +13,7 @@ class WorldSettings:
     cities: int = 120
     countries: int = 40
     first_names: int = 60  # fewer names: more people share them, so a match must hold for both parts
-    last_names: int = 280
+    last_names: int = 140
     other_names: int = 40  # schools, awards, newspapers, clubs, rivers, currencies, peaks: so many of each
     blocks_per_person: int = 3  # 1 to 3: the same facts in fewer, longer documents
     two_word_share: float = 0.25  # of names such as "Port Velford", and of dates such as "March 1912"
