@@ -42,8 +42,13 @@ STALE = (
     Arm("refresh-never", "index never refreshed", "the starting index throughout"),
 )
 NEVER = STALE[-1]
-MIXED = Arm("off-corpus", "half the sentences on strangers", "half of the sentences are ones that no block helps with")
-NO_NULL = Arm("no-null", "the same, no null document", "such sentences, and every candidate is a retrieved block")
+MIXED = Arm(
+    "off-corpus", "half the sentences on strangers",
+    "no block helps with half of the sentences; its ICT has the null document in it (`--null-share`)",
+)  # fmt: skip
+NO_NULL = Arm(
+    "no-null", "the same, no null document", "such sentences, the same start, and every candidate is a retrieved block"
+)
 JOINT = Arm("realm-joint", "REALM, tuned jointly", "fine-tuning trains the retriever too", untuned="realm")
 ORQA_JOINT = Arm("orqa-joint", "ORQA, tuned jointly", "ORQA, and fine-tuning trains the retriever too", untuned="orqa")
 SAME = Arm("same-corpus", "X = Z", "sentences from the knowledge corpus, own block excluded")
