@@ -13,6 +13,7 @@ document.
 from __future__ import annotations
 
 import argparse
+import bz2
 import gzip
 import importlib.util
 import json
@@ -57,10 +58,18 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - start, result
 
 
-def compare(name: str, megabytes: float, ours: Callable[[], Any], peer: Callable[[], Any] | None, repeats: int) -> None:
-    """Both in turn; print medians, spreads and the median ratio of neighbouring runs."""
+def compare(
+    name: str,
+    megabytes: float,
+    ours: Callable[[], Any],
+    peer: Callable[[], Any] | None,
+    repeats: int,
+    prepare: Callable[[], Any] = lambda: None,
+) -> None:
+    """Both in turn, `prepare` before ours and not timed; print medians, spreads and the median ratio of neighbouring runs."""
     times: list[tuple[float, float]] = []
     for _ in range(repeats):
+        prepare()
         mine = timed(ours)[0]
         times.append((mine, timed(peer)[0] if peer else 0.0))
     own, other = ([pair[i] for pair in times] for i in (0, 1))
@@ -147,6 +156,15 @@ def our_blocks(read: Callable[[], Pages], tokenizer: wordpiece.WordPiece, out: P
     return file.count
 
 
+def halves(path: Path, folder: Path) -> tuple[Path, Path]:
+    """The dump as two dumps, cut between pages: what the second one costs when the first has been read."""
+    before, *pages = re.split(rb"(?=<page>)", b"".join(streams.chunks(path)))
+    middle, parts = len(pages) // 2, (folder / "first.xml.bz2", folder / "second.xml.bz2")
+    parts[0].write_bytes(bz2.compress(b"".join([before, *pages[:middle], b"</mediawiki>"])))
+    parts[1].write_bytes(bz2.compress(b"".join([before, *pages[middle:]])))
+    return parts
+
+
 _loaded: dict[Path, wordpiece.WordPiece] = {}
 
 
@@ -185,8 +203,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     args = parser.parse_args()
 
-    def read() -> Pages:
-        return [page for page in dump.pages(args.dump) if page.namespace == 0 and not page.redirect]
+    def read(path: Path = args.dump) -> Pages:
+        return [page for page in dump.pages(path) if page.namespace == 0 and not page.redirect]
 
     pages, extract = read(), wikiextractor()
     wiki_mb = sum(len(page.text.encode()) for page in pages) / 1e6
@@ -256,6 +274,15 @@ def main() -> None:
             for name, source, tokenizer in rows:
                 ours = partial(lambda source, tokenizer: our_blocks(source, tokenizer(folder), out), source, tokenizer)
                 compare(name, wiki_mb, ours, peer(source), args.repeats)
+            first, second = (partial(read, half) for half in halves(args.dump, out))
+            compare(
+                "second half.bz2, first half cached",
+                sum(len(page.text.encode()) for page in second()) / 1e6,
+                lambda: our_blocks(second, _loaded[folder], out),
+                peer(second),
+                args.repeats,
+                prepare=lambda: our_blocks(first, fresh(folder), out),
+            )
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def _pretraining_claims(runs: Sequence[Run]) -> Iterator[Claim]:
         every_seed,
     )
     yield compare("Salient spans beat random uniform masks", "on every seed", UNIFORM, every_seed)
-    yield compare("Salient spans beat random span masks", "in the mean", SPAN, lambda found: found.mean > 0)
+    yield compare("Salient spans beat random span masks", "on every seed", SPAN, every_seed)
     yield compare("A refreshed index beats one never refreshed", "on every seed", NEVER, every_seed)
 
 
