@@ -65,7 +65,7 @@ def _run(
             "-j",
             min=1,
             rich_help_panel="Compute",
-            help="Stages made at a time. Each has threads of its own: set OMP_NUM_THREADS to your cores divided by this.",
+            help="Stages made at a time. They divide the cores, unless OMP_NUM_THREADS says how many threads each takes.",
         ),
     ] = 1,
     dry_run: DryRun = False,

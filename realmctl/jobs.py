@@ -24,6 +24,7 @@ from typing import Any
 from realmctl import log
 from realmctl.artifact import Artifact, open_artifact
 from realmctl.errors import InterruptedRun, RealmctlError, ResourceError, error_of, explained
+from realmctl.shards import worker_count
 from realmctl.signals import stop_now
 from realmctl.stage import Stage
 
@@ -32,13 +33,17 @@ STOP_SECONDS = 10.0
 
 
 class Child:
-    """A process that makes one stage after another. `name` is the present one's: it heads its lines on stderr and its error."""
+    """A process that makes one stage after another. `name` is the present one's: it heads its lines on stderr and its error.
 
-    def __init__(self) -> None:
+    It computes with so many `threads`, unless OMP_NUM_THREADS says otherwise.
+    """
+
+    def __init__(self, threads: int) -> None:
         self.name = ""
+        environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
         command = [sys.executable, "-P", "-m", "realmctl.jobs"]
         pipe = subprocess.PIPE
-        self._process = subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, process_group=0)
+        self._process = subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, process_group=0, env=environment)
         assert self._process.stdin and self._process.stdout
         self._orders, self._answers = self._process.stdin, self._process.stdout
 
@@ -97,10 +102,11 @@ class Child:
 
 
 class Jobs:
-    """At most `most` children at work at once. Leaving the block with some of them at work stops those."""
+    """At most `most` children at work at once, which divide the cores. Leaving the block with some of them at work stops those."""
 
     def __init__(self, most: int) -> None:
         self.most = most
+        self._threads = max(1, worker_count(0) // most)
         self.running: list[Child] = []
         self._resting: list[Child] = []
 
@@ -119,7 +125,7 @@ class Jobs:
 
     def start(self, name: str, stage: Stage, out: Path) -> None:
         """Make `stage` at `out` in a child."""
-        child = self._resting.pop() if self._resting else Child()
+        child = self._resting.pop() if self._resting else Child(self._threads)
         self.running.append(child)
         child.begin(name, stage, out)
 

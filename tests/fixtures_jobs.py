@@ -40,7 +40,12 @@ class Act(Stage):
             self._act(place)
         finally:
             Path(place, f"{self.name}.ended").touch()
-        return {"begun": begun, "ended": time.monotonic_ns(), "process": os.getpid()}
+        return {
+            "begun": begun,
+            "ended": time.monotonic_ns(),
+            "process": os.getpid(),
+            "threads": os.environ.get("OMP_NUM_THREADS"),
+        }
 
     def _act(self, place: Path) -> None:
         wait_for(lambda: all((place / name).exists() for name in self.waits_for))

@@ -50,6 +50,16 @@ def test_no_more_run_than_there_are_jobs():
     assert max(sum(begun <= at < ended for begun, ended in spans) for at, _ in spans) <= 2
 
 
+@pytest.mark.parametrize(("wanted", "got"), [(None, "4"), ("3", "3")])
+def test_stages_divide_the_cores_unless_told_otherwise(wanted, got, monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(9)))
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if wanted:
+        monkeypatch.setenv("OMP_NUM_THREADS", wanted)
+    plan = pipeline(one={}, two={})
+    assert {made.metrics["threads"] for made in plan.make(plan.steps, jobs=2).values()} == {got}
+
+
 def test_results_keep_the_order_of_the_file_and_are_made_once(capsys):
     plan = pipeline(slow={"waits_for": ["fast"], "outlives": ["fast"]}, fast={}, child={"after": "slow"})
     names = [step.name for step in plan.steps]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -12,9 +13,11 @@ from pathlib import Path
 from realmctl.artifact import Artifact, Origin, verify
 from realmctl.errors import ConfigError, InputError, MismatchError, QualityError, RealmctlError, ResourceError
 from realmctl.log import say, warn
+from realmctl.nn.precision import pick_device
 from realmctl.nn.retriever import Retriever
 from realmctl.train.live import HEARTBEAT, LOG, Live
 from realmctl.train.refresh import ThroughFolder
+from realmctl.train.threads import DividedThreads
 
 RESTARTS = 3
 STALE_SECONDS = 120.0
@@ -51,7 +54,10 @@ class Elsewhere(ThroughFolder):
 
 
 class Background(Elsewhere):
-    """In a child process, started again when it dies or stands still. Raises its error after `RESTARTS` restarts."""
+    """In a child process, started again when it dies or stands still. Raises its error after `RESTARTS` restarts.
+
+    Where the child computes on the CPU, the two divide the threads that PyTorch would give this process, while it has work.
+    """
 
     def __init__(
         self,
@@ -64,7 +70,8 @@ class Background(Elsewhere):
         device: str,
     ) -> None:
         super().__init__(live, origin, tokenizer, every, held, max_age)
-        self.process = RefresherProcess(live, device)
+        self._threads = DividedThreads() if pick_device(device).type == "cpu" else None
+        self.process = RefresherProcess(live, device, self._threads.refresher if self._threads else None)
 
     def offer(self, step: int, retriever: Retriever) -> None:
         super().offer(step, retriever)
@@ -74,6 +81,8 @@ class Background(Elsewhere):
         found = super().newest()
         if found is not None:
             self.process.failures = 0
+        if self._threads:
+            self._threads.lend(self.behind)
         return found
 
     def too_old(self, step: int, index_step: int) -> bool:
@@ -84,16 +93,22 @@ class Background(Elsewhere):
 
     def close(self) -> None:
         self.process.stop()
+        if self._threads:
+            self._threads.lend(False)
 
     def _beside(self) -> None:
         self.process.watch()
 
 
 class RefresherProcess:
-    """The child. We hold the other end of its stdin, so it sees the end of it when we die, however we die."""
+    """The child. We hold the other end of its stdin, so it sees the end of it when we die, however we die.
 
-    def __init__(self, live: Live, device: str) -> None:
+    `threads` is how many PyTorch takes there; None leaves it as it is here.
+    """
+
+    def __init__(self, live: Live, device: str, threads: int | None = None) -> None:
         self.live, self.device = live, device
+        self._environment = os.environ | ({"OMP_NUM_THREADS": str(threads)} if threads else {})
         self.child: subprocess.Popen[bytes] | None = None
         self.failures, self._not_before = 0, 0.0
         self._beat, self._beat_at = "", 0.0
@@ -129,7 +144,9 @@ class RefresherProcess:
 
     def _start(self) -> None:
         with (self.live.folder / LOG).open("ab") as log:
-            self.child = subprocess.Popen(self._command(), stdin=subprocess.PIPE, stdout=log, stderr=log)
+            self.child = subprocess.Popen(
+                self._command(), stdin=subprocess.PIPE, stdout=log, stderr=log, env=self._environment
+            )
         self._beat_at = time.monotonic()
 
     def _command(self) -> list[str]:

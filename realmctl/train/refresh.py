@@ -90,6 +90,11 @@ class ThroughFolder:
         self._snapshots: dict[int, str] = {}
         self._handed_out = 0
 
+    @property
+    def behind(self) -> bool:
+        """Whether there is a snapshot whose index has not come yet."""
+        return max(self._snapshots, default=0) > self._handed_out
+
     def begin(self, step: int) -> None:
         """Forget what a run that got further than its last checkpoint left behind: those steps are taken again."""
         for folder in (self.live.snapshots, self.live.indexes):

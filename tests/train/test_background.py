@@ -10,11 +10,13 @@ import threading
 import time
 
 import pytest
+import torch
 
 from realmctl.errors import InputError, QualityError, ResourceError
 from realmctl.train import background, refresher
 from realmctl.train.background import Background, RefresherProcess
 from realmctl.train.live import IndexMaker, Live, take_snapshot
+from realmctl.train.threads import DividedThreads
 from tests.fixtures_refresh import deliver
 
 
@@ -95,6 +97,46 @@ def test_success_forgives_failures(shared, live, retriever, monkeypatch):
     deliver(live, 2)
     assert ours.newest()[0] == 2 and ours.process.failures == 0
     ours.close()
+
+
+@pytest.fixture
+def seven_threads():
+    """What this process computes with; one thread again afterwards."""
+    torch.set_num_threads(7)
+    yield 7
+    torch.set_num_threads(1)
+
+
+def test_threads_are_divided_while_the_refresher_works(shared, live, retriever, monkeypatch, seven_threads):
+    child(
+        monkeypatch,
+        live,
+        f"import os, pathlib; pathlib.Path({str(live.folder / 'seen')!r}).write_text(os.environ['OMP_NUM_THREADS']); {IDLE}",
+    )
+    ours = Background(*shared, 10, "cpu")
+
+    def threads_of_step(step):
+        ours.offer(step, retriever)
+        ours.newest()
+        return torch.get_num_threads()
+
+    ours.begin(0)
+    assert [threads_of_step(0), threads_of_step(1)] == [7, 7]
+    assert [threads_of_step(2), threads_of_step(3)] == [4, 4]
+    deliver(live, 2)
+    assert threads_of_step(3) == 7
+    assert threads_of_step(4) == 4
+    watch(ours.process, (live.folder / "seen").exists)
+    ours.close()
+    assert (live.folder / "seen").read_text() == "3"
+    assert torch.get_num_threads() == 7
+
+
+def test_a_lone_thread_is_left_to_both():
+    torch.set_num_threads(1)
+    divided = DividedThreads()
+    divided.lend(True)
+    assert (torch.get_num_threads(), divided.refresher) == (1, 1)
 
 
 def test_close_ends_the_child_even_when_it_is_deaf(live, monkeypatch):
