@@ -23,12 +23,12 @@ class Document:
 
 
 def encyclopedia(worlds: Iterable[World], settings: WorldSettings, rng: random.Random) -> list[Document]:
-    """The knowledge corpus: a document for each section of each entity, titled by the entity."""
+    """The knowledge corpus: a document for each section of each entity."""
     documents: list[Document] = []
     for world in worlds:
         for entity, facts in world.facts.items():
             for text, told in document_texts(facts, settings, rng):
-                documents.append(Document(str(len(documents)), entity.name, text, tuple(told)))
+                documents.append(Document(str(len(documents)), entity.title, text, tuple(told)))
     return documents
 
 

@@ -27,6 +27,11 @@ class Entity:
     short: str
     pronouns: tuple[str, str, str]
 
+    @property
+    def title(self) -> str:
+        """What heads its documents: a person's last name alone, so that only a text tells who of the family is meant."""
+        return self.short if self.kind == "person" else self.name
+
 
 @dataclass(frozen=True)
 class Fact:

@@ -111,12 +111,28 @@ def test_held_out_entities_appear_in_the_knowledge_corpus_only(small: Path) -> N
 
 
 def test_every_fact_stands_in_its_document(small: Path) -> None:
+    about = {r.name: r.subject for r in runpy.run_path(str(WORLD_PROGRAM / "relations.py"))["RELATIONS"]}
     by_id = {d["id"]: d for d in documents(small / "knowledge")}
     for fact in json_lines(small / "facts.jsonl"):
         document = by_id[fact["document"]]
-        assert document["title"] == fact["subject"]
+        whole, last = fact["subject"], fact["subject"].split()[-1]
+        assert document["title"] == (last if about[fact["relation"]] == "person" else whole)
         assert fact["subject"] in plain(document["text"]).split(".")[0]
         assert fact["value"] in plain(document["text"])
+
+
+def test_full_names_stand_once_in_a_document_unless_more_are_asked_for(small: Path, tmp_path: Path) -> None:
+    more = make(tmp_path / "more", "--size", "small", "--full-name-share", "0.5")
+    once, often = ([plain(d["text"]).count(name) for name, d in people(world)] for world in (small, more))
+    assert set(once) == {1} and len(once) == 60 * 3
+    assert 1.2 < sum(often) / len(often) < 4
+
+
+def people(world: Path) -> list[tuple[str, Record]]:
+    """Each person's name beside each document of that person."""
+    by_id = {d["id"]: d for d in documents(world / "knowledge")}
+    told = {f["document"]: f["subject"] for f in json_lines(world / "facts.jsonl")}
+    return [(name, by_id[number]) for number, name in told.items() if by_id[number]["title"] != name]
 
 
 def test_told_facts_stand_in_the_sentence_corpus_once(small: Path) -> None:
@@ -195,10 +211,10 @@ def test_parallel_corpora_are_written_with_the_same_names(small: Path) -> None:
 
 def test_quizzes_ask_about_parallel_worlds_and_answer_nothing(small: Path) -> None:
     quizzes = documents(small / "parallel" / "questions")
-    subjects = {d["title"] for d in documents(small / "parallel" / "knowledge")}
+    text = " ".join(plain(d["text"]) for d in documents(small / "parallel" / "knowledge"))
     questions = [q for d in quizzes for q in re.split(r"(?<=\?) ", d["text"])]
     assert len(questions) > 20 and all(q.endswith("?") for q in questions)
-    assert all(len(links(q)) == 1 and links(q)[0] in subjects for q in questions)
+    assert all(len(links(q)) == 1 and links(q)[0] in text for q in questions)
 
 
 def test_both_corpora_can_be_chunked_as_one(small: Path) -> None:
@@ -211,9 +227,9 @@ def test_off_corpus_dispatches_are_about_strangers(tmp_path: Path) -> None:
     dispatches = documents(world / "sentences")
     strange = [d for d in dispatches if d["id"].startswith("dispatch-off-")]
     assert 0.4 < len(strange) / len(dispatches) < 0.6
-    titles = {d["title"] for d in documents(world / "knowledge")}
+    known = {f["subject"] for f in json_lines(world / "facts.jsonl")}
     sentences = [s for d in strange for s in d["text"].split(". ")]
-    assert sentences and [(s, title) for s in sentences for title in titles if tells_of(s, title)] == []
+    assert sentences and [(s, name) for s in sentences for name in known if tells_of(s, name)] == []
     families = inventory_of_strangers("small").names["last"]
     assert sum(any(f" {name}" in s for name in families) for s in sentences) > 0.9 * len(sentences)
 
@@ -229,12 +245,12 @@ def inventory_of_strangers(size: str) -> Any:
 
 def test_probes_are_about_the_held_out_and_about_strangers(small: Path) -> None:
     held_out = set(json.loads((small / "world.json").read_text())["held_out"])
-    titles = {d["title"] for d in documents(small / "knowledge")}
+    everyone = {f["subject"] for f in json_lines(small / "facts.jsonl")}
     told = {s for d in documents(small / "sentences") for s in d["text"].split(". ")}
     for probe, known in (("held-out", held_out), ("strangers", None)):
         sentences = [s for d in documents(small / "probe" / probe) for s in d["text"].split(". ")]
         assert len(sentences) > 25 and not told & set(sentences)
-        assert all(any(tells_of(s, name) for name in known or titles) == bool(known) for s in sentences)
+        assert all(any(tells_of(s, name) for name in known or everyone) == bool(known) for s in sentences)
 
 
 def test_the_taggers_recall_is_counted_against_the_told_values(small: Path, tmp_path: Path) -> None:
@@ -271,7 +287,7 @@ def test_demo_blocks_are_short_and_bm25_leaves_room(demo: Path) -> None:
     gold = {f["question"]: f["document"] for f in json_lines(demo / "facts.jsonl") if f["split"] == "dev"}
     best = bm25_best({d["id"]: words(f"{d['title']} {plain(d['text'])}") for d in corpus}, gold)
     recall = sum(best[q] == document for q, document in gold.items()) / len(gold)
-    assert 0.40 < recall < 0.60
+    assert 0.35 < recall < 0.60
 
 
 def words(text: str) -> list[str]:
