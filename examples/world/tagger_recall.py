@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from realmctl.artifact import open_artifact
+from realmctl.errors import InputError
 from realmctl.records import Records
 
 
@@ -32,7 +33,10 @@ def main() -> None:
     parser.add_argument("world", type=Path)
     parser.add_argument("spans", type=Path)
     given = parser.parse_args()
-    wanted, found = told(given.world), tagged(given.spans)
+    try:
+        wanted, found = told(given.world), tagged(given.spans)
+    except (InputError, OSError) as error:
+        raise SystemExit(f"tagger_recall: {error}") from None
     right = (wanted & found).total()
     print(
         f"{given.spans}: of {wanted.total():,} values told, the tagger found {right:,} ({right / wanted.total():.1%}); "

@@ -273,6 +273,16 @@ def test_the_taggers_recall_is_counted_against_the_told_values(small: Path, tmp_
     assert wanted == len(told) and 0.95 * wanted <= right <= wanted <= spans_found == spans.metrics["spans"]
 
 
+def test_the_tagger_recall_says_in_a_line_what_is_missing(small: Path, tmp_path: Path) -> None:
+    for world, spans in ((small, tmp_path / "nowhere"), (tmp_path / "nowhere", small)):
+        refused = subprocess.run(
+            [sys.executable, "-B", str(WORLD_PROGRAM / "tagger_recall.py"), str(world), str(spans)],
+            capture_output=True,
+            text=True,
+        )
+        assert refused.returncode == 1 and "nowhere" in refused.stderr and refused.stderr.count("\n") == 1
+
+
 def test_too_many_questions_are_refused_in_words(tmp_path: Path) -> None:
     refused = run_program(tmp_path / "w", "--size", "small", "--train-questions", "100000")
     assert refused.returncode != 0
