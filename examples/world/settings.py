@@ -12,13 +12,13 @@ class WorldSettings:
     companies: int = 120
     cities: int = 120
     countries: int = 40
-    first_names: int = 60  # fewer names: more people share them, so a match must hold for both parts
+    first_names: int = 24  # fewer names: more people share them, so a match must hold for both parts
     last_names: int = 140
     other_names: int = 40  # schools, awards, newspapers, clubs, rivers, currencies, peaks: so many of each
     blocks_per_person: int = 3  # 1 to 3: the same facts in fewer, longer documents
     two_word_share: float = 0.25  # of names such as "Port Velford", and of dates such as "March 1912"
-    full_name_share: float = 0.0  # how a document's later sentences call its subject: by the full name (the more
-    pronoun_share: float = 0.25  # often, the more of it the inverse cloze task learns), a pronoun, or "the firm"
+    full_name_share: float = 0.3  # how a document's later sentences call its subject: by the full name,
+    pronoun_share: float = 0.25  # by a pronoun, else by the last name or "the firm"
     filler_share: float = 0.3  # of documents that hold one sentence without any fact
     held_out_share: float = 0.3  # of entities that appear in the knowledge corpus only
     off_corpus_share: float = 0.0  # of the sentence corpus that is about people the knowledge corpus lacks
