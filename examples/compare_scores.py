@@ -3,6 +3,7 @@
 import sys
 
 from realmctl.artifact import open_artifact
+from realmctl.errors import InputError
 
 COLUMNS = {"em": "EM", "recall@1": "recall@1", "recall@5": "recall@5", "recall@20": "recall@20"}
 
@@ -17,4 +18,7 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except InputError as error:
+        raise SystemExit(f"compare_scores: {error}") from None
