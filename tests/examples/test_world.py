@@ -213,10 +213,10 @@ def test_parallel_corpora_are_written_with_the_same_names(small: Path) -> None:
 
 def test_quizzes_ask_about_parallel_worlds_and_answer_nothing(small: Path) -> None:
     quizzes = documents(small / "parallel" / "questions")
-    text = " ".join(plain(d["text"]) for d in documents(small / "parallel" / "knowledge"))
+    named = " ".join(plain(d["text"]).split(".")[0] for d in documents(small / "parallel" / "knowledge"))
     questions = [q for d in quizzes for q in re.split(r"(?<=\?) ", d["text"])]
     assert len(questions) > 20 and all(q.endswith("?") for q in questions)
-    assert all(len(links(q)) == 1 and links(q)[0] in text for q in questions)
+    assert all(len(links(q)) == 1 and links(q)[0] in named for q in questions)
 
 
 def test_both_corpora_can_be_chunked_as_one(small: Path) -> None:
