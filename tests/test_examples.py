@@ -21,8 +21,8 @@ TOY = {
     "BERT": "scratch:L1-H32-A2", "TOKENIZER": "train:1500", "TAGGER": "auto", "MAX_WORDPIECES": "64",
     "ICT_STEPS": "2", "ICT_BATCH": "8", "INDEX": "exact", "STEPS": "4", "BATCH": "2", "CANDIDATES": "3",
     "REFRESH": "inline", "REFRESH_EVERY": "2", "MAX_INDEX_AGE": "4", "EPOCHS": "0.05", "QA_BATCH": "2",
-    "RETRIEVER_BEAM": "8", "READER_BEAM": "2", "MLM_STEPS": "2", "MLM_BATCH": "4", "QA_STEPS": "2", "WARMUP": "1",
-    "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "REALMCTL_WORKSPACE": "elsewhere",
+    "RETRIEVER_BEAM": "8", "READER_BEAM": "2", "HEAD_STEPS": "2", "HEAD_BATCH": "4", "MLM_STEPS": "2",
+    "MLM_BATCH": "4", "QA_STEPS": "2", "WARMUP": "1", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "REALMCTL_WORKSPACE": "elsewhere",
 }  # fmt: skip
 
 
