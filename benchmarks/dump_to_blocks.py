@@ -265,9 +265,12 @@ def main() -> None:
             def kept() -> Pages:
                 return pages
 
+            plain = out / "dump.xml"
+            plain.write_bytes(b"".join(streams.chunks(args.dump)))
             rows = (
                 ("dump.bz2 -> blocks, cold cache", read, fresh),
                 ("dump.bz2 -> blocks, warm cache", read, _loaded.__getitem__),
+                ("dump.xml -> blocks, cold cache", partial(read, plain), fresh),
                 ("pages -> blocks, cold cache", kept, fresh),
                 ("pages -> blocks, warm cache", kept, _loaded.__getitem__),
             )

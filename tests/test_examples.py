@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from realmctl.artifact import open_artifact, verify
+from realmctl.hashing import digest_source
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
@@ -71,9 +72,13 @@ def test_enwiki_script(world: Path, tmp_path: Path) -> None:
     squad = tmp_path / "squad.json"
     squad.write_text(json.dumps(squad_of(world)))
     encoder = tiny_encoder(tmp_path / "bert", world)
-    run_script(
+    done = run_script(
         "enwiki.sh", [str(world / "knowledge"), str(squad), "w"], tmp_path, ENCODER=str(encoder), REFRESH="background"
     )
+    for row in ("REALM, not tuned", "REALM, held-out sentences", "REALM, fine-tuned", "BM25, fine-tuned"):
+        assert re.search(rf"^{row} .*\d\.\d{{3}}", done.stdout, re.MULTILINE), done.stdout
+    practised = open_artifact(tmp_path / "w/encoder").manifest["inputs"]["bert"]
+    assert practised == digest_source(open_artifact(tmp_path / "w/masked-lm").path)
     scored = ("start", "bm25", "closed-book")
     for series in (
         "scores",

@@ -1,0 +1,89 @@
+"""How much of what tagged sentences say stands elsewhere in the blocks: what a retriever could be worth at most.
+
+    python examples/restated.py SPANS BLOCKS [--sentences 2000]
+
+A hidden span can be read off a block only if it stands there; a block with two different spans of one sentence may tell
+what the sentence tells. A sentence's own block does not count: pre-training leaves it out. Words are compared in lower
+case. Reads all blocks into memory.
+"""
+
+import argparse
+import random
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from realmctl.artifact import Artifact, open_artifact
+from realmctl.errors import InputError
+from realmctl.records import Records
+
+
+class Blocks:
+    """Where words stand. `documents` and `uids` are by row, as in the artifact."""
+
+    def __init__(self, artifact: Artifact) -> None:
+        self._texts, self.documents = list[str](), list[str]()
+        self._rows: dict[str, set[int]] = defaultdict(set)
+        for row, block in enumerate(Records(artifact.file("blocks.jsonl.zst"))):
+            self.documents.append(block["document"])
+            self._texts.append(words_of(f"{block['title']} {block['text']}"))
+            for word in self._texts[-1].split():
+                self._rows[word].add(row)
+        self.uids = np.load(artifact.file("uids.npy"))
+
+    def holding(self, words: str) -> set[int]:
+        """The rows of the blocks with these words next to each other."""
+        rows = set[int].intersection(*(self._rows.get(word, set()) for word in words.split()))
+        return {row for row in rows if words in self._texts[row]}
+
+
+def words_of(text: str) -> str:
+    """Lower-case words and numbers with a blank before, between and behind them."""
+    return " ".join(["", *re.findall(r"\w+", text.lower()), ""])
+
+
+def restated(sentences: list[tuple[dict[str, Any], int]], blocks: Blocks) -> dict[str, tuple[int, int]]:
+    """What is counted: how often it is so, and of how many. `sentences`: record and uid of the own block."""
+    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for sentence, uid in sentences:
+        own = set(np.flatnonzero(blocks.uids == uid).tolist())
+        document = sentence["id"].rpartition("-")[0]
+        spans = {words_of(sentence["text"][start:stop]) for start, stop, _ in sentence["spans"]} - {" "}
+        holding = [blocks.holding(span) - own for span in spans]
+        for rows in holding:
+            _count(counts["spans that stand in another block"], bool(rows))
+            elsewhere = any(blocks.documents[row] != document for row in rows)
+            _count(counts["spans that stand in another document"], elsewhere)
+        if len(holding) > 1:
+            together = any(first & second for at, first in enumerate(holding) for second in holding[:at])
+            _count(counts["sentences of two spans or more, two of which stand in one other block"], together)
+    return {name: (found, of) for name, (found, of) in counts.items()}
+
+
+def _count(pair: list[int], found: bool) -> None:
+    pair[0] += found
+    pair[1] += 1
+
+
+def main() -> None:
+    """The command line: print the shares."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("spans", type=Path)
+    parser.add_argument("blocks", type=Path)
+    parser.add_argument("--sentences", type=int, default=2000, help="how many are drawn at random (default 2000)")
+    given = parser.parse_args()
+    try:
+        spans, blocks = open_artifact(given.spans), Blocks(open_artifact(given.blocks))
+        uids, records = np.load(spans.file("uids.npy")), Records(spans.file("sentences.jsonl.zst"))
+    except (InputError, OSError) as error:
+        raise SystemExit(f"restated: {error}") from None
+    drawn = sorted(random.Random(0).sample(range(len(records)), min(given.sentences, len(records))))
+    for name, (found, of) in restated([(records[row], int(uids[row])) for row in drawn], blocks).items():
+        print(f"{name}: {found:,} of {of:,} ({found / of:.1%})")
+
+
+if __name__ == "__main__":
+    main()
