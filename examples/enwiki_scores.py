@@ -1,6 +1,6 @@
 """Print what enwiki.sh measured: enwiki_scores.py WORKSPACE ...; workspaces of several seeds give means and spread."""
 
-import sys
+import argparse
 
 from compare_scores import print_table
 
@@ -17,6 +17,7 @@ MEASURED = {
 }
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        raise SystemExit(f"{__doc__}\n\nenwiki_scores: name a workspace that enwiki.sh has made")
-    print_table("enwiki_scores", [f"{name}={w}/{series}" for w in sys.argv[1:] for name, series in MEASURED.items()])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("workspaces", nargs="+", metavar="WORKSPACE", help="a folder that enwiki.sh has made")
+    workspaces = parser.parse_args().workspaces
+    print_table("enwiki_scores", [f"{name}={w}/{series}" for w in workspaces for name, series in MEASURED.items()])

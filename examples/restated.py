@@ -75,6 +75,8 @@ def main() -> None:
     parser.add_argument("blocks", type=Path)
     parser.add_argument("--sentences", type=int, default=2000, help="how many are drawn at random (default 2000)")
     given = parser.parse_args()
+    if given.sentences < 1:
+        parser.error("--sentences must be at least 1")
     try:
         spans, blocks = open_artifact(given.spans), Blocks(open_artifact(given.blocks))
         uids, records = np.load(spans.file("uids.npy")), Records(spans.file("sentences.jsonl.zst"))

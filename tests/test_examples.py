@@ -77,6 +77,9 @@ def test_enwiki_script(world: Path, tmp_path: Path) -> None:
     )
     for row in ("REALM, not tuned", "REALM, held-out sentences", "REALM, fine-tuned", "BM25, fine-tuned"):
         assert re.search(rf"^{row} .*\d\.\d{{3}}", done.stdout, re.MULTILINE), done.stdout
+    twice = [sys.executable, str(EXAMPLES / "enwiki_scores.py"), "w", "w"]
+    table = subprocess.run(twice, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert re.search(r"^REALM, fine-tuned .* ± 0\.000", table, re.MULTILINE), table
     practised = open_artifact(tmp_path / "w/encoder").manifest["inputs"]["bert"]
     assert practised == digest_source(open_artifact(tmp_path / "w/masked-lm").path)
     scored = ("start", "bm25", "closed-book")

@@ -47,4 +47,5 @@ def test_own_block_does_not_count_and_words_are_compared_whole(tmp_path: Path) -
 def test_what_is_no_artifact_is_named_in_a_line(tmp_path: Path) -> None:
     refused = run(tmp_path / "nowhere", tmp_path)
     assert refused.returncode == 1
+    assert run(tmp_path, tmp_path, "--sentences", "0").returncode == 2
     assert "nowhere" in refused.stderr and "Traceback" not in refused.stderr and refused.stderr.count("\n") == 1
