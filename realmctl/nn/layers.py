@@ -15,9 +15,11 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
+from torch.autograd.graph import saved_tensors_hooks
 from transformers.activations import ACT2FN
-from transformers.models.bert.modeling_bert import BertLayer
+from transformers.models.bert.modeling_bert import BertLayer, BertOutput, BertSelfOutput
+
+from realmctl.nn.products import linear
 
 _FUSED_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
@@ -58,23 +60,36 @@ def run_layer(layer: BertLayer, state_TH: Tensor, rows: Rows, position_BP: Tenso
     residual = state_TH if position_BP is None else rows.at(state_TH, position_BP)
     inputs = ((attention.query, residual), (attention.key, state_TH), (attention.value, state_TH))
     heads = attention.num_attention_heads
-    query, key, value = (linear(state).view(*state.shape[:-1], heads, -1) for linear, state in inputs)
+    query, key, value = (linear(part, state).view(*state.shape[:-1], heads, -1) for part, state in inputs)
     attend = _attend_by_row if state_TH.device.type == "cpu" else _attend_padded
     context = attend(query, key, value, rows, attention.dropout.p if attention.training else 0.0)
-    attended = layer.attention.output(context.flatten(-2), residual)
-    expanded = layer.intermediate.dense(attended)
-    if torch.is_grad_enabled() and expanded.numel() >= _WORTH_RECOMPUTING:
-        contracted = checkpoint(_contract, layer, expanded, use_reentrant=False, preserve_rng_state=False)
-    else:
-        contracted = _contract(layer, expanded)
-    output: Tensor = layer.output.LayerNorm(layer.output.dropout(contracted) + attended)
-    return output
+    mixed = linear(layer.attention.output.dense, context.flatten(-2))
+    attended = _add_and_normalise(layer.attention.output, mixed, residual)
+    contracted = _contract(layer, linear(layer.intermediate.dense, attended))
+    return _add_and_normalise(layer.output, contracted, attended)
+
+
+def _add_and_normalise(part: BertSelfOutput | BertOutput, state: Tensor, residual: Tensor) -> Tensor:
+    normalised: Tensor = part.LayerNorm(part.dropout(state) + residual)
+    return normalised
 
 
 def _contract(layer: BertLayer, expanded: Tensor) -> Tensor:
-    """Back from the inner width. As a checkpoint it keeps its input and repeats the activation alone."""
-    contracted: Tensor = layer.output.dense(_activation(layer)(expanded))
-    return contracted
+    """Back from the inner width. Of a large activation and its input, the input alone is kept for the backward pass."""
+    activation = _activation(layer)
+    activated = activation(expanded)
+    if not torch.is_grad_enabled() or expanded.numel() < _WORTH_RECOMPUTING:
+        return linear(layer.output.dense, activated)
+    kept, place = expanded.detach(), activated.data_ptr()
+
+    def pack(saved: Tensor) -> Tensor | torch.Size:
+        return saved.shape if saved.data_ptr() == place and saved.is_contiguous() else saved
+
+    def unpack(saved: Tensor | torch.Size) -> Tensor:
+        return activation(kept).view(saved) if isinstance(saved, torch.Size) else saved
+
+    with saved_tensors_hooks(pack, unpack):
+        return linear(layer.output.dense, activated)
 
 
 def _attend_by_row(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: Rows, dropout: float) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -35,11 +36,16 @@ def has_bf16(device: torch.device) -> bool:
     """Whether the device multiplies bfloat16 in hardware. Emulated bfloat16 is slower than float32."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
+    return not {"avx512_bf16", "amx_bf16", "bf16"}.isdisjoint(processor())
+
+
+@cache
+def processor() -> frozenset[str]:
+    """The words Linux has for the processor, instruction sets and vendor among them; none elsewhere."""
     try:
-        abilities = Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
+        return frozenset(Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
     except OSError:
-        return False
-    return not {"avx512_bf16", "amx_bf16", "bf16"}.isdisjoint(abilities)
+        return frozenset()
 
 
 def autocast(device: torch.device, precision: str = "auto") -> AbstractContextManager[None]:

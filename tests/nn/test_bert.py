@@ -1,5 +1,7 @@
 """Our way of applying BERT's weights against transformers' own forward pass."""
 
+import weakref
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -60,6 +62,25 @@ def test_recomputing_changes_no_gradient(mlm: BertForMaskedLM, batch: Packed, mo
     for layer in mlm.bert.train().encoder.layer:
         layer.gradient_checkpointing = True
     assert torch.equal(gradient(), plain)
+
+
+@pytest.mark.parametrize("worth", [True, False])
+def test_a_large_activation_is_not_kept(
+    mlm: BertForMaskedLM, batch: Packed, monkeypatch: pytest.MonkeyPatch, worth: bool
+) -> None:
+    made = []
+
+    def activation(state: torch.Tensor) -> torch.Tensor:
+        made.append(weakref.ref(activated := torch.nn.functional.gelu(state)))
+        return activated
+
+    monkeypatch.setattr(layers, "_activation", lambda layer: activation)
+    monkeypatch.setattr(layers, "_WORTH_RECOMPUTING", 0 if worth else 1 << 40)
+    states = cls_state(mlm.bert, batch)
+    alive, forward = [reference() is not None for reference in made], len(made)
+    assert alive == [not worth] * forward
+    states.sum().backward()
+    assert len(made) == (2 * forward if worth else forward)
 
 
 def test_padded_attention_for_accelerators_is_the_same(

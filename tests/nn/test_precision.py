@@ -1,7 +1,10 @@
+from pathlib import Path
+
 import pytest
 import torch
 
 from realmctl.errors import ConfigError, ResourceError
+from realmctl.nn import precision
 from realmctl.nn.precision import autocast, has_bf16, pick_device, seed_everything
 
 
@@ -32,3 +35,15 @@ def test_a_seed_repeats() -> None:
     first = torch.rand(3)
     seed_everything(3)
     assert torch.equal(first, torch.rand(3))
+
+
+def test_the_processor_is_what_linux_says_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cpuinfo").write_text("vendor_id\t: GenuineIntel\nflags\t: fpu avx512_bf16\n", encoding="utf-8")
+    monkeypatch.setattr(precision, "Path", lambda _: tmp_path / "cpuinfo")
+    precision.processor.cache_clear()
+    assert {"GenuineIntel", "avx512_bf16"} <= precision.processor()
+    assert has_bf16(torch.device("cpu"))
+    (tmp_path / "cpuinfo").unlink()
+    precision.processor.cache_clear()
+    assert not precision.processor() and not has_bf16(torch.device("cpu"))
+    precision.processor.cache_clear()
