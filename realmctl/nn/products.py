@@ -48,7 +48,7 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, state_TI: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
         ctx.save_for_backward(state_TI, weight_OI)
-        return _rows(state_TI, weight_OI, bias_O)
+        return _by_pieces(state_TI, weight_OI, bias_O)
 
     @staticmethod
     @once_differentiable
@@ -56,23 +56,23 @@ class _Linear(torch.autograd.Function):
         state_TI, weight_OI = ctx.saved_tensors
         needs_state, needs_weight, needs_bias = ctx.needs_input_grad
         return (
-            _rows(gradient_TO, weight_OI.t(), None) if needs_state else None,
+            _by_pieces(gradient_TO, weight_OI.t(), None) if needs_state else None,
             _weight_gradient(gradient_TO, state_TI) if needs_weight else None,
             gradient_TO.sum(0) if needs_bias else None,
         )
 
 
-def _rows(state_TI: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
+def _by_pieces(state_TI: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
     output_TO = state_TI.new_empty(len(state_TI), len(weight_OI))
     for piece in _pieces(len(state_TI)):
-        output_TO[piece] = _product(piece)(state_TI[piece], weight_OI, bias_O)
+        output_TO[piece] = _library_for(piece)(state_TI[piece], weight_OI, bias_O)
     return output_TO
 
 
 def _weight_gradient(gradient_TO: Tensor, state_TI: Tensor) -> Tensor:
     total_OI = state_TI.new_zeros(gradient_TO.shape[1], state_TI.shape[1])
     for piece in _pieces(len(state_TI)):
-        total_OI += _product(piece)(gradient_TO[piece].t(), state_TI[piece].t(), None)
+        total_OI += _library_for(piece)(gradient_TO[piece].t(), state_TI[piece].t(), None)
     return total_OI
 
 
@@ -82,7 +82,7 @@ def _pieces(tokens: int) -> list[slice]:
     return [slice(start, stop) for start, stop in pairwise(cuts) if start < stop]
 
 
-def _product(piece: slice) -> Callable[[Tensor, Tensor, Tensor | None], Tensor]:
+def _library_for(piece: slice) -> Callable[[Tensor, Tensor, Tensor | None], Tensor]:
     return F.linear if (piece.stop - piece.start) % _STEP else _onednn
 
 
