@@ -29,10 +29,12 @@ from typing import Any
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
-from realmctl.records import RecordWriter
-from realmctl.text import dump, sentences, streams, wikitext, wordpiece
-from realmctl.text.blocks import Packer
-from realmctl.text.corpora import Document
+from realmctl.storage.records import RecordWriter
+from realmctl.text import streams
+from realmctl.text.corpus.blocks import Packer
+from realmctl.text.corpus.documents import Document
+from realmctl.text.tokens import sentences, wordpiece
+from realmctl.text.wiki import dump, wikitext
 
 RESIDUE = {
     "[[": r"\[\[",

@@ -28,7 +28,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from realmctl.nn.bert import cls_state, load_masked_lm
+from realmctl.nn.bert.encoder import cls_state, load_masked_lm
 from realmctl.nn.inputs import Packer
 from realmctl.nn.precision import autocast, has_bf16
 

@@ -104,7 +104,7 @@ def prepare(folder: Path, size: str, queries: int) -> None:
     import numpy as np
     from transformers import BertForMaskedLM
 
-    from realmctl.nn.bert import scratch_config
+    from realmctl.nn.bert.encoder import scratch_config
     from realmctl.nn.reader import Reader
     from realmctl.nn.retriever import Retriever
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 from typing import Any
 
-from realmctl.artifact import open_artifact
+from realmctl.artifacts import open_artifact
 from realmctl.errors import InputError
 
 COLUMNS = {

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from realmctl.artifact import Artifact, open_artifact
+from realmctl.artifacts import Artifact, open_artifact
 from realmctl.errors import InputError
-from realmctl.records import Records
+from realmctl.storage.records import Records
 
 
 class Blocks:

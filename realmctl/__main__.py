@@ -1,6 +1,6 @@
 """`python -P -m realmctl`: how child processes start, so that no foreign `stages/` can shadow ours."""
 
-from realmctl.cli import main
+from realmctl.cli.app import main
 
 if __name__ == "__main__":
     main()

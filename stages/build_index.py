@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from realmctl.artifact import Artifact, Writer
-from realmctl.stage import Stage, knob, reads, setting
+from realmctl.artifacts import Artifact, Writer
+from realmctl.stage import Stage, reads, runtime, setting
 
 if TYPE_CHECKING:
     from realmctl.index.build import IndexOptions
@@ -34,7 +34,7 @@ class BuildIndex(Stage):
     min_recall: float = setting("Smallest recall that is published.", default=0.95)
     seed: int = setting("Seed of the graph's levels and of the sample.", default=0)
     threads: int = setting("hnsw: threads that build it. With more than one, every build has other bytes.", default=1)
-    device: str = knob("Where exact search measures the recall: auto, cpu or cuda:N.", default="auto")
+    device: str = runtime("Where exact search measures the recall: auto, cpu or cuda:N.", default="auto")
 
     def check(self) -> None:
         self._options().check()

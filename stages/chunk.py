@@ -8,15 +8,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from realmctl.artifact import Origin, Writer
+from realmctl.artifacts import Origin, Writer
 from realmctl.errors import ConfigError, InputError, require_package
 from realmctl.log import progress, say, warn
-from realmctl.stage import Stage, knob, setting, source
+from realmctl.stage import Stage, runtime, setting, source
 
 if TYPE_CHECKING:
-    from realmctl.text.chunking import Chunked
-    from realmctl.text.formats import Tally
-    from realmctl.text.wordpiece import WordPiece
+    from realmctl.text.corpus.chunking import Chunked
+    from realmctl.text.corpus.formats import Tally
+    from realmctl.text.tokens.wordpiece import WordPiece
 
 TRAINING_BYTES = 200_000_000
 
@@ -54,7 +54,7 @@ class Chunk(Stage):
     lowercase: bool = setting("Lower-case the text for a tokenizer trained here.", default=True)
     keep_lists: bool = setting("Keep pages titled List of, Index of or Outline of.", default=False)
     page_seconds: float = setting("A page that takes longer to clean is set aside.", default=10.0)
-    workers: int = knob("Processes; 0 = all cores.", default=0)
+    workers: int = runtime("Processes; 0 = all cores.", default=0)
 
     def check(self) -> None:
         if not self.corpus:
@@ -83,7 +83,7 @@ class Chunk(Stage):
             )
 
     def _check_splitter(self) -> None:
-        from realmctl.text.sentences import PUNKT_FILES
+        from realmctl.text.tokens.sentences import PUNKT_FILES
 
         folder = self._punkt()
         if folder is None and self.sentence_splitter not in ("rules", "spacy"):
@@ -101,7 +101,7 @@ class Chunk(Stage):
 
     def origin(self) -> Origin:
         """A Punkt model counts by its content, not by its name."""
-        from realmctl.hashing import digest_source
+        from realmctl.storage.hashing import digest_source
 
         origin, folder = super().origin(), self._punkt()
         if folder is None:
@@ -112,14 +112,14 @@ class Chunk(Stage):
 
     def estimate(self) -> dict[str, float]:
         """Text is compressed about three times, wordpieces are two bytes for about five characters of text."""
-        from realmctl.text.chunking import expanded_bytes
+        from realmctl.text.corpus.chunking import expanded_bytes
 
         return {"disk_bytes": 0.7 * sum(map(expanded_bytes, self.corpus))}
 
     def run(self, out: Writer) -> Mapping[str, Any]:
-        from realmctl.records import RecordWriter
-        from realmctl.text.blocks_file import BlocksWriter
-        from realmctl.text.formats import Tally
+        from realmctl.storage.records import RecordWriter
+        from realmctl.text.corpus.blocks_file import BlocksWriter
+        from realmctl.text.corpus.formats import Tally
 
         wordpiece = self._tokenizer()
         wordpiece.save(out.file("tokenizer/tokenizer.json").parent)
@@ -140,8 +140,8 @@ class Chunk(Stage):
         return self._metrics(out, tally, counts)
 
     def _tokenizer(self) -> WordPiece:
-        from realmctl.text import wordpiece, wordpiece_training
-        from realmctl.text.chunking import expanded_bytes
+        from realmctl.text.corpus.chunking import expanded_bytes
+        from realmctl.text.tokens import wordpiece, wordpiece_training
 
         if not self.tokenizer.startswith("train:"):
             return wordpiece.load(Path(self.tokenizer))
@@ -151,10 +151,10 @@ class Chunk(Stage):
         return wordpiece_training.train(self._training_texts(stride), size, self.lowercase)
 
     def _training_texts(self, stride: int) -> Iterator[str]:
-        from realmctl.shards import map_units
-        from realmctl.text.chunking import texts_of, units
-        from realmctl.text.corpora import raw_documents
-        from realmctl.text.formats import Tally
+        from realmctl.execution.shards import map_units
+        from realmctl.text.corpus.chunking import texts_of, units
+        from realmctl.text.corpus.documents import raw_documents
+        from realmctl.text.corpus.formats import Tally
 
         raws = raw_documents(self.corpus, Tally(), self.keep_lists)
         chosen = (raw for number, raw in enumerate(raws) if number % stride == 0)
@@ -162,9 +162,9 @@ class Chunk(Stage):
             yield from texts
 
     def _chunked(self, tokenizer: Path, tally: Tally) -> Iterator[Chunked]:
-        from realmctl.shards import map_units
-        from realmctl.text.chunking import Setup, chunk_unit, prepare, units
-        from realmctl.text.corpora import raw_documents
+        from realmctl.execution.shards import map_units
+        from realmctl.text.corpus.chunking import Setup, chunk_unit, prepare, units
+        from realmctl.text.corpus.documents import raw_documents
 
         setup = Setup(
             tokenizer,

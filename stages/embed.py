@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from realmctl.artifact import Artifact, Writer, require_same_vocabulary, require_titles
+from realmctl.artifacts import Artifact, Writer, require_same_vocabulary, require_titles
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.log import progress
-from realmctl.stage import Stage, knob, reads, setting
+from realmctl.stage import Stage, reads, runtime, setting
 
 
 class Embed(Stage):
@@ -29,8 +29,8 @@ class Embed(Stage):
     precision: Literal["auto", "fp32", "bf16"] = setting(
         "Arithmetic of the encoder; auto is bf16 where the hardware has it.", default="auto"
     )
-    batch_size: int = knob("Blocks embedded at once; 0 = as many as a CPU's cache takes, 128 on a GPU.", default=0)
-    device: str = knob("auto, cpu or cuda:N.", default="auto")
+    batch_size: int = runtime("Blocks embedded at once; 0 = as many as a CPU's cache takes, 128 on a GPU.", default=0)
+    device: str = runtime("auto, cpu or cuda:N.", default="auto")
 
     def check(self) -> None:
         if self.batch_size < 0:
@@ -52,9 +52,9 @@ class Embed(Stage):
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.nn.precision import pick_device
         from realmctl.nn.retriever import Retriever
-        from realmctl.retrieval.bert import packer_of, tokenizer_of
         from realmctl.retrieval.corpus import Corpus
-        from realmctl.retrieval.embed import embed_corpus
+        from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
+        from realmctl.retrieval.search.embedding import embed_corpus
 
         corpus = Corpus(self.blocks)
         retriever = Retriever.load(self.retriever.path).to(pick_device(self.device))

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from realmctl.artifact import Artifact, Writer
+from realmctl.artifacts import Artifact, Writer
+from realmctl.deviations import EvalHabit, explained
 from realmctl.errors import ConfigError, require_package
 from realmctl.log import say
-from realmctl.official import EvalHabit, explained
-from realmctl.stage import Stage, knob, reads, setting, source
+from realmctl.stage import Stage, reads, runtime, setting, source
 
 if TYPE_CHECKING:
-    from realmctl.retrieval.evaluation import Examined
+    from realmctl.retrieval.answering.evaluation import Examined
 
 
 class EvalEm(Stage):
@@ -50,9 +50,9 @@ class EvalEm(Stage):
         "Blocks retrieved for a question, written to retrieved.json and counted in the recall.", default=100
     )
     official: tuple[EvalHabit, ...] = setting(explained(EvalHabit), default=(), later=True)
-    all_scorers: bool = knob("List the questions on which the scorers disagree on stderr.", default=False)
-    batch_size: int = knob("Questions at once.", default=16)
-    device: str = knob("auto, cpu or cuda:N.", default="auto")
+    all_scorers: bool = runtime("List the questions on which the scorers disagree on stderr.", default=False)
+    batch_size: int = runtime("Questions at once.", default=16)
+    device: str = runtime("auto, cpu or cuda:N.", default="auto")
     precision: Literal["auto", "fp32", "bf16"] = setting(
         "Arithmetic; auto is bf16 where the hardware has it.", default="auto"
     )
@@ -74,8 +74,8 @@ class EvalEm(Stage):
             require_package("bm25s", "bm25", "--retrieval bm25")
 
     def run(self, out: Writer) -> Mapping[str, Any]:
-        from realmctl.retrieval.evaluation import evaluate
-        from realmctl.text.questions import read_questions
+        from realmctl.retrieval.answering.evaluation import evaluate
+        from realmctl.text.qa.questions import read_questions
 
         questions = read_questions(self.questions, is_regex=self.regex_answers, answer_field=self.answer_field)
         return evaluate(
@@ -84,17 +84,17 @@ class EvalEm(Stage):
 
     def tell(self, made: Artifact) -> None:
         """With --all-scorers: the questions that some scorer calls right and another wrong."""
-        from realmctl.text.scoring import disagreements_text
+        from realmctl.text.qa.scoring import disagreements_text
 
         if self.all_scorers:
             lines = made.file("disagreements.jsonl").read_text(encoding="utf-8").splitlines()
             say(disagreements_text([json.loads(line) for line in lines]))
 
     def _examined(self) -> Examined:
-        from realmctl.retrieval.answering import open_answerer
-        from realmctl.retrieval.dense import DenseSearcher
-        from realmctl.retrieval.evaluation import Examined
-        from realmctl.retrieval.sparse import BM25Searcher
+        from realmctl.retrieval.answering.evaluation import Examined
+        from realmctl.retrieval.answering.open_answerer import open_answerer
+        from realmctl.retrieval.search.bm25 import BM25Searcher
+        from realmctl.retrieval.search.dense import DenseSearcher
 
         if self.qa_model is not None:
             answerer = open_answerer(

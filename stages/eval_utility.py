@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from realmctl.artifact import Artifact, Writer, require_descent, require_same_vocabulary, require_titles
+from realmctl.artifacts import Artifact, Writer, require_descent, require_same_vocabulary, require_titles
 from realmctl.errors import ConfigError
-from realmctl.stage import Stage, knob, reads, setting
+from realmctl.stage import Stage, reads, runtime, setting
 
 
 class EvalUtility(Stage):
@@ -26,8 +26,8 @@ class EvalUtility(Stage):
     index: Artifact | None = reads("index", help="Its index.", named=True)
     encoder: Artifact | None = reads("encoder", "reader", help="The reader that goes with it.", named=True)
     candidates: int = setting("Candidates of a query, the null document included.", default=8)
-    batch_size: int = knob("Sentences at once.", default=16)
-    device: str = knob("auto, cpu or cuda:N.", default="auto")
+    batch_size: int = runtime("Sentences at once.", default=16)
+    device: str = runtime("auto, cpu or cuda:N.", default="auto")
     precision: Literal["auto", "fp32", "bf16"] = setting(
         "Arithmetic; auto is bf16 where the hardware has it.", default="auto"
     )
@@ -54,13 +54,13 @@ class EvalUtility(Stage):
         from realmctl.nn.precision import pick_device
         from realmctl.nn.reader import Reader
         from realmctl.nn.retriever import Retriever
-        from realmctl.retrieval.bert import packer_of, starting_bert, tokenizer_of
         from realmctl.retrieval.corpus import Corpus
-        from realmctl.retrieval.queries import Queries
-        from realmctl.train.current_index import CurrentIndex
-        from realmctl.train.pretrain import Options, Pretraining
-        from realmctl.train.refresh import Never
-        from realmctl.train.utility import measure_utility
+        from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_of
+        from realmctl.retrieval.tagged_queries import Queries
+        from realmctl.training.objectives.pretrain import Options, Pretraining
+        from realmctl.training.objectives.utility import measure_utility
+        from realmctl.training.refresh.current_index import CurrentIndex
+        from realmctl.training.refresh.refresh import Never
 
         retriever, index, reader = self._parts()
         queries = Queries(self.spans)

@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from realmctl.artifact import Artifact, Writer, require_descent, require_same_vocabulary
+from realmctl.artifacts import Artifact, Writer, require_descent, require_same_vocabulary
+from realmctl.deviations import FinetuneHabit, explained
 from realmctl.errors import ConfigError, require_package
-from realmctl.official import FinetuneHabit, explained
-from realmctl.stage import Stage, knob, reads, setting, source
+from realmctl.stage import Stage, reads, runtime, setting, source
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
 
-    from realmctl.retrieval.searcher import Searcher
-    from realmctl.text.questions import Question
-    from realmctl.train.best_on_dev import BestOnDev
-    from realmctl.train.closed_book import ClosedBookTuning
-    from realmctl.train.finetune import FineTuning
+    from realmctl.retrieval.search.searcher import Searcher
+    from realmctl.text.qa.questions import Question
+    from realmctl.training.objectives.best_on_dev import BestOnDev
+    from realmctl.training.objectives.closed_book import ClosedBookTuning
+    from realmctl.training.objectives.finetune import FineTuning
 
 
 def _needs_no_model(given: Mapping[str, Any]) -> bool:
@@ -100,12 +100,12 @@ class Finetune(Stage):
     )
     official: tuple[FinetuneHabit, ...] = setting(explained(FinetuneHabit), default=(), later=True)
     seed: int = setting("Seed of everything random.", default=0)
-    micro_batch: int = knob("Questions computed at once; 0 = the whole batch.", default=0)
-    device: str = knob("auto, cpu or cuda:N.", default="auto")
+    micro_batch: int = runtime("Questions computed at once; 0 = the whole batch.", default=0)
+    device: str = runtime("auto, cpu or cuda:N.", default="auto")
     precision: Literal["auto", "fp32", "bf16"] = setting(
         "Arithmetic; auto is bf16 where the hardware has it.", default="auto"
     )
-    checkpoint_every: int = knob("Steps between checkpoints.", default=500)
+    checkpoint_every: int = runtime("Steps between checkpoints.", default=500)
 
     def check(self) -> None:
         if min(self.batch_size, self.reader_beam, self.span_width, self.steps or 1) < 1 or self.epochs <= 0:
@@ -128,7 +128,7 @@ class Finetune(Stage):
         require_same_vocabulary(self.blocks, *([encoder] if encoder else []))
 
     def _check_dense(self) -> None:
-        from realmctl.retrieval.dense import require_index_of
+        from realmctl.retrieval.search.dense import require_index_of
 
         if self.model is None and not (self.retriever and self.index and (self.encoder or self.bert)):
             raise ConfigError("finetune needs --model, or --retriever and --index together with --encoder or --bert.")
@@ -174,8 +174,8 @@ class Finetune(Stage):
         return self.model.part("reader")
 
     def run(self, out: Writer) -> Mapping[str, Any]:
-        from realmctl.text.questions import read_questions
-        from realmctl.train.loop import Compute, Schedule, train
+        from realmctl.text.qa.questions import read_questions
+        from realmctl.training.loop import Compute, Schedule, train
 
         questions = read_questions(self.questions, is_regex=self.regex_answers)
         objective = self._closed_book(questions) if self.retrieval == "none" else self._reading(questions)
@@ -189,9 +189,9 @@ class Finetune(Stage):
         return {"questions": len(questions), **metrics, **chosen}
 
     def _best_on_dev(self, objective: FineTuning | ClosedBookTuning, out: Writer) -> BestOnDev | None:
-        from realmctl.text.questions import read_questions
-        from realmctl.train.best_on_dev import BestOnDev
-        from realmctl.train.finetune import FineTuning
+        from realmctl.text.qa.questions import read_questions
+        from realmctl.training.objectives.best_on_dev import BestOnDev
+        from realmctl.training.objectives.finetune import FineTuning
 
         if self.dev is None or not isinstance(objective, FineTuning):
             return None
@@ -200,7 +200,7 @@ class Finetune(Stage):
 
     def _reading(self, questions: Sequence[Question]) -> FineTuning:
         from realmctl.nn.span_head import SpanReader
-        from realmctl.train.finetune import FineTuning, Options
+        from realmctl.training.objectives.finetune import FineTuning, Options
 
         searcher, encoder = self._searcher(), self._encoder()
         if encoder and encoder.kind == "span-reader":  # of a qa-model, head and all
@@ -223,15 +223,15 @@ class Finetune(Stage):
 
     def _closed_book(self, questions: Sequence[Question]) -> ClosedBookTuning:
         from realmctl.nn.reader import Reader
-        from realmctl.train.closed_book import ClosedBookTuning, Options
+        from realmctl.training.objectives.closed_book import ClosedBookTuning, Options
 
         reader = Reader.from_masked_lm(self._start(with_head=True))
         options = Options(self.batch_size, self.reader_length, self.span_width, self.seed)
         return ClosedBookTuning(reader, self.blocks, questions, options, self.micro_batch)
 
     def _searcher(self) -> Searcher:
-        from realmctl.retrieval.dense import DenseSearcher
-        from realmctl.retrieval.sparse import BM25Searcher
+        from realmctl.retrieval.search.bm25 import BM25Searcher
+        from realmctl.retrieval.search.dense import DenseSearcher
 
         if self.retrieval == "bm25":
             return BM25Searcher(self.blocks, self.device)
@@ -241,7 +241,7 @@ class Finetune(Stage):
 
     def _start(self, with_head: bool = False) -> BertForMaskedLM:
         from realmctl.nn.precision import seed_everything
-        from realmctl.retrieval.bert import starting_bert
+        from realmctl.retrieval.initial_encoder import starting_bert
 
         start = starting_bert(self._encoder(), self.bert, self.blocks, self.seed, with_head=with_head)
         seed_everything(self.seed)

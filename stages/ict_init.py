@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from realmctl.artifact import Artifact, Writer
+from realmctl.artifacts import Artifact, Writer
 from realmctl.errors import ConfigError
-from realmctl.stage import Stage, knob, reads, setting, source
+from realmctl.stage import Stage, reads, runtime, setting, source
 
 
 class IctInit(Stage):
@@ -56,11 +56,11 @@ class IctInit(Stage):
     )
     towers: Literal["shared", "separate"] = setting("One encoder for queries and blocks, or two.", default="shared")
     seed: int = setting("Seed of everything random.", default=0)
-    device: str = knob("auto, cpu or cuda:N.", default="auto")
+    device: str = runtime("auto, cpu or cuda:N.", default="auto")
     precision: Literal["auto", "fp32", "bf16"] = setting(
         "Arithmetic; auto is bf16 where the hardware has it.", default="auto"
     )
-    checkpoint_every: int = knob("Steps between checkpoints.", default=500)
+    checkpoint_every: int = runtime("Steps between checkpoints.", default=500)
 
     def check(self) -> None:
         if not 0 < self.projection_norm_eps < 1:
@@ -75,10 +75,10 @@ class IctInit(Stage):
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.nn.precision import seed_everything
         from realmctl.nn.retriever import Retriever
-        from realmctl.retrieval.bert import packer_of, starting_bert, tokenizer_folder, tokenizer_of
         from realmctl.retrieval.corpus import Corpus
-        from realmctl.train.ict import InverseCloze
-        from realmctl.train.loop import Compute, Schedule, train
+        from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_folder, tokenizer_of
+        from realmctl.training.loop import Compute, Schedule, train
+        from realmctl.training.objectives.ict import InverseCloze
 
         seed_everything(self.seed)  # the projection is new, whatever the encoder
         start = starting_bert(self.encoder, self.bert, self.blocks, self.seed)

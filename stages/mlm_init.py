@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from realmctl.artifact import Artifact, Writer, require_same_vocabulary
+from realmctl.artifacts import Artifact, Writer, require_same_vocabulary
 from realmctl.errors import ConfigError
-from realmctl.stage import Stage, knob, reads, setting, source
+from realmctl.stage import Stage, reads, runtime, setting, source
 
 if TYPE_CHECKING:
-    from realmctl.train.mlm import Examples
+    from realmctl.training.objectives.mlm import Examples
 
 
 class MlmInit(Stage):
@@ -42,12 +42,12 @@ class MlmInit(Stage):
     length: int = setting("Wordpieces of a plain example, [CLS] and [SEP] included.", default=128)
     dropout: float = setting("Dropout of a BERT from scratch; a loaded one keeps its own.", default=0.1)
     seed: int = setting("Seed of everything random.", default=0)
-    micro_batch: int = knob("Examples computed at once; 0 = the whole batch.", default=0)
-    device: str = knob("auto, cpu or cuda:N.", default="auto")
+    micro_batch: int = runtime("Examples computed at once; 0 = the whole batch.", default=0)
+    device: str = runtime("auto, cpu or cuda:N.", default="auto")
     precision: Literal["auto", "fp32", "bf16"] = setting(
         "Arithmetic; auto is bf16 where the hardware has it.", default="auto"
     )
-    checkpoint_every: int = knob("Steps between checkpoints.", default=500)
+    checkpoint_every: int = runtime("Steps between checkpoints.", default=500)
 
     def check(self) -> None:
         if (
@@ -64,10 +64,10 @@ class MlmInit(Stage):
             require_same_vocabulary(self.blocks, self.spans)
 
     def run(self, out: Writer) -> Mapping[str, Any]:
-        from realmctl.nn.bert import save_masked_lm
-        from realmctl.retrieval.bert import starting_bert, tokenizer_folder
-        from realmctl.train.loop import Compute, Schedule, train
-        from realmctl.train.mlm import MaskedLanguageModel
+        from realmctl.nn.bert.encoder import save_masked_lm
+        from realmctl.retrieval.initial_encoder import starting_bert, tokenizer_folder
+        from realmctl.training.loop import Compute, Schedule, train
+        from realmctl.training.objectives.mlm import MaskedLanguageModel
 
         mlm = starting_bert(None, self.bert, self.blocks, self.seed, self.dropout)
         examples = self._examples(mlm.config.vocab_size)
@@ -83,11 +83,11 @@ class MlmInit(Stage):
         return {"examples": len(examples), **metrics}
 
     def _examples(self, vocabulary: int) -> Examples:
-        from realmctl.retrieval.bert import packer_of, tokenizer_of
         from realmctl.retrieval.corpus import Corpus
-        from realmctl.retrieval.queries import Queries
-        from realmctl.train.mlm import PlainBlocks, ReadingPractice
-        from realmctl.train.pairing import partners
+        from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
+        from realmctl.retrieval.tagged_queries import Queries
+        from realmctl.training.objectives.mlm import PlainBlocks, ReadingPractice
+        from realmctl.training.objectives.pairing import partners
 
         corpus, packer = Corpus(self.blocks), packer_of(tokenizer_of(self.blocks))
         if self.spans is None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from realmctl.artifact import (
+from realmctl.artifacts import (
     Artifact,
     Origin,
     Writer,
@@ -17,18 +17,18 @@ from realmctl.artifact import (
     require_titles,
     writing,
 )
+from realmctl.deviations import PretrainHabit, explained
 from realmctl.errors import ConfigError
 from realmctl.log import warn
-from realmctl.official import PretrainHabit, explained
-from realmctl.stage import Stage, knob, reads, setting, source
+from realmctl.stage import Stage, reads, runtime, setting, source
 
 if TYPE_CHECKING:
     from realmctl.nn.reader import Reader
     from realmctl.nn.retriever import Retriever
-    from realmctl.train.current_index import CurrentIndex
-    from realmctl.train.live import Live
-    from realmctl.train.pretrain import Pretraining
-    from realmctl.train.refresh import Refresh
+    from realmctl.training.objectives.pretrain import Pretraining
+    from realmctl.training.refresh.current_index import CurrentIndex
+    from realmctl.training.refresh.refresh import Refresh
+    from realmctl.training.refresh.run_folder import Live
 
 
 class Pretrain(Stage):
@@ -80,17 +80,19 @@ class Pretrain(Stage):
     )
     refresh_every: int = setting("Steps between snapshots for the index refresh.", default=500)
     seed: int = setting("Seed of everything random.", default=0)
-    max_index_age: int = knob("Steps an index may be old before training waits; 0 = three refresh periods.", default=0)
-    refresh_device: str = knob(
+    max_index_age: int = runtime(
+        "Steps an index may be old before training waits; 0 = three refresh periods.", default=0
+    )
+    refresh_device: str = runtime(
         "Device of the background refresher: auto, cpu, cuda:N; elsewhere = you start `realmctl refresh` yourself.",
         default="auto",
     )
-    micro_batch: int = knob("Sentences computed at once; 0 = the whole batch.", default=0)
-    device: str = knob("auto, cpu or cuda:N.", default="auto")
+    micro_batch: int = runtime("Sentences computed at once; 0 = the whole batch.", default=0)
+    device: str = runtime("auto, cpu or cuda:N.", default="auto")
     precision: Literal["auto", "fp32", "bf16"] = setting(
         "Arithmetic; auto is bf16 where the hardware has it.", default="auto"
     )
-    checkpoint_every: int = knob("Steps between checkpoints.", default=500)
+    checkpoint_every: int = runtime("Steps between checkpoints.", default=500)
 
     def check(self) -> None:
         if min(self.steps, self.batch_size, self.refresh_every) < 1 or self.candidates < 2:
@@ -117,9 +119,9 @@ class Pretrain(Stage):
         from realmctl.nn.precision import pick_device
         from realmctl.nn.reader import Reader
         from realmctl.nn.retriever import Retriever
-        from realmctl.retrieval.bert import starting_bert
-        from realmctl.train.current_index import CurrentIndex
-        from realmctl.train.loop import Compute, Schedule, train
+        from realmctl.retrieval.initial_encoder import starting_bert
+        from realmctl.training.loop import Compute, Schedule, train
+        from realmctl.training.refresh.current_index import CurrentIndex
 
         retriever = Retriever.load(self.retriever.path)
         reader = Reader.from_masked_lm(starting_bert(self.encoder, self.bert, self.blocks, self.seed))
@@ -140,7 +142,7 @@ class Pretrain(Stage):
 
     def _live(self, out: Writer) -> Live:
         from realmctl.index.build import IndexOptions
-        from realmctl.train.live import Live, Order
+        from realmctl.training.refresh.run_folder import Live, Order
 
         names = [field.name for field in dataclasses.fields(IndexOptions)]
         index = {name: self.index.settings[name] for name in names}
@@ -150,10 +152,10 @@ class Pretrain(Stage):
         return live
 
     def _refresh(self, out: Writer, live: Live) -> Refresh:
-        from realmctl.retrieval.bert import tokenizer_folder
-        from realmctl.train.background import Background, Elsewhere
-        from realmctl.train.checkpoint import saved_states
-        from realmctl.train.refresh import Inline, Never
+        from realmctl.retrieval.initial_encoder import tokenizer_folder
+        from realmctl.training.checkpoint import saved_states
+        from realmctl.training.refresh.background import Background, Elsewhere
+        from realmctl.training.refresh.refresh import Inline, Never
 
         if self.refresh == "never":
             return Never()
@@ -181,13 +183,13 @@ class Pretrain(Stage):
         )
 
     def _objective(self, retriever: Retriever, reader: Reader, current: CurrentIndex) -> Pretraining:
-        from realmctl.retrieval.bert import packer_of, tokenizer_of
         from realmctl.retrieval.corpus import Corpus
-        from realmctl.retrieval.queries import Queries
-        from realmctl.text.questions import read_questions
-        from realmctl.train.alarms import Alarms, rules
-        from realmctl.train.pretrain import Options, Pretraining
-        from realmctl.train.probe import Probe
+        from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
+        from realmctl.retrieval.tagged_queries import Queries
+        from realmctl.text.qa.questions import read_questions
+        from realmctl.training.monitoring.alarms import Alarms, rules
+        from realmctl.training.monitoring.recall_questions import Probe
+        from realmctl.training.objectives.pretrain import Options, Pretraining
 
         queries, corpus, packer = Queries(self.spans), Corpus(self.blocks), packer_of(tokenizer_of(self.blocks))
         probe = Probe(read_questions(self.probe), corpus, packer) if self.probe else None
@@ -204,8 +206,8 @@ class Pretrain(Stage):
 
     def _publish(self, out: Writer, live: Live, retriever: Retriever, reader: Reader) -> Artifact:
         """The last refresh: retriever, reader and the index that belongs to them, which is returned."""
-        from realmctl.retrieval.bert import tokenizer_folder
-        from realmctl.train.live import IndexMaker, write_retriever
+        from realmctl.retrieval.initial_encoder import tokenizer_folder
+        from realmctl.training.refresh.run_folder import IndexMaker, write_retriever
 
         tokenizer = tokenizer_folder(self.blocks)
         last = write_retriever(

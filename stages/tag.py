@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from realmctl.artifact import Artifact, Origin, Writer
+from realmctl.artifacts import Artifact, Origin, Writer
+from realmctl.deviations import TagHabit, explained
 from realmctl.errors import ConfigError, InputError
 from realmctl.log import progress, say
-from realmctl.official import TagHabit, explained
-from realmctl.stage import Stage, knob, reads, setting
+from realmctl.stage import Stage, reads, runtime, setting
 
 if TYPE_CHECKING:
-    from realmctl.records import Records
-    from realmctl.text.queries import SpanRules, TaggedSentence
-    from realmctl.text.salient import Tagger
+    from realmctl.storage.records import Records
+    from realmctl.text.spans.queries import SpanRules, TaggedSentence
+    from realmctl.text.spans.salient import Tagger
 
 WITH_MODEL, WITHOUT_MODEL = ("spacy", "hf"), ("auto", "anchors", "rules")
 BLOCKS_PER_UNIT = 512
@@ -47,8 +47,8 @@ class Tag(Stage):
         "Wordpieces of a query, [CLS] and [SEP] included; spans beyond are dropped.", default=96
     )
     official: tuple[TagHabit, ...] = setting(explained(TagHabit), default=(), later=True)
-    workers: int = knob("Processes; 0 = all cores. The hf tagger runs in one.", default=0)
-    device: str = knob("Where the hf tagger runs: auto, cpu or cuda:N.", default="auto")
+    workers: int = runtime("Processes; 0 = all cores. The hf tagger runs in one.", default=0)
+    device: str = runtime("Where the hf tagger runs: auto, cpu or cuda:N.", default="auto")
 
     def check(self) -> None:
         kind, _, model = self.tagger.partition(":")
@@ -63,7 +63,7 @@ class Tag(Stage):
 
     def origin(self) -> Origin:
         """A tagging model counts by its content, not by its name."""
-        from realmctl.hashing import digest_source
+        from realmctl.storage.hashing import digest_source
 
         origin, folder = super().origin(), _model_folder(self.tagger)
         if folder is None:
@@ -73,11 +73,11 @@ class Tag(Stage):
     def run(self, out: Writer) -> Mapping[str, Any]:
         import numpy as np
 
-        from realmctl.records import Records
-        from realmctl.shards import map_units
-        from realmctl.text import wordpiece
-        from realmctl.text.queries import COUNTED, SpanRules
-        from realmctl.text.spans_file import SpansWriter
+        from realmctl.execution.shards import map_units
+        from realmctl.storage.records import Records
+        from realmctl.text.spans.queries import COUNTED, SpanRules
+        from realmctl.text.spans.spans_file import SpansWriter
+        from realmctl.text.tokens import wordpiece
 
         records = Records(self.blocks.file("blocks.jsonl.zst"))
         uids = np.load(self.blocks.file("uids.npy"), allow_pickle=False)
@@ -112,8 +112,8 @@ class _Worker:
     """What one process needs to tag units of the blocks at `blocks`."""
 
     def __init__(self, blocks: Path, tagger: str, rules: SpanRules, device: str) -> None:
-        from realmctl.records import Records
-        from realmctl.text import wordpiece
+        from realmctl.storage.records import Records
+        from realmctl.text.tokens import wordpiece
 
         self.records = Records(blocks / "blocks.jsonl.zst")
         self.wordpiece = wordpiece.load(blocks)
@@ -122,8 +122,8 @@ class _Worker:
 
     def tag(self, start: int, stop: int) -> tuple[list[TaggedSentence], Counter[str]]:
         """What is found in the documents that begin in blocks `start` to `stop`, and what was counted."""
-        from realmctl.text.passages import documents_beginning_in
-        from realmctl.text.queries import tagged_sentences
+        from realmctl.text.spans.passages import documents_beginning_in
+        from realmctl.text.spans.queries import tagged_sentences
 
         counts: Counter[str] = Counter()
         first, passages = documents_beginning_in(self.records, start, stop)
@@ -154,7 +154,7 @@ def _chosen_tagger(tagger: str, records: Records) -> str:
 
 
 def _make_tagger(tagger: str, device: str) -> Tagger:
-    from realmctl.text.taggers import AnchorTagger, RuleTagger, SentenceTagger, spacy_finder
+    from realmctl.text.spans.taggers import AnchorTagger, RuleTagger, SentenceTagger, spacy_finder
 
     kind, _, model = tagger.partition(":")
     if kind == "spacy":
@@ -168,7 +168,7 @@ def _make_tagger(tagger: str, device: str) -> Tagger:
 
 def _model_folder(tagger: str) -> Path | None:
     """Where a tagger's model lies; None for a tagger without one. Raises InputError when it is not there."""
-    from realmctl.text.taggers import find_spacy_model
+    from realmctl.text.spans.taggers import find_spacy_model
 
     kind, _, model = tagger.partition(":")
     if kind == "spacy":
@@ -177,7 +177,7 @@ def _model_folder(tagger: str) -> Path | None:
 
 
 def _hub_folder(model: str) -> Path:
-    from realmctl.sources import localise
+    from realmctl.stage.sources import localise
 
     return Path(localise(model, (), True, "--tagger hf"))
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
-from realmctl import cli, log
-from tests.fixtures_stages import STAGES
+from realmctl import log
+from realmctl.cli import app, available_stages
+from tests.fixtures.small_stages import STAGES
 
 if TYPE_CHECKING:
-    from tests.fixtures_chain import Chain
+    from tests.fixtures.chain import Chain
 
 hypothesis.settings.register_profile("ci", derandomize=True)  # a landing never hangs on a new random case
 if os.environ.get("CI"):
@@ -60,7 +61,7 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def chain(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Chain:
     """One small chain of artifacts, from blocks to an index."""
-    from tests.fixtures_chain import make_chain
+    from tests.fixtures.chain import make_chain
 
     return make_chain(tmp_path_factory.mktemp("chain"))
 
@@ -92,7 +93,7 @@ def realmctl(here, capsys) -> Command:
     def run(*arguments: object) -> tuple[int, str, str]:
         capsys.readouterr()
         with pytest.raises(SystemExit) as left:
-            cli.main([str(argument) for argument in arguments])
+            app.main([str(argument) for argument in arguments])
         printed = capsys.readouterr()
         assert "Traceback" not in printed.err
         return int(left.value.code or 0), printed.out, printed.err
@@ -103,7 +104,7 @@ def realmctl(here, capsys) -> Command:
 @pytest.fixture
 def small(realmctl, monkeypatch) -> Command:
     """The same with stages that need no model."""
-    monkeypatch.setattr(cli, "our_stages", lambda: STAGES)
+    monkeypatch.setattr(available_stages, "available_stages", lambda: STAGES)
     return realmctl
 
 

@@ -11,9 +11,10 @@ import pytest
 import typer.main
 from typer.core import TyperGroup
 
-from realmctl import cli
+from realmctl.cli.app import build
+from realmctl.cli.available_stages import available_stages
 from realmctl.stage import hints
-from realmctl.values import typed
+from realmctl.stage.values import typed
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -34,7 +35,7 @@ UsageError = typer.BadParameter.__bases__[0]
 
 @pytest.fixture(scope="module")
 def app() -> TyperGroup:
-    command = typer.main.get_command(cli.build())
+    command = typer.main.get_command(build())
     assert isinstance(command, TyperGroup)
     return command
 
@@ -85,7 +86,7 @@ def test_command_reference_is_fresh() -> None:
 def test_readme_names_the_two_commands_and_every_stage() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "make demo" in text and "make test" in text
-    for name in cli.our_stages():
+    for name in available_stages():
         assert f"realmctl {name}" in text
 
 
@@ -130,5 +131,5 @@ def test_every_flag_that_restores_the_official_way_parses(app: TyperGroup) -> No
         name, flag, value = command.split()
         context = app.commands[name].make_context(name, [flag, value], resilient_parsing=True)
         field = flag.lstrip("-").replace("-", "_")
-        given = typed(hints(cli.our_stages()[name])[field], context.params[field], flag)
+        given = typed(hints(available_stages()[name])[field], context.params[field], flag)
         assert (",".join(given) if isinstance(given, tuple) else str(given)) == value, command

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from realmctl.artifact import open_artifact, verify
-from realmctl.hashing import digest_source
+from realmctl.artifacts import open_artifact, verify
+from realmctl.storage.hashing import digest_source
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
@@ -141,7 +141,7 @@ def tiny_encoder(folder: Path, world: Path) -> Path:
     """A BERT folder with a vocabulary of the world's words, as a user would bring one."""
     from transformers import BertConfig, BertForMaskedLM
 
-    from tests.fixtures_blocks import save_tokenizer, word_tokenizer
+    from tests.fixtures.blocks import save_tokenizer, word_tokenizer
 
     texts = [json.loads(line)["text"] for line in (world / "knowledge/AA/wiki_00").read_text().splitlines()]
     tokenizer = word_tokenizer(texts)

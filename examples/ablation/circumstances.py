@@ -10,7 +10,7 @@ from pathlib import Path
 from notation import table
 from results import Run
 
-from realmctl.artifact import Artifact
+from realmctl.artifacts import Artifact
 
 CPU_INFO = Path("/proc/cpuinfo")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from arms import ARMS
 
-from realmctl.artifact import Artifact, open_artifact, version_numbers
+from realmctl.artifacts import Artifact, open_artifact, version_numbers
 from realmctl.errors import MismatchError
 
 METRICS_FILE = "metrics.jsonl"

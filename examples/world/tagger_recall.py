@@ -10,9 +10,9 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from realmctl.artifact import open_artifact
+from realmctl.artifacts import open_artifact
 from realmctl.errors import InputError
-from realmctl.records import Records
+from realmctl.storage.records import Records
 
 
 def told(world: Path) -> Counter[str]:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from realmctl.errors import MismatchError
-from realmctl.text import streams, wordpiece
-from realmctl.text.blocks import Block
-from realmctl.text.sentences import split
-from realmctl.text.wordpiece import WordPiece
+from realmctl.text import streams
+from realmctl.text.corpus.blocks import Block
+from realmctl.text.tokens import wordpiece
+from realmctl.text.tokens.sentences import split
+from realmctl.text.tokens.wordpiece import WordPiece
 
 BLOCKS_PER_UNIT = 512
 

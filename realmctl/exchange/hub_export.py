@@ -20,9 +20,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from realmctl.artifact import Artifact, open_artifact, verify
+from realmctl.artifacts import Artifact, open_artifact, verify
+from realmctl.artifacts.manifest import is_artifact
 from realmctl.errors import ConfigError
-from realmctl.manifest import is_artifact
 from realmctl.nn.retriever import NORM_EPS, Retriever, Tower
 from realmctl.nn.weights import save_tensors
 from realmctl.stage import resolve

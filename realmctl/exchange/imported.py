@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from realmctl.artifact import Writer
+from realmctl.artifacts import Writer
 from realmctl.errors import MismatchError
 from realmctl.log import progress
-from realmctl.stage import Stage, knob, source
+from realmctl.stage import Stage, runtime, source
 
 if TYPE_CHECKING:
     from realmctl.exchange.checkpoint import Checkpoint
-    from realmctl.text.wordpiece import WordPiece
+    from realmctl.text.tokens.wordpiece import WordPiece
 
 
 class Imported(Stage):
@@ -36,7 +36,7 @@ class Imported(Stage):
         """The checkpoint and its tokenizer. Raises MismatchError when the vocabulary is another one."""
         from realmctl.exchange.checkpoint import open_checkpoint
         from realmctl.exchange.realm_weights import bert_config
-        from realmctl.text import wordpiece
+        from realmctl.text.tokens import wordpiece
 
         checkpoint, folder = open_checkpoint(self.checkpoint[0].parent), self.tokenizer[0].parent
         words, rows = wordpiece.load(folder), bert_config(checkpoint).vocab_size
@@ -80,7 +80,7 @@ class ImportEncoder(Imported):
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.exchange.realm_weights import encoder_of
-        from realmctl.nn.bert_files import save_masked_lm
+        from realmctl.nn.bert.files import save_masked_lm
 
         checkpoint, words = self.opened()
         save_masked_lm(encoder_of(checkpoint), out.path)
@@ -114,7 +114,7 @@ class ImportBlocks(Stage):
     records: Path = source("block_records.npy.")
     titles: Path | None = source("A text file, the title of a block a line.", default=None)
     tokenizer: tuple[Path, ...] = source("The files of the tokenizer.")
-    workers: int = knob("Processes; 0 = all cores.", default=0)
+    workers: int = runtime("Processes; 0 = all cores.", default=0)
 
     @classmethod
     def command(cls) -> str:
@@ -128,9 +128,9 @@ class ImportBlocks(Stage):
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.exchange.block_records import read_records
         from realmctl.exchange.foreign_blocks import blocks_of, foreign_blocks, prepare, units
-        from realmctl.shards import map_units
-        from realmctl.text import wordpiece
-        from realmctl.text.blocks_file import BlocksWriter
+        from realmctl.execution.shards import map_units
+        from realmctl.text.corpus.blocks_file import BlocksWriter
+        from realmctl.text.tokens import wordpiece
 
         folder = self.tokenizer[0].parent
         words = wordpiece.load(folder)

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from realmctl.artifact import Artifact, Writer, open_artifact, require_same_vocabulary, writing
+from realmctl.artifacts import Artifact, Writer, open_artifact, require_same_vocabulary, writing
 from realmctl.errors import MismatchError
 from realmctl.exchange.imported import Imported
-from realmctl.hashing import digest
 from realmctl.log import warn
 from realmctl.stage import reads, setting
+from realmctl.storage.hashing import digest
 
 if TYPE_CHECKING:
     from realmctl.exchange.checkpoint import Checkpoint
@@ -94,9 +94,9 @@ def require_rows_of(retriever: Artifact, blocks: Artifact, vectors: Path) -> Non
 
     from realmctl.index.vectors import open_vectors
     from realmctl.nn.retriever import Retriever
-    from realmctl.retrieval.bert import packer_of, tokenizer_of
     from realmctl.retrieval.corpus import Corpus
-    from realmctl.retrieval.embed import embed_blocks
+    from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
+    from realmctl.retrieval.search.embedding import embed_blocks
 
     matrix = open_vectors(vectors)
     rows = np.unique(np.linspace(0, len(matrix) - 1, ROWS_COMPARED).astype(int)).tolist()

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from realmctl.artifact import Artifact, open_artifact
+from realmctl.artifacts import Artifact, open_artifact
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.exchange.checkpoint import HUB_FILES, Checkpoint, open_checkpoint, tokenizer_files
 from realmctl.exchange.imported import ImportBlocks, Imported, ImportEncoder, ImportReader, ImportRetriever
 from realmctl.exchange.imported_qa import ImportQaModel
 from realmctl.log import warn
-from realmctl.sources import localise
+from realmctl.stage.sources import localise
 
 RECORDS = "block_records.npy"
 MODELS: Mapping[str, type[Imported]] = {

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from realmctl.errors import ConfigError, QualityError
-from realmctl.hashing import digest_file
 from realmctl.index.hnsw import Hnsw, build_graph, load_graph, save_graph
 from realmctl.index.protocol import Vectors
 from realmctl.index.recall import Recall, RecallProbe
 from realmctl.index.store import GRAPH_FILE, Description, HnswDescription, IndexType, write_description
 from realmctl.index.vectors import VECTORS_FILE, check_finite, open_vectors
 from realmctl.log import say
+from realmctl.storage.hashing import digest_file
 
 AUTO_EF = (64, 128, 256, 512, 1024)
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from realmctl.errors import InputError
-from realmctl.hashing import digest_file
 from realmctl.index.exact import Exact
 from realmctl.index.hnsw import Hnsw, load_graph
 from realmctl.index.hnsw_file import Shape
 from realmctl.index.protocol import Index
 from realmctl.index.vectors import VECTORS_FILE, open_vectors
+from realmctl.storage.hashing import digest_file
 
 DESCRIPTION_FILE = "index.json"
 GRAPH_FILE = "hnsw.bin"

@@ -1,7 +1,7 @@
 """Names by a token-classification model in Hugging Face's layout (BERT trained on CoNLL-2003 is what the
 paper used).
 
-It is here and not among `realmctl.text.taggers` because it needs torch; strings go in and character spans
+It is here and not among `realmctl.text.spans.taggers` because it needs torch; strings go in and character spans
 come out.
 """
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from realmctl import processes
 from realmctl.errors import ConfigError, ResourceError
+from realmctl.execution import processes
 
 
 def pick_device(name: str = "auto") -> torch.device:

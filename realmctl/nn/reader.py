@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from transformers import BertForMaskedLM
 
-from realmctl.nn.bert import states_at
-from realmctl.nn.bert_files import load_masked_lm, save_masked_lm
+from realmctl.nn.bert.encoder import states_at
+from realmctl.nn.bert.files import load_masked_lm, save_masked_lm
 from realmctl.nn.inputs import Packed
 
 _LOGITS_AT_ONCE = 1 << 28

@@ -18,8 +18,8 @@ from transformers import BertModel
 from transformers.models.bert.modeling_bert import BertPooler
 
 from realmctl.errors import InputError, MismatchError
-from realmctl.nn.bert import cls_state
-from realmctl.nn.bert_files import load_bert, save_bert
+from realmctl.nn.bert.encoder import cls_state
+from realmctl.nn.bert.files import load_bert, save_bert
 from realmctl.nn.inputs import Packed
 from realmctl.nn.precision import full_precision
 from realmctl.nn.weights import hash_tensors, load_into, load_tensors, save_tensors

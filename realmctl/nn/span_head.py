@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from transformers import BertModel
 
-from realmctl.nn.bert import hidden_states
-from realmctl.nn.bert_files import load_bert, save_bert
+from realmctl.nn.bert.encoder import hidden_states
+from realmctl.nn.bert.files import load_bert, save_bert
 from realmctl.nn.inputs import Packed
 from realmctl.nn.weights import load_into, load_tensors, save_tensors
 

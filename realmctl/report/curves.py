@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from realmctl.artifact import Artifact
+from realmctl.artifacts import Artifact
 from realmctl.errors import InputError
 
 METRICS = "metrics.jsonl"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from realmctl.artifact import Artifact
+from realmctl.artifacts import Artifact
 from realmctl.report.outcomes import Depths, Failure, Fate, entries, records
-from realmctl.retrieval.answer_search import AnswerSearch
+from realmctl.retrieval.answering.answer_search import AnswerSearch
 
 BLOCKS_SHOWN = 5
 

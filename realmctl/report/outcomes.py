@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Literal
 
-from realmctl.artifact import Artifact
+from realmctl.artifacts import Artifact
 from realmctl.errors import InputError
 from realmctl.log import progress
-from realmctl.records import Records
-from realmctl.retrieval.corpus_search import answered_by
-from realmctl.text.answers import Scorer, exact_match
-from realmctl.text.questions import Question
+from realmctl.retrieval.answering.corpus_search import answered_by
+from realmctl.storage.records import Records
+from realmctl.text.qa.answers import Scorer, exact_match
+from realmctl.text.qa.questions import Question
 
 Failure = Literal["corpus", "far", "near", "read", "right", "wrong", "found"]
 FAR, NEAR = 100, 5

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from realmctl import __version__
-from realmctl.artifact import Artifact
+from realmctl.artifacts import Artifact
 from realmctl.report import amounts
 from realmctl.report.charts import CHARTS
 from realmctl.report.curves import Run, read_run

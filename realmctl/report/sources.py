@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from realmctl import catalogue
-from realmctl.artifact import MANIFEST, Artifact, open_artifact, require_descent, version_numbers
+from realmctl.artifacts import MANIFEST, Artifact, catalogue, open_artifact, require_descent, version_numbers
 from realmctl.errors import InputError, MismatchError
 from realmctl.report.charts import CHARTS
 from realmctl.report.curves import METRICS

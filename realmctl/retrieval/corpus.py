@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from realmctl.artifact import Artifact
+from realmctl.artifacts import Artifact
 from realmctl.errors import InputError
-from realmctl.records import Records
+from realmctl.storage.records import Records
 
 Ids = NDArray[np.integer[Any]]
 RECORDS_REMEMBERED = 8192

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures_ablation import load, write_output, write_scores, write_whole_run
+from tests.fixtures.ablation import load, write_output, write_scores, write_whole_run
 
 claims = load("claims")
 results = load("results")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fixtures_ablation import load, write_output
+from tests.fixtures.ablation import load, write_output
 
 circumstances = load("circumstances")
 curves = load("curves")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from realmctl.artifact import version_numbers
-from tests.fixtures_ablation import EM, PROGRAM, artifacts_of, load, write_output, write_scores, write_whole_run
+from realmctl.artifacts import version_numbers
+from tests.fixtures.ablation import EM, PROGRAM, artifacts_of, load, write_output, write_scores, write_whole_run
 
 SEEDS = 3
 SVG_LINK = re.compile(r"!\[[^\]]*\]\(([^)]+)\)")

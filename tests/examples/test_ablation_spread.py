@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 
-from tests.fixtures_ablation import load
+from tests.fixtures.ablation import load
 
 spread = load("spread")
 notation = load("notation")

@@ -5,8 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from realmctl.artifact import writing
-from realmctl.manifest import Origin
+from realmctl.artifacts import writing
+from realmctl.artifacts.manifest import Origin
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "compare_scores.py"
 

@@ -5,8 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from realmctl.artifact import open_artifact
-from realmctl.records import Records
+from realmctl.artifacts import open_artifact
+from realmctl.storage.records import Records
 from stages.chunk import Chunk
 from stages.tag import Tag
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from realmctl.artifact import Artifact
+from realmctl.artifacts import Artifact
 from realmctl.nn.inputs import Packer
 from tests.exchange import realm_case as case
 from tests.exchange import realm_checkpoints as published

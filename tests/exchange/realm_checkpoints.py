@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import BertConfig, BertForMaskedLM, BertModel
 
-from realmctl.artifact import Artifact
+from realmctl.artifacts import Artifact
 from realmctl.exchange.importing import Extras, import_checkpoint
 from realmctl.nn.retriever import Tower
 from realmctl.nn.span_head import SpanReader

@@ -13,21 +13,21 @@ import torch
 from torch.testing import assert_close
 from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, BertModel
 
-from realmctl.artifact import Artifact, Writer
+from realmctl.artifacts import Artifact, Writer
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.exchange.hub_export import export
 from realmctl.exchange.importing import Extras, import_checkpoint
-from realmctl.nn.bert import hidden_states, scratch_config
-from realmctl.nn.bert_files import load_masked_lm
+from realmctl.nn.bert.encoder import hidden_states, scratch_config
+from realmctl.nn.bert.files import load_masked_lm
 from realmctl.nn.retriever import Retriever
 from realmctl.nn.weights import load_tensors
-from realmctl.retrieval.bert import packer_of, tokenizer_of
+from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
 from realmctl.stage import Stage, reads, setting
-from realmctl.text import wordpiece
+from realmctl.text.tokens import wordpiece
 from tests.exchange import realm_checkpoints as published
-from tests.fixtures_blocks import make_blocks
-from tests.fixtures_chain import documents
-from tests.fixtures_retriever import make_retriever
+from tests.fixtures.blocks import make_blocks
+from tests.fixtures.chain import documents
+from tests.fixtures.retriever import make_retriever
 
 TEXTS = ["where was ada born", "Ada Lorn was born in Velford.", "a", "", "the b. x [z] it's 1900!", "Ada " * 400]
 

@@ -13,17 +13,17 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from realmctl.artifact import open_artifact
+from realmctl.artifacts import open_artifact
 from realmctl.errors import InputError, MismatchError
 from realmctl.exchange.importing import Extras, import_checkpoint
 from realmctl.index.store import open_index
-from realmctl.nn.bert_files import load_masked_lm
+from realmctl.nn.bert.files import load_masked_lm
 from realmctl.nn.inputs import Packer, block_token_mask
 from realmctl.nn.marginal import token_marginal
 from realmctl.nn.reader import Reader
 from realmctl.nn.retriever import Retriever
 from realmctl.nn.span_head import SpanReader, reader_loss
-from realmctl.retrieval.answering import open_answerer
+from realmctl.retrieval.answering.open_answerer import open_answerer
 from realmctl.retrieval.corpus import Corpus
 from stages.embed import Embed
 from stages.finetune import Finetune

@@ -11,7 +11,7 @@ from realmctl.index.build import IndexOptions, build
 from realmctl.index.exact import Exact
 from realmctl.index.hnsw import Hnsw
 from realmctl.index.store import open_index, read_description
-from tests.index.index_fixtures import built, clustered, folder_with
+from tests.fixtures.index import built, clustered, folder_with
 
 
 def test_hnsw_from_vectors_to_answers(tmp_path):

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.index import exact
 from realmctl.index.exact import Exact, best_columns
-from tests.index.index_fixtures import brute_force, clustered
+from tests.fixtures.index import brute_force, clustered
 
 few_values = st.integers(-2, 2).map(float)
 

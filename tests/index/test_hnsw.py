@@ -10,7 +10,7 @@ import pytest
 from realmctl.errors import ConfigError, InputError, MismatchError, ResourceError
 from realmctl.index.exact import Exact
 from realmctl.index.hnsw import Hnsw, build_graph, load_graph, save_graph
-from tests.index.index_fixtures import clustered
+from tests.fixtures.index import clustered
 
 
 def graph_of(matrix, threads=1, seed=0):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from realmctl.errors import InputError
 from realmctl.index.hnsw import build_graph, load_graph, save_graph
 from realmctl.index.hnsw_file import check_file
-from tests.index.index_fixtures import clustered
+from tests.fixtures.index import clustered
 
 HEADER = 96
 COUNT = 120

@@ -5,7 +5,7 @@ import pytest
 
 from realmctl.index.exact import Exact
 from realmctl.index.recall import NONE, RecallProbe, sample_queries, wilson
-from tests.index.index_fixtures import clustered
+from tests.fixtures.index import clustered
 
 
 class Blind(Exact):

@@ -5,7 +5,7 @@ import pytest
 
 from realmctl.errors import InputError, MismatchError
 from realmctl.index.vectors import check_finite, chunks, open_vectors
-from tests.index.index_fixtures import clustered
+from tests.fixtures.index import clustered
 
 
 def test_maps_what_was_saved_without_letting_it_be_changed(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import BertForMaskedLM
 
-from realmctl.nn.bert import scratch_config
+from realmctl.nn.bert.encoder import scratch_config
 from realmctl.nn.inputs import Packed, Packer
 
 VOCABULARY = 300

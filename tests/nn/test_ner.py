@@ -6,7 +6,7 @@ from transformers import BertConfig, BertForTokenClassification
 
 from realmctl.errors import InputError
 from realmctl.nn.ner import EntityFinder, join_tags
-from tests.fixtures_blocks import save_tokenizer, word_tokenizer
+from tests.fixtures.blocks import save_tokenizer, word_tokenizer
 
 TEXTS = ["ada lovelace met babbage .", "", "no one .", "babbage ada babbage lovelaces"]
 LABELS = ["O", "B-PER", "I-PER", "B-ORG"]

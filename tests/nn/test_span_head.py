@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 from transformers import BertForMaskedLM
 
-from realmctl.nn.bert import hidden_states
+from realmctl.nn.bert.encoder import hidden_states
 from realmctl.nn.inputs import Packer, block_token_mask
 from realmctl.nn.span_head import LOWEST, SpanReader, reader_loss, retrieval_loss, span_table
 

@@ -12,18 +12,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from realmctl import cli
-from realmctl.artifact import Artifact, open_artifact
-from realmctl.nn.bert_files import load_masked_lm
+from realmctl.artifacts import Artifact, open_artifact
+from realmctl.cli import app
+from realmctl.nn.bert.files import load_masked_lm
 from realmctl.nn.inputs import Packed, Packer, block_token_mask
 from realmctl.nn.marginal import token_marginal
 from realmctl.nn.reader import Reader
 from realmctl.nn.retriever import Retriever
 from realmctl.nn.span_head import LOWEST, SpanReader, reader_loss, retrieval_loss
-from realmctl.retrieval.answering import open_answerer
-from realmctl.retrieval.qa import QuestionAnswerer
-from realmctl.text.questions import Question
-from realmctl.train.finetune import FineTuning, Options
+from realmctl.retrieval.answering.extractive import QuestionAnswerer
+from realmctl.retrieval.answering.open_answerer import open_answerer
+from realmctl.text.qa.questions import Question
+from realmctl.training.objectives.finetune import FineTuning, Options
 from tests.parity.reference_case import CANDIDATES, CLS, MASK, PAD, SEP
 
 Numbers = dict[str, Tensor]
@@ -53,7 +53,7 @@ class Ours:
         out = self.workspace / name
         arguments = ["import", str(self.folder / name), "--out", str(out), "--workers", "1", "--quiet", *options]
         with redirect_stdout(StringIO()):
-            code = cli.build()(arguments, standalone_mode=False)
+            code = app.build()(arguments, standalone_mode=False)
         if code:
             raise SystemExit(code)
         return {path.name: open_artifact(path) for path in out.iterdir()}

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from realmctl.artifact import Artifact
+from realmctl.artifacts import Artifact
 from realmctl.stage import Stage, reads, setting
 from stages.eval_em import EvalEm
-from tests.fixtures_chain import Chain, finetune, pretrain
+from tests.fixtures.chain import Chain, finetune, pretrain
 
 
 class WrittenScores(Stage):

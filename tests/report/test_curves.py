@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from realmctl.errors import InputError
 from realmctl.report.curves import Curve, read_run
-from tests.fixtures_chain import metrics_of, pretrain
+from tests.fixtures.chain import metrics_of, pretrain
 
 VALUES = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=400)
 

@@ -7,11 +7,11 @@ import json
 import pytest
 
 from realmctl.errors import InputError
-from realmctl.records import Records
 from realmctl.report.funnel import depths_of, funnel_of
 from realmctl.report.outcomes import Depths, Fate, fates
-from realmctl.text.answers import exact_match, has_answer
-from realmctl.text.questions import Question
+from realmctl.storage.records import Records
+from realmctl.text.qa.answers import exact_match, has_answer
+from realmctl.text.qa.questions import Question
 from stages.eval_em import EvalEm
 from stages.finetune import Finetune
 from tests.report.conftest import WrittenScores

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from realmctl import cli
+from realmctl.cli import app
 from tests.report.conftest import WrittenScores
 
 VOID = {"meta", "input", "br"}
@@ -164,7 +164,7 @@ def test_blocks_are_found_by_lineage_or_named(page, scores, chain):
 
 
 def test_what_cannot_be_reported(realmctl, chain, scores, tmp_path):
-    from tests.fixtures_blocks import make_blocks
+    from tests.fixtures.blocks import make_blocks
 
     assert realmctl("report", chain.blocks.path)[0] == 4
     assert realmctl("report", "nowhere")[0] == 3
@@ -189,10 +189,10 @@ def test_a_missing_extra_is_one_paragraph(realmctl, scores, monkeypatch, package
 
 def test_no_torch_is_needed(scores, tmp_path):
     code = (
-        "import sys; from realmctl import cli\n"
-        f"try: cli.main(['report', {str(scores.path)!r}])\n"
+        "import sys; from realmctl.cli import app\n"
+        f"try: app.main(['report', {str(scores.path)!r}])\n"
         "finally: print('HEAVY', *sorted({'torch', 'transformers', 'spacy', 'tokenizers'} & set(sys.modules)))"
     )
-    environment = {"PYTHONPATH": str(Path(cli.__file__).parents[1]), "MPLCONFIGDIR": str(tmp_path / "matplotlib")}
+    environment = {"PYTHONPATH": str(Path(app.__file__).parents[2]), "MPLCONFIGDIR": str(tmp_path / "matplotlib")}
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert run.stdout == "report.html\nHEAVY\n", run.stderr

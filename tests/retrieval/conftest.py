@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from realmctl.artifact import Artifact
-from tests.fixtures_chain import Chain, finetune, pretrain
+from realmctl.artifacts import Artifact
+from tests.fixtures.chain import Chain, finetune, pretrain
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from realmctl.artifact import open_artifact
-from tests.fixtures_chain import Chain
+from realmctl.artifacts import open_artifact
+from tests.fixtures.chain import Chain
 
 SMALL = ("--steps", 2, "--batch-size", 2, "--retriever-beam", 8, "--reader-beam", 2, "--reader-length", 40)
 DEPTHS = ("recall@1", "recall@5", "recall@20")
@@ -79,7 +79,7 @@ def test_closed_book_from_an_encoder_to_an_answer(finetuned, realmctl, chain):
 
 
 def test_a_models_reader_is_where_it_starts_unless_another_is_named(finetuned, chain, tmp_path):
-    from tests.fixtures_chain import pretrain
+    from tests.fixtures.chain import pretrain
 
     model = pretrain(chain, steps=1).make("artifacts/model")
     code, out, err = finetuned("bm25", "--workspace", "artifacts")
@@ -90,7 +90,7 @@ def test_a_models_reader_is_where_it_starts_unless_another_is_named(finetuned, c
 
 
 def test_dense_recipes_are_as_they_were(chain):
-    from tests.fixtures_chain import baseline, finetune
+    from tests.fixtures.chain import baseline, finetune
 
     assert "retrieval" not in finetune(chain).origin().settings
     assert baseline(chain, "bm25").origin().settings["retrieval"] == "bm25"
@@ -112,7 +112,7 @@ def test_no_room_for_a_question(finetuned, chain):
 
 
 def test_closed_book_needs_the_head(finetuned, chain, tmp_path):
-    from realmctl.nn.bert_files import load_masked_lm, save_bert
+    from realmctl.nn.bert.files import load_masked_lm, save_bert
 
     folder = tmp_path / "headless"
     save_bert(load_masked_lm(chain.encoder.path)[0].bert, folder)
@@ -141,8 +141,8 @@ def test_evaluations_that_contradict_themselves(realmctl, chain):
 
 def test_all_scorers_lists_the_disagreements_again_and_again(finetuned, realmctl, chain, monkeypatch, tmp_path):
     """A decomposed accent is right for ORQA's scorer alone; the list is shown whether the scores were made now or found."""
-    from realmctl.retrieval.answerer import Answer
-    from realmctl.retrieval.closed_book import ClosedBook
+    from realmctl.retrieval.answering.answerer import Answer
+    from realmctl.retrieval.answering.closed_book import ClosedBook
 
     finetuned("none")
     path = tmp_path / "asked.jsonl"

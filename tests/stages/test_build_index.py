@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from realmctl.artifact import Writer
+from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError, InputError, QualityError, ResourceError
 from realmctl.index.exact import Exact
 from realmctl.index.store import open_index
 from realmctl.stage import Stage, setting
 from stages.build_index import BuildIndex
-from tests.index.index_fixtures import clustered
+from tests.fixtures.index import clustered
 
 
 class FixtureEmbeddings(Stage):

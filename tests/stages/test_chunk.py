@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from realmctl.errors import ConfigError, InputError
-from realmctl.records import Records
 from realmctl.retrieval.corpus import Corpus
-from realmctl.text import corpora, wordpiece
-from realmctl.text.sentences import PUNKT_FILES
-from realmctl.text.wordpiece_training import train
+from realmctl.storage.records import Records
+from realmctl.text.corpus import documents
+from realmctl.text.tokens import wordpiece
+from realmctl.text.tokens.sentences import PUNKT_FILES
+from realmctl.text.tokens.wordpiece_training import train
 from stages.chunk import Chunk
 
 WORDS = [
@@ -116,14 +117,14 @@ def test_transformers_takes_the_tokenizer(made):
 
 
 def test_a_page_that_hangs_is_listed(source, tmp_path, monkeypatch):
-    clean = corpora.wikitext.prose
+    clean = documents.wikitext.prose
 
     def hang(text, media):
         while text == article(7):
             pass
         return clean(text, media)
 
-    monkeypatch.setattr(corpora.wikitext, "prose", hang)
+    monkeypatch.setattr(documents.wikitext, "prose", hang)
     tokenizer = train(WORDS * 3, 200)
     tokenizer.save(tmp_path / "t")
     made = Chunk(corpus=(source,), tokenizer=str(tmp_path / "t"), page_seconds=0.3, workers=1).make(tmp_path / "blocks")

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from realmctl.artifact import open_artifact
+from realmctl.artifacts import open_artifact
 from realmctl.errors import ConfigError, InputError, MismatchError, ResourceError
-from realmctl.retrieval import embed
+from realmctl.retrieval.search import embedding
 from stages.embed import Embed
-from tests.fixtures_blocks import make_blocks
-from tests.fixtures_retriever import make_retriever
+from tests.fixtures.blocks import make_blocks
+from tests.fixtures.retriever import make_retriever
 
 ROOT = Path(__file__).parents[2]
 WORDS = ["river", "stone", "lamp", "cloud", "horse", "bread", "music", "winter", "garden", "letter"]
@@ -59,9 +59,9 @@ def test_knobs_do_not_make_another_version(made, tmp_path):
 
 
 def test_stopped_by_an_error_it_goes_on_and_ends_with_the_same_bytes(made, tmp_path, monkeypatch):
-    monkeypatch.setattr(embed, "ROWS_PER_RANGE", 8)
+    monkeypatch.setattr(embedding, "ROWS_PER_RANGE", 8)
     whole = stage(made).make(tmp_path / "whole")
-    original, calls = embed.embed_blocks, []
+    original, calls = embedding.embed_blocks, []
 
     def dies_at_the_third(*arguments, **options):
         calls.append(arguments)
@@ -69,7 +69,7 @@ def test_stopped_by_an_error_it_goes_on_and_ends_with_the_same_bytes(made, tmp_p
             raise ResourceError("the device is gone")
         return original(*arguments, **options)
 
-    monkeypatch.setattr(embed, "embed_blocks", dies_at_the_third)
+    monkeypatch.setattr(embedding, "embed_blocks", dies_at_the_third)
     with pytest.raises(ResourceError):
         stage(made).make(tmp_path / "e")
     assert (tmp_path / "e/v1.partial/.scratch/ranges/done.jsonl").read_text().count("sha256") == 2
@@ -80,8 +80,8 @@ def test_stopped_by_an_error_it_goes_on_and_ends_with_the_same_bytes(made, tmp_p
 
 KILLED = """
 import os, signal, sys
-from realmctl.retrieval import embed
-from realmctl.retrieval.embedding_file import EmbeddingFile
+from realmctl.retrieval.search import embedding as embed
+from realmctl.retrieval.search.embedding_file import EmbeddingFile
 from stages.embed import Embed
 
 embed.ROWS_PER_RANGE = 8
@@ -100,7 +100,7 @@ Embed(blocks=sys.argv[1], retriever=sys.argv[2], precision="fp32", device="cpu")
 
 
 def test_killed_it_goes_on_and_ends_with_the_same_bytes(made, tmp_path, monkeypatch, one_thread):
-    monkeypatch.setattr(embed, "ROWS_PER_RANGE", 8)
+    monkeypatch.setattr(embedding, "ROWS_PER_RANGE", 8)
     arguments = [str(made[0].path), str(made[1].path), str(tmp_path / "e")]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     killed = subprocess.run([sys.executable, "-c", KILLED, *arguments], env=environment, capture_output=True, text=True)

@@ -10,8 +10,8 @@ import torch
 
 from realmctl.errors import ConfigError
 from stages.eval_utility import EvalUtility
-from tests.fixtures_chain import pretrain
-from tests.train.test_pretrain import objective_of
+from tests.fixtures.chain import pretrain
+from tests.training.objectives.test_pretrain import objective_of
 
 
 def start_of(chain, **values):

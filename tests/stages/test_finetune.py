@@ -7,11 +7,11 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from realmctl.artifact import open_artifact, require_descent
-from realmctl.cli import build
-from tests.fixtures_blocks import make_blocks
-from tests.fixtures_chain import documents, finetune, make_index, pretrain
-from tests.fixtures_retriever import make_retriever
+from realmctl.artifacts import open_artifact, require_descent
+from realmctl.cli.app import build
+from tests.fixtures.blocks import make_blocks
+from tests.fixtures.chain import documents, finetune, make_index, pretrain
+from tests.fixtures.retriever import make_retriever
 
 SMALL = ["--steps", "2", "--batch-size", "2", "--retriever-beam", "8", "--reader-beam", "2", "--reader-length", "40"]
 

@@ -6,13 +6,13 @@ import pytest
 from transformers import AutoModelForMaskedLM
 from typer.testing import CliRunner
 
-from realmctl.artifact import open_artifact
-from realmctl.cli import build
-from realmctl.nn.bert import load_masked_lm
+from realmctl.artifacts import open_artifact
+from realmctl.cli.app import build
+from realmctl.nn.bert.encoder import load_masked_lm
 from realmctl.nn.retriever import Retriever
 from stages.ict_init import IctInit
-from tests.fixtures_blocks import make_blocks
-from tests.fixtures_chain import Stopped, metrics_of, stop_at
+from tests.fixtures.blocks import make_blocks
+from tests.fixtures.chain import Stopped, metrics_of, stop_at
 
 TINY = ["--bert", "scratch:L1-H16", "--steps", "2", "--batch-size", "4"]
 

@@ -15,13 +15,13 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from realmctl.artifact import open_artifact, require_descent, verify
-from realmctl.cli import build
+from realmctl.artifacts import open_artifact, require_descent, verify
+from realmctl.cli.app import build
 from realmctl.nn.weights import load_tensors
-from realmctl.train.live import steps_in
-from tests.fixtures_blocks import make_blocks
-from tests.fixtures_chain import FIRMS, TOWNS, documents, make_index, metrics_of, pretrain
-from tests.fixtures_retriever import make_retriever
+from realmctl.training.refresh.run_folder import steps_in
+from tests.fixtures.blocks import make_blocks
+from tests.fixtures.chain import FIRMS, TOWNS, documents, make_index, metrics_of, pretrain
+from tests.fixtures.retriever import make_retriever
 
 ROOT = Path(__file__).parents[2]
 SMALL = [

@@ -9,12 +9,12 @@ import torch
 from transformers import AutoTokenizer, BertConfig, BertForTokenClassification
 
 from realmctl.errors import ConfigError, InputError
-from realmctl.records import Records
 from realmctl.retrieval.corpus import Corpus
-from realmctl.text import wordpiece
+from realmctl.storage.records import Records
+from realmctl.text.tokens import wordpiece
 from stages import tag
 from stages.tag import Tag
-from tests.fixtures_blocks import make_blocks
+from tests.fixtures.blocks import make_blocks
 
 WORLD = {
     "Ada Lovelace": [

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from realmctl.text.answers import Scorer, judge
-from realmctl.text.regexes import Verdict
+from realmctl.text.qa.answers import Scorer, judge
+from realmctl.text.qa.regexes import Verdict
 from tests.text.published_scorers import right
 from tests.text.scorer_cases import CASES, GUARDED, Case
 

@@ -1,0 +1,89 @@
+"""The command line: the stages, the commands beside them, and the one entry point. Only it knows typer."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from realmctl import __version__
+from realmctl.cli import available_stages, commands
+from realmctl.cli.invoke import escaped, exit_code, guarded
+from realmctl.cli.stage_command import command_of
+from realmctl.errors import ConfigError
+from realmctl.execution.signals import stop_now
+
+EPILOG = (
+    "Example: realmctl chunk dump.xml.bz2 && realmctl tag && realmctl ict-init --bert bert-base-uncased\n\n"
+    "Exit codes: 0 done, or nothing to do; 1 a bug; 2 usage or a bad setting; 3 an input is missing, "
+    "malformed or corrupt; 4 artifacts that do not fit together; 5 not enough memory, disk or device; "
+    "6 a quality gate failed; 7 locked by another run; 75 interrupted, run the command again; 130 Ctrl-C."
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        print(f"realmctl {__version__}")
+        raise typer.Exit()
+
+
+Version = typer.Option("--version", "-V", callback=_version, is_eager=True, help="Print the version.")
+
+
+def _main(version: Annotated[bool, Version] = False) -> None:
+    """Retrieval-augmented pre-training, from a Wikipedia dump to an exact-match score.
+
+    Each stage reads and writes artifacts.
+    """
+
+
+def build() -> typer.Typer:
+    """The application: every stage, then the hand-written commands."""
+    app = typer.Typer(
+        name="realmctl",
+        epilog=EPILOG,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        rich_markup_mode="rich",
+    )
+    app.callback()(_main)
+    for name, stage in available_stages.available_stages().items():
+        text = escaped(inspect.getdoc(stage) or "")
+        app.command(name, rich_help_panel="Stages", help=text)(guarded(command_of(stage)))
+    for name, command in _other_commands().items():
+        app.command(name, rich_help_panel="Other commands")(guarded(command))
+    return app
+
+
+def _other_commands() -> dict[str, Callable[..., None]]:
+    """{name: function} of the files in `commands/`; a trailing underscore avoids Python's keywords."""
+    found = {}
+    for info in pkgutil.iter_modules(commands.__path__):
+        module = importlib.import_module(f"{commands.__name__}.{info.name}")
+        found[info.name.rstrip("_")] = getattr(module, info.name)
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Entry point of `realmctl`: parse, run, leave with the documented exit code."""
+    signal.signal(signal.SIGTERM, stop_now)
+    sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(exit_code(lambda: _parsed_and_run(given or ["--help"])))
+
+
+def _parsed_and_run(arguments: list[str]) -> Any:
+    try:
+        return build()(arguments, standalone_mode=False)
+    except Exception as error:
+        message = getattr(error, "format_message", None)  # a usage error, of whichever click typer brings
+        if message is None:
+            raise
+        where = getattr(getattr(error, "ctx", None), "command_path", "realmctl")
+        raise ConfigError(f"{message()} See `{where} --help`.") from None

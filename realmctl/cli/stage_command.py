@@ -1,0 +1,105 @@
+"""A stage as a command: its fields become options, its result one line on stdout, its errors exit codes."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import typing
+from collections.abc import Callable
+from dataclasses import MISSING, Field, fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from realmctl import log
+from realmctl.artifacts import catalogue
+from realmctl.cli.invoke import emit, escaped
+from realmctl.cli.options import DryRun, Json, Out, Workspace, path
+from realmctl.execution import processes
+from realmctl.stage import ROLE, Role, Stage, flag_of, hints, planning, presets
+from realmctl.stage.workspace import with_defaults
+
+PANELS = {
+    "reads": "Inputs",
+    "source": "Inputs",
+    "setting": "Settings (part of the recipe)",
+    "runtime": "Compute",
+}
+
+
+def command_of(stage: type[Stage]) -> Callable[..., None]:
+    """The function that Typer turns into the stage's command."""
+
+    def run(workspace: Path, out: Path | None, json: bool, dry_run: bool, **values: Any) -> None:
+        values.pop("preset", None)  # it has given its defaults
+        given = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+        made = stage(**with_defaults(stage, given, workspace))
+        for name, artifact in made.inputs().items():
+            what = f"{artifact.kind} {artifact.content[:12]}"
+            log.say(f"{stage.command()}: {flag_of(name)} {artifact.path} ({what})")
+        series = out or workspace / stage.makes
+        if dry_run:
+            emit(planning.plan(made, series), json, planning.plan_text)
+        else:
+            entry = {"command": stage.command(), **catalogue.summary(made.make(series))}
+            if processes.first():
+                emit(entry, json, lambda value: str(value["path"]))
+
+    keyword = functools.partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            *(_parameter(item, hints(stage)[item.name]) for item in fields(stage)),  # type: ignore[arg-type]
+            *_preset(stage.command()),
+            keyword("out", default=None, annotation=Out),
+            keyword("workspace", default=Path("artifacts"), annotation=Workspace),
+            keyword("json", default=False, annotation=Json),
+            keyword("dry_run", default=False, annotation=DryRun),
+        ]
+    )
+    return run
+
+
+def _parameter(item: Field[Any], hint: Any) -> inspect.Parameter:
+    role: Role = item.metadata[ROLE]
+    default = inspect.Parameter.empty if item.default is MISSING else item.default
+    if role.name == "reads":
+        hint, default = Path | None, None
+    if typing.get_origin(hint) is tuple:
+        inner = typing.get_args(hint)[0]
+        chosen = typing.get_origin(inner) is typing.Literal  # the names may come with commas
+        hint = list[str] if chosen else list[inner]  # type: ignore[valid-type]
+        default = list(default) if isinstance(default, tuple) else default
+    parser = path if Path in (hint, *typing.get_args(hint)) else None
+    if role.positional:
+        info: Any = typer.Argument(help=escaped(role.help), show_default=False, parser=parser)
+    else:
+        flag, no = flag_of(item.name), f"--no-{item.name.replace('_', '-')}"
+        name = f"{flag}/{no}" if bool in (hint, *typing.get_args(hint)) else flag
+        text = escaped(_help(item.name, role))
+        info = typer.Option(name, help=text, rich_help_panel=PANELS[role.name], parser=parser)
+    annotation = Annotated[hint, info]
+    return inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _preset(command: str) -> list[inspect.Parameter]:
+    """`--preset` of a stage that some preset concerns: read first, it changes the defaults of the other options."""
+    names = presets.names_for(command)
+
+    def give_defaults(context: typer.Context, name: str | None) -> str | None:
+        if name is not None:
+            context.default_map = dict(presets.settings_of(name, command))
+        return name
+
+    text = f"Settings of a paper, where they are not given: {', '.join(names)}."
+    info = typer.Option("--preset", help=text, rich_help_panel=PANELS["setting"], is_eager=True, callback=give_defaults)
+    annotation = Annotated[str | None, info]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return [inspect.Parameter("preset", keyword, default=None, annotation=annotation)] if names else []
+
+
+def _help(name: str, role: Role) -> str:
+    if role.name != "reads" or role.named:
+        return role.help
+    where = f"<workspace>/{name.replace('_', '-')}"
+    return f"{role.help} Default: {where}{', if there is one' if role.optional else ''}."

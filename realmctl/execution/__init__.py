@@ -1,0 +1,1 @@
+"""How work runs: functions mapped over units, the processes of torchrun, signals."""

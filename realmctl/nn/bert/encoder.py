@@ -1,0 +1,90 @@
+"""BERT: what is read of its states, and its masked-language-model head.
+
+Legend: B rows, L tokens of the longest row, T real tokens of the batch, M or P positions read in each
+row, H hidden, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+from transformers import BertForMaskedLM, BertModel
+from transformers.models.bert.modeling_bert import BertLayer
+
+from realmctl.nn.bert.files import load_masked_lm, save_masked_lm, scratch_config
+from realmctl.nn.bert.layers import Rows, run_layer
+from realmctl.nn.inputs import Packed
+
+__all__ = [
+    "cls_state",
+    "hidden_states",
+    "layer_states",
+    "load_masked_lm",
+    "masked_logits",
+    "save_masked_lm",
+    "scratch_config",
+    "states_at",
+]
+
+
+def hidden_states(bert: BertModel, packed: Packed) -> Tensor:
+    """The last layer's states, [B, L, H]; zeros at padding."""
+    return layer_states(bert, packed, (bert.config.num_hidden_layers,))[0]
+
+
+def layer_states(bert: BertModel, packed: Packed, layers: tuple[int, ...]) -> tuple[Tensor, ...]:
+    """The states after the given layers (0 = the embeddings), each [B, L, H]; zeros at padding."""
+    rows = Rows(packed.mask_BL)
+    states = [_embed(bert, packed, rows)]
+    for layer in bert.encoder.layer[: max(layers)]:
+        states.append(_run(layer, states[-1], rows))
+    return tuple(rows.pad(states[layer]) for layer in layers)
+
+
+def states_at(bert: BertModel, packed: Packed, position_BP: Tensor) -> Tensor:
+    """The last layer's states at some positions of each row, [B, P, H]: exact, and nothing else is computed.
+
+    position_BP: int64, each at a real token of its row.
+    """
+    rows = Rows(packed.mask_BL)
+    state_TH = _embed(bert, packed, rows)
+    for layer in bert.encoder.layer[:-1]:
+        state_TH = _run(layer, state_TH, rows)
+    return _run(bert.encoder.layer[-1], state_TH, rows, position_BP)
+
+
+def cls_state(bert: BertModel, packed: Packed, last_layer_cls_only: bool = True) -> Tensor:
+    """The last layer's state at `[CLS]`, [B, H]. By default the last layer runs for that position alone."""
+    if not last_layer_cls_only:
+        return hidden_states(bert, packed)[:, 0]
+    return states_at(bert, packed, packed.ids_BL.new_zeros(len(packed), 1))[:, 0]
+
+
+def masked_logits(mlm: BertForMaskedLM, state_BLH: Tensor, position_BM: Tensor) -> Tensor:
+    """Vocabulary logits at the given positions, [B, M, V]: gathered first, then projected.
+
+    REALM's own code does so too (google-research/language, realm/model.py); the alternative, logits at
+    every position, is by far the largest tensor of a step.
+    """
+    row_B1 = torch.arange(len(state_BLH), device=state_BLH.device)[:, None]
+    logits_BMV: Tensor = mlm.cls(state_BLH[row_B1, position_BM])
+    return logits_BMV
+
+
+def _embed(bert: BertModel, packed: Packed, rows: Rows) -> Tensor:
+    position_BL = torch.arange(packed.ids_BL.shape[1], device=packed.ids_BL.device).expand_as(packed.ids_BL)
+    embeddings = bert.embeddings
+    state_TH = embeddings.word_embeddings(rows.pack(packed.ids_BL))
+    state_TH = state_TH + embeddings.token_type_embeddings(rows.pack(packed.segments_BL))
+    state_TH = state_TH + embeddings.position_embeddings(rows.pack(position_BL))
+    embedding_TH: Tensor = embeddings.dropout(embeddings.LayerNorm(state_TH))
+    return embedding_TH
+
+
+def _run(layer: BertLayer, state_TH: Tensor, rows: Rows, position_BP: Tensor | None = None) -> Tensor:
+    """The layer, recomputed in the backward pass where `gradient_checkpointing_enable` was called."""
+    if layer.gradient_checkpointing and layer.training and torch.is_grad_enabled():
+        state: Tensor = checkpoint(run_layer, layer, state_TH, rows, position_BP, use_reentrant=False)
+        return state
+    return run_layer(layer, state_TH, rows, position_BP)

@@ -1,0 +1,122 @@
+"""One BERT layer over the real tokens of a batch: no work on padding, none on positions nobody reads.
+
+Transformers keeps the weights (`BertLayer`); this file replaces only the way they are applied. The
+matrix products see the tokens of all rows end to end, and attention alone sees rows. A last layer of
+which only some positions are read (`[CLS]`, the masks) computes queries for those alone, which is exact.
+Legend: B rows, L tokens of the longest row, T real tokens of the batch, P positions read, H hidden,
+A heads, X anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
+from transformers.activations import ACT2FN
+from transformers.models.bert.modeling_bert import BertLayer, BertOutput, BertSelfOutput
+
+from realmctl.nn.bert.dense_layers import linear
+
+_FUSED_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "gelu_new": partial(F.gelu, approximate="tanh"),
+}
+
+_WORTH_RECOMPUTING = 1 << 20
+"""Elements from which an activation is made again in the backward pass: a quarter of what a layer keeps."""
+
+
+class Rows:
+    """Where the real tokens of a padded batch lie: `pack` drops the padding, `pad` puts it back."""
+
+    def __init__(self, mask_BL: Tensor) -> None:
+        self.mask_BL = mask_BL
+        self.lengths: list[int] = mask_BL.sum(1).tolist()
+        lengths_B = torch.tensor(self.lengths, device=mask_BL.device)
+        self.first_B1 = (lengths_B.cumsum(0) - lengths_B)[:, None]
+        self.token_T = mask_BL.flatten().nonzero()[:, 0]
+
+    def pack(self, padded_BLX: Tensor) -> Tensor:
+        """[B, L, ...] to [T, ...]."""
+        return padded_BLX.flatten(0, 1).index_select(0, self.token_T)
+
+    def pad(self, packed_TX: Tensor) -> Tensor:
+        """[T, ...] to [B, L, ...], zeros at padding."""
+        zeros = packed_TX.new_zeros(self.mask_BL.numel(), *packed_TX.shape[1:])
+        return zeros.index_copy(0, self.token_T, packed_TX).view(*self.mask_BL.shape, *packed_TX.shape[1:])
+
+    def at(self, packed_TX: Tensor, position_BP: Tensor) -> Tensor:
+        """[T, X] to [B, P, X]: the tokens at the given positions of each row."""
+        return packed_TX[self.first_B1 + position_BP]
+
+
+def run_layer(layer: BertLayer, state_TH: Tensor, rows: Rows, position_BP: Tensor | None = None) -> Tensor:
+    """The layer's output for all tokens, [T, H], or for the given positions of each row, [B, P, H]."""
+    attention = layer.attention.self
+    residual = state_TH if position_BP is None else rows.at(state_TH, position_BP)
+    inputs = ((attention.query, residual), (attention.key, state_TH), (attention.value, state_TH))
+    heads = attention.num_attention_heads
+    query, key, value = (linear(part, state).view(*state.shape[:-1], heads, -1) for part, state in inputs)
+    attend = _attend_by_row if state_TH.device.type == "cpu" else _attend_padded
+    context = attend(query, key, value, rows, attention.dropout.p if attention.training else 0.0)
+    mixed = linear(layer.attention.output.dense, context.flatten(-2))
+    attended = _add_and_normalise(layer.attention.output, mixed, residual)
+    contracted = _contract(layer, linear(layer.intermediate.dense, attended))
+    return _add_and_normalise(layer.output, contracted, attended)
+
+
+def _add_and_normalise(part: BertSelfOutput | BertOutput, state: Tensor, residual: Tensor) -> Tensor:
+    normalised: Tensor = part.LayerNorm(part.dropout(state) + residual)
+    return normalised
+
+
+def _contract(layer: BertLayer, expanded: Tensor) -> Tensor:
+    """Back from the inner width. Of a large activation and its input, the input alone is kept for the backward pass."""
+    activation = _activation(layer)
+    activated = activation(expanded)
+    if not torch.is_grad_enabled() or expanded.numel() < _WORTH_RECOMPUTING:
+        return linear(layer.output.dense, activated)
+    kept, place = expanded.detach(), activated.data_ptr()
+
+    def pack(saved: Tensor) -> Tensor | torch.Size:
+        return saved.shape if saved.data_ptr() == place and saved.is_contiguous() else saved
+
+    def unpack(saved: Tensor | torch.Size) -> Tensor:
+        return activation(kept).view(saved) if isinstance(saved, torch.Size) else saved
+
+    with saved_tensors_hooks(pack, unpack):
+        return linear(layer.output.dense, activated)
+
+
+def _attend_by_row(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: Rows, dropout: float) -> Tensor:
+    """Attention inside each row, [T, A, X] or [B, P, A, X] as `query` is. A CPU is best off so."""
+    parts = torch.split(query, rows.lengths) if query.ndim == 3 else query.unbind()
+    key, value = torch.split(key_TAX, rows.lengths), torch.split(value_TAX, rows.lengths)
+    context = [
+        _attention(q[None], k[None], v[None], None, dropout)[0] for q, k, v in zip(parts, key, value, strict=True)
+    ]
+    return torch.cat(context) if query.ndim == 3 else torch.stack(context)
+
+
+def _attend_padded(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: Rows, dropout: float) -> Tensor:
+    """The same in one call over padded rows, as accelerators want it."""
+    query_BLAX = rows.pad(query) if query.ndim == 3 else query
+    key_BLAX, value_BLAX = rows.pad(key_TAX), rows.pad(value_TAX)
+    context_BLAX = _attention(query_BLAX, key_BLAX, value_BLAX, rows.mask_BL[:, None, None, :], dropout)
+    return rows.pack(context_BLAX) if query.ndim == 3 else context_BLAX
+
+
+def _attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
+    """All [B, tokens, A, X]; mask is bool, broadcastable to [B, A, query tokens, key tokens]."""
+    heads_first = (query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2))
+    return F.scaled_dot_product_attention(*heads_first, attn_mask=mask, dropout_p=dropout).transpose(1, 2)
+
+
+def _activation(layer: BertLayer) -> Callable[[Tensor], Tensor]:
+    name = layer.attention.self.config.hidden_act
+    activation: Callable[[Tensor], Tensor] = _FUSED_ACTIVATIONS.get(name) or ACT2FN[name]
+    return activation

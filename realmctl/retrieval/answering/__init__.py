@@ -1,0 +1,1 @@
+"""From questions to answers: readers at work, evidence, evaluation."""

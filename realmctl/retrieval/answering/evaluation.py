@@ -1,0 +1,167 @@
+"""Scores of a question set: exact match under every scorer, recall of the retrieval, and files that others can re-score.
+
+predictions.jsonl is the input of ORQA's evaluator, retrieved.json is DPR's retrieval result (a question a line);
+evidence.jsonl has the answers, and which span of which retrieved block the prediction is; disagreements.jsonl has the
+questions that some scorer calls right and another wrong. What does not retrieve has no recall and no block.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from realmctl.artifacts import Writer
+from realmctl.log import progress
+from realmctl.retrieval.answering.answer_search import AnswerSearch
+from realmctl.retrieval.answering.answerer import Answer, Answerer
+from realmctl.retrieval.corpus import Ids
+from realmctl.retrieval.search.searcher import Hit, Searcher
+from realmctl.text.qa.answers import Scorer
+from realmctl.text.qa.questions import Question
+from realmctl.text.qa.regexes import Verdict
+from realmctl.text.qa.scoring import Judged, fitting_scorers, judged
+
+DEPTHS = (1, 5, 20, 100)
+DISAGREEMENTS = "disagreements.jsonl"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A question, the blocks retrieved for it as DPR's `ctxs`, the predicted text (None: nobody read), and what it is of."""
+
+    question: Question
+    contexts: list[dict[str, Any]]
+    prediction: str | None
+    evidence: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What is evaluated: an answerer with its searcher (None: it has none), or a searcher alone."""
+
+    answerer: Answerer | None
+    searcher: Searcher | None
+
+    def tokens(self, questions: Sequence[Question]) -> list[Ids]:
+        """Wordpieces of the questions."""
+        reads = self.answerer or self.searcher
+        return reads.tokens([question.question for question in questions]) if reads else []
+
+
+def evaluate(
+    examined: Examined, questions: Sequence[Question], out: Writer, *, scorer: str, hits: int, batch_size: int
+) -> dict[str, Any]:
+    """Answer every question (with a searcher alone: only retrieve) and write scores.json, predictions and evidence.
+
+    Recall@k counts an answer as found when a hit holds it as words (DPR's test), `substring_recall@k` as raw text (ORQA's).
+    Raises ConfigError when the scorer does not suit the answers.
+    """
+    scorers = fitting_scorers(questions, scorer) if examined.answerer else []
+    counts: Counter[str] = Counter({"disagreements": 0} if scorers else {})
+    with ExitStack() as files, progress(len(questions), "answering", "questions") as bar:
+        retrieved = _file(files, out, "retrieved.json", bool(examined.searcher))
+        predictions = _file(files, out, "predictions.jsonl", bool(scorers))
+        evidence = _file(files, out, "evidence.jsonl", bool(scorers))
+        disagreements = _file(files, out, DISAGREEMENTS, bool(scorers))
+        for number, outcome in enumerate(_outcomes(examined, questions, hits, batch_size)):
+            if retrieved:
+                retrieved.write(("[\n" if number == 0 else ",\n") + _retrieved(outcome))
+                _count_recall(outcome, hits, counts)
+            if predictions and evidence and disagreements:
+                predictions.write(_predicted(outcome) + "\n")
+                evidence.write(json.dumps(outcome.evidence, ensure_ascii=False) + "\n")
+                result = judged(outcome.question, outcome.prediction or "", scorers)
+                _count_matches(result, counts)
+                if result.disagrees:
+                    disagreements.write(json.dumps(result.record(), ensure_ascii=False) + "\n")
+            bar.advance()
+        if retrieved:
+            retrieved.write("\n]\n" if questions else "[]\n")
+    scores = _scores(counts, len(questions), scorers)
+    out.file("scores.json").write_text(json.dumps(scores, indent=1) + "\n")
+    return scores
+
+
+def _file(files: ExitStack, out: Writer, name: str, wanted: bool) -> TextIO | None:
+    return files.enter_context(out.file(name).open("w", encoding="utf-8")) if wanted else None
+
+
+def _outcomes(examined: Examined, questions: Sequence[Question], hits: int, batch_size: int) -> Iterator[Outcome]:
+    searcher, answerer = examined.searcher, examined.answerer
+    for start in range(0, len(questions), batch_size):
+        batch = questions[start : start + batch_size]
+        tokens = examined.tokens(batch)
+        found = searcher.search(tokens, hits) if searcher else [[] for _ in batch]
+        records = searcher.corpus.records_of({hit.row for best in found for hit in best}) if searcher else {}
+        answers = answerer.answer(tokens, found, 1) if answerer else None
+        for place, question in enumerate(batch):
+            best = next(iter(answers[place]), None) if answers else None
+            prediction = None if answers is None else best.text if best else ""
+            evidence = _evidence(question, answerer.reader_beam if answerer else 0, found[place], best)
+            yield Outcome(question, _contexts(question, found[place], records), prediction, evidence)
+
+
+def _evidence(question: Question, beam: int, hits: Sequence[Hit], answer: Answer | None) -> dict[str, Any]:
+    """Right answers, blocks read; of the answer its score, and the rank (from 1) of its block and the offsets in it."""
+    known = {"answers": list(question.answers), "read": min(len(hits), beam)}
+    if answer is None:
+        return known
+    if answer.evidence is None:
+        return {**known, "score": answer.score}
+    place = answer.evidence
+    rank = 1 + [hit.row for hit in hits].index(place.hit.row)
+    return {**known, "score": answer.score, "rank": rank, "start": place.start, "end": place.end}
+
+
+def _contexts(question: Question, hits: Sequence[Hit], records: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
+    words, raw = AnswerSearch(question, "tokens"), AnswerSearch(question, "substring")
+    contexts = []
+    for hit in hits:
+        record = records[hit.row]
+        context = {
+            **{name: record[name] for name in ("id", "title", "text")},
+            "score": hit.score,
+            "has_answer": words(record["text"]),
+        }
+        contexts.append(context if question.is_regex else {**context, "has_answer_substring": raw(record["text"])})
+    return contexts
+
+
+def _retrieved(outcome: Outcome) -> str:
+    question = outcome.question
+    entry = {"question": question.question, "answers": list(question.answers), "ctxs": outcome.contexts}
+    return json.dumps(entry, ensure_ascii=False)
+
+
+def _predicted(outcome: Outcome) -> str:
+    return json.dumps({"question": outcome.question.question, "prediction": outcome.prediction}, ensure_ascii=False)
+
+
+def _count_recall(outcome: Outcome, hits: int, counts: Counter[str]) -> None:
+    tests = {"has_answer": "recall", "has_answer_substring": "substring_recall"}
+    for depth in (depth for depth in DEPTHS if depth <= hits):
+        for test, name in tests.items():
+            found = [context[test] for context in outcome.contexts[:depth] if test in context]
+            if found:
+                counts[f"{name}@{depth}"] += any(found)
+
+
+def _count_matches(result: Judged, counts: Counter[str]) -> None:
+    counts["disagreements"] += result.disagrees
+    for name, verdict in result.verdicts.items():
+        counts[f"em_{name}"] += verdict is Verdict.MATCH
+        if verdict not in (Verdict.MATCH, Verdict.NO_MATCH):
+            counts[f"{name}_{verdict.name.lower()}"] += 1
+
+
+def _scores(counts: Counter[str], questions: int, scorers: Sequence[Scorer]) -> dict[str, Any]:
+    shares = {
+        name: round(count / questions, 6) for name, count in counts.items() if "@" in name or name.startswith("em_")
+    }
+    troubles = {name: count for name, count in counts.items() if name not in shares}
+    headline = {"em": shares[f"em_{scorers[0]}"], "scorer": scorers[0]} if scorers else {}
+    return {"questions": questions, **headline, **shares, **troubles}

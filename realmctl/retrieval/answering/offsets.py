@@ -1,0 +1,39 @@
+"""Wordpieces of a block and the characters they stand for: what an answer's text is cut out with, and found by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from realmctl.errors import MismatchError
+from realmctl.retrieval.corpus import Corpus
+from realmctl.text.tokens.wordpiece import WordPiece
+
+
+def char_offsets(corpus: Corpus, wordpiece: WordPiece, row: int) -> NDArray[np.int32]:
+    """Start and end of each wordpiece of a block's body in the block's text, int32 [n, 2].
+
+    Sentence by sentence, as `chunk` tokenised it. Raises MismatchError where `wordpiece` is not the blocks' own.
+    """
+    record = corpus.record(row)
+    encoded = wordpiece.encode_batch([record["text"][start:end] for start, end in record["sentences"]])
+    parts = [offsets + start for (_, offsets), (start, _) in zip(encoded, record["sentences"], strict=True)]
+    offsets: NDArray[np.int32] = np.concatenate(parts)
+    if len(offsets) != len(corpus.tokens(row)):
+        raise MismatchError(
+            f"Block {record['id']} of {corpus.artifact} has {len(corpus.tokens(row))} wordpieces, but its text gives {len(offsets)}: "
+            "it was not made with the tokenizer that lies in it. Chunk the corpus again."
+        )
+    return offsets
+
+
+def covered(offsets: NDArray[np.int32], spans: Iterable[tuple[int, int]], widest: int) -> list[tuple[int, int]]:
+    """The runs of at most `widest` wordpieces, (first, last), that lie within character spans; sorted, each once."""
+    found = set()
+    for start, end in spans:
+        within = np.flatnonzero((offsets[:, 0] >= start) & (offsets[:, 1] <= end))
+        if 0 < len(within) <= widest:
+            found.add((int(within[0]), int(within[-1])))
+    return sorted(found)

@@ -1,0 +1,101 @@
+"""The BERT that a stage starts from: an encoder artifact, a folder, or fresh weights of a named size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tokenizers import Tokenizer
+from transformers import BertForMaskedLM
+
+from realmctl.artifacts import Artifact, require_same_vocabulary
+from realmctl.errors import InputError, MismatchError
+from realmctl.log import say, warn
+from realmctl.nn.bert.encoder import load_masked_lm, scratch_config
+from realmctl.nn.inputs import Packer
+from realmctl.nn.precision import seed_everything
+
+SCRATCH = "scratch:"
+SPECIALS = ("[CLS]", "[SEP]", "[PAD]", "[MASK]")
+
+
+def tokenizer_of(artifact: Artifact) -> Tokenizer:
+    """The WordPiece tokenizer that an artifact carries, without special tokens in its output."""
+    name = "tokenizer/tokenizer.json" if artifact.has("tokenizer/tokenizer.json") else "tokenizer.json"
+    return Tokenizer.from_file(str(artifact.file(name)))
+
+
+def packer_of(tokenizer: Tokenizer) -> Packer:
+    """The layouts in this vocabulary's special tokens. Raises InputError when it lacks one."""
+    ids = {token: tokenizer.token_to_id(token) for token in SPECIALS}
+    if lacking := [token for token, number in ids.items() if number is None]:
+        raise InputError(
+            f"The tokenizer has no {', '.join(lacking)}. Use the tokenizer of a BERT, or train one: "
+            "realmctl chunk --tokenizer train:30522."
+        )
+    return Packer(*(number for number in ids.values() if number is not None))
+
+
+def tokenizer_folder(artifact: Artifact) -> Path:
+    """Where an artifact keeps its tokenizer's files."""
+    return artifact.path / "tokenizer" if artifact.has("tokenizer/tokenizer.json") else artifact.path
+
+
+def starting_bert(
+    encoder: Artifact | None,
+    bert: str | None,
+    blocks: Artifact,
+    seed: int,
+    dropout: float = 0.1,
+    with_head: bool = False,
+) -> BertForMaskedLM:
+    """An encoder artifact, a BERT folder, or `scratch:SIZE` (tiny when nothing was named), with the blocks' vocabulary.
+
+    `with_head`: its masked-language-model head must be a trained one too (or as fresh as all the rest).
+
+    Raises MismatchError when the vocabularies differ, InputError when the head is wanted and not there.
+    """
+    if encoder is not None:
+        require_same_vocabulary(blocks, encoder)
+        return _loaded(encoder.path, with_head)
+    if bert is None:
+        warn("no encoder and no --bert: starting from random weights of size tiny (--bert scratch:tiny)")
+        bert = SCRATCH + "tiny"
+    words = tokenizer_of(blocks).get_vocab_size()
+    seed_everything(seed)
+    if bert.startswith(SCRATCH):
+        return _fresh(bert.removeprefix(SCRATCH), words, dropout)
+    model = _loaded(Path(bert), with_head)
+    _require_vocabulary(Path(bert), blocks, words, model.config.vocab_size)
+    return model
+
+
+def _loaded(folder: Path, with_head: bool) -> BertForMaskedLM:
+    model, had_head = load_masked_lm(folder)
+    if with_head and not had_head:
+        raise InputError(
+            f"{folder} has no masked-language-model head, and without documents the answer comes from that head. "
+            "Use an encoder that mlm-init or pretrain made, or a BERT that was saved with its head."
+        )
+    if not had_head:
+        say(f"{folder} has no masked-language-model head; a fresh one is put on")
+    return model
+
+
+def _fresh(size: str, words: int, dropout: float) -> BertForMaskedLM:
+    """Random weights whose spread suits the width: BERT's 0.02 at 768, more below (a narrow BERT starts too flat with it)."""
+    config = scratch_config(size, words, dropout)
+    config.initializer_range = 0.02 * (768 / config.hidden_size) ** 0.5
+    return BertForMaskedLM(config)
+
+
+def _require_vocabulary(folder: Path, blocks: Artifact, words: int, rows: int) -> None:
+    vocabulary = folder / "vocab.txt"
+    own = blocks.file("tokenizer/vocab.txt").read_text(encoding="utf-8").split("\n")
+    differs = vocabulary.exists() and [w.strip() for w in vocabulary.read_text(encoding="utf-8").split("\n") if w] != [
+        w.strip() for w in own if w
+    ]
+    if rows != words or differs:
+        raise MismatchError(
+            f"{folder} has a vocabulary of {rows} wordpieces that is not the one of {blocks} ({words}). "
+            f"Chunk the corpus with its tokenizer: realmctl chunk --tokenizer {folder}."
+        )

@@ -1,0 +1,152 @@
+"""BM25 as a retriever: the sparse baseline, over wordpieces of title and body.
+
+Score of a block for a question, summed over the question's wordpieces w (Lucene's form, without its constant factor):
+log(1 + (N - n_w + .5) / (n_w + .5)) tf / (tf + k1 (1 - b + b length / mean length)), N blocks, n_w of them with w.
+Wordpieces rank as well as words do, and are there already. Raw scores weigh too little beside a reader's, so one
+learned factor scales them wherever they meet.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from realmctl.artifacts import Artifact, Writer, require_descent, writing
+from realmctl.errors import InputError, require_package
+from realmctl.index.protocol import by_score
+from realmctl.nn.learned_scale import Scale
+from realmctl.retrieval.corpus import Corpus, Ids, load_array
+from realmctl.retrieval.search.searcher import Searcher
+
+K1, B = 0.9, 0.4
+ARRAYS = ("data", "indices", "indptr")
+
+
+class Postings:
+    """The BM25 of every wordpiece in every block: a sparse matrix by wordpiece (CSC), computed by bm25s.
+
+    Only making it needs bm25s; a search sums rows of plain arrays.
+    """
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]], blocks: int) -> None:
+        self.arrays, self.blocks = arrays, blocks
+
+    @classmethod
+    def of(cls, corpus: Corpus, words: int) -> Postings:
+        """Count a corpus whose wordpiece ids are below `words`. Raises ResourceError when bm25s is not installed."""
+        require_package("bm25s", "bm25", "BM25")
+        import bm25s
+
+        bm25 = bm25s.BM25(k1=K1, b=B, method="lucene")
+        made = bm25.build_index_from_ids(range(words), _Documents(corpus), show_progress=False)
+        return cls({name: made[name] for name in ARRAYS}, len(corpus))
+
+    @classmethod
+    def load(cls, part: Artifact, blocks: int, words: int) -> Postings:
+        """Memory-mapped, as `save` wrote it. Raises InputError when it is not of so many blocks and wordpieces."""
+        arrays = {name: load_array(part, f"{name}.npy") for name in ARRAYS}
+        data, indices, indptr = arrays.values()
+        if (
+            len(indptr) != words + 1
+            or not int(indptr[-1]) == len(data) == len(indices)
+            or indices.max(initial=0) >= blocks
+        ):
+            raise InputError(f"{part} does not fit {blocks} blocks in {words} wordpieces. Make it again.")
+        return cls(arrays, blocks)
+
+    def save(self, out: Writer) -> None:
+        """data.npy float32, indices.npy int32 (blocks), indptr.npy int64 (by wordpiece): a matrix in CSC layout."""
+        for name, array in self.arrays.items():
+            np.save(out.file(f"{name}.npy"), array, allow_pickle=False)
+
+    def score(self, question: Ids) -> NDArray[np.float32]:
+        """The BM25 of every block, float32 [blocks]. A wordpiece counts as often as the question has it."""
+        data, indices, indptr = (self.arrays[name] for name in ARRAYS)
+        scores = np.zeros(self.blocks, dtype=np.float32)
+        for word in question.tolist():
+            own = slice(int(indptr[word]), int(indptr[word + 1]))
+            scores[indices[own]] += data[own]  # a block is there once
+        return scores
+
+
+class BM25Searcher(Searcher):
+    """Postings over blocks, and the factor that scales their scores."""
+
+    def __init__(self, blocks: Artifact, device: str, saved: Artifact | None = None) -> None:
+        """From the qa-model's part `saved`, or counted anew. Raises ResourceError without bm25s, MismatchError for other blocks."""
+        super().__init__(blocks, device)
+        words = max(self.wordpiece.vocabulary.values()) + 1
+        if saved is None:
+            self.postings, self.scale = Postings.of(self.corpus, words), Scale().to(self.device)
+        else:
+            require_descent(saved, blocks)
+            self.postings = Postings.load(saved, len(self.corpus), words)
+            self.scale = Scale(_saved_scale(saved)).to(self.device)
+
+    @property
+    def learner(self) -> Scale:
+        """The scale."""
+        return self.scale
+
+    def nearest(self, tokens: Sequence[Ids], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """By scaled BM25, ties by rising row."""
+        best = [_best(self.postings.score(question), min(k, len(self.corpus))) for question in tokens]
+        scores_BK, rows_BK = (np.stack(parts) for parts in zip(*best, strict=True))
+        return scores_BK * np.float32(self.scale.value), rows_BK
+
+    def scores(self, tokens: Sequence[Ids], rows_QK: NDArray[np.int64]) -> Tensor:
+        """Scaled BM25; the scale learns."""
+        raw = [self.postings.score(question)[rows] for question, rows in zip(tokens, rows_QK, strict=True)]
+        scaled_QK: Tensor = self.scale(torch.from_numpy(np.stack(raw)).to(self.device))
+        return scaled_QK
+
+    def learnt(self) -> Mapping[str, float]:
+        """The scale."""
+        return {"bm25_scale": self.scale.value}
+
+    def save(self, out: Writer) -> None:
+        """Part `bm25`: the postings, and bm25.json with the scale."""
+        with writing(out.path / "bm25", dataclasses.replace(out.origin, kind="bm25")) as part:
+            self.postings.save(part)
+            described = {"method": "lucene", "k1": K1, "b": B, "scale": self.scale.value}
+            part.file("bm25.json").write_text(json.dumps(described, indent=1) + "\n")
+
+
+class _Documents:
+    """Title and body of every block as lists of wordpieces, one at a time: bm25s passes over them several times."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.corpus = corpus
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for row in range(len(self.corpus)):
+            yield self.corpus.title(row).tolist() + self.corpus.tokens(row).tolist()
+
+
+def _best(scores: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """The k best scores and their rows; of equal ones those of the lower rows."""
+    least = np.partition(scores, len(scores) - k)[len(scores) - k]
+    rows = np.flatnonzero(scores >= least)
+    best, ids = by_score(scores[rows][None], rows[None])
+    return best[0, :k], ids[0, :k]
+
+
+def _saved_scale(part: Artifact) -> float:
+    path = part.file("bm25.json")
+    try:
+        scale = float(json.loads(path.read_text())["scale"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} does not say the scale ({error}). Make {part} again.") from None
+    if not 0 < scale < float("inf"):
+        raise InputError(f"{path}: the scale {scale} is no positive number. Make {part} again.")
+    return scale

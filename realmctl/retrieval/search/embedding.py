@@ -1,0 +1,152 @@
+"""Blocks into vectors: one function for the `embed` stage and for every refresh of the index.
+
+Blocks are embedded in ranges of fixed rows and, inside a range, in a fixed order, so that a vector does not
+depend on where an interrupted run was taken up. B rows of a batch, D projection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from realmctl.errors import InputError
+from realmctl.index.vectors import chunks, open_vectors
+from realmctl.log import warn
+from realmctl.nn.inputs import Packer
+from realmctl.nn.precision import autocast
+from realmctl.nn.retriever import Retriever
+from realmctl.retrieval.corpus import Corpus, load_array
+from realmctl.retrieval.search.embedding_file import Dtype, EmbeddingFile
+
+ROWS_PER_RANGE = 1024
+ACTIVATIONS_ON_CPU = 2**18  # floats of one hidden state: what a core's cache keeps while a batch passes through a layer
+BATCH_ON_ACCELERATOR = 128
+
+Vectors = NDArray[np.float32]
+
+
+def embed_corpus(
+    retriever: Retriever,
+    packer: Packer,
+    corpus: Corpus,
+    path: Path,
+    *,
+    journal: Path,
+    dtype: Dtype = "float32",
+    precision: str = "auto",
+    batch_size: int = 0,
+    on_progress: Callable[[int], None] = lambda blocks: None,
+) -> dict[str, float]:
+    """Every block into `path` (.npy [n, D], row = block), but for the ranges that `journal` has as done.
+
+    Runs where the retriever's weights are, in evaluation mode. `on_progress` hears how many blocks more are
+    done. Returns the metrics of the embeddings. Raises InputError for an empty corpus or a block whose vector
+    is not finite, MismatchError for a query-only retriever, ResourceError when the disk is too small.
+    """
+    if not len(corpus):
+        raise InputError(
+            f"{corpus.artifact} holds no block, so there is nothing to embed. Chunk a corpus that has text."
+        )
+    truncated = count_truncated(corpus, retriever.block_length)
+    if truncated:
+        warn(
+            f"{truncated} blocks are longer than the {retriever.block_length} wordpieces this retriever "
+            "reads; their ends are not embedded"
+        )
+    retriever.eval()
+    with EmbeddingFile(path, journal, len(corpus), retriever.projection, dtype) as file:
+        done = file.done()
+        on_progress(sum(stop - start for start, stop in done))
+        for rows in ranges(len(corpus)):
+            if (rows.start, rows.stop) in done:
+                continue
+            vectors = embed_blocks(retriever, packer, corpus, rows, precision=precision, batch_size=batch_size)
+            with np.errstate(over="ignore"):
+                stored = vectors.astype(dtype)
+            _check_finite(stored, rows, corpus)
+            file.write(rows.start, stored)
+            on_progress(len(rows))
+    return {"truncated_blocks": truncated, **describe(path)}
+
+
+def ranges(count: int) -> Iterator[range]:
+    """The rows that are embedded and stored together."""
+    return (range(start, min(start + ROWS_PER_RANGE, count)) for start in range(0, count, ROWS_PER_RANGE))
+
+
+@torch.inference_mode()
+def embed_blocks(
+    retriever: Retriever,
+    packer: Packer,
+    corpus: Corpus,
+    rows: Sequence[int],
+    *,
+    precision: str = "auto",
+    batch_size: int = 0,
+) -> Vectors:
+    """Some blocks as float32 [len(rows), D], in the order of `rows`; batches are of blocks of like length.
+
+    The retriever must be in evaluation mode. An accelerator is waited for once, after its last batch.
+    """
+    device = next(retriever.parameters()).device
+    titles, bodies = [corpus.title(row) for row in rows], [corpus.tokens(row) for row in rows]
+    lengths = [len(title) + len(body) for title, body in zip(titles, bodies, strict=True)]
+    order = np.argsort(lengths, kind="stable")
+    size = batch_size or _batch_size(device, retriever, max(lengths, default=0))
+    parts = []
+    with autocast(device, precision):
+        for start in range(0, len(order), size):
+            batch = order[start : start + size]
+            packed = packer.block([titles[i] for i in batch], [bodies[i] for i in batch], retriever.block_length)
+            parts.append(retriever.embed_blocks(packed.to(device)).float())
+    vectors = np.empty((len(order), retriever.projection), np.float32)
+    vectors[order] = torch.cat(parts).cpu().numpy()
+    return vectors
+
+
+def _batch_size(device: torch.device, retriever: Retriever, longest: int) -> int:
+    if device.type != "cpu":
+        return BATCH_ON_ACCELERATOR
+    floats = int(retriever.query_tower.bert.config.hidden_size) * min(longest + 3, retriever.block_length)
+    return max(1, ACTIVATIONS_ON_CPU // floats)
+
+
+def count_truncated(corpus: Corpus, block_length: int) -> int:
+    """Blocks that do not fit into the retriever with their title and the three special tokens."""
+    titles = np.diff(load_array(corpus.artifact, "title_offsets.npy"))
+    return int((corpus.lengths + titles + 3 > block_length).sum())
+
+
+def describe(path: Path) -> dict[str, float]:
+    """Rows, dimension, mean norm and its coefficient of variation, norm of the mean vector over mean norm.
+
+    That last share near 1 says that all blocks are embedded alike: the retriever has collapsed.
+    """
+    matrix = open_vectors(path)
+    norms, total = np.empty(len(matrix)), np.zeros(matrix.shape[1])
+    for start, rows in chunks(matrix):
+        norms[start : start + len(rows)] = np.linalg.norm(rows.astype(np.float64), axis=1)
+        total += rows.sum(axis=0, dtype=np.float64)
+    mean = float(norms.mean())
+    return {
+        "rows": len(matrix),
+        "dimension": matrix.shape[1],
+        "norm_mean": mean,
+        "norm_cv": float(norms.std() / mean) if mean else 0.0,
+        "mean_vector_share": float(np.linalg.norm(total / len(matrix)) / mean) if mean else 0.0,
+    }
+
+
+def _check_finite(vectors: NDArray[np.floating], rows: Sequence[int], corpus: Corpus) -> None:
+    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(bad):
+        record = corpus.record(rows[int(bad[0])])
+        raise InputError(
+            f"The embedding of block {record['id']} ({record['title']!r}) is not finite in {vectors.dtype}, "
+            "so it cannot be searched. Either weights are damaged or training diverged; use another retriever"
+            + (", or --dtype float32." if vectors.dtype == np.float16 else ".")
+        )

@@ -1,0 +1,56 @@
+"""A spans artifact as training sees it: sentences in wordpieces, their salient spans, and the blocks they are from."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from realmctl.artifacts import Artifact
+from realmctl.errors import InputError
+from realmctl.retrieval.corpus import Ids, Ragged, load_array
+from realmctl.storage.records import Records
+
+
+class Queries:
+    """Sentences with salient spans, by row."""
+
+    def __init__(self, spans: Artifact) -> None:
+        self.artifact = spans
+        self._tokens = Ragged(spans, "tokens.npy", "offsets.npy")
+        self.spans: NDArray[np.int32] = load_array(spans, "spans.npy")
+        self.uid: NDArray[np.uint64] = load_array(spans, "uids.npy")
+        if len(self.uid) != len(self._tokens) or self.spans.ndim != 2 or len(self.spans) == 0:
+            raise InputError(f"{spans}: its arrays disagree, or it holds no span. Tag the blocks again.")
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    @property
+    def query_length(self) -> int:
+        """Wordpieces of a query, [CLS] and [SEP] included, as tagging decided."""
+        return int(self.artifact.settings.get("query_length", 96))
+
+    @property
+    def max_masks(self) -> int:
+        """Wordpieces of the longest span, as tagging decided."""
+        return int(self.artifact.settings.get("max_masks", 10))
+
+    def tokens(self, row: int) -> Ids:
+        """Wordpieces of the sentence, no specials."""
+        return self._tokens[row]
+
+    @cached_property
+    def span_offsets(self) -> NDArray[np.int64]:
+        """`spans[span_offsets[i]:span_offsets[i + 1]]` are those of sentence i. int64 [n + 1]."""
+        return np.searchsorted(self.spans[:, 0], np.arange(len(self) + 1))
+
+    def spans_of(self, row: int) -> NDArray[np.int32]:
+        """First and last + 1 wordpiece of each span of a sentence, int32 [S, 2]."""
+        return self.spans[self.span_offsets[row] : self.span_offsets[row + 1], 1:3]
+
+    @cached_property
+    def records(self) -> Records:
+        """Texts and labels, for people."""
+        return Records(self.artifact.file("sentences.jsonl.zst"))

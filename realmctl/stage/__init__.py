@@ -1,0 +1,6 @@
+"""Stages: classes that read artifacts and make one."""
+
+from realmctl.stage.fields import ROLE, Role, flag_of, hints, reads, roles, runtime, setting, source
+from realmctl.stage.stage import Stage, resolve
+
+__all__ = ["ROLE", "Role", "Stage", "flag_of", "hints", "reads", "resolve", "roles", "runtime", "setting", "source"]

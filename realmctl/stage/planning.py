@@ -1,0 +1,53 @@
+"""What a stage would do: its inputs from the workspace, and the dry run that writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from realmctl.artifacts import open_artifact, series
+from realmctl.artifacts.catalogue import size_text
+from realmctl.errors import InputError, MismatchError
+from realmctl.stage.stage import Stage
+
+
+def plan(stage: Stage, out: Path) -> dict[str, Any]:
+    """What making this stage at `out` would do. Nothing is written. Raises what making it would."""
+    out = series.place(out, stage.makes)
+    with stage.localised() as local:
+        local.check()
+        origin, estimate = local.origin(), local.estimate()
+    made = series.find(out, origin.recipe)
+    going_on = None if made else series.unfinished(out, origin)
+    return {
+        "stage": stage.command(),
+        "makes": str(made.path if made else (going_on or out / f"v{series.next_number(out)}").with_suffix("")),
+        "reuses": made is not None,
+        "resumes": going_on is not None,
+        "inputs": {name: str(artifact.path) for name, artifact in stage.inputs().items()},
+        "settings": dict(origin.settings),
+        "recipe": origin.recipe,
+        "estimate": {**estimate, **_seconds_of_last(out)},
+    }
+
+
+def _seconds_of_last(out: Path) -> dict[str, float]:
+    try:
+        return {"seconds_of_last_version": float(open_artifact(out).manifest["seconds"])}
+    except (InputError, MismatchError):
+        return {}
+
+
+def plan_text(value: Mapping[str, Any]) -> str:
+    """A dry run for people."""
+    verb = "reuse" if value["reuses"] else "resume" if value["resumes"] else "make"
+    lines = [f"{value['stage']}: would {verb} {value['makes']}"]
+    lines += [f"  input    {name:<20} {path}" for name, path in value["inputs"].items()]
+    lines += [f"  setting  {name:<20} {setting}" for name, setting in value["settings"].items()]
+    lines += [f"  estimate {name:<20} {_amount(name, number)}" for name, number in value["estimate"].items()]
+    return "\n".join(lines)
+
+
+def _amount(name: str, number: float) -> str:
+    return size_text(int(number)) if name.endswith("bytes") else f"{number:g}"

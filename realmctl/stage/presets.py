@@ -1,0 +1,60 @@
+"""`--preset`: what the papers and their official code set, in one word. Data, and the one way to look it up.
+
+A preset gives defaults for the stages that it concerns; whatever is given explicitly wins. It is no setting itself: the
+manifest holds the values it stood for. Lengths and sizes that follow from an input (the joint input of 384 wordpieces,
+dropout .1, the span head of 256) are not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from realmctl.deviations import EvalHabit, FinetuneHabit, PretrainHabit, TagHabit
+from realmctl.errors import ConfigError
+
+Settings = Mapping[str, Any]
+
+_CHUNK: Settings = {"max_wordpieces": 288, "long_sentences": "keep", "long_titles": "keep", "keep_lists": False}
+_BERT: Settings = {"optimizer": "bert", "warmup": None}  # None: min(10000, max(100, steps / 10))
+_EXACT: Settings = {"type": "exact"}
+_ORQA: Settings = {
+    **_BERT, "batch_size": 1, "lr": 1e-5, "retriever_beam": 5000, "reader_beam": 5, "reader_length": 320, "span_width": 10,
+    "answer_test": "substring", "objective": "orqa", "official": get_args(FinetuneHabit),
+}  # fmt: skip
+_EVAL: Settings = {"scorer": "orqa", "reader_beam": 5, "official": get_args(EvalHabit)}
+
+PRESETS: Mapping[str, Mapping[str, Settings]] = {
+    "ict": {
+        "chunk": _CHUNK,
+        "ict-init": {
+            **_BERT, "steps": 100_000, "batch_size": 4096, "lr": 1e-4, "mask_rate": 0.9, "projection": 128,
+            "query_length": 64, "pooling": "pooler", "towers": "shared", "projection_norm_eps": 1e-3,
+        },
+    },
+    "realm": {
+        "chunk": _CHUNK,
+        "tag": {"query_length": 96, "max_masks": 10, "dates": True, "official": get_args(TagHabit)},
+        "embed": {"dtype": "float32"},
+        "build-index": _EXACT,
+        "pretrain": {
+            **_BERT, "steps": 200_000, "batch_size": 512, "lr": 3e-5, "candidates": 8, "marginal": "token",
+            "masking": "salient", "refresh": "background", "refresh_every": 500, "official": get_args(PretrainHabit),
+        },
+    },
+    "orqa-nq": {"build-index": _EXACT, "finetune": {**_ORQA, "steps": 300_000}, "eval-em": _EVAL},
+    "orqa-wq": {"build-index": _EXACT, "finetune": {**_ORQA, "steps": 205_020}, "eval-em": _EVAL},
+}  # fmt: skip
+
+
+def names_for(command: str) -> list[str]:
+    """The presets that concern a stage."""
+    return [name for name, stages in PRESETS.items() if command in stages]
+
+
+def settings_of(name: str, command: str) -> Settings:
+    """What a preset sets in a stage. Raises ConfigError for one that is unknown or does not concern the stage."""
+    if name not in names_for(command):
+        fitting = ", ".join(names_for(command)) or "none"
+        raise ConfigError(f"preset {name!r} is none of {command}'s. Use one of: {fitting}.")
+    return PRESETS[name][command]

@@ -1,0 +1,106 @@
+"""Sources: what a stage takes from outside the artifacts; known by content, so that a moved file fits."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import IO, Any
+
+from realmctl.errors import ConfigError, InputError
+from realmctl.log import say
+from realmctl.storage.hashing import digest_source
+
+HUB_FILES = ("*.json", "*.safetensors", "pytorch_model.bin", "vocab.txt")
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+
+
+def digest_of(value: Any, literals: tuple[str, ...]) -> Any:
+    """What a source adds to a recipe: the hash of its content, or a literal as it stands; None for None."""
+    if value is None:
+        return None
+    if isinstance(value, tuple):
+        return [digest_of(item, literals) for item in value]
+    if is_literal(value, literals):
+        return str(value)
+    return digest_source(Path(value))
+
+
+def is_literal(value: Any, literals: tuple[str, ...]) -> bool:
+    """Whether a source is spelled out (`train:8000`) instead of lying somewhere."""
+    return str(value).startswith(literals)
+
+
+def localise(
+    value: Any,
+    literals: tuple[str, ...],
+    hub: bool,
+    flag: str,
+    spool: Path | None = None,
+    files: tuple[str, ...] = HUB_FILES,
+) -> Any:
+    """A source as something on this machine: a path as it is, a hub id fetched, a stream copied into `spool`.
+
+    `files`: patterns of the files that are fetched of a hub id.
+
+    A stream is `-` or a pipe such as the shell's `<(zcat x.gz)`. Raises InputError when there is nothing.
+    """
+    if isinstance(value, tuple):
+        return tuple(localise(item, literals, hub, flag, spool, files) for item in value)
+    if is_literal(value, literals):
+        return value
+    if str(value) == "-" and spool:
+        return _same_type(value, _spooled_stdin(flag, spool))
+    path = _expanded(str(value), flag)
+    if path.is_file() or path.is_dir():
+        return _same_type(value, path)
+    if path.exists() and spool:
+        with path.open("rb") as stream:
+            return _same_type(value, _spooled(stream, spool / f"pipe-{path.name}"))
+    if hub and HUB_ID.fullmatch(str(value)):
+        return _same_type(value, _fetched(str(value), flag, files))
+    raise InputError(
+        f"{flag} {value}: there is no such file or folder (looked from {Path.cwd()}). Check the spelling of the path."
+    )
+
+
+def _same_type(value: Any, path: Path) -> Any:
+    return path if isinstance(value, Path) else str(path)
+
+
+def _expanded(text: str, flag: str) -> Path:
+    try:
+        if not text.strip() or "\0" in text:
+            raise RuntimeError("it is no path")
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(f"{flag} {text!r}: {error}. Write it out.") from None
+
+
+def _spooled_stdin(flag: str, spool: Path) -> Path:
+    if (spool / "stdin").exists():
+        raise ConfigError(f"{flag} -: standard input can be read once. Give the other sources as files.")
+    say(f"{flag} -: reading standard input")
+    return _spooled(sys.stdin.buffer, spool / "stdin")
+
+
+def _spooled(stream: IO[bytes], path: Path) -> Path:
+    with path.open("wb") as file:
+        shutil.copyfileobj(stream, file)
+    return path
+
+
+def _fetched(name: str, flag: str, files: tuple[str, ...]) -> Path:
+    from huggingface_hub import snapshot_download
+
+    try:
+        folder = Path(snapshot_download(name, allow_patterns=list(files)))
+    except Exception as error:  # whatever the network, its proxies and the hub may answer
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise InputError(
+            f"{flag} {name}: there is no such folder here (looked from {Path.cwd()}), and the hub did not "
+            f"give it ({reason}). Name a folder, or check the id and the network."
+        ) from None
+    say(f"{flag} {name}: using {folder}")
+    return folder

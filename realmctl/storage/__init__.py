@@ -1,0 +1,1 @@
+"""Plain files: compressed records with random access, arrays of unknown length, hashes."""

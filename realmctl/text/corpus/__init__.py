@@ -1,0 +1,1 @@
+"""Corpora: files of many formats into documents, and documents into blocks."""

@@ -1,0 +1,116 @@
+"""Raw documents to blocks, a unit at a time: what each worker of `chunk` does.
+
+A unit's result depends on nothing but the unit and the setup, so it is the same whoever computes it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from realmctl.text import streams
+from realmctl.text.corpus.blocks import Block, LongSentences, LongTitles, Packer
+from realmctl.text.corpus.documents import Document, Quarantined, document
+from realmctl.text.corpus.formats import Raw
+from realmctl.text.tokens import wordpiece
+from realmctl.text.tokens.sentences import splitter
+
+DOCUMENTS_PER_UNIT = 64
+CHARS_PER_UNIT = 2**20
+EXPANSION = {streams.GZIP: 3, streams.BZIP2: 4, streams.ZSTD: 3}
+
+
+@dataclass
+class Chunked:
+    """The blocks of a unit, the pages set aside, and counts: documents, sentences, words, anchors,
+    split_sentences, no_prose.
+    """
+
+    blocks: list[Block] = field(default_factory=list)
+    quarantined: list[Quarantined] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def add(self, source: Document, blocks: list[Block]) -> None:
+        """Note the blocks of one document; none means that it holds no prose."""
+        if not blocks:
+            self.counts["no_prose"] += 1
+            return
+        self.blocks += blocks
+        self.counts["documents"] += 1
+        self.counts["words"] += source.text.count(" ") + source.text.count("\n") + 1
+        self.counts["sentences"] += sum(len(block.sentences) for block in blocks)
+        self.counts["anchors"] += sum(len(block.anchors) for block in blocks)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How to chunk; picklable, so that a worker builds its own packer from it."""
+
+    tokenizer: Path
+    splitter: str
+    max_wordpieces: int
+    long_sentences: LongSentences
+    page_seconds: float
+    long_titles: LongTitles = "cut"
+
+
+_packer: Packer
+_setup: Setup
+
+
+def prepare(setup: Setup) -> None:
+    """Give this process its packer; `map_units` calls it once in each worker."""
+    global _packer, _setup
+    _setup = setup
+    _packer = Packer(
+        wordpiece.load(setup.tokenizer), splitter(setup.splitter), setup.max_wordpieces, setup.long_sentences,
+        setup.long_titles,
+    )  # fmt: skip
+
+
+def chunk_unit(unit: list[Raw]) -> Chunked:
+    """The blocks of a unit, by the packer that `prepare` made."""
+    chunked = Chunked()
+    before = _packer.split_sentences
+    for raw in unit:
+        page = document(raw, _setup.page_seconds)
+        if isinstance(page, Quarantined):
+            chunked.quarantined.append(page)
+        else:
+            chunked.add(page, list(_packer.blocks(page)))
+    chunked.counts["quarantined"] = len(chunked.quarantined)
+    chunked.counts["split_sentences"] = _packer.split_sentences - before
+    return chunked
+
+
+def texts_of(unit: list[Raw]) -> list[str]:
+    """Titles and texts of a unit, for training a tokenizer."""
+    pages = [document(raw) for raw in unit]
+    return [text for page in pages if isinstance(page, Document) for text in (page.title, page.text)]
+
+
+def units(raws: Iterable[Raw]) -> Iterator[list[Raw]]:
+    """Raw documents in groups of about 1 MiB."""
+    unit, size = list[Raw](), 0
+    for raw in raws:
+        unit.append(raw)
+        size += len(raw.text)
+        if len(unit) == DOCUMENTS_PER_UNIT or size >= CHARS_PER_UNIT:
+            yield unit
+            unit, size = [], 0
+    if unit:
+        yield unit
+
+
+def expanded_bytes(path: Path) -> int:
+    """About how much text a file or folder holds, guessed from sizes and kinds of compression."""
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return sum(file.stat().st_size * _expansion(file) for file in files)
+
+
+def _expansion(file: Path) -> int:
+    with file.open("rb") as stream:
+        start = stream.read(4)
+    return next((factor for magic, factor in EXPANSION.items() if start.startswith(magic)), 1)

@@ -1,0 +1,235 @@
+"""The corpus formats people have, each told by its first bytes and read as a stream of raw documents.
+
+A raw document is as the file has it; turning markup into prose is `corpora.document`, which workers do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from realmctl.errors import InputError
+from realmctl.text import streams
+from realmctl.text.wiki import dump
+from realmctl.text.wiki.names import MEDIA
+
+Markup = Literal["plain", "wikitext", "wikiextractor"]
+MAX_JSON_FILE = 2**28
+MAX_TEXT_FILE = 2**26
+IDS = ("id", "_id", "docid", "doc_id", "pid", "wikipedia_id")
+TITLES = ("title", "wikipedia_title")
+TEXTS = ("text", "contents", "body", "content", "passage")
+MAX_TITLE_LINE = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """A document as its file has it. `fault`: why its text was not read; `media`: see `wikitext.prose`."""
+
+    id: str
+    title: str
+    text: str
+    where: str
+    markup: Markup = "plain"
+    media: frozenset[str] = MEDIA
+    fault: str = ""
+
+
+@dataclass
+class Tally:
+    """What became of everything read: `pages` = documents passed on + all of `dropped`."""
+
+    pages: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class Format:
+    """A name for people, and the reader."""
+
+    name: str
+    read: Callable[[Path, Tally, bool], Iterator[Raw]]
+
+
+def sniff(path: Path) -> Format:
+    """The format of a file, by its first 64 KiB decompressed."""
+    start = streams.head(path).lstrip(b"\xef\xbb\xbf \t\r\n")
+    if start[:6].lower() == b"<?xml " or start[:10] == b"<mediawiki" or start[:9].upper() == b"<!DOCTYPE":
+        return Format("MediaWiki dump", read_dump)
+    if start[:1] == b"{":
+        return _json_format(start)
+    if start[:1] == b"[":
+        raise InputError(
+            f"{path} is one JSON array, where a corpus has one JSON object a line. Convert it, for instance "
+            f"with jq -c '.[]'."
+        )
+    if start.partition(b"\n")[0].strip().split(b"\t") == [b"id", b"text", b"title"]:
+        return Format("DPR passages (TSV)", read_dpr)
+    return Format("plain text, one document a file", read_plain)
+
+
+def _json_format(start: bytes) -> Format:
+    line = start.partition(b"\n")[0]
+    try:
+        first = json.loads(line)
+    except (ValueError, RecursionError):
+        whole = b'"data"' in start and b'"paragraphs"' in start
+        return Format("SQuAD-layout JSON", read_squad) if whole else Format("JSON lines", read_json_lines)
+    if isinstance(first.get("data"), list):
+        return Format("SQuAD-layout JSON", read_squad)
+    if {"id", "url", "title", "text"} <= first.keys():
+        return Format("WikiExtractor JSON lines", read_wikiextractor)
+    return Format("JSON lines", read_json_lines)
+
+
+def read_dump(path: Path, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
+    """Articles of a MediaWiki dump; redirects, other namespaces, disambiguations and lists are counted and
+    dropped.
+    """
+    namespaces: dict[str, int] = {}
+    media = MEDIA
+    for page in dump.pages(path, namespaces):
+        tally.pages += 1
+        if reason := dump.skip_page(page, keep_lists):
+            tally.dropped[reason] += 1
+            continue
+        media = media if len(media) > len(MEDIA) else dump.media_names(namespaces)
+        fault = f"its text is above {dump.MAX_PAGE_BYTES // 2**20} MiB" if page.oversized else ""
+        yield Raw(page.id, page.title, page.text, f"{path}, page {page.title!r}", "wikitext", media, fault)
+
+
+def read_wikiextractor(path: Path, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
+    """WikiExtractor's `--json` output: HTML entities escaped, and links as <a href> when it ran with
+    `--links`.
+    """
+    for raw in read_json_lines(path, tally, keep_lists):
+        yield Raw(raw.id, raw.title, raw.text, raw.where, "wikiextractor")
+
+
+def read_json_lines(path: Path, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
+    """One JSON object a line; ids, titles and texts go by the names that other toolkits use (BEIR, KILT,
+    FlashRAG, Pyserini).
+    """
+    for number, line in streams.lines(path):
+        if line.strip():
+            where = f"{path}:{number}"
+            yield from _kept(
+                _from_record(_object(line, where), f"{path.name.partition('.')[0]}-{number}", where),
+                tally,
+                keep_lists,
+            )
+
+
+def _object(line: str, where: str) -> Mapping[str, Any]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{where}: not JSON ({error}). Every line of this file must be one JSON object; correct or remove the line."
+        ) from None
+    if not isinstance(record, dict):
+        raise InputError(
+            f"{where}: a JSON {type(record).__name__} where an object is wanted. Correct or remove the line."
+        )
+    return record
+
+
+def _from_record(record: Mapping[str, Any], substitute: str, where: str) -> Raw:
+    identity, title = _pick(record, IDS), _pick(record, TITLES)
+    text = _pick(record, TEXTS)
+    if isinstance(text, list) and all(isinstance(part, str) for part in text):
+        text = "\n".join(part.strip() for part in text)
+    if (
+        not isinstance(text, str)
+        or not isinstance(title, str | None)
+        or isinstance(identity, bool | float | list | dict)
+    ):
+        raise InputError(
+            f"{where}: no document: it needs a text ({', '.join(TEXTS)}) and may have a title and an id; it "
+            f"has {', '.join(record) or 'nothing'}."
+        )
+    if title is None and "contents" in record:
+        first, newline, rest = text.partition("\n")
+        title, text = (first.strip().strip('"'), rest) if newline and len(first) <= MAX_TITLE_LINE else ("", text)
+    return Raw(
+        _encodable(str(identity) if identity is not None else substitute, where),
+        _encodable(title or "", where),
+        _encodable(text, where),
+        where,
+    )
+
+
+def _pick(record: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+    return next((record[name] for name in names if record.get(name) is not None), None)
+
+
+def _encodable(text: str, where: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{where}: half a surrogate pair at character {error.start}, which is no text. Correct or remove the line."
+        ) from None
+    return text
+
+
+def _kept(raw: Raw, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
+    """Count a document; pass it on unless it is empty or its title says that it is no article."""
+    tally.pages += 1
+    reason = dump.skip_title(raw.title, keep_lists) or ("" if raw.text.strip() else "empty")
+    if reason:
+        tally.dropped[reason] += 1
+    else:
+        yield raw
+
+
+def read_dpr(path: Path, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
+    """DPR's psgs_w100.tsv: a header, then id, text, title; quoted as csv does it."""
+    for number, line in streams.lines(path):
+        if number == 1 or not line.strip():
+            continue
+        fields = [_unquoted(value) for value in line.split("\t")]
+        if len(fields) != 3:
+            raise InputError(
+                f"{path}:{number}: {len(fields)} columns where id, text and title are wanted. Correct or "
+                f"remove the line."
+            )
+        yield from _kept(Raw(fields[0], fields[2], fields[1], f"{path}:{number}"), tally, keep_lists)
+
+
+def _unquoted(value: str) -> str:
+    return value[1:-1].replace('""', '"') if len(value) > 1 and value[0] == value[-1] == '"' else value
+
+
+def read_squad(path: Path, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
+    """The articles of a SQuAD-layout file: its paragraphs are a corpus too."""
+    try:
+        articles = json.loads(streams.whole_text(path, MAX_JSON_FILE))["data"]
+        for number, article in enumerate(articles):
+            title = article["title"]
+            text = "\n".join(paragraph["context"].strip() for paragraph in article["paragraphs"])
+            where = f"{path}, article {number}"
+            yield from _kept(
+                Raw(_encodable(title, where), title.replace("_", " "), _encodable(text, where), where),
+                tally,
+                keep_lists,
+            )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(
+            f"{path}: not in SQuAD's layout, data[].paragraphs[].context ({type(error).__name__}: {error}). "
+            f"Correct the file."
+        ) from None
+
+
+def read_plain(path: Path, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
+    """A text file is one document; its title is its name."""
+    title = path.name.partition(".")[0]
+    yield from _kept(
+        Raw(title, title.replace("_", " "), streams.whole_text(path, MAX_TEXT_FILE), str(path)),
+        tally,
+        keep_lists,
+    )

@@ -1,0 +1,1 @@
+"""Question answering without a model: questions, answers, scoring, splits."""

@@ -1,0 +1,194 @@
+"""Score a file of predictions against a file of questions, as ORQA's evaluator does: no artifact, no model.
+
+Questions are told apart by their text alone: the last of several references, or predictions, with one text
+counts. A question without a prediction is wrong. A prediction of no question is not looked at.
+
+Source: orqa/utils/eval_utils.py, evaluate_predictions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from realmctl.errors import ConfigError, InputError
+from realmctl.text.qa.answers import Scorer, judge
+from realmctl.text.qa.question_formats import detect
+from realmctl.text.qa.questions import Question
+from realmctl.text.qa.regexes import Verdict
+from realmctl.text.streams import lines
+
+REGEX_SCORERS: tuple[Scorer, ...] = ("regex-match", "regex-search")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A question, what was predicted (None: nothing) and what each scorer says to it."""
+
+    question: Question
+    prediction: str | None
+    verdicts: dict[Scorer, Verdict]
+
+    @property
+    def disagrees(self) -> bool:
+        """Whether one scorer calls it right and another wrong."""
+        return len({verdict is Verdict.MATCH for verdict in self.verdicts.values()}) > 1
+
+    def record(self) -> dict[str, Any]:
+        """As a JSON object: question, prediction, answers and the verdicts by scorer."""
+        verdicts = {name: str(verdict) for name, verdict in self.verdicts.items()}
+        answers = list(self.question.answers)
+        return {
+            "question": self.question.question, "prediction": self.prediction, "answers": answers, "verdicts": verdicts,
+        }  # fmt: skip
+
+
+def judged(question: Question, prediction: str | None, scorers: Sequence[Scorer]) -> Judged:
+    """One question under every one of `scorers`; without a prediction all say no match."""
+    if prediction is None:
+        return Judged(question, None, dict.fromkeys(scorers, Verdict.NO_MATCH))
+    return Judged(question, prediction, {name: judge(prediction, question.answers, name) for name in scorers})
+
+
+def fitting_scorers(questions: Sequence[Question], wanted: str) -> list[Scorer]:
+    """The scorers that suit these answers, the headline first. Raises ConfigError when `wanted` does not."""
+    regex = any(question.is_regex for question in questions)
+    fitting = [name for name in get_args(Scorer) if (name in REGEX_SCORERS) == regex]
+    if wanted != "auto" and wanted not in fitting:
+        what = "are regular expressions" if regex else "are not regular expressions"
+        raise ConfigError(
+            f"--scorer {wanted}: the answers of this file {what}. Use {' or '.join(fitting)}, or --regex-answers/--no-regex-answers."
+        )
+    return sorted(fitting, key=lambda name: name != wanted)
+
+
+def score(
+    predictions: Path,
+    references: Path,
+    *,
+    scorer: str = "auto",
+    is_regex: bool | None = None,
+    answer_field: str | None = None,
+) -> tuple[dict[str, Any], list[Judged]]:
+    """Scores, and every question with its verdicts, in the order of `references`.
+
+    The scores: `questions`, `missing` predictions, the counts of `repeated` references and of `unknown` predicted
+    questions; `em` and `scorer`, the headline; for every scorer that fits the answers `em_<scorer>`, a share, and
+    `right_<scorer>`, a count; and patterns that could not be run, by what went wrong.
+
+    Raises InputError naming file and line for what cannot be read, and for a question with an empty list of
+    answers; ConfigError when `scorer` does not suit the answers.
+    """
+    questions, records = _references(references, is_regex, answer_field)
+    predicted = dict(_predictions(predictions))
+    scorers = fitting_scorers(questions, scorer)
+    verdicts = [judged(question, predicted.get(question.question), scorers) for question in questions]
+    counts = {
+        "questions": len(questions),
+        "missing": sum(each.prediction is None for each in verdicts),
+        "repeated": records - len(questions),
+        "unknown": len(predicted.keys() - {question.question for question in questions}),
+    }
+    return {**counts, **_exact_matches(verdicts, scorers)}, verdicts
+
+
+def _exact_matches(verdicts: Sequence[Judged], scorers: Sequence[Scorer]) -> dict[str, Any]:
+    tallies = {name: Counter(each.verdicts[name] for each in verdicts) for name in scorers}
+    right = {name: tally[Verdict.MATCH] for name, tally in tallies.items()}
+    shares = {f"em_{name}": round(count / len(verdicts), 6) for name, count in right.items()}
+    troubles = {
+        f"{name}_{verdict.name.lower()}": tally[verdict]
+        for name, tally in tallies.items()
+        for verdict in (Verdict.INVALID, Verdict.TIMEOUT)
+        if tally[verdict]
+    }
+    headline = {"em": shares[f"em_{scorers[0]}"], "scorer": scorers[0]}
+    return {**headline, **shares, **{f"right_{name}": count for name, count in right.items()}, **troubles}
+
+
+def _references(path: Path, is_regex: bool | None, answer_field: str | None) -> tuple[list[Question], int]:
+    """The questions, and how many records they were. Unlike `read_questions` this drops nothing."""
+    _, found = detect(path, answer_field)
+    questions: dict[str, Question] = {}
+    records = 0
+    for records, item in enumerate(found, start=1):  # noqa: B007
+        if not item.answers:
+            raise InputError(
+                f"{path}:{item.place}: an empty list of answers: by it no prediction can be right or wrong. "
+                "Correct the record or take it out."
+            )
+        regular = item.is_regex if is_regex is None else is_regex
+        questions[item.question] = Question(item.id, item.question, tuple(item.answers), regular)
+    if not questions:
+        raise InputError(f"{path} holds no question, where references are wanted.")
+    return list(questions.values()), records
+
+
+def _predictions(path: Path) -> Iterator[tuple[str, str]]:
+    """(question, prediction) line by line."""
+    for number, line in lines(path):
+        if line.strip():
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise InputError(
+                    f"{path}:{number}: not valid JSON ({error}). Correct the line or take it out."
+                ) from None
+            yield _prediction(f"{path}:{number}", record)
+
+
+def _prediction(place: str, record: Any) -> tuple[str, str]:
+    if not isinstance(record, Mapping):
+        raise InputError(
+            f"{place}: {type(record).__name__} where an object with question and prediction is wanted. "
+            "Write one JSON object a line."
+        )
+    question, prediction = record.get("question"), record.get("prediction")
+    if not (isinstance(question, str) and isinstance(prediction, str)):
+        held = ", ".join(map(str, record)) or "nothing"
+        raise InputError(
+            f'{place}: no text under question and prediction; it has {held}. Write {{"question": ..., "prediction": '
+            "...}, and leave out the questions that have no prediction."
+        )
+    return question, prediction
+
+
+def scores_text(value: Mapping[str, Any]) -> str:
+    """Scores, and disagreements where there are any, for people."""
+    names = [name.removeprefix("em_") for name in value if name.startswith("em_")]
+    lines = [
+        f"{value['questions']} questions, {value['missing']} without a prediction",
+        *(f"{name:<13} {value[f'em_{name}']:.4f} ({value[f'right_{name}']}/{value['questions']})" for name in names),
+    ]
+    lines += [f"{count} {what}" for what, count in _remarks(value).items() if count]
+    if "disagreements" in value:
+        lines += ["", disagreements_text(value["disagreements"])]
+    return "\n".join(lines)
+
+
+def disagreements_text(entries: Sequence[Mapping[str, Any]]) -> str:
+    """The questions that some scorer calls right and another wrong, as `Judged.record` has them, for people."""
+    lines = [f"{len(entries)} questions on which they disagree"]
+    return "\n".join([*lines, *(_disagreement_text(entry) for entry in entries)])
+
+
+def _remarks(value: Mapping[str, Any]) -> dict[str, int]:
+    troubles = {
+        f"answers could not be run by {name.rpartition('_')[0]}: {name.rpartition('_')[2]}": count
+        for name, count in value.items()
+        if name.endswith(("_invalid", "_timeout"))
+    }
+    return {
+        "references repeat a question; the last of each counts": value["repeated"],
+        "predictions are of no question here": value["unknown"],
+        **troubles,
+    }
+
+
+def _disagreement_text(entry: Mapping[str, Any]) -> str:
+    verdicts = ", ".join(f"{name} {verdict}" for name, verdict in entry["verdicts"].items())
+    return f"{entry['question']!r}\n  {entry['prediction']!r} for {entry['answers']!r}: {verdicts}"

@@ -1,0 +1,1 @@
+"""Salient spans: names and dates, who finds them, and the sentences that become queries."""

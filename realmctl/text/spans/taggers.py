@@ -1,0 +1,155 @@
+"""Taggers that find names: from link anchors, by capitals, or with a spaCy model.
+
+Anchors cost nothing and need no model: whoever wrote the page has already marked its names. The
+token-classification tagger is in `realmctl.nn.ner`, for it needs torch.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import regex
+
+from realmctl.errors import InputError
+from realmctl.text.spans.passages import Passage, by_document
+from realmctl.text.spans.proper_names import Casing, looks_like_name, name_runs, trimmed
+from realmctl.text.spans.salient import ENTITY, Span
+
+NameFinder = Callable[[Sequence[str]], Iterable[Iterable[tuple[int, int, str]]]]
+"""Sentences to the (start, end, label) of the names in each."""
+
+ENTITY_PIPES = {"ner", "entity_ruler"}
+HEARD_PIPES = {"tok2vec", "transformer", "curated_transformer"}
+"""spaCy pipes that set entities, and those whose output such pipes may listen to."""
+
+_DISAMBIGUATION = regex.compile(r"\s*\([^)]*\)$")
+_WORD = regex.compile(r"(?<![\w'’-])\w+")
+
+
+class RuleTagger:
+    """Capitalised runs, with the casing of the whole document as evidence. For text without links."""
+
+    def tag(self, passages: Sequence[Passage]) -> list[list[Span]]:
+        found = []
+        for document in by_document(passages):
+            casing = Casing(sentence for passage in document for sentence in passage.sentence_texts())
+            found += [list(_runs(passage, casing)) for passage in document]
+        return found
+
+
+def _runs(passage: Passage, casing: Casing) -> Iterator[Span]:
+    for offset, end in passage.sentences:
+        for run_start, run_end in name_runs(passage.text[offset:end], casing):
+            yield Span(offset + run_start, offset + run_end, ENTITY)
+
+
+class AnchorTagger:
+    """Links whose text is written as a name, and mentions of the title and of names linked before.
+
+    Wikipedia links a name once, at its first mention, and never a page's own title; hence the mentions.
+    """
+
+    def tag(self, passages: Sequence[Passage]) -> list[list[Span]]:
+        return [spans for document in by_document(passages) for spans in _tag_document(document)]
+
+
+def _tag_document(document: Sequence[Passage]) -> Iterator[list[Span]]:
+    casing = Casing(sentence for passage in document for sentence in passage.sentence_texts())
+    names = _NameList()
+    title = _DISAMBIGUATION.sub("", document[0].title)
+    if looks_like_name(title, title, 0, casing):
+        names.add(title)
+    for passage in document:
+        linked = list(_linked_names(passage, casing))
+        for span in linked:
+            names.add(passage.text[span.start : span.end])
+        yield [*linked, *names.mentions(passage.text)]
+
+
+def _linked_names(passage: Passage, casing: Casing) -> Iterator[Span]:
+    for anchor in passage.anchors:
+        start, end = trimmed(passage.text, anchor.start, anchor.end)
+        offset = max((s for s, _ in passage.sentences if s <= start), default=0)
+        if looks_like_name(passage.text[start:end], passage.text[offset:end], start - offset, casing):
+            yield Span(start, end, ENTITY)
+
+
+class _NameList:
+    """Names to look for in text, by first word."""
+
+    def __init__(self) -> None:
+        self._by_first_word: dict[str, set[str]] = defaultdict(set)
+
+    def add(self, name: str) -> None:
+        if first := _WORD.search(name):
+            self._by_first_word[first[0]].add(name[first.start() :])
+
+    def mentions(self, text: str) -> Iterator[Span]:
+        """Every whole-word occurrence of a name, in its own spelling and case."""
+        for word in _WORD.finditer(text):
+            for name in self._by_first_word.get(word[0], ()):
+                end = word.start() + len(name)
+                if text.startswith(name, word.start()) and not text[end : end + 1].isalnum():
+                    yield Span(word.start(), end, ENTITY)
+
+
+class SentenceTagger:
+    """A finder of names in single sentences, made a tagger of passages."""
+
+    def __init__(self, find: NameFinder) -> None:
+        self._find = find
+
+    def tag(self, passages: Sequence[Passage]) -> list[list[Span]]:
+        places = [(row, start) for row, passage in enumerate(passages) for start, _ in passage.sentences]
+        texts = [text for passage in passages for text in passage.sentence_texts()]
+        found: list[list[Span]] = [[] for _ in passages]
+        for (row, offset), spans in zip(places, self._find(texts), strict=True):
+            found[row] += [Span(offset + start, offset + end, label) for start, end, label in spans]
+        return found
+
+
+def spacy_finder(model: str, batch_size: int = 256) -> NameFinder:
+    """The entities of a spaCy pipeline, of which only NER and entity rulers run. Never downloads.
+
+    `model` is an installed pipeline's name or its folder. Raises InputError when it cannot be loaded or finds
+    no entities.
+    """
+    import spacy
+
+    find_spacy_model(model)
+    try:
+        pipeline = spacy.load(model)
+    except (OSError, ValueError, ImportError) as error:
+        raise InputError(
+            f"tagger spacy:{model}: spaCy cannot load this pipeline ({str(error).splitlines()[0]}). "
+            "Name a folder saved by nlp.to_disk(), or a pipeline made for the installed spaCy."
+        ) from None
+    pipeline.select_pipes(enable=[name for name in pipeline.pipe_names if name in ENTITY_PIPES | HEARD_PIPES])
+    if not ENTITY_PIPES & set(pipeline.pipe_names):
+        raise InputError(
+            f"tagger spacy:{model}: it has no pipe of {', '.join(sorted(ENTITY_PIPES))}. Name one that has."
+        )
+
+    def find(texts: Sequence[str]) -> Iterator[list[tuple[int, int, str]]]:
+        for document in pipeline.pipe(texts, batch_size=batch_size):
+            yield [(entity.start_char, entity.end_char, entity.label_) for entity in document.ents]
+
+    return find
+
+
+def find_spacy_model(model: str) -> Path:
+    """Folder of a spaCy pipeline, given as a folder or as an installed package. Raises InputError where there
+    is none.
+    """
+    if (Path(model) / "config.cfg").is_file():
+        return Path(model)
+    package = importlib.util.find_spec(model) if model.isidentifier() else None
+    if package is None or package.origin is None:
+        raise InputError(
+            f"tagger spacy:{model}: no such pipeline is installed, and no such folder holds a config.cfg. "
+            f"Install it (python -m spacy download {model}), name its folder, or use --tagger rules."
+        )
+    return Path(package.origin).parent

@@ -1,0 +1,1 @@
+"""Wordpieces and sentences."""

@@ -1,0 +1,186 @@
+"""BERT WordPiece: load, train and save tokenizers, and encode a corpus faster than the library does.
+
+Tokenization is Hugging Face `tokenizers`'. The fast path rests on one fact about BERT's normalizer and
+pre-tokenizer: nothing reaches across a space. So each chunk between two spaces is encoded once and
+remembered. Chunks of plain ASCII are cut by WordPiece's greedy rule right here; anything else goes to the
+library. Ids are the library's, always.
+
+Corpus text holds no special tokens: a literal "[SEP]" in it is three ordinary wordpieces.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+from realmctl.errors import InputError
+from realmctl.text.tokens.wordpiece_cache import Chunks, GreedyRule, is_berts
+
+SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+Encoding = tuple[NDArray[np.int32], NDArray[np.int32]]
+
+
+class WordPiece:
+    """A BERT tokenizer with the corpus fast path. `dtype` is what its ids are stored in: uint16 below 65,536
+    entries.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, where: str = "tokenizer") -> None:
+        vocabulary = tokenizer.get_vocab(with_added_tokens=True)
+        if missing := [token for token in SPECIALS if token not in vocabulary]:
+            raise InputError(
+                f"{where}: its vocabulary has no {', '.join(missing)}, which REALM needs. Use a BERT "
+                f"tokenizer, or train one (train:30522)."
+            )
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        self.tokenizer = tokenizer
+        self.vocabulary: dict[str, int] = vocabulary
+        self.pad, self.unk, self.cls, self.sep, self.mask = (vocabulary[token] for token in SPECIALS)
+        self.dtype = np.dtype(np.uint16 if max(vocabulary.values()) < 2**16 else np.uint32)
+        self.itemsize = self.dtype.itemsize
+        self._plain, setup = _without_specials(tokenizer)
+        self.lowercase = bool((setup.get("normalizer") or {}).get("lowercase", True))
+        rule = GreedyRule(setup, self.dtype) if is_berts(setup) else None
+        self._chunks = Chunks(self._plain, rule, self.dtype)
+
+    def __len__(self) -> int:
+        return len(self.vocabulary)
+
+    def ids(self, text: str) -> NDArray[Any]:
+        """Wordpiece ids of `text`, no specials added or recognised; `self.dtype` [n]."""
+        return np.frombuffer(self.packed(text), self.dtype)
+
+    def packed(self, text: str) -> bytes:
+        """The same ids as bytes of `self.dtype`: what goes to a file as it is."""
+        return self._chunks.packed(text)
+
+    def forget(self) -> None:
+        """Empty the cache of the fast path, but for the words that are wordpieces themselves."""
+        self._chunks.forget()
+
+    def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
+        """(ids int32 [n], character offsets int32 [n, 2]) of every text, no specials added or recognised."""
+        found = self._plain.encode_batch(list(texts), add_special_tokens=False)
+        return [(np.array(e.ids, np.int32), np.array(e.offsets, np.int32).reshape(-1, 2)) for e in found]
+
+    def words(self, text: str) -> list[tuple[int, int]]:
+        """(start, wordpieces) of each word of `text` as the pre-tokenizer finds them."""
+        encoding = self._plain.encode(text, add_special_tokens=False)
+        found, last = list[tuple[int, int]](), None
+        for word, (start, _) in zip(encoding.word_ids, encoding.offsets, strict=True):
+            if found and word == last:
+                found[-1] = (found[-1][0], found[-1][1] + 1)
+            else:
+                found.append((start, 1))
+            last = word
+        return found
+
+    def spaced(self, text: str) -> str:
+        """The words of `text` as the pre-tokenizer finds them, in their own letters, with one blank between them."""
+        starts = [start for start, _ in self.words(text)]
+        return " ".join(text[start:stop].strip() for start, stop in pairwise([*starts, len(text)]))
+
+    def aligns(self, text: str, ids: NDArray[Any]) -> bool:
+        """Whether the official featuriser finds these wordpieces in `text` again: none is [UNK], and lower case without
+        accents is as long as the text (google-research realm/featurization.py).
+        """
+        plain = "".join(c for c in unicodedata.normalize("NFD", text.lower()) if unicodedata.category(c) != "Mn")
+        return self.unk not in ids and (not self.lowercase or len(plain) == len(text))
+
+    def save(self, folder: Path) -> None:
+        """Write tokenizer.json, vocab.txt and tokenizer_config.json: transformers' AutoTokenizer takes the
+        folder for BERT's.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "tokenizer.json").write_text(self.tokenizer.to_str(pretty=True), encoding="utf-8")
+        ordered = sorted(self.vocabulary, key=self.vocabulary.__getitem__)
+        (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in ordered), encoding="utf-8")
+        names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIALS, strict=True))
+        config = {
+            "tokenizer_class": "BertTokenizer",
+            "do_lower_case": self.lowercase,
+            "model_max_length": 512,
+            **names,
+        }
+        (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
+
+
+def _without_specials(tokenizer: Tokenizer) -> tuple[Tokenizer, dict[str, Any]]:
+    """The same tokenizer, blind to special tokens in its input; it adds, cuts and pads nothing. And its
+    setup.
+    """
+    setup = json.loads(tokenizer.to_str())
+    setup.update(added_tokens=[], post_processor=None, truncation=None, padding=None)
+    return Tokenizer.from_str(json.dumps(setup)), setup
+
+
+def load(folder: Path) -> WordPiece:
+    """The tokenizer of a folder: tokenizer.json, or a BERT vocab.txt; a blocks artifact's own `tokenizer/`
+    too.
+
+    Raises InputError when there is none, when it is not WordPiece, or when [PAD], [UNK], [CLS], [SEP] or
+    [MASK] is missing.
+    """
+    folder = folder / "tokenizer" if (folder / "tokenizer").is_dir() else folder
+    try:
+        if (folder / "tokenizer.json").is_file():
+            tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        elif (folder / "vocab.txt").is_file():
+            tokenizer = bert_tokenizer(
+                models.WordPiece(_vocabulary(folder / "vocab.txt"), unk_token="[UNK]"), _lowercase(folder)
+            )
+        else:
+            raise InputError(
+                f"{folder} holds no tokenizer: neither tokenizer.json nor vocab.txt. Name a BERT folder, or "
+                f"train one (train:30522)."
+            )
+    except InputError:
+        raise
+    except Exception as error:  # the library raises bare Exception
+        raise InputError(f"{folder}: its tokenizer cannot be read ({error}). Get the folder again.") from None
+    if not isinstance(tokenizer.model, models.WordPiece):
+        kind = type(tokenizer.model).__name__
+        raise InputError(
+            f"{folder}: a {kind} tokenizer, where REALM needs BERT's WordPiece. Name a BERT folder, or "
+            f"train one (train:30522)."
+        )
+    return WordPiece(tokenizer, str(folder))
+
+
+def _vocabulary(path: Path) -> dict[str, int]:
+    tokens = path.read_text(encoding="utf-8").split("\n")
+    return {token.removesuffix("\r"): number for number, token in enumerate(tokens) if token.strip()}
+
+
+def _lowercase(folder: Path) -> bool:
+    config = folder / "tokenizer_config.json"
+    return bool(json.loads(config.read_text()).get("do_lower_case", True)) if config.is_file() else True
+
+
+def bert_tokenizer(model: models.WordPiece, lowercase: bool) -> Tokenizer:
+    """BERT's normalizer, pre-tokenizer and specials around a WordPiece model."""
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.BertNormalizer(
+        clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=lowercase
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(prefix="##")
+    known = [token for token in SPECIALS if tokenizer.token_to_id(token) is not None]
+    tokenizer.add_special_tokens(known)
+    if {"[CLS]", "[SEP]"} <= set(known):
+        _frame(tokenizer)
+    return tokenizer
+
+
+def _frame(tokenizer: Tokenizer) -> None:
+    ids = tokenizer.get_vocab()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", ids["[SEP]"]), ("[CLS]", ids["[CLS]"]))

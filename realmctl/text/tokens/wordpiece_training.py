@@ -1,0 +1,57 @@
+"""Learn a WordPiece vocabulary from a corpus: the library's trainer, made deterministic."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from typing import IO
+
+from tokenizers import Tokenizer, models, trainers
+
+from realmctl.text.tokens.wordpiece import SPECIALS, WordPiece, bert_tokenizer
+
+ALPHABET = 1000
+
+
+def train(texts: Iterable[str], size: int, lowercase: bool = True) -> WordPiece:
+    """A BERT WordPiece tokenizer of at most `size` entries, learnt from `texts`; [PAD] is 0. Same texts, same
+    tokenizer.
+
+    The library's trainer numbers characters in the order of a hash map and breaks ties by number, so two runs
+    differ. Given every character beforehand, with and without "##", it has nothing left to number. The texts
+    are spooled to a temporary file, because the characters must be known before training starts.
+    """
+    tokenizer = bert_tokenizer(models.WordPiece({}, unk_token="[UNK]"), lowercase)
+    with tempfile.TemporaryFile("w+", encoding="utf-8", newline="\n") as spool:
+        letters = _alphabet(tokenizer, texts, spool)
+        inside = ["##" + letter for letter in letters if _joins(tokenizer, letter)]
+        trainer = trainers.WordPieceTrainer(
+            vocab_size=size,
+            special_tokens=[*SPECIALS, *inside],
+            initial_alphabet=letters,
+            limit_alphabet=len(letters),
+            min_frequency=2,
+            show_progress=False,
+        )
+        spool.seek(0)
+        tokenizer.train_from_iterator(spool, trainer)
+    vocabulary = tokenizer.get_vocab(with_added_tokens=False)
+    return WordPiece(
+        bert_tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"), lowercase), "the trained tokenizer"
+    )
+
+
+def _alphabet(tokenizer: Tokenizer, texts: Iterable[str], spool: IO[str]) -> list[str]:
+    """The ALPHABET most frequent characters, in code order; the texts go to `spool`."""
+    counts: Counter[str] = Counter()
+    for text in texts:
+        spool.write(text + "\n")
+        counts.update(tokenizer.normalizer.normalize_str(text))
+    ranked = sorted((char for char in counts if not char.isspace()), key=lambda char: (-counts[char], char))
+    return sorted(ranked[:ALPHABET])
+
+
+def _joins(tokenizer: Tokenizer, char: str) -> bool:
+    """Whether a character can stand inside a word: neither punctuation nor an ideograph."""
+    return len(tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str("a" + char))) == 1

@@ -1,0 +1,1 @@
+"""Wikipedia: dumps into pages, and wikitext into prose."""

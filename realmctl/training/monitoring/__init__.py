@@ -1,0 +1,1 @@
+"""What is watched while pre-training runs: alarms, candidates, recall on held-out questions."""

@@ -1,0 +1,58 @@
+"""What the candidates say about the health of retrieval: whether one block is in everybody's way, whether refreshes change them.
+
+Legend: B queries, K blocks of a query (the null document is none); a row of -2 is no block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from realmctl.retrieval.search.candidates import ABSENT
+
+HUB_QUERIES = 256
+"""The last queries among which a hub is looked for."""
+WATCHED_QUERIES = 64
+"""Queries whose candidates are compared from index to index."""
+
+Rows = NDArray[np.int64]
+
+
+class CandidateWatch:
+    """Remembers the candidates of the last queries, and of the watched ones under the last index."""
+
+    def __init__(self) -> None:
+        self._last: Rows = np.empty((0, 1), dtype=np.int64)
+        self._watched: Rows | None = None
+
+    def add(self, rows_BK: Rows) -> None:
+        """A batch was drawn."""
+        self._last = np.concatenate([self._last.reshape(-1, rows_BK.shape[1]), rows_BK])[-HUB_QUERIES:]
+
+    def hub_share(self) -> dict[str, float]:
+        """`hub_share`: the share of the last 256 queries that got the most common of their blocks. Nothing before there are as many."""
+        if len(self._last) < HUB_QUERIES:
+            return {}
+        _, counts = np.unique(self._last[self._last != ABSENT], return_counts=True)
+        return {"hub_share": float(counts.max(initial=0)) / HUB_QUERIES}
+
+    def changed(self, rows_BK: Rows) -> dict[str, float]:
+        """`candidates_changed`: the share of the watched queries' blocks that are no longer among them. Nothing the first time."""
+        before, self._watched = self._watched, rows_BK
+        if before is None:
+            return {}
+        kept = (before[:, :, None] == rows_BK[:, None, :]).any(2)
+        there = before != ABSENT
+        return {"candidates_changed": float((there & ~kept).sum()) / max(1, int(there.sum()))}
+
+    def state(self) -> dict[str, Any]:
+        """JSON for a checkpoint."""
+        return {"last": self._last.tolist(), "watched": None if self._watched is None else self._watched.tolist()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take up what `state` returned."""
+        self._last = np.array(state["last"], dtype=np.int64)
+        self._watched = None if state["watched"] is None else np.array(state["watched"], dtype=np.int64)

@@ -1,0 +1,62 @@
+"""Probe questions: how well the live retriever finds answers with the index of the moment, asked whenever the index changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from realmctl.index.protocol import Index
+from realmctl.nn.inputs import Packer
+from realmctl.nn.retriever import Retriever
+from realmctl.retrieval.answering.answer_search import AnswerSearch
+from realmctl.retrieval.corpus import Corpus
+from realmctl.retrieval.search.dense import QUESTION_LENGTH
+from realmctl.text.qa.questions import Question
+from realmctl.text.tokens import wordpiece
+
+PROBED = 300
+"""Questions asked of a larger file: evenly spaced ones."""
+DEPTHS = (1, 5, 20)
+QUESTIONS_AT_ONCE = 64
+
+
+class Probe:
+    """Recall of a retriever on some questions, counted as `eval-em` counts it: a block holds an answer as words."""
+
+    def __init__(self, questions: Sequence[Question], corpus: Corpus, packer: Packer) -> None:
+        places = np.linspace(0, len(questions) - 1, min(PROBED, len(questions))).round().astype(int)
+        asked = [questions[place] for place in places.tolist()]
+        words = wordpiece.load(corpus.artifact.path)
+        self._tokens = [ids.astype(np.int64) for ids, _ in words.encode_batch([each.question for each in asked])]
+        self._answers = [AnswerSearch(question, "tokens") for question in asked]
+        self._corpus, self._packer = corpus, packer
+
+    def recall(self, retriever: Retriever, index: Index) -> dict[str, float]:
+        """`probe_recall_1`, `_5` and `_20`. No random number is drawn, and the retriever's mode comes back."""
+        rank_B = self._ranks(index.search(self._embedded(retriever), max(DEPTHS))[1])
+        return {f"probe_recall_{depth}": float((rank_B < depth).mean()) for depth in DEPTHS}
+
+    @torch.no_grad()
+    def _embedded(self, retriever: Retriever) -> NDArray[np.float32]:
+        was_training, device = retriever.training, next(retriever.parameters()).device
+        retriever.eval()
+        parts = [
+            retriever.embed_queries(self._packer.query(self._tokens[start:stop], QUESTION_LENGTH).to(device))
+            for start in range(0, len(self._tokens), QUESTIONS_AT_ONCE)
+            for stop in (start + QUESTIONS_AT_ONCE,)
+        ]
+        retriever.train(was_training)
+        embedded: NDArray[np.float32] = torch.cat(parts).float().cpu().numpy()
+        return embedded
+
+    def _ranks(self, rows_BK: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Place of the first block that holds an answer, from 0; infinity where none does."""
+        records = self._corpus.records_of(set(rows_BK.ravel().tolist()))
+        ranks = [
+            next((rank for rank, row in enumerate(rows) if holds(records[row]["text"])), np.inf)
+            for holds, rows in zip(self._answers, rows_BK.tolist(), strict=True)
+        ]
+        return np.array(ranks, dtype=np.float64)

@@ -1,0 +1,1 @@
+"""What is trained: one file for each objective, and what each of them needs."""

@@ -1,0 +1,99 @@
+"""Fine-tuning that keeps its best weights: scored on other questions as it goes, by span exact match as ORQA's trainer does.
+
+The best so far lies in a folder that outlives a kill. A run that goes on from an earlier checkpoint scores the same steps
+again, and what is no better changes nothing; so it ends with the weights of a run that never stopped.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from realmctl.log import say
+from realmctl.nn.precision import autocast
+from realmctl.nn.weights import load_tensors, save_tensors
+from realmctl.storage.durable import sync
+from realmctl.text.qa.questions import Question
+from realmctl.training.checkpoint import module_tensors, restore_modules
+from realmctl.training.objective import SelfContained, Sums
+from realmctl.training.objectives.finetune import FineTuning, Part
+from realmctl.training.refresh.run_folder import at_step, write_json
+
+BEST = "best.json"
+
+
+class BestOnDev(SelfContained):
+    """The objective `tuning`, scored every `every` steps on `questions`; its best weights and their score are in `folder`."""
+
+    def __init__(
+        self, tuning: FineTuning, questions: Sequence[Question], every: int, folder: Path, precision: str
+    ) -> None:
+        self.tuning, self.dev, self.modules = tuning, tuning.on(questions), tuning.modules
+        self.every, self.folder, self.precision = every, folder, precision
+
+    def draw(self, step: int) -> Sequence[Part]:
+        return self.tuning.draw(step)
+
+    def loss(self, part: Part) -> tuple[Tensor | None, Sums]:
+        return self.tuning.loss(part)
+
+    def before_step(self, step: int) -> Mapping[str, float]:
+        """The score of the weights that `step` steps have made, when it is time."""
+        logged = self.tuning.before_step(step)
+        return {**logged, "dev_span_exact_match": self.measure(step)} if step and step % self.every == 0 else logged
+
+    def measure(self, step: int) -> float:
+        """Score the weights, and keep them if no earlier ones are as good."""
+        score = self._span_exact_match()
+        if score > self.best().get("score", -1.0):
+            self._keep(step, score)
+        return score
+
+    def take(self, step: int) -> dict[str, float]:
+        """Training is over after `step` steps: put the best weights into the modules, and say which they are."""
+        self.measure(step)
+        best = self.best()
+        weights = self._weights(best["step"])
+        restore_modules(self.modules, load_tensors(weights), weights)
+        say(f"finetune: the best of {step} steps on dev is step {best['step']}, span exact match {best['score']:.4f}")
+        return {"best_step": best["step"], "best_dev_span_exact_match": round(best["score"], 6)}
+
+    def best(self) -> dict[str, Any]:
+        """`step` and `score` of the best so far; empty before the first."""
+        path = self.folder / BEST
+        found: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
+        return found
+
+    def _keep(self, step: int, score: float) -> None:
+        """The weights are durable before they are named, and the ones before them go after that."""
+        partial, final = self.folder / "partial", self._weights(step)
+        save_tensors(module_tensors(self.modules), partial)
+        sync(partial)
+        partial.rename(final)
+        write_json(self.folder / BEST, {"step": step, "score": score})
+        for other in self.folder.glob("step-*"):
+            if other != final:
+                other.unlink()
+
+    def _weights(self, step: int) -> Path:
+        return at_step(self.folder, step).with_suffix(".safetensors")
+
+    @torch.no_grad()
+    def _span_exact_match(self) -> float:
+        """How often the best span of all that is read is an answer."""
+        training, right, count = self.tuning.reader.training, 0.0, 0.0
+        self.modules.eval()
+        size = self.dev.options.batch_size
+        for start in range(0, len(self.dev.questions), size):
+            numbers = list(range(start, min(start + size, len(self.dev.questions))))
+            with autocast(next(self.modules.parameters()).device, self.precision):
+                for part in self.dev.parts(numbers):
+                    matches, questions = self.dev.loss(part)[1]["span_exact_match"]
+                    right, count = right + matches, count + questions
+        self.modules.train(training)
+        return right / count

@@ -1,0 +1,122 @@
+"""Closed-book fine-tuning: the masked language model learns to say the answer behind the question, without documents.
+
+Loss of a question: the mean -log p of the answer's wordpieces, as many masks as it has of them, each filled on its own.
+A question with several answers has one drawn at every step.
+Legend: B questions, M masks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from realmctl.artifacts import Artifact, Writer, writing
+from realmctl.errors import ConfigError
+from realmctl.log import warn
+from realmctl.nn.inputs import Packed
+from realmctl.nn.reader import Reader
+from realmctl.retrieval.answering.closed_book import with_blanks
+from realmctl.retrieval.corpus import Ids
+from realmctl.retrieval.initial_encoder import packer_of, tokenizer_folder
+from realmctl.text.qa.questions import Question
+from realmctl.text.tokens import wordpiece
+from realmctl.text.tokens.wordpiece import WordPiece
+from realmctl.training.data_order import Order
+from realmctl.training.objective import SelfContained, Sums
+
+
+@dataclass(frozen=True)
+class Options:
+    """What decides the objective; see the stage's settings."""
+
+    batch_size: int
+    reader_length: int
+    span_width: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Blanks:
+    """Questions with blanks, where those are, and what belongs there: int64 [B, M], real where `wanted_BM` is True."""
+
+    packed: Packed
+    position_BM: Tensor
+    target_BM: Tensor
+    wanted_BM: Tensor
+    questions_in_batch: int
+
+
+class ClosedBookTuning(SelfContained):
+    """Trains the whole reader. Answers of more than `span_width` wordpieces and regular expressions cannot be learnt.
+
+    Raises ConfigError when no question has another answer.
+    """
+
+    def __init__(
+        self, reader: Reader, blocks: Artifact, questions: Sequence[Question], options: Options, micro_batch: int = 0
+    ) -> None:
+        self.modules = nn.ModuleDict({"reader": reader})
+        self.reader, self.blocks, self.options = reader, blocks, options
+        self.micro_batch = micro_batch or options.batch_size
+        words = wordpiece.load(blocks.path)
+        self.packer = packer_of(words.tokenizer)
+        answers = [_answers(words, question, options.span_width) for question in questions]
+        kept = [number for number, known in enumerate(answers) if known]
+        _tell_of_dropped(len(questions) - len(kept), len(questions), options.span_width)
+        self.tokens = [words.ids(questions[number].question).astype(np.int64) for number in kept]
+        self.answers = [answers[number] for number in kept]
+        self.order = Order(len(kept), options.batch_size, options.seed)
+
+    def draw(self, step: int) -> Sequence[Blanks]:
+        """The batch of a step, an answer drawn for each question."""
+        rng = np.random.default_rng([self.options.seed, step, 3])
+        numbers = self.order.batch(step).tolist()
+        drawn = [(self.tokens[n], self.answers[n][int(rng.integers(len(self.answers[n])))]) for n in numbers]
+        starts = range(0, len(drawn), self.micro_batch)
+        return [self._part(drawn[start : start + self.micro_batch], len(drawn)) for start in starts]
+
+    def _part(self, drawn: Sequence[tuple[Ids, Ids]], questions_in_batch: int) -> Blanks:
+        questions, answers = zip(*drawn, strict=True)
+        blanks = [len(answer) for answer in answers]
+        packed, position_BM = with_blanks(self.packer, questions, blanks, self.options.reader_length)
+        wanted_BM = position_BM > 0
+        target_BM = torch.zeros_like(position_BM)
+        target_BM[wanted_BM] = torch.from_numpy(np.concatenate(answers))
+        return Blanks(packed, position_BM, target_BM, wanted_BM, questions_in_batch)
+
+    def loss(self, part: Blanks) -> tuple[Tensor | None, Sums]:
+        """Sum over the part's questions, over the questions of the batch."""
+        device = next(self.reader.parameters()).device
+        wanted_BM = part.wanted_BM.to(device)
+        log_prob_BM = self.reader.mlm_log_prob(
+            part.packed.to(device), part.position_BM.to(device), part.target_BM.to(device), 1
+        )[:, 0].masked_fill(~wanted_BM, 0.0)
+        mean_B = log_prob_BM.sum(1) / wanted_BM.sum(1)
+        probability = float(log_prob_BM.detach().sum(1).exp().sum())
+        return -mean_B.sum() / part.questions_in_batch, {"answer_probability": (probability, float(len(mean_B)))}
+
+    def save(self, out: Writer) -> None:
+        """Write the qa-model's only part, `reader`: a BERT folder with its head and tokenizer."""
+        with writing(out.path / "reader", dataclasses.replace(out.origin, kind="reader")) as part:
+            self.reader.cpu().save(part.path)
+            part.copy_folder(".", tokenizer_folder(self.blocks))
+
+
+def _answers(words: WordPiece, question: Question, widest: int) -> list[Ids]:
+    """The answers that can be learnt, as wordpieces."""
+    texts = () if question.is_regex else question.answers
+    answers = [words.ids(text).astype(np.int64) for text in texts]
+    return [answer for answer in answers if 0 < len(answer) <= widest]
+
+
+def _tell_of_dropped(dropped: int, questions: int, widest: int) -> None:
+    why = f"only regular expressions or answers of more than {widest} wordpieces (--span-width)"
+    if dropped == questions:
+        raise ConfigError(f"finetune --retrieval none: the questions have {why}, so there is nothing to learn from.")
+    if dropped:
+        warn(f"{dropped} of {questions} questions left out: {why}")

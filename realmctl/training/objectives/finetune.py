@@ -1,0 +1,205 @@
+"""Fine-tuning: retrieve with a searcher whose scores learn, read with a span reader that learns; the blocks are frozen.
+
+The objective is ORQA's, or the likelihood that REALM's paper writes. ORQA's is two losses (Lee et al. 2019, sections 3
+and 5.2; google-research orqa/models/orqa_model.py): the retriever's, over the 5000 best blocks, and the reader's, in one
+softmax over all spans of the best five, retrieval score inside. The paper's is p(y|x) = sum_z p(z|x) p(y|z,x) over the
+blocks that are read.
+The searcher is a query encoder beside an index, or BM25 with its scale: one objective for both.
+Legend: Q questions, K blocks of the retriever's beam, R blocks that are read, B = Q * R, S spans.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from realmctl.artifacts import Writer, writing
+from realmctl.nn.inputs import Packed, block_token_mask
+from realmctl.nn.span_head import SpanReader, marginal_loss, reader_loss, retrieval_loss, within_block
+from realmctl.retrieval.answering.answer_search import AnswerSearch
+from realmctl.retrieval.answering.offsets import char_offsets, covered
+from realmctl.retrieval.block_texts import Texts
+from realmctl.retrieval.corpus import Ids
+from realmctl.retrieval.initial_encoder import tokenizer_folder
+from realmctl.retrieval.search.searcher import Searcher
+from realmctl.text.qa.answers import AnswerTest, find_answer_tokens
+from realmctl.text.qa.questions import Question
+from realmctl.training.data_order import Order
+from realmctl.training.objective import SelfContained, Sums
+
+
+@dataclass(frozen=True)
+class Options:
+    """What decides the objective; see the stage's settings."""
+
+    batch_size: int
+    retriever_beam: int
+    reader_beam: int
+    reader_length: int
+    span_width: int
+    answer_test: AnswerTest
+    seed: int
+    freeze_retriever: bool = False
+    objective: Literal["orqa", "paper"] = "orqa"
+    empty_steps: bool = False
+
+
+@dataclass(frozen=True)
+class Part:
+    """A micro-batch: questions, their retrieved rows, which of those hold an answer, and the inputs of the reader.
+
+    `block_start` and `spans` are by input of the reader [B]: the position of the block's first token, and the places
+    of the answers as (first, last) wordpieces of the block.
+    """
+
+    questions: list[Ids]
+    rows_QK: NDArray[np.int64]
+    correct_QK: Tensor
+    joint: Packed
+    block_start: Tensor
+    spans: list[list[tuple[int, int]]]
+    questions_in_batch: int
+
+
+class FineTuning(SelfContained):
+    """Trains what learns of the searcher, and the reader, on questions with answers.
+
+    A plain answer is in a block wherever its wordpieces are, one that is a regular expression wherever that matches.
+    """
+
+    def __init__(
+        self,
+        searcher: Searcher,
+        reader: SpanReader,
+        questions: Sequence[Question],
+        options: Options,
+        micro_batch: int = 0,
+    ) -> None:
+        self.searcher, self.reader, self.options = searcher, reader, options
+        searcher.learner.requires_grad_(not options.freeze_retriever)
+        self.modules = nn.ModuleDict({"retriever": searcher.learner, "reader": reader})
+        self.micro_batch = micro_batch or options.batch_size
+        self.texts = Texts(record["text"] for record in searcher.corpus.records)
+        self._ask(questions)
+
+    def on(self, questions: Sequence[Question]) -> FineTuning:
+        """The same searcher and reader on other questions."""
+        other = copy.copy(self)
+        other._ask(questions)
+        return other
+
+    def _ask(self, questions: Sequence[Question]) -> None:
+        searcher, options = self.searcher, self.options
+        self.questions = questions
+        self.tokens = searcher.tokens([question.question for question in questions])
+        self.answers = [[ids.tolist() for ids in searcher.tokens(question.answers)] for question in questions]
+        self.searches = [AnswerSearch(question, options.answer_test) for question in questions]
+        self.order = Order(len(questions), options.batch_size, options.seed)
+
+    def before_step(self, step: int) -> Mapping[str, float]:
+        """What the searcher has learnt, for the log."""
+        return self.searcher.learnt()
+
+    def draw(self, step: int) -> Sequence[Part]:
+        """Retrieve for the batch with the searcher as it is now."""
+        return self.parts(self.order.batch(step).tolist())
+
+    def parts(self, numbers: list[int]) -> Sequence[Part]:
+        """The questions of these numbers with what is retrieved for them now, in micro-batches."""
+        training = self.searcher.learner.training
+        self.searcher.learner.eval()
+        _, rows_QK = self.searcher.nearest([self.tokens[number] for number in numbers], self.options.retriever_beam)
+        self.searcher.learner.train(training and not self.options.freeze_retriever)
+        cuts = (slice(start, start + self.micro_batch) for start in range(0, len(numbers), self.micro_batch))
+        return [self._part(numbers[cut], rows_QK[cut], len(numbers)) for cut in cuts]
+
+    def _part(self, numbers: list[int], rows_QK: NDArray[np.int64], questions_in_batch: int) -> Part:
+        packer, options = self.searcher.packer, self.options
+        read_QR = rows_QK[:, : options.reader_beam]
+        asked = [number for number in numbers for _ in range(read_QR.shape[1])]
+        bodies = [self.searcher.corpus.tokens(row) for row in read_QR.ravel().tolist()]
+        joint, block_start = packer.reader([self.tokens[number] for number in asked], bodies, options.reader_length)
+        room = (joint.lengths_B - 1 - block_start).tolist()
+        spans = [self._answers_in(*place) for place in zip(asked, read_QR.ravel().tolist(), room, strict=True)]
+        questions = [self.tokens[number] for number in numbers]
+        return Part(questions, rows_QK, self._correct(numbers, rows_QK), joint, block_start, spans, questions_in_batch)
+
+    def _answers_in(self, number: int, row: int, room: int) -> list[tuple[int, int]]:
+        """The answers within the first `room` wordpieces of a block, as (first, last) wordpieces."""
+        corpus, widest = self.searcher.corpus, self.options.span_width
+        if not self.questions[number].is_regex:
+            return find_answer_tokens(corpus.tokens(row)[:room], self.answers[number], widest)
+        matches = self.searches[number].spans(self.texts[row])
+        return covered(char_offsets(corpus, self.searcher.wordpiece, row)[:room], matches, widest) if matches else []
+
+    def _correct(self, numbers: list[int], rows_QK: NDArray[np.int64]) -> Tensor:
+        """Which of the retrieved blocks hold an answer, bool [Q, K]."""
+        pairs = zip(numbers, rows_QK.tolist(), strict=True)
+        return torch.tensor([[self.searches[number](self.texts[row]) for row in rows] for number, rows in pairs])
+
+    def loss(self, part: Part) -> tuple[Tensor | None, Sums]:
+        """Sum of the losses of the part's questions, over the questions of the batch. ORQA's are both, or the reader's alone
+        where the retriever is frozen.
+
+        None when no answer was in reach, and where `empty_steps` 0, which moves the weights all the same.
+        """
+        device = next(self.reader.parameters()).device
+        correct_QK = part.correct_QK.to(device)
+        retrieval_QK = self.searcher.scores(part.questions, part.rows_QK)
+        span_QRS, correct_QRS = self._spans(part, device)
+        read_QR = retrieval_QK[:, : span_QRS.shape[1]]
+        total_QRS = span_QRS + read_QR[:, :, None]
+        found_Q, readable_Q = correct_QK.any(1), correct_QRS.flatten(1).any(1)
+        teaches_Q = readable_Q
+        if self.options.objective == "paper":
+            loss_Q = marginal_loss(total_QRS, read_QR, correct_QRS)
+        else:
+            loss_Q = reader_loss(total_QRS, correct_QRS)
+            if not self.options.freeze_retriever:
+                loss_Q = retrieval_loss(retrieval_QK, correct_QK) + loss_Q
+                teaches_Q = found_Q | readable_Q
+        sums = self._metrics(total_QRS, correct_QRS, found_Q, readable_Q)
+        teaches = self.options.empty_steps or bool(teaches_Q.any())
+        return (loss_Q.sum() / part.questions_in_batch if teaches else None), sums
+
+    def _spans(self, part: Part, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Span scores [Q, R, S], the paper's within their block, and which spans are an answer, bool."""
+        joint, start = part.joint.to(device), part.block_start.to(device)
+        score_BS, (first_S, last_S) = self.reader.span_scores(
+            joint, block_token_mask(joint, start), self.options.span_width
+        )
+        number_of = {span: number for number, span in enumerate(zip(first_S.tolist(), last_S.tolist(), strict=True))}
+        correct_BS = torch.zeros(score_BS.shape, dtype=torch.bool)
+        for row, (offset, spans) in enumerate(zip(part.block_start.tolist(), part.spans, strict=True)):
+            for first, last in spans:
+                correct_BS[row, number_of[first + offset, last + offset]] = True
+        if self.options.objective == "paper":
+            score_BS = within_block(score_BS)
+        shape = len(part.rows_QK), -1, score_BS.shape[1]
+        return score_BS.view(shape), correct_BS.to(device).view(shape)
+
+    def save(self, out: Writer) -> None:
+        """Write the qa-model's parts: the searcher's, and `reader`."""
+        self.searcher.save(out)
+        with writing(out.path / "reader", dataclasses.replace(out.origin, kind="span-reader")) as part:
+            self.reader.cpu().save(part.path)
+            part.copy_folder(".", tokenizer_folder(self.searcher.corpus.artifact))
+
+    @staticmethod
+    def _metrics(total_QRS: Tensor, correct_QRS: Tensor, found_Q: Tensor, readable_Q: Tensor) -> Sums:
+        count = float(len(found_Q))
+        chosen = total_QRS.detach().flatten(1).argmax(1, keepdim=True)
+        right = correct_QRS.flatten(1).gather(1, chosen).float().sum()
+        return {
+            "answer_in_beam": (float(found_Q.float().sum()), count),
+            "answer_in_reader": (float(readable_Q.float().sum()), count),
+            "span_exact_match": (float(right), count),
+        }

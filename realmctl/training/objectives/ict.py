@@ -1,0 +1,112 @@
+"""The inverse cloze task: pick the block that a sentence was taken from (ORQA, section 4; google-research orqa/models/ict_model.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from realmctl.errors import ConfigError, InputError
+from realmctl.execution import processes
+from realmctl.nn.inputs import Packed, Packer
+from realmctl.nn.marginal import in_batch_softmax
+from realmctl.nn.retriever import Retriever
+from realmctl.retrieval.corpus import Corpus, Ids
+from realmctl.retrieval.search.candidates import NULL, titles_and_bodies
+from realmctl.training.data_order import Order
+from realmctl.training.data_parallel import gathered
+from realmctl.training.objective import SelfContained, Sums
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A sentence and the block it is asked of.
+
+    `masked`: the sentence was taken out of the block. `withheld`: it may not choose that block, so that the null document is right.
+    """
+
+    sentence: Ids
+    title: Ids
+    body: Ids
+    masked: bool
+    withheld: bool
+
+
+class InverseCloze(SelfContained):
+    """Blocks with two sentences or more give a pair each; a batch's other blocks are the negatives.
+
+    With a `null_share`, which is not in ORQA, the null document joins them, and is right for that share of the sentences: from
+    ICT alone its score stands so far below every block's that p(null|x) and its gradient are 0 in pre-training.
+    Among several processes each takes its part of the pairs, and the negatives are still those of the whole batch.
+    """
+
+    def __init__(
+        self, retriever: Retriever, corpus: Corpus, packer: Packer, *,
+        batch_size: int, mask_rate: float, null_share: float = 0.0, seed: int,
+    ) -> None:  # fmt: skip
+        self.modules = nn.ModuleDict({"retriever": retriever})
+        self.retriever, self.corpus, self.packer = retriever, corpus, packer
+        self.mask_rate, self.null_share, self.seed = mask_rate, null_share, seed
+        self.rows = np.flatnonzero(np.diff(corpus.sentence_offsets) >= (2 if mask_rate > 0 else 1))
+        if len(self.rows) < 2:
+            raise InputError(
+                f"{corpus.artifact} has {len(self.rows)} blocks of two sentences or more; ICT needs at least 2."
+            )
+        self.order = Order(len(self.rows), min(batch_size, len(self.rows)), seed)
+        self.share, left_over = divmod(self.order.batch_size, processes.count())
+        if left_over or not self.share:
+            raise ConfigError(
+                f"{self.order.batch_size} pairs cannot be shared by {processes.count()} processes. Use another --batch-size."
+            )
+
+    def draw(self, step: int) -> Sequence[tuple[Packed, Packed, list[Pair]]]:
+        """One part: in-batch negatives need the whole batch at once. All processes draw all pairs and take their own."""
+        rng = np.random.default_rng([self.seed, step, 1])
+        pairs = [self._pair(int(self.rows[i]), rng) for i in self.order.batch(step)][self._first :][: self.share]
+        queries = self.packer.query([pair.sentence for pair in pairs], self.retriever.query_length)
+        blocks = self.packer.block(
+            [pair.title for pair in pairs], [pair.body for pair in pairs], self.retriever.block_length
+        )
+        return [(queries, blocks, pairs)]
+
+    @property
+    def _first(self) -> int:
+        """The place of this process's pairs in the batch."""
+        return processes.number() * self.share
+
+    def _pair(self, row: int, rng: np.random.Generator) -> Pair:
+        body, starts = self.corpus.tokens(row), self.corpus.sentences(row)
+        k = int(rng.integers(len(starts)))
+        start, stop = int(starts[k]), int(starts[k + 1]) if k + 1 < len(starts) else len(body)
+        masked = bool(rng.random() < self.mask_rate)
+        rest = np.concatenate([body[:start], body[stop:]]) if masked else body
+        withheld = self.null_share > 0 and bool(rng.random() < self.null_share)
+        return Pair(body[start:stop], self.corpus.title(row), rest, masked, withheld)
+
+    def loss(self, part: tuple[Packed, Packed, list[Pair]]) -> tuple[Tensor, Sums]:
+        """Softmax over the batch's blocks, query to block; also the accuracy."""
+        queries, blocks, pairs = part
+        device = next(self.retriever.parameters()).device
+        query_BD = self.retriever.embed_queries(queries.to(device))
+        block_CD = gathered(self.retriever.embed_blocks(blocks.to(device)))
+        target_B, mask_BC = torch.arange(self._first, self._first + len(pairs), device=device), None
+        if self.null_share:
+            block_CD, target_B, mask_BC = self._with_null(block_CD, target_B, pairs)
+        loss, accuracy = in_batch_softmax(query_BD, block_CD, target_B, mask_BC)
+        count = len(pairs)
+        return loss, {
+            "accuracy": (float(accuracy) * count, count),
+            "masked": (sum(pair.masked for pair in pairs), count),
+        }
+
+    def _with_null(self, block_CD: Tensor, target_B: Tensor, pairs: Sequence[Pair]) -> tuple[Tensor, Tensor, Tensor]:
+        """The null document as one more block, targets, and which blocks each query may choose."""
+        null = self.packer.block(*titles_and_bodies(self.corpus, np.array([NULL])))
+        null_1D = self.retriever.embed_blocks(null.to(block_CD.device))
+        withheld_B = torch.tensor([pair.withheld for pair in pairs], device=block_CD.device)
+        mask_BC = torch.ones(len(pairs), len(block_CD) + 1, dtype=torch.bool, device=block_CD.device)
+        mask_BC[withheld_B, target_B[withheld_B]] = False
+        return torch.cat([block_CD, null_1D]), target_B.masked_fill(withheld_B, len(block_CD)), mask_BC

@@ -1,0 +1,59 @@
+"""For each sentence the block that restates most of it: reading practice without labels.
+
+A reader learns to copy from a block only where the block says what the sentence hides. The partner of a sentence is the
+block, other than its own, that shares the most inverse document frequency with it. Wordpieces that are in more than
+`MOST_COMMON` of the blocks are passed over: they say nothing and cost the most.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from realmctl.log import progress
+from realmctl.retrieval.corpus import Corpus
+from realmctl.retrieval.tagged_queries import Queries
+
+MOST_COMMON = 0.1
+LONGEST_POSTING = 20_000
+
+
+def partners(queries: Queries, corpus: Corpus) -> NDArray[np.int64]:
+    """Row of each sentence's partner, int64 [sentences]; -1 where no block shares a telling wordpiece with it."""
+    postings = _Postings(corpus)
+    best = np.full(len(queries), -1, dtype=np.int64)
+    with progress(len(queries), "pairing sentences with blocks", "sentences") as bar:
+        for row in range(len(queries)):
+            best[row] = postings.best(np.unique(queries.tokens(row)), queries.uid[row])
+            bar.advance()
+    return best
+
+
+class _Postings:
+    """For each wordpiece the blocks that hold it."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.uid = np.asarray(corpus.uid)
+        held = [np.unique(np.concatenate([corpus.title(row), corpus.tokens(row)])) for row in range(len(corpus))]
+        blocks = np.repeat(np.arange(len(corpus)), [len(tokens) for tokens in held])
+        tokens = np.concatenate(held).astype(np.int64)
+        order = np.argsort(tokens, kind="stable")
+        self.blocks, counts = blocks[order], np.bincount(tokens)
+        self.starts = np.concatenate([[0], np.cumsum(counts)])
+        self.idf = np.log((len(corpus) + 1) / (counts + 0.5))
+        self.most = min(LONGEST_POSTING, max(2, int(MOST_COMMON * len(corpus))))
+
+    def best(self, tokens: NDArray[np.int64], own_uid: np.uint64) -> int:
+        """The block with the highest shared idf that is not the sentence's own; -1 for none. Ties: the first."""
+        lists, weights = [], []
+        for token in tokens[tokens < len(self.idf)]:
+            posting = self.blocks[self.starts[token] : self.starts[token + 1]]
+            if 0 < len(posting) <= self.most:
+                lists.append(posting)
+                weights.append(np.full(len(posting), self.idf[token]))
+        if not lists:
+            return -1
+        rows, inverse = np.unique(np.concatenate(lists), return_inverse=True)
+        score = np.bincount(inverse, np.concatenate(weights))
+        score[self.uid[rows] == own_uid] = -1.0
+        return int(rows[score.argmax()]) if score.max() > 0 else -1

@@ -1,0 +1,236 @@
+"""REALM pre-training: fill a masked salient span with the help of retrieved blocks (paper, section 3; official realm/model.py).
+
+The index only chooses candidates. Their scores in the loss are recomputed with the live retriever, so that gradients
+reach both towers; the query encoder that searches is the live one too, while the index may be some steps older (or, on
+demand, that of the index, as officially).
+Legend: B queries, N candidates (null first), C distinct candidates, M masks, D projection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from realmctl.deviations import PretrainHabit
+from realmctl.nn.inputs import Packed, Packer
+from realmctl.nn.marginal import retrieval_utility, sequence_marginal, token_marginal
+from realmctl.nn.reader import Reader
+from realmctl.nn.retriever import Retriever
+from realmctl.retrieval.corpus import Corpus
+from realmctl.retrieval.search.candidates import ABSENT, NULL, candidates, doubled, titles_and_bodies
+from realmctl.retrieval.tagged_queries import Queries
+from realmctl.training.monitoring.alarms import Alarms
+from realmctl.training.monitoring.candidate_watch import WATCHED_QUERIES, CandidateWatch
+from realmctl.training.monitoring.recall_questions import Probe
+from realmctl.training.objective import Sums
+from realmctl.training.objectives.masking import MaskedQuery, Masking, masked_query
+from realmctl.training.objectives.span_order import span_order
+from realmctl.training.refresh.current_index import CurrentIndex
+
+Marginal = Literal["token", "sequence"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What decides the objective; see the stage's settings."""
+
+    batch_size: int
+    candidates: int
+    marginal: Marginal
+    masking: Masking
+    max_masks: int
+    query_length: int
+    seed: int
+    null_document: bool = True
+    exclude_own: bool = True
+    official: tuple[PretrainHabit, ...] = ()
+    retriever_pace: float = 1.0
+
+
+@dataclass(frozen=True)
+class Part:
+    """A micro-batch: masked queries, where their masks are and what is under them, and their candidates.
+
+    position_BM, target_BM: int64; mask_BM: bool, False at unused slots. rows_BN: rows of blocks, null -1, none -2.
+    """
+
+    queries: list[MaskedQuery]
+    packed: Packed
+    position_BM: Tensor
+    target_BM: Tensor
+    mask_BM: Tensor
+    rows_BN: NDArray[np.int64]
+    normaliser: float
+
+
+class Pretraining:
+    """The marginal likelihood of hidden spans, with an index that is swapped as fresher ones come."""
+
+    def __init__(
+        self, retriever: Retriever, reader: Reader, queries: Queries, corpus: Corpus, packer: Packer,
+        current: CurrentIndex, options: Options, *, micro_batch: int = 0, alarms: Alarms | None = None,
+        probe: Probe | None = None,
+    ) -> None:  # fmt: skip
+        self.modules = nn.ModuleDict({"retriever": retriever, "reader": reader})
+        self.retriever, self.reader = retriever, reader
+        retriever.pace = options.retriever_pace
+        self.queries, self.corpus, self.packer = queries, corpus, packer
+        self.current, self.options = current, options
+        self.micro_batch = micro_batch or options.batch_size
+        self.order = span_order(queries, options.batch_size, options.seed, options.official)
+        self.alarms, self.probe, self.watch = alarms or Alarms(), probe, CandidateWatch()
+        self._watched = self._watched_queries()
+        self._seen: int | None = None  # step of the index that was looked at last
+
+    def before_step(self, step: int) -> Mapping[str, float]:
+        """Keep the index fresh, and see what a fresher one changes."""
+        logged = self.current.renew(step, self.retriever)
+        if self.current.step != self._seen:
+            self._seen = self.current.step
+            rows_BN = self._candidates(self._watched, self._vectors(self._watched))
+            logged |= self.watch.changed(self._blocks_of(rows_BN))
+            logged |= self.probe.recall(self.retriever, self.current.index) if self.probe else {}
+        return logged
+
+    def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The share of a hub, and the alarms that this step raises, if any."""
+        share = self.watch.hub_share()
+        raised = self.alarms.observe({**line, **share})
+        return {**share, **({"alarms": raised} if raised else {})}
+
+    def state(self) -> dict[str, Any]:
+        """Which index is in use, and what the alarms have seen."""
+        return {**self.current.state(), "watch": self.watch.state(), "alarms": self.alarms.state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Open the index that the checkpoint was taken with."""
+        self.current.restore(state)
+        self._seen = self.current.step
+        self.watch.restore(state["watch"])
+        self.alarms.restore(state["alarms"])
+
+    def draw(self, step: int) -> Sequence[Part]:
+        """Masked queries of the batch with the candidates that the index names now."""
+        return self.parts(self.order.batch(step), np.random.default_rng([self.options.seed, step, 3]))
+
+    def parts(self, spans: NDArray[np.int64], rng: np.random.Generator) -> Sequence[Part]:
+        """The salient spans of these numbers hidden, each with its sentence's candidates, in micro-batches."""
+        drawn = [self._masked(int(span), rng) for span in spans]
+        query_BD = self._vectors(drawn)
+        if "double-candidates" in self.options.official:
+            single_B = ~doubled(self.current.index, query_BD, self.corpus.uid, self.options.candidates)
+            drawn, query_BD = [drawn[place] for place in np.flatnonzero(single_B)], query_BD[single_B]
+            if not drawn:
+                return []
+        rows_BN = self._candidates(drawn, query_BD)
+        self.watch.add(self._blocks_of(rows_BN))
+        hidden = sum(len(query.targets) for query in drawn)
+        normaliser = max(1, hidden) if self.options.marginal == "token" else len(drawn)
+        cuts = (slice(start, start + self.micro_batch) for start in range(0, len(drawn), self.micro_batch))
+        return [self._part(drawn[cut], rows_BN[cut], float(normaliser)) for cut in cuts]
+
+    def _watched_queries(self) -> list[MaskedQuery]:
+        rng = np.random.default_rng([self.options.seed, 4])
+        spans = rng.choice(len(self.queries.spans), min(WATCHED_QUERIES, len(self.queries.spans)), replace=False)
+        return [self._masked(int(span), rng) for span in spans]
+
+    def _blocks_of(self, rows_BN: NDArray[np.int64]) -> NDArray[np.int64]:
+        return rows_BN[:, int(self.options.null_document) :]
+
+    def _masked(self, span: int, rng: np.random.Generator) -> MaskedQuery:
+        options = self.options
+        return masked_query(
+            self.queries, span, options.masking, most=options.max_masks, room=options.query_length - 2,
+            mask_id=self.packer.mask_id, rng=rng,
+        )  # fmt: skip
+
+    @torch.no_grad()
+    def _vectors(self, drawn: Sequence[MaskedQuery]) -> NDArray[np.float32]:
+        """What the index is searched with, float32 [B, D]."""
+        encoder = self.current.encoder or self.retriever
+        training, packed = encoder.training, self._packed(drawn).to(self._device)
+        query_BD: NDArray[np.float32] = encoder.eval().embed_queries(packed).float().cpu().numpy()
+        encoder.train(training)
+        return query_BD
+
+    def _candidates(self, drawn: Sequence[MaskedQuery], query_BD: NDArray[np.float32]) -> NDArray[np.int64]:
+        options = self.options
+        own_uid_B = self.queries.uid[[query.sentence for query in drawn]] if options.exclude_own else None
+        return candidates(
+            self.current.index, query_BD, own_uid_B, self.corpus.uid, options.candidates, null=options.null_document
+        )
+
+    def _packed(self, drawn: Sequence[MaskedQuery]) -> Packed:
+        return self.packer.query([query.tokens for query in drawn], self.options.query_length)
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.retriever.parameters()).device
+
+    def _part(self, drawn: list[MaskedQuery], rows_BN: NDArray[np.int64], normaliser: float) -> Part:
+        shape = len(drawn), max(1, *(len(query.targets) for query in drawn))
+        position_BM, target_BM = torch.zeros(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.long)
+        mask_BM = torch.zeros(shape, dtype=torch.bool)
+        for row, query in enumerate(drawn):
+            used = slice(len(query.targets))
+            position_BM[row, used] = torch.from_numpy(query.places) + 1
+            target_BM[row, used] = torch.from_numpy(query.targets)
+            mask_BM[row, used] = True
+        return Part(drawn, self._packed(drawn), position_BM, target_BM, mask_BM, rows_BN, normaliser)
+
+    def loss(self, part: Part) -> tuple[Tensor, Sums]:
+        """-log p(y|x) of the part's hidden wordpieces over the whole batch's count, and what retrieval was worth."""
+        device = self._device
+        mask_BM, present_BN = part.mask_BM.to(device), torch.from_numpy(part.rows_BN != ABSENT).to(device)
+        score_BN = self._scores(part)
+        log_prob_BNM = self._read(part, part.rows_BN)
+        marginal = token_marginal if self.options.marginal == "token" else sequence_marginal
+        loss, _ = marginal(score_BN, log_prob_BNM, mask_BM, present_BN, part.normaliser)
+        compared = score_BN.detach(), log_prob_BNM.detach(), present_BN
+        if not self.options.null_document:
+            compared = self._beside_null(part, *compared)
+        return loss, self._worth(mask_BM, *compared)
+
+    def _scores(self, part: Part) -> Tensor:
+        """f(x, z) with live weights; a block that several queries share is embedded once."""
+        distinct_C, place_BN = np.unique(np.maximum(part.rows_BN, NULL), return_inverse=True)
+        packed = self.packer.block(*titles_and_bodies(self.corpus, distinct_C), self.retriever.block_length)
+        block_CD = self.retriever.embed_blocks(packed.to(self._device))
+        query_BD = self.retriever.embed_queries(part.packed.to(self._device))
+        places = torch.from_numpy(place_BN.reshape(part.rows_BN.shape)).to(self._device)
+        return self.retriever.score(query_BD, block_CD[places])
+
+    def _read(self, part: Part, rows_BN: NDArray[np.int64]) -> Tensor:
+        """log p(y_m|z,x) beside each of these blocks, [B, N, M]."""
+        count, device = rows_BN.shape[1], self._device
+        queries = [query.tokens for query in part.queries for _ in range(count)]
+        _, bodies = titles_and_bodies(self.corpus, rows_BN.ravel())
+        joint = self.packer.joint(queries, bodies, self.options.query_length, self.retriever.block_length)
+        return self.reader.mlm_log_prob(joint.to(device), part.position_BM.to(device), part.target_BM.to(device), count)
+
+    @torch.no_grad()
+    def _beside_null(
+        self, part: Part, score_BN: Tensor, log_prob_BNM: Tensor, present_BN: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The same candidates behind a null document of no weight: what retrieval is measured against."""
+        null_B1M = self._read(part, np.full((len(part.queries), 1), NULL))
+        score = F.pad(score_BN.float(), (1, 0), value=torch.finfo(torch.float32).min)
+        return score, torch.cat([null_B1M, log_prob_BNM], 1), F.pad(present_BN, (1, 0), value=True)
+
+    def _worth(self, mask_BM: Tensor, score_BN: Tensor, log_prob_BNM: Tensor, present_BN: Tensor) -> Sums:
+        utility = retrieval_utility(score_BN, log_prob_BNM, mask_BM, present_BN)
+        hidden, queries = float(mask_BM.sum()), float(len(mask_BM))
+        sums = {
+            "retrieval_utility": (float(utility.token_gain) * hidden, hidden),
+            "top_1_utility": (float(utility.top_1_B.sum()), queries),
+        }
+        if self.options.null_document:
+            sums["null_share"] = (float(utility.null_share_B.sum()), queries)
+        return sums

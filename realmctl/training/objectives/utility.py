@@ -1,0 +1,40 @@
+"""What retrieval is worth on sentences that were not trained on (paper, section 4.5: retrieval utility)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import torch
+
+from realmctl.log import progress
+from realmctl.nn.precision import autocast, pick_device
+from realmctl.training.objectives.pretrain import Pretraining
+
+
+@torch.no_grad()
+def measure_utility(objective: Pretraining, device: str, precision: str, batch_size: int) -> dict[str, Any]:
+    """Hide every salient span once and fill it with the objective's candidates.
+
+    Returns, as means: `log_prob`, log p(y_m|x) of a hidden wordpiece (nats); `retrieval_utility`, how much of that the
+    candidates add to the null document's log p(y_m|null, x); `top_1_utility`, log p(y|z,x) - log p(y|null,x) of the
+    best-scored block (a query's); `null_share`, p(null|x). And the number of `queries` and hidden `wordpieces`.
+    """
+    where = pick_device(device)
+    objective.modules.to(where).eval()
+    count, rng = len(objective.queries.spans), np.random.default_rng([objective.options.seed, 4])
+    sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    with progress(count, "eval-utility", "queries") as bar:
+        for start in range(0, count, batch_size):
+            spans = np.arange(start, min(start + batch_size, count))
+            for part in objective.parts(spans, rng):
+                with autocast(where, precision):
+                    loss, worth = objective.loss(part)
+                hidden = float(part.mask_BM.sum())
+                for name, (total, number) in {**worth, "log_prob": (-float(loss) * part.normaliser, hidden)}.items():
+                    sums[name][0] += total
+                    sums[name][1] += number
+            bar.advance(len(spans))
+    means = {name: total / max(number, 1.0) for name, (total, number) in sums.items()}
+    return {"queries": count, "wordpieces": int(sums["log_prob"][1]), **means}

@@ -1,0 +1,236 @@
+"""Series: one writer at a time, one number each, and an unfinished run that is kept, continued or refused."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from realmctl.artifacts import MANIFEST, open_artifact, series, verify, version_numbers
+from realmctl.errors import ConfigError, InputError, LockedError, MismatchError
+from tests.fixtures.small_stages import Child, Plain, Steps
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTHON = [sys.executable, "-c"]
+MAKE = "import sys; from tests.fixtures.small_stages import *; Plain(text=sys.argv[2]).make(sys.argv[1])"
+
+
+def python(code: str, *arguments: object, **kwargs: object) -> subprocess.Popen[str]:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([*PYTHON, code, *map(str, arguments)], cwd=ROOT, **pipes, **kwargs)  # type: ignore[call-overload, no-any-return]
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} - {".lock"}
+
+
+def interrupted(out: Path, steps: int = 4) -> None:
+    with pytest.raises(RuntimeError, match="stopped"):
+        Steps(steps=steps, stop_before=2).make(out)
+    assert names(out) == {"v1.partial"}
+
+
+def test_equal_recipe_continues_and_ends_the_same(tmp_path):
+    interrupted(tmp_path / "steps")
+    resumed = Steps().make(tmp_path / "steps")
+    assert (resumed.metrics["taken"], resumed.path.name) == (2, "v1")
+    assert resumed.content == Steps().make(tmp_path / "whole").content
+    assert names(resumed.path) == {"steps.txt", MANIFEST}
+
+
+def test_another_recipe_is_refused_and_names_the_setting(tmp_path):
+    interrupted(tmp_path / "steps")
+    with pytest.raises(MismatchError, match=r"v1\.partial .*steps: 4 there, 9 here.*rm -r") as error:
+        Steps(steps=9).make(tmp_path / "steps")
+    assert error.value.exit_code == 4
+    assert Steps().make(tmp_path / "steps").metrics["taken"] == 2
+    assert Steps(steps=9).make(tmp_path / "steps").path.name == "v2"
+
+
+def test_another_input_is_refused_too(tmp_path):
+    class Resumable(Child):
+        """Reads and stops."""
+
+        resumable = True
+
+        def run(self, out):
+            (out.scratch("s") / "progress").touch()
+            raise RuntimeError("stopped")
+
+    first, second = (Plain(text=text).make(tmp_path / text) for text in "ab")
+    with pytest.raises(RuntimeError):
+        Resumable(plain=first).make(tmp_path / "out")
+    with pytest.raises(MismatchError, match=f"plain: {first.content[:24]} there, {second.content[:24]} here"):
+        Resumable(plain=second).make(tmp_path / "out")
+
+
+def test_progress_that_is_none_is_not_kept(tmp_path):
+    with pytest.raises(RuntimeError):
+        Steps(stop_before=0).make(tmp_path / "steps")
+    assert names(tmp_path / "steps") == set()
+
+
+def test_what_a_killed_run_left_of_a_stage_that_does_not_resume_is_swept(tmp_path):
+    leftover = tmp_path / "plain" / "v1.partial"
+    (leftover / ".scratch").mkdir(parents=True)
+    for name in ("text.txt", "foreign", ".scratch/x", "manifest.json.writing"):
+        (leftover / name).write_text("old")
+    made = Plain().make(tmp_path / "plain")
+    assert set(made.manifest["files"]) == {"text.txt", "deep/er/copy.bin", "corpus.txt"}
+
+
+def test_a_manifest_half_written_by_a_killed_run_is_no_file_of_the_next(tmp_path):
+    interrupted(tmp_path / "steps")
+    (tmp_path / "steps" / "v1.partial" / "manifest.json.writing").write_text("{")
+    assert set(Steps().make(tmp_path / "steps").manifest["files"]) == {"steps.txt"}
+
+
+@pytest.mark.parametrize("stage", [Plain(), Steps()])
+def test_killed_between_manifest_and_rename_is_committed_by_the_next_run(tmp_path, stage, capsys):
+    done = stage.make(tmp_path / "out")
+    (tmp_path / "out" / "v1").rename(tmp_path / "out" / "v1.partial")
+    again = stage.make(tmp_path / "out")
+    assert (again.path.name, again.content, again.manifest["time"]) == ("v1", done.content, done.manifest["time"])
+    assert "which a killed run had finished" in capsys.readouterr().err
+
+
+def test_it_is_committed_before_a_run_of_another_recipe_too(tmp_path):
+    Plain(text="a").make(tmp_path / "out").path.rename(tmp_path / "out" / "v1.partial")
+    assert Plain(text="b").make(tmp_path / "out").path.name == "v2"
+    assert open_artifact(tmp_path / "out" / "v1").file("text.txt").read_text() == "a"
+
+
+def test_a_finished_run_that_is_damaged_is_not_committed(tmp_path):
+    partial = Plain().make(tmp_path / "out").path.rename(tmp_path / "out" / "v1.partial")
+    (partial / "text.txt").chmod(0o644)
+    (partial / "text.txt").write_text("jello")
+    with pytest.raises(InputError, match=r"not committed and is damaged: .*text\.txt.* delete it with `rm -r"):
+        Plain().make(tmp_path / "out")
+    assert version_numbers(tmp_path / "out") == []
+
+
+def test_what_lies_beside_the_versions_is_left_alone(tmp_path):
+    out = tmp_path / "out"
+    for name in ("vacation.partial", "v01.partial", "notes", "v2"):
+        (out / name).mkdir(parents=True)
+        (out / name / "mine").write_text("mine")
+    assert Plain().make(out).path.name == "v3"
+    assert names(out) == {"vacation.partial", "v01.partial", "notes", "v2", "v3"}
+    assert (out / "vacation.partial" / "mine").read_text() == "mine"
+
+
+def test_a_damaged_version_is_passed_over_with_a_warning(tmp_path, capsys):
+    broken = Plain().make(tmp_path / "out").path
+    (broken / "text.txt").unlink()
+    assert Plain().make(tmp_path / "out").path.name == "v2"
+    assert f"warning: plain {broken} is not whole" in capsys.readouterr().err
+
+
+def test_finding_an_older_version_says_which_one_the_series_means(tmp_path, capsys):
+    for text in "ab":
+        Plain(text=text).make(tmp_path / "out")
+    capsys.readouterr()
+    assert Plain(text="a").make(tmp_path / "out").path.name == "v1"
+    assert f"means {tmp_path / 'out' / 'v2'}, which has another recipe" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("out", ["", " ", "a\nb", "a\x1b[0m", "a\x00b"])
+def test_a_name_that_is_none_is_refused(out):
+    with pytest.raises(ConfigError, match="--out"):
+        Plain().make(out)
+
+
+def test_places_that_hold_no_series_are_refused(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    version = Plain().make(tmp_path / "plain").path
+    for place in (tmp_path / "file", tmp_path / "file" / "below", version, version / "deep", version / "new" / "w"):
+        with pytest.raises(ConfigError, match=r"is a file|lies in an artifact"):
+            Plain(text="x").make(place)
+    with pytest.raises(ConfigError, match="holds versions of plain, not of child"):
+        Child(plain=version).make(tmp_path / "plain")
+    verify(open_artifact(version))
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_manifest_of_another_program_is_no_artifact(tmp_path):
+    (tmp_path / MANIFEST).write_text('{"name": "a web page"}')
+    assert Plain().make(tmp_path / "sub").path.exists()
+
+
+def test_the_home_folder_is_expanded(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert Plain().make("~/out").path == tmp_path / "out" / "v1"
+
+
+def test_a_second_writer_is_told_who_holds_the_series(tmp_path):
+    with series.locked(tmp_path / "out"):
+        second = python(MAKE, tmp_path / "out", "x")
+        assert second.wait() == 1
+        assert second.stderr is not None
+        said = second.stderr.read()
+    assert "LockedError" in said and f"(process {os.getpid()})" in said
+    with series.locked(tmp_path / "out"), pytest.raises(LockedError) as error:
+        Plain().make(tmp_path / "out")
+    assert error.value.exit_code == 7
+    assert Plain().make(tmp_path / "out").path.name == "v1"
+
+
+def test_what_is_made_already_is_found_while_another_run_holds_the_series(tmp_path):
+    made = Plain().make(tmp_path / "out")
+    with series.locked(tmp_path / "out"):
+        assert Plain().make(tmp_path / "out").path == made.path
+
+
+def test_a_killed_holder_frees_the_series_even_while_its_workers_live(tmp_path):
+    code = (
+        "import sys, time; from pathlib import Path; from realmctl.artifacts import series; import subprocess\n"
+        "with series.locked(Path(sys.argv[1])):\n"
+        "    child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "    print(child.pid, flush=True); time.sleep(60)"
+    )
+    holder = python(code, tmp_path / "out")
+    assert holder.stdout is not None
+    orphan = int(holder.stdout.readline())
+    try:
+        with pytest.raises(LockedError, match=str(holder.pid)):
+            Plain().make(tmp_path / "out")
+        holder.kill()
+        holder.wait()
+        assert Plain().make(tmp_path / "out").path.name == "v1"
+    finally:
+        os.kill(orphan, signal.SIGKILL)
+
+
+def test_two_writers_never_get_one_number(tmp_path):
+    code = (
+        "import sys; from tests.fixtures.small_stages import *; from realmctl.errors import LockedError\n"
+        "for n in range(12):\n"
+        "    while True:\n"
+        "        try: print(Plain(text=f'{sys.argv[2]}-{n}').make(sys.argv[1]).path.name); break\n"
+        "        except LockedError: pass"
+    )
+    writers = [python(code, tmp_path / "out", name) for name in "abc"]
+    numbers = [line for writer in writers for line in writer.communicate()[0].split()]
+    assert sorted(numbers) == sorted(f"v{n}" for n in range(1, 37))
+    texts = {open_artifact(tmp_path / "out" / name).file("text.txt").read_text() for name in numbers}
+    assert texts == {f"{name}-{n}" for name in "abc" for n in range(12)}
+
+
+def test_kills_at_random_times_lose_nothing_and_publish_nothing_broken(tmp_path):
+    rng, out = random.Random(7), tmp_path / "out"
+    for n in range(12):
+        writer = python(MAKE, out, f"{n}")
+        time.sleep(rng.uniform(0.05, 0.35))
+        writer.kill()
+        writer.communicate()
+        for number in version_numbers(out):
+            verify(open_artifact(out / f"v{number}"))
+    count = len(version_numbers(out))
+    made = Plain(text="last").make(out)
+    assert made.path.name in (f"v{count + 1}", f"v{count + 2}") and not list(out.glob("*.partial"))

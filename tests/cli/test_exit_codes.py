@@ -1,0 +1,149 @@
+"""Exit codes: each one that is documented, provoked through the real command, with one paragraph that says why."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+
+from realmctl.artifacts import series
+from realmctl.stage import Stage, setting
+from tests.fixtures.small_stages import Plain, Steps
+
+ROOT = Path(__file__).resolve().parents[2]
+REALMCTL = [sys.executable, "-P", "-m", "realmctl"]
+
+pytestmark = pytest.mark.usefixtures("here")
+
+
+def one_paragraph(error: str) -> str:
+    assert error.startswith("error: ") and error.count("\n") == 1 and error.endswith("\n"), error
+    return error
+
+
+def child(*arguments: object, **kwargs: object) -> subprocess.Popen[bytes]:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([*REALMCTL, *map(str, arguments)], **{**pipes, **kwargs})  # type: ignore[call-overload, no-any-return]
+
+
+USAGE = [
+    (["nothing"], "No such command 'nothing'"),
+    (["plain", "--txt", "x"], "No such option"),
+    (["plain", "--limit", "many"], "Invalid value for '--limit'"),
+    (["plain", "--kind-of", "medium"], "Invalid value for '--kind-of'"),
+    (["plain", "--out", ""], "a path cannot be empty"),
+    (["child", "--plain", ""], "a path cannot be empty"),
+    (["plain", "--out", "a\nb"], "cannot be printed"),
+    (["plain", "--rate", "nan"], "--rate: nan is not a finite number"),
+    (["plain", "-w", " "], "a path cannot be empty"),
+    (["verify"], "Missing argument"),
+    (["run", "p.yaml", "--var", "x"], "write name=value"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), USAGE)
+def test_usage_errors_exit_2_in_one_paragraph(small, arguments, message):
+    code, out, err = small(*arguments)
+    assert (code, out) == (2, "") and message in one_paragraph(err)
+
+
+def test_missing_and_damaged_inputs_exit_3(realmctl, corpus):
+    assert "no-such.xml" in one_paragraph(realmctl("chunk", "no-such.xml")[2])
+    assert realmctl("chunk", "no-such.xml")[0] == realmctl("ls", "none")[0] == realmctl("show", "none")[0] == 3
+    code, _, err = realmctl("tag")
+    assert code == 3 and "--blocks" in err and "has no finished version" in one_paragraph(err)
+    path = Plain().make("plain").file("text.txt")
+    path.chmod(0o644)
+    path.write_text("jello")
+    code, _, err = realmctl("verify", "plain")
+    assert code == 3 and "text.txt is damaged" in one_paragraph(err)
+
+
+def test_artifacts_that_do_not_fit_exit_4(realmctl):
+    Plain().make("plain")
+    code, _, err = realmctl("tag", "--blocks", "plain")
+    assert code == 4 and "is of kind plain, where blocks is wanted" in one_paragraph(err)
+
+
+def test_a_full_disk_exits_5_and_leaves_nothing(corpus):
+    limited = f"ulimit -f 1; exec {' '.join(REALMCTL)} chunk {corpus} --tokenizer train:200 --workers 1 -q"
+    run = subprocess.run(["bash", "-c", limited], capture_output=True, text=True)
+    assert run.returncode == 5 and "File too large" in one_paragraph(run.stderr) and run.stdout == ""
+    assert {path.name for path in Path("artifacts/blocks").iterdir()} == {".lock"}
+
+
+class Vectors(Stage):
+    """Random embeddings."""
+
+    makes = "embeddings"
+    dtype: Literal["float32"] = setting("Number format.", default="float32")
+
+    def run(self, out):
+        np.save(out.file("embeddings.npy"), np.random.default_rng(0).normal(size=(400, 16)).astype(self.dtype))
+        return {}
+
+
+def test_a_failed_quality_gate_exits_6_and_publishes_nothing(realmctl):
+    Vectors().make("artifacts/embeddings")
+    weak = ("--m", 2, "--ef-construction", 2, "--ef", 1, "--min-recall", 1.0)
+    code, out, err = realmctl("build-index", "-q", *weak)
+    assert (code, out) == (6, "") and one_paragraph(err)
+    assert {path.name for path in Path("artifacts/index").iterdir()} == {".lock"}
+
+
+def test_a_held_series_exits_7(small):
+    with series.locked(Path("artifacts/plain")):
+        code, out, err = small("plain", "-q")
+    assert (code, out) == (7, "") and f"(process {os.getpid()})" in one_paragraph(err)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
+def test_signals_exit_as_documented_and_leave_nothing(tmp_path, number, code):
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    run = child("chunk", "-", env={**os.environ, "TMPDIR": str(spool)})
+    assert run.stderr is not None and b"reading standard input" in run.stderr.readline()
+    while not list(spool.iterdir()):
+        time.sleep(0.01)
+    run.send_signal(number)
+    out, err = run.communicate()
+    assert (run.returncode, out) == (code, b"") and "Run the same command again" in one_paragraph(err.decode())
+    assert not list(spool.iterdir()) and not Path("artifacts").exists()
+
+
+def test_an_interrupted_resumable_stage_goes_on(small):
+    with pytest.raises(RuntimeError):
+        Steps(stop_before=3).make("artifacts/steps")
+    code, _, err = small("steps", "--steps", 9, "-q")
+    assert code == 4 and "steps: 4 there, 9 here" in one_paragraph(err)
+    assert json.loads(small("steps", "--json")[1])["metrics"] == {"taken": 1}
+
+
+def test_a_bug_keeps_its_traceback_without_locals(tmp_path):
+    code = (
+        "from realmctl.artifacts import catalogue\nfrom realmctl.cli import app\n"
+        "def broken(folder):\n"
+        "    secret = 'hidden value'\n"
+        "    raise KeyError('bug')\n"
+        "catalogue.listing = broken\n"
+        "app.main(['ls'])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert run.returncode == 1 and "Traceback" in run.stderr and "KeyError: 'bug'" in run.stderr
+    assert "hidden value" not in run.stderr.replace("secret = 'hidden value'", "")
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path):
+    for n in range(3):
+        Plain(text=f"{n}").make("w/plain")
+    command = " ".join([*REALMCTL, "ls", "w"])
+    run = subprocess.run(["bash", "-c", f"{command} | true; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True)
+    assert run.stderr == "" and run.returncode in (0, 141)

@@ -1,0 +1,103 @@
+"""Shards: units in order whatever the workers do, in bounded memory, and no process left behind."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from realmctl.errors import ConfigError, ResourceError
+from realmctl.execution.shards import AHEAD_PER_WORKER, map_units, worker_count
+from tests.fixtures import shard_functions as functions
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_results_come_in_the_order_of_the_units(workers):
+    made = map_units(functions.square, range(40), workers, initializer=functions.start, initargs=(5,))
+    assert list(made) == [unit * unit + 5 for unit in range(40)]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_endless_stream_of_units_is_read_only_so_far_ahead(workers):
+    taken = 0
+
+    def endless() -> Iterator[int]:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield taken
+
+    made = map_units(functions.process, endless(), workers)
+    processes = [next(made) for _ in range(20)]
+    assert taken <= 20 + AHEAD_PER_WORKER * workers
+    assert (os.getpid() in processes) == (workers == 1)
+    made.close()
+    assert not multiprocessing.active_children()
+
+
+def test_a_worker_that_dies_is_a_resource_error():
+    with pytest.raises(ResourceError, match="a worker process died"):
+        list(map_units(functions.die_at_seven, range(40), 2))
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_a_unit_or_the_start_raises_is_raised_here(workers):
+    done = []
+    with pytest.raises(LookupError, match="seven"):
+        for unit in map_units(functions.fail_at_seven, range(40), workers):
+            done.append(unit)
+    assert done == list(range(7))
+    with pytest.raises(ValueError, match="start 3"):
+        list(map_units(functions.square, range(9), workers, initializer=functions.failing_start, initargs=(3,)))
+
+
+def test_leaving_early_does_not_wait_for_the_units_at_work():
+    start = time.monotonic()
+    made = map_units(functions.sleep, range(9), 2)
+    next(made)
+    made.close()
+    assert time.monotonic() - start < 30 and not multiprocessing.active_children()
+
+
+def test_workers_end_with_a_parent_that_is_killed():
+    code = (
+        "import multiprocessing; from realmctl.execution.shards import map_units; from tests.fixtures.shard_functions import sleep\n"
+        "if __name__ == '__main__':\n"
+        "    for pid in map_units(sleep, range(9), 2): print(pid, flush=True)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    worker = int(parent.stdout.readline())
+    parent.kill()
+    parent.wait()
+    within(10, lambda: not alive(worker))
+
+
+def alive(process: int) -> bool:
+    status = Path(f"/proc/{process}/stat")
+    try:
+        return status.read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def within(seconds: float, condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_zero_workers_are_all_cores_and_fewer_is_a_mistake():
+    assert worker_count(0) == len(os.sched_getaffinity(0)) and worker_count(3) == 3
+    with pytest.raises(ConfigError, match="--workers -1"):
+        list(map_units(functions.square, range(3), -1))

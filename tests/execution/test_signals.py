@@ -1,0 +1,74 @@
+"""Signals: the first asks, the second stops, and the handlers of others come back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+
+from realmctl.errors import InterruptedRun
+from realmctl.execution.signals import asked_to_stop, deferred, stop_now
+
+
+def send(number: int) -> None:
+    os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize(("number", "error"), [(signal.SIGTERM, InterruptedRun), (signal.SIGINT, KeyboardInterrupt)])
+def test_the_first_signal_asks_and_the_second_stops(number, error):
+    with deferred() as stop:
+        assert not asked_to_stop() and stop.signal is None
+        send(number)
+        assert asked_to_stop() and stop.signal == number
+        with pytest.raises(error):
+            send(number)
+        with pytest.raises(error):
+            stop.leave("step 3 is saved")
+    assert not asked_to_stop()
+
+
+def test_leaving_says_what_was_saved():
+    with deferred() as stop, pytest.raises(InterruptedRun, match="step 3 is saved") as error:
+        send(signal.SIGTERM)
+        stop.leave("step 3 is saved")
+    assert error.value.exit_code == 75
+
+
+def test_handlers_come_back_even_after_an_error():
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    with pytest.raises(ZeroDivisionError), deferred():
+        raise ZeroDivisionError
+    assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
+
+
+def test_the_innermost_block_is_the_one_that_is_asked():
+    with deferred() as outer:
+        with deferred() as inner:
+            send(signal.SIGTERM)
+            assert inner.signal and not outer.signal
+        assert not asked_to_stop()
+        send(signal.SIGTERM)
+        assert outer.signal and asked_to_stop()
+
+
+def test_another_thread_changes_nothing():
+    found = []
+
+    def elsewhere() -> None:
+        with deferred() as stop:
+            found.append((signal.getsignal(signal.SIGTERM), stop.signal, asked_to_stop()))
+
+    before = signal.getsignal(signal.SIGTERM)
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert found == [(before, None, False)]
+
+
+def test_outside_of_training_a_signal_stops_at_once():
+    with pytest.raises(InterruptedRun, match="Run the same command again"):
+        stop_now(signal.SIGTERM, None)
+    with pytest.raises(KeyboardInterrupt):
+        stop_now(signal.SIGINT, None)

@@ -1,0 +1,205 @@
+"""Pipelines: checked whole before anything is made, made in order of their inputs, and made once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from realmctl.errors import ConfigError, InputError
+from realmctl.pipeline.pipeline import Pipeline, outline_text
+from realmctl.pipeline.pipeline_file import pair, read
+from realmctl.stage.discovery import in_order
+from tests.fixtures.small_stages import STAGES
+
+FILE = """
+workspace: w
+vars: {word: hi, rate: 3e-5}
+stages:
+  model: {stage: model, child: grandchild}
+  grandchild: {stage: child, other: child, plain: plain}
+  child: {stage: child}
+  plain: {stage: plain, text: "${word} $$5", rate: "${rate}", tags: [a, b], kind-of: long, limit: null, strict: false}
+  other: {stage: plain, corpus: "@plain/deep"}
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def parsed(text: str, *variables: str, workspace: Path | None = None) -> Pipeline:
+    Path("p.yaml").write_text(text)
+    return read(Path("p.yaml"), STAGES, dict(map(pair, variables)), workspace)
+
+
+def stage_of(line: str) -> Pipeline:
+    return parsed(f"stages:\n  x: {{stage: plain, {line}}}")
+
+
+def test_outputs_are_made_in_order_of_their_inputs_and_only_once(capsys):
+    pipeline = parsed(FILE.replace('corpus: "@plain/deep"', 'corpus: "@plain/text.txt"'))
+    names = [step.name for step in pipeline.steps]
+    assert all(
+        names.index(a) < names.index(b)
+        for a, b in [("plain", "child"), ("child", "grandchild"), ("grandchild", "model"), ("plain", "other")]
+    )
+    made = pipeline.make(pipeline.steps)
+    assert {str(artifact.path) for artifact in made.values()} == {f"w/{name}/v1" for name in names}
+    assert made["plain"].settings == {
+        "text": "hi $5", "rate": 3e-5, "tags": ["a", "b"], "kind_of": "long", "limit": None, "strict": False, "maybe": None,
+    }  # fmt: skip
+    assert made["child"].manifest["inputs"] == {"plain": made["plain"].content}
+    assert made["grandchild"].manifest["inputs"] == {"plain": made["plain"].content, "other": made["child"].content}
+    assert made["other"].file("corpus.txt").read_text() == "hi $5"
+    capsys.readouterr()
+    assert {name: a.path for name, a in pipeline.make(pipeline.steps).items()} == {n: a.path for n, a in made.items()}
+    assert capsys.readouterr().err.count("nothing to do") == 5
+
+
+def test_a_changed_setting_makes_again_what_follows_from_it():
+    first = parsed(FILE, "word=one").make(parsed(FILE, "word=one").until("child"))
+    second = parsed(FILE, "word=two").make(parsed(FILE, "word=two").until("child"))
+    assert (second["plain"].path.name, second["child"].path.name) == ("v2", "v2")
+    assert first["plain"].content != second["plain"].content
+
+
+def test_until_takes_what_is_needed_and_no_more():
+    pipeline = parsed(FILE)
+    assert [step.name for step in pipeline.until("child")] == ["plain", "child"]
+    assert {step.name for step in pipeline.until("other")} == {"plain", "other"}
+    assert pipeline.until(None) == pipeline.steps
+    with pytest.raises(ConfigError, match="--until nothing: this file makes "):
+        pipeline.until("nothing")
+
+
+def test_a_dry_run_says_what_is_made_and_writes_nothing():
+    pipeline = parsed(FILE)
+    assert {line["made"] for line in pipeline.outline(pipeline.steps)} == {None} and not Path("w").exists()
+    pipeline.make(pipeline.until("child"))
+    outline = {line["output"]: line for line in pipeline.outline(pipeline.steps)}
+    assert {name for name, line in outline.items() if line["made"]} == {"plain", "child"}
+    assert outline["child"]["made"] == "w/child/v1" and outline["other"]["inputs"] == {"corpus": "@plain/deep"}
+    text = outline_text({"steps": list(outline.values())})
+    assert "made: w/child/v1" in text and text.count("to make") == 3
+
+
+def test_the_workspace_may_be_given(tmp_path):
+    pipeline = parsed(FILE, workspace=tmp_path / "other")
+    assert pipeline.make(pipeline.until("plain"))["plain"].path == tmp_path / "other" / "plain" / "v1"
+
+
+def test_an_input_may_be_an_artifact_that_is_there():
+    parsed("workspace: old\nstages: {plain: {stage: plain}}").make(
+        parsed("workspace: old\nstages: {plain: {stage: plain}}").steps
+    )
+    pipeline = parsed("stages: {child: {stage: child, plain: old/plain}}")
+    assert pipeline.make(pipeline.steps)["child"].lineage.keys() == {"plain"}
+
+
+BAD_FILES = {
+    "": "it holds no mapping",
+    "[]": "it holds no mapping",
+    "a: [": "is no pipeline",
+    "stages: {x: {stage: plain}}\nstages: {}": r"line 1: 'stages' is given twice",
+    "stages: {x: {stage: plain, text: a, text: b}}": "'text' is given twice",
+    "stages: {x: {stage: plain}, y: *x}": "aliases",
+    "stages: {x: &x {stage: plain}, y: *x}": "aliases",
+    "stages: !!python/object/apply:os.system ['true']": "is no pipeline",
+    "stages: {? [a] : b}": "is no pipeline",
+    "[" * 5000: "is no pipeline",
+    "stages: '" + "x" * 2**20 + "'": "larger than 1 MiB",
+    "\x00": "is no pipeline",
+}
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_FILES.items(), ids=range(len(BAD_FILES)))
+def test_a_file_that_is_no_pipeline_is_refused(text, message):
+    with pytest.raises(InputError, match=message) as error:
+        parsed(text)
+    assert str(error.value).startswith("p.yaml") and "\n" not in str(error.value)
+
+
+def test_a_file_that_cannot_be_read():
+    Path("p.yaml").write_bytes(b"\xff\xfe\xfa")
+    with pytest.raises(InputError, match=r"p\.yaml is no pipeline"):
+        read(Path("p.yaml"), STAGES, {}, None)
+    for path in (Path("none.yaml"), Path()):
+        with pytest.raises(InputError, match="cannot be read"):
+            read(path, STAGES, {}, None)
+
+
+BAD_SETTINGS = {
+    "stges: {}": "unknown key 'stges'; did you mean 'stages'",
+    "stages: [a]": "`stages` must name outputs",
+    "workspace: w": "`stages` must name outputs",
+    "stages: {x: {text: a}}": "x needs `stage`, one of plain, child",
+    "stages: {x: {stage: plane}}": "unknown key 'plane'; did you mean 'plain'",
+    "stages: {x: {stage: 5}}": "unknown key 5",
+    "stages: {x: {stage: plain, txt: a}}": "unknown key 'txt'; did you mean 'text'",
+    "stages: {../x: {stage: plain}}": "cannot name an output",
+    "stages: {/x: {stage: plain}}": "cannot name an output",
+    "stages: {.x: {stage: plain}}": "cannot name an output",
+    "stages: {x: {stage: plain, rate: fast}}": r"p\.yaml: x\.rate: 'fast' is not a finite number",
+    "stages: {x: {stage: plain, limit: 2.5}}": r"x\.limit: 2\.5 is not a whole number",
+    "stages: {x: {stage: plain, strict: 1}}": r"x\.strict: 1 is not true or false",
+    "stages: {x: {stage: plain, kind-of: medium}}": r"x\.kind_of: 'medium' is none of short, long",
+    "stages: {x: {stage: plain, text: [a]}}": r"x\.text: \['a'\] is not a text",
+    "stages: {x: {stage: plain, text: $}}": "write \\$\\$ for a dollar",
+    "stages: {x: {stage: plain, text: '${a}'}}": "no variable 'a'",
+    "vars: [a]\nstages: {}": "`vars` must be names",
+    "stages: {x: {stage: child, plain: nowhere}}": "'nowhere' is no output of this file and no folder here",
+    "stages: {x: {stage: child, plain: [a]}}": "is no output of this file",
+    "stages: {x: {stage: plain, corpus: '@y/z'}}": "unknown key 'y'; known are x",
+    "defaults: [a]\nstages: {}": "`defaults` must name stages",
+    "defaults: {plain: a}\nstages: {}": "`defaults` must name stages",
+    "defaults: {plane: {}}\nstages: {}": "unknown key 'plane'; did you mean 'plain'",
+    "defaults: {plain: {txt: a}}\nstages: {}": "unknown key 'txt'; did you mean 'text'",
+    "defaults: {plain: {rate: fast}}\nstages: {x: {stage: plain}}": r"p\.yaml: x\.rate: 'fast' is not a finite number",
+    "stages: {x: {stage: child, other: y, plain: y}, y: {stage: child, other: x, plain: x}}": "need each other: ",
+}
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_SETTINGS.items())
+def test_a_mistake_is_named_with_its_place(text, message):
+    with pytest.raises(ConfigError, match=message) as error:
+        parsed(text)
+    assert str(error.value).startswith("p.yaml")
+
+
+def test_a_source_that_is_missing_is_noticed_before_anything_is_made():
+    with pytest.raises(InputError, match=r"y\.corpus: none\.txt does not exist"):
+        parsed("stages: {x: {stage: plain}, y: {stage: plain, corpus: [none.txt]}}")
+
+
+def test_variables_are_those_of_the_file():
+    assert parsed(FILE, "word=5").steps[0].values["text"] == "5 $5"
+    with pytest.raises(ConfigError, match="unknown key 'wrd'; did you mean 'word'"):
+        parsed(FILE, "wrd=x")
+    with pytest.raises(ConfigError, match="write name=value"):
+        parsed(FILE, "word")
+    assert pair("a=b=c") == ("a", "b=c")
+
+
+def test_defaults_hold_for_every_output_of_their_stage_unless_it_says_otherwise():
+    pipeline = parsed(
+        "vars: {word: hi}\n"
+        "defaults: {plain: {text: '${word}', kind-of: long, limit: 3}}\n"
+        "stages: {x: {stage: plain}, y: {stage: plain, kind_of: short, limit: null}, z: {stage: child, plain: x}}"
+    )
+    values = {step.name: step.values for step in pipeline.steps}
+    assert values["x"] == {"text": "hi", "kind_of": "long", "limit": 3}
+    assert values["y"] == {"text": "hi", "kind_of": "short", "limit": None}
+    assert values["z"] == {}
+
+
+def test_yaml_values_as_people_write_them():
+    values = stage_of("rate: 1e-3, limit: 1e5, strict: yes, tags: one, text: 2024-05-01").steps[0].values
+    assert values == {"rate": 0.001, "limit": 100_000, "strict": True, "tags": ("one",), "text": "2024-05-01"}
+    assert stage_of("vocabulary: 'train:30'").steps[0].values == {"vocabulary": "train:30"}
+
+
+def test_stages_come_in_order_of_the_data():
+    order = list(in_order(STAGES))
+    assert order.index("plain") < order.index("child") < order.index("model")

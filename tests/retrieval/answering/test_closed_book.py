@@ -1,0 +1,64 @@
+"""Answers without documents, against filling every length by hand with transformers' own model."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from realmctl.errors import MismatchError
+from realmctl.nn.bert.files import load_masked_lm
+from realmctl.retrieval.answering.closed_book import ClosedBook, with_blanks
+from realmctl.retrieval.answering.open_answerer import open_answerer
+from tests.fixtures.blocks import make_blocks
+from tests.fixtures.chain import baseline
+
+QUESTIONS = ["Where was Ada Lorn born?", "Which firm?"]
+
+
+@pytest.fixture(scope="module")
+def made(chain):
+    return baseline(chain, "none", steps=3, span_width=4).make(chain.folder / "qa-none")
+
+
+@pytest.fixture(scope="module")
+def answerer(chain, made):
+    return open_answerer(made, chain.blocks, device="cpu", precision="fp32")
+
+
+def test_blanks_stand_behind_the_question(answerer):
+    packer = answerer.packer
+    packed, position_BM = with_blanks(packer, [[11, 12, 13, 14, 15, 16], [21]], [3, 1], 10)
+    cls, sep, mask, pad = packer.cls_id, packer.sep_id, packer.mask_id, packer.pad_id
+    assert packed.ids_BL.tolist() == [
+        [cls, 11, 12, 13, 14, 15, mask, mask, mask, sep],
+        [cls, 21, mask, sep, pad, pad, pad, pad, pad, pad],
+    ]
+    assert position_BM.tolist() == [[6, 7, 8], [2, 0, 0]]
+    assert not packed.segments_BL.any()
+
+
+def test_the_best_filling_of_all_lengths_wins(answerer, made):
+    mlm, has_head = load_masked_lm(made.part("reader").path)
+    assert has_head and isinstance(answerer, ClosedBook)
+    words, tokens = answerer.wordpiece, answerer.tokens(QUESTIONS)
+    for question, answers in zip(tokens, answerer.answer(tokens, [[], []], 9), strict=True):
+        found = []
+        for blanks in range(1, 5):
+            ids = [words.cls, *question, *[words.mask] * blanks, words.sep]
+            with torch.no_grad():
+                log_prob = mlm(torch.tensor([ids])).logits[0, -1 - blanks : -1].log_softmax(-1)
+            for special in (words.pad, words.unk, words.cls, words.sep, words.mask):
+                log_prob[:, special] = -torch.inf
+            best, word = log_prob.max(-1)
+            found.append((float(best.mean()), words.tokenizer.decode(word.tolist())))
+        found.sort(reverse=True)
+        assert [answer.text for answer in answers] == [text for _, text in found]
+        assert [answer.score for answer in answers] == pytest.approx([score for score, _ in found], rel=1e-4)
+        assert all(answer.evidence is None for answer in answers)
+    assert answerer.ask(QUESTIONS[0], 2) == answerer.answer(tokens[:1], [[]], 2)[0]
+
+
+def test_another_vocabulary_is_refused(made, tmp_path):
+    other = make_blocks(tmp_path / "blocks", {"Zoe": [["Zoe Quux went to [[Xanadu]].", "Wholly other words."]]})
+    with pytest.raises(MismatchError, match="vocabular"):
+        open_answerer(made, other)

@@ -1,0 +1,99 @@
+"""Answering, against loops over every block and every span; and what does not belong together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from realmctl.errors import MismatchError
+from realmctl.nn.inputs import block_token_mask
+from realmctl.retrieval.answering.open_answerer import open_answerer
+from realmctl.retrieval.search.dense import DenseSearcher
+from tests.fixtures.blocks import make_blocks
+from tests.fixtures.chain import documents, make_index
+from tests.fixtures.retriever import make_retriever
+
+QUESTIONS = ["Where was Ada Lorn born?", "Which firm did Ben Mott work for?"]
+
+
+@pytest.fixture(scope="module")
+def answerer(qa_model, chain):
+    return open_answerer(qa_model, chain.blocks, device="cpu", precision="fp32")
+
+
+def test_search_finds_the_nearest(answerer, chain):
+    tokens = answerer.tokens(QUESTIONS)
+    vectors = np.array(answerer.searcher.index.vectors(np.arange(len(answerer.searcher.corpus))))
+    with torch.no_grad():
+        queries = answerer.searcher.retriever.embed_queries(answerer.searcher.packer.query(tokens, 512)).numpy()
+    for query, hits in zip(queries, answerer.searcher.search(tokens, 7), strict=True):
+        scores = vectors @ query
+        order = np.argsort(-scores, kind="stable")[:7]
+        assert [hit.row for hit in hits] == order.tolist()
+        assert [hit.score for hit in hits] == pytest.approx(scores[order].tolist(), rel=1e-5)
+        shares = np.exp(scores[order] - scores[order].max())
+        assert [hit.probability for hit in hits] == pytest.approx((shares / shares.sum()).tolist(), rel=1e-4)
+
+
+def test_the_answer_is_the_best_span_of_all_that_is_read(answerer):
+    tokens = answerer.tokens(QUESTIONS)
+    hits = answerer.searcher.search(tokens, 8)
+    for question, found, answers in zip(tokens, hits, answerer.answer(tokens, hits, 1), strict=True):
+        best = (-np.inf, None, None, None)
+        for hit in found[: answerer.reader_beam]:
+            packed, start = answerer.searcher.packer.reader(
+                [question], [answerer.searcher.corpus.tokens(hit.row)], answerer.reader_length
+            )
+            with torch.no_grad():
+                score, (first, last) = answerer.reader.span_scores(
+                    packed, block_token_mask(packed, start), answerer.span_width
+                )
+            place = int(score[0].argmax())
+            total = float(score[0, place]) + hit.score
+            if total > best[0]:
+                best = (total, hit.row, int(first[place] - start[0]), int(last[place] - start[0]))
+        [answer] = answers
+        assert answer.score == pytest.approx(best[0], rel=1e-5) and answer.evidence.hit.row == best[1]
+        text = answerer.searcher.corpus.record(answer.evidence.hit.row)["text"]
+        assert answer.text == text[answer.evidence.start : answer.evidence.end]
+        wordpieces = answerer.searcher.corpus.tokens(best[1])[best[2] : best[3] + 1].tolist()
+        assert answerer.searcher.wordpiece.ids(answer.text).tolist() == wordpieces
+
+
+def test_several_answers_have_different_texts_and_falling_scores(answerer):
+    tokens = answerer.tokens(QUESTIONS)
+    for answers in answerer.answer(tokens, answerer.searcher.search(tokens, 8), 5):
+        assert len({answer.text for answer in answers}) == len(answers) == 5
+        assert [answer.score for answer in answers] == sorted((answer.score for answer in answers), reverse=True)
+
+
+def test_a_wider_beam_may_be_asked_for(qa_model, chain):
+    assert open_answerer(qa_model, chain.blocks).reader_beam == 3
+    assert open_answerer(qa_model, chain.blocks, reader_beam=7).reader_beam == 7
+
+
+def test_special_tokens_in_a_question_are_text(answerer):
+    specials = {answerer.searcher.packer.cls_id, answerer.searcher.packer.sep_id, answerer.searcher.packer.mask_id}
+    [tokens] = answerer.tokens(["Is [MASK] or [SEP] a [CLS]?"])
+    assert not specials & set(tokens.tolist())
+
+
+def test_questions_of_no_word_do_not_break_the_batch(answerer):
+    tokens = answerer.tokens(["", QUESTIONS[0]])
+    alone = answerer.answer(tokens[1:], answerer.searcher.search(tokens[1:], 3), 1)
+    assert answerer.answer(tokens, answerer.searcher.search(tokens, 3), 1)[1][0].text == alone[0][0].text
+
+
+def test_what_does_not_belong_together(qa_model, chain, tmp_path):
+    other_blocks = make_blocks(
+        tmp_path / "blocks", {**documents(), "More": [["More was born in [[Milton]].", "The end."]]}
+    )
+    other = make_retriever(tmp_path / "retriever", chain.blocks, seed=1)
+    index = make_index(tmp_path, chain.blocks, other)
+    with pytest.raises(MismatchError, match=r"vocabular|does not belong"):
+        open_answerer(qa_model, other_blocks)
+    with pytest.raises(MismatchError, match="does not belong"):
+        DenseSearcher(chain.retriever, index, chain.blocks, "cpu", "fp32")
+    with pytest.raises(MismatchError, match="not built with the block encoder"):
+        DenseSearcher(qa_model.part("retriever"), index, chain.blocks, "cpu", "fp32")

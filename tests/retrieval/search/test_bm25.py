@@ -1,0 +1,122 @@
+"""BM25 against its formula, block by block; what is saved; what is refused."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from realmctl.artifacts import open_artifact
+from realmctl.errors import InputError, MismatchError, ResourceError
+from realmctl.retrieval.search.bm25 import K1, B, BM25Searcher, _best
+from tests.fixtures.blocks import make_blocks
+from tests.fixtures.chain import baseline, documents
+
+QUESTIONS = ["Where was Ada Lorn born?", "Which firm did Ben Mott, that Mott, work for in 1905?", ""]
+
+
+@pytest.fixture(scope="module")
+def searcher(chain):
+    return BM25Searcher(chain.blocks, "cpu")
+
+
+@pytest.fixture(scope="module")
+def saved(chain):
+    return baseline(chain, "bm25", steps=3).make(chain.folder / "qa-bm25")
+
+
+def formula(corpus, question):
+    """Robertson's BM25 with Lucene's idf, one block and one wordpiece at a time."""
+    texts = [Counter([*corpus.title(row).tolist(), *corpus.tokens(row).tolist()]) for row in range(len(corpus))]
+    lengths = [text.total() for text in texts]
+    mean, scores = sum(lengths) / len(texts), []
+    for text, length in zip(texts, lengths, strict=True):
+        score = 0.0
+        for word in question:
+            holding = sum(word in other for other in texts)
+            idf = math.log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
+            score += idf * text[word] / (text[word] + K1 * (1 - B + B * length / mean))
+        scores.append(score)
+    return np.array(scores)
+
+
+def test_scores_are_the_formulas(searcher):
+    for question in searcher.tokens(QUESTIONS):
+        expected = formula(searcher.corpus, question.tolist())
+        np.testing.assert_allclose(searcher.postings.score(question), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_the_nearest_are_the_best_and_their_live_scores_the_same(searcher):
+    searcher.scale.log_scale.data.fill_(math.log(2.5))
+    tokens = searcher.tokens(QUESTIONS)
+    scores_BK, rows_BK = searcher.nearest(tokens, 9)
+    for question, scores, rows in zip(tokens, scores_BK, rows_BK, strict=True):
+        expected = 2.5 * searcher.postings.score(question)
+        order = np.argsort(-expected, kind="stable")[:9]
+        assert rows.tolist() == order.tolist()
+        np.testing.assert_allclose(scores, expected[order], rtol=1e-6)
+    live_QK = searcher.scores(tokens, rows_BK)
+    assert live_QK.requires_grad
+    np.testing.assert_allclose(live_QK.detach().numpy(), scores_BK, rtol=1e-6)
+    searcher.scale.log_scale.data.fill_(0.0)
+
+
+def test_a_name_in_the_question_finds_its_blocks(searcher):
+    [hits] = searcher.search(searcher.tokens(["Where was Cora Nash born?"]), 2)
+    assert {searcher.corpus.record(hit.row)["title"] for hit in hits} == {"Cora Nash"}
+    assert sum(hit.probability for hit in hits) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("k", [1, 3, 6])
+def test_of_equal_scores_the_lower_rows(k):
+    scores = np.array([1, 2, 0, 2, 1, 2], dtype=np.float32)
+    best, rows = _best(scores, k)
+    assert rows.tolist() == [1, 3, 5, 0, 4, 2][:k] and best.tolist() == scores[rows].tolist()
+
+
+def test_more_than_there_are(searcher):
+    assert searcher.nearest(searcher.tokens(QUESTIONS), 5000)[1].shape == (3, 40)
+
+
+def test_what_is_saved_searches_alike_without_bm25s(chain, saved, searcher, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    again = BM25Searcher(chain.blocks, "cpu", saved.part("bm25"))
+    assert again.scale.value != 1.0
+    described = json.loads(saved.part("bm25").file("bm25.json").read_text())
+    assert described["scale"] == pytest.approx(again.scale.value)
+    tokens = searcher.tokens(QUESTIONS)
+    (scores, rows), (fresh, same) = again.nearest(tokens, 40), searcher.nearest(tokens, 40)
+    assert np.array_equal(rows, same)
+    np.testing.assert_allclose(scores, fresh * again.scale.value, rtol=1e-5)
+    with pytest.raises(ResourceError, match=r"BM25 needs the Python package bm25s.*pip install 'realmctl\[bm25\]'"):
+        BM25Searcher(chain.blocks, "cpu")
+
+
+def test_other_blocks_are_refused(saved, tmp_path):
+    pages = {**documents(), "More": [["More was born in [[Milton]].", "The end."]]}
+    with pytest.raises(MismatchError, match="does not belong"):
+        BM25Searcher(make_blocks(tmp_path / "blocks", pages), "cpu", saved.part("bm25"))
+
+
+@pytest.mark.parametrize("content", ["{}", "no json", '{"scale": -1.0}', '{"scale": NaN}'])
+def test_a_scale_that_is_none(chain, tmp_path, content):
+    part = baseline(chain, "bm25", steps=1).make(tmp_path / "qa").path / "bm25"
+    path = part / "bm25.json"
+    path.chmod(0o644)
+    path.write_text(content.ljust(path.stat().st_size))
+    with pytest.raises(InputError, match="scale"):
+        BM25Searcher(chain.blocks, "cpu", open_artifact(part))
+
+
+def test_arrays_that_do_not_fit(chain, tmp_path):
+    part = baseline(chain, "bm25", steps=1).make(tmp_path / "qa").path / "bm25"
+    path = part / "indices.npy"
+    rows = np.load(path) + 1
+    path.chmod(0o644)
+    np.save(path, rows)
+    with pytest.raises(InputError, match="does not fit 40 blocks"):
+        BM25Searcher(chain.blocks, "cpu", open_artifact(part))

@@ -1,0 +1,82 @@
+"""Where a model starts: an encoder artifact, a BERT folder, or fresh weights, and never with another vocabulary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer
+from transformers import BertConfig, BertModel
+
+from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_of
+from tests.fixtures.chain import Chain
+
+
+def words_of(chain: Chain) -> int:
+    return int(tokenizer_of(chain.blocks).get_vocab_size())
+
+
+def bert_folder(folder: Path, words: int) -> Path:
+    config = BertConfig(
+        vocab_size=words, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64
+    )
+    BertModel(config).save_pretrained(folder)
+    return folder
+
+
+def test_fresh_weights_follow_the_seed_and_spread_wider_when_narrow(chain: Chain) -> None:
+    one, same, other = (starting_bert(None, "scratch:L1-H48-A2", chain.blocks, seed) for seed in (1, 1, 2))
+    table = [model.bert.embeddings.word_embeddings.weight for model in (one, same, other)]
+    assert torch.equal(table[0], table[1]) and not torch.equal(table[0], table[2])
+    assert float(table[0][5:].detach().std()) == pytest.approx(0.02 * (768 / 48) ** 0.5, rel=0.05)
+    assert one.config.vocab_size == words_of(chain)
+
+
+def test_dropout_of_fresh_weights_is_the_one_asked_for(chain: Chain) -> None:
+    assert starting_bert(None, "scratch:tiny", chain.blocks, 0, dropout=0.0).config.hidden_dropout_prob == 0.0
+
+
+def test_a_folder_without_a_head_gets_one(chain: Chain, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = bert_folder(tmp_path / "bert", words_of(chain))
+    model = starting_bert(None, str(folder), chain.blocks, 0)
+    assert torch.equal(
+        model.bert.embeddings.word_embeddings.weight,
+        BertModel.from_pretrained(folder).embeddings.word_embeddings.weight,
+    )
+    assert "fresh one" in capsys.readouterr().err
+
+
+def test_an_encoder_artifact_is_taken_as_it_is(chain: Chain) -> None:
+    model = starting_bert(chain.encoder, None, chain.blocks, 0)
+    assert model.config.vocab_size == words_of(chain)
+
+
+def test_nothing_named_starts_tiny_and_says_so(chain: Chain, capsys: pytest.CaptureFixture[str]) -> None:
+    assert starting_bert(None, None, chain.blocks, 0).config.hidden_size == 128
+    assert "scratch:tiny" in capsys.readouterr().err
+
+
+def test_another_vocabulary_is_refused(chain: Chain, tmp_path: Path) -> None:
+    folder = bert_folder(tmp_path / "bert", words_of(chain) + 1)
+    with pytest.raises(MismatchError, match="--tokenizer"):
+        starting_bert(None, str(folder), chain.blocks, 0)
+    same_size = bert_folder(tmp_path / "other", words_of(chain))
+    words = chain.blocks.file("tokenizer/vocab.txt").read_text(encoding="utf-8").split("\n")
+    (same_size / "vocab.txt").write_text("\n".join([*words[:6], "anotherword", *words[7:]]), encoding="utf-8")
+    with pytest.raises(MismatchError, match="vocabulary"):
+        starting_bert(None, str(same_size), chain.blocks, 0)
+
+
+def test_no_such_size_and_no_bert_folder(chain: Chain, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"scratch|size"):
+        starting_bert(None, "scratch:enormous", chain.blocks, 0)
+    with pytest.raises(InputError, match=r"config\.json"):
+        starting_bert(None, str(tmp_path), chain.blocks, 0)
+
+
+def test_a_tokenizer_without_a_mask_is_refused(chain: Chain) -> None:
+    text = chain.blocks.file("tokenizer/tokenizer.json").read_text(encoding="utf-8")
+    with pytest.raises(InputError, match=r"no \[MASK\]"):
+        packer_of(Tokenizer.from_str(text.replace("[MASK]", "[mask]")))

@@ -1,0 +1,34 @@
+"""What the tests of training share: a live folder, a retriever, what every way of refreshing is made with."""
+
+from __future__ import annotations
+
+import pytest
+
+from realmctl.artifacts import Origin
+from realmctl.index.build import IndexOptions
+from realmctl.nn.retriever import Retriever
+from realmctl.training.refresh.run_folder import Live, Order
+
+
+@pytest.fixture(autouse=True)
+def always_one_thread(one_thread: None) -> None:
+    """Every test here compares runs."""
+
+
+@pytest.fixture
+def live(chain, tmp_path):
+    folder = Live(tmp_path / "live")
+    folder.place(Order(str(chain.blocks.path), IndexOptions(type="exact").__dict__, "float32", "fp32"))
+    return folder
+
+
+@pytest.fixture
+def retriever(chain):
+    return Retriever.load(chain.retriever.path)
+
+
+@pytest.fixture
+def shared(chain, live):
+    """What every real way is made with: a refresh every second step, nothing held by checkpoints."""
+    origin = Origin("retriever", "pretrain", 1, {}, {}, {"blocks": chain.blocks.content})
+    return live, origin, chain.blocks.path / "tokenizer", 2, list

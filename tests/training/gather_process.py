@@ -1,0 +1,48 @@
+"""One of several processes of test_together.py: its part of an in-batch softmax, and what the exchange made of it.
+
+Usage: python -m tests.training.gather_process FILE, with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set
+"""
+
+from __future__ import annotations
+
+import sys
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from realmctl.execution import processes
+from realmctl.nn.marginal import in_batch_softmax
+from realmctl.training import data_parallel
+
+ROWS, WIDTH = 6, 5
+
+
+def towers() -> nn.ModuleDict:
+    torch.manual_seed(0)
+    return nn.ModuleDict({"query": nn.Linear(WIDTH, 4), "block": nn.Linear(WIDTH, 4, bias=False)})
+
+
+def inputs() -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    return torch.randn(ROWS, WIDTH, generator=generator), torch.randn(ROWS, WIDTH, generator=generator)
+
+
+def step() -> dict[str, Tensor]:
+    """Loss, accuracy and gradients of this process's rows, once they are exchanged."""
+    modules, (queries, blocks), share = towers(), inputs(), ROWS // processes.count()
+    mine = slice(processes.number() * share, (processes.number() + 1) * share)
+    block_CD = data_parallel.gathered(modules["block"](blocks[mine]))
+    loss, accuracy = in_batch_softmax(modules["query"](queries[mine]), block_CD, torch.arange(ROWS)[mine])
+    loss.backward()
+    data_parallel.average_gradients(modules)
+    here = torch.device("cpu")
+    means = {"loss": data_parallel.mean_of(loss.item(), here), "accuracy": data_parallel.mean_of(accuracy.item(), here)}
+    anyone = data_parallel.any_of(processes.first(), here)
+    found = {name: torch.tensor(value) for name, value in {**means, "anyone": float(anyone)}.items()}
+    return {**found, **{name: parameter.grad for name, parameter in modules.named_parameters()}}
+
+
+if __name__ == "__main__":
+    with data_parallel.joined(torch.device("cpu")):
+        save_file(step(), sys.argv[1])

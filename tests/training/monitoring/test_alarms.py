@@ -1,0 +1,182 @@
+"""Alarms: on series written by hand, and in real runs that are made to collapse, or are not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from realmctl.training.monitoring import alarms, candidate_watch
+from realmctl.training.monitoring.alarms import REFRESHES, WINDOW, Alarms, Rule, rules
+from tests.fixtures.chain import Stopped, make_index, metrics_of, pretrain, stop_at
+from tests.fixtures.collapse import CopyingEncoder, WordRetriever
+
+STEPS = 1000
+
+
+def observed(watcher, metric, values, first=1):
+    """{step: alarms} of a series, one value a step."""
+    found = ((step, watcher.observe({"step": step, metric: value})) for step, value in enumerate(values, first))
+    return {step: names for step, names in found if names}
+
+
+def of_run(refresh_every=25, chance=0.0):
+    return Alarms(rules(STEPS, refresh_every, chance))
+
+
+def test_a_null_document_that_takes_all_is_one_episode_until_it_recovers(capsys):
+    watcher = of_run()
+    series = [0.3] * 200 + [1.0] * 300 + [0.85] * 100 + [1.0] * 100 + [0.2] * 100 + [0.95] * 200
+    found = observed(watcher, "null_share", series)
+    first, second = found
+    assert 200 < first <= 300 and 800 < second <= 900  # at 0.85 it is not over yet
+    assert watcher.counts["null_saturated"] == 2 and sum(watcher.counts.values()) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2 and said[0].startswith(f"warning: pretrain: step {first}: the null document has 90%")
+
+
+def test_utility_about_zero_counts_after_the_first_tenth():
+    assert observed(of_run(), "retrieval_utility", [0.0] * 198) == {}
+    assert observed(of_run(), "retrieval_utility", [0.0] * 200) == {199: ["no_utility"]}
+    assert list(observed(of_run(), "retrieval_utility", [-0.5] * 300)) == [199]  # worse than nothing is no better
+    assert observed(of_run(), "retrieval_utility", [0.0] * 99 + [0.5, -0.35] * 400) == {}
+
+
+def test_a_hub_is_judged_by_what_chance_gives():
+    assert list(observed(of_run(), "hub_share", [0.55] * 300)) == [WINDOW]
+    assert observed(of_run(chance=0.2), "hub_share", [0.55] * 300) == {}
+    assert list(observed(of_run(chance=0.2), "hub_share", [0.61] * 300)) == [WINDOW]
+    assert observed(of_run(), "hub_share", [0.3] * 300) == {}
+
+
+def test_refreshes_that_change_nothing_three_times_in_a_row():
+    assert observed(of_run(), "candidates_changed", [0.0] * (REFRESHES - 1) + [0.05, 0.0, 0.0]) == {}
+    assert observed(of_run(), "candidates_changed", [0.3, 0.0, 0.0, 0.0, 0.0]) == {4: ["frozen_candidates"]}
+    assert observed(of_run(), "candidates_changed", [0.0] * 9, first=STEPS - 40) == {}  # the rate is next to nothing
+    assert observed(of_run(refresh_every=None), "candidates_changed", [0.0] * 9) == {}
+
+
+def test_an_index_that_stays_four_periods():
+    ages = [step % 75 for step in range(300)] + list(range(200))
+    assert observed(of_run(), "index_age_steps", ages) == {401: ["stale_index"]}
+    assert observed(of_run(refresh_every=None), "index_age_steps", range(900)) == {}
+
+
+@given(
+    st.lists(st.floats(0, 1), max_size=60),
+    st.integers(1, 8),
+    st.floats(0, 1),
+    st.floats(0, 0.3),
+    st.booleans(),
+    st.data(),
+)
+def test_against_the_definition_and_across_a_checkpoint(values, window, line, gap, above, data):
+    over = line - gap if above else line + gap
+    rule = Rule("it", "x", line, over, window, range(10**6), "{mean}")
+    expected, on = [], False
+    for step in range(window - 1, len(values)):
+        mean = sum(values[step - window + 1 : step + 1]) / window
+        beyond, still = (mean >= line, mean > over) if over < line else (mean <= line, mean < over)
+        if (beyond and not on) or (on and still):
+            expected += [] if on else [step]
+            on = True
+        else:
+            on = False
+    cut = data.draw(st.integers(0, len(values)))
+    before, after = Alarms([rule]), Alarms([rule])
+    found = list(observed(before, "x", values[:cut], 0))
+    after.restore(json.loads(json.dumps(before.state())))
+    found += list(observed(after, "x", values[cut:], cut))
+    assert found == expected and after.counts == {"it": len(expected)}
+
+
+# Real runs, with windows that a test has time for.
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch, request):
+    if "healthy" in request.fixturenames:
+        monkeypatch.setattr(alarms, "WINDOW", 25)
+        monkeypatch.setattr(candidate_watch, "HUB_QUERIES", 60)
+
+
+@pytest.fixture(scope="module")
+def healthy(chain):
+    """A chain whose retriever finds sentences by their words, and whose reader copies what it reads."""
+    return with_models(chain, "healthy")
+
+
+def with_models(chain, name, *, attends=8.0, sees="words"):
+    folder = chain.folder / name
+    retriever = WordRetriever(blocks=chain.blocks, sees=sees).make(folder / "retriever")
+    encoder = CopyingEncoder(blocks=chain.blocks, attends=attends).make(folder / "encoder")
+    return replace(chain, retriever=retriever, encoder=encoder, index=make_index(folder, chain.blocks, retriever))
+
+
+def run(chain, folder, **values):
+    settings = {"steps": 50, "lr": 3e-5, "warmup": 5, "optimizer": "adamw", "refresh_every": 10, "candidates": 3}
+    return pretrain(chain, **{**settings, "exclude_own": False, **values}).make(folder / "model")
+
+
+def raised(model):
+    """What it counted, held against what it logged."""
+    logged = [name for line in metrics_of(model) for name in line.get("alarms", [])]
+    counts = model.metrics["alarms"]
+    assert counts == {name: logged.count(name) for name in counts} and set(logged) <= set(counts)
+    return {name for name, count in counts.items() if count}
+
+
+def test_a_healthy_run_raises_none(healthy, tmp_path, capsys):
+    model = run(healthy, tmp_path)
+    assert raised(model) == set() and "Alarm" not in capsys.readouterr().err
+    lines = metrics_of(model)
+    assert [line["step"] for line in lines if "candidates_changed" in line] == [11, 21, 31, 41]
+    assert "hub_share" not in lines[13] and 0 < lines[14]["hub_share"] < 0.5
+
+
+def test_a_retriever_that_does_not_move(healthy, tmp_path, capsys):
+    model = run(healthy, tmp_path, lr=1e-12)
+    assert "frozen_candidates" in raised(model)
+    assert capsys.readouterr().err.count("Alarm frozen_candidates") == 1
+
+
+def test_a_refresher_that_never_comes(healthy, tmp_path):
+    model = run(
+        healthy, tmp_path, refresh="background", refresh_device="elsewhere", refresh_every=2, max_index_age=99, steps=9
+    )
+    assert raised(model) == {"stale_index"}
+
+
+def test_a_retriever_that_is_blind_to_queries(healthy, tmp_path):
+    assert "hub_block" in raised(run(with_models(healthy, "blind", sees="nothing"), tmp_path))
+
+
+def test_a_reader_that_does_not_look(healthy, tmp_path):
+    assert "no_utility" in raised(run(with_models(healthy, "idle", attends=0.0), tmp_path))
+
+
+def test_a_null_document_that_every_query_likes_best(healthy, tmp_path):
+    """At a rate that leaves it so; at the rate of the others a few steps cure it."""
+    null = with_models(healthy, "null", sees="null")
+    assert "null_saturated" in raised(run(null, tmp_path, lr=1e-12))
+    assert "null_saturated" not in raised(run(null, tmp_path / "learning"))
+
+
+def test_alarms_outlive_an_interruption(healthy, tmp_path, monkeypatch):
+    blind = with_models(healthy, "blind", sees="nothing")
+    whole = run(blind, tmp_path / "whole", steps=42)
+    with monkeypatch.context() as patch:
+        stop_at(patch, 41)
+        with pytest.raises(Stopped):
+            run(blind, tmp_path, steps=42, checkpoint_every=40)
+    again = run(blind, tmp_path, steps=42, checkpoint_every=40)
+    assert again.content == whole.content and again.metrics["alarms"] == whole.metrics["alarms"]
+    assert "hub_block" in raised(again)
+
+
+def test_a_run_too_short_for_a_refresh_is_told_so(healthy, tmp_path, capsys):
+    run(healthy, tmp_path, steps=2, refresh_every=2)
+    assert "--refresh-every 2, --steps 2: the index is not refreshed while training" in capsys.readouterr().err

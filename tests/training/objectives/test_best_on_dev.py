@@ -1,0 +1,83 @@
+"""The model that is kept is the best on dev, however often the run was interrupted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from realmctl.errors import ConfigError
+from realmctl.nn.weights import load_tensors
+from realmctl.training.objectives.best_on_dev import BestOnDev
+from tests.fixtures.chain import Stopped, baseline, finetune, metrics_of, stop_at
+from tests.training.objectives.test_finetune import QUESTIONS, born, objective_of
+
+DEV = [born("Ada Lorn", "Velford"), born("Ben Mott", "Harrow"), born("Eva Ould", "Milton"), born("Dan Nash", "Ashby")]
+
+
+@pytest.fixture
+def dev(tmp_path):
+    path = tmp_path / "dev.jsonl"
+    path.write_text("".join(json.dumps({"question": q.question, "answer": list(q.answers)}) + "\n" for q in DEV))
+    return path
+
+
+def tuned(chain, dev, **values):
+    return replace(finetune(chain, steps=7, dev_every=2, **values), dev=dev)
+
+
+def head_of(made):
+    return load_tensors(made.part("reader").file("span_head.safetensors"))
+
+
+def test_the_best_is_kept_and_the_first_of_equals(chain, tmp_path, monkeypatch):
+    objective = objective_of(chain, QUESTIONS)
+    best = BestOnDev(objective, DEV, 2, tmp_path, "fp32")
+    scores, weights = iter([0.1, 0.4, 0.4, 0.3]), objective.reader.head.output.weight
+    monkeypatch.setattr(best, "_span_exact_match", lambda: next(scores))
+    for step in range(7):
+        with torch.no_grad():
+            weights.fill_(step)
+        assert ("dev_span_exact_match" in best.before_step(step)) == (step in (2, 4, 6))
+    with torch.no_grad():
+        weights.fill_(7)
+    assert best.take(7) == {"best_step": 4, "best_dev_span_exact_match": 0.4}
+    assert torch.all(weights == 4) and len(list(tmp_path.glob("step-*"))) == 1
+
+
+def test_the_score_is_the_share_of_questions_whose_best_span_is_an_answer(chain, tmp_path):
+    objective = objective_of(chain, QUESTIONS)
+    best = BestOnDev(objective, DEV, 1, tmp_path, "fp32")
+    objective.modules.train()
+    score, dev = best.measure(1), objective_of(chain, DEV, batch_size=4)
+    dev.modules.eval()
+    right, count = dev.loss(dev.draw(0)[0])[1]["span_exact_match"]
+    assert count == 4 and score == right / count and all(m.training for m in objective.modules.modules())
+    assert objective.questions == QUESTIONS and len(objective.searches) == len(QUESTIONS)
+
+
+@pytest.mark.parametrize("step", [3, 5])
+def test_a_run_that_was_stopped_keeps_what_one_that_was_not_keeps(chain, dev, tmp_path, monkeypatch, step):
+    whole = tuned(chain, dev).make(tmp_path / "whole")
+    scored = {
+        line["step"] - 1: line["dev_span_exact_match"] for line in metrics_of(whole) if "dev_span_exact_match" in line
+    }
+    assert set(scored) == {2, 4, 6} and whole.metrics["best_dev_span_exact_match"] >= max(scored.values()) - 1e-6
+    with monkeypatch.context() as patch:
+        stop_at(patch, step)
+        with pytest.raises(Stopped):
+            tuned(chain, dev, checkpoint_every=3).make(tmp_path / "qa")
+    made = tuned(chain, dev, checkpoint_every=3).make(tmp_path / "qa")
+    assert made.content == whole.content and made.metrics["best_step"] == whole.metrics["best_step"]
+    last = head_of(finetune(chain, steps=7).make(tmp_path / "last"))
+    assert all(torch.equal(one, last[name]) for name, one in head_of(made).items()) == (made.metrics["best_step"] == 7)
+    assert not list(made.path.rglob("step-*.safetensors"))
+
+
+def test_without_spans_there_is_nothing_to_choose_by(chain, dev):
+    with pytest.raises(ConfigError, match="--dev"):
+        replace(baseline(chain, "none"), dev=dev).check()
+    with pytest.raises(ConfigError, match="--dev-every"):
+        finetune(chain, dev_every=0).check()

@@ -1,0 +1,206 @@
+"""The fine-tuning objective against loops, and what it leaves alone."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from realmctl.errors import ConfigError
+from realmctl.nn.span_head import SpanReader
+from realmctl.retrieval.initial_encoder import starting_bert
+from realmctl.retrieval.search.dense import DenseSearcher
+from realmctl.text.qa.questions import Question
+from realmctl.training.objectives.finetune import FineTuning, Options
+from tests.fixtures.chain import FIRST, LAST, baseline, finetune, metrics_of, pretrain
+
+
+def born(name, *answers, is_regex=False):
+    return Question(name, f"Where was {name} born?", answers, is_regex)
+
+
+def objective_of(
+    chain, questions, *, batch_size=3, micro_batch=0, answer_test="substring", beam=12, width=4, freeze=False
+):
+    searcher = DenseSearcher(chain.retriever, chain.index, chain.blocks, "cpu", "fp32")
+    searcher.retriever = searcher.retriever.query_only()
+    torch.manual_seed(0)
+    reader = SpanReader.from_bert(starting_bert(chain.encoder, None, chain.blocks, 0).bert)
+    with torch.no_grad():
+        reader.head.output.weight.mul_(30)
+    options = Options(batch_size, beam, 3, 40, width, answer_test, 0, freeze)
+    objective = FineTuning(searcher, reader, questions, options, micro_batch)
+    for module in objective.modules.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    return objective
+
+
+QUESTIONS = [
+    born("Ada Lorn", "Velford", "Ashby"),
+    born("Ben Mott", "Harrow"),
+    born("Cora Nash", "Nowhere at all"),
+    born("Dan Ould", "Milton"),
+]
+
+
+def brute_force(objective, numbers):
+    """Both losses of some questions, or the reader's alone, one block and one span at a time."""
+    searcher, options, questions = objective.searcher, objective.options, objective.questions
+    corpus, packer = searcher.corpus, searcher.packer
+    total, vectors = torch.zeros(()), torch.from_numpy(np.array(searcher.index.vectors(np.arange(len(corpus)))))
+    for number in numbers:
+        question = questions[number]
+        tokens = searcher.tokens([question.question])[0]
+        query_D = searcher.retriever.embed_queries(packer.query([tokens], 512))[0]
+        score = vectors @ query_D
+        beam = score.argsort(descending=True, stable=True)[: options.retriever_beam].tolist()
+        good = [row for row in beam if any(answer in corpus.record(row)["text"] for answer in question.answers)]
+        if good and not options.freeze_retriever:
+            total += score[beam].logsumexp(0) - score[good].logsumexp(0)
+        everything, correct = [], []
+        wanted = [ids.tolist() for ids in searcher.tokens(question.answers)]
+        for row in beam[: options.reader_beam]:
+            body = corpus.tokens(row).tolist()[: 40 - 3 - len(tokens)]
+            ids = [packer.cls_id, *tokens, packer.sep_id, *body, packer.sep_id]
+            segments = [0] * (len(tokens) + 2) + [1] * (len(body) + 1)
+            state = objective.reader.bert(
+                torch.tensor([ids]), token_type_ids=torch.tensor([segments])
+            ).last_hidden_state[0]
+            head = objective.reader.head
+            first, last = head.dense(state).chunk(2, -1)
+            for i in range(len(body)):
+                for j in range(i, min(i + options.span_width, len(body))):
+                    at = len(tokens) + 2
+                    everything.append(head.output(head.norm(torch.relu(first[at + i] + last[at + j])))[0] + score[row])
+                    if body[i : j + 1] in wanted:
+                        correct.append(everything[-1])
+        if correct:
+            total += torch.stack(everything).logsumexp(0) - torch.stack(correct).logsumexp(0)
+    return total / len(numbers)
+
+
+@pytest.mark.parametrize(("micro_batch", "freeze"), [(0, False), (1, False), (2, False), (0, True), (1, True)])
+def test_the_loss_is_orqas(chain, micro_batch, freeze):
+    objective = objective_of(chain, QUESTIONS, micro_batch=micro_batch, freeze=freeze)
+    parts = objective.draw(0)
+    objective.modules.eval()
+    losses = [objective.loss(part)[0] for part in parts]
+    total = sum(loss for loss in losses if loss is not None)
+    expected = brute_force(objective, objective.order.batch(0).tolist())
+    assert expected > 0.1
+    assert torch.allclose(total, expected, rtol=1e-4)
+
+
+def test_the_retriever_learns_from_both_losses_and_the_blocks_stand_still(chain):
+    objective = objective_of(chain, QUESTIONS)
+    before = np.array(objective.searcher.index.vectors(np.arange(5)))
+    loss, _ = objective.loss(objective.draw(0)[0])
+    loss.backward()
+    assert objective.modules["retriever"].block_tower is None
+    for name, parameter in objective.modules.named_parameters():
+        if "position_embeddings" not in name:
+            assert parameter.grad is not None, name
+    assert np.array_equal(before, objective.searcher.index.vectors(np.arange(5)))
+
+
+def test_questions_without_an_answer_in_reach_teach_nothing(chain):
+    objective = objective_of(chain, [born("Ada Lorn", "Nowhere at all"), born("Ben Mott", "Atlantis")], batch_size=2)
+    loss, sums = objective.loss(objective.draw(0)[0])
+    assert loss is None
+    assert sums["answer_in_beam"] == (0.0, 2.0) and sums["span_exact_match"] == (0.0, 2.0)
+
+
+def test_a_frozen_retriever_is_left_alone_and_draws_no_dropout(chain):
+    objective = objective_of(chain, QUESTIONS, freeze=True)
+    objective.modules.train()
+    [part] = objective.draw(0)
+    loss, sums = objective.loss(part)
+    loss.backward()
+    assert sums["answer_in_reader"][0] > 0
+    learner, reader = objective.modules["retriever"], objective.modules["reader"]
+    assert not learner.training and all(parameter.grad is None for parameter in learner.parameters())
+    assert reader.training and any(parameter.grad is not None for parameter in reader.parameters())
+
+
+def test_what_only_a_frozen_retriever_could_learn_from_teaches_nothing(chain):
+    """The answer is in the beam and too far down to be read: a loss without a gradient would end the run."""
+    low = next(
+        question
+        for question in (born(name, name) for name in ("Velford", "Harrow", "Ashby", "Milton"))
+        if (drawn := objective_of(chain, [question], batch_size=1, beam=40).draw(0)[0]).correct_QK.any()
+        and not any(drawn.spans)
+    )
+    learning, frozen = (objective_of(chain, [low], batch_size=1, beam=40, freeze=f) for f in (False, True))
+    assert learning.loss(learning.draw(0)[0])[0] is not None
+    assert frozen.loss(frozen.draw(0)[0])[0] is None
+
+
+def test_answers_that_are_regular_expressions_teach_both(chain):
+    plain = objective_of(chain, [born("Ada Lorn", "Velford", "Harrow")], batch_size=1, beam=40)
+    regex = objective_of(
+        chain, [born("Ada Lorn", r"vel[a-z]+d", r"\bHarrow\b", "(", is_regex=True)], batch_size=1, beam=40
+    )
+    [one], [other] = plain.draw(0), regex.draw(0)
+    assert torch.equal(one.correct_QK, other.correct_QK) and one.correct_QK.any() and not one.correct_QK.all()
+    rows = np.flatnonzero(one.correct_QK[0]).tolist()
+    for row in one.rows_QK[0, rows].tolist():
+        assert plain._answers_in(0, row, 99) == regex._answers_in(0, row, 99) != []
+
+
+def test_words_or_raw_text(chain):
+    """ "Harro" is in "Harrow", but no word."""
+    raw, words = (
+        objective_of(chain, [born("Ada Lorn", "Harro")], batch_size=1, answer_test=how, beam=40)
+        for how in ("substring", "tokens")
+    )
+    assert raw.draw(0)[0].correct_QK.any() and not words.draw(0)[0].correct_QK.any()
+
+
+def test_an_answer_cut_off_by_the_readers_length_is_not_wanted(chain):
+    objective = objective_of(chain, QUESTIONS)
+    row = next(row for row in range(40) if "Velford" in objective.searcher.corpus.record(row)["text"])
+    whole = objective._answers_in(0, row, 99)
+    assert whole and objective._answers_in(0, row, whole[0][0]) == []
+
+
+def test_a_step_leaves_dropout_on(chain):
+    objective = objective_of(chain, QUESTIONS)
+    objective.modules.train()
+    objective.draw(0)
+    assert all(module.training for module in objective.modules.modules())
+
+
+def test_an_index_smaller_than_the_beam(chain):
+    objective = objective_of(chain, QUESTIONS, beam=5000)
+    [part] = objective.draw(0)
+    assert part.rows_QK.shape == (3, 40)
+
+
+def test_the_stage_freezes_the_retriever_where_asked(chain, tmp_path):
+    model = pretrain(chain, steps=2).make(tmp_path / "model")
+    frozen = finetune(chain, model, freeze_retriever=True).make(tmp_path / "frozen")
+    learning = finetune(chain, model).make(tmp_path / "learning")
+    start = load_file(model.part("retriever").path / "block" / "model.safetensors")
+    for made, stays in ((frozen, True), (learning, False)):
+        weights = load_file(made.part("retriever").path / "query" / "model.safetensors")
+        assert stays == all(torch.equal(tensor, start[name]) for name, tensor in weights.items())
+    assert frozen.recipe != learning.recipe
+    with pytest.raises(ConfigError, match="no retriever"):
+        baseline(chain, "none", freeze_retriever=True).check()
+
+
+def test_the_stage_hard_links_the_index_and_learns(chain, tmp_path):
+    model = pretrain(chain, steps=2).make(tmp_path / "model")
+    made = finetune(chain, model, steps=30, optimizer="adamw").make(tmp_path / "qa-model")
+    lines = metrics_of(made)
+    assert np.mean([line["loss"] for line in lines[-8:]]) < np.mean([line["loss"] for line in lines[:8]])
+    assert made.part("index").content == model.part("index").content
+    assert made.part("index").file("vectors.npy").samefile(model.part("index").file("vectors.npy"))
+    described = json.loads(made.part("retriever").file("retriever.json").read_text())
+    assert described["towers"] == "query-only"
+    assert made.part("retriever").metrics["block_retriever"] == model.part("retriever").content
+    assert made.metrics["questions"] == len(FIRST) * len(LAST)

@@ -1,0 +1,127 @@
+"""Masked language modelling: what is hidden is what is asked, and reading practice asks what the block can tell."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
+
+from realmctl.nn.bert.encoder import load_masked_lm
+from realmctl.retrieval.corpus import Corpus
+from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
+from realmctl.retrieval.tagged_queries import Queries
+from realmctl.training.objectives.mlm import Masked, MaskedLanguageModel, PlainBlocks, ReadingPractice, occurrences
+from realmctl.training.objectives.pairing import MOST_COMMON, partners
+from tests.fixtures.chain import Chain
+
+
+def restored(example: Masked) -> list[np.ndarray]:
+    """The sequences with what is hidden put back."""
+    sequences = [np.array(example.first), np.array([] if example.second is None else example.second)]
+    for sequence, place, wordpiece in example.hidden:
+        sequences[sequence][place] = wordpiece
+    return sequences
+
+
+@given(st.lists(st.integers(0, 3), max_size=12), st.lists(st.integers(0, 3), min_size=1, max_size=3))
+def test_occurrences_equal_a_plain_search(tokens: list[int], needle: list[int]) -> None:
+    expected = [at for at in range(len(tokens) - len(needle) + 1) if tokens[at : at + len(needle)] == needle]
+    assert occurrences(np.array(tokens, dtype=np.int64), np.array(needle, dtype=np.int64)).tolist() == expected
+
+
+def test_plain_masking_hides_bert_s_share_and_asks_for_the_original(chain: Chain) -> None:
+    corpus, packer = Corpus(chain.blocks), packer_of(tokenizer_of(chain.blocks))
+    examples = PlainBlocks(corpus, packer, mask_rate=0.15, length=64, vocabulary=200)
+    rng = np.random.default_rng(0)
+    masked = kept = asked = total = 0
+    for number in list(range(len(corpus))) * 20:
+        example = examples.draw(number, rng)
+        assert (restored(example)[0] == corpus.tokens(number)[:62]).all()
+        for _, place, wordpiece in example.hidden:
+            masked += example.first[place] == packer.mask_id
+            kept += example.first[place] == wordpiece
+        asked, total = asked + len(example.hidden), total + len(example.first)
+    assert asked / total == pytest.approx(0.15, abs=0.01)
+    assert masked / asked == pytest.approx(0.8, abs=0.03)
+    assert kept / asked == pytest.approx(0.1, abs=0.03)
+
+
+def test_reading_practice_hides_spans_that_the_block_tells(chain: Chain) -> None:
+    queries, corpus = Queries(chain.spans), Corpus(chain.blocks)
+    packer = packer_of(tokenizer_of(chain.blocks))
+    practice = ReadingPractice(queries, corpus, partners(queries, corpus), packer, lengths=(24, 288))
+    rng = np.random.default_rng(0)
+    told = asked = 0
+    for number in list(range(len(practice))) * 5:
+        example = practice.draw(number, rng)
+        sentence, _ = restored(example)
+        assert (sentence == queries.tokens(int(practice.rows[number]))).all()
+        hidden = [wordpiece for sequence, _, wordpiece in example.hidden if sequence == 0]
+        assert hidden, "every sentence is asked something"
+        assert example.second is not None
+        told += sum(wordpiece in example.second for wordpiece in hidden)
+        asked += len(hidden)
+    assert told / asked > 0.5
+
+
+def test_a_batch_points_at_its_masks(chain: Chain) -> None:
+    queries, corpus = Queries(chain.spans), Corpus(chain.blocks)
+    packer = packer_of(tokenizer_of(chain.blocks))
+    practice = ReadingPractice(queries, corpus, partners(queries, corpus), packer, lengths=(24, 288))
+    rng = np.random.default_rng(1)
+    drawn = [practice.draw(number, rng) for number in range(6)]
+    batch = practice.batch(drawn)
+    assert (batch.packed.ids_BL.flatten()[batch.positions] == packer.mask_id).all()
+    assert batch.targets.tolist() == [wordpiece for example in drawn for _, _, wordpiece in example.hidden]
+
+
+def test_what_lies_beyond_the_input_is_not_asked(chain: Chain) -> None:
+    packer = packer_of(tokenizer_of(chain.blocks))
+    practice = PlainBlocks(Corpus(chain.blocks), packer, mask_rate=0.5, length=8, vocabulary=200)
+    long = Masked(np.full(20, packer.mask_id), None, [(0, place, 7) for place in range(20)])
+    batch = practice.batch([long])
+    assert batch.packed.ids_BL.shape == (1, 8)
+    assert batch.positions.tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_loss_is_cross_entropy_at_the_masks_and_micro_batches_add_up(chain: Chain) -> None:
+    mlm = load_masked_lm(chain.encoder.path)[0].eval()
+    packer = packer_of(tokenizer_of(chain.blocks))
+    examples = PlainBlocks(Corpus(chain.blocks), packer, mask_rate=0.3, length=32, vocabulary=200)
+    whole = MaskedLanguageModel(mlm, examples, batch_size=6, micro_batch=0, seed=3)
+    split = MaskedLanguageModel(mlm, examples, batch_size=6, micro_batch=2, seed=3)
+    ((batch, hidden),) = whole.draw(5)
+    packed = batch.packed
+    logits = mlm(packed.ids_BL, packed.mask_BL.long(), packed.segments_BL).logits.flatten(0, 1)
+    expected = F.cross_entropy(logits[batch.positions], batch.targets)
+    loss, _ = whole.loss((batch, hidden))
+    assert loss is not None
+    torch.testing.assert_close(loss, expected)
+    parts = [split.loss(part)[0] for part in split.draw(5)]
+    assert len(parts) == 3
+    torch.testing.assert_close(sum(part for part in parts if part is not None), expected)
+
+
+def test_partners_equal_brute_force(chain: Chain) -> None:
+    queries, corpus = Queries(chain.spans), Corpus(chain.blocks)
+    held = [set(map(int, corpus.title(row))) | set(map(int, corpus.tokens(row))) for row in range(len(corpus))]
+    count = {token: sum(token in one for one in held) for one in held for token in one}
+    most = max(2, int(MOST_COMMON * len(corpus)))
+
+    def shared(tokens: set[int], row: int) -> float:
+        telling = [token for token in tokens & held[row] if count[token] <= most]
+        return sum(float(np.log((len(corpus) + 1) / (count[token] + 0.5))) for token in telling)
+
+    for row, partner in enumerate(partners(queries, corpus)):
+        tokens = set(map(int, queries.tokens(row)))
+        scores = [
+            shared(tokens, block) if corpus.uid[block] != queries.uid[row] else -1.0 for block in range(len(corpus))
+        ]
+        if max(scores) <= 0:
+            assert partner == -1
+        else:
+            assert scores[partner] == pytest.approx(max(scores))
+            assert corpus.uid[partner] != queries.uid[row]

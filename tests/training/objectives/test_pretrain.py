@@ -1,0 +1,261 @@
+"""The pre-training objective against plain Hugging Face modules and loops."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from realmctl.nn.reader import Reader
+from realmctl.nn.retriever import Retriever
+from realmctl.retrieval.corpus import Corpus
+from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_of
+from realmctl.retrieval.search.candidates import ABSENT, NULL
+from realmctl.retrieval.tagged_queries import Queries
+from realmctl.training.objectives.masking import masked_query
+from realmctl.training.objectives.pretrain import Options, Pretraining
+from realmctl.training.refresh.current_index import CurrentIndex
+from realmctl.training.refresh.refresh import Never
+from tests.fixtures.retriever import make_retriever
+
+
+def objective_of(
+    chain, *, marginal="token", masking="salient", candidates=4, micro_batch=0, towers=None, null=True, exclude_own=True
+):
+    """The objective on the chain, without dropout."""
+    retriever = Retriever.load((towers or chain.retriever).path)
+    reader = Reader.from_masked_lm(starting_bert(chain.encoder, None, chain.blocks, 0))
+    with torch.no_grad():
+        for parameter in reader.parameters():  # fresh weights tell all words apart too little for a test
+            parameter.mul_(3)
+    options = Options(5, candidates, marginal, masking, 10, 24, 0, null, exclude_own)
+    current = CurrentIndex(chain.index, Never(), "cpu")
+    packer = packer_of(tokenizer_of(chain.blocks))
+    objective = Pretraining(
+        retriever, reader, Queries(chain.spans), Corpus(chain.blocks), packer, current, options, micro_batch=micro_batch
+    )
+    for module in objective.modules.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    objective.modules.eval()
+    return objective
+
+
+def embed(tower, ids, segments):
+    """ORQA's embedder in Hugging Face's words."""
+    state = tower.bert(torch.tensor([ids]), token_type_ids=torch.tensor([segments])).pooler_output
+    return torch.nn.functional.layer_norm(tower.projection(state), (8,), tower.norm.weight, tower.norm.bias, 1e-12)[0]
+
+
+def brute_force(objective, part, marginal, *, rows_BN=None):
+    """The loss of a batch, one query and one candidate at a time; of other candidates than its own if given."""
+    corpus, packer = objective.corpus, objective.packer
+    cls, sep = packer.cls_id, packer.sep_id
+    total, pieces = torch.zeros(()), 0
+    for query, rows in zip(part.queries, (part.rows_BN if rows_BN is None else rows_BN).tolist(), strict=True):
+        x = query.tokens.tolist()
+        query_D = embed(objective.retriever.query_tower, [cls, *x, sep], [0] * (len(x) + 2))
+        scores, log_probs = [], []
+        for row in rows:
+            if row == ABSENT:
+                continue
+            title, body = ([], []) if row == NULL else (corpus.title(row).tolist(), corpus.tokens(row).tolist())
+            ids, segments = [cls, *title, sep, *body, sep], [0] * (len(title) + 2) + [1] * (len(body) + 1)
+            scores.append(query_D @ embed(objective.retriever.block_tower, ids, segments))
+            joint, segments = [cls, *x, sep, *body, sep], [0] * (len(x) + 2) + [1] * (len(body) + 1)
+            logits = objective.reader.mlm(torch.tensor([joint]), token_type_ids=torch.tensor([segments])).logits[0]
+            log_probs.append(logits.log_softmax(-1)[query.places + 1, query.targets])
+        prior = torch.stack(scores).softmax(0)
+        likelihood = torch.stack(log_probs).exp()  # [candidates, masks]
+        if marginal == "token":
+            total -= (prior[:, None] * likelihood).sum(0).log().sum()
+        else:
+            total -= (prior * likelihood.prod(1)).sum().log()
+        pieces += len(query.targets) if marginal == "token" else 1
+    return total / pieces
+
+
+@pytest.mark.parametrize("marginal", ["token", "sequence"])
+@pytest.mark.parametrize("masking", ["salient", "random-uniform"])
+def test_the_loss_is_the_marginal_likelihood(chain, marginal, masking):
+    objective = objective_of(chain, marginal=marginal, masking=masking)
+    [part] = objective.draw(0)
+    objective.modules.eval()
+    loss, _ = objective.loss(part)
+    assert torch.allclose(loss, brute_force(objective, part, marginal), rtol=1e-5)
+
+
+@pytest.mark.parametrize("marginal", ["token", "sequence"])
+def test_with_room_for_all_the_sum_is_over_the_whole_corpus(chain, marginal):
+    """The null document and every block but the query's own, named here without the index."""
+    objective = objective_of(chain, marginal=marginal, candidates=len(Corpus(chain.blocks)) + 1)
+    [part] = objective.draw(0)
+    objective.modules.eval()
+    own_B = [int(objective.queries.uid[query.sentence]) for query in part.queries]
+    everything = [
+        [NULL, *(row for row in range(len(objective.corpus)) if int(objective.corpus.uid[row]) != own)] for own in own_B
+    ]
+    loss, _ = objective.loss(part)
+    assert torch.allclose(loss, brute_force(objective, part, marginal, rows_BN=np.array(everything)), rtol=1e-5)
+
+
+def test_absent_candidates_do_not_count(chain):
+    objective = objective_of(chain)
+    [part] = objective.draw(0)
+    objective.modules.eval()
+    part.rows_BN[0, 2:] = ABSENT
+    part.rows_BN[3, 1:] = ABSENT
+    loss, _ = objective.loss(part)
+    assert torch.allclose(loss, brute_force(objective, part, "token"), rtol=1e-5)
+
+
+@pytest.mark.parametrize("marginal", ["token", "sequence"])
+def test_without_the_null_document_all_candidates_are_blocks(chain, marginal):
+    """Retrieval is still measured against reading nothing, at no weight in the loss."""
+    objective = objective_of(chain, marginal=marginal, null=False)
+    [part] = objective.draw(0)
+    objective.modules.eval()
+    assert part.rows_BN.shape == (5, 4) and np.all(part.rows_BN >= 0)
+    part.rows_BN[2, 2:] = ABSENT
+    loss, sums = objective.loss(part)
+    assert torch.allclose(loss, brute_force(objective, part, marginal), rtol=1e-5)
+    per_token = brute_force(objective, part, "token")
+    without_retrieval = brute_force(objective, part, "token", rows_BN=np.full((5, 1), NULL))
+    gain, hidden = sums["retrieval_utility"]
+    assert gain / hidden == pytest.approx((without_retrieval - per_token).item(), abs=1e-4)
+    assert "null_share" not in sums and sums["top_1_utility"][1] == 5
+
+
+def test_the_null_document_costs_no_gradient_where_it_is_no_candidate(chain):
+    """The same rows, once with the yardstick beside them and once without: the same gradients."""
+    gradients = []
+    for null in (False, True):
+        objective = objective_of(chain, null=null)
+        [part] = objective_of(chain, null=False).draw(1)
+        objective.loss(part)[0].backward()
+        gradients.append([parameter.grad for parameter in objective.modules.parameters()])
+    assert all(torch.equal(one, other) for one, other in zip(*gradients, strict=True))
+
+
+def test_gradients_reach_both_towers_and_the_reader(chain, tmp_path):
+    objective = objective_of(chain, towers=make_retriever(tmp_path / "retriever", chain.blocks, towers="separate"))
+    [part] = objective.draw(0)
+    loss, _ = objective.loss(part)
+    loss.backward()
+    for name, parameter in objective.modules.named_parameters():
+        if "position_embeddings" not in name:
+            assert parameter.grad is not None and torch.any(parameter.grad != 0), name
+
+
+@pytest.mark.parametrize("marginal", ["token", "sequence"])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_micro_batches_give_the_loss_and_gradients_of_the_whole(chain, marginal, size):
+    whole, parts = objective_of(chain, marginal=marginal), objective_of(chain, marginal=marginal, micro_batch=size)
+    losses = []
+    for objective in (whole, parts):
+        drawn = objective.draw(3)
+        objective.modules.eval()
+        total = sum((objective.loss(part)[0] for part in drawn), torch.zeros(()))
+        total.backward()
+        losses.append(total.detach())
+    assert len(parts.draw(3)) == math.ceil(5 / size)
+    assert torch.allclose(*losses, rtol=1e-5)
+    for one, other in zip(whole.modules.parameters(), parts.modules.parameters(), strict=True):
+        assert torch.allclose(one.grad, other.grad, rtol=1e-3, atol=2e-5)
+
+
+def test_a_query_never_sees_its_own_block(chain):
+    """X = Z here, so the best hit of a sentence would often be the block it stands in."""
+    objective = objective_of(chain, candidates=30)
+    seen = 0
+    for step in range(12):
+        for part in objective.draw(step):
+            for query, rows in zip(part.queries, part.rows_BN.tolist(), strict=True):
+                own = int(objective.queries.uid[query.sentence])
+                uids = [int(objective.corpus.uid[row]) for row in rows[1:]]
+                assert rows[0] == NULL and own not in uids
+                assert len(set(uids)) == 29
+                seen += 1
+    assert seen == 60
+
+
+def test_a_query_may_see_its_own_block_where_it_is_asked_for(chain):
+    objective = objective_of(chain, candidates=40, exclude_own=False)
+    for part in objective.draw(0):
+        for query, rows in zip(part.queries, part.rows_BN.tolist(), strict=True):
+            own = int(objective.queries.uid[query.sentence])
+            assert own in [int(objective.corpus.uid[row]) for row in rows[1:]]
+
+
+def test_the_metrics_are_of_the_whole_batch(chain):
+    objective = objective_of(chain, micro_batch=2)
+    parts = objective.draw(0)
+    sums = [objective.loss(part)[1] for part in parts]
+    assert sum(terms["null_share"][1] for terms in sums) == 5
+    assert sum(terms["retrieval_utility"][1] for terms in sums) == sum(
+        len(query.targets) for part in parts for query in part.queries
+    )
+    assert all(0 <= terms["null_share"][0] <= terms["null_share"][1] for terms in sums)
+
+
+def test_a_step_leaves_dropout_on(chain):
+    objective = objective_of(chain)
+    objective.modules.train()
+    objective.draw(0)
+    assert all(module.training for module in objective.modules.modules())
+
+
+# What is hidden.
+
+
+def draw(chain, masking, span, *, most=10, room=22, seed=0):
+    return masked_query(
+        Queries(chain.spans), span, masking, most=most, room=room, mask_id=4, rng=np.random.default_rng(seed)
+    )
+
+
+@pytest.mark.parametrize("masking", ["salient", "random-span", "random-uniform"])
+def test_hidden_wordpieces_are_masked_and_remembered(chain, masking):
+    queries = Queries(chain.spans)
+    for span in range(len(queries.spans)):
+        query = draw(chain, masking, span)
+        original = queries.tokens(query.sentence).astype(np.int64)
+        assert np.array_equal(query.targets, original[query.places]) and len(query.places)
+        assert np.all(query.tokens[query.places] == 4)
+        kept = np.setdiff1d(np.arange(len(original)), query.places)
+        assert np.array_equal(query.tokens[kept], original[kept])
+
+
+def test_salient_masking_hides_the_span_and_nothing_else(chain):
+    queries = Queries(chain.spans)
+    for span, (sentence, first, stop, _) in enumerate(queries.spans.tolist()):
+        query = draw(chain, "salient", span)
+        assert query.sentence == sentence and query.places.tolist() == list(range(first, stop))
+
+
+def test_random_span_hides_as_many_side_by_side_elsewhere(chain):
+    queries = Queries(chain.spans)
+    places = set()
+    for seed in range(40):
+        query = draw(chain, "random-span", 0, seed=seed)
+        width = int(queries.spans[0, 2] - queries.spans[0, 1])
+        assert query.places.tolist() == list(range(query.places[0], query.places[0] + width))
+        places.add(int(query.places[0]))
+    assert len(places) > 3
+
+
+def test_random_uniform_hides_15_percent(chain):
+    queries = Queries(chain.spans)
+    length = len(queries.tokens(int(queries.spans[0, 0])))
+    query = draw(chain, "random-uniform", 0)
+    assert len(query.places) == max(1, round(0.15 * length)) and len(set(query.places.tolist())) == len(query.places)
+
+
+@pytest.mark.parametrize("masking", ["salient", "random-span", "random-uniform"])
+def test_nothing_is_hidden_beyond_the_room_of_a_query(chain, masking):
+    for seed in range(20):
+        query = draw(chain, masking, 0, room=4, most=2, seed=seed)
+        assert len(query.tokens) <= 4 and len(query.places) <= 2
+        assert np.all(query.places < 4)

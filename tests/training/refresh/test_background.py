@@ -1,0 +1,182 @@
+"""The refresher as a process: supervised, restarted, given up; other programs stand in its place here."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+import pytest
+import torch
+
+from realmctl.errors import InputError, QualityError, ResourceError
+from realmctl.training.refresh import background, refresher
+from realmctl.training.refresh.background import Background, RefresherProcess
+from realmctl.training.refresh.run_folder import IndexMaker, Live, take_snapshot
+from realmctl.training.refresh.threads import DividedThreads
+from tests.fixtures.refresh import deliver
+
+
+def child(monkeypatch, live, program):
+    """A supervised process that runs `program`; it never waits long."""
+    monkeypatch.setattr(background, "STALE_SECONDS", 2.0)
+    monkeypatch.setattr(background, "BACK_OFF", 0.01)
+    monkeypatch.setattr(background, "STOP_SECONDS", 3.0)
+    monkeypatch.setattr(RefresherProcess, "_command", lambda self: [sys.executable, "-S", "-c", program])
+    return RefresherProcess(live, "cpu")
+
+
+def watch(process, until, seconds=60.0):
+    """Supervise, as the training loop does at every step, until something is so."""
+    end = time.monotonic() + seconds
+    while not until():
+        assert time.monotonic() < end, "it never came to be"
+        process.watch()
+        time.sleep(0.01)
+
+
+IDLE = "import sys; sys.stdin.read()"
+BEATING = f"""
+import sys, threading, time
+def beat():
+    count = 0
+    while True:
+        count += 1
+        open("LIVE/refresher.json", "w").write(str(count))
+        time.sleep(0.05)
+threading.Thread(target=beat, daemon=True).start()
+{IDLE}
+"""
+
+
+def test_a_killed_refresher_is_started_again(live, monkeypatch, capsys):
+    process = child(monkeypatch, live, BEATING.replace("LIVE", str(live.folder)))
+    process.watch()
+    first = process.child.pid
+    os.kill(first, signal.SIGKILL)
+    watch(process, lambda: process.child is not None and process.child.pid != first)
+    assert process.failures == 1
+    assert "killed by signal 9; starting it again (1 of 3)" in capsys.readouterr().err
+    process.stop()
+
+
+def test_a_refresher_that_stands_still_is_started_again(live, monkeypatch, capsys):
+    process = child(monkeypatch, live, BEATING.replace("LIVE", str(live.folder)))
+    process.watch()
+    first = process.child
+    watch(process, lambda: (live.folder / "refresher.json").exists())
+    os.kill(first.pid, signal.SIGSTOP)
+    watch(process, lambda: process.child is not first)
+    assert first.poll() == -signal.SIGKILL
+    assert "no sign of life for 2 s" in capsys.readouterr().err
+    watch(process, lambda: process.child is not None)
+    process.stop()
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [(6, QualityError), (3, InputError), (1, ResourceError), (75, ResourceError)]
+)
+def test_after_three_restarts_training_stops_with_what_the_refresher_said(live, monkeypatch, code, kind):
+    process = child(monkeypatch, live, f"import sys; print('recall of 41 %'); sys.exit({code})")
+    with pytest.raises(kind, match=r"4 times in a row \(it ended with exit code .*recall of 41 %") as error:
+        watch(process, lambda: False)
+    assert error.value.exit_code == kind.exit_code
+    assert "\n" not in str(error.value)
+    process.stop()
+
+
+def test_success_forgives_failures(shared, live, retriever, monkeypatch):
+    child(monkeypatch, live, IDLE)
+    ours = Background(*shared, 10, "cpu")
+    ours.begin(0)
+    ours.process.failures = 3
+    ours.offer(2, retriever)
+    deliver(live, 2)
+    assert ours.newest()[0] == 2 and ours.process.failures == 0
+    ours.close()
+
+
+@pytest.fixture
+def seven_threads():
+    """What this process computes with; one thread again afterwards."""
+    torch.set_num_threads(7)
+    yield 7
+    torch.set_num_threads(1)
+
+
+def test_threads_are_divided_while_the_refresher_works(shared, live, retriever, monkeypatch, seven_threads):
+    child(
+        monkeypatch,
+        live,
+        f"import os, pathlib; pathlib.Path({str(live.folder / 'seen')!r}).write_text(os.environ['OMP_NUM_THREADS']); {IDLE}",
+    )
+    ours = Background(*shared, 10, "cpu")
+
+    def threads_of_step(step):
+        ours.offer(step, retriever)
+        ours.newest()
+        return torch.get_num_threads()
+
+    ours.begin(0)
+    assert [threads_of_step(0), threads_of_step(1)] == [7, 7]
+    assert [threads_of_step(2), threads_of_step(3)] == [4, 4]
+    deliver(live, 2)
+    assert threads_of_step(3) == 7
+    assert threads_of_step(4) == 4
+    watch(ours.process, (live.folder / "seen").exists)
+    ours.close()
+    assert (live.folder / "seen").read_text() == "3"
+    assert torch.get_num_threads() == 7
+
+
+def test_a_lone_thread_is_left_to_both():
+    torch.set_num_threads(1)
+    divided = DividedThreads()
+    divided.lend(True)
+    assert (torch.get_num_threads(), divided.refresher) == (1, 1)
+
+
+def test_close_ends_the_child_even_when_it_is_deaf(live, monkeypatch):
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
+    process = child(monkeypatch, live, deaf)
+    monkeypatch.setattr(background, "STOP_SECONDS", 0.2)
+    process.watch()
+    running = process.child
+    while "up" not in (live.folder / "refresher.log").read_text():
+        time.sleep(0.01)
+    process.stop()
+    assert running.poll() == -signal.SIGKILL
+    process.stop()  # twice is no error
+
+
+def test_two_beats_at_once_do_not_end_the_refresher(live):
+    heart = refresher.Heartbeat(live)
+    threads = [threading.Thread(target=lambda: [heart.beat() for _ in range(200)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    beat = json.loads((live.folder / "refresher.json").read_text())
+    assert beat["count"] == 800 and beat["pid"] == os.getpid()
+
+
+def test_a_failed_refresh_is_told_by_the_heartbeat(shared, live, retriever, monkeypatch):
+    take_snapshot(live, shared[1], 2, retriever, shared[2])
+    maker = IndexMaker(live.order(), "cpu")
+
+    def make(*arguments):
+        raise QualityError("finds nothing")
+
+    monkeypatch.setattr(maker, "make", make)
+    with pytest.raises(QualityError):
+        refresher._refreshed(live, maker, 2, refresher.Heartbeat(live))
+    beat = json.loads((live.folder / "refresher.json").read_text())
+    assert (beat["state"], beat["step"], beat["error"]) == ("failed", 2, "finds nothing")
+
+
+def test_a_folder_that_is_no_live_folder(tmp_path):
+    with pytest.raises(InputError, match="no refresh order"):
+        Live(tmp_path).order()

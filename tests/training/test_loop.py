@@ -1,0 +1,155 @@
+"""The loop on an objective that can be computed by hand."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from realmctl.artifacts import Origin, Writer
+from realmctl.errors import ConfigError, InputError, ResourceError
+from realmctl.training.loop import seed_of, train
+from realmctl.training.objective import SelfContained
+from realmctl.training.schedule import Compute, Schedule
+
+
+class Parabola(SelfContained):
+    """Pull one weight towards 3, in two parts a step; some steps have nothing to teach."""
+
+    def __init__(self, silent=(), broken=None):
+        self.weight = nn.Linear(1, 1, bias=False)
+        nn.init.zeros_(self.weight.weight)
+        self.modules = nn.ModuleDict({"weight": self.weight})
+        self.silent, self.broken = silent, broken
+        self.noise = []
+
+    def draw(self, step):
+        self.noise.append(float(torch.rand(())))
+        return [(step, 0.25), (step, 0.75)]
+
+    def loss(self, part):
+        step, share = part
+        if self.broken and step == 2:
+            raise self.broken
+        if step in self.silent:
+            return None, {"hits": (0, 1)}
+        loss = share * (self.weight.weight - 3).square().sum()
+        return (loss * torch.inf if self.broken == "diverge" else loss), {"hits": (share, 1)}
+
+
+def writer(folder):
+    folder.mkdir(exist_ok=True)
+    return Writer(folder, Origin("x", "x", 1, {}, {}))
+
+
+def lines(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_what_is_logged(tmp_path):
+    objective = Parabola()
+    metrics = train(objective, Schedule(10, 0.1, 5), Compute(), writer(tmp_path), "toy")
+    logged = lines(tmp_path)
+    assert [line["step"] for line in logged] == list(range(1, 11))
+    assert logged[0]["loss"] == pytest.approx(9) and logged[0]["grad_norm"] == pytest.approx(6)
+    assert [line["lr"] for line in logged] == pytest.approx([0, 0.02, 0.04, 0.06, 0.08, 0.05, 0.04, 0.03, 0.02, 0.01])
+    assert all(line["hits"] == 0.5 for line in logged)
+    assert metrics["steps"] == 10 and metrics["hits"] == 0.5
+    assert metrics["loss"] == pytest.approx(sum(line["loss"] for line in logged) / 10, abs=1e-6)
+    assert not any("seconds" in name for line in logged for name in line)  # times would make equal runs differ
+    assert metrics["seconds_per_step"] >= 0
+
+
+def test_a_run_is_the_trace_of_berts_optimizer_and_schedule_by_hand(tmp_path):
+    """No bias correction, clipping to norm 1, decay beside the gradient, and a linear decay that warm-up does not shift."""
+    objective, (w, m, v) = Parabola(), (0.0, 0.0, 0.0)
+    for step, rate in enumerate([0, 0.05, 0.1 * 4 / 6, 0.1 * 3 / 6, 0.1 * 2 / 6, 0.1 / 6]):
+        gradient = 2 * (w - 3)
+        gradient *= min(1.0, 1 / abs(gradient))
+        m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient**2
+        w -= rate * (m / (v**0.5 + 1e-6) + 0.01 * w)
+        assert Schedule(6, 0.1, 2).rate(step) == pytest.approx(rate)
+    train(objective, Schedule(6, 0.1, 2), Compute(), writer(tmp_path), "toy")
+    assert objective.weight.weight.item() == pytest.approx(w, rel=1e-5)
+    assert w > 0.5  # a corrected Adam would have moved by the rate a step, 0.22 in all
+
+
+def test_a_step_with_nothing_to_learn_leaves_weights_and_moments_alone(tmp_path):
+    whole = Parabola()
+    train(whole, Schedule(1, 0.1, 0), Compute(), writer(tmp_path / "one"), "toy")
+    rest = Parabola(silent=(1, 2))
+    train(rest, Schedule(3, 0.1, 0), Compute(), writer(tmp_path / "three"), "toy")
+    assert torch.equal(whole.weight.weight, rest.weight.weight)
+    assert [line["grad_norm"] > 0 for line in lines(tmp_path / "three")] == [True, False, False]
+
+
+def test_every_step_has_a_seed_of_its_own(tmp_path):
+    one, two = Parabola(), Parabola()
+    train(one, Schedule(4, 0.1, 0), Compute(), writer(tmp_path / "one"), "toy")
+    torch.rand(5)
+    train(two, Schedule(4, 0.1, 0), Compute(), writer(tmp_path / "two"), "toy")
+    assert one.noise == two.noise and len(set(one.noise)) == 4
+    assert seed_of(0, 1) != seed_of(1, 0)
+
+
+def test_divergence_and_lack_of_memory_are_told_in_one_paragraph(tmp_path):
+    with pytest.raises(InputError, match="diverged at step 1: the gradient is not finite"):
+        train(Parabola(broken="diverge"), Schedule(4, 0.1, 0), Compute(), writer(tmp_path / "one"), "toy")
+    broken = Parabola(broken=torch.OutOfMemoryError("CUDA out of memory. Tried to\nallocate"))
+    with pytest.raises(
+        ResourceError, match=r"out of memory at step 3 of toy .CUDA out of memory. Tried to.*micro-batch"
+    ) as error:
+        train(broken, Schedule(4, 0.1, 0), Compute(), writer(tmp_path / "two"), "toy")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("values", [{"steps": 0}, {"lr": 0.0}, {"lr": float("nan")}, {"warmup": -1}, {"seed": -1}])
+def test_schedules_that_cannot_work(tmp_path, values):
+    with pytest.raises(ConfigError):
+        train(Parabola(), Schedule(**{"steps": 1, "lr": 1.0, **values}), Compute(), writer(tmp_path), "toy")
+
+
+def test_a_checkpoint_interval_that_cannot_work(tmp_path):
+    with pytest.raises(ConfigError, match="checkpoint-every"):
+        train(Parabola(), Schedule(1, 1.0), Compute(checkpoint_every=0), writer(tmp_path), "toy")
+
+
+def test_two_checkpoints_are_kept(tmp_path):
+    train(Parabola(), Schedule(7, 0.1, 0), Compute(checkpoint_every=2), writer(tmp_path), "toy")
+    names = sorted(path.name for path in (tmp_path / ".scratch/checkpoints").iterdir())
+    assert names == ["step-00000006", "step-00000007"]
+    held = {path.name for path in (tmp_path / ".scratch/checkpoints/step-00000007").iterdir()}
+    assert held == {
+        "modules.safetensors",
+        "optimizer.safetensors",
+        "state.json",
+    }  # no index, whose size they would have
+
+
+def test_a_torn_line_of_the_log_is_written_again(tmp_path):
+    train(Parabola(), Schedule(4, 0.1, 0), Compute(checkpoint_every=4), writer(tmp_path), "toy")
+    with (tmp_path / "metrics.jsonl").open("a") as log:
+        log.write('{"step": 5, "lo')
+    train(Parabola(), Schedule(6, 0.1, 0), Compute(checkpoint_every=4), writer(tmp_path), "toy")
+    assert [line["step"] for line in lines(tmp_path)] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_refresher_given_up_costs_no_step(tmp_path):
+    class Abandoned(Parabola):
+        helpless = True
+
+        def before_step(self, step):
+            if self.helpless and step == 3:
+                raise ResourceError("the refresher failed")
+            return {}
+
+    out = writer(tmp_path)
+    with pytest.raises(ResourceError, match="refresher"):
+        train(Abandoned(), Schedule(5, 0.1, 0), Compute(), out, "toy")
+    again = Abandoned()
+    again.helpless = False
+    train(again, Schedule(5, 0.1, 0), Compute(), out, "toy")
+    assert len(again.noise) == 2  # steps 4 and 5 alone
+    assert [line["step"] for line in lines(tmp_path)] == [1, 2, 3, 4, 5]
