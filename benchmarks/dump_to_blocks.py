@@ -31,7 +31,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 from realmctl.storage.records import RecordWriter
 from realmctl.text import streams
-from realmctl.text.corpus.blocks import Packer
+from realmctl.text.corpus.blocks import BlockPacker
 from realmctl.text.corpus.documents import Document
 from realmctl.text.tokens import sentences, wordpiece
 from realmctl.text.wiki import dump, wikitext
@@ -149,11 +149,11 @@ def peer_blocks(
 
 def our_blocks(read: Callable[[], Pages], tokenizer: wordpiece.WordPiece, out: Path) -> int:
     """Ours: the functions that `realmctl chunk` calls, in one process."""
-    packer = Packer(tokenizer, sentences.split)
+    collator = BlockPacker(tokenizer, sentences.split)
     with RecordWriter(out / "ours.jsonl.zst") as file:
         for page in read():
             prose = wikitext.prose(page.text)
-            for block in packer.blocks(Document(page.id, page.title, prose.text, prose.anchors)):
+            for block in collator.blocks(Document(page.id, page.title, prose.text, prose.anchors)):
                 file.write(block.record())
     return file.count
 

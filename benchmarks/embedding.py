@@ -29,7 +29,7 @@ import torch
 from numpy.typing import NDArray
 
 from realmctl.nn.bert.encoder import cls_state, load_masked_lm
-from realmctl.nn.inputs import Packer
+from realmctl.nn.inputs import Collator
 from realmctl.nn.precision import autocast, has_bf16
 
 LENGTH, BATCH = 288, 4
@@ -111,7 +111,7 @@ def ours(folder: Path, texts: list[str], precision: str) -> Callable[[], Vectors
     tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    bert, packer = load_masked_lm(folder)[0].bert, Packer(cls_id=101, sep_id=102, pad_id=0, mask_id=103)
+    bert, collator = load_masked_lm(folder)[0].bert, Collator(cls_id=101, sep_id=102, pad_id=0, mask_id=103)
 
     @torch.inference_mode()
     def embed() -> Vectors:
@@ -121,7 +121,7 @@ def ours(folder: Path, texts: list[str], precision: str) -> Callable[[], Vectors
         with autocast(torch.device("cpu"), precision):
             for start in range(0, len(order), BATCH):
                 rows = order[start : start + BATCH]
-                packed = packer.query([tokens[row] for row in rows], LENGTH)
+                packed = collator.query([tokens[row] for row in rows], LENGTH)
                 vectors[rows] = cls_state(bert, packed).float().numpy()
         return vectors
 

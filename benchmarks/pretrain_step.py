@@ -129,7 +129,7 @@ def prepare(folder: Path, size: str, queries: int) -> None:
 
 def ours(folder: Path, precision: str, micro_batch: int) -> Callable[[], Tensor]:
     """The step as `realmctl pretrain` takes it."""
-    from realmctl.nn.inputs import Packer
+    from realmctl.nn.inputs import Collator
     from realmctl.nn.marginal import token_marginal
     from realmctl.nn.precision import autocast
     from realmctl.nn.reader import Reader
@@ -137,7 +137,7 @@ def ours(folder: Path, precision: str, micro_batch: int) -> Callable[[], Tensor]
 
     retriever, reader = Retriever.load(folder / "retriever").train(), Reader.load(folder / "reader").train()
     draws = json.loads((folder / "batch.json").read_text(encoding="utf-8"))
-    packer = Packer(CLS, SEP, PAD, MASK)
+    collator = Collator(CLS, SEP, PAD, MASK)
     hidden, count = sum(map(len, draws["targets"])), len(draws["queries"])
     size = micro_batch or count
     cuts = [slice(start, start + size) for start in range(0, count, size)]
@@ -155,10 +155,12 @@ def ours(folder: Path, precision: str, micro_batch: int) -> Callable[[], Tensor]
             torch.tensor([row + [0] * (most - len(row)) for row in rows]) for rows in (positions, targets)
         )
         mask_BM = torch.tensor([[slot < len(row) for slot in range(most)] for row in targets])
-        query_BD = retriever.embed_queries(packer.query(queries, QUERY))
-        block_BND = retriever.embed_blocks(packer.block(titles, bodies, BLOCK))[place].unflatten(0, (len(queries), -1))
+        query_BD = retriever.embed_queries(collator.query(queries, QUERY))
+        block_BND = retriever.embed_blocks(collator.block(titles, bodies, BLOCK))[place].unflatten(
+            0, (len(queries), -1)
+        )
         repeated = [query for query in queries for _ in range(CANDIDATES)]
-        joint = packer.joint(repeated, [body for _, body in pairs], QUERY, BLOCK)
+        joint = collator.joint(repeated, [body for _, body in pairs], QUERY, BLOCK)
         log_prob_BNM = reader.mlm_log_prob(joint, position_BM, target_BM, CANDIDATES)
         return token_marginal(retriever.score(query_BD, block_BND), log_prob_BNM, mask_BM, normaliser=hidden)[0]
 

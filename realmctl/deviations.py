@@ -9,10 +9,10 @@ import typing
 from collections.abc import Mapping
 from typing import Any, Literal
 
-TagHabit = Literal["long-spans", "overlapping-spans", "unknown-words"]
-PretrainHabit = Literal["span-draws", "shards", "double-candidates", "snapshot-queries"]
-FinetuneHabit = Literal["empty-steps"]
-EvalHabit = Literal["answer-text"]
+TagDeviation = Literal["long-spans", "overlapping-spans", "unknown-words"]
+PretrainDeviation = Literal["span-draws", "shards", "double-candidates", "snapshot-queries"]
+FinetuneDeviation = Literal["empty-steps"]
+EvalDeviation = Literal["answer-text"]
 
 MEANING: Mapping[str, str] = {
     "long-spans": "spans of more than --max-masks wordpieces stay; pre-training hides all of one and asks for its beginning",
@@ -22,7 +22,7 @@ MEANING: Mapping[str, str] = {
     "shards": "the data is passed over 4 random shards of 5,000 at a time, not as a whole",
     "double-candidates": "a query with copies among its hits is left out of its batch",
     "snapshot-queries": "the query encoder that searches is that of the index, not the live one",
-    "answer-text": "an answer is its words joined by blanks, so that U.S. comes out as U . S .",
+    "answer-text": "an answer is its words joined by spaces, so that U.S. comes out as U . S .",
     "empty-steps": "the optimizer steps although no answer was in reach, so weights decay and moments fade",
 }
 

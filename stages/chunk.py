@@ -15,7 +15,7 @@ from realmctl.stage import Stage, runtime, setting, source
 
 if TYPE_CHECKING:
     from realmctl.text.corpus.chunking import Chunked
-    from realmctl.text.corpus.formats import Tally
+    from realmctl.text.corpus.formats import PageCounts
     from realmctl.text.tokens.wordpiece import WordPiece
 
 TRAINING_BYTES = 200_000_000
@@ -119,11 +119,11 @@ class Chunk(Stage):
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.storage.records import RecordWriter
         from realmctl.text.corpus.blocks_file import BlocksWriter
-        from realmctl.text.corpus.formats import Tally
+        from realmctl.text.corpus.formats import PageCounts
 
         wordpiece = self._tokenizer()
         wordpiece.save(out.file("tokenizer/tokenizer.json").parent)
-        tally, counts = Tally(), Counter[str]()
+        tally, counts = PageCounts(), Counter[str]()
         with (
             BlocksWriter(out.file, wordpiece.dtype) as blocks,
             RecordWriter(out.file("quarantine.jsonl.zst")) as quarantine,
@@ -154,19 +154,19 @@ class Chunk(Stage):
         from realmctl.execution.shards import map_units
         from realmctl.text.corpus.chunking import texts_of, units
         from realmctl.text.corpus.documents import raw_documents
-        from realmctl.text.corpus.formats import Tally
+        from realmctl.text.corpus.formats import PageCounts
 
-        raws = raw_documents(self.corpus, Tally(), self.keep_lists)
+        raws = raw_documents(self.corpus, PageCounts(), self.keep_lists)
         chosen = (raw for number, raw in enumerate(raws) if number % stride == 0)
         for texts in map_units(texts_of, units(chosen), self.workers):
             yield from texts
 
-    def _chunked(self, tokenizer: Path, tally: Tally) -> Iterator[Chunked]:
+    def _chunked(self, tokenizer: Path, tally: PageCounts) -> Iterator[Chunked]:
         from realmctl.execution.shards import map_units
-        from realmctl.text.corpus.chunking import Setup, chunk_unit, prepare, units
+        from realmctl.text.corpus.chunking import ChunkingSettings, chunk_unit, prepare, units
         from realmctl.text.corpus.documents import raw_documents
 
-        setup = Setup(
+        setup = ChunkingSettings(
             tokenizer,
             self.sentence_splitter,
             self.max_wordpieces,
@@ -177,7 +177,7 @@ class Chunk(Stage):
         raws = raw_documents(self.corpus, tally, self.keep_lists)
         return map_units(chunk_unit, units(raws), self.workers, initializer=prepare, initargs=(setup,))
 
-    def _metrics(self, out: Writer, tally: Tally, counts: Counter[str]) -> Mapping[str, Any]:
+    def _metrics(self, out: Writer, tally: PageCounts, counts: Counter[str]) -> Mapping[str, Any]:
         import numpy as np
 
         ends = np.load(out.path / "offsets.npy", allow_pickle=False)

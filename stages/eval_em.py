@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from realmctl.artifacts import Artifact, Writer
-from realmctl.deviations import EvalHabit, explained
+from realmctl.deviations import EvalDeviation, explained
 from realmctl.errors import ConfigError, require_package
 from realmctl.log import say
 from realmctl.stage import Stage, reads, runtime, setting, source
 
 if TYPE_CHECKING:
-    from realmctl.retrieval.answering.evaluation import Examined
+    from realmctl.retrieval.answering.evaluation import EvaluatedQuestion
 
 
 class EvalEm(Stage):
@@ -49,7 +49,7 @@ class EvalEm(Stage):
     hits: int = setting(
         "Blocks retrieved for a question, written to retrieved.json and counted in the recall.", default=100
     )
-    official: tuple[EvalHabit, ...] = setting(explained(EvalHabit), default=(), later=True)
+    official: tuple[EvalDeviation, ...] = setting(explained(EvalDeviation), default=(), later=True)
     all_scorers: bool = runtime("List the questions on which the scorers disagree on stderr.", default=False)
     batch_size: int = runtime("Questions at once.", default=16)
     device: str = runtime("auto, cpu or cuda:N.", default="auto")
@@ -82,7 +82,7 @@ class EvalEm(Stage):
             self._examined(), questions, out, scorer=self.scorer, hits=self.hits, batch_size=self.batch_size
         )
 
-    def tell(self, made: Artifact) -> None:
+    def print_summary(self, made: Artifact) -> None:
         """With --all-scorers: the questions that some scorer calls right and another wrong."""
         from realmctl.text.qa.scoring import disagreements_text
 
@@ -90,8 +90,8 @@ class EvalEm(Stage):
             lines = made.file("disagreements.jsonl").read_text(encoding="utf-8").splitlines()
             say(disagreements_text([json.loads(line) for line in lines]))
 
-    def _examined(self) -> Examined:
-        from realmctl.retrieval.answering.evaluation import Examined
+    def _examined(self) -> EvaluatedQuestion:
+        from realmctl.retrieval.answering.evaluation import EvaluatedQuestion
         from realmctl.retrieval.answering.open_answerer import open_answerer
         from realmctl.retrieval.search.bm25 import BM25Searcher
         from realmctl.retrieval.search.dense import DenseSearcher
@@ -99,10 +99,12 @@ class EvalEm(Stage):
         if self.qa_model is not None:
             answerer = open_answerer(
                 self.qa_model, self.blocks, reader_beam=self.reader_beam, device=self.device, precision=self.precision,
-                blanks="answer-text" in self.official,
+                spaced_words="answer-text" in self.official,
             )  # fmt: skip
-            return Examined(answerer, answerer.searcher)
+            return EvaluatedQuestion(answerer, answerer.searcher)
         if self.retrieval == "bm25":
-            return Examined(None, BM25Searcher(self.blocks, self.device))
+            return EvaluatedQuestion(None, BM25Searcher(self.blocks, self.device))
         assert self.retriever and self.index
-        return Examined(None, DenseSearcher(self.retriever, self.index, self.blocks, self.device, self.precision))
+        return EvaluatedQuestion(
+            None, DenseSearcher(self.retriever, self.index, self.blocks, self.device, self.precision)
+        )

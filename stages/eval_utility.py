@@ -56,19 +56,19 @@ class EvalUtility(Stage):
         from realmctl.nn.retriever import Retriever
         from realmctl.retrieval.corpus import Corpus
         from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_of
-        from realmctl.retrieval.tagged_queries import Queries
-        from realmctl.training.objectives.pretrain import Options, Pretraining
+        from realmctl.retrieval.tagged_queries import TaggedQueries
+        from realmctl.training.objectives.pretrain import PretrainObjective, PretrainOptions
         from realmctl.training.objectives.utility import measure_utility
         from realmctl.training.refresh.current_index import CurrentIndex
-        from realmctl.training.refresh.refresh import Never
+        from realmctl.training.refresh.refresh import NoRefresh
 
         retriever, index, reader = self._parts()
-        queries = Queries(self.spans)
-        objective = Pretraining(
+        queries = TaggedQueries(self.spans)
+        objective = PretrainObjective(
             Retriever.load(retriever.path), Reader.from_masked_lm(starting_bert(reader, None, self.blocks, 0)),
             queries, Corpus(self.blocks), packer_of(tokenizer_of(self.blocks)),
-            CurrentIndex(index, Never(), str(pick_device(self.device))),
-            Options(self.batch_size, self.candidates, "token", "salient", queries.max_masks, queries.query_length, 0),
+            CurrentIndex(index, NoRefresh(), str(pick_device(self.device))),
+            PretrainOptions(self.batch_size, self.candidates, "token", "salient", queries.max_masks, queries.query_length, 0),
         )  # fmt: skip
         measured = measure_utility(objective, self.device, self.precision, self.batch_size)
         out.file("utility.json").write_text(json.dumps(measured, indent=2) + "\n", encoding="utf-8")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from realmctl.artifacts import Artifact, Writer, require_descent, require_same_vocabulary
-from realmctl.deviations import FinetuneHabit, explained
+from realmctl.deviations import FinetuneDeviation, explained
 from realmctl.errors import ConfigError, require_package
 from realmctl.stage import Stage, reads, runtime, setting, source
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from realmctl.retrieval.search.searcher import Searcher
     from realmctl.text.qa.questions import Question
     from realmctl.training.objectives.best_on_dev import BestOnDev
-    from realmctl.training.objectives.closed_book import ClosedBookTuning
-    from realmctl.training.objectives.finetune import FineTuning
+    from realmctl.training.objectives.closed_book import ClosedBookObjective
+    from realmctl.training.objectives.finetune import FinetuneObjective
 
 
 def _needs_no_model(given: Mapping[str, Any]) -> bool:
@@ -98,7 +98,7 @@ class Finetune(Stage):
         default="orqa",
         later=True,
     )
-    official: tuple[FinetuneHabit, ...] = setting(explained(FinetuneHabit), default=(), later=True)
+    official: tuple[FinetuneDeviation, ...] = setting(explained(FinetuneDeviation), default=(), later=True)
     seed: int = setting("Seed of everything random.", default=0)
     micro_batch: int = runtime("Questions computed at once; 0 = the whole batch.", default=0)
     device: str = runtime("auto, cpu or cuda:N.", default="auto")
@@ -156,7 +156,7 @@ class Finetune(Stage):
             require_package("bm25s", "bm25", "--retrieval bm25")
         elif self.reader_length < self.span_width + 8:
             raise ConfigError(
-                f"--reader-length {self.reader_length} leaves no room for a question beside --span-width {self.span_width} blanks."
+                f"--reader-length {self.reader_length} leaves no room for a question beside --span-width {self.span_width} masks."
             )
 
     def _dense_parts(self) -> tuple[Artifact, Artifact]:
@@ -188,26 +188,26 @@ class Finetune(Stage):
         objective.save(out)
         return {"questions": len(questions), **metrics, **chosen}
 
-    def _best_on_dev(self, objective: FineTuning | ClosedBookTuning, out: Writer) -> BestOnDev | None:
+    def _best_on_dev(self, objective: FinetuneObjective | ClosedBookObjective, out: Writer) -> BestOnDev | None:
         from realmctl.text.qa.questions import read_questions
         from realmctl.training.objectives.best_on_dev import BestOnDev
-        from realmctl.training.objectives.finetune import FineTuning
+        from realmctl.training.objectives.finetune import FinetuneObjective
 
-        if self.dev is None or not isinstance(objective, FineTuning):
+        if self.dev is None or not isinstance(objective, FinetuneObjective):
             return None
         questions = read_questions(self.dev, is_regex=self.regex_answers)
         return BestOnDev(objective, questions, self.dev_every, out.scratch("best"), self.precision)
 
-    def _reading(self, questions: Sequence[Question]) -> FineTuning:
+    def _reading(self, questions: Sequence[Question]) -> FinetuneObjective:
         from realmctl.nn.span_head import SpanReader
-        from realmctl.training.objectives.finetune import FineTuning, Options
+        from realmctl.training.objectives.finetune import FinetuneObjective, FinetuneOptions
 
         searcher, encoder = self._searcher(), self._encoder()
         if encoder and encoder.kind == "span-reader":  # of a qa-model, head and all
             reader = SpanReader.load(encoder.path)
         else:
             reader = SpanReader.from_bert(self._start().bert)
-        options = Options(
+        options = FinetuneOptions(
             self.batch_size,
             self.retriever_beam,
             self.reader_beam,
@@ -219,15 +219,15 @@ class Finetune(Stage):
             self.objective,
             empty_steps="empty-steps" in self.official,
         )
-        return FineTuning(searcher, reader, questions, options, self.micro_batch)
+        return FinetuneObjective(searcher, reader, questions, options, self.micro_batch)
 
-    def _closed_book(self, questions: Sequence[Question]) -> ClosedBookTuning:
+    def _closed_book(self, questions: Sequence[Question]) -> ClosedBookObjective:
         from realmctl.nn.reader import Reader
-        from realmctl.training.objectives.closed_book import ClosedBookTuning, Options
+        from realmctl.training.objectives.closed_book import ClosedBookObjective, ClosedBookOptions
 
         reader = Reader.from_masked_lm(self._start(with_head=True))
-        options = Options(self.batch_size, self.reader_length, self.span_width, self.seed)
-        return ClosedBookTuning(reader, self.blocks, questions, options, self.micro_batch)
+        options = ClosedBookOptions(self.batch_size, self.reader_length, self.span_width, self.seed)
+        return ClosedBookObjective(reader, self.blocks, questions, options, self.micro_batch)
 
     def _searcher(self) -> Searcher:
         from realmctl.retrieval.search.bm25 import BM25Searcher

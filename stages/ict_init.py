@@ -78,7 +78,7 @@ class IctInit(Stage):
         from realmctl.retrieval.corpus import Corpus
         from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_folder, tokenizer_of
         from realmctl.training.loop import Compute, Schedule, train
-        from realmctl.training.objectives.ict import InverseCloze
+        from realmctl.training.objectives.ict import InverseClozeObjective
 
         seed_everything(self.seed)  # the projection is new, whatever the encoder
         start = starting_bert(self.encoder, self.bert, self.blocks, self.seed)
@@ -86,7 +86,7 @@ class IctInit(Stage):
             start.bert, projection=self.projection, query_length=self.query_length, pooling=self.pooling, towers=self.towers,
             block_length=int(self.blocks.settings.get("max_wordpieces", 288)), norm_eps=self.projection_norm_eps,
         )  # fmt: skip
-        objective = InverseCloze(
+        objective = InverseClozeObjective(
             retriever, Corpus(self.blocks), packer_of(tokenizer_of(self.blocks)),
             batch_size=self.batch_size, mask_rate=self.mask_rate, null_share=self.null_share, seed=self.seed,
         )  # fmt: skip

@@ -67,11 +67,11 @@ class MlmInit(Stage):
         from realmctl.nn.bert.encoder import save_masked_lm
         from realmctl.retrieval.initial_encoder import starting_bert, tokenizer_folder
         from realmctl.training.loop import Compute, Schedule, train
-        from realmctl.training.objectives.mlm import MaskedLanguageModel
+        from realmctl.training.objectives.mlm import MlmObjective
 
         mlm = starting_bert(None, self.bert, self.blocks, self.seed, self.dropout)
         examples = self._examples(mlm.config.vocab_size)
-        objective = MaskedLanguageModel(
+        objective = MlmObjective(
             mlm, examples, batch_size=self.batch_size, micro_batch=self.micro_batch, seed=self.seed
         )
         schedule = Schedule(self.steps, self.lr, self.warmup, self.seed, self.optimizer)
@@ -85,13 +85,13 @@ class MlmInit(Stage):
     def _examples(self, vocabulary: int) -> Examples:
         from realmctl.retrieval.corpus import Corpus
         from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
-        from realmctl.retrieval.tagged_queries import Queries
+        from realmctl.retrieval.tagged_queries import TaggedQueries
         from realmctl.training.objectives.mlm import PlainBlocks, ReadingPractice
         from realmctl.training.objectives.pairing import partners
 
-        corpus, packer = Corpus(self.blocks), packer_of(tokenizer_of(self.blocks))
+        corpus, collator = Corpus(self.blocks), packer_of(tokenizer_of(self.blocks))
         if self.spans is None:
-            return PlainBlocks(corpus, packer, mask_rate=self.mask_rate, length=self.length, vocabulary=vocabulary)
-        queries = Queries(self.spans)
+            return PlainBlocks(corpus, collator, mask_rate=self.mask_rate, length=self.length, vocabulary=vocabulary)
+        queries = TaggedQueries(self.spans)
         lengths = queries.query_length, int(self.blocks.settings.get("max_wordpieces", 288))
-        return ReadingPractice(queries, corpus, partners(queries, corpus), packer, lengths=lengths)
+        return ReadingPractice(queries, corpus, partners(queries, corpus), collator, lengths=lengths)

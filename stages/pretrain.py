@@ -17,7 +17,7 @@ from realmctl.artifacts import (
     require_titles,
     writing,
 )
-from realmctl.deviations import PretrainHabit, explained
+from realmctl.deviations import PretrainDeviation, explained
 from realmctl.errors import ConfigError
 from realmctl.log import warn
 from realmctl.stage import Stage, reads, runtime, setting, source
@@ -25,10 +25,10 @@ from realmctl.stage import Stage, reads, runtime, setting, source
 if TYPE_CHECKING:
     from realmctl.nn.reader import Reader
     from realmctl.nn.retriever import Retriever
-    from realmctl.training.objectives.pretrain import Pretraining
+    from realmctl.training.objectives.pretrain import PretrainObjective
     from realmctl.training.refresh.current_index import CurrentIndex
     from realmctl.training.refresh.refresh import Refresh
-    from realmctl.training.refresh.run_folder import Live
+    from realmctl.training.refresh.refresh_folder import RefreshFolder
 
 
 class Pretrain(Stage):
@@ -52,7 +52,7 @@ class Pretrain(Stage):
         literals=("scratch:",),
         hub=True,
     )
-    probe: Path | None = source(
+    recall_questions: Path | None = source(
         "Questions whose recall@1/5/20 is logged whenever the index changes; 300 at most are asked.", default=None
     )
     steps: int = setting("Training steps.", default=200_000)
@@ -74,7 +74,7 @@ class Pretrain(Stage):
         "Marginal likelihood of each wordpiece (official code) or of the span (paper).", default="token"
     )
     masking: Literal["salient", "random-span", "random-uniform"] = setting("What is hidden.", default="salient")
-    official: tuple[PretrainHabit, ...] = setting(explained(PretrainHabit), default=(), later=True)
+    official: tuple[PretrainDeviation, ...] = setting(explained(PretrainDeviation), default=(), later=True)
     refresh: Literal["background", "inline", "never"] = setting(
         "Who rebuilds the index: another process, this one, nobody.", default="background"
     )
@@ -138,27 +138,27 @@ class Pretrain(Stage):
         finally:
             refresh.close()
         index = self._publish(out, live, retriever, reader)
-        return {**metrics, **self._last_probe(out, objective, index), "alarms": objective.alarms.counts}
+        return {**metrics, **self._final_recall(out, objective, index), "alarms": objective.alarms.counts}
 
-    def _live(self, out: Writer) -> Live:
+    def _live(self, out: Writer) -> RefreshFolder:
         from realmctl.index.build import IndexOptions
-        from realmctl.training.refresh.run_folder import Live, Order
+        from realmctl.training.refresh.refresh_folder import RefreshFolder, RefreshRequest
 
         names = [field.name for field in dataclasses.fields(IndexOptions)]
         index = {name: self.index.settings[name] for name in names}
         dtype: Literal["float32", "float16"] = "float16" if _is_half(self.index) else "float32"
-        live = Live(out.scratch("live").resolve(), "snapshot-queries" in self.official)
-        live.place(Order(str(self.blocks.path.resolve()), index, dtype, self.precision))
+        live = RefreshFolder(out.scratch("live").resolve(), "snapshot-queries" in self.official)
+        live.place(RefreshRequest(str(self.blocks.path.resolve()), index, dtype, self.precision))
         return live
 
-    def _refresh(self, out: Writer, live: Live) -> Refresh:
+    def _refresh(self, out: Writer, live: RefreshFolder) -> Refresh:
         from realmctl.retrieval.initial_encoder import tokenizer_folder
         from realmctl.training.checkpoint import saved_states
-        from realmctl.training.refresh.background import Background, Elsewhere
-        from realmctl.training.refresh.refresh import Inline, Never
+        from realmctl.training.refresh.background import BackgroundRefresh, ExternalRefresh
+        from realmctl.training.refresh.refresh import InlineRefresh, NoRefresh
 
         if self.refresh == "never":
-            return Never()
+            return NoRefresh()
         if self.refresh_every >= self.steps:
             warn(
                 f"--refresh-every {self.refresh_every}, --steps {self.steps}: the index is not refreshed while training"
@@ -170,11 +170,11 @@ class Pretrain(Stage):
 
         shared = live, self._retriever_origin(out), tokenizer_folder(self.blocks), self.refresh_every, held
         if self.refresh == "inline":
-            return Inline(*shared, self.device)
+            return InlineRefresh(*shared, self.device)
         max_age = self.max_index_age or 3 * self.refresh_every
         if self.refresh_device == "elsewhere":
-            return Elsewhere(*shared, max_age)
-        return Background(*shared, max_age, self.refresh_device)
+            return ExternalRefresh(*shared, max_age)
+        return BackgroundRefresh(*shared, max_age, self.refresh_device)
 
     def _retriever_origin(self, out: Writer) -> Origin:
         """Snapshots and the final retriever are of this run's recipe."""
@@ -182,32 +182,34 @@ class Pretrain(Stage):
             out.origin, kind="retriever", lineage={**out.origin.lineage, "blocks": self.blocks.content}
         )
 
-    def _objective(self, retriever: Retriever, reader: Reader, current: CurrentIndex) -> Pretraining:
+    def _objective(self, retriever: Retriever, reader: Reader, current: CurrentIndex) -> PretrainObjective:
         from realmctl.retrieval.corpus import Corpus
         from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
-        from realmctl.retrieval.tagged_queries import Queries
+        from realmctl.retrieval.tagged_queries import TaggedQueries
         from realmctl.text.qa.questions import read_questions
         from realmctl.training.monitoring.alarms import Alarms, rules
-        from realmctl.training.monitoring.recall_questions import Probe
-        from realmctl.training.objectives.pretrain import Options, Pretraining
+        from realmctl.training.monitoring.recall_questions import RecallQuestions
+        from realmctl.training.objectives.pretrain import PretrainObjective, PretrainOptions
 
-        queries, corpus, packer = Queries(self.spans), Corpus(self.blocks), packer_of(tokenizer_of(self.blocks))
-        probe = Probe(read_questions(self.probe), corpus, packer) if self.probe else None
+        queries, corpus, collator = TaggedQueries(self.spans), Corpus(self.blocks), packer_of(tokenizer_of(self.blocks))
+        recall_questions = (
+            RecallQuestions(read_questions(self.recall_questions), corpus, collator) if self.recall_questions else None
+        )
         chance = (self.candidates - self.null_document) / len(corpus)
         alarms = Alarms(rules(self.steps, None if self.refresh == "never" else self.refresh_every, chance))
-        options = Options(
+        options = PretrainOptions(
             self.batch_size, self.candidates, self.marginal, self.masking, queries.max_masks, queries.query_length,
             self.seed, self.null_document, self.exclude_own, self.official, self._retriever_lr / self.lr,
         )  # fmt: skip
-        return Pretraining(
-            retriever, reader, queries, corpus, packer, current, options,
-            micro_batch=self.micro_batch, alarms=alarms, probe=probe,
+        return PretrainObjective(
+            retriever, reader, queries, corpus, collator, current, options,
+            micro_batch=self.micro_batch, alarms=alarms, recall_questions=recall_questions,
         )  # fmt: skip
 
-    def _publish(self, out: Writer, live: Live, retriever: Retriever, reader: Reader) -> Artifact:
+    def _publish(self, out: Writer, live: RefreshFolder, retriever: Retriever, reader: Reader) -> Artifact:
         """The last refresh: retriever, reader and the index that belongs to them, which is returned."""
         from realmctl.retrieval.initial_encoder import tokenizer_folder
-        from realmctl.training.refresh.run_folder import IndexMaker, write_retriever
+        from realmctl.training.refresh.refresh_folder import IndexMaker, write_retriever
 
         tokenizer = tokenizer_folder(self.blocks)
         last = write_retriever(
@@ -218,13 +220,13 @@ class Pretrain(Stage):
             part.copy_folder(".", tokenizer)
         return IndexMaker(live.order(), self.device).make(last, out.path / "index")
 
-    def _last_probe(self, out: Writer, objective: Pretraining, index: Artifact) -> dict[str, float]:
+    def _final_recall(self, out: Writer, objective: PretrainObjective, index: Artifact) -> dict[str, float]:
         """Of what is published; a line of its own at the end of metrics.jsonl."""
         from realmctl.index.store import open_index
 
-        if objective.probe is None:
+        if objective.recall_questions is None:
             return {}
-        found = objective.probe.recall(objective.retriever, open_index(index.path, "cpu"))
+        found = objective.recall_questions.recall(objective.retriever, open_index(index.path, "cpu"))
         with out.file("metrics.jsonl").open("a", encoding="utf-8") as log:
             log.write(json.dumps({"step": self.steps, **found}) + "\n")
         return found

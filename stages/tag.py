@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from realmctl.artifacts import Artifact, Origin, Writer
-from realmctl.deviations import TagHabit, explained
+from realmctl.deviations import TagDeviation, explained
 from realmctl.errors import ConfigError, InputError
 from realmctl.log import progress, say
 from realmctl.stage import Stage, reads, runtime, setting
@@ -46,7 +46,7 @@ class Tag(Stage):
     query_length: int = setting(
         "Wordpieces of a query, [CLS] and [SEP] included; spans beyond are dropped.", default=96
     )
-    official: tuple[TagHabit, ...] = setting(explained(TagHabit), default=(), later=True)
+    official: tuple[TagDeviation, ...] = setting(explained(TagDeviation), default=(), later=True)
     workers: int = runtime("Processes; 0 = all cores. The hf tagger runs in one.", default=0)
     device: str = runtime("Where the hf tagger runs: auto, cpu or cuda:N.", default="auto")
 
@@ -160,9 +160,9 @@ def _make_tagger(tagger: str, device: str) -> Tagger:
     if kind == "spacy":
         return SentenceTagger(spacy_finder(model))
     if kind == "hf":
-        from realmctl.nn.ner import EntityFinder
+        from realmctl.nn.ner import EntityRecognizer
 
-        return SentenceTagger(EntityFinder(_hub_folder(model), device=device))
+        return SentenceTagger(EntityRecognizer(_hub_folder(model), device=device))
     return AnchorTagger() if kind == "anchors" else RuleTagger()
 
 

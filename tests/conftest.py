@@ -47,6 +47,13 @@ def nothing_outlives_a_power_cut() -> Iterator[None]:
     os.fsync = fsync
 
 
+@pytest.fixture(autouse=True)
+def audible_log() -> Iterator[None]:
+    """Undo `--quiet` after a test whose command was given it."""
+    yield
+    log.set_quiet(False)
+
+
 @pytest.fixture(scope="session")
 def one_thread() -> Iterator[None]:
     """One thread, so that runs can be equal bit for bit."""

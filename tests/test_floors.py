@@ -101,3 +101,26 @@ def test_no_file_does_what_none_may(path):
 )  # fmt: skip
 def test_the_search_finds_what_it_looks_for(text):
     assert list(problems(ast.parse(text)))
+
+
+def public_classes() -> dict[str, list[str]]:
+    """{name: files} of every public class and type alias of the packages."""
+    found: dict[str, list[str]] = {}
+    for path in SOURCES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            names = [node.name] if isinstance(node, ast.ClassDef) else []
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                names = [node.targets[0].id]
+            for name in names:
+                if name[0].isupper() and not name.isupper():
+                    found.setdefault(name, []).append(str(path.relative_to(ROOT)))
+    return found
+
+
+def test_no_two_public_classes_have_one_name():
+    assert {name: files for name, files in public_classes().items() if len(files) > 1} == {}
+
+
+def test_no_folder_is_a_long_list():
+    folders = {path.parent for path in SOURCES}
+    assert {str(folder): count for folder in folders if (count := len(list(folder.glob("*.py")))) > 14} == {}

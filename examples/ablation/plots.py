@@ -35,7 +35,7 @@ def draw_all(runs: Sequence[Run], folder: Path) -> list[tuple[str, str]]:
     """Write the plots that there are numbers for, and remove the others. Returns (file name, caption) of the written."""
     drawn = [
         ("utility.svg", "Retrieval utility of the top candidate in training", utility(runs)),
-        ("probe.svg", "Recall@5 of probe questions while training", probe(runs)),
+        ("recall.svg", "Recall@5 of dev questions while training", recall(runs)),
         ("refresh.svg", "EM and recall@5 against the refresh period; bars are ± 1 standard deviation", refresh(runs)),
         ("age.svg", "Steps since the snapshot that the index in use was made from", age(runs)),
     ]
@@ -56,9 +56,9 @@ def utility(runs: Sequence[Run]) -> Figure | None:
     return _over_steps(smooth, "retrieval utility, top 1")
 
 
-def probe(runs: Sequence[Run]) -> Figure | None:
+def recall(runs: Sequence[Run]) -> Figure | None:
     """Where the runs were given questions to ask on the way."""
-    return _over_steps({arm: logged(runs, arm.key, "probe_recall_5") for arm in REFRESHING}, "recall@5, probe")
+    return _over_steps({arm: logged(runs, arm.key, "recall@5") for arm in REFRESHING}, "recall@5, dev")
 
 
 def age(runs: Sequence[Run]) -> Figure | None:

@@ -36,7 +36,7 @@ def write_world(out: Path, settings: WorldSettings) -> dict[str, Any]:
     write_corpus(out / "sentences", sentences)
     for split in splits.questions:
         write_json_lines(out / f"{split}.jsonl", _question_records(asked, split))
-    probes = _write_probes(out / "probe", splits.held_out, world, settings, inventory)
+    evaluation = _write_evaluation(out / "evaluation", splits.held_out, world, settings, inventory)
     write_json_lines(out / "facts.jsonl", _fact_records(knowledge, frozenset(splits.told), asked))
     parallel = _write_parallel(out / "parallel", world, settings, inventory)
 
@@ -45,7 +45,7 @@ def write_world(out: Path, settings: WorldSettings) -> dict[str, Any]:
         "knowledge": len(knowledge),
         "sentences": len(sentences),
         **parallel,
-        **probes,
+        **evaluation,
     }
     counts |= {"facts": len(world.all_facts()), "told_facts": len(splits.told)}
     counts |= {f"{split}_questions": len(facts) for split, facts in splits.questions.items()}
@@ -66,17 +66,17 @@ def _sentence_corpus(
     return documents
 
 
-def _write_probes(
+def _write_evaluation(
     out: Path, held_out: frozenset[str], world: World, settings: WorldSettings, inventory: Inventory
 ) -> dict[str, int]:
     """Sentences to measure on: `held-out` the knowledge corpus can help with, `strangers` it knows nothing of."""
     rng = _rng(settings, "probe")
     hidden = [fact for fact in world.all_facts() if fact.subject.name in held_out]
-    probes = {
-        "held-out": rng.sample(hidden, min(settings.probe_facts, len(hidden))),
-        "strangers": unrecorded_facts(settings.probe_facts, world, settings, inventory, rng),
+    evaluation = {
+        "held-out": rng.sample(hidden, min(settings.evaluation_facts, len(hidden))),
+        "strangers": unrecorded_facts(settings.evaluation_facts, world, settings, inventory, rng),
     }
-    documents = {name: dispatches(facts, rng, prefix=f"{name}-") for name, facts in probes.items()}
+    documents = {name: dispatches(facts, rng, prefix=f"{name}-") for name, facts in evaluation.items()}
     for name, written in documents.items():
         write_corpus(out / name, written)
     return {f"{name}_probes": len(written) for name, written in documents.items()}

@@ -28,7 +28,7 @@ class WorldSettings:
     dev_questions: int = 500
     test_questions: int = 1000
     seen_questions: int = 500
-    probe_facts: int = 400  # told in each of the two corpora of sentences that no stage learns from
+    evaluation_facts: int = 400  # told in each of the two corpora of sentences that no stage learns from
 
 
 SIZES: dict[str, WorldSettings] = {
@@ -46,6 +46,6 @@ SIZES: dict[str, WorldSettings] = {
         dev_questions=50,
         test_questions=50,
         seen_questions=50,
-        probe_facts=50,
+        evaluation_facts=50,
     ),
 }

@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.artifacts.artifact import VERSION_NAME, Artifact, newest_version, open_artifact, verify, version_numbers
-from realmctl.artifacts.manifest import MANIFEST, Origin
+from realmctl.artifacts.manifest import MANIFEST, RECIPE, Origin, is_artifact, read_manifest
 from realmctl.artifacts.writer import Writer, publish
-from realmctl.storage.durable import sync
 from realmctl.errors import ConfigError, InputError, LockedError, MismatchError
 from realmctl.log import say, warn
-from realmctl.artifacts.manifest import RECIPE, is_artifact, read_manifest
+from realmctl.storage.durable import sync
 
 
 def place(out: Path | str, kind: str) -> Path:
@@ -133,7 +132,7 @@ def begin(series: Path, origin: Origin, resumable: bool) -> Writer:
 
 
 @dataclass
-class Beside(Writer):
+class DiscardedWriter(Writer):
     """What the other processes of a run write into: a folder of no account. Scratch they read in the first one's."""
 
     series: Path = field(kw_only=True)

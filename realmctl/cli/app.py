@@ -66,7 +66,7 @@ def _other_commands() -> dict[str, Callable[..., None]]:
     found = {}
     for info in pkgutil.iter_modules(commands.__path__):
         module = importlib.import_module(f"{commands.__name__}.{info.name}")
-        found[info.name.rstrip("_")] = getattr(module, info.name)
+        found[info.name.rstrip("_").replace("_", "-")] = getattr(module, info.name)
     return found
 
 

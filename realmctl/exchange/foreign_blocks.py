@@ -20,7 +20,7 @@ from realmctl.text.tokens.wordpiece import WordPiece
 BLOCKS_PER_UNIT = 512
 
 
-class Foreign(NamedTuple):
+class ForeignBlock(NamedTuple):
     """A block before its wordpieces: the number of its document and its own within it."""
 
     document: int
@@ -29,13 +29,13 @@ class Foreign(NamedTuple):
     text: str
 
 
-def foreign_blocks(records: Iterable[str], titles: Path | None, count: int) -> Iterator[Foreign]:
+def foreign_blocks(records: Iterable[str], titles: Path | None, count: int) -> Iterator[ForeignBlock]:
     """Records with their titles. Neighbours of one title are of one document; without titles each is its own.
 
     titles: a text file, a line a block. Raises MismatchError when it does not have `count` lines.
     """
     if titles is None:
-        yield from (Foreign(row, 0, "", text) for row, text in enumerate(records))
+        yield from (ForeignBlock(row, 0, "", text) for row, text in enumerate(records))
         return
     document, number, last = -1, 0, None
     lines = (line for _, line in streams.lines(titles))
@@ -48,12 +48,12 @@ def foreign_blocks(records: Iterable[str], titles: Path | None, count: int) -> I
             )
         document, number = (document, number + 1) if title == last else (document + 1, 0)
         last = title
-        yield Foreign(document, number, title, text)
+        yield ForeignBlock(document, number, title, text)
 
 
-def units(blocks: Iterable[Foreign]) -> Iterator[list[Foreign]]:
+def units(blocks: Iterable[ForeignBlock]) -> Iterator[list[ForeignBlock]]:
     """Blocks in groups of BLOCKS_PER_UNIT."""
-    unit = list[Foreign]()
+    unit = list[ForeignBlock]()
     for block in blocks:
         unit.append(block)
         if len(unit) == BLOCKS_PER_UNIT:
@@ -72,12 +72,12 @@ def prepare(tokenizer: Path) -> None:
     _wordpiece = wordpiece.load(tokenizer)
 
 
-def blocks_of(unit: list[Foreign]) -> list[Block]:
+def blocks_of(unit: list[ForeignBlock]) -> list[Block]:
     """Our blocks of a unit, by the tokenizer of `prepare`. No text is cut or changed, however long it is."""
     return [_block(foreign) for foreign in unit]
 
 
-def _block(foreign: Foreign) -> Block:
+def _block(foreign: ForeignBlock) -> Block:
     text, size = foreign.text, _wordpiece.itemsize
     found = [(span, _wordpiece.packed(text[span[0] : span[1]])) for span in split(text)]
     sentences = [(span, packed) for span, packed in found if packed] or [((0, len(text)), _wordpiece.packed(text))]

@@ -100,8 +100,8 @@ def require_rows_of(retriever: Artifact, blocks: Artifact, vectors: Path) -> Non
 
     matrix = open_vectors(vectors)
     rows = np.unique(np.linspace(0, len(matrix) - 1, ROWS_COMPARED).astype(int)).tolist()
-    packer = packer_of(tokenizer_of(blocks))
-    anew = embed_blocks(Retriever.load(retriever.path), packer, Corpus(blocks), rows, precision="fp32")
+    collator = packer_of(tokenizer_of(blocks))
+    anew = embed_blocks(Retriever.load(retriever.path), collator, Corpus(blocks), rows, precision="fp32")
     theirs = matrix[rows].astype(np.float32)
     far = np.linalg.norm(anew - theirs, axis=1) / np.maximum(np.linalg.norm(theirs, axis=1), 1e-12)
     if np.median(far) > TOLERANCE:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from realmctl.errors import ConfigError, QualityError
-from realmctl.index.hnsw import Hnsw, build_graph, load_graph, save_graph
+from realmctl.index.hnsw import HnswIndex, build_graph, load_graph, save_graph
 from realmctl.index.protocol import Vectors
-from realmctl.index.recall import Recall, RecallProbe
+from realmctl.index.recall import Recall, RecallSample
 from realmctl.index.store import GRAPH_FILE, Description, HnswDescription, IndexType, write_description
 from realmctl.index.vectors import VECTORS_FILE, check_finite, open_vectors
 from realmctl.log import say
@@ -80,7 +80,7 @@ def build(folder: Path, options: IndexOptions, device: str = "cpu") -> dict[str,
 def _build_hnsw(folder: Path, vectors: Vectors, options: IndexOptions, device: str) -> dict[str, Any]:
     path = folder / GRAPH_FILE
     shape = save_graph(build_graph(vectors, options.m, options.ef_construction, options.seed, options.threads), path)
-    index = Hnsw(load_graph(path, shape, vectors), vectors, ef=AUTO_EF[0])
+    index = HnswIndex(load_graph(path, shape, vectors), vectors, ef=AUTO_EF[0])
     recall = _reach_recall(index, vectors, options, device)
     described = {**asdict(shape), "ef": index.ef, "seed": options.seed, "threads": options.threads}
     description = HnswDescription(type="hnsw", sha256=digest_file(path), **described)
@@ -97,12 +97,14 @@ def _build_hnsw(folder: Path, vectors: Vectors, options: IndexOptions, device: s
     }
 
 
-def _reach_recall(index: Hnsw, vectors: Vectors, options: IndexOptions, device: str) -> Recall:
+def _reach_recall(index: HnswIndex, vectors: Vectors, options: IndexOptions, device: str) -> Recall:
     """Set the beam: the one asked for, or the narrowest that reaches the floor. QualityError if none does."""
-    probe = RecallProbe(vectors, k=options.recall_k, sample=options.recall_sample, seed=options.seed, device=device)
+    recall_sample = RecallSample(
+        vectors, k=options.recall_k, sample=options.recall_sample, seed=options.seed, device=device
+    )
     for ef in (options.ef,) if options.ef else AUTO_EF:
         index.ef = ef
-        recall = probe.measure(index.search_graph)
+        recall = recall_sample.measure(index.search_graph)
         say(f"recall@{recall.k} at ef {ef}: {recall}")
         if recall.mean >= options.min_recall:
             return recall

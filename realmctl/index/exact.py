@@ -1,4 +1,4 @@
-"""Exact search: chunked matrix products with a running top-k. The other indexes are measured by it.
+"""ExactIndex search: chunked matrix products with a running top-k. The other indexes are measured by it.
 
 Fast enough for training: over a million blocks it costs about 6 ms a query on one CPU core, against seconds
 of model work. B queries, K answers, C rows of a chunk, D dimension.
@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from realmctl.index.protocol import Ids, Scores, Vectors, check_queries
+from realmctl.index.protocol import RowIds, Scores, Vectors, check_queries
 from realmctl.index.vectors import ROWS_PER_CHUNK
 
 QUERIES_AT_ONCE = 512
@@ -24,7 +24,7 @@ ROWS_ON_ACCELERATOR = 2**17
 GROUP = 32
 
 
-class Exact:
+class ExactIndex:
     """Inner products with every row, in float32 whatever the storage (`realmctl.index.protocol.Index`).
 
     On an accelerator the vectors are uploaded at the first search and stay there in their storage type.
@@ -43,10 +43,10 @@ class Exact:
     def count(self) -> int:
         return int(self._vectors.shape[0])
 
-    def vectors(self, ids: Ids) -> NDArray[np.float32]:
+    def vectors(self, ids: RowIds) -> NDArray[np.float32]:
         return np.asarray(self._vectors[ids], dtype=np.float32)
 
-    def search(self, queries_BD: Vectors, k: int) -> tuple[Scores, Ids]:
+    def search(self, queries_BD: Vectors, k: int) -> tuple[Scores, RowIds]:
         queries = torch.from_numpy(check_queries(queries_BD, k, dimension=self.dimension))
         k = min(k, self.count)
         if not len(queries):
@@ -55,7 +55,7 @@ class Exact:
         return np.concatenate([scores for scores, _ in found]), np.concatenate([ids for _, ids in found])
 
     @torch.inference_mode()
-    def _search(self, queries_BD: Tensor, k: int) -> tuple[Scores, Ids]:
+    def _search(self, queries_BD: Tensor, k: int) -> tuple[Scores, RowIds]:
         queries_BD = queries_BD.to(self._device)
         scores_BK = queries_BD.new_empty((len(queries_BD), 0))
         ids_BK = torch.empty((len(queries_BD), 0), dtype=torch.int64, device=self._device)

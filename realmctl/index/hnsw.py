@@ -18,9 +18,9 @@ import torch
 from numpy.typing import NDArray
 
 from realmctl.errors import ResourceError
-from realmctl.index.exact import Exact
+from realmctl.index.exact import ExactIndex
 from realmctl.index.hnsw_file import Shape, check_file, read_entry
-from realmctl.index.protocol import Ids, Scores, Vectors, by_score, check_queries
+from realmctl.index.protocol import RowIds, Scores, Vectors, by_score, check_queries
 from realmctl.index.vectors import chunks
 from realmctl.log import progress
 
@@ -32,14 +32,14 @@ Graph = Any
 """An `hnswlib.Index`: the package has no types."""
 
 
-class Hnsw:
+class HnswIndex:
     """A graph over frozen vectors (`realmctl.index.protocol.Index`). `ef` is the width of the search beam.
 
     Searches use as many threads as torch does; the answers do not depend on it.
     """
 
     def __init__(self, graph: Graph, vectors: Vectors, ef: int) -> None:
-        self._graph, self._exact = graph, Exact(vectors)
+        self._graph, self._exact = graph, ExactIndex(vectors)
         self.ef = ef
 
     @property
@@ -60,10 +60,10 @@ class Hnsw:
     def count(self) -> int:
         return self._exact.count
 
-    def vectors(self, ids: Ids) -> NDArray[np.float32]:
+    def vectors(self, ids: RowIds) -> NDArray[np.float32]:
         return self._exact.vectors(ids)
 
-    def search(self, queries_BD: Vectors, k: int) -> tuple[Scores, Ids]:
+    def search(self, queries_BD: Vectors, k: int) -> tuple[Scores, RowIds]:
         """As the protocol says. What the graph cannot answer is answered exactly."""
         scores, ids = self.search_graph(queries_BD, k)
         lost = ids[:, 0] == UNREACHED
@@ -71,7 +71,7 @@ class Hnsw:
             scores[lost], ids[lost] = self._exact.search(queries_BD[lost], k)
         return scores, ids
 
-    def search_graph(self, queries_BD: Vectors, k: int) -> tuple[Scores, Ids]:
+    def search_graph(self, queries_BD: Vectors, k: int) -> tuple[Scores, RowIds]:
         """What the graph alone finds; ids -1 and scores -inf where fewer than k rows can be reached.
 
         A beam narrower than k is widened to k (hnswlib does that itself).
@@ -84,7 +84,7 @@ class Hnsw:
                 scores[row] = self.vectors(ids[row]) @ query
         return by_score(scores, ids)
 
-    def _labels(self, queries_BD: NDArray[np.float32], k: int) -> Ids:
+    def _labels(self, queries_BD: NDArray[np.float32], k: int) -> RowIds:
         """One query beyond reach fails the whole call; then the queries are asked one by one."""
         try:
             labels, _ = self._graph.knn_query(queries_BD, k, num_threads=torch.get_num_threads())

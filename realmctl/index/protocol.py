@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from realmctl.errors import ConfigError, InputError, MismatchError
 
 Scores = NDArray[np.float32]
-Ids = NDArray[np.int64]
+RowIds = NDArray[np.int64]
 Vectors = NDArray[np.floating]
 
 
@@ -31,7 +31,7 @@ class Index(Protocol):
     @property
     def count(self) -> int: ...
 
-    def search(self, queries_BD: Vectors, k: int) -> tuple[Scores, Ids]:
+    def search(self, queries_BD: Vectors, k: int) -> tuple[Scores, RowIds]:
         """The k best rows of each query: scores [B, K] float32 and ids [B, K] int64, K = min(k, count).
 
         Sorted by falling score, ties by rising id. Raises InputError for queries that are not finite,
@@ -39,7 +39,7 @@ class Index(Protocol):
         """
         ...
 
-    def vectors(self, ids: Ids) -> NDArray[np.float32]:
+    def vectors(self, ids: RowIds) -> NDArray[np.float32]:
         """The frozen rows with these ids: ids of any shape [...] give float32 [..., D]."""
         ...
 
@@ -65,7 +65,7 @@ def check_queries(queries_BD: Vectors, k: int, *, dimension: int) -> NDArray[np.
     return queries
 
 
-def by_score(scores_BK: Scores, ids_BK: Ids) -> tuple[Scores, Ids]:
+def by_score(scores_BK: Scores, ids_BK: RowIds) -> tuple[Scores, RowIds]:
     """Each row sorted by falling score, ties by rising id."""
     order = np.lexsort((ids_BK, -scores_BK), axis=-1)
     return np.take_along_axis(scores_BK, order, axis=1), np.take_along_axis(ids_BK, order, axis=1)

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from realmctl.index.exact import Exact
-from realmctl.index.protocol import Ids, Scores, Vectors
+from realmctl.index.exact import ExactIndex
+from realmctl.index.protocol import RowIds, Scores, Vectors
 
-Search = Callable[[Vectors, int], tuple[Scores, Ids]]
+Search = Callable[[Vectors, int], tuple[Scores, RowIds]]
 NOISE = 0.5
 NONE = -1
 TOLERANCE = 1e-5
@@ -38,7 +38,7 @@ class Recall:
         return f"{self.mean:.1%} (95 % interval {self.low:.1%} to {self.high:.1%}, {self.queries} queries)"
 
 
-class RecallProbe:
+class RecallSample:
     """The sample and its exact answers, computed once for any number of indexes over the same vectors.
 
     Rows must be finite. `sample` queries are drawn with `seed`; fewer when there are fewer rows.
@@ -47,7 +47,7 @@ class RecallProbe:
     def __init__(self, vectors: Vectors, *, k: int, sample: int, seed: int, device: str = "cpu") -> None:
         self.k = k
         self.queries, self.own = sample_queries(vectors, sample, seed)
-        scores, _ = _neighbours(Exact(vectors, device).search, self.queries, self.own, k)
+        scores, _ = _neighbours(ExactIndex(vectors, device).search, self.queries, self.own, k)
         slack = TOLERANCE * np.abs(scores[np.isfinite(scores)]).max(initial=0.0)
         self._worst_wanted = scores.min(axis=1, keepdims=True) - slack
         self._wanted = np.isfinite(scores).sum(axis=1)
@@ -61,7 +61,7 @@ class RecallProbe:
         return Recall(mean, *wilson(mean, len(self.queries)), self.k, len(self.queries))
 
 
-def sample_queries(vectors: Vectors, size: int, seed: int) -> tuple[NDArray[np.float32], Ids]:
+def sample_queries(vectors: Vectors, size: int, seed: int) -> tuple[NDArray[np.float32], RowIds]:
     """Queries [S, D], rows before moved rows, and the row each may not find again or -1; S = min(size, n)."""
     random = np.random.default_rng(seed)
     ids = random.choice(len(vectors), size=min(size, len(vectors)), replace=False).astype(np.int64)
@@ -82,7 +82,7 @@ def wilson(share: float, trials: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def _neighbours(search: Search, queries: NDArray[np.float32], own: Ids, k: int) -> tuple[Scores, Ids]:
+def _neighbours(search: Search, queries: NDArray[np.float32], own: RowIds, k: int) -> tuple[Scores, RowIds]:
     """The k best rows other than `own`. Without own, the k best; a place that nothing fills scores -inf."""
     scores, ids = search(queries, k + 1)
     scores = np.where(ids == own[:, None], -np.inf, scores)

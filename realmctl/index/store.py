@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from realmctl.errors import InputError
-from realmctl.index.exact import Exact
-from realmctl.index.hnsw import Hnsw, load_graph
+from realmctl.index.exact import ExactIndex
+from realmctl.index.hnsw import HnswIndex, load_graph
 from realmctl.index.hnsw_file import Shape
 from realmctl.index.protocol import Index
 from realmctl.index.vectors import VECTORS_FILE, open_vectors
@@ -79,13 +79,13 @@ def open_index(folder: Path, device: str = "cpu") -> Index:
     description = read_description(folder)
     vectors = open_vectors(folder / VECTORS_FILE, count=description.count, dimension=description.dimension)
     if not isinstance(description, HnswDescription):
-        return Exact(vectors, device)
+        return ExactIndex(vectors, device)
     path = folder / GRAPH_FILE
     if not path.is_file() or digest_file(path) != description.sha256:
         raise InputError(
             f"The graph {path} is missing or damaged (its SHA-256 is not the one in index.json). Build the index again."
         )
-    return Hnsw(load_graph(path, description.shape, vectors), vectors, description.ef)
+    return HnswIndex(load_graph(path, description.shape, vectors), vectors, description.ef)
 
 
 def _check(description: Description) -> None:

@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-Ids = Sequence[int] | np.ndarray
+TokenSequence = Sequence[int] | np.ndarray
 
 
 @dataclass(frozen=True)
-class Packed:
+class TokenBatch:
     """A batch of token rows, padded to its longest row. The real tokens of a row are its first ones.
 
     ids_BL: int64, mask_BL: bool, True at real tokens, segments_BL: int64, 0 or 1 and 0 at padding.
@@ -37,9 +37,9 @@ class Packed:
         """Real tokens of each row, int64 [B]."""
         return self.mask_BL.sum(1)
 
-    def to(self, device: torch.device | str) -> Packed:
+    def to(self, device: torch.device | str) -> TokenBatch:
         """The same batch on another device."""
-        return Packed(
+        return TokenBatch(
             self.ids_BL.to(device, non_blocking=True),
             self.mask_BL.to(device, non_blocking=True),
             self.segments_BL.to(device, non_blocking=True),
@@ -47,7 +47,7 @@ class Packed:
 
 
 @dataclass(frozen=True)
-class Packer:
+class Collator:
     """Lays out token ids between the special tokens of one vocabulary.
 
     Sequences are integer arrays without special tokens. The first sequence is truncated first, never the
@@ -59,11 +59,11 @@ class Packer:
     pad_id: int
     mask_id: int
 
-    def query(self, token_lists: Sequence[Ids], length: int) -> Packed:
+    def query(self, token_lists: Sequence[TokenSequence], length: int) -> TokenBatch:
         """`[CLS] x [SEP]`, in segment 0, at most `length` tokens. Token i of x lands at position i + 1."""
         return self._rows([tokens[: length - 2] for tokens in token_lists], None)
 
-    def block(self, titles: Sequence[Ids], bodies: Sequence[Ids], length: int = 288) -> Packed:
+    def block(self, titles: Sequence[TokenSequence], bodies: Sequence[TokenSequence], length: int = 288) -> TokenBatch:
         """`[CLS] title [SEP] body [SEP]`: the title is kept first, the body fills what is left of `length`.
 
         The null document is an empty title and an empty body: `[CLS] [SEP] [SEP]`, segments 0 0 1.
@@ -72,13 +72,17 @@ class Packer:
         room = [length - 3 - len(title) for title in titles]
         return self._rows(titles, [body[:most] for body, most in zip(bodies, room, strict=True)])
 
-    def joint(self, queries: Sequence[Ids], bodies: Sequence[Ids], query_length: int, block_length: int) -> Packed:
+    def joint(
+        self, queries: Sequence[TokenSequence], bodies: Sequence[TokenSequence], query_length: int, block_length: int
+    ) -> TokenBatch:
         """`[CLS] x [SEP] body [SEP]` without the title, at most `query_length + block_length` tokens."""
         return self._rows(
             [query[: query_length - 2] for query in queries], [body[: block_length - 2] for body in bodies]
         )
 
-    def reader(self, questions: Sequence[Ids], bodies: Sequence[Ids], length: int = 320) -> tuple[Packed, Tensor]:
+    def reader(
+        self, questions: Sequence[TokenSequence], bodies: Sequence[TokenSequence], length: int = 320
+    ) -> tuple[TokenBatch, Tensor]:
         """`[CLS] question [SEP] body [SEP]` of at most `length` tokens; only the body is cut.
 
         Also returns block_start_B, int64: the position of each row's first block token.
@@ -88,7 +92,7 @@ class Packer:
         packed = self._rows(questions, [body[:most] for body, most in zip(bodies, room, strict=True)])
         return packed, torch.tensor([len(question) + 2 for question in questions], dtype=torch.long)
 
-    def _rows(self, firsts: Sequence[Ids], seconds: Sequence[Ids] | None) -> Packed:
+    def _rows(self, firsts: Sequence[TokenSequence], seconds: Sequence[TokenSequence] | None) -> TokenBatch:
         first_end = np.array([len(first) + 2 for first in firsts], dtype=np.int64)
         end = first_end.copy()
         if seconds is not None:
@@ -104,10 +108,10 @@ class Packer:
         position = np.arange(ids.shape[1])
         mask = position < end[:, None]
         segments = (mask & (position >= first_end[:, None])).astype(np.int64)
-        return Packed(torch.from_numpy(ids), torch.from_numpy(mask), torch.from_numpy(segments))
+        return TokenBatch(torch.from_numpy(ids), torch.from_numpy(mask), torch.from_numpy(segments))
 
 
-def block_token_mask(packed: Packed, block_start_B: Tensor) -> Tensor:
+def block_token_mask(packed: TokenBatch, block_start_B: Tensor) -> Tensor:
     """bool [B, L], True at the block's own tokens of a reader batch: not the question, no special token."""
     position_L = torch.arange(packed.ids_BL.shape[1], device=packed.ids_BL.device)
     start_B1, stop_B1 = block_start_B[:, None].to(position_L.device), packed.lengths_B[:, None] - 1

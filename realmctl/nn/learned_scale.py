@@ -8,14 +8,14 @@ import torch
 from torch import Tensor, nn
 
 
-class Scale(nn.Module):
+class LearnedScale(nn.Module):
     """score -> exp(w) score, with one trained number w.
 
-    `pace`: the optimizer steps this many times as fast here. Adam moves a number by at most its rate, and the 3e-4 of
-    a run of 300 steps could not halve or double the scale; with 100 it crosses that in some twenty steps.
+    `LR_MULTIPLIER` is the factor of its learning rate. Adam moves a number by at most the learning rate, and 300 steps
+    at 3e-4 cannot halve or double the scale; at 100 times that rate about twenty steps do.
     """
 
-    pace = 100.0
+    LR_MULTIPLIER = 100.0
 
     def __init__(self, start: float = 1.0) -> None:
         super().__init__()

@@ -17,11 +17,11 @@ from transformers import AutoModelForTokenClassification, AutoTokenizer
 from realmctl.errors import InputError
 from realmctl.nn.precision import pick_device
 
-Entity = tuple[int, int, str]
+NamedEntity = tuple[int, int, str]
 """First character, last character + 1, label."""
 
 
-class EntityFinder:
+class EntityRecognizer:
     """The entities of single sentences, whole words at a time.
 
     A word takes the label of its first wordpiece, as such models are trained; neighbouring words join by
@@ -46,9 +46,9 @@ class EntityFinder:
         self._labels = [model.config.id2label[i] for i in range(model.config.num_labels)]
         self._max_length = min(self._tokenizer.model_max_length, model.config.max_position_embeddings)
 
-    def __call__(self, texts: Sequence[str]) -> list[list[Entity]]:
+    def __call__(self, texts: Sequence[str]) -> list[list[NamedEntity]]:
         """The entities of each text; texts of like lengths share a batch."""
-        found: list[list[Entity]] = [[] for _ in texts]
+        found: list[list[NamedEntity]] = [[] for _ in texts]
         order = sorted((row for row, text in enumerate(texts) if text), key=lambda row: len(texts[row]))
         for at in range(0, len(order), self._batch_size):
             rows = order[at : at + self._batch_size]
@@ -57,7 +57,7 @@ class EntityFinder:
         return found
 
     @torch.inference_mode()
-    def _find(self, texts: list[str]) -> Iterator[list[Entity]]:
+    def _find(self, texts: list[str]) -> Iterator[list[NamedEntity]]:
         inputs = self._tokenizer(
             texts,
             padding=True,
@@ -73,7 +73,7 @@ class EntityFinder:
             yield join_tags(_words(inputs.word_ids(row), tags, offsets[row]))
 
 
-def _words(word_ids: list[int | None], tags: list[str], offsets: list[list[int]]) -> Iterator[Entity]:
+def _words(word_ids: list[int | None], tags: list[str], offsets: list[list[int]]) -> Iterator[NamedEntity]:
     """(start, end, tag) of each word: its characters, and the tag of its first wordpiece. Specials are no
     words.
     """
@@ -86,13 +86,13 @@ def _words(word_ids: list[int | None], tags: list[str], offsets: list[list[int]]
             yield start, end, tag
 
 
-def join_tags(words: Iterable[Entity]) -> list[Entity]:
+def join_tags(words: Iterable[NamedEntity]) -> list[NamedEntity]:
     """Join tagged words, left to right, into entities.
 
     B-, S- and U- open one. I-, E- and L-, and tags without a prefix, go on with an open one of their type and
     open one otherwise, as conlleval reads them. E-, L-, S-, U- and O close.
     """
-    entities: list[Entity] = []
+    entities: list[NamedEntity] = []
     open_type = None
     for start, end, tag in words:
         prefix, kind = (tag[0], tag[2:]) if tag[1:2] == "-" else ("I", tag)

@@ -6,7 +6,7 @@ global-norm clipping, and a linear decay that warm-up does not shift.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, overload
 
 import torch
@@ -29,28 +29,36 @@ def bert_lr(step: int, total: int, warmup: int, base: float) -> float:
     return base * step / warmup if step < warmup else base * max(0.0, 1 - step / total)
 
 
-def decay_groups(modules: Iterable[nn.Module], weight_decay: float = 0.01) -> list[dict[str, Any]]:
-    """Parameter groups: matrices, which decay, then norms, biases and other vectors or numbers, which do not; each parameter once.
+def decay_groups(
+    modules: Iterable[nn.Module], weight_decay: float = 0.01, lr_multipliers: Mapping[nn.Module, float] | None = None
+) -> list[dict[str, Any]]:
+    """Parameter groups: matrices, which decay, and norms, biases and other vectors or numbers, which do not.
 
-    Everything within a module that has a `pace` is stepped that many times as fast, in such groups of its own.
+    Each parameter is in one group. `lr_multipliers`: {module: factor}; the parameters below such a module form groups
+    of their own, and the learning rate of these groups is multiplied by the factor.
     """
+    multipliers = lr_multipliers or {}
     groups: dict[tuple[float, bool], dict[Tensor, None]] = {(1.0, True): {}, (1.0, False): {}}
     taken: set[Tensor] = set()
 
-    def gather(module: nn.Module, pace: float) -> None:
-        pace = own if isinstance(own := getattr(module, "pace", None), float) else pace
+    def gather(module: nn.Module, multiplier: float) -> None:
+        multiplier = multipliers.get(module, multiplier)
         for parameter in module.parameters(recurse=False):
             if parameter.requires_grad and parameter not in taken:
                 taken.add(parameter)
-                groups.setdefault((pace, parameter.ndim > 1), {})[parameter] = None
+                groups.setdefault((multiplier, parameter.ndim > 1), {})[parameter] = None
         for child in module.children():
-            gather(child, pace)
+            gather(child, multiplier)
 
     for module in modules:
         gather(module, 1.0)
     return [
-        {"params": list(those), "weight_decay": weight_decay * decays, **({} if pace == 1.0 else {"pace": pace})}
-        for (pace, decays), those in groups.items()
+        {
+            "params": list(parameters),
+            "weight_decay": weight_decay * decays,
+            **({} if multiplier == 1.0 else {"lr_multiplier": multiplier}),
+        }
+        for (multiplier, decays), parameters in groups.items()
     ]
 
 
@@ -79,9 +87,9 @@ class BertAdamW(torch.optim.AdamW):
         self.gradient_norm = torch.zeros(())
 
     def set_lr(self, lr: float) -> None:
-        """The rate of the next step, for all groups, each at its pace."""
+        """Set the learning rate of the next step; groups with a multiplier take that many times as much."""
         for group in self.param_groups:
-            group["lr"] = lr * group.get("pace", 1.0)
+            group["lr"] = lr * group.get("lr_multiplier", 1.0)
 
     @overload
     def step(self, closure: None = None) -> None: ...

@@ -16,7 +16,7 @@ from transformers import BertForMaskedLM
 
 from realmctl.nn.bert.encoder import states_at
 from realmctl.nn.bert.files import load_masked_lm, save_masked_lm
-from realmctl.nn.inputs import Packed
+from realmctl.nn.inputs import TokenBatch
 
 _LOGITS_AT_ONCE = 1 << 28
 """Vocabulary logits held at a time (1 GiB in fp32); more are made in parts, again in the backward pass."""
@@ -35,7 +35,7 @@ class Reader(nn.Module):
         """A reader on a copy of `mlm`, its unused pooler dropped."""
         return cls(copy.deepcopy(mlm))
 
-    def mlm_log_prob(self, joint: Packed, position_BM: Tensor, target_BM: Tensor, candidates: int) -> Tensor:
+    def mlm_log_prob(self, joint: TokenBatch, position_BM: Tensor, target_BM: Tensor, candidates: int) -> Tensor:
         """log p(y_m | z_n, x), float32 [B, N, M].
 
         joint: B * N rows, the candidates of a query side by side. position_BM, target_BM: int64; x is first
@@ -49,7 +49,7 @@ class Reader(nn.Module):
 
     forward = mlm_log_prob
 
-    def logits(self, joint: Packed, position_BM: Tensor, candidates: int) -> Tensor:
+    def logits(self, joint: TokenBatch, position_BM: Tensor, candidates: int) -> Tensor:
         """Vocabulary logits at the masks under each candidate, [B, N, M, V]: for looking, not training."""
         state_RMH = states_at(self.mlm.bert, joint, position_BM.repeat_interleave(candidates, 0))
         logits_RMV: Tensor = self.mlm.cls(state_RMH)

@@ -20,7 +20,7 @@ from transformers.models.bert.modeling_bert import BertPooler
 from realmctl.errors import InputError, MismatchError
 from realmctl.nn.bert.encoder import cls_state
 from realmctl.nn.bert.files import load_bert, save_bert
-from realmctl.nn.inputs import Packed
+from realmctl.nn.inputs import TokenBatch
 from realmctl.nn.precision import full_precision
 from realmctl.nn.weights import hash_tensors, load_into, load_tensors, save_tensors
 
@@ -49,7 +49,7 @@ class Tower(nn.Module):
             bert.pooler.apply(bert._init_weights)
         self.requires_grad_(True)
 
-    def embed(self, packed: Packed) -> Tensor:
+    def embed(self, packed: TokenBatch) -> Tensor:
         """Embeddings of the rows, float32 [B, D]. The last layer runs at `[CLS]` alone."""
         state_BH = cls_state(self.bert, packed).float()
         with full_precision(state_BH.device):
@@ -80,10 +80,8 @@ class Retriever(nn.Module):
     """Query tower and block tower: one and the same, two, or the query tower alone.
 
     A query-only retriever comes out of fine-tuning. It still names the block encoder whose embeddings it
-    searches, so that nobody embeds blocks with the wrong weights. `pace`: see `decay_groups`.
+    searches, so that nobody embeds blocks with the wrong weights.
     """
-
-    pace = 1.0
 
     def __init__(
         self,
@@ -132,11 +130,11 @@ class Retriever(nn.Module):
         """Width D of the embeddings."""
         return self.query_tower.projection.out_features
 
-    def embed_queries(self, packed: Packed) -> Tensor:
+    def embed_queries(self, packed: TokenBatch) -> Tensor:
         """e_q, [B, D]."""
         return self.query_tower.embed(packed)
 
-    def embed_blocks(self, packed: Packed) -> Tensor:
+    def embed_blocks(self, packed: TokenBatch) -> Tensor:
         """e_d, [B, D]. Raises MismatchError for a query-only retriever."""
         if self.block_tower is None:
             raise MismatchError(

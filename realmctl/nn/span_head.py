@@ -17,7 +17,7 @@ from transformers import BertModel
 
 from realmctl.nn.bert.encoder import hidden_states
 from realmctl.nn.bert.files import load_bert, save_bert
-from realmctl.nn.inputs import Packed
+from realmctl.nn.inputs import TokenBatch
 from realmctl.nn.weights import load_into, load_tensors, save_tensors
 
 LOWEST = torch.finfo(torch.float32).min
@@ -78,7 +78,7 @@ class SpanReader(nn.Module):
         return cls(copy.deepcopy(bert))
 
     def span_scores(
-        self, packed: Packed, block_mask_BL: Tensor, max_width: int
+        self, packed: TokenBatch, block_mask_BL: Tensor, max_width: int
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Scores of all spans, float32 [B, S], and the table (start_S, end_S), int64, ends inclusive.
 

@@ -19,7 +19,7 @@ from realmctl.stage.workspace import with_defaults
 
 
 @dataclass(frozen=True)
-class Step:
+class PipelineStep:
     """One output of a pipeline: its stage, the values given, what it takes from others.
 
     `inputs`: {field: output} for artifacts; `inside`: {field: "output/path"} for sources inside one.
@@ -50,9 +50,9 @@ class Pipeline:
     """Steps in the order in which they can be made."""
 
     workspace: Path
-    steps: tuple[Step, ...]
+    steps: tuple[PipelineStep, ...]
 
-    def until(self, name: str | None) -> tuple[Step, ...]:
+    def until(self, name: str | None) -> tuple[PipelineStep, ...]:
         """All steps, or `name` and what it needs. Raises ConfigError for an unknown output."""
         if name is None:
             return self.steps
@@ -66,7 +66,7 @@ class Pipeline:
             todo += step.needs
         return tuple(step for step in self.steps if step.name in wanted)
 
-    def make(self, steps: Iterable[Step], jobs: int = 1) -> dict[str, Artifact]:
+    def make(self, steps: Iterable[PipelineStep], jobs: int = 1) -> dict[str, Artifact]:
         """Make every step that is not made already, `jobs` at a time. Returns the artifact of each output, in order of `steps`.
 
         With several jobs each is a child process. After a failure those that run are let end, no other is started, and
@@ -81,7 +81,7 @@ class Pipeline:
             made[step.name] = step.build(made, self.workspace).make(self.workspace / step.name)
         return made
 
-    def outline(self, steps: Iterable[Step]) -> list[dict[str, Any]]:
+    def outline(self, steps: Iterable[PipelineStep]) -> list[dict[str, Any]]:
         """The plan for `--dry-run`. What is made already is named, as far as all its inputs are."""
         made: dict[str, Artifact] = {}
         lines = []
@@ -103,7 +103,7 @@ class Pipeline:
             )
         return lines
 
-    def made_already(self, step: Step, made: Mapping[str, Artifact]) -> Artifact | None:
+    def made_already(self, step: PipelineStep, made: Mapping[str, Artifact]) -> Artifact | None:
         """The version that has the step's recipe; None where there is none, or an input is still to be made."""
         if not step.needs <= made.keys():
             return None
@@ -114,7 +114,7 @@ class Pipeline:
 class _Schedule:
     """Starts a step as soon as what it needs is made and a job is free; the first in the pipeline where several could be."""
 
-    def __init__(self, pipeline: Pipeline, steps: tuple[Step, ...], jobs: Jobs) -> None:
+    def __init__(self, pipeline: Pipeline, steps: tuple[PipelineStep, ...], jobs: Jobs) -> None:
         self.pipeline, self.steps, self.jobs = pipeline, steps, jobs
         self.graph = TopologicalSorter({step.name: step.needs for step in steps})
         self.made: dict[str, Artifact] = {}
@@ -137,7 +137,7 @@ class _Schedule:
             raise self.failure
         return {step.name: self.made[step.name] for step in self.steps}
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: PipelineStep) -> None:
         """Start a step, or skip it."""
         self.ready.remove(step.name)
         say(f"--- {step.name} ({step.stage.command()})")

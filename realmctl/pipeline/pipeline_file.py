@@ -27,7 +27,7 @@ from typing import Any
 import yaml
 
 from realmctl.errors import ConfigError, InputError
-from realmctl.pipeline.pipeline import Pipeline, Step
+from realmctl.pipeline.pipeline import Pipeline, PipelineStep
 from realmctl.stage import Role, Stage, hints, presets, roles
 from realmctl.stage.sources import is_literal
 from realmctl.stage.values import typed
@@ -145,7 +145,7 @@ def _fields(entry: Mapping[Any, Any]) -> dict[str, Any]:
     return {str(key).replace("-", "_"): value for key, value in entry.items()}
 
 
-def _step(file: Path, name: str, entry: Mapping[str, Any], stages: Stages, outputs: Iterable[str]) -> Step:
+def _step(file: Path, name: str, entry: Mapping[str, Any], stages: Stages, outputs: Iterable[str]) -> PipelineStep:
     where = f"{file}: {name}"
     if "stage" not in entry:
         raise ConfigError(f"{where} needs `stage`, one of {', '.join(stages)}.")
@@ -163,7 +163,7 @@ def _step(file: Path, name: str, entry: Mapping[str, Any], stages: Stages, outpu
     values = {key: _value(stage, key, value, f"{where}.{key}") for key, value in rest.items()}
     if missing := [key for key in _required(stage) if key not in values and key not in inside]:
         raise ConfigError(f"{where} needs {missing[0].replace('_', '-')}: {roles(stage)[missing[0]].help}")
-    return Step(name, stage, values, inputs, inside)
+    return PipelineStep(name, stage, values, inputs, inside)
 
 
 def _preset(where: str, stage: type[Stage], entry: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ SHARES = (
     "em",
     "recall@",
     "substring_recall@",
-    "probe_recall_",
+    "recall@",
     "null_share",
     "accuracy",
     "answer_in_",

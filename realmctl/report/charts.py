@@ -25,7 +25,7 @@ class Chart:
         return AGE in self.metrics
 
 
-PROBE = {f"probe_recall_{depth}": f"recall@{depth}" for depth in (1, 5, 20)}
+RECALL = {f"recall@{depth}": f"recall@{depth}" for depth in (1, 5, 20)}
 PRETRAIN = (
     Chart("Loss", "loss (nats)", {"loss": "loss"}, "−log p(y|x) of the hidden wordpieces. Lower is better."),
     Chart(
@@ -33,7 +33,7 @@ PRETRAIN = (
         "log p(y|z,x) − log p(y|∅,x): what reading the retrieved blocks gains over reading none. Above 0, retrieval helps.",
     ),
     Chart(
-        "Recall on the probe set", "queries (%)", PROBE,
+        "Recall on held-out questions", "queries (%)", RECALL,
         "Queries of a fixed set with a block that holds the answer among the best 1, 5 and 20; taken whenever the index changes.",
         share=True, recorded_at_times=True,
     ),

@@ -52,7 +52,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Run:
+class TrainingRun:
     """The log of one training: a curve for every metric, and its alarms as (step, what)."""
 
     artifact: Artifact
@@ -75,7 +75,7 @@ class Run:
         return (len(waits.value), float(waits.value.sum())) if waits else (0, 0.0)
 
 
-def read_run(artifact: Artifact) -> Run:
+def read_run(artifact: Artifact) -> TrainingRun:
     """The curves of a training artifact. Raises InputError naming the line that is none of ours."""
     points: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     alarms: list[tuple[int, str]] = []
@@ -91,7 +91,7 @@ def read_run(artifact: Artifact) -> Run:
             for name, value in record.items():
                 if type(value) in (int, float) and math.isfinite(value):
                     points[name].append((step, value))
-    return Run(artifact, {name: _curve(found) for name, found in points.items()}, alarms)
+    return TrainingRun(artifact, {name: _curve(found) for name, found in points.items()}, alarms)
 
 
 def _curve(points: list[tuple[float, float]]) -> Curve:

@@ -8,14 +8,14 @@ from itertools import pairwise
 from typing import Any
 
 from realmctl.artifacts import Artifact
-from realmctl.report.outcomes import Depths, Failure, Fate, entries, records
+from realmctl.report.outcomes import Depths, Failure, QuestionOutcome, entries, records
 from realmctl.retrieval.answering.answer_search import AnswerSearch
 
 BLOCKS_SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Piece:
+class TextPiece:
     """A stretch of a block: of an answer, of the predicted span, of both or of neither."""
 
     text: str
@@ -24,7 +24,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Block:
+class EvidenceBlock:
     """A retrieved block. `chosen`: the prediction is cut from it."""
 
     rank: int
@@ -32,17 +32,17 @@ class Block:
     score: float
     has_answer: bool
     chosen: bool
-    pieces: list[Piece]
+    pieces: list[TextPiece]
 
 
 @dataclass(frozen=True)
-class Shown:
+class QuestionEvidence:
     """A question of the page, by its number in the set (from 1)."""
 
     number: int
-    fate: Fate
+    fate: QuestionOutcome
     failure: Failure
-    blocks: list[Block]
+    blocks: list[EvidenceBlock]
 
 
 def chosen_evenly(failures: Sequence[Failure], most: int) -> list[int]:
@@ -58,7 +58,7 @@ def chosen_evenly(failures: Sequence[Failure], most: int) -> list[int]:
     return sorted(chosen)
 
 
-def shown(scores: Artifact, fates: Sequence[Fate], depths: Depths, most: int) -> list[Shown]:
+def shown(scores: Artifact, fates: Sequence[QuestionOutcome], depths: Depths, most: int) -> list[QuestionEvidence]:
     """At most `most` questions with their evidence."""
     failures = [depths.failure(fate) for fate in fates]
     wanted = set(chosen_evenly(failures, most))
@@ -68,11 +68,13 @@ def shown(scores: Artifact, fates: Sequence[Fate], depths: Depths, most: int) ->
         if number in wanted:
             span = seen[number] if number < len(seen) else {}
             blocks = list(_blocks(entry["ctxs"], fates[number], span))
-            found.append(Shown(number + 1, fates[number], failures[number], blocks))
+            found.append(QuestionEvidence(number + 1, fates[number], failures[number], blocks))
     return found
 
 
-def _blocks(contexts: Sequence[Mapping[str, Any]], fate: Fate, span: Mapping[str, Any]) -> Iterator[Block]:
+def _blocks(
+    contexts: Sequence[Mapping[str, Any]], fate: QuestionOutcome, span: Mapping[str, Any]
+) -> Iterator[EvidenceBlock]:
     """The best five, the best that holds an answer, and the one that the prediction is of."""
     search = AnswerSearch(fate.question, "tokens")
     ranks = {*range(1, BLOCKS_SHOWN + 1), fate.rank, fate.chosen}
@@ -81,7 +83,7 @@ def _blocks(contexts: Sequence[Mapping[str, Any]], fate: Fate, span: Mapping[str
             chosen, text = rank == fate.chosen, context["text"]
             predicted = [(int(span["start"]), int(span["end"]))] if chosen else []
             answers = search.spans(text) if context["has_answer"] else []
-            yield Block(
+            yield EvidenceBlock(
                 rank,
                 context["title"],
                 context["score"],
@@ -91,11 +93,11 @@ def _blocks(contexts: Sequence[Mapping[str, Any]], fate: Fate, span: Mapping[str
             )
 
 
-def pieces(text: str, answers: Sequence[tuple[int, int]], predicted: Sequence[tuple[int, int]]) -> list[Piece]:
+def pieces(text: str, answers: Sequence[tuple[int, int]], predicted: Sequence[tuple[int, int]]) -> list[TextPiece]:
     """`text` cut where a mark begins or ends; the pieces end to end are the text."""
     cuts = sorted({0, len(text), *(at for span in (*answers, *predicted) for at in span if 0 < at < len(text))})
     return [
-        Piece(text[start:end], _covered(start, end, answers), _covered(start, end, predicted))
+        TextPiece(text[start:end], _covered(start, end, answers), _covered(start, end, predicted))
         for start, end in pairwise(cuts)
     ]
 

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from realmctl.report.outcomes import FAR, NEAR, Depths, Failure, Fate
+from realmctl.report.outcomes import FAR, NEAR, Depths, Failure, QuestionOutcome
 
 
 @dataclass(frozen=True)
-class Step:
+class FunnelStep:
     """A step of the funnel: how many questions pass it by itself (None: not known), and how many fail here first."""
 
     label: str
@@ -26,20 +26,20 @@ class Funnel:
 
     questions: int
     depths: Depths
-    steps: list[Step]
+    steps: list[FunnelStep]
     labels: dict[Failure, str]
     counts: dict[Failure, int]
     notes: list[str]
 
 
-def depths_of(fates: Sequence[Fate]) -> Depths:
+def depths_of(fates: Sequence[QuestionOutcome]) -> Depths:
     """What was retrieved (at most 100) and what was read; 5 where no evidence says."""
     far = min(FAR, max((fate.retrieved for fate in fates), default=0))
     read = max((fate.read or 0 for fate in fates), default=0)
     return Depths(far, min(far, read or NEAR))
 
 
-def funnel_of(fates: Sequence[Fate]) -> Funnel:
+def funnel_of(fates: Sequence[QuestionOutcome]) -> Funnel:
     """Count them."""
     depths = depths_of(fates)
     counts = Counter(map(depths.failure, fates))
@@ -60,29 +60,31 @@ def labels_of(depths: Depths) -> dict[Failure, str]:
     }
 
 
-def _steps(fates: Sequence[Fate], depths: Depths, counts: Counter[Failure]) -> list[Step]:
+def _steps(fates: Sequence[QuestionOutcome], depths: Depths, counts: Counter[Failure]) -> list[FunnelStep]:
     steps = [*_retrieval_steps(fates, depths, counts)] if depths.far else []
     if any(fate.chosen_has_answer is not None for fate in fates):
         chosen = sum(fate.chosen_has_answer is True for fate in fates)
-        steps.append(Step("read from a block that holds an answer", chosen, None, 0, "the reader chose its span there"))
+        steps.append(
+            FunnelStep("read from a block that holds an answer", chosen, None, 0, "the reader chose its span there")
+        )
     if any(fate.right is not None for fate in fates):
         right = sum(fate.right is True for fate in fates)
         lost: Failure = "read" if depths.far else "wrong"
-        steps.append(Step("exact match", right, lost, counts[lost], "the predicted text is right"))
+        steps.append(FunnelStep("exact match", right, lost, counts[lost], "the predicted text is right"))
     return steps
 
 
-def _retrieval_steps(fates: Sequence[Fate], depths: Depths, counts: Counter[Failure]) -> list[Step]:
+def _retrieval_steps(fates: Sequence[QuestionOutcome], depths: Depths, counts: Counter[Failure]) -> list[FunnelStep]:
     known = None if any(fate.in_corpus is None for fate in fates) else sum(fate.in_corpus is True for fate in fates)
-    steps = [Step("answer in the corpus", known, "corpus", counts["corpus"], "some block holds it as words")]
+    steps = [FunnelStep("answer in the corpus", known, "corpus", counts["corpus"], "some block holds it as words")]
     for depth in dict.fromkeys((depths.far, depths.near)):
         within = sum(fate.within(depth) for fate in fates)
         failure: Failure = "far" if depth == depths.far else "near"
-        steps.append(Step(f"in the top {depth}", within, failure, counts[failure], "a block retrieved holds it"))
+        steps.append(FunnelStep(f"in the top {depth}", within, failure, counts[failure], "a block retrieved holds it"))
     return steps
 
 
-def _notes(fates: Sequence[Fate], depths: Depths) -> list[str]:
+def _notes(fates: Sequence[QuestionOutcome], depths: Depths) -> list[str]:
     """What a reader of the funnel would else take for an error, or for a number."""
     notes = []
     if not depths.far:

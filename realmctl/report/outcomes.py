@@ -22,7 +22,7 @@ NOTHING: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
-class Fate:
+class QuestionOutcome:
     """How far a question came. None stands for what was not recorded or not asked.
 
     rank: of the best block that holds an answer, from 1. retrieved, read: numbers of blocks. in_corpus: some block of
@@ -51,7 +51,7 @@ class Depths:
     far: int
     near: int
 
-    def failure(self, fate: Fate) -> Failure:
+    def failure(self, fate: QuestionOutcome) -> Failure:
         """The first step that a question fails; `right` whatever came before, for a test of blocks is no exact match."""
         if fate.right:
             return "right"
@@ -99,7 +99,7 @@ def _parsed(text: str, place: str) -> dict[str, Any]:
     return value
 
 
-def fates(scores: Artifact, blocks: Artifact | None) -> list[Fate]:
+def fates(scores: Artifact, blocks: Artifact | None) -> list[QuestionOutcome]:
     """The fate of every question, in the file's order. `blocks`: where to look for answers; None leaves that open."""
     scorer: Scorer | None = scores.metrics.get("scorer")
     predictions, evidence = records(scores, "predictions.jsonl"), records(scores, "evidence.jsonl")
@@ -110,7 +110,7 @@ def fates(scores: Artifact, blocks: Artifact | None) -> list[Fate]:
 
 def _fate(
     entry: Mapping[str, Any], predicted: Mapping[str, Any], seen: Mapping[str, Any], *, scorer: Scorer | None
-) -> Fate:
+) -> QuestionOutcome:
     contexts = entry["ctxs"]
     question = question_of(entry, scorer)
     if predicted and predicted["question"] != question.question:
@@ -118,7 +118,7 @@ def _fate(
     rank = next((rank for rank, context in enumerate(contexts, 1) if context["has_answer"]), None)
     chosen = seen.get("rank")
     right = exact_match(predicted["prediction"], question.answers, scorer) if predicted and scorer else None
-    return Fate(
+    return QuestionOutcome(
         question, predicted.get("prediction"), len(contexts), rank, True if rank else None, seen.get("read"), chosen,
         contexts[chosen - 1]["has_answer"] if chosen else None, right,
     )  # fmt: skip
@@ -136,7 +136,7 @@ def _texts(blocks: Records, count: Callable[[], None]) -> Iterator[str]:
         count()
 
 
-def _looked_for(found: Sequence[Fate], blocks: Artifact) -> list[Fate]:
+def _looked_for(found: Sequence[QuestionOutcome], blocks: Artifact) -> list[QuestionOutcome]:
     """The same, with the corpus searched for answers that were not retrieved."""
     missing = [number for number, fate in enumerate(found) if fate.in_corpus is None]
     texts = Records(blocks.file("blocks.jsonl.zst"))

@@ -18,8 +18,8 @@ from realmctl import __version__
 from realmctl.artifacts import Artifact
 from realmctl.report import amounts
 from realmctl.report.charts import CHARTS
-from realmctl.report.curves import Run, read_run
-from realmctl.report.evidence import Shown, shown
+from realmctl.report.curves import TrainingRun, read_run
+from realmctl.report.evidence import QuestionEvidence, shown
 from realmctl.report.funnel import Funnel, funnel_of
 from realmctl.report.outcomes import fates
 from realmctl.report.plots import drawn
@@ -42,7 +42,7 @@ class Training:
     """All runs of one kind, drawn over each other; `missing`: charts that no run has a curve for."""
 
     title: str
-    runs: list[Run]
+    runs: list[TrainingRun]
     plots: list[Plot]
     missing: list[str]
 
@@ -53,7 +53,7 @@ class Evaluation:
 
     scores: Artifact
     funnel: Funnel
-    shown: list[Shown]
+    shown: list[QuestionEvidence]
 
 
 def write(paths: Sequence[Path], out: Path, *, blocks: Path | None, workspace: Path, questions: int) -> dict[str, Any]:

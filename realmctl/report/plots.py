@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from realmctl.report.charts import Chart
-from realmctl.report.curves import Curve, Run
+from realmctl.report.curves import Curve, TrainingRun
 
 INCHES = (4.1, 2.5)
 SERIES = tuple(f"#0000{number:02x}" for number in range(0xF1, 0xF7))
@@ -46,7 +46,7 @@ FONT_FAMILY = re.compile(r"font-family: [^;]*; ?")
 REFERENCE = re.compile(r"url\(#([^)]+)\)|^#(.+)")
 
 
-def drawn(chart: Chart, runs: Sequence[Run], name: str) -> str | None:
+def drawn(chart: Chart, runs: Sequence[TrainingRun], name: str) -> str | None:
     """The chart as an <svg> element, every run in its colour; None where no run has such a curve.
 
     `name` is one of its own on the page: identifiers begin with it.
@@ -73,7 +73,7 @@ def _own_style(name: str) -> Iterator[None]:
         yield
 
 
-def _draw(axes: Axes, chart: Chart, run: Run, number: int | None) -> None:
+def _draw(axes: Axes, chart: Chart, run: TrainingRun, number: int | None) -> None:
     """One run. Of several each has a colour, of one each metric."""
     named = axes.get_legend_handles_labels()[1]
     for place, (metric, label) in enumerate(chart.metrics.items()):
@@ -96,7 +96,7 @@ def _draw_curve(axes: Axes, chart: Chart, curve: Curve, color: str, dash: str, l
         axes.plot(smooth.step, smooth.value, dash, color=color, linewidth=1.8, label=label)
 
 
-def _draw_refreshes(axes: Axes, run: Run, row: int) -> None:
+def _draw_refreshes(axes: Axes, run: TrainingRun, row: int) -> None:
     """A strip below the curve; a refresh that took no step is a hair wide."""
     hair = max(float(curve.step[-1]) for curve in run.curves.values()) / 250
     bars = [(begun, max(hair, taken - begun)) for begun, taken in run.refreshes]

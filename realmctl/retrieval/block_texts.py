@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 
 
-class Texts:
+class BlockTexts:
     """Strings by number, laid end to end in an unnamed file and mapped: no memory of ours, no decompression, no JSON."""
 
     def __init__(self, texts: Iterable[str]) -> None:

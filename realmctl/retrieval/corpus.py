@@ -13,7 +13,7 @@ from realmctl.artifacts import Artifact
 from realmctl.errors import InputError
 from realmctl.storage.records import Records
 
-Ids = NDArray[np.integer[Any]]
+TokenIds = NDArray[np.integer[Any]]
 RECORDS_REMEMBERED = 8192
 
 
@@ -28,7 +28,7 @@ class Ragged:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def __getitem__(self, row: int) -> Ids:
+    def __getitem__(self, row: int) -> TokenIds:
         return self.values[self.offsets[row] : self.offsets[row + 1]]
 
     @cached_property
@@ -63,15 +63,15 @@ class Corpus:
     def __len__(self) -> int:
         return len(self._bodies)
 
-    def tokens(self, row: int) -> Ids:
+    def tokens(self, row: int) -> TokenIds:
         """Wordpieces of the body, no specials."""
         return self._bodies[row]
 
-    def title(self, row: int) -> Ids:
+    def title(self, row: int) -> TokenIds:
         """Wordpieces of the title."""
         return self._titles[row]
 
-    def sentences(self, row: int) -> Ids:
+    def sentences(self, row: int) -> TokenIds:
         """Where each sentence starts in the body, in wordpieces; the first is 0. int32."""
         return self._sentences[row]
 

@@ -11,7 +11,7 @@ from realmctl.artifacts import Artifact, require_same_vocabulary
 from realmctl.errors import InputError, MismatchError
 from realmctl.log import say, warn
 from realmctl.nn.bert.encoder import load_masked_lm, scratch_config
-from realmctl.nn.inputs import Packer
+from realmctl.nn.inputs import Collator
 from realmctl.nn.precision import seed_everything
 
 SCRATCH = "scratch:"
@@ -24,7 +24,7 @@ def tokenizer_of(artifact: Artifact) -> Tokenizer:
     return Tokenizer.from_file(str(artifact.file(name)))
 
 
-def packer_of(tokenizer: Tokenizer) -> Packer:
+def packer_of(tokenizer: Tokenizer) -> Collator:
     """The layouts in this vocabulary's special tokens. Raises InputError when it lacks one."""
     ids = {token: tokenizer.token_to_id(token) for token in SPECIALS}
     if lacking := [token for token, number in ids.items() if number is None]:
@@ -32,7 +32,7 @@ def packer_of(tokenizer: Tokenizer) -> Packer:
             f"The tokenizer has no {', '.join(lacking)}. Use the tokenizer of a BERT, or train one: "
             "realmctl chunk --tokenizer train:30522."
         )
-    return Packer(*(number for number in ids.values() if number is not None))
+    return Collator(*(number for number in ids.values() if number is not None))
 
 
 def tokenizer_folder(artifact: Artifact) -> Path:

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from realmctl.artifacts import Artifact
 from realmctl.errors import InputError
-from realmctl.retrieval.corpus import Ids, Ragged, load_array
+from realmctl.retrieval.corpus import Ragged, TokenIds, load_array
 from realmctl.storage.records import Records
 
 
-class Queries:
+class TaggedQueries:
     """Sentences with salient spans, by row."""
 
     def __init__(self, spans: Artifact) -> None:
@@ -37,7 +37,7 @@ class Queries:
         """Wordpieces of the longest span, as tagging decided."""
         return int(self.artifact.settings.get("max_masks", 10))
 
-    def tokens(self, row: int) -> Ids:
+    def tokens(self, row: int) -> TokenIds:
         """Wordpieces of the sentence, no specials."""
         return self._tokens[row]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from realmctl.deviations import EvalHabit, FinetuneHabit, PretrainHabit, TagHabit
+from realmctl.deviations import EvalDeviation, FinetuneDeviation, PretrainDeviation, TagDeviation
 from realmctl.errors import ConfigError
 
 Settings = Mapping[str, Any]
@@ -20,9 +20,9 @@ _BERT: Settings = {"optimizer": "bert", "warmup": None}  # None: min(10000, max(
 _EXACT: Settings = {"type": "exact"}
 _ORQA: Settings = {
     **_BERT, "batch_size": 1, "lr": 1e-5, "retriever_beam": 5000, "reader_beam": 5, "reader_length": 320, "span_width": 10,
-    "answer_test": "substring", "objective": "orqa", "official": get_args(FinetuneHabit),
+    "answer_test": "substring", "objective": "orqa", "official": get_args(FinetuneDeviation),
 }  # fmt: skip
-_EVAL: Settings = {"scorer": "orqa", "reader_beam": 5, "official": get_args(EvalHabit)}
+_EVAL: Settings = {"scorer": "orqa", "reader_beam": 5, "official": get_args(EvalDeviation)}
 
 PRESETS: Mapping[str, Mapping[str, Settings]] = {
     "ict": {
@@ -34,12 +34,12 @@ PRESETS: Mapping[str, Mapping[str, Settings]] = {
     },
     "realm": {
         "chunk": _CHUNK,
-        "tag": {"query_length": 96, "max_masks": 10, "dates": True, "official": get_args(TagHabit)},
+        "tag": {"query_length": 96, "max_masks": 10, "dates": True, "official": get_args(TagDeviation)},
         "embed": {"dtype": "float32"},
         "build-index": _EXACT,
         "pretrain": {
             **_BERT, "steps": 200_000, "batch_size": 512, "lr": 3e-5, "candidates": 8, "marginal": "token",
-            "masking": "salient", "refresh": "background", "refresh_every": 500, "official": get_args(PretrainHabit),
+            "masking": "salient", "refresh": "background", "refresh_every": 500, "official": get_args(PretrainDeviation),
         },
     },
     "orqa-nq": {"build-index": _EXACT, "finetune": {**_ORQA, "steps": 300_000}, "eval-em": _EVAL},

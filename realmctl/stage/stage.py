@@ -82,7 +82,7 @@ class Stage:
         """Fill `out`; the returned numbers become the manifest's metrics."""
         raise TypeError(f"stage {type(self).__name__} has no run()")
 
-    def tell(self, made: Artifact) -> None:
+    def print_summary(self, made: Artifact) -> None:
         """Say on stderr what was asked to be shown of the result, made now or found."""
 
     @classmethod
@@ -135,7 +135,7 @@ class Stage:
             with self.localised() as stage:
                 stage.check()
                 made = stage._made(where, stage.origin())
-                stage.tell(made)
+                stage.print_summary(made)
                 return made
         except Exception as error:
             known = explained(error, where)
@@ -148,17 +148,17 @@ class Stage:
             say(f"{self.command()}: nothing to do, {made.path} has this recipe")
             return made
         if not processes.first():
-            return self._beside(out, origin)
+            return self._run_as_other_process(out, origin)
         with series.locked(out):
             series.settle(out)
             if made := series.find(out, origin.recipe):
                 return made
             return self._write(series.begin(out, origin, self.resumable))
 
-    def _beside(self, out: Path, origin: Origin) -> Artifact:
+    def _run_as_other_process(self, out: Path, origin: Origin) -> Artifact:
         """Work with the first process and keep nothing; what it made, once that is there."""
         with tempfile.TemporaryDirectory(prefix="realmctl-") as folder:
-            self.run(series.Beside(Path(folder), origin, series=out))
+            self.run(series.DiscardedWriter(Path(folder), origin, series=out))
         while not (made := series.find(out, origin.recipe)):
             time.sleep(0.1)  # torchrun ends this process when the first one fails
         return made

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 SHARDS, SHARDS_OF_A_ROUND = 5000, 4
 
 
-class Order:
+class DataOrder:
     """Endless passes over `count` examples, each pass a new permutation, cut into batches of `batch_size`."""
 
     def __init__(self, count: int, batch_size: int, seed: int) -> None:
@@ -26,7 +26,7 @@ class Order:
         return np.random.default_rng([self.seed, number]).permutation(self.count)
 
 
-class ShardedOrder(Order):
+class ShardedDataOrder(DataOrder):
     """Endless rounds, each over 4 shards of neighbours chosen anew from 5,000, as google-research realm/example_generator.py
     reads its 5,000 files. Every round is as long as 4 of the smaller shards: what it holds beyond is left out.
     """

@@ -60,7 +60,8 @@ class _Run:
         self.device = pick_device(compute.device)
         objective.modules.to(self.device).train()
         self.optimizer = BertAdamW(
-            decay_groups([objective.modules], schedule.weight_decay), **OPTIMIZERS[schedule.optimizer]
+            decay_groups([objective.modules], schedule.weight_decay, objective.lr_multipliers),
+            **OPTIMIZERS[schedule.optimizer],
         )
         self.checkpoints = Checkpoints(out.scratch("checkpoints"), objective.modules, self.optimizer)
         self.metrics = out.file("metrics.jsonl")

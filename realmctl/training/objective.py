@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from torch import Tensor, nn
@@ -15,6 +16,11 @@ class Objective(Protocol):
     """What is trained. One step is one batch, drawn by step number, in one part or several (micro-batches)."""
 
     modules: nn.ModuleDict
+
+    @property
+    def lr_multipliers(self) -> Mapping[nn.Module, float]:
+        """{module: factor} of the modules that learn faster or slower than the rest."""
+        ...
 
     def draw(self, step: int) -> Sequence[Any]:
         """The parts of the batch of step `step` (from 0). Their losses add up to the batch's."""
@@ -43,6 +49,8 @@ class Objective(Protocol):
 
 class SelfContained:
     """Base of objectives that need nothing between steps."""
+
+    lr_multipliers: Mapping[nn.Module, float] = MappingProxyType({})
 
     def before_step(self, step: int) -> Mapping[str, float]:
         return {}

@@ -174,16 +174,16 @@ def test_every_command_takes_json_and_quiet():
 def test_ask_probe_and_refresh_print_what_they_are_given(realmctl, monkeypatch):
     asking = types.SimpleNamespace(
         ask=lambda question, *_: {"question": question},
-        probe=lambda sentence, *_: {"sentence": sentence},
+        fill_masks=lambda sentence, *_: {"sentence": sentence},
         answers_text=str,
-        probe_text=str,
+        filled_text=str,
     )
     monkeypatch.setitem(sys.modules, "realmctl.retrieval.answering.asking", asking)
     monkeypatch.setitem(
         sys.modules, "realmctl.training.refresh.refresher", types.SimpleNamespace(serve=lambda run, device: None)
     )
     assert json.loads(realmctl("ask", "who?", "--json")[1]) == {"schema_version": 1, "question": "who?"}
-    assert json.loads(realmctl("probe", "a [MASK]", "--json")[1])["sentence"] == "a [MASK]"
+    assert json.loads(realmctl("fill-mask", "a [MASK]", "--json")[1])["sentence"] == "a [MASK]"
     assert json.loads(realmctl("refresh", "live", "--json")[1])["run"] == "live"
 
 

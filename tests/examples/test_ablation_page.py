@@ -85,7 +85,7 @@ def test_same_bytes_each_time(finished: Path, tmp_path: Path) -> None:
     for name in ("first", "second"):
         page_of(finished, tmp_path / name / "page.md")
     first, second = (sorted(path for path in (tmp_path / name).rglob("*.*")) for name in ("first", "second"))
-    assert [path.name for path in first] == ["age.svg", "probe.svg", "refresh.svg", "utility.svg", "page.md"]
+    assert [path.name for path in first] == ["age.svg", "recall.svg", "refresh.svg", "utility.svg", "page.md"]
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 
 

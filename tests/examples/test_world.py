@@ -249,8 +249,8 @@ def test_probes_are_about_the_held_out_and_about_strangers(small: Path) -> None:
     held_out = set(json.loads((small / "world.json").read_text())["held_out"])
     everyone = {f["subject"] for f in json_lines(small / "facts.jsonl")}
     told = {s for d in documents(small / "sentences") for s in d["text"].split(". ")}
-    for probe, known in (("held-out", held_out), ("strangers", None)):
-        sentences = [s for d in documents(small / "probe" / probe) for s in d["text"].split(". ")]
+    for part, known in (("held-out", held_out), ("strangers", None)):
+        sentences = [s for d in documents(small / "evaluation" / part) for s in d["text"].split(". ")]
         assert len(sentences) > 25 and not told & set(sentences)
         assert all(any(tells_of(s, name) for name in known or everyone) == bool(known) for s in sentences)
 

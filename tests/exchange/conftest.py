@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from realmctl.artifacts import Artifact
-from realmctl.nn.inputs import Packer
+from realmctl.nn.inputs import Collator
 from tests.exchange import realm_case as case
 from tests.exchange import realm_checkpoints as published
 from tests.exchange.realm_checkpoints import RECORDS, TITLES, imported
@@ -19,8 +19,8 @@ def one_thread() -> None:
 
 
 @pytest.fixture
-def packer() -> Packer:
-    return Packer(cls_id=case.CLS, sep_id=case.SEP, pad_id=0, mask_id=case.MASK)
+def collator() -> Collator:
+    return Collator(cls_id=case.CLS, sep_id=case.SEP, pad_id=0, mask_id=case.MASK)
 
 
 @pytest.fixture
@@ -36,6 +36,6 @@ def embedded(tmp_path) -> tuple[Artifact, np.ndarray]:
             found += [ids[letter] for letter in letters]
         return found
 
-    packed = Packer(1, 2, 0, 3).block([wordpieces(t) for t in TITLES], [wordpieces(r.decode()) for r in RECORDS])
+    packed = Collator(1, 2, 0, 3).block([wordpieces(t) for t in TITLES], [wordpieces(r.decode()) for r in RECORDS])
     with torch.inference_mode():
         return retriever, published.tower().embed(packed).numpy()

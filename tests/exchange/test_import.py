@@ -18,7 +18,7 @@ from realmctl.errors import InputError, MismatchError
 from realmctl.exchange.importing import Extras, import_checkpoint
 from realmctl.index.store import open_index
 from realmctl.nn.bert.files import load_masked_lm
-from realmctl.nn.inputs import Packer, block_token_mask
+from realmctl.nn.inputs import Collator, block_token_mask
 from realmctl.nn.marginal import token_marginal
 from realmctl.nn.reader import Reader
 from realmctl.nn.retriever import Retriever
@@ -32,14 +32,14 @@ from tests.exchange import realm_checkpoints as published
 from tests.exchange.realm_checkpoints import RECORDS, TITLES, imported, open_qa, titles
 
 
-def scores(retriever: Retriever, packer: Packer) -> Tensor:
-    block_BND = retriever.embed_blocks(packer.block(case.TITLES, case.BODIES)).unflatten(0, (2, 3))
-    return retriever.score(retriever.embed_queries(packer.query(case.QUERIES, 64)), block_BND)
+def scores(retriever: Retriever, collator: Collator) -> Tensor:
+    block_BND = retriever.embed_blocks(collator.block(case.TITLES, case.BODIES)).unflatten(0, (2, 3))
+    return retriever.score(retriever.embed_queries(collator.query(case.QUERIES, 64)), block_BND)
 
 
 @pytest.mark.parametrize("pickled", [False, True])
 @pytest.mark.parametrize("kind", ["embedder", "scorer"])
-def test_a_retriever_scores_as_its_weights_do(tmp_path, packer, kind: str, pickled: bool):
+def test_a_retriever_scores_as_its_weights_do(tmp_path, collator, kind: str, pickled: bool):
     folder = published.write(tmp_path / "c", getattr(published, kind)(), pickled=pickled)
     made = imported(folder, tmp_path / "w")
     assert made.keys() == {"retriever"} and made["retriever"].path == tmp_path / "w" / "retriever" / "v1"
@@ -47,33 +47,33 @@ def test_a_retriever_scores_as_its_weights_do(tmp_path, packer, kind: str, pickl
     assert retriever.towers == "shared"
     tower = published.tower()
     plain = Retriever(tower, tower, query_length=64, block_length=288, pooling="pooler")
-    assert_close(scores(retriever, packer), scores(plain, packer))
+    assert_close(scores(retriever, collator), scores(plain, collator))
     config = retriever.query_tower.bert.config
     assert (config.pad_token_id, config.hidden_act, config.layer_norm_eps) == (0, "gelu_new", 1e-12)
     assert retriever.query_tower.norm.eps == 1e-12
     assert retriever.query_tower.bert.embeddings.word_embeddings.padding_idx == 0
 
 
-def test_the_encoder_has_the_loss_of_its_weights(tmp_path, packer):
+def test_the_encoder_has_the_loss_of_its_weights(tmp_path, collator):
     tensors = {name: tensor for name, tensor in published.encoder().items() if "decoder" not in name}
     for number, given in enumerate([tensors, published.encoder()]):
         made = imported(published.write(tmp_path / f"c{number}", given), tmp_path / f"w{number}")["encoder"]
         mlm, has_head = load_masked_lm(made.path)
         assert has_head and mlm.bert.pooler is not None
         assert mlm.cls.predictions.decoder.weight is mlm.bert.embeddings.word_embeddings.weight
-        assert loss_of(Reader(mlm), packer) == pytest.approx(loss_of(Reader(published.mlm()), packer), abs=1e-6)
+        assert loss_of(Reader(mlm), collator) == pytest.approx(loss_of(Reader(published.mlm()), collator), abs=1e-6)
 
 
-def loss_of(reader: Reader, packer: Packer) -> float:
-    joint = packer.joint([query for query in case.QUERIES for _ in range(3)], case.BODIES, 64, 288)
+def loss_of(reader: Reader, collator: Collator) -> float:
+    joint = collator.joint([query for query in case.QUERIES for _ in range(3)], case.BODIES, 64, 288)
     position_BM, target_BM = torch.tensor([[2, 4], [2, 0]]), torch.tensor([[33, 34], [35, 0]])
     score_BN = torch.tensor([[1.0, 0.0, -1.0], [0.5, 2.0, 1.0]])
     log_prob_BNM = reader.eval().mlm_log_prob(joint, position_BM, target_BM, 3)
     return token_marginal(score_BN, log_prob_BNM, torch.tensor([[True, True], [True, False]]))[0].item()
 
 
-def span_numbers(reader: SpanReader, packer: Packer) -> tuple[float, int, list[int]]:
-    packed, start_B = packer.reader([case.QUESTION] * 2, case.EVIDENCE)
+def span_numbers(reader: SpanReader, collator: Collator) -> tuple[float, int, list[int]]:
+    packed, start_B = collator.reader([case.QUESTION] * 2, case.EVIDENCE)
     span_BS, (start_S, end_S) = reader.span_scores(packed, block_token_mask(packed, start_B), case.SPAN_WIDTH)
     score_QKS = (span_BS + torch.tensor(case.RELEVANCE)[:2, None])[None]
     correct_QKS = torch.zeros_like(score_QKS, dtype=torch.bool)
@@ -83,14 +83,14 @@ def span_numbers(reader: SpanReader, packer: Packer) -> tuple[float, int, list[i
     return reader_loss(score_QKS, correct_QKS).item(), block, [int(start_S[span]), int(end_S[span])]
 
 
-def test_the_reader_finds_the_span_of_its_weights(tmp_path, packer):
+def test_the_reader_finds_the_span_of_its_weights(tmp_path, collator):
     made = imported(published.write(tmp_path / "c", published.reader(), pickled=True), tmp_path / "w")
-    loss, *found = span_numbers(SpanReader.load(made["span-reader"].path), packer)
-    expected, *place = span_numbers(published.span_reader(), packer)
+    loss, *found = span_numbers(SpanReader.load(made["span-reader"].path), collator)
+    expected, *place = span_numbers(published.span_reader(), collator)
     assert loss == pytest.approx(expected, abs=1e-5) and found == place
 
 
-def test_an_open_qa_checkpoint_answers(tmp_path, packer, embedded):
+def test_an_open_qa_checkpoint_answers(tmp_path, collator, embedded):
     retriever, rows = embedded
     folder = open_qa(tmp_path / "qa", rows, num_block_records=len(RECORDS))
     made = imported(folder, tmp_path / "w", titles=titles(tmp_path), retriever=retriever.path)
@@ -104,15 +104,15 @@ def test_an_open_qa_checkpoint_answers(tmp_path, packer, embedded):
     assert index.lineage["retriever"] == retriever.content == query_side.metrics["block_retriever"]
     assert index.lineage["blocks"] == blocks.content
     np.testing.assert_array_equal(open_index(index.path).vectors(np.arange(6)), rows)
-    expected = span_numbers(published.span_reader(), packer)
-    assert span_numbers(SpanReader.load(model.part("reader").path), packer)[1:] == expected[1:]
+    expected = span_numbers(published.span_reader(), collator)
+    assert span_numbers(SpanReader.load(model.part("reader").path), collator)[1:] == expected[1:]
     loaded = Retriever.load(query_side.path)
     assert loaded.towers == "query-only"
     assert loaded.block_encoder_hash() == Retriever.load(retriever.path).block_encoder_hash()
     answerer = open_answerer(model, blocks, device="cpu", precision="fp32")
     question = answerer.tokens(["the cat"])
     hits = answerer.searcher.search(question, 6)
-    expected = published.tower().embed(packer.query(question, 64)).detach().numpy() @ rows.T
+    expected = published.tower().embed(collator.query(question, 64)).detach().numpy() @ rows.T
     assert [hit.row for hit in hits[0]] == np.argsort(-expected[0]).tolist()
     answers = answerer.answer(question, hits, 3)[0]
     assert answers and all(answer.text in corpus.record(answer.evidence.hit.row)["text"] for answer in answers)

@@ -8,8 +8,8 @@ import pytest
 from realmctl.errors import ConfigError, InputError, MismatchError, QualityError, ResourceError
 from realmctl.index import build as build_module
 from realmctl.index.build import IndexOptions, build
-from realmctl.index.exact import Exact
-from realmctl.index.hnsw import Hnsw
+from realmctl.index.exact import ExactIndex
+from realmctl.index.hnsw import HnswIndex
 from realmctl.index.store import open_index, read_description
 from tests.fixtures.index import built, clustered, folder_with
 
@@ -25,7 +25,7 @@ def test_hnsw_from_vectors_to_answers(tmp_path):
         100,
     )
     index = open_index(tmp_path)
-    assert isinstance(index, Hnsw) and (index.count, index.dimension, index.ef) == (600, 16, metrics["ef"])
+    assert isinstance(index, HnswIndex) and (index.count, index.dimension, index.ef) == (600, 16, metrics["ef"])
     assert index.search(matrix[:50], 1)[1].shape == (50, 1)
 
 
@@ -34,8 +34,8 @@ def test_exact_from_vectors_to_answers(tmp_path, dtype):
     matrix = clustered(50).astype(dtype)
     assert build(folder_with(tmp_path, matrix), IndexOptions(type="exact"))["recall"] == 1.0
     index = open_index(tmp_path)
-    assert isinstance(index, Exact)
-    assert (index.search(matrix[:9], 5)[1] == Exact(matrix).search(matrix[:9], 5)[1]).all()
+    assert isinstance(index, ExactIndex)
+    assert (index.search(matrix[:9], 5)[1] == ExactIndex(matrix).search(matrix[:9], 5)[1]).all()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["index.json", "vectors.npy"]
 
 
@@ -70,7 +70,7 @@ def test_several_threads_build_an_index_too(tmp_path):
 
 
 class Recalls:
-    """A probe that says what it is told to, and remembers at which ef it was asked."""
+    """A recall sample that says what it is told to, and remembers at which ef it was asked."""
 
     def __init__(self, at_ef: dict[int, float]) -> None:
         self.at_ef, self.asked = at_ef, []
@@ -85,16 +85,16 @@ class Recalls:
 
 
 def test_ef_is_the_narrowest_that_reaches_the_floor(tmp_path, monkeypatch):
-    probe = Recalls({64: 0.7, 128: 0.9, 256: 0.97, 512: 0.99})
-    monkeypatch.setattr(build_module, "RecallProbe", probe)
+    sample = Recalls({64: 0.7, 128: 0.9, 256: 0.97, 512: 0.99})
+    monkeypatch.setattr(build_module, "RecallSample", sample)
     metrics = build(folder_with(tmp_path, clustered(50)), IndexOptions())
-    assert (metrics["ef"], metrics["recall"], probe.asked) == (256, 0.97, [64, 128, 256])
+    assert (metrics["ef"], metrics["recall"], sample.asked) == (256, 0.97, [64, 128, 256])
     assert open_index(tmp_path).ef == 256
 
 
 def test_an_ef_that_was_asked_for_is_the_only_one_tried(tmp_path, monkeypatch):
-    probe = Recalls({100: 0.5})
-    monkeypatch.setattr(build_module, "RecallProbe", probe)
+    sample = Recalls({100: 0.5})
+    monkeypatch.setattr(build_module, "RecallSample", sample)
     with pytest.raises(QualityError, match=r"at ef 100.*leave --ef out"):
         build(folder_with(tmp_path, clustered(50)), IndexOptions(ef=100))
 

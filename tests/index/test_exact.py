@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.index import exact
-from realmctl.index.exact import Exact, best_columns
+from realmctl.index.exact import ExactIndex, best_columns
 from tests.fixtures.index import brute_force, clustered
 
 few_values = st.integers(-2, 2).map(float)
@@ -23,7 +23,7 @@ def test_equals_brute_force_ties_and_chunks_included(data, rows, chunk, k):
     queries = data.draw(arrays(np.float32, (4, 3), elements=few_values))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "ROWS_PER_CHUNK", chunk)
-        scores, ids = Exact(matrix).search(queries, k)
+        scores, ids = ExactIndex(matrix).search(queries, k)
     wanted_scores, wanted_ids = brute_force(matrix, queries, k)
     assert (ids == wanted_ids).all()
     assert (scores == wanted_scores).all()
@@ -55,25 +55,25 @@ def check_best_columns(scores, k):
 def test_more_queries_than_at_once(monkeypatch):
     monkeypatch.setattr(exact, "QUERIES_AT_ONCE", 7)
     matrix, queries = clustered(90), clustered(31, seed=1)
-    assert (Exact(matrix).search(queries, 5)[1] == brute_force(matrix, queries, 5)[1]).all()
+    assert (ExactIndex(matrix).search(queries, 5)[1] == brute_force(matrix, queries, 5)[1]).all()
 
 
 def test_half_precision_storage_is_searched_in_float32():
     matrix, queries = clustered(200).astype(np.float16), clustered(9, seed=2)
-    scores, ids = Exact(matrix).search(queries, 6)
+    scores, ids = ExactIndex(matrix).search(queries, 6)
     wanted_scores, wanted_ids = brute_force(matrix, queries, 6)
     assert (ids == wanted_ids).all()
     np.testing.assert_allclose(scores, wanted_scores, rtol=1e-5)
 
 
 def test_no_queries_give_no_answers():
-    scores, ids = Exact(clustered(5)).search(np.empty((0, 16), np.float32), 3)
+    scores, ids = ExactIndex(clustered(5)).search(np.empty((0, 16), np.float32), 3)
     assert scores.shape == ids.shape == (0, 3)
 
 
 def test_vectors_returns_rows_of_any_shape_of_ids():
     matrix = clustered(20).astype(np.float16)
-    rows = Exact(matrix).vectors(np.array([[3, 1], [1, 19]]))
+    rows = ExactIndex(matrix).vectors(np.array([[3, 1], [1, 19]]))
     assert rows.dtype == np.float32
     assert (rows == matrix[[[3, 1], [1, 19]]]).all()
 
@@ -83,16 +83,16 @@ def test_queries_that_are_not_finite_are_refused(bad):
     queries = clustered(4)
     queries[2, 5] = bad
     with pytest.raises(InputError, match="first is row 2"):
-        Exact(clustered()).search(queries, 3)
+        ExactIndex(clustered()).search(queries, 3)
 
 
 def test_queries_of_another_dimension_are_refused():
     with pytest.raises(MismatchError, match="dimension 16"):
-        Exact(clustered()).search(clustered(2, dimension=15), 3)
+        ExactIndex(clustered()).search(clustered(2, dimension=15), 3)
     with pytest.raises(MismatchError):
-        Exact(clustered()).search(clustered(2)[0], 3)
+        ExactIndex(clustered()).search(clustered(2)[0], 3)
 
 
 def test_less_than_one_answer_is_refused():
     with pytest.raises(ConfigError, match="0 answers"):
-        Exact(clustered()).search(clustered(2), 0)
+        ExactIndex(clustered()).search(clustered(2), 0)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from realmctl.errors import ConfigError, InputError, MismatchError, ResourceError
-from realmctl.index.exact import Exact
-from realmctl.index.hnsw import Hnsw, build_graph, load_graph, save_graph
+from realmctl.index.exact import ExactIndex
+from realmctl.index.hnsw import HnswIndex, build_graph, load_graph, save_graph
 from tests.fixtures.index import clustered
 
 
@@ -20,15 +20,15 @@ def graph_of(matrix, threads=1, seed=0):
 def test_finds_what_exact_search_finds_with_the_same_scores():
     matrix, queries = clustered(500), clustered(40, seed=1)
     graph = build_graph(matrix, m=32, ef_construction=400, seed=0, threads=1)
-    scores, ids = Hnsw(graph, matrix, ef=500).search(queries, 7)
-    wanted_scores, wanted_ids = Exact(matrix).search(queries, 7)
+    scores, ids = HnswIndex(graph, matrix, ef=500).search(queries, 7)
+    wanted_scores, wanted_ids = ExactIndex(matrix).search(queries, 7)
     assert (ids == wanted_ids).all() and (scores.dtype, ids.dtype) == (np.float32, np.int64)
     np.testing.assert_allclose(scores, wanted_scores, rtol=1e-5)
 
 
 def test_scores_are_those_of_the_frozen_vectors_not_of_the_graph():
     matrix = clustered(300).astype(np.float16)
-    index = Hnsw(graph_of(matrix), matrix, ef=300)
+    index = HnswIndex(graph_of(matrix), matrix, ef=300)
     scores, ids = index.search(clustered(5, seed=1), 4)
     np.testing.assert_allclose(scores, np.einsum("bd,bkd->bk", clustered(5, seed=1), index.vectors(ids)), rtol=1e-6)
     assert (np.diff(scores, axis=1) <= 0).all()
@@ -37,14 +37,14 @@ def test_scores_are_those_of_the_frozen_vectors_not_of_the_graph():
 @pytest.mark.parametrize("k", [3, 30, 31])
 def test_more_answers_than_vectors_gives_all_of_them(k):
     matrix = clustered(30)
-    _, ids = Hnsw(graph_of(matrix), matrix, ef=10).search(clustered(4, seed=1), k)
+    _, ids = HnswIndex(graph_of(matrix), matrix, ef=10).search(clustered(4, seed=1), k)
     assert ids.shape == (4, min(k, 30))
     assert all(len(set(row)) == len(row) for row in ids)
 
 
 def test_more_answers_than_ef_widens_the_beam():
     matrix = clustered(400)
-    assert Hnsw(graph_of(matrix), matrix, ef=1).search(clustered(4, seed=1), 100)[1].shape == (4, 100)
+    assert HnswIndex(graph_of(matrix), matrix, ef=1).search(clustered(4, seed=1), 100)[1].shape == (4, 100)
 
 
 def test_a_graph_that_falls_apart_is_answered_exactly():
@@ -53,22 +53,22 @@ def test_a_graph_that_falls_apart_is_answered_exactly():
     graph = build_graph(matrix, m=2, ef_construction=2, seed=0, threads=1)
     with pytest.raises(RuntimeError, match="ef or M is too small"):
         graph.knn_query(matrix[:1], 400)
-    index = Hnsw(graph, matrix, ef=10)
+    index = HnswIndex(graph, matrix, ef=10)
     scores, ids = index.search_graph(matrix[:2], 400)
     assert (ids == -1).all() and (scores == -np.inf).all()
-    assert (index.search(matrix[:2], 400)[1] == Exact(matrix).search(matrix[:2], 400)[1]).all()
+    assert (index.search(matrix[:2], 400)[1] == ExactIndex(matrix).search(matrix[:2], 400)[1]).all()
 
 
 def test_only_the_queries_beyond_reach_are_answered_exactly(monkeypatch):
     matrix, queries = clustered(200), clustered(6, seed=1)
-    index = Hnsw(graph_of(matrix), matrix, ef=200)
+    index = HnswIndex(graph_of(matrix), matrix, ef=200)
     monkeypatch.setattr(index, "_graph", Moody(index._graph, unreached=queries[[1, 4]]))
     asked = []
     search = index._exact.search
     monkeypatch.setattr(index._exact, "search", lambda queries, k: asked.append(queries) or search(queries, k))
     _, ids = index.search(queries, 5)
     assert (asked[0] == queries[[1, 4]]).all() and len(asked) == 1
-    assert (ids[[1, 4]] == Exact(matrix).search(queries[[1, 4]], 5)[1]).all()
+    assert (ids[[1, 4]] == ExactIndex(matrix).search(queries[[1, 4]], 5)[1]).all()
 
 
 class Moody:
@@ -98,22 +98,22 @@ def test_loading_restores_ef_which_hnswlib_forgets(tmp_path):
     shape = save_graph(graph, tmp_path / "g.bin")
     loaded = load_graph(tmp_path / "g.bin", shape, matrix)
     assert loaded.ef == 10
-    index = Hnsw(loaded, matrix, ef=321)
+    index = HnswIndex(loaded, matrix, ef=321)
     assert loaded.ef == index.ef == 321
-    assert (index.search(queries, 8)[1] == Hnsw(graph, matrix, ef=321).search(queries, 8)[1]).all()
+    assert (index.search(queries, 8)[1] == HnswIndex(graph, matrix, ef=321).search(queries, 8)[1]).all()
 
 
 @pytest.mark.parametrize("k, queries, error", [(0, clustered(2), ConfigError), (1, clustered(2, 9), MismatchError)])
 def test_wrong_searches_are_refused(k, queries, error):
     matrix = clustered(30)
     with pytest.raises(error):
-        Hnsw(graph_of(matrix), matrix, ef=10).search(queries, k)
+        HnswIndex(graph_of(matrix), matrix, ef=10).search(queries, k)
 
 
 def test_nan_queries_are_refused():
     matrix = clustered(30)
     with pytest.raises(InputError, match="NaN"):
-        Hnsw(graph_of(matrix), matrix, ef=10).search(np.full((1, 16), np.nan), 3)
+        HnswIndex(graph_of(matrix), matrix, ef=10).search(np.full((1, 16), np.nan), 3)
 
 
 class FullDisk:

@@ -139,7 +139,7 @@ def test_what_passes_with_a_flipped_bit_loads_and_answers(sound, matrix, tmp_pat
     """A flip that leaves a valid graph may pass (its hash does not); it must then neither crash nor return a
     wrong score.
     """
-    from realmctl.index.hnsw import Hnsw
+    from realmctl.index.hnsw import HnswIndex
 
     whole = bytearray(sound[0])
     bit = data.draw(st.integers(8 * HEADER, 8 * len(whole) - 1))
@@ -147,7 +147,7 @@ def test_what_passes_with_a_flipped_bit_loads_and_answers(sound, matrix, tmp_pat
     path = tmp_path_factory.mktemp("flip") / "g.bin"
     path.write_bytes(bytes(whole))
     try:
-        index = Hnsw(load_graph(path, sound[1], matrix), matrix, ef=COUNT)
+        index = HnswIndex(load_graph(path, sound[1], matrix), matrix, ef=COUNT)
     except InputError:
         return
     scores, ids = index.search(matrix[:5], 8)

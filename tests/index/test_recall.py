@@ -3,13 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from realmctl.index.exact import Exact
-from realmctl.index.recall import NONE, RecallProbe, sample_queries, wilson
+from realmctl.index.exact import ExactIndex
+from realmctl.index.recall import NONE, RecallSample, sample_queries, wilson
 from tests.fixtures.index import clustered
 
 
-class Blind(Exact):
-    """Exact search that cannot see some of the rows: its recall can be counted by hand."""
+class Blind(ExactIndex):
+    """ExactIndex search that cannot see some of the rows: its recall can be counted by hand."""
 
     def __init__(self, matrix: np.ndarray, hidden: range) -> None:
         super().__init__(matrix)
@@ -23,31 +23,31 @@ class Blind(Exact):
 
 def test_exact_search_has_recall_one():
     matrix = clustered(300)
-    recall = RecallProbe(matrix, k=8, sample=100, seed=3).measure(Exact(matrix).search)
+    recall = RecallSample(matrix, k=8, sample=100, seed=3).measure(ExactIndex(matrix).search)
     assert (recall.mean, recall.queries, recall.k) == (1.0, 100, 8)
     assert recall.low < 0.99 and recall.high == pytest.approx(1.0)
 
 
 def test_recall_is_the_share_of_true_neighbours_found():
     matrix = clustered(60)
-    probe = RecallProbe(matrix, k=5, sample=60, seed=3)
-    true = Exact(matrix).search(probe.queries, 60)[1]
-    wanted = [[i for i in row if i != own][:5] for row, own in zip(true, probe.own, strict=True)]
+    sample = RecallSample(matrix, k=5, sample=60, seed=3)
+    true = ExactIndex(matrix).search(sample.queries, 60)[1]
+    wanted = [[i for i in row if i != own][:5] for row, own in zip(true, sample.own, strict=True)]
     share = np.mean([[i >= 20 for i in row] for row in wanted])
-    assert probe.measure(Blind(matrix, range(20)).search).mean == pytest.approx(share)
+    assert sample.measure(Blind(matrix, range(20)).search).mean == pytest.approx(share)
     assert 0.3 < share < 0.9
 
 
 def test_equal_blocks_stand_in_for_each_other():
     matrix = np.repeat(clustered(20), 4, axis=0)
     one_of_four_hidden = Blind(matrix, range(0, 80, 4))
-    assert RecallProbe(matrix, k=2, sample=80, seed=0).measure(one_of_four_hidden.search).mean == 1.0
+    assert RecallSample(matrix, k=2, sample=80, seed=0).measure(one_of_four_hidden.search).mean == 1.0
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_fewer_rows_than_answers(count):
     matrix = clustered(count)
-    recall = RecallProbe(matrix, k=8, sample=1000, seed=0).measure(Exact(matrix).search)
+    recall = RecallSample(matrix, k=8, sample=1000, seed=0).measure(ExactIndex(matrix).search)
     assert (recall.queries, recall.mean) == (count, 1.0)
 
 

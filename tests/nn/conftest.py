@@ -8,7 +8,7 @@ import torch
 from transformers import BertForMaskedLM
 
 from realmctl.nn.bert.encoder import scratch_config
-from realmctl.nn.inputs import Packed, Packer
+from realmctl.nn.inputs import Collator, TokenBatch
 
 VOCABULARY = 300
 
@@ -19,8 +19,8 @@ def seeded() -> None:
 
 
 @pytest.fixture
-def packer() -> Packer:
-    return Packer(cls_id=1, sep_id=2, pad_id=0, mask_id=3)
+def collator() -> Collator:
+    return Collator(cls_id=1, sep_id=2, pad_id=0, mask_id=3)
 
 
 @pytest.fixture
@@ -30,8 +30,8 @@ def mlm() -> BertForMaskedLM:
 
 
 @pytest.fixture
-def batch(packer: Packer) -> Packed:
+def batch(collator: Collator) -> TokenBatch:
     """Rows of very different lengths, the null document among them."""
     generator = np.random.default_rng(0)
     bodies = [generator.integers(5, VOCABULARY, length) for length in (0, 3, 40, 17)]
-    return packer.block([[], [7, 8], [9], []], bodies, length=64)
+    return collator.block([[], [7, 8], [9], []], bodies, length=64)

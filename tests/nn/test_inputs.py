@@ -4,16 +4,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from realmctl.nn.inputs import Packer, block_token_mask
+from realmctl.nn.inputs import Collator, block_token_mask
 
 token_ids = st.lists(st.integers(5, 99), max_size=30)
 rows = st.lists(st.tuples(token_ids, token_ids), min_size=1, max_size=4)
-a_packer = Packer(cls_id=1, sep_id=2, pad_id=0, mask_id=3)
+a_packer = Collator(cls_id=1, sep_id=2, pad_id=0, mask_id=3)
 
 
 def test_reader_layout_is_the_official_unit_test_vector() -> None:
-    packer = Packer(cls_id=10, sep_id=11, pad_id=0, mask_id=12)
-    packed, start_B = packer.reader([[0, 1], [0, 1]], [[2, 3, 4], [5, 6]], length=10)
+    collator = Collator(cls_id=10, sep_id=11, pad_id=0, mask_id=12)
+    packed, start_B = collator.reader([[0, 1], [0, 1]], [[2, 3, 4], [5, 6]], length=10)
     assert packed.ids_BL.tolist() == [[10, 0, 1, 11, 2, 3, 4, 11], [10, 0, 1, 11, 5, 6, 11, 0]]
     assert packed.segments_BL.tolist() == [[0, 0, 0, 0, 1, 1, 1, 1], [0, 0, 0, 0, 1, 1, 1, 0]]
     assert packed.mask_BL.sum(1).tolist() == [8, 7]

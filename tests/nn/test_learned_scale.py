@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from realmctl.nn.learned_scale import Scale
+from realmctl.nn.learned_scale import LearnedScale
 from realmctl.nn.optimizer import BertAdamW, decay_groups
 from realmctl.nn.span_head import retrieval_loss
 
@@ -15,7 +15,7 @@ def test_the_gradient_is_the_difference_of_two_expectations(start):
     """d/dw of -log of the correct share of softmax(e^w s) is e^w (E[s] - E[s | correct])."""
     score_QK = torch.randn(4, 7, generator=torch.Generator().manual_seed(0)) * 3
     correct_QK = score_QK.argsort(1) < 2
-    scale = Scale(start)
+    scale = LearnedScale(start)
     retrieval_loss(scale(score_QK), correct_QK).sum().backward()
     share_QK = (start * score_QK.double()).softmax(1)
     of_correct_QK = share_QK * correct_QK / (share_QK * correct_QK).sum(1, keepdim=True)
@@ -31,8 +31,10 @@ def test_the_likeliest_scale_is_found_within_three_hundred_steps():
     correct_QK = torch.zeros_like(score_QK, dtype=torch.bool).scatter(1, drawn_Q, True)
     grid = [0.5 + 0.01 * number for number in range(500)]
     best = min(grid, key=lambda value: float(retrieval_loss(value * score_QK, correct_QK).mean()))
-    scale = Scale()
-    optimizer = BertAdamW(decay_groups([scale]), betas=(0.9, 0.98), bias_correction=True)
+    scale = LearnedScale()
+    optimizer = BertAdamW(
+        decay_groups([scale], lr_multipliers={scale: scale.LR_MULTIPLIER}), betas=(0.9, 0.98), bias_correction=True
+    )
     for step in range(300):
         optimizer.zero_grad()
         rows = torch.randint(400, (8,), generator=generator)
@@ -42,11 +44,11 @@ def test_the_likeliest_scale_is_found_within_three_hundred_steps():
     assert scale.value == pytest.approx(best, rel=0.1)
 
 
-def test_it_steps_at_its_pace_without_decay_and_the_rest_does_not():
-    module = torch.nn.ModuleDict({"scale": Scale(2.0), "linear": torch.nn.Linear(2, 2)})
-    groups = decay_groups([module])
+def test_its_learning_rate_is_multiplied_and_the_rest_is_not():
+    module = torch.nn.ModuleDict({"scale": LearnedScale(2.0), "linear": torch.nn.Linear(2, 2)})
+    groups = decay_groups([module], lr_multipliers={module["scale"]: LearnedScale.LR_MULTIPLIER})
     assert [len(group["params"]) for group in groups] == [1, 1, 1] and groups[2]["weight_decay"] == 0.0
-    assert all("pace" not in group for group in decay_groups([module["linear"]]))
+    assert all("lr_multiplier" not in group for group in decay_groups([module["linear"]]))
     optimizer = BertAdamW(groups, bias_correction=True)
     scale, bias = module["scale"].log_scale, module["linear"].bias
     before = float(scale.detach()), bias.detach().clone()

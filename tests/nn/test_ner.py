@@ -5,7 +5,7 @@ import torch
 from transformers import BertConfig, BertForTokenClassification
 
 from realmctl.errors import InputError
-from realmctl.nn.ner import EntityFinder, join_tags
+from realmctl.nn.ner import EntityRecognizer, join_tags
 from tests.fixtures.blocks import save_tokenizer, word_tokenizer
 
 TEXTS = ["ada lovelace met babbage .", "", "no one .", "babbage ada babbage lovelaces"]
@@ -50,23 +50,23 @@ def model(tmp_path_factory):
 def test_entities_of_sentences_in_their_order(model):
     last = [(0, 7, "ORG"), (8, 11, "PER"), (12, 19, "ORG"), (20, 29, "PER")]
     expected = [[(0, 12, "PER"), (17, 24, "ORG")], [], [], last]
-    assert EntityFinder(model, device="cpu")(TEXTS) == expected
-    assert EntityFinder(model, device="cpu", batch_size=1)(TEXTS) == expected
+    assert EntityRecognizer(model, device="cpu")(TEXTS) == expected
+    assert EntityRecognizer(model, device="cpu", batch_size=1)(TEXTS) == expected
 
 
 def test_a_word_takes_the_label_of_its_first_piece_and_all_its_characters(model):
-    finder = EntityFinder(model, device="cpu")
+    finder = EntityRecognizer(model, device="cpu")
     assert finder._tokenizer.tokenize("lovelaces zada")[:3] == ["lovelace", "##s", "z"]
     assert finder(["ada lovelaces", "zada ada"]) == [[(0, 13, "PER")], [(5, 8, "PER")]]
 
 
 def test_what_is_past_the_models_length_has_no_entities(model):
-    assert EntityFinder(model, device="cpu")(["no " * 20 + "ada"]) == [[]]
+    assert EntityRecognizer(model, device="cpu")(["no " * 20 + "ada"]) == [[]]
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path):
     with pytest.raises(InputError, match="no token-classification model"):
-        EntityFinder(tmp_path)
+        EntityRecognizer(tmp_path)
 
 
 @pytest.mark.parametrize(

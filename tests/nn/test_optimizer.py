@@ -64,13 +64,15 @@ def test_norms_and_biases_do_not_decay(mlm: BertForMaskedLM) -> None:
 
 def test_what_is_within_a_paced_module_keeps_its_decay() -> None:
     fast, slow = nn.Sequential(nn.Linear(3, 2), nn.LayerNorm(2)), nn.Linear(3, 2)
-    fast.pace = 4.0
-    groups = decay_groups([nn.ModuleList([slow, fast, slow])], 0.01)
-    found = {(group.get("pace", 1.0), group["weight_decay"]): len(group["params"]) for group in groups}
+    groups = decay_groups([nn.ModuleList([slow, fast, slow])], 0.01, {fast: 4.0})
+    found = {(group.get("lr_multiplier", 1.0), group["weight_decay"]): len(group["params"]) for group in groups}
     assert found == {(1.0, 0.01): 1, (1.0, 0.0): 1, (4.0, 0.01): 1, (4.0, 0.0): 3}
     optimizer = BertAdamW(groups)
     optimizer.set_lr(0.5)
-    assert {(group.get("pace", 1.0), group["lr"]) for group in optimizer.param_groups} == {(1.0, 0.5), (4.0, 2.0)}
+    assert {(group.get("lr_multiplier", 1.0), group["lr"]) for group in optimizer.param_groups} == {
+        (1.0, 0.5),
+        (4.0, 2.0),
+    }
 
 
 def small_run(optimizer: BertAdamW, linear: nn.Linear, steps: range) -> None:

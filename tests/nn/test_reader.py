@@ -6,36 +6,36 @@ from torch.testing import assert_close
 from transformers import BertForMaskedLM
 
 from realmctl.nn import reader as reader_module
-from realmctl.nn.inputs import Packed, Packer
+from realmctl.nn.inputs import Collator, TokenBatch
 from realmctl.nn.reader import Reader
 
 
 @pytest.fixture
-def joint(packer: Packer) -> Packed:
+def joint(collator: Collator) -> TokenBatch:
     """Two queries of different length, three candidates each, the first the null document."""
     queries = [[5, 3, 6, 3], [7, 3]]
     bodies = [[], [9] * 20, [10, 11]]
-    return packer.joint([q for q in queries for _ in bodies], bodies * 2, query_length=16, block_length=32)
+    return collator.joint([q for q in queries for _ in bodies], bodies * 2, query_length=16, block_length=32)
 
 
 POSITION = torch.tensor([[2, 4], [2, 0]])
 TARGET = torch.tensor([[50, 60], [70, 0]])
 
 
-def expected(mlm: BertForMaskedLM, joint: Packed) -> torch.Tensor:
+def expected(mlm: BertForMaskedLM, joint: TokenBatch) -> torch.Tensor:
     log_prob = mlm(joint.ids_BL, joint.mask_BL.long(), joint.segments_BL).logits.log_softmax(-1)
     picked = [log_prob[row, POSITION[row // 3], TARGET[row // 3]] for row in range(6)]
     return torch.stack(picked).view(2, 3, 2)
 
 
-def test_log_prob_is_transformers_log_softmax_at_the_masks(mlm: BertForMaskedLM, joint: Packed) -> None:
+def test_log_prob_is_transformers_log_softmax_at_the_masks(mlm: BertForMaskedLM, joint: TokenBatch) -> None:
     ours = Reader.from_masked_lm(mlm).mlm_log_prob(joint, POSITION, TARGET, 3)
     assert ours.shape == (2, 3, 2)
     assert_close(ours, expected(mlm, joint), atol=1e-5, rtol=1e-5)
 
 
 def test_in_parts_it_is_the_same_with_the_same_gradient(
-    mlm: BertForMaskedLM, joint: Packed, monkeypatch: pytest.MonkeyPatch
+    mlm: BertForMaskedLM, joint: TokenBatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results = []
     for at_once in (1 << 28, 4 * mlm.config.vocab_size):
@@ -47,14 +47,14 @@ def test_in_parts_it_is_the_same_with_the_same_gradient(
     assert_close(results[0], results[1], atol=1e-5, rtol=1e-4)
 
 
-def test_logits_agree_with_log_prob(mlm: BertForMaskedLM, joint: Packed) -> None:
+def test_logits_agree_with_log_prob(mlm: BertForMaskedLM, joint: TokenBatch) -> None:
     reader = Reader.from_masked_lm(mlm)
     logits = reader.logits(joint, POSITION, 3)
     picked = logits.log_softmax(-1).gather(3, TARGET[:, None, :, None].expand(2, 3, 2, 1))[..., 0]
     assert_close(picked, reader.mlm_log_prob(joint, POSITION, TARGET, 3), atol=1e-5, rtol=1e-5)
 
 
-def test_save_and_load(mlm: BertForMaskedLM, joint: Packed, tmp_path: Path) -> None:
+def test_save_and_load(mlm: BertForMaskedLM, joint: TokenBatch, tmp_path: Path) -> None:
     reader = Reader.from_masked_lm(mlm).eval()
     reader.save(tmp_path)
     assert torch.equal(

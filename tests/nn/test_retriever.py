@@ -8,7 +8,7 @@ from torch.testing import assert_close
 from transformers import AutoModel, BertForMaskedLM
 
 from realmctl.errors import InputError, MismatchError
-from realmctl.nn.inputs import Packed
+from realmctl.nn.inputs import TokenBatch
 from realmctl.nn.marginal import in_batch_softmax
 from realmctl.nn.retriever import Retriever
 
@@ -16,7 +16,7 @@ from realmctl.nn.retriever import Retriever
 @pytest.mark.parametrize("norm_eps", [1e-12, 1e-3])
 @pytest.mark.parametrize("pooling", ["pooler", "cls"])
 def test_embedding_is_the_formula_on_transformers_states(
-    mlm: BertForMaskedLM, batch: Packed, tmp_path: Path, pooling, norm_eps
+    mlm: BertForMaskedLM, batch: TokenBatch, tmp_path: Path, pooling, norm_eps
 ) -> None:
     retriever = Retriever.from_bert(mlm.bert, projection=16, pooling=pooling, norm_eps=norm_eps).eval()
     torch.nn.init.normal_(retriever.query_tower.projection.weight, std=1e-3)  # a variance that the larger one shows in
@@ -35,7 +35,7 @@ def test_embedding_is_the_formula_on_transformers_states(
     assert (other - expected).abs().max() > 0.1
 
 
-def test_the_projection_drops_out_in_training_alone(mlm: BertForMaskedLM, batch: Packed) -> None:
+def test_the_projection_drops_out_in_training_alone(mlm: BertForMaskedLM, batch: TokenBatch) -> None:
     """At BERT's own rate, after the layer norm (official ict_model.py; transformers had none)."""
     mlm.bert.config.hidden_dropout_prob = 0.25
     retriever = Retriever.from_bert(mlm.bert, projection=64)
@@ -62,7 +62,7 @@ def test_scores_are_not_rounded_under_autocast() -> None:
     assert torch.equal(loss, in_batch_softmax(query_BD, block_BND[:, 0], torch.arange(len(query_BD)))[0])
 
 
-def test_embeddings_are_float32_under_autocast(mlm: BertForMaskedLM, batch: Packed) -> None:
+def test_embeddings_are_float32_under_autocast(mlm: BertForMaskedLM, batch: TokenBatch) -> None:
     retriever = Retriever.from_bert(mlm.bert).eval()
     with torch.autocast("cpu", torch.bfloat16):
         rough = retriever.embed_blocks(batch)
@@ -70,7 +70,7 @@ def test_embeddings_are_float32_under_autocast(mlm: BertForMaskedLM, batch: Pack
     assert torch.cosine_similarity(rough, retriever.embed_blocks(batch)).min() > 0.99
 
 
-def test_separate_towers_start_equal_and_train_apart(mlm: BertForMaskedLM, batch: Packed) -> None:
+def test_separate_towers_start_equal_and_train_apart(mlm: BertForMaskedLM, batch: TokenBatch) -> None:
     retriever = Retriever.from_bert(mlm.bert, towers="separate").eval()
     assert_close(retriever.embed_queries(batch), retriever.embed_blocks(batch))
     retriever.embed_queries(batch).sum().backward()
@@ -86,7 +86,7 @@ def test_the_source_model_is_left_alone(mlm: BertForMaskedLM) -> None:
 
 @pytest.mark.parametrize("towers", ["shared", "separate"])
 @pytest.mark.parametrize("pooling", ["pooler", "cls"])
-def test_save_and_load(mlm: BertForMaskedLM, batch: Packed, tmp_path: Path, towers, pooling) -> None:
+def test_save_and_load(mlm: BertForMaskedLM, batch: TokenBatch, tmp_path: Path, towers, pooling) -> None:
     retriever = Retriever.from_bert(mlm.bert, towers=towers, pooling=pooling, query_length=32).eval()
     with torch.no_grad():
         retriever.query_tower.norm.bias.add_(1.0)
@@ -107,7 +107,7 @@ def test_save_and_load(mlm: BertForMaskedLM, batch: Packed, tmp_path: Path, towe
     assert torch.equal(auto.embeddings.word_embeddings.weight, ours)
 
 
-def test_query_only_remembers_its_block_encoder(mlm: BertForMaskedLM, batch: Packed, tmp_path: Path) -> None:
+def test_query_only_remembers_its_block_encoder(mlm: BertForMaskedLM, batch: TokenBatch, tmp_path: Path) -> None:
     full = Retriever.from_bert(mlm.bert).eval()
     trained = full.query_only()
     with torch.no_grad():

@@ -7,7 +7,7 @@ from torch.testing import assert_close
 from transformers import BertForMaskedLM
 
 from realmctl.nn.bert.encoder import hidden_states
-from realmctl.nn.inputs import Packer, block_token_mask
+from realmctl.nn.inputs import Collator, block_token_mask
 from realmctl.nn.span_head import LOWEST, SpanReader, reader_loss, retrieval_loss, span_table
 
 
@@ -25,8 +25,8 @@ def test_span_table_holds_every_span_once() -> None:
 
 
 @pytest.fixture
-def reader_batch(packer: Packer):
-    packed, start_B = packer.reader([[7, 8], [9]], [[20, 21, 22, 23], [30, 31]], length=32)
+def reader_batch(collator: Collator):
+    packed, start_B = collator.reader([[7, 8], [9]], [[20, 21, 22, 23], [30, 31]], length=32)
     return packed, block_token_mask(packed, start_B)
 
 

@@ -15,15 +15,15 @@ from torch import Tensor
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.cli import app
 from realmctl.nn.bert.files import load_masked_lm
-from realmctl.nn.inputs import Packed, Packer, block_token_mask
+from realmctl.nn.inputs import Collator, TokenBatch, block_token_mask
 from realmctl.nn.marginal import token_marginal
 from realmctl.nn.reader import Reader
 from realmctl.nn.retriever import Retriever
 from realmctl.nn.span_head import LOWEST, SpanReader, reader_loss, retrieval_loss
-from realmctl.retrieval.answering.extractive import QuestionAnswerer
+from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
 from realmctl.retrieval.answering.open_answerer import open_answerer
 from realmctl.text.qa.questions import Question
-from realmctl.training.objectives.finetune import FineTuning, Options
+from realmctl.training.objectives.finetune import FinetuneObjective, FinetuneOptions
 from tests.parity.reference_case import CANDIDATES, CLS, MASK, PAD, SEP
 
 Numbers = dict[str, Tensor]
@@ -39,7 +39,7 @@ class Ours:
         case = json.loads((folder / "case.json").read_text())
         self.inputs, self.read_there, self.made_by = case["inputs"], case["read"], case["made_by"]
         self.config = json.loads((folder / "openqa" / "config.json").read_text())
-        self.packer = Packer(CLS, SEP, PAD, MASK)
+        self.collator = Collator(CLS, SEP, PAD, MASK)
         self.number = {word: number for number, word in enumerate(self.inputs["words"])}
         self.bodies = [self.ids(text) for text in self.inputs["bodies"]]
         self.titles = [self.ids(text) for text in self.inputs["titles"]]
@@ -70,8 +70,8 @@ class Ours:
         return {f"{name}/{what}": it for name, part in parts.items() for what, it in part.items()} | self.open_qa()
 
     @cached_property
-    def queries(self) -> Packed:
-        return self.packer.query([query["ids"] for query in self.inputs["queries"]], LENGTH)
+    def queries(self) -> TokenBatch:
+        return self.collator.query([query["ids"] for query in self.inputs["queries"]], LENGTH)
 
     @cached_property
     def candidates(self) -> list[int]:
@@ -80,8 +80,8 @@ class Ours:
     def of(self, texts: list[list[int]], numbers: list[int]) -> list[list[int]]:
         return [texts[number] if number >= 0 else [] for number in numbers]
 
-    def blocks(self, numbers: list[int]) -> Packed:
-        return self.packer.block(self.of(self.titles, numbers), self.of(self.bodies, numbers), LENGTH)
+    def blocks(self, numbers: list[int]) -> TokenBatch:
+        return self.collator.block(self.of(self.titles, numbers), self.of(self.bodies, numbers), LENGTH)
 
     def embedder(self) -> Numbers:
         retriever = Retriever.load(self.imported("embedder")["retriever"].path)
@@ -98,7 +98,7 @@ class Ours:
         reader = Reader(load_masked_lm(self.imported("encoder")["encoder"].path)[0]).eval()
         queries = self.inputs["queries"]
         asked = [query["ids"] for query in queries for _ in range(CANDIDATES)]
-        joint = self.packer.joint(asked, self.of(self.bodies, self.candidates), LENGTH, LENGTH)
+        joint = self.collator.joint(asked, self.of(self.bodies, self.candidates), LENGTH, LENGTH)
         everywhere_RL = torch.arange(joint.ids_BL.shape[1]).minimum(joint.lengths_B[:, None] - 1)
         logits_RLV = reader.logits(joint, everywhere_RL, 1)[:, 0]
         real_RL = joint.mask_BL.clone()
@@ -116,7 +116,7 @@ class Ours:
     def reader(self) -> Numbers:
         reader = SpanReader.load(self.imported("reader")["span-reader"].path)
         count, width = self.config["reader_beam_size"], self.config["max_span_width"]
-        packed, begin_K = self.packer.reader(
+        packed, begin_K = self.collator.reader(
             [self.ids(self.inputs["questions"][0])] * count, self.bodies[:count], LENGTH
         )
         score_KS, (start_S, end_S) = reader.span_scores(packed, block_token_mask(packed, begin_K), width)
@@ -141,14 +141,14 @@ class Ours:
         embedder = self.workspace / "embedder" / "retriever"
         made = self.imported("openqa", "--titles", str(titles), "--retriever", str(embedder))
         answerer = open_answerer(made["qa-model"], made["blocks"], device="cpu", precision="fp32")
-        assert isinstance(answerer, QuestionAnswerer)
+        assert isinstance(answerer, ExtractiveAnswerer)
         numbers: Numbers = {}
         for number, question in enumerate(self.inputs["questions"]):
             found = self.answered(answerer, question) | self.losses(answerer, question, self.inputs["answers"][number])
             numbers |= {f"openqa/{number}/{name}": it for name, it in found.items()}
         return numbers
 
-    def answered(self, answerer: QuestionAnswerer, question: str) -> Numbers:
+    def answered(self, answerer: ExtractiveAnswerer, question: str) -> Numbers:
         """The span read, in the places of the reader's input; its text goes to `read`."""
         tokens = answerer.tokens([question])
         hits = answerer.searcher.search(tokens, self.config["reader_beam_size"])
@@ -164,12 +164,14 @@ class Ours:
             "start": torch.tensor([first]), "end": torch.tensor([first + len(ids) - 1]),
         }  # fmt: skip
 
-    def losses(self, answerer: QuestionAnswerer, question: str, answers: list[str]) -> Numbers:
+    def losses(self, answerer: ExtractiveAnswerer, question: str, answers: list[str]) -> Numbers:
         """Both losses as `finetune` computes them."""
         beam, read = self.config["searcher_beam_size"], self.config["reader_beam_size"]
-        options = Options(1, beam, read, self.config["reader_seq_len"], self.config["max_span_width"], "substring", 0)
+        options = FinetuneOptions(
+            1, beam, read, self.config["reader_seq_len"], self.config["max_span_width"], "substring", 0
+        )
         asked = Question(id="0", question=question, answers=tuple(answers))
-        tuning = FineTuning(answerer.searcher, answerer.reader, [asked], options)
+        tuning = FinetuneObjective(answerer.searcher, answerer.reader, [asked], options)
         [part] = tuning.draw(0)
         answerer.searcher.learner.eval()
         retrieval_QK = answerer.searcher.scores(part.questions, part.rows_QK)

@@ -68,15 +68,15 @@ def test_refreshes_in_the_background(tmp_path):
 def test_records_between_and_alarms(tmp_path):
     """What only some steps log is a shorter curve; an alarm is text, a list of texts or an object."""
     lines = [
-        {"step": 0, "probe_recall_5": 0.25, "alarms": None},
+        {"step": 0, "recall@5": 0.25, "alarms": None},
         {"step": 1, "loss": 2.0, "alarms": "recall fell"},
         '{"step": 2, "loss": NaN, "grad_norm": Infinity}',
-        {"step": 3, "loss": 1, "probe_recall_5": 0.5, "alarms": ["one", {"name": "two"}], "note": "text", "odd": True},
+        {"step": 3, "loss": 1, "recall@5": 0.5, "alarms": ["one", {"name": "two"}], "note": "text", "odd": True},
     ]
     run = read_run(logged(tmp_path, *lines))
     assert run.curves["loss"].step.tolist() == [1, 3] and run.curves["loss"].value.tolist() == [2, 1]
-    assert run.curves["probe_recall_5"].step.tolist() == [0, 3]
-    assert set(run.curves) == {"loss", "probe_recall_5"} and run.refreshes == []
+    assert run.curves["recall@5"].step.tolist() == [0, 3]
+    assert set(run.curves) == {"loss", "recall@5"} and run.refreshes == []
     assert run.alarms == [(1, "recall fell"), (3, "one"), (3, '{"name": "two"}')]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from realmctl.errors import InputError
 from realmctl.report.funnel import depths_of, funnel_of
-from realmctl.report.outcomes import Depths, Fate, fates
+from realmctl.report.outcomes import Depths, QuestionOutcome, fates
 from realmctl.storage.records import Records
 from realmctl.text.qa.answers import exact_match, has_answer
 from realmctl.text.qa.questions import Question
@@ -22,7 +22,7 @@ def passed(funnel):
 
 
 def fate(rank=None, in_corpus=True, right=False, retrieved=100, read=5):
-    return Fate(Question("", "?", ("x",)), "y", retrieved, rank, in_corpus, read, 1, False, right)
+    return QuestionOutcome(Question("", "?", ("x",)), "y", retrieved, rank, in_corpus, read, 1, False, right)
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_curves_funnel_and_questions(page, model, scores, chain):
     for text in (
         "Index age",
         "2 index refreshes",
-        "Not recorded in this run: recall on the probe set",
+        "Not recorded in this run: recall on held-out questions",
         "answer in the corpus",
     ):
         assert text in found.text

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from realmctl.report.charts import CHARTS, PRETRAIN
-from realmctl.report.curves import Curve, Run
+from realmctl.report.curves import Curve, TrainingRun
 from realmctl.report.plots import drawn
 
 NAMES = [name for chart in PRETRAIN for name in chart.metrics]
@@ -22,7 +22,7 @@ def run(seed=0, names=NAMES, steps=60):
     curves = {name: Curve(step, row) for name, row in zip(names, values, strict=True)}
     if "index_age_steps" in curves:
         curves["index_age_steps"] = Curve(step, (step - 1) % 10)
-    return Run(None, curves, [])
+    return TrainingRun(None, curves, [])
 
 
 @pytest.mark.parametrize(
@@ -60,9 +60,9 @@ def test_the_same_bytes_whatever_the_users_style():
 
 
 def test_a_curve_that_nobody_logged_is_no_chart():
-    probe = next(chart for chart in PRETRAIN if chart.recorded_at_times)
-    assert drawn(probe, [run(names=["loss"])], "a") is None
-    assert drawn(probe, [run(names=["loss"]), run(names=["probe_recall_5"])], "a") is not None
+    recall = next(chart for chart in PRETRAIN if chart.recorded_at_times)
+    assert drawn(recall, [run(names=["loss"])], "a") is None
+    assert drawn(recall, [run(names=["loss"]), run(names=["recall@5"])], "a") is not None
 
 
 def test_a_bar_for_every_refresh():

@@ -1,14 +1,14 @@
-"""Texts in a mapped file."""
+"""BlockTexts in a mapped file."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from realmctl.retrieval.block_texts import Texts
+from realmctl.retrieval.block_texts import BlockTexts
 
 
 @given(st.lists(st.text()))
 def test_what_goes_in_comes_out(texts):
-    held = Texts(iter(texts))
+    held = BlockTexts(iter(texts))
     assert [held[row] for row in range(len(held))] == texts

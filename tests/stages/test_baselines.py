@@ -142,14 +142,14 @@ def test_evaluations_that_contradict_themselves(realmctl, chain):
 def test_all_scorers_lists_the_disagreements_again_and_again(finetuned, realmctl, chain, monkeypatch, tmp_path):
     """A decomposed accent is right for ORQA's scorer alone; the list is shown whether the scores were made now or found."""
     from realmctl.retrieval.answering.answerer import Answer
-    from realmctl.retrieval.answering.closed_book import ClosedBook
+    from realmctl.retrieval.answering.closed_book import ClosedBookAnswerer
 
     finetuned("none")
     path = tmp_path / "asked.jsonl"
     lines = [{"question": "Where?", "answer": ["Caf\u00e9"]}, {"question": "Who?", "answer": ["Ada"]}]
     path.write_text("\n".join(map(json.dumps, lines)))
     monkeypatch.setattr(
-        ClosedBook, "answer", lambda self, tokens, hits, top: [[Answer("Cafe\u0301", 0.0)] for _ in tokens]
+        ClosedBookAnswerer, "answer", lambda self, tokens, hits, top: [[Answer("Cafe\u0301", 0.0)] for _ in tokens]
     )
     options = ("--qa-model", "qa", "--questions", path)
     quiet, err = scored(realmctl, chain, *options)

@@ -11,7 +11,7 @@ import pytest
 
 from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError, InputError, QualityError, ResourceError
-from realmctl.index.exact import Exact
+from realmctl.index.exact import ExactIndex
 from realmctl.index.store import open_index
 from realmctl.stage import Stage, setting
 from stages.build_index import BuildIndex
@@ -64,7 +64,7 @@ def test_both_types_answer_alike(tmp_path, dtype):
 def test_the_vectors_are_linked_not_copied(embeddings, tmp_path):
     artifact = BuildIndex(embeddings=embeddings, type="exact").make(tmp_path / "index")
     assert artifact.file("vectors.npy").samefile(embeddings.file("embeddings.npy"))
-    assert isinstance(open_index(artifact.path), Exact)
+    assert isinstance(open_index(artifact.path), ExactIndex)
 
 
 def test_the_same_command_in_two_places_makes_the_same_content(embeddings, tmp_path):

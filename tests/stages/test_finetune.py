@@ -151,7 +151,7 @@ def test_evaluation_of_what_does_not_fit(chain, qa_model, tmp_path):
     assert not list(tmp_path.glob("scores/v*"))
 
 
-def test_ask_and_probe(chain, model, qa_model):
+def test_ask_and_fill_mask(chain, model, qa_model):
     asked = realmctl(
         "ask",
         "Where was Ada Lorn born?",
@@ -172,13 +172,13 @@ def test_ask_and_probe(chain, model, qa_model):
         "ask", "Where was Ada Lorn born?", "--qa-model", qa_model.path, "--blocks", chain.blocks.path
     ).stdout
     assert text.startswith("1. ") and ">>" in text
-    probed = realmctl(
-        "probe", "Ada Lorn was born in [MASK].", "--model", model.path, "--blocks", chain.blocks.path, "--json"
+    filled = realmctl(
+        "fill-mask", "Ada Lorn was born in [MASK].", "--model", model.path, "--blocks", chain.blocks.path, "--json"
     )
-    value = json.loads(probed.stdout)
+    value = json.loads(filled.stdout)
     assert len(value["candidates"]) == 8 and value["candidates"][0]["title"] == "(null document)"
     assert sum(found["probability"] for found in value["candidates"]) == pytest.approx(1)
-    refused = realmctl("probe", "No blank.", "--model", model.path, "--blocks", chain.blocks.path)
+    refused = realmctl("fill-mask", "No mask.", "--model", model.path, "--blocks", chain.blocks.path)
     assert refused.exit_code == 2 and "[MASK]" in error_of(refused)
 
 

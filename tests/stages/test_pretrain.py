@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from realmctl.artifacts import open_artifact, require_descent, verify
 from realmctl.cli.app import build
 from realmctl.nn.weights import load_tensors
-from realmctl.training.refresh.run_folder import steps_in
+from realmctl.training.refresh.refresh_folder import steps_in
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import FIRMS, TOWNS, documents, make_index, metrics_of, pretrain
 from tests.fixtures.retriever import make_retriever

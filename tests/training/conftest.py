@@ -7,7 +7,7 @@ import pytest
 from realmctl.artifacts import Origin
 from realmctl.index.build import IndexOptions
 from realmctl.nn.retriever import Retriever
-from realmctl.training.refresh.run_folder import Live, Order
+from realmctl.training.refresh.refresh_folder import RefreshFolder, RefreshRequest
 
 
 @pytest.fixture(autouse=True)
@@ -17,8 +17,8 @@ def always_one_thread(one_thread: None) -> None:
 
 @pytest.fixture
 def live(chain, tmp_path):
-    folder = Live(tmp_path / "live")
-    folder.place(Order(str(chain.blocks.path), IndexOptions(type="exact").__dict__, "float32", "fp32"))
+    folder = RefreshFolder(tmp_path / "live")
+    folder.place(RefreshRequest(str(chain.blocks.path), IndexOptions(type="exact").__dict__, "float32", "fp32"))
     return folder
 
 

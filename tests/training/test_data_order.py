@@ -5,23 +5,23 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from realmctl.training.data_order import Order
+from realmctl.training.data_order import DataOrder
 
 
 @given(st.integers(1, 50), st.integers(1, 20), st.integers(0, 5))
 def test_every_pass_takes_every_example_once(count, batch_size, seed):
-    order = Order(count, batch_size, seed)
+    order = DataOrder(count, batch_size, seed)
     taken = [number for step in range(-(-3 * count // batch_size)) for number in order.batch(step).tolist()]
     for start in (0, count, 2 * count):
         assert sorted(taken[start : start + count]) == list(range(count))
 
 
 def test_a_step_is_the_same_whatever_was_asked_before():
-    order, again = Order(100, 7, 3), Order(100, 7, 3)
+    order, again = DataOrder(100, 7, 3), DataOrder(100, 7, 3)
     forwards = [order.batch(step).tolist() for step in range(40)]
     assert [again.batch(step).tolist() for step in reversed(range(40))] == forwards[::-1]
 
 
 def test_passes_and_seeds_differ():
-    assert Order(50, 50, 0).batch(0).tolist() != Order(50, 50, 0).batch(1).tolist()
-    assert Order(50, 50, 0).batch(0).tolist() != Order(50, 50, 1).batch(0).tolist()
+    assert DataOrder(50, 50, 0).batch(0).tolist() != DataOrder(50, 50, 0).batch(1).tolist()
+    assert DataOrder(50, 50, 0).batch(0).tolist() != DataOrder(50, 50, 1).batch(0).tolist()

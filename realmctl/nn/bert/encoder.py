@@ -13,8 +13,8 @@ from transformers import BertForMaskedLM, BertModel
 from transformers.models.bert.modeling_bert import BertLayer
 
 from realmctl.nn.bert.files import load_masked_lm, save_masked_lm, scratch_config
-from realmctl.nn.bert.layers import Rows, run_layer
-from realmctl.nn.inputs import Packed
+from realmctl.nn.bert.layers import TokenLayout, run_layer
+from realmctl.nn.inputs import TokenBatch
 
 __all__ = [
     "cls_state",
@@ -28,33 +28,33 @@ __all__ = [
 ]
 
 
-def hidden_states(bert: BertModel, packed: Packed) -> Tensor:
+def hidden_states(bert: BertModel, packed: TokenBatch) -> Tensor:
     """The last layer's states, [B, L, H]; zeros at padding."""
     return layer_states(bert, packed, (bert.config.num_hidden_layers,))[0]
 
 
-def layer_states(bert: BertModel, packed: Packed, layers: tuple[int, ...]) -> tuple[Tensor, ...]:
+def layer_states(bert: BertModel, packed: TokenBatch, layers: tuple[int, ...]) -> tuple[Tensor, ...]:
     """The states after the given layers (0 = the embeddings), each [B, L, H]; zeros at padding."""
-    rows = Rows(packed.mask_BL)
+    rows = TokenLayout(packed.mask_BL)
     states = [_embed(bert, packed, rows)]
     for layer in bert.encoder.layer[: max(layers)]:
         states.append(_run(layer, states[-1], rows))
     return tuple(rows.pad(states[layer]) for layer in layers)
 
 
-def states_at(bert: BertModel, packed: Packed, position_BP: Tensor) -> Tensor:
+def states_at(bert: BertModel, packed: TokenBatch, position_BP: Tensor) -> Tensor:
     """The last layer's states at some positions of each row, [B, P, H]: exact, and nothing else is computed.
 
     position_BP: int64, each at a real token of its row.
     """
-    rows = Rows(packed.mask_BL)
+    rows = TokenLayout(packed.mask_BL)
     state_TH = _embed(bert, packed, rows)
     for layer in bert.encoder.layer[:-1]:
         state_TH = _run(layer, state_TH, rows)
     return _run(bert.encoder.layer[-1], state_TH, rows, position_BP)
 
 
-def cls_state(bert: BertModel, packed: Packed, last_layer_cls_only: bool = True) -> Tensor:
+def cls_state(bert: BertModel, packed: TokenBatch, last_layer_cls_only: bool = True) -> Tensor:
     """The last layer's state at `[CLS]`, [B, H]. By default the last layer runs for that position alone."""
     if not last_layer_cls_only:
         return hidden_states(bert, packed)[:, 0]
@@ -72,7 +72,7 @@ def masked_logits(mlm: BertForMaskedLM, state_BLH: Tensor, position_BM: Tensor) 
     return logits_BMV
 
 
-def _embed(bert: BertModel, packed: Packed, rows: Rows) -> Tensor:
+def _embed(bert: BertModel, packed: TokenBatch, rows: TokenLayout) -> Tensor:
     position_BL = torch.arange(packed.ids_BL.shape[1], device=packed.ids_BL.device).expand_as(packed.ids_BL)
     embeddings = bert.embeddings
     state_TH = embeddings.word_embeddings(rows.pack(packed.ids_BL))
@@ -82,7 +82,7 @@ def _embed(bert: BertModel, packed: Packed, rows: Rows) -> Tensor:
     return embedding_TH
 
 
-def _run(layer: BertLayer, state_TH: Tensor, rows: Rows, position_BP: Tensor | None = None) -> Tensor:
+def _run(layer: BertLayer, state_TH: Tensor, rows: TokenLayout, position_BP: Tensor | None = None) -> Tensor:
     """The layer, recomputed in the backward pass where `gradient_checkpointing_enable` was called."""
     if layer.gradient_checkpointing and layer.training and torch.is_grad_enabled():
         state: Tensor = checkpoint(run_layer, layer, state_TH, rows, position_BP, use_reentrant=False)

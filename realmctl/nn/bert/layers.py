@@ -30,7 +30,7 @@ _WORTH_RECOMPUTING = 1 << 20
 """Elements from which an activation is made again in the backward pass: a quarter of what a layer keeps."""
 
 
-class Rows:
+class TokenLayout:
     """Where the real tokens of a padded batch lie: `pack` drops the padding, `pad` puts it back."""
 
     def __init__(self, mask_BL: Tensor) -> None:
@@ -54,7 +54,7 @@ class Rows:
         return packed_TX[self.first_B1 + position_BP]
 
 
-def run_layer(layer: BertLayer, state_TH: Tensor, rows: Rows, position_BP: Tensor | None = None) -> Tensor:
+def run_layer(layer: BertLayer, state_TH: Tensor, rows: TokenLayout, position_BP: Tensor | None = None) -> Tensor:
     """The layer's output for all tokens, [T, H], or for the given positions of each row, [B, P, H]."""
     attention = layer.attention.self
     residual = state_TH if position_BP is None else rows.at(state_TH, position_BP)
@@ -92,7 +92,7 @@ def _contract(layer: BertLayer, expanded: Tensor) -> Tensor:
         return linear(layer.output.dense, activated)
 
 
-def _attend_by_row(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: Rows, dropout: float) -> Tensor:
+def _attend_by_row(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: TokenLayout, dropout: float) -> Tensor:
     """Attention inside each row, [T, A, X] or [B, P, A, X] as `query` is. A CPU is best off so."""
     parts = torch.split(query, rows.lengths) if query.ndim == 3 else query.unbind()
     key, value = torch.split(key_TAX, rows.lengths), torch.split(value_TAX, rows.lengths)
@@ -102,7 +102,7 @@ def _attend_by_row(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: Rows
     return torch.cat(context) if query.ndim == 3 else torch.stack(context)
 
 
-def _attend_padded(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: Rows, dropout: float) -> Tensor:
+def _attend_padded(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: TokenLayout, dropout: float) -> Tensor:
     """The same in one call over padded rows, as accelerators want it."""
     query_BLAX = rows.pad(query) if query.ndim == 3 else query
     key_BLAX, value_BLAX = rows.pad(key_TAX), rows.pad(value_TAX)

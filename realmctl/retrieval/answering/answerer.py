@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from realmctl.retrieval.corpus import Ids
+from realmctl.retrieval.corpus import TokenIds
 from realmctl.retrieval.search.searcher import Hit, Searcher
 
 
@@ -44,11 +44,11 @@ class Answerer(Protocol):
         """How many of a question's blocks it reads, at most."""
         ...
 
-    def tokens(self, texts: Sequence[str]) -> list[Ids]:
+    def tokens(self, texts: Sequence[str]) -> list[TokenIds]:
         """Wordpieces of questions."""
         ...
 
-    def answer(self, tokens: Sequence[Ids], hits: Sequence[Sequence[Hit]], top: int) -> list[list[Answer]]:
+    def answer(self, tokens: Sequence[TokenIds], hits: Sequence[Sequence[Hit]], top: int) -> list[list[Answer]]:
         """The `top` best answers with different texts to each question, best first; `hits` are its retrieved blocks."""
         ...
 

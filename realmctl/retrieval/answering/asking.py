@@ -1,4 +1,4 @@
-"""One question or one blank at a time, for people: `ask` and `probe`."""
+"""One question or one sentence at a time, for people: `ask` and `fill-mask`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from realmctl.errors import ConfigError
 from realmctl.nn.reader import Reader
 from realmctl.retrieval.answering.answerer import Answer
 from realmctl.retrieval.answering.open_answerer import open_answerer
-from realmctl.retrieval.corpus import Ids
+from realmctl.retrieval.corpus import TokenIds
 from realmctl.retrieval.search.candidates import NULL, titles_and_bodies
 from realmctl.retrieval.search.dense import QUESTION_LENGTH, DenseSearcher
 from realmctl.retrieval.search.searcher import Searcher
 
-BLANK = "[MASK]"
+MASK = "[MASK]"
 SHOWN_AROUND = 160
 
 
@@ -70,19 +70,19 @@ def _marked(text: str, start: int, end: int) -> str:
     return f"{'... ' if left else ''}{shown}{' ...' if right < len(text) else ''}".replace("\n", " ")
 
 
-def probe(sentence: str, model: Path, blocks: Path, candidates: int) -> dict[str, Any]:
-    """Fill the blanks of a sentence under each candidate, without retrieval, and under the marginal (paper, table 3).
+def fill_masks(sentence: str, model: Path, blocks: Path, candidates: int) -> dict[str, Any]:
+    """Fill the masks of a sentence under each candidate, without retrieval, and under the marginal (paper, table 3).
 
-    Raises ConfigError for a sentence without a blank.
+    Raises ConfigError for a sentence without a mask.
     """
-    if BLANK not in sentence or candidates < 2:
+    if MASK not in sentence or candidates < 2:
         raise ConfigError(
-            f'probe needs a sentence with at least one {BLANK}, such as "The capital of {BLANK} is Paris.", and --candidates of at least 2.'
+            f'fill-mask needs a sentence with at least one {MASK}, such as "The capital of {MASK} is Paris.", and --candidates of at least 2.'
         )
     artifact, corpus = open_artifact(model), open_artifact(blocks)
     searcher = DenseSearcher(artifact.part("retriever"), artifact.part("index"), corpus, "auto", "auto")
     reader = Reader.load(artifact.part("reader").path).to(searcher.device)
-    tokens = _with_blanks(searcher, sentence)
+    tokens = _with_masks(searcher, sentence)
     _require_room(tokens, reader, searcher.retriever.block_length)
     rows_N = np.concatenate([[NULL], searcher.nearest([tokens], candidates - 1)[1][0]])
     titles, bodies = titles_and_bodies(searcher.corpus, rows_N)
@@ -94,7 +94,7 @@ def probe(sentence: str, model: Path, blocks: Path, candidates: int) -> dict[str
         "without_retrieval": _words(searcher, probability_NMV[0]),
         "with_retrieval": _words(searcher, marginal_MV),
         "candidates": [
-            {"title": _title(searcher, row), "probability": float(prior), "blanks": _words(searcher, probability_MV)}
+            {"title": _title(searcher, row), "probability": float(prior), "masks": _words(searcher, probability_MV)}
             for row, prior, probability_MV in zip(rows_N.tolist(), prior_N, probability_NMV, strict=True)
         ],
     }
@@ -104,13 +104,13 @@ def _title(searcher: DenseSearcher, row: int) -> str:
     return "(null document)" if row == NULL else str(searcher.corpus.record(row)["title"])
 
 
-def _with_blanks(searcher: DenseSearcher, sentence: str) -> Ids:
-    blank = np.array([searcher.packer.mask_id])
-    parts = [part for piece in searcher.tokens(sentence.split(BLANK)) for part in (piece, blank)]
+def _with_masks(searcher: DenseSearcher, sentence: str) -> TokenIds:
+    mask = np.array([searcher.collator.mask_id])
+    parts = [part for piece in searcher.tokens(sentence.split(MASK)) for part in (piece, mask)]
     return np.concatenate(parts[:-1])
 
 
-def _require_room(tokens: Ids, reader: Reader, block_length: int) -> None:
+def _require_room(tokens: TokenIds, reader: Reader, block_length: int) -> None:
     room = reader.mlm.config.max_position_embeddings - block_length
     if len(tokens) + 2 > room:
         raise ConfigError(
@@ -119,22 +119,24 @@ def _require_room(tokens: Ids, reader: Reader, block_length: int) -> None:
 
 
 @torch.inference_mode()
-def _prior(searcher: DenseSearcher, tokens: Ids, titles: Sequence[Ids], bodies: Sequence[Ids]) -> torch.Tensor:
+def _prior(
+    searcher: DenseSearcher, tokens: TokenIds, titles: Sequence[TokenIds], bodies: Sequence[TokenIds]
+) -> torch.Tensor:
     """p(z|x) with the live retriever, the null document first, [N]."""
     retriever = searcher.retriever
-    block_ND = retriever.embed_blocks(searcher.packer.block(titles, bodies, retriever.block_length).to(searcher.device))
-    query_1D = retriever.embed_queries(searcher.packer.query([tokens], QUESTION_LENGTH).to(searcher.device))
+    block_ND = retriever.embed_blocks(
+        searcher.collator.block(titles, bodies, retriever.block_length).to(searcher.device)
+    )
+    query_1D = retriever.embed_queries(searcher.collator.query([tokens], QUESTION_LENGTH).to(searcher.device))
     return retriever.score(query_1D, block_ND[None])[0].softmax(0).cpu()
 
 
 @torch.inference_mode()
-def _fillings(searcher: DenseSearcher, reader: Reader, tokens: Ids, bodies: Sequence[Ids]) -> torch.Tensor:
-    """p(v|z,x) at each blank under each candidate, [N, M, V]."""
-    joint = searcher.packer.joint([tokens] * len(bodies), bodies, len(tokens) + 2, searcher.retriever.block_length)
-    blanks = torch.from_numpy(np.flatnonzero(tokens == searcher.packer.mask_id) + 1)[None]
-    return (
-        reader.logits(joint.to(searcher.device), blanks.to(searcher.device), len(bodies))[0].float().softmax(-1).cpu()
-    )
+def _fillings(searcher: DenseSearcher, reader: Reader, tokens: TokenIds, bodies: Sequence[TokenIds]) -> torch.Tensor:
+    """p(v|z,x) at each mask under each candidate, [N, M, V]."""
+    joint = searcher.collator.joint([tokens] * len(bodies), bodies, len(tokens) + 2, searcher.retriever.block_length)
+    masks = torch.from_numpy(np.flatnonzero(tokens == searcher.collator.mask_id) + 1)[None]
+    return reader.logits(joint.to(searcher.device), masks.to(searcher.device), len(bodies))[0].float().softmax(-1).cpu()
 
 
 def _words(searcher: DenseSearcher, probability_MV: torch.Tensor) -> list[dict[str, Any]]:
@@ -145,17 +147,17 @@ def _words(searcher: DenseSearcher, probability_MV: torch.Tensor) -> list[dict[s
     ]
 
 
-def probe_text(value: Mapping[str, Any]) -> str:
-    """`probe` for people."""
+def filled_text(value: Mapping[str, Any]) -> str:
+    """`fill-mask` for people."""
     lines = [value["sentence"]]
-    lines.append(f"  without retrieval   {_blanks(value['without_retrieval'])}")
-    lines.append(f"  with retrieval      {_blanks(value['with_retrieval'])}")
+    lines.append(f"  without retrieval   {_masks(value['without_retrieval'])}")
+    lines.append(f"  with retrieval      {_masks(value['with_retrieval'])}")
     lines += [
-        f"    p(z|x) {found['probability']:.3f}   {_blanks(found['blanks']):<32} {found['title']}"
+        f"    p(z|x) {found['probability']:.3f}   {_masks(found['masks']):<32} {found['title']}"
         for found in value["candidates"]
     ]
     return "\n".join(lines)
 
 
-def _blanks(blanks: Sequence[Mapping[str, Any]]) -> str:
-    return "  ".join(f"{blank['wordpiece']} ({blank['probability']:.3f})" for blank in blanks)
+def _masks(masks: Sequence[Mapping[str, Any]]) -> str:
+    return "  ".join(f"{mask['wordpiece']} ({mask['probability']:.3f})" for mask in masks)

@@ -18,12 +18,12 @@ from realmctl.artifacts import Writer
 from realmctl.log import progress
 from realmctl.retrieval.answering.answer_search import AnswerSearch
 from realmctl.retrieval.answering.answerer import Answer, Answerer
-from realmctl.retrieval.corpus import Ids
+from realmctl.retrieval.corpus import TokenIds
 from realmctl.retrieval.search.searcher import Hit, Searcher
 from realmctl.text.qa.answers import Scorer
 from realmctl.text.qa.questions import Question
 from realmctl.text.qa.regexes import Verdict
-from realmctl.text.qa.scoring import Judged, fitting_scorers, judged
+from realmctl.text.qa.scoring import ScoredPrediction, fitting_scorers, judged
 
 DEPTHS = (1, 5, 20, 100)
 DISAGREEMENTS = "disagreements.jsonl"
@@ -40,20 +40,20 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Examined:
+class EvaluatedQuestion:
     """What is evaluated: an answerer with its searcher (None: it has none), or a searcher alone."""
 
     answerer: Answerer | None
     searcher: Searcher | None
 
-    def tokens(self, questions: Sequence[Question]) -> list[Ids]:
+    def tokens(self, questions: Sequence[Question]) -> list[TokenIds]:
         """Wordpieces of the questions."""
         reads = self.answerer or self.searcher
         return reads.tokens([question.question for question in questions]) if reads else []
 
 
 def evaluate(
-    examined: Examined, questions: Sequence[Question], out: Writer, *, scorer: str, hits: int, batch_size: int
+    examined: EvaluatedQuestion, questions: Sequence[Question], out: Writer, *, scorer: str, hits: int, batch_size: int
 ) -> dict[str, Any]:
     """Answer every question (with a searcher alone: only retrieve) and write scores.json, predictions and evidence.
 
@@ -90,7 +90,9 @@ def _file(files: ExitStack, out: Writer, name: str, wanted: bool) -> TextIO | No
     return files.enter_context(out.file(name).open("w", encoding="utf-8")) if wanted else None
 
 
-def _outcomes(examined: Examined, questions: Sequence[Question], hits: int, batch_size: int) -> Iterator[Outcome]:
+def _outcomes(
+    examined: EvaluatedQuestion, questions: Sequence[Question], hits: int, batch_size: int
+) -> Iterator[Outcome]:
     searcher, answerer = examined.searcher, examined.answerer
     for start in range(0, len(questions), batch_size):
         batch = questions[start : start + batch_size]
@@ -150,7 +152,7 @@ def _count_recall(outcome: Outcome, hits: int, counts: Counter[str]) -> None:
                 counts[f"{name}@{depth}"] += any(found)
 
 
-def _count_matches(result: Judged, counts: Counter[str]) -> None:
+def _count_matches(result: ScoredPrediction, counts: Counter[str]) -> None:
     counts["disagreements"] += result.disagrees
     for name, verdict in result.verdicts.items():
         counts[f"em_{name}"] += verdict is Verdict.MATCH

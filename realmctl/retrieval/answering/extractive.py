@@ -2,7 +2,7 @@
 
 ORQA's inference (Lee et al. 2019; google-research orqa/models/orqa_model.py), but for the answer's text: it is the slice
 of the block between the character offsets of the span, so that case, accents and punctuation are the author's. The
-official text, words joined by blanks, is to be had on demand.
+official text, words joined by spaces, is to be had on demand.
 Legend: B queries, K hits, S spans of a block, T best spans of a block.
 """
 
@@ -19,14 +19,14 @@ from realmctl.nn.precision import autocast
 from realmctl.nn.span_head import LOWEST, SpanReader, within_block
 from realmctl.retrieval.answering.answerer import Answer, Evidence
 from realmctl.retrieval.answering.offsets import char_offsets
-from realmctl.retrieval.corpus import Ids
+from realmctl.retrieval.corpus import TokenIds
 from realmctl.retrieval.search.searcher import Hit, Searcher
 
 ROWS_READ_AT_ONCE = 40
 
 
 @dataclass(frozen=True)
-class Span:
+class AnswerSpan:
     """A candidate answer before its text is cut: score with the retrieval's in it, (first, last) wordpiece of the block."""
 
     score: float
@@ -35,20 +35,25 @@ class Span:
     hit: Hit
 
 
-class QuestionAnswerer:
+class ExtractiveAnswerer:
     """A qa-model's reader beside its searcher. `reader_beam`: blocks that are read, by default as in fine-tuning."""
 
     def __init__(
-        self, qa_model: Artifact, searcher: Searcher, reader_beam: int | None, precision: str, blanks: bool = False
+        self,
+        qa_model: Artifact,
+        searcher: Searcher,
+        reader_beam: int | None,
+        precision: str,
+        spaced_words: bool = False,
     ) -> None:
         settings = qa_model.settings
-        self.searcher, self.precision, self.blanks = searcher, precision, blanks
+        self.searcher, self.precision, self.spaced_words = searcher, precision, spaced_words
         self.reader_beam = reader_beam or int(settings["reader_beam"])
         self.reader_length, self.span_width = int(settings["reader_length"]), int(settings["span_width"])
         self.by_block = settings.get("objective") == "paper"  # it learnt p(span|block), not one softmax over all
         self.reader = SpanReader.load(qa_model.part("reader").path).to(searcher.device)
 
-    def tokens(self, texts: Sequence[str]) -> list[Ids]:
+    def tokens(self, texts: Sequence[str]) -> list[TokenIds]:
         """Wordpieces of questions."""
         return self.searcher.tokens(texts)
 
@@ -57,12 +62,12 @@ class QuestionAnswerer:
         tokens = self.tokens([question])
         return self.answer(tokens, self.searcher.search(tokens, self.reader_beam), top)[0]
 
-    def answer(self, tokens: Sequence[Ids], hits: Sequence[Sequence[Hit]], top: int) -> list[list[Answer]]:
+    def answer(self, tokens: Sequence[TokenIds], hits: Sequence[Sequence[Hit]], top: int) -> list[list[Answer]]:
         """The `top` best answers with different texts to each question, read from the best `reader_beam` of its hits."""
         rows = [
             (question, hit) for question, found in zip(tokens, hits, strict=True) for hit in found[: self.reader_beam]
         ]
-        spans: list[list[Span]] = []
+        spans: list[list[AnswerSpan]] = []
         for start in range(0, len(rows), ROWS_READ_AT_ONCE):
             spans += self._read(rows[start : start + ROWS_READ_AT_ONCE], 2 * top)
         answers, blocks = [], iter(spans)
@@ -72,11 +77,11 @@ class QuestionAnswerer:
         return answers
 
     @torch.inference_mode()
-    def _read(self, rows: Sequence[tuple[Ids, Hit]], most: int) -> list[list[Span]]:
+    def _read(self, rows: Sequence[tuple[TokenIds, Hit]], most: int) -> list[list[AnswerSpan]]:
         """The best spans of each (question, block), best first."""
         bodies = [self.searcher.corpus.tokens(hit.row) for _, hit in rows]
         device = self.searcher.device
-        packed, start_B = self.searcher.packer.reader([question for question, _ in rows], bodies, self.reader_length)
+        packed, start_B = self.searcher.collator.reader([question for question, _ in rows], bodies, self.reader_length)
         packed, start_B = packed.to(device), start_B.to(device)
         with autocast(device, self.precision):
             score_BS, (first_S, last_S) = self.reader.span_scores(
@@ -88,14 +93,14 @@ class QuestionAnswerer:
         ends = [(ends_S[number_BT] - start_B[:, None]).tolist() for ends_S in (first_S, last_S)]
         return [
             [
-                Span(score + hit.score, first, last, hit)
+                AnswerSpan(score + hit.score, first, last, hit)
                 for score, first, last in zip(*best, strict=True)
                 if score > LOWEST / 2
             ]
             for (_, hit), *best in zip(rows, score_BT.tolist(), *ends, strict=True)
         ]
 
-    def _distinct(self, spans: Sequence[Span], top: int) -> list[Answer]:
+    def _distinct(self, spans: Sequence[AnswerSpan], top: int) -> list[Answer]:
         answers: dict[str, Answer] = {}
         for span in spans:
             if len(answers) == top:
@@ -104,12 +109,12 @@ class QuestionAnswerer:
             answers.setdefault(answer.text, answer)
         return list(answers.values())
 
-    def _cut(self, span: Span) -> Answer:
-        """The original characters of a span; with `blanks` the official text, its words joined by one."""
+    def _cut(self, span: AnswerSpan) -> Answer:
+        """The original characters of a span; with `spaced_words` the official text, its words joined by one."""
         corpus = self.searcher.corpus
         offsets = char_offsets(corpus, self.searcher.wordpiece, span.hit.row)
         start, end = int(offsets[span.first, 0]), int(offsets[span.last, 1])
         text = corpus.record(span.hit.row)["text"][start:end]
-        if self.blanks:
+        if self.spaced_words:
             text = self.searcher.wordpiece.spaced(text)
         return Answer(text, span.score, Evidence(span.hit, start, end))

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from realmctl.artifacts import Artifact
 from realmctl.retrieval.answering.answerer import Answerer
-from realmctl.retrieval.answering.closed_book import ClosedBook
-from realmctl.retrieval.answering.extractive import QuestionAnswerer
+from realmctl.retrieval.answering.closed_book import ClosedBookAnswerer
+from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
 from realmctl.retrieval.search.bm25 import BM25Searcher
 from realmctl.retrieval.search.dense import DenseSearcher
 from realmctl.retrieval.search.searcher import Searcher
@@ -27,16 +27,16 @@ def open_answerer(
     reader_beam: int | None = None,
     device: str = "auto",
     precision: str = "auto",
-    blanks: bool = False,
+    spaced_words: bool = False,
 ) -> Answerer:
     """A qa-model with its blocks. `reader_beam`: blocks that are read, by default as in fine-tuning.
 
-    `blanks`: a blank between the words of an answer that is read, as the official code writes it.
+    `spaced_words`: one space between the words of an answer that is read, as the official code writes it.
 
     Raises MismatchError for blocks that are not its own, ResourceError where BM25 is needed and bm25s is not installed.
     """
     retrieval = str(qa_model.settings.get("retrieval", "dense"))
     if retrieval == "none":
-        return ClosedBook(qa_model, blocks, device, precision)
+        return ClosedBookAnswerer(qa_model, blocks, device, precision)
     searcher = SEARCHERS[retrieval](qa_model, blocks, device, precision)
-    return QuestionAnswerer(qa_model, searcher, reader_beam, precision, blanks)
+    return ExtractiveAnswerer(qa_model, searcher, reader_beam, precision, spaced_words)

@@ -21,8 +21,8 @@ from torch import Tensor
 from realmctl.artifacts import Artifact, Writer, require_descent, writing
 from realmctl.errors import InputError, require_package
 from realmctl.index.protocol import by_score
-from realmctl.nn.learned_scale import Scale
-from realmctl.retrieval.corpus import Corpus, Ids, load_array
+from realmctl.nn.learned_scale import LearnedScale
+from realmctl.retrieval.corpus import Corpus, TokenIds, load_array
 from realmctl.retrieval.search.searcher import Searcher
 
 K1, B = 0.9, 0.4
@@ -66,7 +66,7 @@ class Postings:
         for name, array in self.arrays.items():
             np.save(out.file(f"{name}.npy"), array, allow_pickle=False)
 
-    def score(self, question: Ids) -> NDArray[np.float32]:
+    def score(self, question: TokenIds) -> NDArray[np.float32]:
         """The BM25 of every block, float32 [blocks]. A wordpiece counts as often as the question has it."""
         data, indices, indptr = (self.arrays[name] for name in ARRAYS)
         scores = np.zeros(self.blocks, dtype=np.float32)
@@ -84,24 +84,29 @@ class BM25Searcher(Searcher):
         super().__init__(blocks, device)
         words = max(self.wordpiece.vocabulary.values()) + 1
         if saved is None:
-            self.postings, self.scale = Postings.of(self.corpus, words), Scale().to(self.device)
+            self.postings, self.scale = Postings.of(self.corpus, words), LearnedScale().to(self.device)
         else:
             require_descent(saved, blocks)
             self.postings = Postings.load(saved, len(self.corpus), words)
-            self.scale = Scale(_saved_scale(saved)).to(self.device)
+            self.scale = LearnedScale(_saved_scale(saved)).to(self.device)
 
     @property
-    def learner(self) -> Scale:
+    def learner(self) -> LearnedScale:
         """The scale."""
         return self.scale
 
-    def nearest(self, tokens: Sequence[Ids], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    @property
+    def lr_multiplier(self) -> float:
+        """The scale is one number, which must move further than Adam lets it at the reader's rate."""
+        return self.scale.LR_MULTIPLIER
+
+    def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """By scaled BM25, ties by rising row."""
         best = [_best(self.postings.score(question), min(k, len(self.corpus))) for question in tokens]
         scores_BK, rows_BK = (np.stack(parts) for parts in zip(*best, strict=True))
         return scores_BK * np.float32(self.scale.value), rows_BK
 
-    def scores(self, tokens: Sequence[Ids], rows_QK: NDArray[np.int64]) -> Tensor:
+    def scores(self, tokens: Sequence[TokenIds], rows_QK: NDArray[np.int64]) -> Tensor:
         """Scaled BM25; the scale learns."""
         raw = [self.postings.score(question)[rows] for question, rows in zip(tokens, rows_QK, strict=True)]
         scaled_QK: Tensor = self.scale(torch.from_numpy(np.stack(raw)).to(self.device))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.index.protocol import Index
-from realmctl.retrieval.corpus import Corpus, Ids
+from realmctl.retrieval.corpus import Corpus, TokenIds
 
 NULL, ABSENT = -1, -2
 SPARE = 8
@@ -52,8 +52,8 @@ def _distinct(ids: NDArray[np.int64], uids: NDArray[np.uint64], own: np.uint64 |
     return kept
 
 
-def titles_and_bodies(corpus: Corpus, rows: NDArray[np.int64]) -> tuple[list[Ids], list[Ids]]:
+def titles_and_bodies(corpus: Corpus, rows: NDArray[np.int64]) -> tuple[list[TokenIds], list[TokenIds]]:
     """The wordpieces of candidates, rows int64 [C]; the null document and absent ones are empty."""
-    nothing: Ids = np.empty(0, dtype=np.int64)
+    nothing: TokenIds = np.empty(0, dtype=np.int64)
     pairs = [(corpus.title(row), corpus.tokens(row)) if row >= 0 else (nothing, nothing) for row in rows.tolist()]
     return [title for title, _ in pairs], [body for _, body in pairs]

@@ -19,7 +19,7 @@ from realmctl.index.protocol import Index
 from realmctl.index.store import open_index
 from realmctl.nn.precision import autocast
 from realmctl.nn.retriever import Retriever
-from realmctl.retrieval.corpus import Ids
+from realmctl.retrieval.corpus import TokenIds
 from realmctl.retrieval.initial_encoder import tokenizer_folder
 from realmctl.retrieval.search.searcher import Searcher
 
@@ -44,16 +44,16 @@ class DenseSearcher(Searcher):
         return self.retriever
 
     @torch.inference_mode()
-    def nearest(self, tokens: Sequence[Ids], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """By inner product, from the index."""
-        packed = self.packer.query(tokens, QUESTION_LENGTH).to(self.device)
+        packed = self.collator.query(tokens, QUESTION_LENGTH).to(self.device)
         with autocast(self.device, self.precision):
             query_BD = self.retriever.embed_queries(packed).float().cpu().numpy()
         return self.index.search(query_BD, k)
 
-    def scores(self, tokens: Sequence[Ids], rows_QK: NDArray[np.int64]) -> Tensor:
+    def scores(self, tokens: Sequence[TokenIds], rows_QK: NDArray[np.int64]) -> Tensor:
         """Inner products of the live queries and the frozen blocks."""
-        query_QD = self.retriever.embed_queries(self.packer.query(tokens, QUESTION_LENGTH).to(self.device))
+        query_QD = self.retriever.embed_queries(self.collator.query(tokens, QUESTION_LENGTH).to(self.device))
         block_QKD = torch.from_numpy(self.index.vectors(rows_QK)).to(self.device)
         return self.retriever.score(query_QD, block_QKD)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from realmctl.errors import InputError
 from realmctl.index.vectors import chunks, open_vectors
 from realmctl.log import warn
-from realmctl.nn.inputs import Packer
+from realmctl.nn.inputs import Collator
 from realmctl.nn.precision import autocast
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.corpus import Corpus, load_array
@@ -26,12 +26,12 @@ ROWS_PER_RANGE = 1024
 ACTIVATIONS_ON_CPU = 2**18  # floats of one hidden state: what a core's cache keeps while a batch passes through a layer
 BATCH_ON_ACCELERATOR = 128
 
-Vectors = NDArray[np.float32]
+BlockVectors = NDArray[np.float32]
 
 
 def embed_corpus(
     retriever: Retriever,
-    packer: Packer,
+    collator: Collator,
     corpus: Corpus,
     path: Path,
     *,
@@ -64,7 +64,7 @@ def embed_corpus(
         for rows in ranges(len(corpus)):
             if (rows.start, rows.stop) in done:
                 continue
-            vectors = embed_blocks(retriever, packer, corpus, rows, precision=precision, batch_size=batch_size)
+            vectors = embed_blocks(retriever, collator, corpus, rows, precision=precision, batch_size=batch_size)
             with np.errstate(over="ignore"):
                 stored = vectors.astype(dtype)
             _check_finite(stored, rows, corpus)
@@ -81,13 +81,13 @@ def ranges(count: int) -> Iterator[range]:
 @torch.inference_mode()
 def embed_blocks(
     retriever: Retriever,
-    packer: Packer,
+    collator: Collator,
     corpus: Corpus,
     rows: Sequence[int],
     *,
     precision: str = "auto",
     batch_size: int = 0,
-) -> Vectors:
+) -> BlockVectors:
     """Some blocks as float32 [len(rows), D], in the order of `rows`; batches are of blocks of like length.
 
     The retriever must be in evaluation mode. An accelerator is waited for once, after its last batch.
@@ -101,7 +101,7 @@ def embed_blocks(
     with autocast(device, precision):
         for start in range(0, len(order), size):
             batch = order[start : start + size]
-            packed = packer.block([titles[i] for i in batch], [bodies[i] for i in batch], retriever.block_length)
+            packed = collator.block([titles[i] for i in batch], [bodies[i] for i in batch], retriever.block_length)
             parts.append(retriever.embed_blocks(packed.to(device)).float())
     vectors = np.empty((len(order), retriever.projection), np.float32)
     vectors[order] = torch.cat(parts).cpu().numpy()

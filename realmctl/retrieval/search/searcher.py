@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from realmctl.artifacts import Artifact, Writer
-from realmctl.nn.inputs import Packer
+from realmctl.nn.inputs import Collator
 from realmctl.nn.precision import pick_device
-from realmctl.retrieval.corpus import Corpus, Ids
+from realmctl.retrieval.corpus import Corpus, TokenIds
 from realmctl.text.tokens import wordpiece
 
 
@@ -36,9 +36,9 @@ class Searcher(ABC):
         self.device = pick_device(device)
         self.corpus, self.wordpiece = Corpus(blocks), wordpiece.load(blocks.path)
         words = self.wordpiece
-        self.packer = Packer(words.cls, words.sep, words.pad, words.mask)
+        self.collator = Collator(words.cls, words.sep, words.pad, words.mask)
 
-    def tokens(self, texts: Sequence[str]) -> list[Ids]:
+    def tokens(self, texts: Sequence[str]) -> list[TokenIds]:
         """Wordpieces of questions; a literal [MASK] or [SEP] in one is text like any other."""
         return [ids.astype(np.int64) for ids, _ in self.wordpiece.encode_batch(texts)]
 
@@ -47,12 +47,17 @@ class Searcher(ABC):
     def learner(self) -> nn.Module:
         """What of it is trained."""
 
+    @property
+    def lr_multiplier(self) -> float:
+        """Factor of the learning rate of what is trained."""
+        return 1.0
+
     @abstractmethod
-    def nearest(self, tokens: Sequence[Ids], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Scores and rows of the k best blocks of each question, both [B, K], best first. The learner must not be training."""
 
     @abstractmethod
-    def scores(self, tokens: Sequence[Ids], rows_QK: NDArray[np.int64]) -> Tensor:
+    def scores(self, tokens: Sequence[TokenIds], rows_QK: NDArray[np.int64]) -> Tensor:
         """Scores of these blocks for learning: with gradients, float32 [Q, K]."""
 
     @abstractmethod
@@ -63,7 +68,7 @@ class Searcher(ABC):
         """Numbers to log at each step."""
         return {}
 
-    def search(self, tokens: Sequence[Ids], k: int) -> list[list[Hit]]:
+    def search(self, tokens: Sequence[TokenIds], k: int) -> list[list[Hit]]:
         """The k best blocks of each question."""
         return [_hits(scores, rows) for scores, rows in zip(*self.nearest(tokens, k), strict=True)]
 

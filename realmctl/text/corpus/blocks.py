@@ -16,9 +16,9 @@ from itertools import accumulate, pairwise
 from typing import Any, Literal, NamedTuple
 
 from realmctl.text.corpus.documents import Document
-from realmctl.text.tokens.sentences import Span, Splitter
+from realmctl.text.tokens.sentences import CharacterRange, Splitter
 from realmctl.text.tokens.wordpiece import WordPiece
-from realmctl.text.wiki.wikitext import Anchor
+from realmctl.text.wiki.wikitext import AnchorOffsets
 
 SPECIALS_PER_BLOCK = 3
 LongSentences = Literal["split", "keep"]
@@ -46,8 +46,8 @@ class Block:
     document: str
     title: str
     text: str
-    sentences: list[Span]
-    anchors: list[Anchor]
+    sentences: list[CharacterRange]
+    anchors: list[AnchorOffsets]
     ids: bytes
     title_ids: bytes
     sentence_starts: list[int]
@@ -64,7 +64,7 @@ class Block:
 
 
 @dataclass
-class Packer:
+class BlockPacker:
     """Cuts documents into blocks.
 
     A title of more than half the room is cut to that half, in ids only, so that sentences fit beside it;
@@ -138,7 +138,7 @@ class Packer:
 
 
 def _block(document: Document, number: int, sentences: Sequence[Sentence], title_ids: bytes) -> Block:
-    spans, place = list[Span](), 0
+    spans, place = list[CharacterRange](), 0
     for sentence in sentences:
         end = place + sentence.end - sentence.start
         spans.append((place, end))
@@ -156,7 +156,9 @@ def _block(document: Document, number: int, sentences: Sequence[Sentence], title
     )
 
 
-def _anchors(anchors: Sequence[Anchor], sentences: Sequence[Sentence], spans: Sequence[Span]) -> Iterator[Anchor]:
+def _anchors(
+    anchors: Sequence[AnchorOffsets], sentences: Sequence[Sentence], spans: Sequence[CharacterRange]
+) -> Iterator[AnchorOffsets]:
     """The document's anchors that lie inside one of these sentences, as offsets into the block's text."""
     at, count = bisect_left(anchors, (sentences[0].start,)), len(anchors)
     for (first, last, _, _), (begin, _) in zip(sentences, spans, strict=True):

@@ -1,4 +1,4 @@
-"""Raw documents to blocks, a unit at a time: what each worker of `chunk` does.
+"""RawDocument documents to blocks, a unit at a time: what each worker of `chunk` does.
 
 A unit's result depends on nothing but the unit and the setup, so it is the same whoever computes it.
 """
@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from realmctl.text import streams
-from realmctl.text.corpus.blocks import Block, LongSentences, LongTitles, Packer
-from realmctl.text.corpus.documents import Document, Quarantined, document
-from realmctl.text.corpus.formats import Raw
+from realmctl.text.corpus.blocks import Block, BlockPacker, LongSentences, LongTitles
+from realmctl.text.corpus.documents import Document, SkippedPage, document
+from realmctl.text.corpus.formats import RawDocument
 from realmctl.text.tokens import wordpiece
 from realmctl.text.tokens.sentences import splitter
 
@@ -29,7 +29,7 @@ class Chunked:
     """
 
     blocks: list[Block] = field(default_factory=list)
-    quarantined: list[Quarantined] = field(default_factory=list)
+    quarantined: list[SkippedPage] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
     def add(self, source: Document, blocks: list[Block]) -> None:
@@ -45,7 +45,7 @@ class Chunked:
 
 
 @dataclass(frozen=True)
-class Setup:
+class ChunkingSettings:
     """How to chunk; picklable, so that a worker builds its own packer from it."""
 
     tokenizer: Path
@@ -56,27 +56,27 @@ class Setup:
     long_titles: LongTitles = "cut"
 
 
-_packer: Packer
-_setup: Setup
+_packer: BlockPacker
+_setup: ChunkingSettings
 
 
-def prepare(setup: Setup) -> None:
+def prepare(setup: ChunkingSettings) -> None:
     """Give this process its packer; `map_units` calls it once in each worker."""
     global _packer, _setup
     _setup = setup
-    _packer = Packer(
+    _packer = BlockPacker(
         wordpiece.load(setup.tokenizer), splitter(setup.splitter), setup.max_wordpieces, setup.long_sentences,
         setup.long_titles,
     )  # fmt: skip
 
 
-def chunk_unit(unit: list[Raw]) -> Chunked:
+def chunk_unit(unit: list[RawDocument]) -> Chunked:
     """The blocks of a unit, by the packer that `prepare` made."""
     chunked = Chunked()
     before = _packer.split_sentences
     for raw in unit:
         page = document(raw, _setup.page_seconds)
-        if isinstance(page, Quarantined):
+        if isinstance(page, SkippedPage):
             chunked.quarantined.append(page)
         else:
             chunked.add(page, list(_packer.blocks(page)))
@@ -85,15 +85,15 @@ def chunk_unit(unit: list[Raw]) -> Chunked:
     return chunked
 
 
-def texts_of(unit: list[Raw]) -> list[str]:
+def texts_of(unit: list[RawDocument]) -> list[str]:
     """Titles and texts of a unit, for training a tokenizer."""
     pages = [document(raw) for raw in unit]
     return [text for page in pages if isinstance(page, Document) for text in (page.title, page.text)]
 
 
-def units(raws: Iterable[Raw]) -> Iterator[list[Raw]]:
-    """Raw documents in groups of about 1 MiB."""
-    unit, size = list[Raw](), 0
+def units(raws: Iterable[RawDocument]) -> Iterator[list[RawDocument]]:
+    """RawDocument documents in groups of about 1 MiB."""
+    unit, size = list[RawDocument](), 0
     for raw in raws:
         unit.append(raw)
         size += len(raw.text)

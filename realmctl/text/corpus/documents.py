@@ -18,10 +18,10 @@ from urllib.parse import unquote
 from realmctl.errors import InputError
 from realmctl.log import say
 from realmctl.text.corpus.deadline import DeadlineError, deadline
-from realmctl.text.corpus.formats import Raw, Tally, sniff
+from realmctl.text.corpus.formats import PageCounts, RawDocument, sniff
 from realmctl.text.corpus.unique_ids import UniqueIds
 from realmctl.text.wiki import wikitext
-from realmctl.text.wiki.wikitext import Anchor
+from realmctl.text.wiki.wikitext import AnchorOffsets
 
 PAGE_SECONDS = 10.0
 LINK = re.compile(r'<a href="([^"<>]*)"[^<>]*>([^<]*)</a>|</?a\b[^<>]*>')
@@ -34,11 +34,11 @@ class Document:
     id: str
     title: str
     text: str
-    anchors: list[Anchor]
+    anchors: list[AnchorOffsets]
 
 
 @dataclass(frozen=True, slots=True)
-class Quarantined:
+class SkippedPage:
     """A page set aside, and why."""
 
     id: str
@@ -46,7 +46,7 @@ class Quarantined:
     reason: str
 
 
-def raw_documents(paths: Iterable[Path], tally: Tally, keep_lists: bool = False) -> Iterator[Raw]:
+def raw_documents(paths: Iterable[Path], tally: PageCounts, keep_lists: bool = False) -> Iterator[RawDocument]:
     """Every document of these files and folders (walked in sorted order), filtered and counted in `tally`.
 
     Raises InputError for a damaged file, a bad line, an id that comes twice, and a corpus without documents.
@@ -87,15 +87,15 @@ def _files(path: Path) -> list[Path]:
     return sorted(found, key=lambda file: file.relative_to(path).parts)
 
 
-def document(raw: Raw, seconds: float = PAGE_SECONDS) -> Document | Quarantined:
+def document(raw: RawDocument, seconds: float = PAGE_SECONDS) -> Document | SkippedPage:
     """The prose of a raw document, or why there is none: too long to read, or too slow to clean."""
     if raw.fault:
-        return Quarantined(raw.id, raw.title, raw.fault)
+        return SkippedPage(raw.id, raw.title, raw.fault)
     try:
         with deadline(seconds):
             prose = _prose(raw)
     except DeadlineError:
-        return Quarantined(raw.id, raw.title, f"not cleaned within {seconds:g} s")
+        return SkippedPage(raw.id, raw.title, f"not cleaned within {seconds:g} s")
     return Document(
         raw.id,
         html.unescape(raw.title) if raw.markup == "wikiextractor" else raw.title,
@@ -104,7 +104,7 @@ def document(raw: Raw, seconds: float = PAGE_SECONDS) -> Document | Quarantined:
     )
 
 
-def _prose(raw: Raw) -> wikitext.Prose:
+def _prose(raw: RawDocument) -> wikitext.Prose:
     if raw.markup == "wikitext":
         return wikitext.prose(raw.text, raw.media)
     text = raw.text.replace("\r\n", "\n")
@@ -117,7 +117,7 @@ def _linked(title: str, text: str) -> wikitext.Prose:
     """
     first, _, rest = text.partition("\n")
     text = html.unescape(rest.lstrip("\n") if first.strip() == title else text)
-    out, anchors, length, done = list[str](), list[Anchor](), 0, 0
+    out, anchors, length, done = list[str](), list[AnchorOffsets](), 0, 0
     for match in LINK.finditer(text):
         label = match[2] or ""
         before = text[done : match.start()]

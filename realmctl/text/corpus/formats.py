@@ -27,7 +27,7 @@ MAX_TITLE_LINE = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Raw:
+class RawDocument:
     """A document as its file has it. `fault`: why its text was not read; `media`: see `wikitext.prose`."""
 
     id: str
@@ -40,7 +40,7 @@ class Raw:
 
 
 @dataclass
-class Tally:
+class PageCounts:
     """What became of everything read: `pages` = documents passed on + all of `dropped`."""
 
     pages: int = 0
@@ -52,7 +52,7 @@ class Format:
     """A name for people, and the reader."""
 
     name: str
-    read: Callable[[Path, Tally, bool], Iterator[Raw]]
+    read: Callable[[Path, PageCounts, bool], Iterator[RawDocument]]
 
 
 def sniff(path: Path) -> Format:
@@ -86,7 +86,7 @@ def _json_format(start: bytes) -> Format:
     return Format("JSON lines", read_json_lines)
 
 
-def read_dump(path: Path, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
+def read_dump(path: Path, tally: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
     """Articles of a MediaWiki dump; redirects, other namespaces, disambiguations and lists are counted and
     dropped.
     """
@@ -99,18 +99,18 @@ def read_dump(path: Path, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
             continue
         media = media if len(media) > len(MEDIA) else dump.media_names(namespaces)
         fault = f"its text is above {dump.MAX_PAGE_BYTES // 2**20} MiB" if page.oversized else ""
-        yield Raw(page.id, page.title, page.text, f"{path}, page {page.title!r}", "wikitext", media, fault)
+        yield RawDocument(page.id, page.title, page.text, f"{path}, page {page.title!r}", "wikitext", media, fault)
 
 
-def read_wikiextractor(path: Path, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
+def read_wikiextractor(path: Path, tally: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
     """WikiExtractor's `--json` output: HTML entities escaped, and links as <a href> when it ran with
     `--links`.
     """
     for raw in read_json_lines(path, tally, keep_lists):
-        yield Raw(raw.id, raw.title, raw.text, raw.where, "wikiextractor")
+        yield RawDocument(raw.id, raw.title, raw.text, raw.where, "wikiextractor")
 
 
-def read_json_lines(path: Path, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
+def read_json_lines(path: Path, tally: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
     """One JSON object a line; ids, titles and texts go by the names that other toolkits use (BEIR, KILT,
     FlashRAG, Pyserini).
     """
@@ -138,7 +138,7 @@ def _object(line: str, where: str) -> Mapping[str, Any]:
     return record
 
 
-def _from_record(record: Mapping[str, Any], substitute: str, where: str) -> Raw:
+def _from_record(record: Mapping[str, Any], substitute: str, where: str) -> RawDocument:
     identity, title = _pick(record, IDS), _pick(record, TITLES)
     text = _pick(record, TEXTS)
     if isinstance(text, list) and all(isinstance(part, str) for part in text):
@@ -155,7 +155,7 @@ def _from_record(record: Mapping[str, Any], substitute: str, where: str) -> Raw:
     if title is None and "contents" in record:
         first, newline, rest = text.partition("\n")
         title, text = (first.strip().strip('"'), rest) if newline and len(first) <= MAX_TITLE_LINE else ("", text)
-    return Raw(
+    return RawDocument(
         _encodable(str(identity) if identity is not None else substitute, where),
         _encodable(title or "", where),
         _encodable(text, where),
@@ -177,7 +177,7 @@ def _encodable(text: str, where: str) -> str:
     return text
 
 
-def _kept(raw: Raw, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
+def _kept(raw: RawDocument, tally: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
     """Count a document; pass it on unless it is empty or its title says that it is no article."""
     tally.pages += 1
     reason = dump.skip_title(raw.title, keep_lists) or ("" if raw.text.strip() else "empty")
@@ -187,7 +187,7 @@ def _kept(raw: Raw, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
         yield raw
 
 
-def read_dpr(path: Path, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
+def read_dpr(path: Path, tally: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
     """DPR's psgs_w100.tsv: a header, then id, text, title; quoted as csv does it."""
     for number, line in streams.lines(path):
         if number == 1 or not line.strip():
@@ -198,14 +198,14 @@ def read_dpr(path: Path, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
                 f"{path}:{number}: {len(fields)} columns where id, text and title are wanted. Correct or "
                 f"remove the line."
             )
-        yield from _kept(Raw(fields[0], fields[2], fields[1], f"{path}:{number}"), tally, keep_lists)
+        yield from _kept(RawDocument(fields[0], fields[2], fields[1], f"{path}:{number}"), tally, keep_lists)
 
 
 def _unquoted(value: str) -> str:
     return value[1:-1].replace('""', '"') if len(value) > 1 and value[0] == value[-1] == '"' else value
 
 
-def read_squad(path: Path, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
+def read_squad(path: Path, tally: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
     """The articles of a SQuAD-layout file: its paragraphs are a corpus too."""
     try:
         articles = json.loads(streams.whole_text(path, MAX_JSON_FILE))["data"]
@@ -214,7 +214,7 @@ def read_squad(path: Path, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
             text = "\n".join(paragraph["context"].strip() for paragraph in article["paragraphs"])
             where = f"{path}, article {number}"
             yield from _kept(
-                Raw(_encodable(title, where), title.replace("_", " "), _encodable(text, where), where),
+                RawDocument(_encodable(title, where), title.replace("_", " "), _encodable(text, where), where),
                 tally,
                 keep_lists,
             )
@@ -225,11 +225,11 @@ def read_squad(path: Path, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
         ) from None
 
 
-def read_plain(path: Path, tally: Tally, keep_lists: bool) -> Iterator[Raw]:
+def read_plain(path: Path, tally: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
     """A text file is one document; its title is its name."""
     title = path.name.partition(".")[0]
     yield from _kept(
-        Raw(title, title.replace("_", " "), streams.whole_text(path, MAX_TEXT_FILE), str(path)),
+        RawDocument(title, title.replace("_", " "), streams.whole_text(path, MAX_TEXT_FILE), str(path)),
         tally,
         keep_lists,
     )

@@ -32,7 +32,7 @@ _DPR_TOKEN = regex.compile(r"[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]")
 
 
 def normalise_squad(text: str) -> str:
-    """Lower case, no ASCII punctuation, no a, an or the, blanks collapsed: SQuAD v1.1's evaluation script.
+    """Lower case, no ASCII punctuation, no a, an or the, spaces collapsed: SQuAD v1.1's evaluation script.
 
     Punctuation goes before the articles do, so "a-bomb" becomes "abomb" and "the." becomes nothing.
     """

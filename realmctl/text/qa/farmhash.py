@@ -11,7 +11,7 @@ from __future__ import annotations
 K0, K1, K2 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F
 MASK = 2**64 - 1
 
-Pair = tuple[int, int]
+Uint64Pair = tuple[int, int]
 
 
 def fingerprint64(data: bytes) -> int:
@@ -62,7 +62,7 @@ def _up_to_16(data: bytes) -> int:
     return K2
 
 
-def _ends(data: bytes, key: int) -> Pair:
+def _ends(data: bytes, key: int) -> Uint64Pair:
     """Two words of the 16 bytes at either end of `data`."""
     size, multiplier = len(data), _multiplier(data)
     a, b = _word(data, 0) * key, _word(data, 8)
@@ -98,8 +98,8 @@ def _longer(data: bytes) -> int:
 
 
 def _round(
-    block: bytes, x: int, y: int, z: int, v: Pair, w: Pair, multiplier: int, factor: int
-) -> tuple[int, int, int, Pair, Pair]:
+    block: bytes, x: int, y: int, z: int, v: Uint64Pair, w: Uint64Pair, multiplier: int, factor: int
+) -> tuple[int, int, int, Uint64Pair, Uint64Pair]:
     x = _rotated(x + y + v[0] + _word(block, 8), 37) * multiplier
     y = _rotated(y + v[1] + _word(block, 48), 42) * multiplier
     x = (x ^ w[1] * factor) & MASK
@@ -110,7 +110,7 @@ def _round(
     return z, y, x, v, w
 
 
-def _weak(block: bytes, a: int, b: int) -> Pair:
+def _weak(block: bytes, a: int, b: int) -> Uint64Pair:
     """32 bytes and two seeds into two words."""
     first, second, third, fourth = (_word(block, at) for at in (0, 8, 16, 24))
     a += first

@@ -40,7 +40,7 @@ _OUTSIDE = {
     r"\b": _AT_EDGE, r"\B": rf"(?!{_AT_EDGE}|\A\Z)",
 }  # fmt: skip
 _INSIDE = {r"\w": _WORD, r"\s": _BLANK, "[": r"\["}
-"""To `regex` a combining mark is part of a word, ½ and ² are not, four control characters are no blanks, and
+"""To `regex` a combining mark is part of a word, ½ and ² are not, four control characters are no spaces, and
 `[[:alpha:]]` is a class of its own. Inside brackets `\\W` and `\\S` stay as it has them."""
 _ESCAPE_OR_CLASS = re.compile(r"\\.|\[(\^?\]?(?:\\.|[^\]\\])*)\]", re.DOTALL)
 _ESCAPE_OR_BRACKET = re.compile(r"\\.|\[", re.DOTALL)

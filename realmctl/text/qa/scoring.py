@@ -26,7 +26,7 @@ REGEX_SCORERS: tuple[Scorer, ...] = ("regex-match", "regex-search")
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ScoredPrediction:
     """A question, what was predicted (None: nothing) and what each scorer says to it."""
 
     question: Question
@@ -47,11 +47,11 @@ class Judged:
         }  # fmt: skip
 
 
-def judged(question: Question, prediction: str | None, scorers: Sequence[Scorer]) -> Judged:
+def judged(question: Question, prediction: str | None, scorers: Sequence[Scorer]) -> ScoredPrediction:
     """One question under every one of `scorers`; without a prediction all say no match."""
     if prediction is None:
-        return Judged(question, None, dict.fromkeys(scorers, Verdict.NO_MATCH))
-    return Judged(question, prediction, {name: judge(prediction, question.answers, name) for name in scorers})
+        return ScoredPrediction(question, None, dict.fromkeys(scorers, Verdict.NO_MATCH))
+    return ScoredPrediction(question, prediction, {name: judge(prediction, question.answers, name) for name in scorers})
 
 
 def fitting_scorers(questions: Sequence[Question], wanted: str) -> list[Scorer]:
@@ -73,7 +73,7 @@ def score(
     scorer: str = "auto",
     is_regex: bool | None = None,
     answer_field: str | None = None,
-) -> tuple[dict[str, Any], list[Judged]]:
+) -> tuple[dict[str, Any], list[ScoredPrediction]]:
     """Scores, and every question with its verdicts, in the order of `references`.
 
     The scores: `questions`, `missing` predictions, the counts of `repeated` references and of `unknown` predicted
@@ -96,7 +96,7 @@ def score(
     return {**counts, **_exact_matches(verdicts, scorers)}, verdicts
 
 
-def _exact_matches(verdicts: Sequence[Judged], scorers: Sequence[Scorer]) -> dict[str, Any]:
+def _exact_matches(verdicts: Sequence[ScoredPrediction], scorers: Sequence[Scorer]) -> dict[str, Any]:
     tallies = {name: Counter(each.verdicts[name] for each in verdicts) for name in scorers}
     right = {name: tally[Verdict.MATCH] for name, tally in tallies.items()}
     shares = {f"em_{name}": round(count / len(verdicts), 6) for name, count in right.items()}
@@ -171,7 +171,7 @@ def scores_text(value: Mapping[str, Any]) -> str:
 
 
 def disagreements_text(entries: Sequence[Mapping[str, Any]]) -> str:
-    """The questions that some scorer calls right and another wrong, as `Judged.record` has them, for people."""
+    """The questions that some scorer calls right and another wrong, as `ScoredPrediction.record` has them, for people."""
     lines = [f"{len(entries)} questions on which they disagree"]
     return "\n".join([*lines, *(_disagreement_text(entry) for entry in entries)])
 

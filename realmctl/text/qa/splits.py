@@ -29,7 +29,7 @@ def is_dev(question: str) -> bool:
 def shortened(question: Question, max_answer_tokens: int) -> Question | None:
     """The question with its answers of at most `max_answer_tokens` words; None where none is left.
 
-    NQ-open counts the tokens of the annotated page, which its release no longer has; words between blanks are
+    NQ-open counts the tokens of the annotated page, which its release no longer has; words between spaces are
     what is counted in their place. Raises ConfigError for regular expressions, whose words say nothing.
     """
     if question.is_regex:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from realmctl.text.spans.salient import DATE, Span, resolve_overlaps
+from realmctl.text.spans.salient import DATE, SalientSpan, resolve_overlaps
 
 _MONTH_NAMES = "January February March April May June July August September October November December"
 _WEEKDAY_NAMES = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
@@ -82,11 +82,11 @@ _PLURAL = re.compile(r"\s[a-z]{3,}(?<![su])s\b(?<!\bwas)(?<!\bhas)")
 _EVENT_AFTER = re.compile(rf"\s(?:[A-Z]|(?:[a-z]+\s)?{_EVENT}\b)")
 
 
-def find_dates(text: str) -> list[Span]:
+def find_dates(text: str) -> list[SalientSpan]:
     """The dates in `text`, left to right, not overlapping; offsets count characters of `text`."""
     if not _HINT.search(text):
         return []
-    shaped = [Span(*match.span(), DATE) for match in _SHAPED.finditer(text)]
+    shaped = [SalientSpan(*match.span(), DATE) for match in _SHAPED.finditer(text)]
     return resolve_overlaps([*shaped, *_find_years(text)])
 
 
@@ -98,7 +98,7 @@ def is_date(text: str) -> bool:
     return any((span.start, span.end) == (0, len(text)) for span in find_dates(text))
 
 
-def _find_years(text: str) -> Iterator[Span]:
+def _find_years(text: str) -> Iterator[SalientSpan]:
     last_end = -1
     for match in _YEARS.finditer(text):
         before, after = text[max(0, match.start() - 24) : match.start()], text[match.end() : match.end() + 48]
@@ -107,7 +107,7 @@ def _find_years(text: str) -> Iterator[Span]:
         continues_list = last_end >= 0 and _LIST_GLUE.fullmatch(text, last_end, match.start())
         if continues_list or _in_company(before, match[0], after):
             last_end = match.end()
-            yield Span(*match.span(), DATE)
+            yield SalientSpan(*match.span(), DATE)
 
 
 def _in_company(before: str, years: str, after: str) -> bool:

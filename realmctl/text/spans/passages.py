@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 
-class Anchor(NamedTuple):
+class LinkAnchor(NamedTuple):
     """A link: its characters in the text, and the title of the page that it points to."""
 
     start: int
@@ -25,7 +25,7 @@ class Passage:
     title: str
     text: str
     sentences: tuple[tuple[int, int], ...]
-    anchors: tuple[Anchor, ...] = ()
+    anchors: tuple[LinkAnchor, ...] = ()
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Passage:
@@ -36,7 +36,7 @@ class Passage:
             title=record["title"],
             text=record["text"],
             sentences=tuple((start, end) for start, end in record["sentences"]),
-            anchors=tuple(Anchor(*anchor) for anchor in record["anchors"]),
+            anchors=tuple(LinkAnchor(*anchor) for anchor in record["anchors"]),
         )
 
     def sentence_texts(self) -> list[str]:

@@ -95,7 +95,7 @@ def looks_like_name(surface: str, sentence: str, at: int, casing: Casing) -> boo
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """The same stretch of `text` without a leading article, a possessive ending and blanks."""
+    """The same stretch of `text` without a leading article, a possessive ending and spaces."""
     surface = text[start:end]
     core = _TRIM.fullmatch(surface)
     return (start + core.start(1), start + core.end(1)) if core else (start, end)

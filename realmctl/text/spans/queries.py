@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from realmctl.deviations import TagHabit
+from realmctl.deviations import TagDeviation
 from realmctl.text.spans.dates import find_dates
 from realmctl.text.spans.passages import Passage
-from realmctl.text.spans.salient import Span, Tagger, covered_tokens, resolve_overlaps, split_by_sentence
+from realmctl.text.spans.salient import SalientSpan, Tagger, covered_tokens, resolve_overlaps, split_by_sentence
 from realmctl.text.tokens.wordpiece import WordPiece
 
 NUMERIC_LABELS = frozenset({"CARDINAL", "ORDINAL", "PERCENT", "QUANTITY", "MONEY", "TIME"})
@@ -44,7 +44,7 @@ class TaggedSentence:
     number: int
     text: str
     tokens: NDArray[np.int32]
-    spans: list[Span]
+    spans: list[SalientSpan]
     token_spans: list[tuple[int, int]]
 
     def record(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class SpanRules:
     labels: tuple[str, ...] = ()
     max_masks: int = 10
     query_length: int = 96
-    official: tuple[TagHabit, ...] = ()
+    official: tuple[TagDeviation, ...] = ()
 
     def wants(self, label: str) -> bool:
         return label in self.labels if self.labels else label not in NUMERIC_LABELS
@@ -103,18 +103,18 @@ def tagged_sentences(
         yield from sentences
 
 
-def _with_dates(passage: Passage, names: Iterable[Span], rules: SpanRules) -> Iterator[Span]:
+def _with_dates(passage: Passage, names: Iterable[SalientSpan], rules: SpanRules) -> Iterator[SalientSpan]:
     yield from names
     if rules.dates:
         for offset, end in passage.sentences:
             for span in find_dates(passage.text[offset:end]):
-                yield Span(offset + span.start, offset + span.end, span.label)
+                yield SalientSpan(offset + span.start, offset + span.end, span.label)
 
 
 def _maskable_sentences(
     row: int,
     passage: Passage,
-    by_sentence: Sequence[Sequence[Span]],
+    by_sentence: Sequence[Sequence[SalientSpan]],
     wordpiece: WordPiece,
     rules: SpanRules,
     counts: Counter[str],
@@ -143,10 +143,10 @@ def _maskable_sentences(
 
 
 def _places(
-    spans: Iterable[Span], offsets: Sequence[tuple[int, int]], rules: SpanRules, counts: Counter[str]
-) -> dict[Span, tuple[int, int]]:
+    spans: Iterable[SalientSpan], offsets: Sequence[tuple[int, int]], rules: SpanRules, counts: Counter[str]
+) -> dict[SalientSpan, tuple[int, int]]:
     """The wordpieces of each span that can be masked; the others are counted."""
-    places: dict[Span, tuple[int, int]] = {}
+    places: dict[SalientSpan, tuple[int, int]] = {}
     for span in spans:
         place = covered_tokens(span, offsets)
         if place is None:

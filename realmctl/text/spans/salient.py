@@ -17,7 +17,7 @@ ENTITY = "ENTITY"
 DATE = "DATE"
 
 
-class Span(NamedTuple):
+class SalientSpan(NamedTuple):
     """Characters `start` to `end` (exclusive) of some text."""
 
     start: int
@@ -28,14 +28,14 @@ class Span(NamedTuple):
 class Tagger(Protocol):
     """Finds names in passages."""
 
-    def tag(self, passages: Sequence[Passage]) -> list[list[Span]]:
+    def tag(self, passages: Sequence[Passage]) -> list[list[SalientSpan]]:
         """For each passage the spans in its text, in any order; they may overlap or cross sentences."""
         ...
 
 
-def resolve_overlaps(spans: Iterable[Span]) -> list[Span]:
+def resolve_overlaps(spans: Iterable[SalientSpan]) -> list[SalientSpan]:
     """Non-overlapping spans from left to right: the longest wins, then the leftmost; duplicates collapse."""
-    kept: list[Span] = []  # always sorted by start
+    kept: list[SalientSpan] = []  # always sorted by start
     for span in sorted(set(spans), key=lambda s: (s.start - s.end, s.start, s.label)):
         at = bisect_right(kept, span.start, key=lambda s: s.start)
         clear_of_left = at == 0 or kept[at - 1].end <= span.start
@@ -45,25 +45,27 @@ def resolve_overlaps(spans: Iterable[Span]) -> list[Span]:
     return kept
 
 
-def split_by_sentence(spans: Iterable[Span], sentences: Sequence[tuple[int, int]]) -> tuple[list[list[Span]], int]:
+def split_by_sentence(
+    spans: Iterable[SalientSpan], sentences: Sequence[tuple[int, int]]
+) -> tuple[list[list[SalientSpan]], int]:
     """Give each span to the sentence that holds it, with offsets counted from that sentence's start.
 
     Returns the spans of every sentence, and how many spans were dropped because no single sentence holds them
     (as the official realm/example_generator.py drops them).
     """
     starts = [start for start, _ in sentences]
-    held: list[list[Span]] = [[] for _ in sentences]
+    held: list[list[SalientSpan]] = [[] for _ in sentences]
     crossing = 0
     for span in spans:
         row = bisect_right(starts, span.start) - 1
         if row < 0 or span.end > sentences[row][1]:
             crossing += 1
             continue
-        held[row].append(Span(span.start - starts[row], span.end - starts[row], span.label))
+        held[row].append(SalientSpan(span.start - starts[row], span.end - starts[row], span.label))
     return held, crossing
 
 
-def covered_tokens(span: Span, token_offsets: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+def covered_tokens(span: SalientSpan, token_offsets: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
     """First token and last token + 1 among those whose characters lie within the span; None where none does.
 
     `token_offsets` are the (start, end) characters of each wordpiece, left to right. This is the official

@@ -16,7 +16,7 @@ import regex
 from realmctl.errors import InputError
 from realmctl.text.spans.passages import Passage, by_document
 from realmctl.text.spans.proper_names import Casing, looks_like_name, name_runs, trimmed
-from realmctl.text.spans.salient import ENTITY, Span
+from realmctl.text.spans.salient import ENTITY, SalientSpan
 
 NameFinder = Callable[[Sequence[str]], Iterable[Iterable[tuple[int, int, str]]]]
 """Sentences to the (start, end, label) of the names in each."""
@@ -32,7 +32,7 @@ _WORD = regex.compile(r"(?<![\w'’-])\w+")
 class RuleTagger:
     """Capitalised runs, with the casing of the whole document as evidence. For text without links."""
 
-    def tag(self, passages: Sequence[Passage]) -> list[list[Span]]:
+    def tag(self, passages: Sequence[Passage]) -> list[list[SalientSpan]]:
         found = []
         for document in by_document(passages):
             casing = Casing(sentence for passage in document for sentence in passage.sentence_texts())
@@ -40,10 +40,10 @@ class RuleTagger:
         return found
 
 
-def _runs(passage: Passage, casing: Casing) -> Iterator[Span]:
+def _runs(passage: Passage, casing: Casing) -> Iterator[SalientSpan]:
     for offset, end in passage.sentences:
         for run_start, run_end in name_runs(passage.text[offset:end], casing):
-            yield Span(offset + run_start, offset + run_end, ENTITY)
+            yield SalientSpan(offset + run_start, offset + run_end, ENTITY)
 
 
 class AnchorTagger:
@@ -52,11 +52,11 @@ class AnchorTagger:
     Wikipedia links a name once, at its first mention, and never a page's own title; hence the mentions.
     """
 
-    def tag(self, passages: Sequence[Passage]) -> list[list[Span]]:
+    def tag(self, passages: Sequence[Passage]) -> list[list[SalientSpan]]:
         return [spans for document in by_document(passages) for spans in _tag_document(document)]
 
 
-def _tag_document(document: Sequence[Passage]) -> Iterator[list[Span]]:
+def _tag_document(document: Sequence[Passage]) -> Iterator[list[SalientSpan]]:
     casing = Casing(sentence for passage in document for sentence in passage.sentence_texts())
     names = _NameList()
     title = _DISAMBIGUATION.sub("", document[0].title)
@@ -69,12 +69,12 @@ def _tag_document(document: Sequence[Passage]) -> Iterator[list[Span]]:
         yield [*linked, *names.mentions(passage.text)]
 
 
-def _linked_names(passage: Passage, casing: Casing) -> Iterator[Span]:
+def _linked_names(passage: Passage, casing: Casing) -> Iterator[SalientSpan]:
     for anchor in passage.anchors:
         start, end = trimmed(passage.text, anchor.start, anchor.end)
         offset = max((s for s, _ in passage.sentences if s <= start), default=0)
         if looks_like_name(passage.text[start:end], passage.text[offset:end], start - offset, casing):
-            yield Span(start, end, ENTITY)
+            yield SalientSpan(start, end, ENTITY)
 
 
 class _NameList:
@@ -87,13 +87,13 @@ class _NameList:
         if first := _WORD.search(name):
             self._by_first_word[first[0]].add(name[first.start() :])
 
-    def mentions(self, text: str) -> Iterator[Span]:
+    def mentions(self, text: str) -> Iterator[SalientSpan]:
         """Every whole-word occurrence of a name, in its own spelling and case."""
         for word in _WORD.finditer(text):
             for name in self._by_first_word.get(word[0], ()):
                 end = word.start() + len(name)
                 if text.startswith(name, word.start()) and not text[end : end + 1].isalnum():
-                    yield Span(word.start(), end, ENTITY)
+                    yield SalientSpan(word.start(), end, ENTITY)
 
 
 class SentenceTagger:
@@ -102,12 +102,12 @@ class SentenceTagger:
     def __init__(self, find: NameFinder) -> None:
         self._find = find
 
-    def tag(self, passages: Sequence[Passage]) -> list[list[Span]]:
+    def tag(self, passages: Sequence[Passage]) -> list[list[SalientSpan]]:
         places = [(row, start) for row, passage in enumerate(passages) for start, _ in passage.sentences]
         texts = [text for passage in passages for text in passage.sentence_texts()]
-        found: list[list[Span]] = [[] for _ in passages]
+        found: list[list[SalientSpan]] = [[] for _ in passages]
         for (row, offset), spans in zip(places, self._find(texts), strict=True):
-            found[row] += [Span(offset + start, offset + end, label) for start, end, label in spans]
+            found[row] += [SalientSpan(offset + start, offset + end, label) for start, end, label in spans]
         return found
 
 

@@ -14,8 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-Span = tuple[int, int]
-Splitter = Callable[[str], list[Span]]
+CharacterRange = tuple[int, int]
+Splitter = Callable[[str], list[CharacterRange]]
 PUNKT = "punkt:"
 PUNKT_FILES = ("abbrev_types.txt", "collocations.tab", "ortho_context.tab", "sent_starters.txt")
 
@@ -53,11 +53,11 @@ STARTERS = _words(
 WORD_BORDER = re.compile(r"[\s(\[\"'“”‘’—–/,;]")
 
 
-def split(text: str) -> list[Span]:
+def split(text: str) -> list[CharacterRange]:
     """(start, end) of every sentence in order, without surrounding spaces; none is empty, none spans a
     newline.
     """
-    spans, start = list[Span](), len(text) - len(text.lstrip())
+    spans, start = list[CharacterRange](), len(text) - len(text.lstrip())
     for match in CANDIDATE.finditer(text):
         mark, place, stop = match[0], match.start(), match.end()
         if "\n" in mark or _ends(text, place, stop):
@@ -111,8 +111,8 @@ def splitter(name: str) -> Splitter:
     return split if name == "rules" else _spacy_split
 
 
-def _spacy_split(text: str) -> list[Span]:
-    spans, start = list[Span](), 0
+def _spacy_split(text: str) -> list[CharacterRange]:
+    spans, start = list[CharacterRange](), 0
     for line in text.split("\n"):
         for sentence in _spacy()(line).sents if line.strip() else ():
             words = sentence.text.strip()
@@ -140,7 +140,7 @@ def punkt(folder: Path) -> Splitter:
         parameters.ortho_context = read.tab2intdict(orthography)
     tokenizer = PunktSentenceTokenizer(parameters)
 
-    def sentences_of(text: str) -> list[Span]:
+    def sentences_of(text: str) -> list[CharacterRange]:
         found = [(start, end, text[start:end]) for start, end in tokenizer.span_tokenize(text)]
         return [
             (end - len(words.lstrip()), start + len(words.rstrip())) for start, end, words in found if words.strip()

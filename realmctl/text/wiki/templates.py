@@ -41,7 +41,7 @@ class Arguments:
         return self.args[place] if -len(self.args) <= place < len(self.args) else ""
 
 
-Rule = Callable[[Arguments], str]
+TemplateRule = Callable[[Arguments], str]
 
 
 def render(content: str) -> str:
@@ -105,15 +105,15 @@ def _last(a: Arguments) -> str:
     return a[-1]
 
 
-def _joined(separator: str) -> Rule:
+def _joined(separator: str) -> TemplateRule:
     return lambda a: separator.join(filter(None, a.args))
 
 
-def _fixed(text: str) -> Rule:
+def _fixed(text: str) -> TemplateRule:
     return lambda a: text
 
 
-def _prefixed(prefix: str) -> Rule:
+def _prefixed(prefix: str) -> TemplateRule:
     return lambda a: f"{prefix}{a[0]}" if a[0] else ""
 
 
@@ -196,11 +196,11 @@ FIRST = """
 SECOND = "lang, transl, transliteration, rtl-lang, native name, colored link, text color, lang/ipa"
 
 
-def _named(names: str, rule: Rule) -> dict[str, Rule]:
+def _named(names: str, rule: TemplateRule) -> dict[str, TemplateRule]:
     return {" ".join(name.split()): rule for name in names.split(",")}
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, TemplateRule] = {
     **_named(FIRST, _first),
     **_named(SECOND, _second),
     **_named("color, font color, script", _last),

@@ -19,7 +19,7 @@ from realmctl.text.wiki.links import CLOSE_ANCHOR, OPEN_ANCHOR, anchor_number, u
 from realmctl.text.wiki.markup import hide, unbrace
 from realmctl.text.wiki.names import APPARATUS, BLOCK_TAGS, INLINE_TAGS, MEDIA
 
-Anchor = tuple[int, int, str]
+AnchorOffsets = tuple[int, int, str]
 HEADING = re.compile(r"\n=[^\n]*")
 TABLE_LINE = re.compile(r"\n[ \t]*(?:\||!(?=[^\n]*\|))[^\n]*")
 # spaces of all kinds but the common ones, and characters that show nothing
@@ -50,7 +50,7 @@ class Prose:
     """
 
     text: str
-    anchors: list[Anchor]
+    anchors: list[AnchorOffsets]
 
 
 def prose(wikitext: str, media: frozenset[str] = MEDIA) -> Prose:
@@ -157,7 +157,7 @@ def paragraphs(text: str) -> Iterator[str]:
 
 def _resolved(text: str, targets: list[str]) -> Prose:
     """Take the marks of `unlink` out, and say where they stood."""
-    out, anchors, length = list[str](), list[Anchor](), 0
+    out, anchors, length = list[str](), list[AnchorOffsets](), 0
     *marked, last = text.split(CLOSE_ANCHOR)
     for piece in marked:
         before, _, label = piece.rpartition(OPEN_ANCHOR)

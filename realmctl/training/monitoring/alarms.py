@@ -22,7 +22,7 @@ PERIODS = 4
 
 
 @dataclass(frozen=True)
-class Rule:
+class AlarmRule:
     """Raised where the mean of `window` values of `metric` is at `raised_at` or beyond it, seen from `over_at`.
 
     `steps`: those that count. `meaning` says the mean as {mean}.
@@ -42,7 +42,7 @@ class Rule:
         return sign * mean > sign * self.over_at if was_raised else sign * mean >= sign * self.raised_at
 
 
-def rules(steps: int, refresh_every: int | None, chance: float) -> list[Rule]:
+def rules(steps: int, refresh_every: int | None, chance: float) -> list[AlarmRule]:
     """The rules of a run of so many steps. `refresh_every` None: it never refreshes.
 
     `chance`: blocks of a query / blocks there are, the share of the queries that get a given block by chance.
@@ -50,19 +50,19 @@ def rules(steps: int, refresh_every: int | None, chance: float) -> list[Rule]:
     always = range(steps + 1)
     hub = (1 + chance) / 2
     found = [
-        Rule("null_saturated", "null_share", 0.9, 0.8, WINDOW, always,
+        AlarmRule("null_saturated", "null_share", 0.9, 0.8, WINDOW, always,
              "the null document has {mean:.0%} of p(z|x): retrieved blocks hardly count, and the retriever learns little"),
-        Rule("no_utility", "retrieval_utility", 0.05, 0.1, WINDOW, range(steps // 10, steps + 1),
+        AlarmRule("no_utility", "retrieval_utility", 0.05, 0.1, WINDOW, range(steps // 10, steps + 1),
              "retrieval utility is {mean:.4f} nats: the reader answers no better with the retrieved blocks than without"),
-        Rule("hub_block", "hub_share", hub, 0.9 * hub, WINDOW, always,
+        AlarmRule("hub_block", "hub_share", hub, 0.9 * hub, WINDOW, always,
              "{mean:.0%} of the queries retrieve one and the same block"),
     ]  # fmt: skip
     if refresh_every is not None:
         late, early = PERIODS * refresh_every, range(steps * 19 // 20 + 1)  # the rate falls to 0 in the end
         found += [
-            Rule("frozen_candidates", "candidates_changed", 0.002, 0.01, REFRESHES, early,
+            AlarmRule("frozen_candidates", "candidates_changed", 0.002, 0.01, REFRESHES, early,
                  "index refreshes change {mean:.1%} of the candidates: the retriever does not learn"),
-            Rule("stale_index", "index_age_steps", late, late - 1, 1, always,
+            AlarmRule("stale_index", "index_age_steps", late, late - 1, 1, always,
                  "the index is {mean:.0f} steps old: it is not being refreshed"),
         ]  # fmt: skip
     return found
@@ -71,7 +71,7 @@ def rules(steps: int, refresh_every: int | None, chance: float) -> list[Rule]:
 class Alarms:
     """What the rules make of one run, step after step."""
 
-    def __init__(self, rules: Sequence[Rule] = ()) -> None:
+    def __init__(self, rules: Sequence[AlarmRule] = ()) -> None:
         self._rules = rules
         self._values: dict[str, deque[float]] = {rule.name: deque(maxlen=rule.window) for rule in rules}
         self._raised: set[str] = set()
@@ -82,7 +82,7 @@ class Alarms:
         """The alarms that the metrics of a step raise, each with a warning. A metric that is not in `line` has no value."""
         return [rule.name for rule in self._rules if self._raises(rule, line)]
 
-    def _raises(self, rule: Rule, line: Mapping[str, Any]) -> bool:
+    def _raises(self, rule: AlarmRule, line: Mapping[str, Any]) -> bool:
         values = self._values[rule.name]
         if rule.metric not in line or line["step"] not in rule.steps:
             return False

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from realmctl.index.protocol import RowIds
 from realmctl.retrieval.search.candidates import ABSENT
 
 HUB_QUERIES = 256
@@ -18,17 +18,15 @@ HUB_QUERIES = 256
 WATCHED_QUERIES = 64
 """Queries whose candidates are compared from index to index."""
 
-Rows = NDArray[np.int64]
-
 
 class CandidateWatch:
     """Remembers the candidates of the last queries, and of the watched ones under the last index."""
 
     def __init__(self) -> None:
-        self._last: Rows = np.empty((0, 1), dtype=np.int64)
-        self._watched: Rows | None = None
+        self._last: RowIds = np.empty((0, 1), dtype=np.int64)
+        self._watched: RowIds | None = None
 
-    def add(self, rows_BK: Rows) -> None:
+    def add(self, rows_BK: RowIds) -> None:
         """A batch was drawn."""
         self._last = np.concatenate([self._last.reshape(-1, rows_BK.shape[1]), rows_BK])[-HUB_QUERIES:]
 
@@ -39,7 +37,7 @@ class CandidateWatch:
         _, counts = np.unique(self._last[self._last != ABSENT], return_counts=True)
         return {"hub_share": float(counts.max(initial=0)) / HUB_QUERIES}
 
-    def changed(self, rows_BK: Rows) -> dict[str, float]:
+    def changed(self, rows_BK: RowIds) -> dict[str, float]:
         """`candidates_changed`: the share of the watched queries' blocks that are no longer among them. Nothing the first time."""
         before, self._watched = self._watched, rows_BK
         if before is None:

@@ -1,4 +1,4 @@
-"""Probe questions: how well the live retriever finds answers with the index of the moment, asked whenever the index changes."""
+"""RecallQuestions questions: how well the live retriever finds answers with the index of the moment, asked whenever the index changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from realmctl.index.protocol import Index
-from realmctl.nn.inputs import Packer
+from realmctl.nn.inputs import Collator
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.answering.answer_search import AnswerSearch
 from realmctl.retrieval.corpus import Corpus
@@ -17,27 +17,27 @@ from realmctl.retrieval.search.dense import QUESTION_LENGTH
 from realmctl.text.qa.questions import Question
 from realmctl.text.tokens import wordpiece
 
-PROBED = 300
+MAX_QUESTIONS = 300
 """Questions asked of a larger file: evenly spaced ones."""
 DEPTHS = (1, 5, 20)
 QUESTIONS_AT_ONCE = 64
 
 
-class Probe:
+class RecallQuestions:
     """Recall of a retriever on some questions, counted as `eval-em` counts it: a block holds an answer as words."""
 
-    def __init__(self, questions: Sequence[Question], corpus: Corpus, packer: Packer) -> None:
-        places = np.linspace(0, len(questions) - 1, min(PROBED, len(questions))).round().astype(int)
+    def __init__(self, questions: Sequence[Question], corpus: Corpus, collator: Collator) -> None:
+        places = np.linspace(0, len(questions) - 1, min(MAX_QUESTIONS, len(questions))).round().astype(int)
         asked = [questions[place] for place in places.tolist()]
         words = wordpiece.load(corpus.artifact.path)
         self._tokens = [ids.astype(np.int64) for ids, _ in words.encode_batch([each.question for each in asked])]
         self._answers = [AnswerSearch(question, "tokens") for question in asked]
-        self._corpus, self._packer = corpus, packer
+        self._corpus, self._packer = corpus, collator
 
     def recall(self, retriever: Retriever, index: Index) -> dict[str, float]:
-        """`probe_recall_1`, `_5` and `_20`. No random number is drawn, and the retriever's mode comes back."""
+        """`recall@1`, `_5` and `_20`. No random number is drawn, and the retriever's mode comes back."""
         rank_B = self._ranks(index.search(self._embedded(retriever), max(DEPTHS))[1])
-        return {f"probe_recall_{depth}": float((rank_B < depth).mean()) for depth in DEPTHS}
+        return {f"recall@{depth}": float((rank_B < depth).mean()) for depth in DEPTHS}
 
     @torch.no_grad()
     def _embedded(self, retriever: Retriever) -> NDArray[np.float32]:

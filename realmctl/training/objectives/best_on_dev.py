@@ -21,8 +21,8 @@ from realmctl.storage.durable import sync
 from realmctl.text.qa.questions import Question
 from realmctl.training.checkpoint import module_tensors, restore_modules
 from realmctl.training.objective import SelfContained, Sums
-from realmctl.training.objectives.finetune import FineTuning, Part
-from realmctl.training.refresh.run_folder import at_step, write_json
+from realmctl.training.objectives.finetune import FinetuneMicroBatch, FinetuneObjective
+from realmctl.training.refresh.refresh_folder import at_step, write_json
 
 BEST = "best.json"
 
@@ -31,15 +31,15 @@ class BestOnDev(SelfContained):
     """The objective `tuning`, scored every `every` steps on `questions`; its best weights and their score are in `folder`."""
 
     def __init__(
-        self, tuning: FineTuning, questions: Sequence[Question], every: int, folder: Path, precision: str
+        self, tuning: FinetuneObjective, questions: Sequence[Question], every: int, folder: Path, precision: str
     ) -> None:
         self.tuning, self.dev, self.modules = tuning, tuning.on(questions), tuning.modules
         self.every, self.folder, self.precision = every, folder, precision
 
-    def draw(self, step: int) -> Sequence[Part]:
+    def draw(self, step: int) -> Sequence[FinetuneMicroBatch]:
         return self.tuning.draw(step)
 
-    def loss(self, part: Part) -> tuple[Tensor | None, Sums]:
+    def loss(self, part: FinetuneMicroBatch) -> tuple[Tensor | None, Sums]:
         return self.tuning.loss(part)
 
     def before_step(self, step: int) -> Mapping[str, float]:

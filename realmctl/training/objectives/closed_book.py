@@ -18,20 +18,21 @@ from torch import Tensor, nn
 from realmctl.artifacts import Artifact, Writer, writing
 from realmctl.errors import ConfigError
 from realmctl.log import warn
-from realmctl.nn.inputs import Packed
+from realmctl.nn.inputs import TokenBatch
 from realmctl.nn.reader import Reader
-from realmctl.retrieval.answering.closed_book import with_blanks
-from realmctl.retrieval.corpus import Ids
+from realmctl.retrieval.answering.closed_book import with_masks
+from realmctl.retrieval.corpus import TokenIds
 from realmctl.retrieval.initial_encoder import packer_of, tokenizer_folder
 from realmctl.text.qa.questions import Question
 from realmctl.text.tokens import wordpiece
 from realmctl.text.tokens.wordpiece import WordPiece
-from realmctl.training.data_order import Order
+from realmctl.training.data_order import DataOrder
 from realmctl.training.objective import SelfContained, Sums
+from realmctl.training.random_streams import Stream, generator
 
 
 @dataclass(frozen=True)
-class Options:
+class ClosedBookOptions:
     """What decides the objective; see the stage's settings."""
 
     batch_size: int
@@ -41,55 +42,60 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Blanks:
-    """Questions with blanks, where those are, and what belongs there: int64 [B, M], real where `wanted_BM` is True."""
+class MaskedAnswers:
+    """Questions with masks, where those are, and what belongs there: int64 [B, M], real where `wanted_BM` is True."""
 
-    packed: Packed
+    packed: TokenBatch
     position_BM: Tensor
     target_BM: Tensor
     wanted_BM: Tensor
     questions_in_batch: int
 
 
-class ClosedBookTuning(SelfContained):
+class ClosedBookObjective(SelfContained):
     """Trains the whole reader. Answers of more than `span_width` wordpieces and regular expressions cannot be learnt.
 
     Raises ConfigError when no question has another answer.
     """
 
     def __init__(
-        self, reader: Reader, blocks: Artifact, questions: Sequence[Question], options: Options, micro_batch: int = 0
+        self,
+        reader: Reader,
+        blocks: Artifact,
+        questions: Sequence[Question],
+        options: ClosedBookOptions,
+        micro_batch: int = 0,
     ) -> None:
         self.modules = nn.ModuleDict({"reader": reader})
         self.reader, self.blocks, self.options = reader, blocks, options
         self.micro_batch = micro_batch or options.batch_size
         words = wordpiece.load(blocks.path)
-        self.packer = packer_of(words.tokenizer)
+        self.collator = packer_of(words.tokenizer)
         answers = [_answers(words, question, options.span_width) for question in questions]
         kept = [number for number, known in enumerate(answers) if known]
         _tell_of_dropped(len(questions) - len(kept), len(questions), options.span_width)
         self.tokens = [words.ids(questions[number].question).astype(np.int64) for number in kept]
         self.answers = [answers[number] for number in kept]
-        self.order = Order(len(kept), options.batch_size, options.seed)
+        self.order = DataOrder(len(kept), options.batch_size, options.seed)
 
-    def draw(self, step: int) -> Sequence[Blanks]:
+    def draw(self, step: int) -> Sequence[MaskedAnswers]:
         """The batch of a step, an answer drawn for each question."""
-        rng = np.random.default_rng([self.options.seed, step, 3])
+        rng = generator(self.options.seed, Stream.QUERY_MASKS, step)
         numbers = self.order.batch(step).tolist()
         drawn = [(self.tokens[n], self.answers[n][int(rng.integers(len(self.answers[n])))]) for n in numbers]
         starts = range(0, len(drawn), self.micro_batch)
         return [self._part(drawn[start : start + self.micro_batch], len(drawn)) for start in starts]
 
-    def _part(self, drawn: Sequence[tuple[Ids, Ids]], questions_in_batch: int) -> Blanks:
+    def _part(self, drawn: Sequence[tuple[TokenIds, TokenIds]], questions_in_batch: int) -> MaskedAnswers:
         questions, answers = zip(*drawn, strict=True)
-        blanks = [len(answer) for answer in answers]
-        packed, position_BM = with_blanks(self.packer, questions, blanks, self.options.reader_length)
+        masks = [len(answer) for answer in answers]
+        packed, position_BM = with_masks(self.collator, questions, masks, self.options.reader_length)
         wanted_BM = position_BM > 0
         target_BM = torch.zeros_like(position_BM)
         target_BM[wanted_BM] = torch.from_numpy(np.concatenate(answers))
-        return Blanks(packed, position_BM, target_BM, wanted_BM, questions_in_batch)
+        return MaskedAnswers(packed, position_BM, target_BM, wanted_BM, questions_in_batch)
 
-    def loss(self, part: Blanks) -> tuple[Tensor | None, Sums]:
+    def loss(self, part: MaskedAnswers) -> tuple[Tensor | None, Sums]:
         """Sum over the part's questions, over the questions of the batch."""
         device = next(self.reader.parameters()).device
         wanted_BM = part.wanted_BM.to(device)
@@ -107,7 +113,7 @@ class ClosedBookTuning(SelfContained):
             part.copy_folder(".", tokenizer_folder(self.blocks))
 
 
-def _answers(words: WordPiece, question: Question, widest: int) -> list[Ids]:
+def _answers(words: WordPiece, question: Question, widest: int) -> list[TokenIds]:
     """The answers that can be learnt, as wordpieces."""
     texts = () if question.is_regex else question.answers
     answers = [words.ids(text).astype(np.int64) for text in texts]

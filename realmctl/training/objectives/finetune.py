@@ -22,22 +22,22 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from realmctl.artifacts import Writer, writing
-from realmctl.nn.inputs import Packed, block_token_mask
+from realmctl.nn.inputs import TokenBatch, block_token_mask
 from realmctl.nn.span_head import SpanReader, marginal_loss, reader_loss, retrieval_loss, within_block
 from realmctl.retrieval.answering.answer_search import AnswerSearch
 from realmctl.retrieval.answering.offsets import char_offsets, covered
-from realmctl.retrieval.block_texts import Texts
-from realmctl.retrieval.corpus import Ids
+from realmctl.retrieval.block_texts import BlockTexts
+from realmctl.retrieval.corpus import TokenIds
 from realmctl.retrieval.initial_encoder import tokenizer_folder
 from realmctl.retrieval.search.searcher import Searcher
 from realmctl.text.qa.answers import AnswerTest, find_answer_tokens
 from realmctl.text.qa.questions import Question
-from realmctl.training.data_order import Order
+from realmctl.training.data_order import DataOrder
 from realmctl.training.objective import SelfContained, Sums
 
 
 @dataclass(frozen=True)
-class Options:
+class FinetuneOptions:
     """What decides the objective; see the stage's settings."""
 
     batch_size: int
@@ -53,23 +53,23 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Part:
+class FinetuneMicroBatch:
     """A micro-batch: questions, their retrieved rows, which of those hold an answer, and the inputs of the reader.
 
     `block_start` and `spans` are by input of the reader [B]: the position of the block's first token, and the places
     of the answers as (first, last) wordpieces of the block.
     """
 
-    questions: list[Ids]
+    questions: list[TokenIds]
     rows_QK: NDArray[np.int64]
     correct_QK: Tensor
-    joint: Packed
+    joint: TokenBatch
     block_start: Tensor
     spans: list[list[tuple[int, int]]]
     questions_in_batch: int
 
 
-class FineTuning(SelfContained):
+class FinetuneObjective(SelfContained):
     """Trains what learns of the searcher, and the reader, on questions with answers.
 
     A plain answer is in a block wherever its wordpieces are, one that is a regular expression wherever that matches.
@@ -80,17 +80,18 @@ class FineTuning(SelfContained):
         searcher: Searcher,
         reader: SpanReader,
         questions: Sequence[Question],
-        options: Options,
+        options: FinetuneOptions,
         micro_batch: int = 0,
     ) -> None:
         self.searcher, self.reader, self.options = searcher, reader, options
         searcher.learner.requires_grad_(not options.freeze_retriever)
         self.modules = nn.ModuleDict({"retriever": searcher.learner, "reader": reader})
+        self.lr_multipliers = {searcher.learner: searcher.lr_multiplier}
         self.micro_batch = micro_batch or options.batch_size
-        self.texts = Texts(record["text"] for record in searcher.corpus.records)
+        self.texts = BlockTexts(record["text"] for record in searcher.corpus.records)
         self._ask(questions)
 
-    def on(self, questions: Sequence[Question]) -> FineTuning:
+    def on(self, questions: Sequence[Question]) -> FinetuneObjective:
         """The same searcher and reader on other questions."""
         other = copy.copy(self)
         other._ask(questions)
@@ -102,17 +103,17 @@ class FineTuning(SelfContained):
         self.tokens = searcher.tokens([question.question for question in questions])
         self.answers = [[ids.tolist() for ids in searcher.tokens(question.answers)] for question in questions]
         self.searches = [AnswerSearch(question, options.answer_test) for question in questions]
-        self.order = Order(len(questions), options.batch_size, options.seed)
+        self.order = DataOrder(len(questions), options.batch_size, options.seed)
 
     def before_step(self, step: int) -> Mapping[str, float]:
         """What the searcher has learnt, for the log."""
         return self.searcher.learnt()
 
-    def draw(self, step: int) -> Sequence[Part]:
+    def draw(self, step: int) -> Sequence[FinetuneMicroBatch]:
         """Retrieve for the batch with the searcher as it is now."""
         return self.parts(self.order.batch(step).tolist())
 
-    def parts(self, numbers: list[int]) -> Sequence[Part]:
+    def parts(self, numbers: list[int]) -> Sequence[FinetuneMicroBatch]:
         """The questions of these numbers with what is retrieved for them now, in micro-batches."""
         training = self.searcher.learner.training
         self.searcher.learner.eval()
@@ -121,16 +122,18 @@ class FineTuning(SelfContained):
         cuts = (slice(start, start + self.micro_batch) for start in range(0, len(numbers), self.micro_batch))
         return [self._part(numbers[cut], rows_QK[cut], len(numbers)) for cut in cuts]
 
-    def _part(self, numbers: list[int], rows_QK: NDArray[np.int64], questions_in_batch: int) -> Part:
-        packer, options = self.searcher.packer, self.options
+    def _part(self, numbers: list[int], rows_QK: NDArray[np.int64], questions_in_batch: int) -> FinetuneMicroBatch:
+        collator, options = self.searcher.collator, self.options
         read_QR = rows_QK[:, : options.reader_beam]
         asked = [number for number in numbers for _ in range(read_QR.shape[1])]
         bodies = [self.searcher.corpus.tokens(row) for row in read_QR.ravel().tolist()]
-        joint, block_start = packer.reader([self.tokens[number] for number in asked], bodies, options.reader_length)
+        joint, block_start = collator.reader([self.tokens[number] for number in asked], bodies, options.reader_length)
         room = (joint.lengths_B - 1 - block_start).tolist()
         spans = [self._answers_in(*place) for place in zip(asked, read_QR.ravel().tolist(), room, strict=True)]
         questions = [self.tokens[number] for number in numbers]
-        return Part(questions, rows_QK, self._correct(numbers, rows_QK), joint, block_start, spans, questions_in_batch)
+        return FinetuneMicroBatch(
+            questions, rows_QK, self._correct(numbers, rows_QK), joint, block_start, spans, questions_in_batch
+        )
 
     def _answers_in(self, number: int, row: int, room: int) -> list[tuple[int, int]]:
         """The answers within the first `room` wordpieces of a block, as (first, last) wordpieces."""
@@ -145,7 +148,7 @@ class FineTuning(SelfContained):
         pairs = zip(numbers, rows_QK.tolist(), strict=True)
         return torch.tensor([[self.searches[number](self.texts[row]) for row in rows] for number, rows in pairs])
 
-    def loss(self, part: Part) -> tuple[Tensor | None, Sums]:
+    def loss(self, part: FinetuneMicroBatch) -> tuple[Tensor | None, Sums]:
         """Sum of the losses of the part's questions, over the questions of the batch. ORQA's are both, or the reader's alone
         where the retriever is frozen.
 
@@ -170,7 +173,7 @@ class FineTuning(SelfContained):
         teaches = self.options.empty_steps or bool(teaches_Q.any())
         return (loss_Q.sum() / part.questions_in_batch if teaches else None), sums
 
-    def _spans(self, part: Part, device: torch.device) -> tuple[Tensor, Tensor]:
+    def _spans(self, part: FinetuneMicroBatch, device: torch.device) -> tuple[Tensor, Tensor]:
         """Span scores [Q, R, S], the paper's within their block, and which spans are an answer, bool."""
         joint, start = part.joint.to(device), part.block_start.to(device)
         score_BS, (first_S, last_S) = self.reader.span_scores(

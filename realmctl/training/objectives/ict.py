@@ -11,31 +11,32 @@ from torch import Tensor, nn
 
 from realmctl.errors import ConfigError, InputError
 from realmctl.execution import processes
-from realmctl.nn.inputs import Packed, Packer
+from realmctl.nn.inputs import Collator, TokenBatch
 from realmctl.nn.marginal import in_batch_softmax
 from realmctl.nn.retriever import Retriever
-from realmctl.retrieval.corpus import Corpus, Ids
+from realmctl.retrieval.corpus import Corpus, TokenIds
 from realmctl.retrieval.search.candidates import NULL, titles_and_bodies
-from realmctl.training.data_order import Order
+from realmctl.training.data_order import DataOrder
 from realmctl.training.data_parallel import gathered
 from realmctl.training.objective import SelfContained, Sums
+from realmctl.training.random_streams import Stream, generator
 
 
 @dataclass(frozen=True)
-class Pair:
+class SentenceBlockPair:
     """A sentence and the block it is asked of.
 
     `masked`: the sentence was taken out of the block. `withheld`: it may not choose that block, so that the null document is right.
     """
 
-    sentence: Ids
-    title: Ids
-    body: Ids
+    sentence: TokenIds
+    title: TokenIds
+    body: TokenIds
     masked: bool
     withheld: bool
 
 
-class InverseCloze(SelfContained):
+class InverseClozeObjective(SelfContained):
     """Blocks with two sentences or more give a pair each; a batch's other blocks are the negatives.
 
     With a `null_share`, which is not in ORQA, the null document joins them, and is right for that share of the sentences: from
@@ -44,30 +45,30 @@ class InverseCloze(SelfContained):
     """
 
     def __init__(
-        self, retriever: Retriever, corpus: Corpus, packer: Packer, *,
+        self, retriever: Retriever, corpus: Corpus, collator: Collator, *,
         batch_size: int, mask_rate: float, null_share: float = 0.0, seed: int,
     ) -> None:  # fmt: skip
         self.modules = nn.ModuleDict({"retriever": retriever})
-        self.retriever, self.corpus, self.packer = retriever, corpus, packer
+        self.retriever, self.corpus, self.collator = retriever, corpus, collator
         self.mask_rate, self.null_share, self.seed = mask_rate, null_share, seed
         self.rows = np.flatnonzero(np.diff(corpus.sentence_offsets) >= (2 if mask_rate > 0 else 1))
         if len(self.rows) < 2:
             raise InputError(
                 f"{corpus.artifact} has {len(self.rows)} blocks of two sentences or more; ICT needs at least 2."
             )
-        self.order = Order(len(self.rows), min(batch_size, len(self.rows)), seed)
+        self.order = DataOrder(len(self.rows), min(batch_size, len(self.rows)), seed)
         self.share, left_over = divmod(self.order.batch_size, processes.count())
         if left_over or not self.share:
             raise ConfigError(
                 f"{self.order.batch_size} pairs cannot be shared by {processes.count()} processes. Use another --batch-size."
             )
 
-    def draw(self, step: int) -> Sequence[tuple[Packed, Packed, list[Pair]]]:
+    def draw(self, step: int) -> Sequence[tuple[TokenBatch, TokenBatch, list[SentenceBlockPair]]]:
         """One part: in-batch negatives need the whole batch at once. All processes draw all pairs and take their own."""
-        rng = np.random.default_rng([self.seed, step, 1])
+        rng = generator(self.seed, Stream.ICT_SENTENCES, step)
         pairs = [self._pair(int(self.rows[i]), rng) for i in self.order.batch(step)][self._first :][: self.share]
-        queries = self.packer.query([pair.sentence for pair in pairs], self.retriever.query_length)
-        blocks = self.packer.block(
+        queries = self.collator.query([pair.sentence for pair in pairs], self.retriever.query_length)
+        blocks = self.collator.block(
             [pair.title for pair in pairs], [pair.body for pair in pairs], self.retriever.block_length
         )
         return [(queries, blocks, pairs)]
@@ -77,16 +78,16 @@ class InverseCloze(SelfContained):
         """The place of this process's pairs in the batch."""
         return processes.number() * self.share
 
-    def _pair(self, row: int, rng: np.random.Generator) -> Pair:
+    def _pair(self, row: int, rng: np.random.Generator) -> SentenceBlockPair:
         body, starts = self.corpus.tokens(row), self.corpus.sentences(row)
         k = int(rng.integers(len(starts)))
         start, stop = int(starts[k]), int(starts[k + 1]) if k + 1 < len(starts) else len(body)
         masked = bool(rng.random() < self.mask_rate)
         rest = np.concatenate([body[:start], body[stop:]]) if masked else body
         withheld = self.null_share > 0 and bool(rng.random() < self.null_share)
-        return Pair(body[start:stop], self.corpus.title(row), rest, masked, withheld)
+        return SentenceBlockPair(body[start:stop], self.corpus.title(row), rest, masked, withheld)
 
-    def loss(self, part: tuple[Packed, Packed, list[Pair]]) -> tuple[Tensor, Sums]:
+    def loss(self, part: tuple[TokenBatch, TokenBatch, list[SentenceBlockPair]]) -> tuple[Tensor, Sums]:
         """Softmax over the batch's blocks, query to block; also the accuracy."""
         queries, blocks, pairs = part
         device = next(self.retriever.parameters()).device
@@ -102,9 +103,11 @@ class InverseCloze(SelfContained):
             "masked": (sum(pair.masked for pair in pairs), count),
         }
 
-    def _with_null(self, block_CD: Tensor, target_B: Tensor, pairs: Sequence[Pair]) -> tuple[Tensor, Tensor, Tensor]:
+    def _with_null(
+        self, block_CD: Tensor, target_B: Tensor, pairs: Sequence[SentenceBlockPair]
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """The null document as one more block, targets, and which blocks each query may choose."""
-        null = self.packer.block(*titles_and_bodies(self.corpus, np.array([NULL])))
+        null = self.collator.block(*titles_and_bodies(self.corpus, np.array([NULL])))
         null_1D = self.retriever.embed_blocks(null.to(block_CD.device))
         withheld_B = torch.tensor([pair.withheld for pair in pairs], device=block_CD.device)
         mask_BC = torch.ones(len(pairs), len(block_CD) + 1, dtype=torch.bool, device=block_CD.device)

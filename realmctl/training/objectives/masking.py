@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from realmctl.retrieval.tagged_queries import Queries
+from realmctl.retrieval.tagged_queries import TaggedQueries
 
 Masking = Literal["salient", "random-span", "random-uniform"]
 UNIFORM_RATE = 0.15
@@ -29,7 +29,7 @@ class MaskedQuery:
 
 
 def masked_query(
-    queries: Queries, span: int, masking: Masking, *, most: int, room: int, mask_id: int, rng: np.random.Generator
+    queries: TaggedQueries, span: int, masking: Masking, *, most: int, room: int, mask_id: int, rng: np.random.Generator
 ) -> MaskedQuery:
     """The sentence of salient span number `span`, cut to `room` wordpieces, with at most `most` of them asked for."""
     sentence, first, stop = (int(value) for value in queries.spans[span, :3])

@@ -18,11 +18,12 @@ from torch import Tensor, nn
 from transformers import BertForMaskedLM
 
 from realmctl.nn.bert.encoder import hidden_states
-from realmctl.nn.inputs import Packed, Packer
-from realmctl.retrieval.corpus import Corpus, Ids
-from realmctl.retrieval.tagged_queries import Queries
-from realmctl.training.data_order import Order
+from realmctl.nn.inputs import Collator, TokenBatch
+from realmctl.retrieval.corpus import Corpus, TokenIds
+from realmctl.retrieval.tagged_queries import TaggedQueries
+from realmctl.training.data_order import DataOrder
 from realmctl.training.objective import SelfContained, Sums
+from realmctl.training.random_streams import Stream, generator
 
 HIDDEN_TOO = 0.3
 HIDDEN_COPY = 0.5
@@ -32,14 +33,14 @@ RANDOM_BLOCK = 0.15
 
 @dataclass(frozen=True)
 class MlmBatch:
-    """Packed inputs with masks in, and which positions (flat, int64) hold which hidden wordpieces (int64)."""
+    """TokenBatch inputs with masks in, and which positions (flat, int64) hold which hidden wordpieces (int64)."""
 
-    packed: Packed
+    packed: TokenBatch
     positions: Tensor
     targets: Tensor
 
 
-class MaskedLanguageModel(SelfContained):
+class MlmObjective(SelfContained):
     """Cross-entropy at masked positions; `example(number, rng)` gives (ids with masks, segments, positions, targets)."""
 
     def __init__(
@@ -48,11 +49,11 @@ class MaskedLanguageModel(SelfContained):
         self.modules = nn.ModuleDict({"mlm": mlm})
         self.mlm, self.examples, self.seed = mlm, examples, seed
         self.micro_batch = micro_batch or batch_size
-        self.order = Order(len(examples), batch_size, seed)
+        self.order = DataOrder(len(examples), batch_size, seed)
 
     def draw(self, step: int) -> Sequence[tuple[MlmBatch, int]]:
         """Micro-batches, each with the number of hidden wordpieces of the whole batch."""
-        rng = np.random.default_rng([self.seed, step, 2])
+        rng = generator(self.seed, Stream.MLM_MASKS, step)
         drawn = [self.examples.draw(int(number), rng) for number in self.order.batch(step)]
         parts = [drawn[i : i + self.micro_batch] for i in range(0, len(drawn), self.micro_batch)]
         batches = [self.examples.batch(part) for part in parts]
@@ -77,15 +78,15 @@ class MaskedLanguageModel(SelfContained):
 class Masked:
     """One or two token sequences with masks put in, and the hidden (sequence, place, wordpiece) triples."""
 
-    first: Ids
-    second: Ids | None
+    first: TokenIds
+    second: TokenIds | None
     hidden: list[tuple[int, int, int]]
 
 
 class Examples:
     """What a masked language model is trained on."""
 
-    packer: Packer
+    collator: Collator
     lengths: tuple[int, int]
 
     def __len__(self) -> int:
@@ -100,7 +101,9 @@ class Examples:
         seconds = [example.second for example in drawn if example.second is not None]
         firsts = [example.first for example in drawn]
         packed = (
-            self.packer.joint(firsts, seconds, *self.lengths) if seconds else self.packer.query(firsts, self.lengths[0])
+            self.collator.joint(firsts, seconds, *self.lengths)
+            if seconds
+            else self.collator.query(firsts, self.lengths[0])
         )
         width, positions, targets = packed.ids_BL.shape[1], [], []
         for row, example in enumerate(drawn):
@@ -116,8 +119,8 @@ class Examples:
 class PlainBlocks(Examples):
     """Blocks with BERT's masking: a share of the wordpieces, of which 80 % masked, 10 % random, 10 % left."""
 
-    def __init__(self, corpus: Corpus, packer: Packer, *, mask_rate: float, length: int, vocabulary: int) -> None:
-        self.corpus, self.packer, self.lengths = corpus, packer, (length, 0)
+    def __init__(self, corpus: Corpus, collator: Collator, *, mask_rate: float, length: int, vocabulary: int) -> None:
+        self.corpus, self.collator, self.lengths = corpus, collator, (length, 0)
         self.mask_rate, self.vocabulary = mask_rate, vocabulary
 
     def __len__(self) -> int:
@@ -130,7 +133,7 @@ class PlainBlocks(Examples):
         chosen = np.flatnonzero(rng.random(len(tokens)) < self.mask_rate)
         hidden = [(0, int(place), int(tokens[place])) for place in chosen]
         fate = rng.random(len(chosen))
-        tokens[chosen[fate < 0.8]] = self.packer.mask_id
+        tokens[chosen[fate < 0.8]] = self.collator.mask_id
         other = chosen[(fate >= 0.8) & (fate < 0.9)]
         tokens[other] = rng.integers(5, self.vocabulary, len(other))
         return Masked(tokens, None, hidden)
@@ -144,10 +147,16 @@ class ReadingPractice(Examples):
     """
 
     def __init__(
-        self, queries: Queries, corpus: Corpus, partners: NDArray[np.int64], packer: Packer, *, lengths: tuple[int, int]
+        self,
+        queries: TaggedQueries,
+        corpus: Corpus,
+        partners: NDArray[np.int64],
+        collator: Collator,
+        *,
+        lengths: tuple[int, int],
     ) -> None:
         self.queries, self.corpus, self.partners = queries, corpus, partners
-        self.packer, self.lengths = packer, lengths
+        self.collator, self.lengths = collator, lengths
         self.rows = np.flatnonzero(partners >= 0)
 
     def __len__(self) -> int:
@@ -186,9 +195,9 @@ class ReadingPractice(Examples):
     ) -> None:
         for first, stop in spans:
             for place in range(int(first), int(stop)):
-                if tokens[place] != self.packer.mask_id:
+                if tokens[place] != self.collator.mask_id:
                     hidden.append((sequence, place, int(tokens[place])))
-                    tokens[place] = self.packer.mask_id
+                    tokens[place] = self.collator.mask_id
 
 
 def occurrences(tokens: NDArray[np.int64], needle: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from realmctl.log import progress
 from realmctl.retrieval.corpus import Corpus
-from realmctl.retrieval.tagged_queries import Queries
+from realmctl.retrieval.tagged_queries import TaggedQueries
 
 MOST_COMMON = 0.1
 LONGEST_POSTING = 20_000
 
 
-def partners(queries: Queries, corpus: Corpus) -> NDArray[np.int64]:
+def partners(queries: TaggedQueries, corpus: Corpus) -> NDArray[np.int64]:
     """Row of each sentence's partner, int64 [sentences]; -1 where no block shares a telling wordpiece with it."""
     postings = _Postings(corpus)
     best = np.full(len(queries), -1, dtype=np.int64)

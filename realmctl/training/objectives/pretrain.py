@@ -18,27 +18,28 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from realmctl.deviations import PretrainHabit
-from realmctl.nn.inputs import Packed, Packer
+from realmctl.deviations import PretrainDeviation
+from realmctl.nn.inputs import Collator, TokenBatch
 from realmctl.nn.marginal import retrieval_utility, sequence_marginal, token_marginal
 from realmctl.nn.reader import Reader
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.search.candidates import ABSENT, NULL, candidates, doubled, titles_and_bodies
-from realmctl.retrieval.tagged_queries import Queries
+from realmctl.retrieval.tagged_queries import TaggedQueries
 from realmctl.training.monitoring.alarms import Alarms
 from realmctl.training.monitoring.candidate_watch import WATCHED_QUERIES, CandidateWatch
-from realmctl.training.monitoring.recall_questions import Probe
+from realmctl.training.monitoring.recall_questions import RecallQuestions
 from realmctl.training.objective import Sums
 from realmctl.training.objectives.masking import MaskedQuery, Masking, masked_query
 from realmctl.training.objectives.span_order import span_order
+from realmctl.training.random_streams import Stream, generator
 from realmctl.training.refresh.current_index import CurrentIndex
 
 Marginal = Literal["token", "sequence"]
 
 
 @dataclass(frozen=True)
-class Options:
+class PretrainOptions:
     """What decides the objective; see the stage's settings."""
 
     batch_size: int
@@ -50,19 +51,19 @@ class Options:
     seed: int
     null_document: bool = True
     exclude_own: bool = True
-    official: tuple[PretrainHabit, ...] = ()
-    retriever_pace: float = 1.0
+    official: tuple[PretrainDeviation, ...] = ()
+    retriever_lr_multiplier: float = 1.0
 
 
 @dataclass(frozen=True)
-class Part:
+class PretrainMicroBatch:
     """A micro-batch: masked queries, where their masks are and what is under them, and their candidates.
 
     position_BM, target_BM: int64; mask_BM: bool, False at unused slots. rows_BN: rows of blocks, null -1, none -2.
     """
 
     queries: list[MaskedQuery]
-    packed: Packed
+    packed: TokenBatch
     position_BM: Tensor
     target_BM: Tensor
     mask_BM: Tensor
@@ -70,22 +71,22 @@ class Part:
     normaliser: float
 
 
-class Pretraining:
+class PretrainObjective:
     """The marginal likelihood of hidden spans, with an index that is swapped as fresher ones come."""
 
     def __init__(
-        self, retriever: Retriever, reader: Reader, queries: Queries, corpus: Corpus, packer: Packer,
-        current: CurrentIndex, options: Options, *, micro_batch: int = 0, alarms: Alarms | None = None,
-        probe: Probe | None = None,
+        self, retriever: Retriever, reader: Reader, queries: TaggedQueries, corpus: Corpus, collator: Collator,
+        current: CurrentIndex, options: PretrainOptions, *, micro_batch: int = 0, alarms: Alarms | None = None,
+        recall_questions: RecallQuestions | None = None,
     ) -> None:  # fmt: skip
         self.modules = nn.ModuleDict({"retriever": retriever, "reader": reader})
         self.retriever, self.reader = retriever, reader
-        retriever.pace = options.retriever_pace
-        self.queries, self.corpus, self.packer = queries, corpus, packer
+        self.lr_multipliers: Mapping[nn.Module, float] = {retriever: options.retriever_lr_multiplier}
+        self.queries, self.corpus, self.collator = queries, corpus, collator
         self.current, self.options = current, options
         self.micro_batch = micro_batch or options.batch_size
         self.order = span_order(queries, options.batch_size, options.seed, options.official)
-        self.alarms, self.probe, self.watch = alarms or Alarms(), probe, CandidateWatch()
+        self.alarms, self.recall_questions, self.watch = alarms or Alarms(), recall_questions, CandidateWatch()
         self._watched = self._watched_queries()
         self._seen: int | None = None  # step of the index that was looked at last
 
@@ -96,7 +97,7 @@ class Pretraining:
             self._seen = self.current.step
             rows_BN = self._candidates(self._watched, self._vectors(self._watched))
             logged |= self.watch.changed(self._blocks_of(rows_BN))
-            logged |= self.probe.recall(self.retriever, self.current.index) if self.probe else {}
+            logged |= self.recall_questions.recall(self.retriever, self.current.index) if self.recall_questions else {}
         return logged
 
     def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -116,11 +117,11 @@ class Pretraining:
         self.watch.restore(state["watch"])
         self.alarms.restore(state["alarms"])
 
-    def draw(self, step: int) -> Sequence[Part]:
+    def draw(self, step: int) -> Sequence[PretrainMicroBatch]:
         """Masked queries of the batch with the candidates that the index names now."""
-        return self.parts(self.order.batch(step), np.random.default_rng([self.options.seed, step, 3]))
+        return self.parts(self.order.batch(step), generator(self.options.seed, Stream.QUERY_MASKS, step))
 
-    def parts(self, spans: NDArray[np.int64], rng: np.random.Generator) -> Sequence[Part]:
+    def parts(self, spans: NDArray[np.int64], rng: np.random.Generator) -> Sequence[PretrainMicroBatch]:
         """The salient spans of these numbers hidden, each with its sentence's candidates, in micro-batches."""
         drawn = [self._masked(int(span), rng) for span in spans]
         query_BD = self._vectors(drawn)
@@ -137,7 +138,7 @@ class Pretraining:
         return [self._part(drawn[cut], rows_BN[cut], float(normaliser)) for cut in cuts]
 
     def _watched_queries(self) -> list[MaskedQuery]:
-        rng = np.random.default_rng([self.options.seed, 4])
+        rng = generator(self.options.seed, Stream.FIXED_QUERIES)
         spans = rng.choice(len(self.queries.spans), min(WATCHED_QUERIES, len(self.queries.spans)), replace=False)
         return [self._masked(int(span), rng) for span in spans]
 
@@ -148,7 +149,7 @@ class Pretraining:
         options = self.options
         return masked_query(
             self.queries, span, options.masking, most=options.max_masks, room=options.query_length - 2,
-            mask_id=self.packer.mask_id, rng=rng,
+            mask_id=self.collator.mask_id, rng=rng,
         )  # fmt: skip
 
     @torch.no_grad()
@@ -167,14 +168,14 @@ class Pretraining:
             self.current.index, query_BD, own_uid_B, self.corpus.uid, options.candidates, null=options.null_document
         )
 
-    def _packed(self, drawn: Sequence[MaskedQuery]) -> Packed:
-        return self.packer.query([query.tokens for query in drawn], self.options.query_length)
+    def _packed(self, drawn: Sequence[MaskedQuery]) -> TokenBatch:
+        return self.collator.query([query.tokens for query in drawn], self.options.query_length)
 
     @property
     def _device(self) -> torch.device:
         return next(self.retriever.parameters()).device
 
-    def _part(self, drawn: list[MaskedQuery], rows_BN: NDArray[np.int64], normaliser: float) -> Part:
+    def _part(self, drawn: list[MaskedQuery], rows_BN: NDArray[np.int64], normaliser: float) -> PretrainMicroBatch:
         shape = len(drawn), max(1, *(len(query.targets) for query in drawn))
         position_BM, target_BM = torch.zeros(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.long)
         mask_BM = torch.zeros(shape, dtype=torch.bool)
@@ -183,9 +184,9 @@ class Pretraining:
             position_BM[row, used] = torch.from_numpy(query.places) + 1
             target_BM[row, used] = torch.from_numpy(query.targets)
             mask_BM[row, used] = True
-        return Part(drawn, self._packed(drawn), position_BM, target_BM, mask_BM, rows_BN, normaliser)
+        return PretrainMicroBatch(drawn, self._packed(drawn), position_BM, target_BM, mask_BM, rows_BN, normaliser)
 
-    def loss(self, part: Part) -> tuple[Tensor, Sums]:
+    def loss(self, part: PretrainMicroBatch) -> tuple[Tensor, Sums]:
         """-log p(y|x) of the part's hidden wordpieces over the whole batch's count, and what retrieval was worth."""
         device = self._device
         mask_BM, present_BN = part.mask_BM.to(device), torch.from_numpy(part.rows_BN != ABSENT).to(device)
@@ -196,35 +197,35 @@ class Pretraining:
         compared = score_BN.detach(), log_prob_BNM.detach(), present_BN
         if not self.options.null_document:
             compared = self._beside_null(part, *compared)
-        return loss, self._worth(mask_BM, *compared)
+        return loss, self._utility_sums(mask_BM, *compared)
 
-    def _scores(self, part: Part) -> Tensor:
+    def _scores(self, part: PretrainMicroBatch) -> Tensor:
         """f(x, z) with live weights; a block that several queries share is embedded once."""
         distinct_C, place_BN = np.unique(np.maximum(part.rows_BN, NULL), return_inverse=True)
-        packed = self.packer.block(*titles_and_bodies(self.corpus, distinct_C), self.retriever.block_length)
+        packed = self.collator.block(*titles_and_bodies(self.corpus, distinct_C), self.retriever.block_length)
         block_CD = self.retriever.embed_blocks(packed.to(self._device))
         query_BD = self.retriever.embed_queries(part.packed.to(self._device))
         places = torch.from_numpy(place_BN.reshape(part.rows_BN.shape)).to(self._device)
         return self.retriever.score(query_BD, block_CD[places])
 
-    def _read(self, part: Part, rows_BN: NDArray[np.int64]) -> Tensor:
+    def _read(self, part: PretrainMicroBatch, rows_BN: NDArray[np.int64]) -> Tensor:
         """log p(y_m|z,x) beside each of these blocks, [B, N, M]."""
         count, device = rows_BN.shape[1], self._device
         queries = [query.tokens for query in part.queries for _ in range(count)]
         _, bodies = titles_and_bodies(self.corpus, rows_BN.ravel())
-        joint = self.packer.joint(queries, bodies, self.options.query_length, self.retriever.block_length)
+        joint = self.collator.joint(queries, bodies, self.options.query_length, self.retriever.block_length)
         return self.reader.mlm_log_prob(joint.to(device), part.position_BM.to(device), part.target_BM.to(device), count)
 
     @torch.no_grad()
     def _beside_null(
-        self, part: Part, score_BN: Tensor, log_prob_BNM: Tensor, present_BN: Tensor
+        self, part: PretrainMicroBatch, score_BN: Tensor, log_prob_BNM: Tensor, present_BN: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The same candidates behind a null document of no weight: what retrieval is measured against."""
         null_B1M = self._read(part, np.full((len(part.queries), 1), NULL))
         score = F.pad(score_BN.float(), (1, 0), value=torch.finfo(torch.float32).min)
         return score, torch.cat([null_B1M, log_prob_BNM], 1), F.pad(present_BN, (1, 0), value=True)
 
-    def _worth(self, mask_BM: Tensor, score_BN: Tensor, log_prob_BNM: Tensor, present_BN: Tensor) -> Sums:
+    def _utility_sums(self, mask_BM: Tensor, score_BN: Tensor, log_prob_BNM: Tensor, present_BN: Tensor) -> Sums:
         utility = retrieval_utility(score_BN, log_prob_BNM, mask_BM, present_BN)
         hidden, queries = float(mask_BM.sum()), float(len(mask_BM))
         sums = {

@@ -8,9 +8,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from realmctl.deviations import PretrainHabit
-from realmctl.retrieval.tagged_queries import Queries
-from realmctl.training.data_order import Order, ShardedOrder
+from realmctl.deviations import PretrainDeviation
+from realmctl.retrieval.tagged_queries import TaggedQueries
+from realmctl.training.data_order import DataOrder, ShardedDataOrder
+from realmctl.training.random_streams import Stream, generator
 
 
 class SpanOrder(Protocol):
@@ -19,16 +20,18 @@ class SpanOrder(Protocol):
         ...
 
 
-def span_order(queries: Queries, batch_size: int, seed: int, official: Collection[PretrainHabit]) -> SpanOrder:
+def span_order(
+    queries: TaggedQueries, batch_size: int, seed: int, official: Collection[PretrainDeviation]
+) -> SpanOrder:
     """Passes over all spans; over shards of them with `shards`, over blocks instead of spans with `span-draws`."""
-    order = ShardedOrder if "shards" in official else Order
+    order = ShardedDataOrder if "shards" in official else DataOrder
     if "span-draws" not in official:
         return order(len(queries.spans), batch_size, seed)
     first = first_spans(queries)
     return SpanDraws(order(len(first), batch_size, seed), first, len(queries.spans), seed)
 
 
-def first_spans(queries: Queries) -> NDArray[np.int64]:
+def first_spans(queries: TaggedQueries) -> NDArray[np.int64]:
     """Number of the first span of each block that has one, int64 [blocks]; the next one's is where it ends."""
     uid = queries.uid[queries.spans[:, 0]]
     return np.flatnonzero(np.concatenate([[True], uid[1:] != uid[:-1]]))
@@ -37,11 +40,11 @@ def first_spans(queries: Queries) -> NDArray[np.int64]:
 class SpanDraws:
     """Blocks in their order, and of each one span, every one as likely (google-research realm/example_generator.py)."""
 
-    def __init__(self, order: Order, first: NDArray[np.int64], count: int, seed: int) -> None:
+    def __init__(self, order: DataOrder, first: NDArray[np.int64], count: int, seed: int) -> None:
         self.order, self.first, self.seed = order, first, seed
         self.spans = np.diff(first, append=count)
 
     def batch(self, step: int) -> NDArray[np.int64]:
         """Numbers of the spans of a step, int64 [batch_size]."""
         blocks = self.order.batch(step)
-        return self.first[blocks] + np.random.default_rng([self.seed, step, 5]).integers(self.spans[blocks])
+        return self.first[blocks] + generator(self.seed, Stream.SPAN_DRAWS, step).integers(self.spans[blocks])

@@ -10,11 +10,12 @@ import torch
 
 from realmctl.log import progress
 from realmctl.nn.precision import autocast, pick_device
-from realmctl.training.objectives.pretrain import Pretraining
+from realmctl.training.objectives.pretrain import PretrainObjective
+from realmctl.training.random_streams import Stream, generator
 
 
 @torch.no_grad()
-def measure_utility(objective: Pretraining, device: str, precision: str, batch_size: int) -> dict[str, Any]:
+def measure_utility(objective: PretrainObjective, device: str, precision: str, batch_size: int) -> dict[str, Any]:
     """Hide every salient span once and fill it with the objective's candidates.
 
     Returns, as means: `log_prob`, log p(y_m|x) of a hidden wordpiece (nats); `retrieval_utility`, how much of that the
@@ -23,7 +24,7 @@ def measure_utility(objective: Pretraining, device: str, precision: str, batch_s
     """
     where = pick_device(device)
     objective.modules.to(where).eval()
-    count, rng = len(objective.queries.spans), np.random.default_rng([objective.options.seed, 4])
+    count, rng = len(objective.queries.spans), generator(objective.options.seed, Stream.FIXED_QUERIES)
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     with progress(count, "eval-utility", "queries") as bar:
         for start in range(0, count, batch_size):

@@ -15,8 +15,8 @@ from realmctl.errors import ConfigError, InputError, MismatchError, QualityError
 from realmctl.log import say, warn
 from realmctl.nn.precision import pick_device
 from realmctl.nn.retriever import Retriever
-from realmctl.training.refresh.refresh import ThroughFolder
-from realmctl.training.refresh.run_folder import HEARTBEAT, LOG, Live
+from realmctl.training.refresh.refresh import FolderRefresh
+from realmctl.training.refresh.refresh_folder import HEARTBEAT, LOG, RefreshFolder
 from realmctl.training.refresh.threads import DividedThreads
 
 RESTARTS = 3
@@ -26,18 +26,24 @@ BACK_OFF = 2.0
 LINES_OF_LOG = 8
 
 
-class Elsewhere(ThroughFolder):
+class ExternalRefresh(FolderRefresh):
     """Somebody else started the refresher, with `realmctl refresh`: on another GPU, or a host that shares the folder."""
 
     def __init__(
-        self, live: Live, origin: Origin, tokenizer: Path, every: int, held: Callable[[], Sequence[int]], max_age: int
+        self,
+        live: RefreshFolder,
+        origin: Origin,
+        tokenizer: Path,
+        every: int,
+        held: Callable[[], Sequence[int]],
+        max_age: int,
     ) -> None:
         super().__init__(live, origin, tokenizer, every, held)
         self._max_age = max_age
 
     def begin(self, step: int) -> None:
         super().begin(step)
-        self._beside()
+        self._start_refresher()
 
     def newest(self) -> tuple[int, Artifact] | None:
         """As ever, and every byte verified: it was written by another process, or came over a network."""
@@ -49,11 +55,11 @@ class Elsewhere(ThroughFolder):
     def too_old(self, step: int, index_step: int) -> bool:
         return step - index_step > self._max_age
 
-    def _beside(self) -> None:
+    def _start_refresher(self) -> None:
         say(f"pretrain: waiting for indexes from a refresher that you start: realmctl refresh {self.live.folder}")
 
 
-class Background(Elsewhere):
+class BackgroundRefresh(ExternalRefresh):
     """In a child process, started again when it dies or stands still. Raises its error after `RESTARTS` restarts.
 
     Where the child computes on the CPU, the two divide the threads that PyTorch would give this process, while it has work.
@@ -61,7 +67,7 @@ class Background(Elsewhere):
 
     def __init__(
         self,
-        live: Live,
+        live: RefreshFolder,
         origin: Origin,
         tokenizer: Path,
         every: int,
@@ -96,7 +102,7 @@ class Background(Elsewhere):
         if self._threads:
             self._threads.lend(False)
 
-    def _beside(self) -> None:
+    def _start_refresher(self) -> None:
         self.process.watch()
 
 
@@ -106,7 +112,7 @@ class RefresherProcess:
     `threads` is how many PyTorch takes there; None leaves it as it is here.
     """
 
-    def __init__(self, live: Live, device: str, threads: int | None = None) -> None:
+    def __init__(self, live: RefreshFolder, device: str, threads: int | None = None) -> None:
         self.live, self.device = live, device
         self._environment = os.environ | ({"OMP_NUM_THREADS": str(threads)} if threads else {})
         self.child: subprocess.Popen[bytes] | None = None

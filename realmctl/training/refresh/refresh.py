@@ -10,10 +10,10 @@ from typing import Protocol
 from realmctl.artifacts import Artifact, Origin, open_artifact
 from realmctl.errors import InputError
 from realmctl.nn.retriever import Retriever
-from realmctl.training.refresh.run_folder import (
+from realmctl.training.refresh.refresh_folder import (
     KEPT_INDEXES,
     IndexMaker,
-    Live,
+    RefreshFolder,
     at_step,
     prune,
     steps_in,
@@ -57,7 +57,7 @@ class Refresh(Protocol):
         ...
 
 
-class Never:
+class NoRefresh:
     """The index stays the one that training began with."""
 
     def begin(self, step: int) -> None:
@@ -84,7 +84,7 @@ class Never:
         pass
 
 
-class ThroughFolder:
+class FolderRefresh:
     """What all real ways share: snapshots out and indexes in, through the live folder.
 
     `held` says which steps' indexes the checkpoints need. An index counts only if it is made from the very snapshot
@@ -92,7 +92,7 @@ class ThroughFolder:
     """
 
     def __init__(
-        self, live: Live, origin: Origin, tokenizer: Path, every: int, held: Callable[[], Sequence[int]]
+        self, live: RefreshFolder, origin: Origin, tokenizer: Path, every: int, held: Callable[[], Sequence[int]]
     ) -> None:
         self.live, self._origin, self._tokenizer, self._every, self._held = live, origin, tokenizer, every, held
         self._snapshots: dict[int, str] = {}
@@ -149,11 +149,17 @@ class ThroughFolder:
         pass
 
 
-class Inline(ThroughFolder):
+class InlineRefresh(FolderRefresh):
     """There and then, in this process: deterministic, for tests and CI."""
 
     def __init__(
-        self, live: Live, origin: Origin, tokenizer: Path, every: int, held: Callable[[], Sequence[int]], device: str
+        self,
+        live: RefreshFolder,
+        origin: Origin,
+        tokenizer: Path,
+        every: int,
+        held: Callable[[], Sequence[int]],
+        device: str,
     ) -> None:
         super().__init__(live, origin, tokenizer, every, held)
         self._maker = IndexMaker(live.order(), device)

@@ -21,11 +21,11 @@ from typing import Any
 from realmctl.artifacts import Artifact, open_artifact, verify
 from realmctl.errors import InputError, RealmctlError
 from realmctl.log import say
-from realmctl.training.refresh.run_folder import (
+from realmctl.training.refresh.refresh_folder import (
     HEARTBEAT,
     KEPT_INDEXES,
     IndexMaker,
-    Live,
+    RefreshFolder,
     at_step,
     prune,
     steps_in,
@@ -39,7 +39,7 @@ BEAT_SECONDS = 2.0
 class Heartbeat:
     """`refresher.json`, replaced every two seconds by a thread: pid, a count that rises, state, step, blocks done."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: RefreshFolder) -> None:
         self._path, self._count, self._lock = live.folder / HEARTBEAT, 0, threading.Lock()
         self._values: dict[str, Any] = {
             "pid": os.getpid(),
@@ -79,7 +79,7 @@ def serve(folder: Path, device: str) -> None:
 
     Raises InputError when `folder` is not the live folder of a run, QualityError when an index misses its recall.
     """
-    live = Live(folder)
+    live = RefreshFolder(folder)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the trainer decides
     threading.Thread(target=_leave_with_trainer, daemon=True).start()
     maker = IndexMaker(live.order(), device)
@@ -94,7 +94,7 @@ def serve(folder: Path, device: str) -> None:
             time.sleep(POLL_SECONDS)
 
 
-def _refreshed(live: Live, maker: IndexMaker, step: int, heart: Heartbeat) -> bool:
+def _refreshed(live: RefreshFolder, maker: IndexMaker, step: int, heart: Heartbeat) -> bool:
     """Make the index of a snapshot; False where there is nothing to do, or the snapshot went away meanwhile."""
     path = at_step(live.snapshots, step)
     try:
@@ -111,7 +111,7 @@ def _refreshed(live: Live, maker: IndexMaker, step: int, heart: Heartbeat) -> bo
     return True
 
 
-def _has_its_index(live: Live, step: int, snapshot: Artifact) -> bool:
+def _has_its_index(live: RefreshFolder, step: int, snapshot: Artifact) -> bool:
     """Whether the index of this step is of this snapshot, and not of one that an interrupted run took at this step."""
     try:
         return open_artifact(at_step(live.indexes, step)).lineage.get("retriever") == snapshot.content
@@ -119,7 +119,7 @@ def _has_its_index(live: Live, step: int, snapshot: Artifact) -> bool:
         return False
 
 
-def _refresh(live: Live, maker: IndexMaker, step: int, snapshot: Artifact, heart: Heartbeat) -> None:
+def _refresh(live: RefreshFolder, maker: IndexMaker, step: int, snapshot: Artifact, heart: Heartbeat) -> None:
     start = time.monotonic()
     verify(snapshot)
     index = maker.make(snapshot, at_step(live.indexes, step), heart.tick)

@@ -9,7 +9,7 @@ from transformers import AutoModel, AutoModelForMaskedLM, BertForMaskedLM, BertF
 
 from realmctl.errors import ConfigError, InputError
 from realmctl.nn.bert.encoder import hidden_states, load_masked_lm, save_masked_lm, scratch_config
-from realmctl.nn.inputs import Packed
+from realmctl.nn.inputs import TokenBatch
 
 
 def config():
@@ -31,7 +31,7 @@ def test_a_size_that_is_none(spec: str) -> None:
         scratch_config(spec, 100, 0.1)
 
 
-def test_a_saved_model_loads_here_and_in_transformers(mlm: BertForMaskedLM, batch: Packed, tmp_path: Path) -> None:
+def test_a_saved_model_loads_here_and_in_transformers(mlm: BertForMaskedLM, batch: TokenBatch, tmp_path: Path) -> None:
     save_masked_lm(mlm, tmp_path)
     ours, has_head = load_masked_lm(tmp_path)
     assert has_head

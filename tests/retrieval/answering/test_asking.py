@@ -1,4 +1,4 @@
-"""`ask` and `probe`: their numbers, and what people see of them."""
+"""`ask` and `fill-mask`: their numbers, and what people see of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from realmctl.errors import ConfigError
 from realmctl.nn.reader import Reader
 from realmctl.nn.retriever import Retriever
-from realmctl.retrieval.answering.asking import answers_text, ask, probe, probe_text
+from realmctl.retrieval.answering.asking import answers_text, ask, fill_masks, filled_text
 from realmctl.retrieval.corpus import Corpus
 from realmctl.text.tokens import wordpiece
 
@@ -52,8 +52,8 @@ def test_no_question(chain, qa_model, question):
         ask(question, qa_model.path, chain.blocks.path, 3)
 
 
-def test_the_numbers_of_probe(chain, model):
-    value = probe(SENTENCE, model.path, chain.blocks.path, 5)
+def test_the_numbers_of_fill_mask(chain, model):
+    value = fill_masks(SENTENCE, model.path, chain.blocks.path, 5)
     retriever, reader = Retriever.load(model.part("retriever").path), Reader.load(model.part("reader").path)
     corpus, words = Corpus(chain.blocks), wordpiece.load(chain.blocks.path)
     pieces = [words.ids(part).tolist() for part in SENTENCE.split("[MASK]")]
@@ -98,12 +98,12 @@ def test_the_numbers_of_probe(chain, model):
     titles = ["(null document)", *(corpus.record(row)["title"] for row in rows)]
     for found, title, share, filling in zip(value["candidates"], titles, prior, fillings, strict=True):
         assert found["title"] == title and found["probability"] == pytest.approx(float(share), rel=1e-4)
-        assert told(found["blanks"]) == blanks(filling)
+        assert told(found["masks"]) == blanks(filling)
 
 
-def test_what_people_see_of_probe(chain, model):
-    value = probe(SENTENCE, model.path, chain.blocks.path, 3)
-    lines = probe_text(value).splitlines()
+def test_what_people_see_of_fill_mask(chain, model):
+    value = fill_masks(SENTENCE, model.path, chain.blocks.path, 3)
+    lines = filled_text(value).splitlines()
     assert (
         lines[0] == SENTENCE
         and lines[1].split()[:2] == ["without", "retrieval"]
@@ -117,14 +117,14 @@ def test_what_people_see_of_probe(chain, model):
 )
 def test_probe_refuses(chain, model, sentence, candidates):
     with pytest.raises(ConfigError):
-        probe(sentence, model.path, chain.blocks.path, candidates)
+        fill_masks(sentence, model.path, chain.blocks.path, candidates)
 
 
 @pytest.mark.parametrize("sentence", ["[MASK]", "[MASK] was born in Velford", "born in [MASK]"])
 def test_a_blank_may_stand_anywhere(chain, model, sentence):
-    assert len(probe(sentence, model.path, chain.blocks.path, 3)["with_retrieval"]) == 1
+    assert len(fill_masks(sentence, model.path, chain.blocks.path, 3)["with_retrieval"]) == 1
 
 
 def test_only_blanks_are_special(chain, model):
-    value = probe("The [SEP] of [MASK] is [CLS].", model.path, chain.blocks.path, 3)
+    value = fill_masks("The [SEP] of [MASK] is [CLS].", model.path, chain.blocks.path, 3)
     assert len(value["with_retrieval"]) == 1

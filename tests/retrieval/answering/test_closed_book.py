@@ -7,7 +7,7 @@ import torch
 
 from realmctl.errors import MismatchError
 from realmctl.nn.bert.files import load_masked_lm
-from realmctl.retrieval.answering.closed_book import ClosedBook, with_blanks
+from realmctl.retrieval.answering.closed_book import ClosedBookAnswerer, with_masks
 from realmctl.retrieval.answering.open_answerer import open_answerer
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import baseline
@@ -26,9 +26,9 @@ def answerer(chain, made):
 
 
 def test_blanks_stand_behind_the_question(answerer):
-    packer = answerer.packer
-    packed, position_BM = with_blanks(packer, [[11, 12, 13, 14, 15, 16], [21]], [3, 1], 10)
-    cls, sep, mask, pad = packer.cls_id, packer.sep_id, packer.mask_id, packer.pad_id
+    collator = answerer.collator
+    packed, position_BM = with_masks(collator, [[11, 12, 13, 14, 15, 16], [21]], [3, 1], 10)
+    cls, sep, mask, pad = collator.cls_id, collator.sep_id, collator.mask_id, collator.pad_id
     assert packed.ids_BL.tolist() == [
         [cls, 11, 12, 13, 14, 15, mask, mask, mask, sep],
         [cls, 21, mask, sep, pad, pad, pad, pad, pad, pad],
@@ -39,7 +39,7 @@ def test_blanks_stand_behind_the_question(answerer):
 
 def test_the_best_filling_of_all_lengths_wins(answerer, made):
     mlm, has_head = load_masked_lm(made.part("reader").path)
-    assert has_head and isinstance(answerer, ClosedBook)
+    assert has_head and isinstance(answerer, ClosedBookAnswerer)
     words, tokens = answerer.wordpiece, answerer.tokens(QUESTIONS)
     for question, answers in zip(tokens, answerer.answer(tokens, [[], []], 9), strict=True):
         found = []

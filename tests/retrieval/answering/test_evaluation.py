@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from realmctl.errors import ConfigError
-from realmctl.retrieval.answering.extractive import QuestionAnswerer
+from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
 from realmctl.retrieval.answering.open_answerer import open_answerer
 from realmctl.retrieval.search.dense import DenseSearcher
 from realmctl.text.qa.answers import exact_match, has_answer
@@ -84,12 +84,12 @@ def test_disagreements_are_listed(qa_model, chain, tmp_path, monkeypatch):
     path = tmp_path / "questions.jsonl"
     lines = [{"question": "Where?", "answer": ["Caf\u00e9", "Inn"]}, {"question": "Who?", "answer": ["Ada"]}]
     path.write_text("\n".join(map(json.dumps, lines)))
-    answer = QuestionAnswerer.answer
+    answer = ExtractiveAnswerer.answer
 
     def decomposed(self, *arguments):
         return [[replace(best, text="Cafe\u0301") for best in each] for each in answer(self, *arguments)]
 
-    monkeypatch.setattr(QuestionAnswerer, "answer", decomposed)
+    monkeypatch.setattr(ExtractiveAnswerer, "answer", decomposed)
     made = EvalEm(qa_model=qa_model, blocks=chain.blocks, questions=path, hits=5).make(tmp_path / "scores")
     assert (made.metrics["em_orqa"], made.metrics["em_squad"]) == (0.5, 0)
     assert [json.loads(line) for line in made.file("disagreements.jsonl").read_text().splitlines()] == [

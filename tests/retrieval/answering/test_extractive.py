@@ -26,7 +26,7 @@ def test_search_finds_the_nearest(answerer, chain):
     tokens = answerer.tokens(QUESTIONS)
     vectors = np.array(answerer.searcher.index.vectors(np.arange(len(answerer.searcher.corpus))))
     with torch.no_grad():
-        queries = answerer.searcher.retriever.embed_queries(answerer.searcher.packer.query(tokens, 512)).numpy()
+        queries = answerer.searcher.retriever.embed_queries(answerer.searcher.collator.query(tokens, 512)).numpy()
     for query, hits in zip(queries, answerer.searcher.search(tokens, 7), strict=True):
         scores = vectors @ query
         order = np.argsort(-scores, kind="stable")[:7]
@@ -42,7 +42,7 @@ def test_the_answer_is_the_best_span_of_all_that_is_read(answerer):
     for question, found, answers in zip(tokens, hits, answerer.answer(tokens, hits, 1), strict=True):
         best = (-np.inf, None, None, None)
         for hit in found[: answerer.reader_beam]:
-            packed, start = answerer.searcher.packer.reader(
+            packed, start = answerer.searcher.collator.reader(
                 [question], [answerer.searcher.corpus.tokens(hit.row)], answerer.reader_length
             )
             with torch.no_grad():
@@ -74,7 +74,11 @@ def test_a_wider_beam_may_be_asked_for(qa_model, chain):
 
 
 def test_special_tokens_in_a_question_are_text(answerer):
-    specials = {answerer.searcher.packer.cls_id, answerer.searcher.packer.sep_id, answerer.searcher.packer.mask_id}
+    specials = {
+        answerer.searcher.collator.cls_id,
+        answerer.searcher.collator.sep_id,
+        answerer.searcher.collator.mask_id,
+    }
     [tokens] = answerer.tokens(["Is [MASK] or [SEP] a [CLS]?"])
     assert not specials & set(tokens.tolist())
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from realmctl.index.exact import Exact
+from realmctl.index.exact import ExactIndex
 from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.search.candidates import ABSENT, NULL, candidates, doubled, titles_and_bodies
 from tests.fixtures.blocks import make_blocks
@@ -31,7 +31,7 @@ def test_against_brute_force(seed, blocks, names, count, null, exclude_own):
     vectors = rng.integers(-8, 9, (blocks, 3)).astype(np.float32)
     queries = rng.integers(-8, 9, (4, 3)).astype(np.float32)
     uid, own = rng.integers(0, names, blocks).astype(np.uint64), rng.integers(0, names, 4).astype(np.uint64)
-    found = candidates(Exact(vectors), queries, own if exclude_own else None, uid, count, null=null)
+    found = candidates(ExactIndex(vectors), queries, own if exclude_own else None, uid, count, null=null)
     assert found.tolist() == [
         brute_force(vectors, query, name if exclude_own else None, uid, count, null)
         for query, name in zip(queries, own, strict=True)
@@ -40,7 +40,9 @@ def test_against_brute_force(seed, blocks, names, count, null, exclude_own):
 
 def test_a_query_from_another_corpus_gets_all_its_real_candidates():
     vectors = np.eye(8, dtype=np.float32)
-    found = candidates(Exact(vectors), vectors[:2], np.array([99, 98], np.uint64), np.arange(8, dtype=np.uint64), 4)
+    found = candidates(
+        ExactIndex(vectors), vectors[:2], np.array([99, 98], np.uint64), np.arange(8, dtype=np.uint64), 4
+    )
     assert found[:, 0].tolist() == [NULL, NULL] and found[:, 1].tolist() == [0, 1]
     assert np.all(found[:, 1:] >= 0)
 
@@ -48,7 +50,7 @@ def test_a_query_from_another_corpus_gets_all_its_real_candidates():
 def test_many_copies_of_one_block_take_one_place():
     vectors = np.concatenate([np.tile([[9.0, 0]], (50, 1)), [[1, 0], [0.5, 0]]]).astype(np.float32)
     uid = np.array([7] * 50 + [8, 9], np.uint64)
-    found = candidates(Exact(vectors), np.array([[1, 0]], np.float32), np.array([0], np.uint64), uid, 5)
+    found = candidates(ExactIndex(vectors), np.array([[1, 0]], np.float32), np.array([0], np.uint64), uid, 5)
     assert found.tolist() == [[NULL, 0, 50, 51, ABSENT]]
 
 
@@ -71,4 +73,4 @@ def test_queries_with_copies_among_their_best_hits(seed, blocks, names, count):
     uid = rng.integers(0, names, blocks).astype(np.uint64)
     best = [[uid[row] for row in np.argsort(-(vectors @ query))[:count]] for query in queries]
     expected = [any(best_of.count(one) > 1 for one in best_of) for best_of in best]
-    assert doubled(Exact(vectors), queries, uid, count).tolist() == expected
+    assert doubled(ExactIndex(vectors), queries, uid, count).tolist() == expected

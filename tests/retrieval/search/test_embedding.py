@@ -27,10 +27,10 @@ def parts(blocks, monkeypatch):
     return fresh_retriever(blocks), packer_of(tokenizer_of(blocks)), Corpus(blocks)
 
 
-def one_by_one(retriever, packer, corpus):
+def one_by_one(retriever, collator, corpus):
     with torch.inference_mode():
         rows = [
-            retriever.embed_blocks(packer.block([corpus.title(i)], [corpus.tokens(i)], retriever.block_length))
+            retriever.embed_blocks(collator.block([corpus.title(i)], [corpus.tokens(i)], retriever.block_length))
             for i in range(len(corpus))
         ]
     return torch.cat(rows).numpy()

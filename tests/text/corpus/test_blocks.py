@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from realmctl.text.corpus.blocks import Packer
+from realmctl.text.corpus.blocks import BlockPacker
 from realmctl.text.corpus.documents import Document
 from realmctl.text.tokens import sentences
 from realmctl.text.tokens.wordpiece_training import train
@@ -34,8 +34,8 @@ WORDS = [
 WORDPIECE = train([" ".join(WORDS), "unhorsed cloudless lamps"] * 3, 220)
 
 
-def packer(limit: int = 40, long_sentences: str = "split") -> Packer:
-    return Packer(WORDPIECE, sentences.split, limit, long_sentences)
+def packer(limit: int = 40, long_sentences: str = "split") -> BlockPacker:
+    return BlockPacker(WORDPIECE, sentences.split, limit, long_sentences)
 
 
 def count(text: str) -> int:

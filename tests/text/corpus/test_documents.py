@@ -8,14 +8,14 @@ import pytest
 
 from realmctl.errors import InputError
 from realmctl.text.corpus import documents, formats
-from realmctl.text.corpus.documents import Document, Quarantined, document, raw_documents
-from realmctl.text.corpus.formats import Tally, sniff
+from realmctl.text.corpus.documents import Document, SkippedPage, document, raw_documents
+from realmctl.text.corpus.formats import PageCounts, sniff
 from realmctl.text.corpus.unique_ids import UniqueIds
 from realmctl.text.wiki import wikitext
 
 
 def read(*paths, keep_lists=False):
-    return [document(raw) for raw in raw_documents(paths, Tally(), keep_lists)]
+    return [document(raw) for raw in raw_documents(paths, PageCounts(), keep_lists)]
 
 
 def jsonl(path, *records):
@@ -110,7 +110,7 @@ def test_a_folder_is_walked_in_sorted_order_and_hidden_files_are_left_alone(tmp_
     for name in ("b/wiki_01", "b/wiki_00", "a/wiki_00", ".hidden/x", "a/.index"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(f"text of {name}")
-    raws = raw_documents([tmp_path], Tally())
+    raws = raw_documents([tmp_path], PageCounts())
     with pytest.raises(InputError, match="wiki_00"):
         list(raws)
     for name in ("b/wiki_01", "b/wiki_00", "a/wiki_00"):
@@ -127,7 +127,7 @@ def test_plain_text_is_one_document_a_file(tmp_path):
 def test_titles_are_filtered_and_everything_is_counted(tmp_path):
     titles = ["A", "List of As", "A (disambiguation)", "B"]
     path = jsonl(tmp_path / "c.jsonl", *({"id": t, "title": t, "text": "" if t == "B" else "x"} for t in titles))
-    tally = Tally()
+    tally = PageCounts()
     assert [raw.title for raw in raw_documents([path], tally)] == ["A"]
     assert tally.pages == 4
     assert tally.dropped == {"list": 1, "disambiguation": 1, "empty": 1}
@@ -138,7 +138,7 @@ def test_dump_pages_are_raw_until_a_worker_cleans_them(tmp_path):
     path = tmp_path / "d.xml.bz2"
     page = "<page><title>A</title><ns>0</ns><id>4</id><revision><text>'''A''' is [[b]].</text></revision></page>"
     path.write_bytes(bz2.compress(f"<mediawiki>{page}</mediawiki>".encode()))
-    (raw,) = raw_documents([path], Tally())
+    (raw,) = raw_documents([path], PageCounts())
     assert (raw.text, raw.markup) == ("'''A''' is [[b]].", "wikitext")
     assert document(raw) == Document("4", "A", "A is b.", [(5, 6, "B")])
 
@@ -149,12 +149,12 @@ def test_a_page_that_hangs_is_set_aside(monkeypatch):
             pass
 
     monkeypatch.setattr(wikitext, "prose", hang)
-    raw = formats.Raw("4", "Slow", "x", "d.xml", "wikitext")
-    assert document(raw, seconds=0.05) == Quarantined("4", "Slow", "not cleaned within 0.05 s")
+    raw = formats.RawDocument("4", "Slow", "x", "d.xml", "wikitext")
+    assert document(raw, seconds=0.05) == SkippedPage("4", "Slow", "not cleaned within 0.05 s")
 
 
 def test_a_page_too_long_is_set_aside():
-    assert document(formats.Raw("4", "Long", "", "d.xml", "wikitext", fault="too long")) == Quarantined(
+    assert document(formats.RawDocument("4", "Long", "", "d.xml", "wikitext", fault="too long")) == SkippedPage(
         "4", "Long", "too long"
     )
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from realmctl.text.spans.passages import Anchor, Passage, by_document, documents_beginning_in
+from realmctl.text.spans.passages import LinkAnchor, Passage, by_document, documents_beginning_in
 
 
 def record(document: str, number: int = 0):
@@ -21,7 +21,7 @@ def test_a_passage_is_read_from_a_block_record():
     passage = Passage.from_record(record("7"))
     assert (passage.id, passage.document, passage.title) == ("7-0", "7", "T")
     assert passage.sentence_texts() == ["One.", "Two."]
-    assert passage.anchors == (Anchor(5, 8, "Two (number)"),)
+    assert passage.anchors == (LinkAnchor(5, 8, "Two (number)"),)
 
 
 def test_runs_of_one_document():

@@ -6,7 +6,7 @@ import pytest
 
 from realmctl.text.spans.passages import Passage
 from realmctl.text.spans.queries import SpanRules, tagged_sentences
-from realmctl.text.spans.salient import Span
+from realmctl.text.spans.salient import SalientSpan
 from realmctl.text.tokens.wordpiece import WordPiece
 from tests.fixtures.blocks import word_tokenizer
 
@@ -18,7 +18,7 @@ class Fixed:
     """A tagger that always finds the same spans."""
 
     def __init__(self, *spans: tuple[int, int, str]) -> None:
-        self.spans = [Span(*span) for span in spans]
+        self.spans = [SalientSpan(*span) for span in spans]
 
     def tag(self, passages):
         return [list(self.spans) for _ in passages]
@@ -69,13 +69,13 @@ def test_dates_are_counted_from_their_sentence(wordpiece):
     text = "They wrote. It was in 1905."
     passage = Passage("1-0", "1", "Title", text, ((0, 11), (12, 27)))
     (sentence,) = tagged_sentences([passage], Fixed(), wordpiece, SpanRules(), Counter(), 7)
-    assert (sentence.block, sentence.number, sentence.spans) == (7, 1, [Span(10, 14, "DATE")])
+    assert (sentence.block, sentence.number, sentence.spans) == (7, 1, [SalientSpan(10, 14, "DATE")])
     assert sentence.record()["spans"] == [[10, 14, "DATE"]]
 
 
 def test_sentences_without_a_span_are_left_out_and_numbered_all_the_same(wordpiece):
     (sentence,), _ = tagged(wordpiece, (43, 48, "X"), dates=False)
-    assert (sentence.number, sentence.text, sentence.spans) == (1, "They wrote.", [Span(5, 10, "X")])
+    assert (sentence.number, sentence.text, sentence.spans) == (1, "They wrote.", [SalientSpan(5, 10, "X")])
     none, counts = tagged(wordpiece, dates=False)
     assert none == [] and counts["blocks_without_spans"] == 1
 
@@ -101,13 +101,13 @@ def test_a_span_that_just_fits_is_kept(wordpiece):
 
 def test_a_dropped_span_does_not_push_out_the_shorter_ones_within_it(wordpiece):
     (sentence,), counts = tagged(wordpiece, (0, 23, "X"), (0, 3, "X"), dates=False, max_masks=2)
-    assert sentence.spans == [Span(0, 3, "X")]
+    assert sentence.spans == [SalientSpan(0, 3, "X")]
     assert counts["dropped_too_long"] == 1 and counts["dropped_overlapping"] == 0
 
 
 def test_overlapping_spans_are_counted_and_the_longest_stays(wordpiece):
     (sentence,), counts = tagged(wordpiece, (8, 23, "X"), (8, 15, "X"), (8, 15, "X"), dates=False)
-    assert sentence.spans == [Span(8, 23, "X")]
+    assert sentence.spans == [SalientSpan(8, 23, "X")]
     assert counts["dropped_overlapping"] == 1
 
 

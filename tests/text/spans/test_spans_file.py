@@ -6,12 +6,12 @@ import numpy as np
 
 from realmctl.storage.records import Records
 from realmctl.text.spans.queries import TaggedSentence
-from realmctl.text.spans.salient import Span
+from realmctl.text.spans.salient import SalientSpan
 from realmctl.text.spans.spans_file import SpansWriter
 
 
 def sentence(tokens: list[int], *labels: str) -> TaggedSentence:
-    spans = [Span(0, 1, label) for label in labels]
+    spans = [SalientSpan(0, 1, label) for label in labels]
     return TaggedSentence(3, "0-3", "T", 0, "abc", np.array(tokens), spans, [(0, 1)] * len(labels))
 
 

@@ -4,8 +4,8 @@ import pytest
 import spacy
 
 from realmctl.errors import InputError
-from realmctl.text.spans.passages import Anchor, Passage
-from realmctl.text.spans.salient import ENTITY, Span
+from realmctl.text.spans.passages import LinkAnchor, Passage
+from realmctl.text.spans.salient import ENTITY, SalientSpan
 from realmctl.text.spans.taggers import AnchorTagger, RuleTagger, SentenceTagger, find_spacy_model, spacy_finder
 
 
@@ -16,7 +16,7 @@ def passage(*sentences: str, links: tuple[str, ...] = (), title: str = "Title of
         start = text.index(sentence, bounds[-1][1] if bounds else 0)
         bounds.append((start, start + len(sentence)))
     for link in links:
-        anchors.append(Anchor(text.index(link), text.index(link) + len(link), link))
+        anchors.append(LinkAnchor(text.index(link), text.index(link) + len(link), link))
     return Passage(f"{document}-0", document, title, text, tuple(bounds), tuple(anchors))
 
 
@@ -65,15 +65,15 @@ def test_rules_use_the_whole_document_as_evidence():
 
 def test_rule_spans_are_offsets_into_the_block():
     one = passage("Nothing here.", "We met Ada Lovelace.")
-    assert RuleTagger().tag([one]) == [[Span(21, 33, ENTITY)]]
+    assert RuleTagger().tag([one]) == [[SalientSpan(21, 33, ENTITY)]]
 
 
 def test_sentence_tagger_shifts_a_finders_spans():
     tagger = SentenceTagger(lambda texts: [[(0, 3, "X")] if text.startswith("Two") else [] for text in texts])
     assert tagger.tag([passage("One.", "Two."), passage("Three."), passage("Two.")]) == [
-        [Span(5, 8, "X")],
+        [SalientSpan(5, 8, "X")],
         [],
-        [Span(0, 3, "X")],
+        [SalientSpan(0, 3, "X")],
     ]
 
 

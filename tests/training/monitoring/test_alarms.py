@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from realmctl.training.monitoring import alarms, candidate_watch
-from realmctl.training.monitoring.alarms import REFRESHES, WINDOW, Alarms, Rule, rules
+from realmctl.training.monitoring.alarms import REFRESHES, WINDOW, AlarmRule, Alarms, rules
 from tests.fixtures.chain import Stopped, make_index, metrics_of, pretrain, stop_at
 from tests.fixtures.collapse import CopyingEncoder, WordRetriever
 
@@ -75,7 +75,7 @@ def test_an_index_that_stays_four_periods():
 )
 def test_against_the_definition_and_across_a_checkpoint(values, window, line, gap, above, data):
     over = line - gap if above else line + gap
-    rule = Rule("it", "x", line, over, window, range(10**6), "{mean}")
+    rule = AlarmRule("it", "x", line, over, window, range(10**6), "{mean}")
     expected, on = [], False
     for step in range(window - 1, len(values)):
         mean = sum(values[step - window + 1 : step + 1]) / window

@@ -12,7 +12,7 @@ from realmctl.nn.reader import Reader
 from realmctl.retrieval.initial_encoder import starting_bert
 from realmctl.text.qa.questions import Question
 from realmctl.text.tokens import wordpiece
-from realmctl.training.objectives.closed_book import ClosedBookTuning, Options
+from realmctl.training.objectives.closed_book import ClosedBookObjective, ClosedBookOptions
 from stages.eval_em import EvalEm
 from tests.fixtures.chain import baseline, metrics_of
 
@@ -25,7 +25,9 @@ QUESTIONS = [
 
 def objective_of(chain, questions, *, batch_size=3, micro_batch=0, width=6):
     reader = Reader.from_masked_lm(starting_bert(chain.encoder, None, chain.blocks, 0))
-    objective = ClosedBookTuning(reader, chain.blocks, questions, Options(batch_size, 40, width, 0), micro_batch)
+    objective = ClosedBookObjective(
+        reader, chain.blocks, questions, ClosedBookOptions(batch_size, 40, width, 0), micro_batch
+    )
     reader.eval()
     return objective
 

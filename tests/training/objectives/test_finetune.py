@@ -14,7 +14,7 @@ from realmctl.nn.span_head import SpanReader
 from realmctl.retrieval.initial_encoder import starting_bert
 from realmctl.retrieval.search.dense import DenseSearcher
 from realmctl.text.qa.questions import Question
-from realmctl.training.objectives.finetune import FineTuning, Options
+from realmctl.training.objectives.finetune import FinetuneObjective, FinetuneOptions
 from tests.fixtures.chain import FIRST, LAST, baseline, finetune, metrics_of, pretrain
 
 
@@ -31,8 +31,8 @@ def objective_of(
     reader = SpanReader.from_bert(starting_bert(chain.encoder, None, chain.blocks, 0).bert)
     with torch.no_grad():
         reader.head.output.weight.mul_(30)
-    options = Options(batch_size, beam, 3, 40, width, answer_test, 0, freeze)
-    objective = FineTuning(searcher, reader, questions, options, micro_batch)
+    options = FinetuneOptions(batch_size, beam, 3, 40, width, answer_test, 0, freeze)
+    objective = FinetuneObjective(searcher, reader, questions, options, micro_batch)
     for module in objective.modules.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
@@ -50,12 +50,12 @@ QUESTIONS = [
 def brute_force(objective, numbers):
     """Both losses of some questions, or the reader's alone, one block and one span at a time."""
     searcher, options, questions = objective.searcher, objective.options, objective.questions
-    corpus, packer = searcher.corpus, searcher.packer
+    corpus, collator = searcher.corpus, searcher.collator
     total, vectors = torch.zeros(()), torch.from_numpy(np.array(searcher.index.vectors(np.arange(len(corpus)))))
     for number in numbers:
         question = questions[number]
         tokens = searcher.tokens([question.question])[0]
-        query_D = searcher.retriever.embed_queries(packer.query([tokens], 512))[0]
+        query_D = searcher.retriever.embed_queries(collator.query([tokens], 512))[0]
         score = vectors @ query_D
         beam = score.argsort(descending=True, stable=True)[: options.retriever_beam].tolist()
         good = [row for row in beam if any(answer in corpus.record(row)["text"] for answer in question.answers)]
@@ -65,7 +65,7 @@ def brute_force(objective, numbers):
         wanted = [ids.tolist() for ids in searcher.tokens(question.answers)]
         for row in beam[: options.reader_beam]:
             body = corpus.tokens(row).tolist()[: 40 - 3 - len(tokens)]
-            ids = [packer.cls_id, *tokens, packer.sep_id, *body, packer.sep_id]
+            ids = [collator.cls_id, *tokens, collator.sep_id, *body, collator.sep_id]
             segments = [0] * (len(tokens) + 2) + [1] * (len(body) + 1)
             state = objective.reader.bert(
                 torch.tensor([ids]), token_type_ids=torch.tensor([segments])

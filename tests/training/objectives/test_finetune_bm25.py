@@ -9,7 +9,7 @@ from realmctl.nn.span_head import SpanReader
 from realmctl.retrieval.initial_encoder import starting_bert
 from realmctl.retrieval.search.bm25 import BM25Searcher
 from realmctl.text.qa.questions import read_questions
-from realmctl.training.objectives.finetune import FineTuning, Options
+from realmctl.training.objectives.finetune import FinetuneObjective, FinetuneOptions
 from tests.fixtures.chain import baseline, metrics_of
 
 
@@ -20,7 +20,9 @@ def objective_of(chain, scale):
     reader = SpanReader.from_bert(starting_bert(chain.encoder, None, chain.blocks, 0).bert)
     with torch.no_grad():
         reader.head.output.weight.mul_(30)
-    objective = FineTuning(searcher, reader, read_questions(chain.questions), Options(6, 12, 3, 40, 4, "substring", 0))
+    objective = FinetuneObjective(
+        searcher, reader, read_questions(chain.questions), FinetuneOptions(6, 12, 3, 40, 4, "substring", 0)
+    )
     objective.modules.eval()
     return objective
 

@@ -16,7 +16,7 @@ from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
 from realmctl.training.loop import Compute, Schedule, train
-from realmctl.training.objectives.ict import InverseCloze
+from realmctl.training.objectives.ict import InverseClozeObjective
 from stages.ict_init import IctInit
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import metrics_of
@@ -25,7 +25,7 @@ from tests.fixtures.retriever import fresh_retriever
 
 def objective_of(chain, *, mask_rate=0.9, batch_size=8, blocks=None, retriever=None, null_share=0.0):
     blocks, retriever = blocks or chain.blocks, retriever or Retriever.load(chain.retriever.path)
-    return InverseCloze(
+    return InverseClozeObjective(
         retriever, Corpus(blocks), packer_of(tokenizer_of(blocks)),
         batch_size=batch_size, mask_rate=mask_rate, null_share=null_share, seed=0,
     )  # fmt: skip
@@ -60,7 +60,7 @@ def test_it_is_left_in_as_often_as_asked(chain):
 def test_the_title_is_on_the_blocks_side_alone(chain):
     objective = objective_of(chain)
     [(queries, blocks, pairs)] = objective.draw(0)
-    cls, sep = objective.packer.cls_id, objective.packer.sep_id
+    cls, sep = objective.collator.cls_id, objective.collator.sep_id
     for row, pair in enumerate(pairs):
         assert queries.ids_BL[row, : queries.lengths_B[row]].tolist() == [cls, *pair.sentence, sep][:24]
         assert blocks.ids_BL[row, : blocks.lengths_B[row]].tolist() == [cls, *pair.title, sep, *pair.body, sep]
@@ -100,7 +100,7 @@ def test_the_null_document_is_right_for_those(chain):
     objective.modules.eval()
     queries, blocks, pairs = objective.draw(0)[0]
     assert {pair.withheld for pair in pairs} == {True, False}
-    null = objective.packer.block([np.array([], int)], [np.array([], int)])
+    null = objective.collator.block([np.array([], int)], [np.array([], int)])
     with torch.no_grad():
         loss, sums = objective.loss((queries, blocks, pairs))
         choices = torch.cat([objective.retriever.embed_blocks(blocks), objective.retriever.embed_blocks(null)])
@@ -148,7 +148,7 @@ def test_the_null_document_gets_its_weight_from_that_share_alone(tmp_path, null_
     objective = word_objective(tmp_path, WORDS, null_share=null_share)
     losses_of(objective, tmp_path, steps=100)
     queries, blocks, pairs = objective.draw(0)[0]
-    null = objective.packer.block([np.array([], int)], [np.array([], int)])
+    null = objective.collator.block([np.array([], int)], [np.array([], int)])
     objective.modules.eval()
     with torch.no_grad():
         choices = torch.cat([objective.retriever.embed_blocks(blocks), objective.retriever.embed_blocks(null)])

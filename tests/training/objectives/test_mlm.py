@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from realmctl.nn.bert.encoder import load_masked_lm
 from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
-from realmctl.retrieval.tagged_queries import Queries
-from realmctl.training.objectives.mlm import Masked, MaskedLanguageModel, PlainBlocks, ReadingPractice, occurrences
+from realmctl.retrieval.tagged_queries import TaggedQueries
+from realmctl.training.objectives.mlm import Masked, MlmObjective, PlainBlocks, ReadingPractice, occurrences
 from realmctl.training.objectives.pairing import MOST_COMMON, partners
 from tests.fixtures.chain import Chain
 
@@ -33,15 +33,15 @@ def test_occurrences_equal_a_plain_search(tokens: list[int], needle: list[int]) 
 
 
 def test_plain_masking_hides_bert_s_share_and_asks_for_the_original(chain: Chain) -> None:
-    corpus, packer = Corpus(chain.blocks), packer_of(tokenizer_of(chain.blocks))
-    examples = PlainBlocks(corpus, packer, mask_rate=0.15, length=64, vocabulary=200)
+    corpus, collator = Corpus(chain.blocks), packer_of(tokenizer_of(chain.blocks))
+    examples = PlainBlocks(corpus, collator, mask_rate=0.15, length=64, vocabulary=200)
     rng = np.random.default_rng(0)
     masked = kept = asked = total = 0
     for number in list(range(len(corpus))) * 20:
         example = examples.draw(number, rng)
         assert (restored(example)[0] == corpus.tokens(number)[:62]).all()
         for _, place, wordpiece in example.hidden:
-            masked += example.first[place] == packer.mask_id
+            masked += example.first[place] == collator.mask_id
             kept += example.first[place] == wordpiece
         asked, total = asked + len(example.hidden), total + len(example.first)
     assert asked / total == pytest.approx(0.15, abs=0.01)
@@ -50,9 +50,9 @@ def test_plain_masking_hides_bert_s_share_and_asks_for_the_original(chain: Chain
 
 
 def test_reading_practice_hides_spans_that_the_block_tells(chain: Chain) -> None:
-    queries, corpus = Queries(chain.spans), Corpus(chain.blocks)
-    packer = packer_of(tokenizer_of(chain.blocks))
-    practice = ReadingPractice(queries, corpus, partners(queries, corpus), packer, lengths=(24, 288))
+    queries, corpus = TaggedQueries(chain.spans), Corpus(chain.blocks)
+    collator = packer_of(tokenizer_of(chain.blocks))
+    practice = ReadingPractice(queries, corpus, partners(queries, corpus), collator, lengths=(24, 288))
     rng = np.random.default_rng(0)
     told = asked = 0
     for number in list(range(len(practice))) * 5:
@@ -68,20 +68,20 @@ def test_reading_practice_hides_spans_that_the_block_tells(chain: Chain) -> None
 
 
 def test_a_batch_points_at_its_masks(chain: Chain) -> None:
-    queries, corpus = Queries(chain.spans), Corpus(chain.blocks)
-    packer = packer_of(tokenizer_of(chain.blocks))
-    practice = ReadingPractice(queries, corpus, partners(queries, corpus), packer, lengths=(24, 288))
+    queries, corpus = TaggedQueries(chain.spans), Corpus(chain.blocks)
+    collator = packer_of(tokenizer_of(chain.blocks))
+    practice = ReadingPractice(queries, corpus, partners(queries, corpus), collator, lengths=(24, 288))
     rng = np.random.default_rng(1)
     drawn = [practice.draw(number, rng) for number in range(6)]
     batch = practice.batch(drawn)
-    assert (batch.packed.ids_BL.flatten()[batch.positions] == packer.mask_id).all()
+    assert (batch.packed.ids_BL.flatten()[batch.positions] == collator.mask_id).all()
     assert batch.targets.tolist() == [wordpiece for example in drawn for _, _, wordpiece in example.hidden]
 
 
 def test_what_lies_beyond_the_input_is_not_asked(chain: Chain) -> None:
-    packer = packer_of(tokenizer_of(chain.blocks))
-    practice = PlainBlocks(Corpus(chain.blocks), packer, mask_rate=0.5, length=8, vocabulary=200)
-    long = Masked(np.full(20, packer.mask_id), None, [(0, place, 7) for place in range(20)])
+    collator = packer_of(tokenizer_of(chain.blocks))
+    practice = PlainBlocks(Corpus(chain.blocks), collator, mask_rate=0.5, length=8, vocabulary=200)
+    long = Masked(np.full(20, collator.mask_id), None, [(0, place, 7) for place in range(20)])
     batch = practice.batch([long])
     assert batch.packed.ids_BL.shape == (1, 8)
     assert batch.positions.tolist() == [1, 2, 3, 4, 5, 6]
@@ -89,10 +89,10 @@ def test_what_lies_beyond_the_input_is_not_asked(chain: Chain) -> None:
 
 def test_loss_is_cross_entropy_at_the_masks_and_micro_batches_add_up(chain: Chain) -> None:
     mlm = load_masked_lm(chain.encoder.path)[0].eval()
-    packer = packer_of(tokenizer_of(chain.blocks))
-    examples = PlainBlocks(Corpus(chain.blocks), packer, mask_rate=0.3, length=32, vocabulary=200)
-    whole = MaskedLanguageModel(mlm, examples, batch_size=6, micro_batch=0, seed=3)
-    split = MaskedLanguageModel(mlm, examples, batch_size=6, micro_batch=2, seed=3)
+    collator = packer_of(tokenizer_of(chain.blocks))
+    examples = PlainBlocks(Corpus(chain.blocks), collator, mask_rate=0.3, length=32, vocabulary=200)
+    whole = MlmObjective(mlm, examples, batch_size=6, micro_batch=0, seed=3)
+    split = MlmObjective(mlm, examples, batch_size=6, micro_batch=2, seed=3)
     ((batch, hidden),) = whole.draw(5)
     packed = batch.packed
     logits = mlm(packed.ids_BL, packed.mask_BL.long(), packed.segments_BL).logits.flatten(0, 1)
@@ -106,7 +106,7 @@ def test_loss_is_cross_entropy_at_the_masks_and_micro_batches_add_up(chain: Chai
 
 
 def test_partners_equal_brute_force(chain: Chain) -> None:
-    queries, corpus = Queries(chain.spans), Corpus(chain.blocks)
+    queries, corpus = TaggedQueries(chain.spans), Corpus(chain.blocks)
     held = [set(map(int, corpus.title(row))) | set(map(int, corpus.tokens(row))) for row in range(len(corpus))]
     count = {token: sum(token in one for one in held) for one in held for token in one}
     most = max(2, int(MOST_COMMON * len(corpus)))

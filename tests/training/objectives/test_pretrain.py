@@ -13,11 +13,11 @@ from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_of
 from realmctl.retrieval.search.candidates import ABSENT, NULL
-from realmctl.retrieval.tagged_queries import Queries
+from realmctl.retrieval.tagged_queries import TaggedQueries
 from realmctl.training.objectives.masking import masked_query
-from realmctl.training.objectives.pretrain import Options, Pretraining
+from realmctl.training.objectives.pretrain import PretrainObjective, PretrainOptions
 from realmctl.training.refresh.current_index import CurrentIndex
-from realmctl.training.refresh.refresh import Never
+from realmctl.training.refresh.refresh import NoRefresh
 from tests.fixtures.retriever import make_retriever
 
 
@@ -30,11 +30,18 @@ def objective_of(
     with torch.no_grad():
         for parameter in reader.parameters():  # fresh weights tell all words apart too little for a test
             parameter.mul_(3)
-    options = Options(5, candidates, marginal, masking, 10, 24, 0, null, exclude_own)
-    current = CurrentIndex(chain.index, Never(), "cpu")
-    packer = packer_of(tokenizer_of(chain.blocks))
-    objective = Pretraining(
-        retriever, reader, Queries(chain.spans), Corpus(chain.blocks), packer, current, options, micro_batch=micro_batch
+    options = PretrainOptions(5, candidates, marginal, masking, 10, 24, 0, null, exclude_own)
+    current = CurrentIndex(chain.index, NoRefresh(), "cpu")
+    collator = packer_of(tokenizer_of(chain.blocks))
+    objective = PretrainObjective(
+        retriever,
+        reader,
+        TaggedQueries(chain.spans),
+        Corpus(chain.blocks),
+        collator,
+        current,
+        options,
+        micro_batch=micro_batch,
     )
     for module in objective.modules.modules():
         if isinstance(module, torch.nn.Dropout):
@@ -51,8 +58,8 @@ def embed(tower, ids, segments):
 
 def brute_force(objective, part, marginal, *, rows_BN=None):
     """The loss of a batch, one query and one candidate at a time; of other candidates than its own if given."""
-    corpus, packer = objective.corpus, objective.packer
-    cls, sep = packer.cls_id, packer.sep_id
+    corpus, collator = objective.corpus, objective.collator
+    cls, sep = collator.cls_id, collator.sep_id
     total, pieces = torch.zeros(()), 0
     for query, rows in zip(part.queries, (part.rows_BN if rows_BN is None else rows_BN).tolist(), strict=True):
         x = query.tokens.tolist()
@@ -212,13 +219,13 @@ def test_a_step_leaves_dropout_on(chain):
 
 def draw(chain, masking, span, *, most=10, room=22, seed=0):
     return masked_query(
-        Queries(chain.spans), span, masking, most=most, room=room, mask_id=4, rng=np.random.default_rng(seed)
+        TaggedQueries(chain.spans), span, masking, most=most, room=room, mask_id=4, rng=np.random.default_rng(seed)
     )
 
 
 @pytest.mark.parametrize("masking", ["salient", "random-span", "random-uniform"])
 def test_hidden_wordpieces_are_masked_and_remembered(chain, masking):
-    queries = Queries(chain.spans)
+    queries = TaggedQueries(chain.spans)
     for span in range(len(queries.spans)):
         query = draw(chain, masking, span)
         original = queries.tokens(query.sentence).astype(np.int64)
@@ -229,14 +236,14 @@ def test_hidden_wordpieces_are_masked_and_remembered(chain, masking):
 
 
 def test_salient_masking_hides_the_span_and_nothing_else(chain):
-    queries = Queries(chain.spans)
+    queries = TaggedQueries(chain.spans)
     for span, (sentence, first, stop, _) in enumerate(queries.spans.tolist()):
         query = draw(chain, "salient", span)
         assert query.sentence == sentence and query.places.tolist() == list(range(first, stop))
 
 
 def test_random_span_hides_as_many_side_by_side_elsewhere(chain):
-    queries = Queries(chain.spans)
+    queries = TaggedQueries(chain.spans)
     places = set()
     for seed in range(40):
         query = draw(chain, "random-span", 0, seed=seed)
@@ -247,7 +254,7 @@ def test_random_span_hides_as_many_side_by_side_elsewhere(chain):
 
 
 def test_random_uniform_hides_15_percent(chain):
-    queries = Queries(chain.spans)
+    queries = TaggedQueries(chain.spans)
     length = len(queries.tokens(int(queries.spans[0, 0])))
     query = draw(chain, "random-uniform", 0)
     assert len(query.places) == max(1, round(0.15 * length)) and len(set(query.places.tolist())) == len(query.places)

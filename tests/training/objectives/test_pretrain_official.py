@@ -11,13 +11,13 @@ import torch
 
 from realmctl.artifacts import open_artifact
 from realmctl.nn.retriever import Retriever
-from realmctl.retrieval.tagged_queries import Queries
-from realmctl.training.data_order import ShardedOrder
+from realmctl.retrieval.tagged_queries import TaggedQueries
+from realmctl.training.data_order import ShardedDataOrder
 from realmctl.training.objectives.masking import masked_query
 from realmctl.training.objectives.span_order import span_order
 from realmctl.training.refresh.current_index import CurrentIndex
-from realmctl.training.refresh.refresh import Inline
-from realmctl.training.refresh.run_folder import at_step, steps_in
+from realmctl.training.refresh.refresh import InlineRefresh
+from realmctl.training.refresh.refresh_folder import at_step, steps_in
 from tests.fixtures.chain import Stopped, metrics_of, pretrain, stop_at
 from tests.fixtures.refresh import nudge
 from tests.training.objectives.test_pretrain import objective_of
@@ -25,7 +25,7 @@ from tests.training.objectives.test_pretrain import objective_of
 HABITS = ("span-draws", "shards", "double-candidates", "snapshot-queries")
 
 
-class LongSpan(Queries):
+class LongSpan(TaggedQueries):
     """Spans of the chain, of which the first is made to cover its whole sentence."""
 
     def __init__(self, spans):
@@ -43,7 +43,7 @@ def test_all_of_a_long_span_is_hidden_and_its_beginning_asked_for(chain):
 
 
 def test_a_round_is_four_shards_each_block_once():
-    order = ShardedOrder(20_003, 16, seed=3)  # shards of 5 or 4
+    order = ShardedDataOrder(20_003, 16, seed=3)  # shards of 5 or 4
     assert order.count == 4 * 4
     rounds = [order.batch(step) for step in range(200)]
     for taken in rounds:
@@ -51,22 +51,22 @@ def test_a_round_is_four_shards_each_block_once():
         shard = np.where(taken < 15, taken // 5, 3 + (taken - 15) // 4)
         assert len(set(shard.tolist())) <= 4
     assert len({int(shard) for taken in rounds for shard in taken // 5}) > 500
-    assert [order.batch(7).tolist()] == [ShardedOrder(20_003, 16, seed=3).batch(7).tolist()]
+    assert [order.batch(7).tolist()] == [ShardedDataOrder(20_003, 16, seed=3).batch(7).tolist()]
 
 
 @pytest.mark.parametrize("count", [1, 3, 4, 7, 5000, 5001])
 def test_few_examples_are_shards_of_one(count):
-    order = ShardedOrder(count, 5, seed=0)
+    order = ShardedDataOrder(count, 5, seed=0)
     assert order.count == min(4, count) and order.batch(3).max() < count
 
 
 def test_shards_are_of_spans_or_of_blocks(chain):
-    queries = Queries(chain.spans)
+    queries = TaggedQueries(chain.spans)
     spans = span_order(queries, 3, 5, ("shards",))
-    expected = ShardedOrder(len(queries.spans), 3, 5)
+    expected = ShardedDataOrder(len(queries.spans), 3, 5)
     assert [spans.batch(step).tolist() for step in range(9)] == [expected.batch(step).tolist() for step in range(9)]
     uid = queries.uid[queries.spans[:, 0]]
-    blocks = ShardedOrder(len(set(uid.tolist())), 3, 5)
+    blocks = ShardedDataOrder(len(set(uid.tolist())), 3, 5)
     drawn = span_order(queries, 3, 5, ("span-draws", "shards"))
     first = list(dict.fromkeys(uid.tolist()))
     for step in range(9):
@@ -74,7 +74,7 @@ def test_shards_are_of_spans_or_of_blocks(chain):
 
 
 def test_each_block_is_as_likely_and_so_is_each_of_its_spans(chain):
-    queries = Queries(chain.spans)
+    queries = TaggedQueries(chain.spans)
     order = span_order(queries, 10, 0, ("span-draws",))
     uid = queries.uid[queries.spans[:, 0]].tolist()
     blocks = len(set(uid))
@@ -123,7 +123,7 @@ def test_queries_are_searched_with_the_encoder_of_the_index_where_there_is_one(c
 
 def test_the_encoder_that_searches_is_the_indexs(chain, shared, live, retriever):
     live = replace(live, snapshots_search=True)
-    current = CurrentIndex(chain.index, Inline(live, *shared[1:], "cpu"), "cpu", chain.retriever)
+    current = CurrentIndex(chain.index, InlineRefresh(live, *shared[1:], "cpu"), "cpu", chain.retriever)
     weights = []
     for step in range(6):
         current.renew(step, retriever)
@@ -136,7 +136,7 @@ def test_the_encoder_that_searches_is_the_indexs(chain, shared, live, retriever)
 
 def test_a_snapshot_whose_index_may_yet_come_is_kept(shared, live, retriever):
     live = replace(live, snapshots_search=True)
-    inline = Inline(live, *shared[1:-1], lambda: [2], "cpu")
+    inline = InlineRefresh(live, *shared[1:-1], lambda: [2], "cpu")
     inline.begin(0)
     inline.hold(0)
     for step in (2, 4, 6, 8):

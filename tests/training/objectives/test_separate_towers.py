@@ -33,9 +33,9 @@ def test_both_towers_learn_and_each_serves_its_side(chain, tmp_path):
     for name in ("query_tower", "block_tower"):
         assert not torch.equal(weights_of(getattr(before, name)), weights_of(getattr(after, name)))
     assert not torch.equal(weights_of(after.query_tower), weights_of(after.block_tower))
-    rows, corpus, packer = list(range(6)), Corpus(chain.blocks), packer_of(tokenizer_of(chain.blocks))
+    rows, corpus, collator = list(range(6)), Corpus(chain.blocks), packer_of(tokenizer_of(chain.blocks))
     made = open_index(model.part("index").path).vectors(np.array(rows))
-    np.testing.assert_allclose(made, embed_blocks(after, packer, corpus, rows, precision="fp32"), atol=1e-5)
+    np.testing.assert_allclose(made, embed_blocks(after, collator, corpus, rows, precision="fp32"), atol=1e-5)
 
     tuned = finetune(chain, model, steps=3, precision="fp32").make(tmp_path / "qa-model")
     query_side = Retriever.load(tuned.part("retriever").path)
@@ -43,7 +43,7 @@ def test_both_towers_learn_and_each_serves_its_side(chain, tmp_path):
     searcher = DenseSearcher(tuned.part("retriever"), tuned.part("index"), chain.blocks, "cpu", "fp32")
     tokens = searcher.tokens(["Where was Ada Lorn born?"])
     with torch.no_grad():
-        query_1D = query_side.query_tower.embed(packer.query(tokens, 64)).numpy()
+        query_1D = query_side.query_tower.embed(collator.query(tokens, 64)).numpy()
     scores, _ = searcher.nearest(tokens, 3)
     everything = open_index(model.part("index").path).vectors(np.arange(len(corpus))) @ query_1D[0]
     np.testing.assert_allclose(scores[0], np.sort(everything)[::-1][:3], rtol=1e-5)

@@ -14,8 +14,8 @@ import torch
 
 from realmctl.errors import InputError, QualityError, ResourceError
 from realmctl.training.refresh import background, refresher
-from realmctl.training.refresh.background import Background, RefresherProcess
-from realmctl.training.refresh.run_folder import IndexMaker, Live, take_snapshot
+from realmctl.training.refresh.background import BackgroundRefresh, RefresherProcess
+from realmctl.training.refresh.refresh_folder import IndexMaker, RefreshFolder, take_snapshot
 from realmctl.training.refresh.threads import DividedThreads
 from tests.fixtures.refresh import deliver
 
@@ -90,7 +90,7 @@ def test_after_three_restarts_training_stops_with_what_the_refresher_said(live, 
 
 def test_success_forgives_failures(shared, live, retriever, monkeypatch):
     child(monkeypatch, live, IDLE)
-    ours = Background(*shared, 10, "cpu")
+    ours = BackgroundRefresh(*shared, 10, "cpu")
     ours.begin(0)
     ours.process.failures = 3
     ours.offer(2, retriever)
@@ -113,7 +113,7 @@ def test_threads_are_divided_while_the_refresher_works(shared, live, retriever, 
         live,
         f"import os, pathlib; pathlib.Path({str(live.folder / 'seen')!r}).write_text(os.environ['OMP_NUM_THREADS']); {IDLE}",
     )
-    ours = Background(*shared, 10, "cpu")
+    ours = BackgroundRefresh(*shared, 10, "cpu")
 
     def threads_of_step(step):
         ours.offer(step, retriever)
@@ -179,4 +179,4 @@ def test_a_failed_refresh_is_told_by_the_heartbeat(shared, live, retriever, monk
 
 def test_a_folder_that_is_no_live_folder(tmp_path):
     with pytest.raises(InputError, match="no refresh order"):
-        Live(tmp_path).order()
+        RefreshFolder(tmp_path).order()

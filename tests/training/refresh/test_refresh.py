@@ -10,16 +10,16 @@ from realmctl.artifacts import Origin, open_artifact, require_descent, verify, w
 from realmctl.errors import ConfigError, InputError
 from realmctl.execution.signals import StopRequested
 from realmctl.training.refresh import current_index, refresher
-from realmctl.training.refresh.background import Elsewhere
+from realmctl.training.refresh.background import ExternalRefresh
 from realmctl.training.refresh.current_index import CurrentIndex
-from realmctl.training.refresh.refresh import Inline, Never
-from realmctl.training.refresh.run_folder import IndexMaker, at_step, prune, steps_in
+from realmctl.training.refresh.refresh import InlineRefresh, NoRefresh
+from realmctl.training.refresh.refresh_folder import IndexMaker, at_step, prune, steps_in
 from tests.fixtures.chain import metrics_of, pretrain
 from tests.fixtures.refresh import deliver, nudge
 
 
 def test_never_refreshes(retriever):
-    never = Never()
+    never = NoRefresh()
     never.begin(0)
     never.offer(2, retriever)
     assert never.newest() is None and not never.too_old(10**9, 0)
@@ -28,7 +28,7 @@ def test_never_refreshes(retriever):
 
 
 def test_inline_makes_the_index_of_a_step_at_that_step(shared, live, retriever, chain):
-    inline = Inline(*shared, "cpu")
+    inline = InlineRefresh(*shared, "cpu")
     inline.begin(0)
     for step in range(5):
         inline.offer(step, retriever)
@@ -45,7 +45,7 @@ def test_inline_makes_the_index_of_a_step_at_that_step(shared, live, retriever, 
 
 def test_the_held_indexes_and_the_newest_are_kept(shared, live, retriever):
     checkpoints = [2]
-    inline = Inline(*shared[:-1], lambda: checkpoints, "cpu")
+    inline = InlineRefresh(*shared[:-1], lambda: checkpoints, "cpu")
     inline.begin(0)
     for step in (2, 4, 6, 8, 10):
         inline.offer(step, retriever)
@@ -80,7 +80,7 @@ def test_a_live_folder_that_goes_away_while_it_is_listed_holds_nothing(tmp_path,
 
 
 def test_half_an_index_is_never_seen(shared, live, retriever, monkeypatch):
-    elsewhere = Elsewhere(*shared, 10)
+    elsewhere = ExternalRefresh(*shared, 10)
     elsewhere.begin(0)
     elsewhere.offer(2, retriever)
     seen = []
@@ -97,7 +97,7 @@ def test_half_an_index_is_never_seen(shared, live, retriever, monkeypatch):
 
 
 def test_background_takes_the_newest_snapshot_and_drops_missed_ones(shared, live, retriever):
-    elsewhere = Elsewhere(*shared, 10)
+    elsewhere = ExternalRefresh(*shared, 10)
     elsewhere.begin(0)
     for step in (2, 4, 6):
         elsewhere.offer(step, retriever)
@@ -112,9 +112,9 @@ def test_background_takes_the_newest_snapshot_and_drops_missed_ones(shared, live
 
 def test_an_index_of_another_snapshot_of_that_step_does_not_count(shared, live, retriever):
     """A refresher elsewhere may be at work for a trainer that was killed, and deliver to the one that went on."""
-    Elsewhere(*shared, 10).offer(4, retriever)
+    ExternalRefresh(*shared, 10).offer(4, retriever)
     late = open_artifact(at_step(live.snapshots, 4)).content
-    trainer = Elsewhere(*shared, 10)
+    trainer = ExternalRefresh(*shared, 10)
     trainer.begin(2)
     with writing(at_step(live.indexes, 4), Origin("index", "refresh", 1, {}, {}, {"retriever": late})):
         pass
@@ -126,16 +126,16 @@ def test_an_index_of_another_snapshot_of_that_step_does_not_count(shared, live, 
 
 
 def test_begin_forgets_the_steps_that_are_taken_again(shared, live, retriever):
-    inline = Inline(*shared, "cpu")
+    inline = InlineRefresh(*shared, "cpu")
     inline.begin(0)
     for step in (2, 4, 6):
         inline.offer(step, retriever)
-    Inline(*shared, "cpu").begin(4)
+    InlineRefresh(*shared, "cpu").begin(4)
     assert steps_in(live.indexes) == [4] and steps_in(live.snapshots) == [4]
 
 
 def test_a_damaged_index_is_not_swapped_in(shared, live, retriever):
-    elsewhere = Elsewhere(*shared, 10)
+    elsewhere = ExternalRefresh(*shared, 10)
     elsewhere.begin(0)
     elsewhere.offer(2, retriever)
     vectors = deliver(live, 2).file("vectors.npy")
@@ -148,7 +148,7 @@ def test_a_damaged_index_is_not_swapped_in(shared, live, retriever):
 
 
 def test_the_current_index_is_swapped_between_steps_and_its_age_is_told(chain, shared, live, retriever):
-    current = CurrentIndex(chain.index, Inline(*shared, "cpu"), "cpu")
+    current = CurrentIndex(chain.index, InlineRefresh(*shared, "cpu"), "cpu")
     ages = []
     for step in range(6):
         before = current.index
@@ -159,10 +159,10 @@ def test_the_current_index_is_swapped_between_steps_and_its_age_is_told(chain, s
 
 
 def test_restore_opens_the_index_of_the_checkpoint(chain, shared, live, retriever):
-    current = CurrentIndex(chain.index, Inline(*shared, "cpu"), "cpu")
+    current = CurrentIndex(chain.index, InlineRefresh(*shared, "cpu"), "cpu")
     for step in range(5):
         current.renew(step, retriever)
-    again = CurrentIndex(chain.index, Inline(*shared, "cpu"), "cpu")
+    again = CurrentIndex(chain.index, InlineRefresh(*shared, "cpu"), "cpu")
     again.restore({"index_step": 2})
     assert again.step == 2
     with pytest.raises(InputError):
@@ -170,7 +170,7 @@ def test_restore_opens_the_index_of_the_checkpoint(chain, shared, live, retrieve
 
 
 def test_training_waits_for_an_index_that_is_too_old(chain, shared, live, retriever, capsys):
-    current = CurrentIndex(chain.index, Elsewhere(*shared, 3), "cpu")
+    current = CurrentIndex(chain.index, ExternalRefresh(*shared, 3), "cpu")
     ages = [current.renew(step, retriever)["index_age_steps"] for step in range(4)]
     assert ages == [0, 1, 2, 3]
     thread = threading.Timer(0.4, lambda: deliver(live, 4))
@@ -182,7 +182,7 @@ def test_training_waits_for_an_index_that_is_too_old(chain, shared, live, retrie
 
 
 def test_a_wait_ends_when_asked_to_stop(chain, shared, retriever, monkeypatch):
-    current = CurrentIndex(chain.index, Elsewhere(*shared, 0), "cpu")
+    current = CurrentIndex(chain.index, ExternalRefresh(*shared, 0), "cpu")
     monkeypatch.setattr(current_index, "asked_to_stop", lambda: True)
     with pytest.raises(StopRequested):
         current.renew(1, retriever)

@@ -22,7 +22,7 @@ from realmctl.artifacts import MANIFEST, Artifact, Origin, lineage_of, open_arti
 from realmctl.errors import InputError
 from realmctl.index.build import IndexOptions
 from realmctl.index.build import build as build_index
-from realmctl.nn.inputs import Packer
+from realmctl.nn.inputs import Collator
 from realmctl.nn.precision import pick_device
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.corpus import Corpus
@@ -36,7 +36,7 @@ ORDER, HELD, HEARTBEAT, LOG = "refresh.json", "held.json", "refresher.json", "re
 
 
 @dataclass(frozen=True)
-class Order:
+class RefreshRequest:
     """What the trainer asks of its refresher, beside the snapshots."""
 
     blocks: str
@@ -51,7 +51,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Live:
+class RefreshFolder:
     """Access to the shared folder. `snapshots_search`: an index is searched with its snapshot, which must stay with it."""
 
     folder: Path
@@ -65,17 +65,17 @@ class Live:
     def indexes(self) -> Path:
         return self.folder / "indexes"
 
-    def place(self, order: Order) -> None:
+    def place(self, order: RefreshRequest) -> None:
         """Write the order, before anything else is there to be read."""
         for folder in (self.snapshots, self.indexes):
             folder.mkdir(parents=True, exist_ok=True)
         write_json(self.folder / ORDER, asdict(order))
 
-    def order(self) -> Order:
+    def order(self) -> RefreshRequest:
         """Read the order. Raises InputError when there is none."""
         path = self.folder / ORDER
         try:
-            return Order(**json.loads(path.read_text(encoding="utf-8")))
+            return RefreshRequest(**json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError) as error:
             raise InputError(
                 f"{path} is no refresh order ({error}). Name the `live` folder of a running pretrain: <series>/vN.partial/live."
@@ -131,7 +131,7 @@ def prune(folder: Path, keep: int, held: Iterable[int] = ()) -> None:
             shutil.rmtree(at_step(folder, step), ignore_errors=True)
 
 
-def take_snapshot(live: Live, origin: Origin, step: int, retriever: Retriever, tokenizer: Path) -> Artifact:
+def take_snapshot(live: RefreshFolder, origin: Origin, step: int, retriever: Retriever, tokenizer: Path) -> Artifact:
     """Commit the retriever as it is now. One that is there already is of the same step of the same run: it is taken."""
     path = at_step(live.snapshots, step)
     if (path / MANIFEST).is_file():
@@ -155,11 +155,11 @@ def write_retriever(
 class IndexMaker:
     """Embeds the blocks with a retriever and builds the index: the one function of every kind of refresh."""
 
-    def __init__(self, order: Order, device: str) -> None:
+    def __init__(self, order: RefreshRequest, device: str) -> None:
         self.order, self.device = order, pick_device(device)
         self.blocks = open_artifact(order.blocks)
         self.corpus = Corpus(self.blocks)
-        self.packer: Packer = packer_of(tokenizer_of(self.blocks))
+        self.collator: Collator = packer_of(tokenizer_of(self.blocks))
 
     def make(self, retriever: Artifact, path: Path, tick: Callable[[int], None] = lambda blocks: None) -> Artifact:
         """The index of `retriever` over the blocks, at exactly `path`; `tick` hears of blocks done.
@@ -178,7 +178,7 @@ class IndexMaker:
         with writing(path, origin) as out:
             model = Retriever.load(retriever.path).to(self.device)
             embed_corpus(
-                model, self.packer, self.corpus, out.file("vectors.npy"), journal=out.scratch("ranges") / "done.jsonl",
+                model, self.collator, self.corpus, out.file("vectors.npy"), journal=out.scratch("ranges") / "done.jsonl",
                 dtype=self.order.dtype, precision=self.order.precision, on_progress=tick,
             )  # fmt: skip
             out.metrics.update(build_index(out.path, self.order.options, device=str(self.device)))

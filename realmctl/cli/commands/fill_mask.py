@@ -1,4 +1,4 @@
-"""`realmctl probe`: fill the masks of one sentence."""
+"""`realmctl fill-mask`: fill the masks of one sentence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from realmctl.cli.invoke import emit
 from realmctl.cli.options import Json, Workspace, path
 
 
-def probe(
+def fill_mask(
     sentence: Annotated[str, typer.Argument(help="A sentence with one or more [MASK].")],
     model: Annotated[Path | None, typer.Option(parser=path, help="Default: <workspace>/model.")] = None,
     blocks: Annotated[Path | None, typer.Option(parser=path, help="Default: <workspace>/blocks.")] = None,
@@ -19,8 +19,8 @@ def probe(
     workspace: Workspace = Path("artifacts"),
     json: Json = False,
 ) -> None:
-    """Fill the blanks of a sentence, with and without retrieval, candidate by candidate (REALM's Table 3)."""
-    from realmctl.retrieval.answering.asking import probe, probe_text
+    """Fill the [MASK]s of a sentence, with and without retrieval, candidate by candidate (REALM's Table 3)."""
+    from realmctl.retrieval.answering.asking import fill_masks, filled_text
 
-    fills = probe(sentence, model or workspace / "model", blocks or workspace / "blocks", candidates)
-    emit(fills, json, probe_text)
+    fills = fill_masks(sentence, model or workspace / "model", blocks or workspace / "blocks", candidates)
+    emit(fills, json, filled_text)
