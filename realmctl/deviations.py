@@ -1,6 +1,6 @@
-"""`--official`: habits of the official code that are not our defaults, by the stage that takes them up.
+"""`--official`: behaviour of the official code that differs from our defaults, by stage.
 
-Only what nobody wants but to reproduce it is here; what is a choice has an option of its own. docs/fidelity.md has all.
+Only deviations that serve reproduction alone are here; the others have options of their own. docs/fidelity.md lists all.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ FinetuneDeviation = Literal["empty-steps"]
 EvalDeviation = Literal["answer-text"]
 
 MEANING: Mapping[str, str] = {
-    "long-spans": "spans of more than --max-masks wordpieces stay; pre-training hides all of one and asks for its beginning",
-    "overlapping-spans": "spans that overlap all stay, not the longest alone",
-    "unknown-words": "sentences with [UNK], or of another length in lower case and without accents, are no queries",
-    "span-draws": "a step takes blocks, and of each one of its spans by chance, not all spans in turn",
-    "shards": "the data is passed over 4 random shards of 5,000 at a time, not as a whole",
-    "double-candidates": "a query with copies among its hits is left out of its batch",
-    "snapshot-queries": "the query encoder that searches is that of the index, not the live one",
-    "answer-text": "an answer is its words joined by spaces, so that U.S. comes out as U . S .",
-    "empty-steps": "the optimizer steps although no answer was in reach, so weights decay and moments fade",
+    "long-spans": "keep spans of more than --max-masks wordpieces; pre-training hides the whole span and predicts its beginning",
+    "overlapping-spans": "keep all overlapping spans instead of the longest alone",
+    "unknown-words": "skip sentences with [UNK] and those whose length changes in lower case without accents",
+    "span-draws": "draw one span of each block at random instead of taking all spans in turn",
+    "shards": "pass over 4 random shards of 5,000 examples at a time instead of over all data",
+    "double-candidates": "leave out a query whose hits hold copies of one block",
+    "snapshot-queries": "search with the query encoder of the index's snapshot instead of the one in training",
+    "answer-text": "join the words of an answer by spaces, so that U.S. becomes U . S .",
+    "empty-steps": "let the optimizer step although no retrieved block holds an answer, so that weights decay and moments fade",
 }
 
 
-def explained(habits: Any) -> str:
-    """The help of an `--official`, with what each of these names means."""
-    meanings = "; ".join(f"{name}: {MEANING[name]}" for name in typing.get_args(habits))
-    return f"Do as the official code does, names with commas. {meanings}."
+def explained(deviations: Any) -> str:
+    """The help text of `--official` for a stage with these deviations."""
+    meanings = "; ".join(f"{name}: {MEANING[name]}" for name in typing.get_args(deviations))
+    return f"Do as the official code does: one or more names, separated by commas. {meanings}."

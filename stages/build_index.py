@@ -1,11 +1,12 @@
-"""`realmctl build-index`: embeddings into an index that is known to find what it should."""
+"""`realmctl build-index`: build an index over the embeddings and measure its recall."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from realmctl.artifacts import Artifact, Writer
+from realmctl.index.registry import INDEX_TYPES
 from realmctl.stage import Stage, reads, runtime, setting
 
 if TYPE_CHECKING:
@@ -13,34 +14,44 @@ if TYPE_CHECKING:
 
 
 class BuildIndex(Stage):
-    """Build an index of the embeddings, exact or hnsw.
+    """Build an index over the embeddings.
 
-    The recall of an hnsw index is measured against exact search on sampled rows; below the floor nothing is
-    published.
+    The recall of an approximate index is measured against exact search on sampled queries. An index below --min-recall
+    is not written.
     """
 
     makes = "index"
 
-    embeddings: Artifact = reads("embeddings", help="Embeddings to search.")
-    type: Literal["hnsw", "exact"] = setting("hnsw: fast, approximate. exact: every block is scored.", default="hnsw")
-    m: int = setting("hnsw: links of a vector; more find more and need more memory.", default=16)
-    ef_construction: int = setting("hnsw: beam while building; wider is slower and better.", default=200)
+    embeddings: Artifact = reads("embeddings", help="Embeddings to build the index over.")
+    type: str = setting(
+        "Type of index. hnsw: approximate graph search, fast. exact: scores every block. Other names come from plug-ins.",
+        default="hnsw",
+        choices=INDEX_TYPES.names,
+    )
+    m: int = setting("hnsw: links per vector. More links raise recall and memory.", default=16)
+    ef_construction: int = setting(
+        "hnsw: width of the beam during the build. A wider beam is slower and raises recall.", default=200
+    )
     ef: int | None = setting(
-        "hnsw: beam while searching; default the narrowest of 64 to 1024 that reaches --min-recall.",
+        "hnsw: width of the beam during search. Default: the narrowest of 64 to 1024 that reaches --min-recall.",
         default=None,
     )
-    recall_k: int = setting("Neighbours counted in the recall.", default=8)
-    recall_sample: int = setting("Queries sampled for the recall.", default=1000)
-    min_recall: float = setting("Smallest recall that is published.", default=0.95)
-    seed: int = setting("Seed of the graph's levels and of the sample.", default=0)
-    threads: int = setting("hnsw: threads that build it. With more than one, every build has other bytes.", default=1)
-    device: str = runtime("Where exact search measures the recall: auto, cpu or cuda:N.", default="auto")
+    recall_k: int = setting("Number of neighbours that the recall counts.", default=8)
+    recall_sample: int = setting("Number of queries sampled to measure the recall.", default=1000)
+    min_recall: float = setting("Lowest recall at which the index is written, from 0 to 1.", default=0.95)
+    seed: int = setting("Seed of the graph's levels and of the sampled queries.", default=0)
+    threads: int = setting(
+        "hnsw: threads of the build. With more than one thread, each build writes other bytes.", default=1
+    )
+    device: str = runtime(
+        "Device of the exact search that the recall is measured against: auto, cpu or cuda:N.", default="auto"
+    )
 
     def check(self) -> None:
         self._options().check()
 
     def estimate(self) -> dict[str, float]:
-        """hnswlib keeps a float32 copy of each vector, 2 m links on the ground floor, and a few above it."""
+        """hnswlib keeps a float32 copy of each vector, 2 m links on the ground level, and a few above it."""
         rows, width = self.embeddings.metrics["rows"], self.embeddings.metrics["dimension"]
         graph = rows * (4 * width + 4 * (2 * self.m + 1) + 8 + 4 * self.m) if self.type == "hnsw" else 0
         return {"disk_bytes": float(graph), "memory_bytes": float(graph + 4 * rows * width)}

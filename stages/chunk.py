@@ -1,4 +1,4 @@
-"""`realmctl chunk`: a corpus becomes blocks of whole sentences, with their wordpieces."""
+"""`realmctl chunk`: cut a corpus into blocks of whole sentences, with their wordpieces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from realmctl.artifacts import Origin, Writer
 from realmctl.errors import ConfigError, InputError, require_package
 from realmctl.log import progress, say, warn
-from realmctl.stage import Stage, runtime, setting, source
+from realmctl.stage import Stage, help_texts, runtime, setting, source
 
 if TYPE_CHECKING:
     from realmctl.text.corpus.chunking import Chunked
@@ -24,37 +24,39 @@ TRAINING_BYTES = 200_000_000
 class Chunk(Stage):
     """Cut documents into blocks of whole sentences.
 
-    Reads MediaWiki dumps, WikiExtractor's JSON, JSON lines, DPR's TSV, SQuAD-layout JSON and plain text,
-    compressed or not. `--tokenizer train:N` learns a vocabulary in a first pass over the corpus (a sample of
-    about 200 MB of it).
+    The corpus can be MediaWiki dumps, WikiExtractor's JSON, JSON lines, DPR's TSV, JSON in SQuAD's layout and plain text,
+    compressed or not. `--tokenizer train:N` learns a vocabulary in a first pass, from a sample of about 200 MB.
     """
 
     makes = "blocks"
 
-    corpus: tuple[Path, ...] = source("Dump, JSON lines, TSV or text; files or folders.", positional=True)
+    corpus: tuple[Path, ...] = source("Files or folders with a dump, JSON lines, TSV or text.", positional=True)
     tokenizer: str = source(
-        "Folder or hub id of a BERT, or train:N to learn N wordpieces.",
+        "Tokenizer: the folder or hub id of a BERT, or train:N to learn N wordpieces.",
         default="train:30522",
         literals=("train:",),
         hub=True,
     )
-    max_wordpieces: int = setting("Longest block, [CLS], two [SEP] and the title included.", default=288)
+    max_wordpieces: int = setting("Longest block in wordpieces, [CLS], two [SEP] and the title included.", default=288)
     long_sentences: Literal["split", "keep"] = setting(
-        "A sentence longer than a block: split, or keep as a block too long.", default="split"
+        "What happens to a sentence longer than a block. split: it is cut. keep: it becomes a block that is too long.",
+        default="split",
     )
     long_titles: Literal["cut", "keep"] = setting(
-        "A title of more than half a block: cut, or keep, which leaves each sentence a block to itself.",
+        "What happens to a title longer than half a block. cut: it is shortened. keep: each sentence becomes a block of its own.",
         default="cut",
         later=True,
     )
     sentence_splitter: str = setting(
-        "Who finds the sentences: rules, spacy, or punkt:FOLDER, NLTK's with a model such as nltk_data's punkt_tab/english.",
+        "Sentence splitter: rules, spacy, or punkt:FOLDER for NLTK's with a model such as nltk_data's punkt_tab/english.",
         default="rules",
     )
-    lowercase: bool = setting("Lower-case the text for a tokenizer trained here.", default=True)
-    keep_lists: bool = setting("Keep pages titled List of, Index of or Outline of.", default=False)
-    page_seconds: float = setting("A page that takes longer to clean is set aside.", default=10.0)
-    workers: int = runtime("Processes; 0 = all cores.", default=0)
+    lowercase: bool = setting("Lower-case the text. Only for a tokenizer that is trained here.", default=True)
+    keep_lists: bool = setting("Keep pages whose title begins with List of, Index of or Outline of.", default=False)
+    page_seconds: float = setting(
+        "Time limit for cleaning one page, in seconds. A page that takes longer is set aside.", default=10.0
+    )
+    workers: int = runtime(help_texts.WORKERS, default=0)
 
     def check(self) -> None:
         if not self.corpus:
@@ -73,8 +75,8 @@ class Chunk(Stage):
         size = self.tokenizer.removeprefix("train:")
         if size == self.tokenizer and not self.lowercase:
             raise ConfigError(
-                "--no-lowercase is for a tokenizer trained here (train:N); a tokenizer that is given has "
-                "its own casing."
+                "--no-lowercase is for a tokenizer that is trained here (train:N). A tokenizer that is given has "
+                "its own casing. Leave out --no-lowercase."
             )
         if size != self.tokenizer and not (size.isdecimal() and 100 <= int(size) <= 1_000_000):
             raise ConfigError(
@@ -92,7 +94,7 @@ class Chunk(Stage):
             require_package("nltk", "punkt", "--sentence-splitter punkt")
             if missing := [name for name in PUNKT_FILES if not (folder / name).is_file()]:
                 raise InputError(
-                    f"{folder} is no Punkt model: it has no {', '.join(missing)}. Name a language's folder of nltk_data's punkt_tab."
+                    f"{folder} is not a Punkt model: it has no {', '.join(missing)}. Name a language's folder of nltk_data's punkt_tab."
                 )
 
     def _punkt(self) -> Path | None:
@@ -100,7 +102,7 @@ class Chunk(Stage):
         return Path(folder) if kind == "punkt" and folder else None
 
     def origin(self) -> Origin:
-        """A Punkt model counts by its content, not by its name."""
+        """As for every stage, with a Punkt model identified by its content instead of its path."""
         from realmctl.storage.hashing import digest_source
 
         origin, folder = super().origin(), self._punkt()
@@ -111,7 +113,7 @@ class Chunk(Stage):
         return dataclasses.replace(origin, settings=settings, inputs=inputs)
 
     def estimate(self) -> dict[str, float]:
-        """Text is compressed about three times, wordpieces are two bytes for about five characters of text."""
+        """Estimate the disk space: text is compressed to a third, and a wordpiece takes two bytes for about five characters."""
         from realmctl.text.corpus.chunking import expanded_bytes
 
         return {"disk_bytes": 0.7 * sum(map(expanded_bytes, self.corpus))}
@@ -167,12 +169,12 @@ class Chunk(Stage):
         from realmctl.text.corpus.documents import raw_documents
 
         setup = ChunkingSettings(
-            tokenizer,
-            self.sentence_splitter,
-            self.max_wordpieces,
-            self.long_sentences,
-            self.page_seconds,
-            self.long_titles,
+            tokenizer=tokenizer,
+            splitter=self.sentence_splitter,
+            max_wordpieces=self.max_wordpieces,
+            long_sentences=self.long_sentences,
+            page_seconds=self.page_seconds,
+            long_titles=self.long_titles,
         )
         raws = raw_documents(self.corpus, tally, self.keep_lists)
         return map_units(chunk_unit, units(raws), self.workers, initializer=prepare, initargs=(setup,))
@@ -183,7 +185,7 @@ class Chunk(Stage):
         ends = np.load(out.path / "offsets.npy", allow_pickle=False)
         if len(ends) < 2:
             raise InputError(
-                f"{', '.join(map(str, self.corpus))}: no text is left of {tally.pages} pages. Name a corpus "
+                f"{', '.join(map(str, self.corpus))}: none of its {tally.pages} pages holds text to keep. Name a corpus "
                 f"with articles."
             )
         dropped = tally.dropped + Counter(no_prose=counts.pop("no_prose", 0))

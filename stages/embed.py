@@ -1,21 +1,21 @@
-"""`realmctl embed`: every block into a vector, by the block side of a retriever."""
+"""`realmctl embed`: turn every block into a vector with the block encoder of a retriever."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary, require_titles
+from realmctl.artifacts.description import describe_retriever
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.log import progress
-from realmctl.stage import Stage, reads, runtime, setting
+from realmctl.stage import Stage, help_texts, reads, runtime, setting
 
 
 class Embed(Stage):
     """Embed every block with a retriever.
 
-    An interrupted run goes on where it stopped and ends with the same bytes.
+    An interrupted run continues where it stopped and ends with the same bytes.
     """
 
     makes = "embeddings"
@@ -23,31 +23,32 @@ class Embed(Stage):
 
     blocks: Artifact = reads("blocks", help="Blocks to embed.")
     retriever: Artifact = reads(
-        "retriever", help="Retriever whose block side embeds them; a pre-trained model will do."
+        "retriever", help="Retriever whose block encoder embeds the blocks, or a pre-trained model."
     )
-    dtype: Literal["float32", "float16"] = setting("Number format on disk; float16 halves the file.", default="float32")
-    precision: Literal["auto", "fp32", "bf16"] = setting(
-        "Arithmetic of the encoder; auto is bf16 where the hardware has it.", default="auto"
+    dtype: Literal["float32", "float16"] = setting(
+        "Number format on disk. float16 halves the size of the file.", default="float32"
     )
-    batch_size: int = runtime("Blocks embedded at once; 0 = as many as a CPU's cache takes, 128 on a GPU.", default=0)
-    device: str = runtime("auto, cpu or cuda:N.", default="auto")
+    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+    batch_size: int = runtime(
+        "Blocks per batch; 0 means as many as fit a CPU core's cache, or 128 on a GPU.", default=0
+    )
+    device: str = runtime(help_texts.DEVICE, default="auto")
 
     def check(self) -> None:
         if self.batch_size < 0:
             raise ConfigError(f"--batch-size {self.batch_size}: use 1 or more, or 0 for what suits the device.")
         require_same_vocabulary(self.blocks, self.retriever)
-        description = json.loads(self.retriever.file("retriever.json").read_text(encoding="utf-8"))
-        if description["towers"] == "query-only":
+        if describe_retriever(self.retriever).towers == "query-only":
             raise MismatchError(
-                f"{self.retriever} came out of fine-tuning, which trains the query side alone: it has no "
-                "block side to embed blocks with. Name the pre-trained model or retriever that it was "
+                f"{self.retriever} came out of fine-tuning, which trains the query encoder alone: it has no "
+                "block encoder to embed blocks with. Name the pre-trained model or retriever that it was "
                 "fine-tuned from."
             )
         require_titles(self.blocks)
 
     def estimate(self) -> dict[str, float]:
-        width = json.loads(self.retriever.file("retriever.json").read_text(encoding="utf-8"))["projection"]
-        return {"disk_bytes": float(self.blocks.metrics["blocks"] * width * (2 if self.dtype == "float16" else 4))}
+        width, size = describe_retriever(self.retriever).projection, 2 if self.dtype == "float16" else 4
+        return {"disk_bytes": float(self.blocks.metrics["blocks"] * width * size)}
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.nn.precision import pick_device

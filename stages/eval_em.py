@@ -1,4 +1,4 @@
-"""`realmctl eval-em`: exact match and retrieval recall of a fine-tuned model, or the recall of a retriever alone."""
+"""`realmctl eval-em`: exact match and retrieval recall of a fine-tuned model, or the recall of a searcher alone."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.deviations import EvalDeviation, explained
-from realmctl.errors import ConfigError, require_package
+from realmctl.errors import ConfigError
 from realmctl.log import say
-from realmctl.stage import Stage, reads, runtime, setting, source
+from realmctl.retrieval.registry import SEARCHERS
+from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
 
 if TYPE_CHECKING:
     from realmctl.retrieval.answering.evaluation import EvaluatedQuestion
+    from realmctl.retrieval.search.searcher import Searcher, SearchInputs
 
 
 class EvalEm(Stage):
-    """Answer questions and score the answers: exact match, and recall@1/5/20/100 of the retrieval.
+    """Answer questions and score the answers: exact match, and recall@1, @5, @20 and @100 of the retrieval.
 
-    With --retriever and --index instead of a fine-tuned model, or --retrieval bm25, the recall alone: zero-shot retrieval.
-    Every scorer that suits the answers is counted, and disagreements.jsonl has the questions on which they disagree. A
+    Every scorer that suits the answers is applied, and disagreements.jsonl lists the questions on which they disagree. A
     model fine-tuned without retrieval has no recall.
+
+    With --retriever and --index instead of a fine-tuned model, or with --retrieval bm25, only the recall is measured.
     """
 
     makes = "scores"
@@ -30,48 +33,52 @@ class EvalEm(Stage):
 
     qa_model: Artifact | None = reads(
         "qa-model",
-        help="Fine-tuned model.",
+        help="Fine-tuned model to evaluate.",
         unless=lambda given: bool(given.get("retrieval") or (given.get("retriever") and given.get("index"))),
     )
-    blocks: Artifact = reads("blocks", help="Blocks that the index is of.")
-    retriever: Artifact | None = reads("retriever", help="Retriever to evaluate alone.", named=True)
-    index: Artifact | None = reads("index", help="Its index.", named=True)
-    retrieval: Literal["bm25"] | None = setting("BM25 over the blocks, evaluated alone.", default=None)
-    questions: Path = source("Questions with answers: NQ-open, WebQuestions, CuratedTREC, SQuAD and others.")
+    blocks: Artifact = reads("blocks", help="Blocks to retrieve.")
+    retriever: Artifact | None = reads("retriever", help="Retriever to evaluate without a reader.", named=True)
+    index: Artifact | None = reads("index", help="Index of that retriever.", named=True)
+    retrieval: str | None = setting(
+        "Searcher to evaluate without a reader. bm25: BM25 over title and text. dense: --retriever and --index. Other names come"
+        " from plug-ins.",
+        default=None,
+        choices=SEARCHERS.names,
+    )
+    questions: Path = source(help_texts.QUESTIONS)
     scorer: Literal["auto", "orqa", "squad", "dpr", "regex-match", "regex-search"] = setting(
-        "What `em` means; auto is orqa, and regex-match where answers are regular expressions.", default="auto"
+        "Scorer that gives `em`. auto: orqa, or regex-match where answers are regular expressions.", default="auto"
     )
-    regex_answers: bool | None = setting(
-        "Answers are regular expressions; default as the file's format says.", default=None
+    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
+    answer_field: str | None = setting(
+        "Name of the field that holds the answers. Default: as the format of the file says.", default=None
     )
-    answer_field: str | None = setting("Field that holds the answers, such as EfficientQA's.", default=None)
-    reader_beam: int | None = setting("Blocks that are read; default as in fine-tuning.", default=None)
+    reader_beam: int | None = setting("Blocks read per question. Default: as in fine-tuning.", default=None)
     hits: int = setting(
-        "Blocks retrieved for a question, written to retrieved.json and counted in the recall.", default=100
+        "Blocks retrieved per question. They are written to retrieved.json, and the recall is counted over them.",
+        default=100,
     )
     official: tuple[EvalDeviation, ...] = setting(explained(EvalDeviation), default=(), later=True)
-    all_scorers: bool = runtime("List the questions on which the scorers disagree on stderr.", default=False)
-    batch_size: int = runtime("Questions at once.", default=16)
-    device: str = runtime("auto, cpu or cuda:N.", default="auto")
-    precision: Literal["auto", "fp32", "bf16"] = setting(
-        "Arithmetic; auto is bf16 where the hardware has it.", default="auto"
-    )
+    all_scorers: bool = runtime("Print the questions on which the scorers disagree, on stderr.", default=False)
+    batch_size: int = runtime("Questions per batch.", default=16)
+    device: str = runtime(help_texts.DEVICE, default="auto")
+    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
 
     def check(self) -> None:
         if min(self.hits, self.batch_size, self.reader_beam or 1) < 1:
             raise ConfigError("--hits, --batch-size and --reader-beam must be at least 1.")
         dense = self.retriever is not None or self.index is not None
-        if self.retrieval and (self.qa_model or dense):
+        if self.retrieval and (self.qa_model or (dense and not self._kind().uses_index)):
             raise ConfigError(
-                "--retrieval bm25 evaluates BM25 over the blocks alone: leave out --qa-model, which knows its own retrieval, "
-                "--retriever and --index."
+                f"--retrieval {self.retrieval} evaluates that searcher alone. Leave out --qa-model, which has its own searcher, and "
+                "--retriever and --index unless the searcher uses them."
             )
         if self.qa_model is None and not self.retrieval and not (self.retriever and self.index):
             raise ConfigError("eval-em needs --qa-model, or --retriever and --index together, or --retrieval bm25.")
         if self.all_scorers and self.qa_model is None:
-            raise ConfigError("--all-scorers needs --qa-model: retrieval alone answers nothing that could be scored.")
-        if self.retrieval == "bm25":
-            require_package("bm25s", "bm25", "--retrieval bm25")
+            raise ConfigError("--all-scorers needs --qa-model: retrieval alone gives no answers to score.")
+        if self.qa_model is None:
+            self._kind().check(self._search_inputs())
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.retrieval.answering.evaluation import evaluate
@@ -83,28 +90,36 @@ class EvalEm(Stage):
         )
 
     def print_summary(self, made: Artifact) -> None:
-        """With --all-scorers: the questions that some scorer calls right and another wrong."""
+        """With --all-scorers: print the questions that one scorer calls right and another wrong."""
         from realmctl.text.qa.scoring import disagreements_text
 
         if self.all_scorers:
             lines = made.file("disagreements.jsonl").read_text(encoding="utf-8").splitlines()
             say(disagreements_text([json.loads(line) for line in lines]))
 
+    def _kind(self) -> type[Searcher]:
+        """The searcher that is evaluated where no qa-model is."""
+        return SEARCHERS.load(self.retrieval or "dense")
+
+    def _search_inputs(self) -> SearchInputs:
+        from realmctl.retrieval.search.searcher import SearchInputs
+
+        return SearchInputs(
+            blocks=self.blocks,
+            retriever=self.retriever,
+            index=self.index,
+            device=self.device,
+            precision=self.precision,
+        )
+
     def _examined(self) -> EvaluatedQuestion:
         from realmctl.retrieval.answering.evaluation import EvaluatedQuestion
         from realmctl.retrieval.answering.open_answerer import open_answerer
-        from realmctl.retrieval.search.bm25 import BM25Searcher
-        from realmctl.retrieval.search.dense import DenseSearcher
 
-        if self.qa_model is not None:
-            answerer = open_answerer(
-                self.qa_model, self.blocks, reader_beam=self.reader_beam, device=self.device, precision=self.precision,
-                spaced_words="answer-text" in self.official,
-            )  # fmt: skip
-            return EvaluatedQuestion(answerer, answerer.searcher)
-        if self.retrieval == "bm25":
-            return EvaluatedQuestion(None, BM25Searcher(self.blocks, self.device))
-        assert self.retriever and self.index
-        return EvaluatedQuestion(
-            None, DenseSearcher(self.retriever, self.index, self.blocks, self.device, self.precision)
-        )
+        if self.qa_model is None:
+            return EvaluatedQuestion(None, self._kind().start(self._search_inputs()))
+        answerer = open_answerer(
+            self.qa_model, self.blocks, reader_beam=self.reader_beam, device=self.device, precision=self.precision,
+            spaced_words="answer-text" in self.official,
+        )  # fmt: skip
+        return EvaluatedQuestion(answerer, answerer.searcher)

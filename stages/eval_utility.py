@@ -1,4 +1,4 @@
-"""`realmctl eval-utility`: what retrieval is worth on sentences that nothing was trained on."""
+"""`realmctl eval-utility`: measure what retrieval is worth, on sentences that were not trained on."""
 
 from __future__ import annotations
 
@@ -8,29 +8,32 @@ from typing import Any, Literal
 
 from realmctl.artifacts import Artifact, Writer, require_descent, require_same_vocabulary, require_titles
 from realmctl.errors import ConfigError
-from realmctl.stage import Stage, reads, runtime, setting
+from realmctl.stage import Stage, help_texts, reads, runtime, setting
 
 
 class EvalUtility(Stage):
     """Measure retrieval utility: how much better hidden salient spans are filled with retrieved blocks than without.
 
-    Of a pre-trained model, or, for what it started from, of --retriever, --index and --encoder together.
+    The measured model is a pre-trained one, or the parts named by --retriever, --index and --encoder.
     """
 
     makes = "utility"
+    version = 2
 
-    model: Artifact | None = reads("model", help="Pre-trained model.", unless=("retriever", "index", "encoder"))
-    spans: Artifact = reads("spans", help="Tagged sentences to measure on; not those trained on.")
-    blocks: Artifact = reads("blocks", help="Blocks that the index is of.")
-    retriever: Artifact | None = reads("retriever", help="Retriever to measure instead of the model's.", named=True)
-    index: Artifact | None = reads("index", help="Its index.", named=True)
-    encoder: Artifact | None = reads("encoder", "reader", help="The reader that goes with it.", named=True)
-    candidates: int = setting("Candidates of a query, the null document included.", default=8)
-    batch_size: int = runtime("Sentences at once.", default=16)
-    device: str = runtime("auto, cpu or cuda:N.", default="auto")
-    precision: Literal["auto", "fp32", "bf16"] = setting(
-        "Arithmetic; auto is bf16 where the hardware has it.", default="auto"
+    model: Artifact | None = reads(
+        "model", help="Pre-trained model to measure.", unless=("retriever", "index", "encoder")
     )
+    spans: Artifact = reads("spans", help="Tagged sentences to measure on. Choose sentences that were not trained on.")
+    blocks: Artifact = reads("blocks", help="Blocks to retrieve.")
+    retriever: Artifact | None = reads("retriever", help="Retriever to use instead of the model's.", named=True)
+    index: Artifact | None = reads("index", help="Index to use instead of the model's.", named=True)
+    encoder: Artifact | None = reads(
+        "encoder", "reader", help="Encoder to read with, instead of the model's reader.", named=True
+    )
+    candidates: int = setting("Candidates per query, the null document included.", default=8)
+    batch_size: int = runtime("Sentences per batch.", default=16)
+    device: str = runtime(help_texts.DEVICE, default="auto")
+    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
 
     def check(self) -> None:
         if self.candidates < 2 or self.batch_size < 1:
@@ -68,8 +71,11 @@ class EvalUtility(Stage):
             Retriever.load(retriever.path), Reader.from_masked_lm(starting_bert(reader, None, self.blocks, 0)),
             queries, Corpus(self.blocks), packer_of(tokenizer_of(self.blocks)),
             CurrentIndex(index, NoRefresh(), str(pick_device(self.device))),
-            PretrainOptions(self.batch_size, self.candidates, "token", "salient", queries.max_masks, queries.query_length, 0),
+            PretrainOptions(
+                batch_size=self.batch_size, candidates=self.candidates, marginal="token", masking="salient",
+                max_masks=queries.max_masks, query_length=queries.query_length, seed=0, precision=self.precision,
+            ),
         )  # fmt: skip
-        measured = measure_utility(objective, self.device, self.precision, self.batch_size)
+        measured = measure_utility(objective, self.device, self.batch_size)
         out.file("utility.json").write_text(json.dumps(measured, indent=2) + "\n", encoding="utf-8")
         return measured

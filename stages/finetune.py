@@ -6,15 +6,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from realmctl.artifacts import Artifact, Writer, require_descent, require_same_vocabulary
+from realmctl.artifacts import Artifact, Writer, require_same_vocabulary
 from realmctl.deviations import FinetuneDeviation, explained
-from realmctl.errors import ConfigError, require_package
-from realmctl.stage import Stage, reads, runtime, setting, source
+from realmctl.errors import ConfigError
+from realmctl.retrieval.registry import NO_RETRIEVAL, retrieval_names
+from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
 
-    from realmctl.retrieval.search.searcher import Searcher
+    from realmctl.artifacts.description import QaModelDescription
+    from realmctl.retrieval.search.searcher import Searcher, SearchInputs
     from realmctl.text.qa.questions import Question
     from realmctl.training.objectives.best_on_dev import BestOnDev
     from realmctl.training.objectives.closed_book import ClosedBookObjective
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def _needs_no_model(given: Mapping[str, Any]) -> bool:
-    """Whether the parts named are enough."""
+    """Whether the inputs named are enough without a model."""
     dense = given.get("retrieval", "dense") == "dense"
     return (
         bool(given.get("retriever") and given.get("index"))
@@ -32,80 +34,79 @@ def _needs_no_model(given: Mapping[str, Any]) -> bool:
 
 
 class Finetune(Stage):
-    """Fine-tune for open-domain question answering; the block vectors stay as they are.
+    """Fine-tune for open-domain question answering. The vectors of the blocks stay as they are.
 
-    From a pre-trained model, or from its parts: --retriever and --index with --encoder or --bert are the ORQA baseline; named
-    beside --model, each of them replaces that part of the model. A qa-model, say an imported one, goes on from where it is.
+    Training starts from a pre-trained model, from a qa-model such as an imported one, or from parts: --retriever and --index
+    with --encoder or --bert are the ORQA baseline. A part named together with --model replaces that part of the model.
 
-    With --retrieval bm25 the same reader learns from BM25's blocks, whose scores count by one learned scale; with none the
-    masked-language model answers without documents. Both start from --encoder, --bert or the reader of --model.
+    With --retrieval bm25 the reader learns from the blocks that BM25 finds, and one learned factor scales their scores. With
+    --retrieval none the masked language model learns to answer without documents. Both start from --encoder, --bert or the
+    reader of --model.
     """
 
     makes = "qa-model"
+    version = 2
     resumable = True
 
     model: Artifact | None = reads(
-        "model", "qa-model", help="Pre-trained model, or a qa-model to go on with.", unless=_needs_no_model
+        "model",
+        "qa-model",
+        help="Pre-trained model to start from, or a qa-model to train further.",
+        unless=_needs_no_model,
     )
-    blocks: Artifact = reads("blocks", help="Blocks that the index is of.")
-    retriever: Artifact | None = reads("retriever", help="Retriever instead of the model's.", named=True)
-    index: Artifact | None = reads("index", help="Index instead of the model's.", named=True)
+    blocks: Artifact = reads("blocks", help="Blocks to retrieve.")
+    retriever: Artifact | None = reads("retriever", help="Retriever to use instead of the model's.", named=True)
+    index: Artifact | None = reads("index", help="Index to use instead of the model's.", named=True)
     encoder: Artifact | None = reads(
-        "encoder", "reader", help="Encoder for the reader instead of the model's.", named=True
+        "encoder", "reader", help="Encoder that the reader starts from, instead of the model's reader.", named=True
     )
     bert: str | None = source(
-        "BERT for the reader instead: a folder, a hub id, or scratch:SIZE.",
+        "BERT that the reader starts from, instead of --encoder: a folder, a hub id or scratch:SIZE.",
         default=None,
         literals=("scratch:",),
         hub=True,
     )
-    questions: Path = source("Questions with answers: NQ-open, WebQuestions, CuratedTREC, SQuAD and others.")
-    retrieval: Literal["dense", "bm25", "none"] = setting(
-        "Where blocks come from: retriever and index, BM25 over title and text, or none (closed book).",
+    questions: Path = source(help_texts.QUESTIONS)
+    retrieval: str = setting(
+        "Searcher that finds the blocks. dense: retriever and index. bm25: BM25 over title and text. none: no blocks (closed"
+        " book). Other names come from plug-ins.",
         default="dense",
         later=True,
+        choices=retrieval_names,
     )
-    freeze_retriever: bool = setting(
-        "Train the reader alone, on what the retriever finds as it is.", default=False, later=True
-    )
+    freeze_retriever: bool = setting("Train the reader and leave the retriever as it is.", default=False, later=True)
     dev: Path | None = source(
-        "Questions to choose the model by: the one with the best span exact match on them is kept, not the last.",
+        "File of development questions. The weights with the best span exact match on them are kept, instead of the last.",
         default=None,
     )
-    dev_every: int = setting("Steps between scores on --dev.", default=500, later=True)
-    epochs: float = setting("Passes over the questions.", default=2.0)
-    steps: int | None = setting("Training steps instead of --epochs.", default=None)
-    batch_size: int = setting("Questions in a step (the official code: 1).", default=16)
-    lr: float = setting("Peak learning rate.", default=1e-5)
-    warmup: int | None = setting("Warm-up steps; default min(10000, max(100, steps / 10)).", default=None)
-    optimizer: Literal["bert", "adamw"] = setting(
-        "bert: AdamW as BERT and REALM used it; adamw: betas .9 and .98 with bias correction, for runs of hundreds of steps.",
-        default="bert",
-    )
-    retriever_beam: int = setting("Blocks that the retriever's loss is over.", default=5000)
-    reader_beam: int = setting("Blocks that are read.", default=5)
-    reader_length: int = setting("Wordpieces of the reader's input.", default=320)
-    span_width: int = setting("Longest answer in wordpieces.", default=10)
+    dev_every: int = setting("Number of steps between evaluations on --dev.", default=500, later=True)
+    epochs: float = setting("Number of passes over the questions.", default=2.0)
+    steps: int | None = setting("Number of training steps, instead of --epochs.", default=None)
+    batch_size: int = setting("Questions per step; the official code has 1.", default=16)
+    lr: float = setting(help_texts.LEARNING_RATE, default=1e-5)
+    warmup: int | None = setting(help_texts.WARMUP, default=None)
+    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="bert")
+    retriever_beam: int = setting("Blocks retrieved per question; the retriever's loss covers them.", default=5000)
+    reader_beam: int = setting("Blocks read per question, the best of those retrieved.", default=5)
+    reader_length: int = setting("Longest input of the reader, in wordpieces.", default=320)
+    span_width: int = setting("Longest answer, in wordpieces.", default=10)
     answer_test: Literal["substring", "tokens"] = setting(
-        "When a block counts as holding an answer: raw substring (official) or words.", default="substring"
+        "When a block counts as holding an answer. substring: as raw text (official). tokens: as whole words.",
+        default="substring",
     )
-    regex_answers: bool | None = setting(
-        "Answers are regular expressions; default as the file's format says.", default=None
-    )
+    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
     objective: Literal["orqa", "paper"] = setting(
-        "orqa: one softmax over the spans of all blocks read, and a loss over the beam; paper: sum over the blocks read of p(z|x)"
-        " p(y|z,x), each block's spans in a softmax of their own.",
+        "Objective. orqa: one softmax over the spans of all blocks read, plus the retriever's loss. paper: the sum over the blocks"
+        " read of p(z|x) p(y|z,x), with a softmax over the spans of each block.",
         default="orqa",
         later=True,
     )
     official: tuple[FinetuneDeviation, ...] = setting(explained(FinetuneDeviation), default=(), later=True)
-    seed: int = setting("Seed of everything random.", default=0)
-    micro_batch: int = runtime("Questions computed at once; 0 = the whole batch.", default=0)
-    device: str = runtime("auto, cpu or cuda:N.", default="auto")
-    precision: Literal["auto", "fp32", "bf16"] = setting(
-        "Arithmetic; auto is bf16 where the hardware has it.", default="auto"
-    )
-    checkpoint_every: int = runtime("Steps between checkpoints.", default=500)
+    seed: int = setting(help_texts.SEED, default=0)
+    micro_batch: int = runtime("Questions computed at once; 0 means the whole batch.", default=0)
+    device: str = runtime(help_texts.DEVICE, default="auto")
+    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
 
     def check(self) -> None:
         if min(self.batch_size, self.reader_beam, self.span_width, self.steps or 1) < 1 or self.epochs <= 0:
@@ -120,73 +121,96 @@ class Finetune(Stage):
             )
         if self.reader_length < 8 or self.micro_batch < 0:
             raise ConfigError("--reader-length must be at least 8, --micro-batch at least 1, or 0 for the whole batch.")
-        if self.retrieval == "dense":
-            self._check_dense()
+        if self.retrieval == NO_RETRIEVAL:
+            self._check_closed_book()
         else:
-            self._check_baseline()
+            self._check_searcher()
         encoder = self._encoder()
         require_same_vocabulary(self.blocks, *([encoder] if encoder else []))
 
-    def _check_dense(self) -> None:
-        from realmctl.retrieval.search.dense import require_index_of
+    def _check_searcher(self) -> None:
+        from realmctl.retrieval.registry import SEARCHERS
 
-        if self.model is None and not (self.retriever and self.index and (self.encoder or self.bert)):
+        searcher = SEARCHERS.load(self.retrieval)
+        if not searcher.uses_index:
+            self._refuse_dense_parts()
+        elif self.model is None and not (self.retriever and self.index and (self.encoder or self.bert)):
             raise ConfigError("finetune needs --model, or --retriever and --index together with --encoder or --bert.")
-        retriever, index = self._dense_parts()
-        require_same_vocabulary(self.blocks, retriever)
-        require_descent(index, self.blocks)
-        require_index_of(index, retriever)
+        self._require_start()
+        searcher.check(self._search_inputs(searcher))
 
-    def _check_baseline(self) -> None:
-        if self.retrieval == "none" and (self.objective != "orqa" or self.official or self.dev):
+    def _check_closed_book(self) -> None:
+        if self.objective != "orqa" or self.official or self.dev:
             raise ConfigError(
-                "--objective, --official and --dev are about blocks that are read, and --retrieval none reads none. Leave them out."
+                "--objective, --official and --dev concern blocks that are read, and --retrieval none reads none. Leave them out."
             )
-        if self.retriever or self.index:
-            raise ConfigError(
-                f"--retrieval {self.retrieval} uses no --retriever and no --index. Leave them out, or use --retrieval dense."
-            )
-        if self.freeze_retriever and self.retrieval == "none":
+        self._refuse_dense_parts()
+        if self.freeze_retriever:
             raise ConfigError("--retrieval none has no retriever. Leave out --freeze-retriever.")
-        if not (self.model or self.encoder or self.bert):
-            raise ConfigError(
-                f"finetune --retrieval {self.retrieval} needs --encoder, --bert or --model to start from."
-            )
-        if self.retrieval == "bm25":
-            require_package("bm25s", "bm25", "--retrieval bm25")
-        elif self.reader_length < self.span_width + 8:
+        self._require_start()
+        if self.reader_length < self.span_width + 8:
             raise ConfigError(
                 f"--reader-length {self.reader_length} leaves no room for a question beside --span-width {self.span_width} masks."
             )
 
-    def _dense_parts(self) -> tuple[Artifact, Artifact]:
-        """Retriever and index: those named, the model's for the rest."""
-        model, retriever, index = self.model, self.retriever, self.index
-        if model is not None:
-            retriever, index = retriever or model.part("retriever"), index or model.part("index")
-        assert retriever and index
-        return retriever, index
+    def _refuse_dense_parts(self) -> None:
+        if self.retriever or self.index:
+            raise ConfigError(
+                f"--retrieval {self.retrieval} uses no --retriever and no --index. Leave them out, or use --retrieval dense."
+            )
+
+    def _require_start(self) -> None:
+        if not (self.model or self.encoder or self.bert):
+            raise ConfigError(
+                f"finetune --retrieval {self.retrieval} needs --encoder, --bert or --model to start from."
+            )
+
+    def _search_inputs(self, searcher: type[Searcher]) -> SearchInputs:
+        """What the searcher is made from: the retriever and the index that are named, or else the model's."""
+        from realmctl.retrieval.search.searcher import SearchInputs
+
+        retriever, index = self.retriever, self.index
+        if searcher.uses_index and self.model is not None:
+            retriever, index = retriever or self.model.part("retriever"), index or self.model.part("index")
+        return SearchInputs(
+            blocks=self.blocks, retriever=retriever, index=index, device=self.device, precision=self.precision
+        )
 
     def _encoder(self) -> Artifact | None:
-        """What the reader starts from: the encoder named, else the model's reader; None where --bert is given."""
+        """What the reader starts from: the encoder that is named, or else the model's reader; None with --bert."""
         if self.encoder or self.bert or self.model is None:
             return self.encoder
         return self.model.part("reader")
 
     def run(self, out: Writer) -> Mapping[str, Any]:
+        from realmctl.artifacts.description import QA_MODEL, write_description
         from realmctl.text.qa.questions import read_questions
         from realmctl.training.loop import Compute, Schedule, train
 
         questions = read_questions(self.questions, is_regex=self.regex_answers)
-        objective = self._closed_book(questions) if self.retrieval == "none" else self._reading(questions)
+        objective = self._closed_book(questions) if self.retrieval == NO_RETRIEVAL else self._reading(questions)
         steps = self.steps or max(1, round(self.epochs * len(questions) / self.batch_size))
-        schedule = Schedule(steps, self.lr, self.warmup, self.seed, self.optimizer)
-        compute = Compute(self.device, self.precision, self.checkpoint_every)
+        schedule = Schedule(steps=steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer)
+        compute = Compute(device=self.device, precision=self.precision, checkpoint_every=self.checkpoint_every)
         best = self._best_on_dev(objective, out)
         metrics = train(best or objective, schedule, compute, out, "finetune")
         chosen = best.take(steps) if best else {}
         objective.save(out)
+        write_description(out.file(QA_MODEL), self._description())
         return {"questions": len(questions), **metrics, **chosen}
+
+    def _description(self) -> QaModelDescription:
+        from realmctl.artifacts.description import QaModelDescription
+
+        closed = self.retrieval == NO_RETRIEVAL
+        return QaModelDescription(
+            answerer="closed-book" if closed else "extractive",
+            searcher=None if closed else self.retrieval,
+            objective="closed-book" if closed else self.objective,
+            reader_beam=0 if closed else self.reader_beam,
+            reader_length=self.reader_length,
+            span_width=self.span_width,
+        )
 
     def _best_on_dev(self, objective: FinetuneObjective | ClosedBookObjective, out: Writer) -> BestOnDev | None:
         from realmctl.text.qa.questions import read_questions
@@ -203,20 +227,20 @@ class Finetune(Stage):
         from realmctl.training.objectives.finetune import FinetuneObjective, FinetuneOptions
 
         searcher, encoder = self._searcher(), self._encoder()
-        if encoder and encoder.kind == "span-reader":  # of a qa-model, head and all
+        if encoder and encoder.kind == "span-reader":  # the reader of a qa-model has its span head already
             reader = SpanReader.load(encoder.path)
         else:
             reader = SpanReader.from_bert(self._start().bert)
         options = FinetuneOptions(
-            self.batch_size,
-            self.retriever_beam,
-            self.reader_beam,
-            self.reader_length,
-            self.span_width,
-            self.answer_test,
-            self.seed,
-            self.freeze_retriever,
-            self.objective,
+            batch_size=self.batch_size,
+            retriever_beam=self.retriever_beam,
+            reader_beam=self.reader_beam,
+            reader_length=self.reader_length,
+            span_width=self.span_width,
+            answer_test=self.answer_test,
+            seed=self.seed,
+            freeze_retriever=self.freeze_retriever,
+            objective=self.objective,
             empty_steps="empty-steps" in self.official,
         )
         return FinetuneObjective(searcher, reader, questions, options, self.micro_batch)
@@ -226,17 +250,17 @@ class Finetune(Stage):
         from realmctl.training.objectives.closed_book import ClosedBookObjective, ClosedBookOptions
 
         reader = Reader.from_masked_lm(self._start(with_head=True))
-        options = ClosedBookOptions(self.batch_size, self.reader_length, self.span_width, self.seed)
+        options = ClosedBookOptions(
+            batch_size=self.batch_size, reader_length=self.reader_length, span_width=self.span_width, seed=self.seed
+        )
         return ClosedBookObjective(reader, self.blocks, questions, options, self.micro_batch)
 
     def _searcher(self) -> Searcher:
-        from realmctl.retrieval.search.bm25 import BM25Searcher
-        from realmctl.retrieval.search.dense import DenseSearcher
+        from realmctl.retrieval.registry import SEARCHERS
 
-        if self.retrieval == "bm25":
-            return BM25Searcher(self.blocks, self.device)
-        searcher = DenseSearcher(*self._dense_parts(), self.blocks, self.device, self.precision)
-        searcher.retriever = searcher.retriever.query_only()
+        kind = SEARCHERS.load(self.retrieval)
+        searcher = kind.start(self._search_inputs(kind))
+        searcher.prepare_training()
         return searcher
 
     def _start(self, with_head: bool = False) -> BertForMaskedLM:

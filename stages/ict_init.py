@@ -1,4 +1,4 @@
-"""`realmctl ict-init`: a retriever's warm start by the inverse cloze task."""
+"""`realmctl ict-init`: train a retriever on the inverse cloze task, as a warm start."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.errors import ConfigError
-from realmctl.stage import Stage, reads, runtime, setting, source
+from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
 
 
 class IctInit(Stage):
-    """Train a retriever on the inverse cloze task: find the block a sentence was taken from.
+    """Train a retriever on the inverse cloze task: find the block that a sentence was taken from.
 
-    Under torchrun each process takes a part of the batch, and the negatives are still the blocks of the whole batch.
+    Under torchrun each process takes a part of the batch. The negatives are the blocks of the whole batch.
     """
 
     makes = "retriever"
@@ -22,45 +22,45 @@ class IctInit(Stage):
 
     blocks: Artifact = reads("blocks", help="Blocks to train on.")
     encoder: Artifact | None = reads(
-        "encoder", "reader", help="Encoder to start from.", optional=True, unless=("bert",)
+        "encoder", "reader", help="Encoder that the retriever starts from.", optional=True, unless=("bert",)
     )
     bert: str | None = source(
-        "BERT to start from instead: a folder, a hub id, or scratch:SIZE.",
+        "BERT that the retriever starts from, instead of --encoder: a folder, a hub id or scratch:SIZE.",
         default=None,
         literals=("scratch:",),
         hub=True,
     )
-    steps: int = setting("Training steps.", default=100_000)
-    batch_size: int = setting("Pairs in a step; each other's blocks are the negatives.", default=4096)
-    lr: float = setting("Peak learning rate.", default=1e-4)
-    warmup: int | None = setting("Warm-up steps; default min(10000, max(100, steps / 10)).", default=None)
-    optimizer: Literal["bert", "adamw"] = setting(
-        "bert: AdamW as BERT and REALM used it; adamw: betas .9 and .98 with bias correction, for runs of hundreds of steps.",
-        default="bert",
+    steps: int = setting(help_texts.STEPS, default=100_000)
+    batch_size: int = setting(
+        "Pairs of a sentence and a block per step; the other blocks of the batch are the negatives.", default=4096
     )
-    mask_rate: float = setting("How often the sentence is taken out of its block.", default=0.9)
+    lr: float = setting(help_texts.LEARNING_RATE, default=1e-4)
+    warmup: int | None = setting(help_texts.WARMUP, default=None)
+    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="bert")
+    mask_rate: float = setting("Share of the pairs in which the sentence is removed from its block.", default=0.9)
     null_share: float = setting(
-        "Share of sentences that may not choose their block, so that the null document is right; 0: ORQA's task.",
+        "Share of the sentences that may not choose their block, so that the null document is right. 0 is ORQA's task.",
         default=0.0,
         later=True,
     )
-    projection: int = setting("Width of the embeddings.", default=128)
-    query_length: int = setting("Wordpieces of a query, [CLS] and [SEP] included.", default=64)
+    projection: int = setting("Width of the embeddings, in numbers.", default=128)
+    query_length: int = setting("Longest query in wordpieces, [CLS] and [SEP] included.", default=64)
     pooling: Literal["pooler", "cls"] = setting(
-        "BERT's tanh pooler, or the raw [CLS] state (Condenser).", default="pooler"
+        "What is projected. pooler: the output of BERT's tanh pooler. cls: the state of [CLS] as it is, as Condenser does.",
+        default="pooler",
     )
     projection_norm_eps: float = setting(
-        "Epsilon of the projection's layer norm: 1e-12 in the published weights, 1e-3 in the open ICT code.",
+        "Epsilon of the projection's layer norm. The published weights have 1e-12, the open ICT code has 1e-3.",
         default=1e-12,
         later=True,
     )
-    towers: Literal["shared", "separate"] = setting("One encoder for queries and blocks, or two.", default="shared")
-    seed: int = setting("Seed of everything random.", default=0)
-    device: str = runtime("auto, cpu or cuda:N.", default="auto")
-    precision: Literal["auto", "fp32", "bf16"] = setting(
-        "Arithmetic; auto is bf16 where the hardware has it.", default="auto"
+    towers: Literal["shared", "separate"] = setting(
+        "shared: one encoder for queries and blocks. separate: two encoders that start equal.", default="shared"
     )
-    checkpoint_every: int = runtime("Steps between checkpoints.", default=500)
+    seed: int = setting(help_texts.SEED, default=0)
+    device: str = runtime(help_texts.DEVICE, default="auto")
+    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
 
     def check(self) -> None:
         if not 0 < self.projection_norm_eps < 1:
@@ -80,18 +80,19 @@ class IctInit(Stage):
         from realmctl.training.loop import Compute, Schedule, train
         from realmctl.training.objectives.ict import InverseClozeObjective
 
-        seed_everything(self.seed)  # the projection is new, whatever the encoder
+        seed_everything(self.seed)  # the projection is always new
         start = starting_bert(self.encoder, self.bert, self.blocks, self.seed)
+        corpus = Corpus(self.blocks)
         retriever = Retriever.from_bert(
             start.bert, projection=self.projection, query_length=self.query_length, pooling=self.pooling, towers=self.towers,
-            block_length=int(self.blocks.settings.get("max_wordpieces", 288)), norm_eps=self.projection_norm_eps,
+            block_length=corpus.max_wordpieces, norm_eps=self.projection_norm_eps,
         )  # fmt: skip
         objective = InverseClozeObjective(
-            retriever, Corpus(self.blocks), packer_of(tokenizer_of(self.blocks)),
+            retriever, corpus, packer_of(tokenizer_of(self.blocks)),
             batch_size=self.batch_size, mask_rate=self.mask_rate, null_share=self.null_share, seed=self.seed,
         )  # fmt: skip
-        schedule = Schedule(self.steps, self.lr, self.warmup, self.seed, self.optimizer)
-        compute = Compute(self.device, self.precision, self.checkpoint_every)
+        schedule = Schedule(steps=self.steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer)
+        compute = Compute(device=self.device, precision=self.precision, checkpoint_every=self.checkpoint_every)
         metrics = train(objective, schedule, compute, out, "ict-init")
         retriever.cpu().save(out.path)
         out.copy_folder("tokenizer", tokenizer_folder(self.blocks))

@@ -1,4 +1,4 @@
-"""`realmctl mlm-init`: an encoder's warm start by masked language modelling."""
+"""`realmctl mlm-init`: train an encoder by masked language modelling, as a warm start."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary
 from realmctl.errors import ConfigError
-from realmctl.stage import Stage, reads, runtime, setting, source
+from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
 
 if TYPE_CHECKING:
     from realmctl.training.objectives.mlm import Examples
 
 
 class MlmInit(Stage):
-    """Train an encoder with its masked-language-model head, on plain blocks or as reading practice.
+    """Train an encoder and its masked-language-model head, on blocks or as reading practice.
 
-    With --spans, each tagged sentence is read beside the block that restates it, and salient spans are hidden.
+    With --spans each tagged sentence is read together with the block that restates it, and salient spans are hidden.
     """
 
     makes = "encoder"
@@ -24,30 +24,27 @@ class MlmInit(Stage):
 
     blocks: Artifact = reads("blocks", help="Blocks to train on.")
     spans: Artifact | None = reads(
-        "spans", help="Tagged sentences to read beside blocks; without them, plain blocks.", named=True
+        "spans", help="Tagged sentences for reading practice. Default: train on blocks alone.", named=True
     )
     bert: str = source(
-        "BERT to start from: a folder, a hub id, or scratch:SIZE (tiny, mini, small, medium, base, or L2-H128-A4).",
+        "BERT to start from: a folder, a hub id, or scratch:SIZE, where SIZE is tiny, mini, small, medium, base or such as L2-H128-A4.",
         default="scratch:tiny", literals=("scratch:",), hub=True,
     )  # fmt: skip
-    steps: int = setting("Training steps.", default=10_000)
-    batch_size: int = setting("Examples in a step.", default=128)
-    lr: float = setting("Peak learning rate.", default=1e-4)
-    warmup: int | None = setting("Warm-up steps; default min(10000, max(100, steps / 10)).", default=None)
-    optimizer: Literal["bert", "adamw"] = setting(
-        "bert: AdamW as BERT and REALM used it; adamw: betas .9 and .98 with bias correction, for runs of hundreds of steps.",
-        default="adamw",
+    steps: int = setting(help_texts.STEPS, default=10_000)
+    batch_size: int = setting("Examples per step.", default=128)
+    lr: float = setting(help_texts.LEARNING_RATE, default=1e-4)
+    warmup: int | None = setting(help_texts.WARMUP, default=None)
+    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
+    mask_rate: float = setting("Share of the wordpieces that are hidden, without --spans.", default=0.15)
+    length: int = setting("Longest example in wordpieces without --spans, [CLS] and [SEP] included.", default=128)
+    dropout: float = setting(
+        "Dropout of a BERT from scratch, from 0 to below 1. A loaded BERT keeps its own.", default=0.1
     )
-    mask_rate: float = setting("Share of wordpieces hidden in plain blocks.", default=0.15)
-    length: int = setting("Wordpieces of a plain example, [CLS] and [SEP] included.", default=128)
-    dropout: float = setting("Dropout of a BERT from scratch; a loaded one keeps its own.", default=0.1)
-    seed: int = setting("Seed of everything random.", default=0)
-    micro_batch: int = runtime("Examples computed at once; 0 = the whole batch.", default=0)
-    device: str = runtime("auto, cpu or cuda:N.", default="auto")
-    precision: Literal["auto", "fp32", "bf16"] = setting(
-        "Arithmetic; auto is bf16 where the hardware has it.", default="auto"
-    )
-    checkpoint_every: int = runtime("Steps between checkpoints.", default=500)
+    seed: int = setting(help_texts.SEED, default=0)
+    micro_batch: int = runtime("Examples computed at once; 0 means the whole batch.", default=0)
+    device: str = runtime(help_texts.DEVICE, default="auto")
+    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
 
     def check(self) -> None:
         if (
@@ -74,10 +71,9 @@ class MlmInit(Stage):
         objective = MlmObjective(
             mlm, examples, batch_size=self.batch_size, micro_batch=self.micro_batch, seed=self.seed
         )
-        schedule = Schedule(self.steps, self.lr, self.warmup, self.seed, self.optimizer)
-        metrics = train(
-            objective, schedule, Compute(self.device, self.precision, self.checkpoint_every), out, "mlm-init"
-        )
+        schedule = Schedule(steps=self.steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer)
+        compute = Compute(device=self.device, precision=self.precision, checkpoint_every=self.checkpoint_every)
+        metrics = train(objective, schedule, compute, out, "mlm-init")
         save_masked_lm(mlm.cpu(), out.path)
         out.copy_folder(".", tokenizer_folder(self.blocks))
         return {"examples": len(examples), **metrics}
@@ -93,5 +89,5 @@ class MlmInit(Stage):
         if self.spans is None:
             return PlainBlocks(corpus, collator, mask_rate=self.mask_rate, length=self.length, vocabulary=vocabulary)
         queries = TaggedQueries(self.spans)
-        lengths = queries.query_length, int(self.blocks.settings.get("max_wordpieces", 288))
+        lengths = queries.query_length, corpus.max_wordpieces
         return ReadingPractice(queries, corpus, partners(queries, corpus), collator, lengths=lengths)

@@ -1,4 +1,4 @@
-"""`realmctl pretrain`: REALM pre-training, with an index that is kept fresh while it runs."""
+"""`realmctl pretrain`: REALM pre-training, with an index that is refreshed while training runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from realmctl.artifacts import (
 from realmctl.deviations import PretrainDeviation, explained
 from realmctl.errors import ConfigError
 from realmctl.log import warn
-from realmctl.stage import Stage, reads, runtime, setting, source
+from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
 
 if TYPE_CHECKING:
     from realmctl.nn.reader import Reader
@@ -32,76 +32,83 @@ if TYPE_CHECKING:
 
 
 class Pretrain(Stage):
-    """Pre-train retriever and reader together: fill hidden salient spans with the help of retrieved blocks."""
+    """Pre-train retriever and reader together: fill hidden salient spans with the help of retrieved blocks.
+
+    A killed run continues from its last checkpoint with the same command.
+    """
 
     makes = "model"
     resumable = True
 
     spans: Artifact = reads(
-        "spans", help="Tagged sentences to learn from; of the same corpus as the blocks, or another."
+        "spans", help="Tagged sentences to learn from. They may be of another corpus than the blocks."
     )
     blocks: Artifact = reads("blocks", help="Blocks to retrieve.")
     retriever: Artifact = reads("retriever", help="Retriever to start from.")
-    index: Artifact = reads("index", help="Index of the blocks, made with that retriever.")
+    index: Artifact = reads("index", help="Index of the blocks, built with that retriever.")
     encoder: Artifact | None = reads(
-        "encoder", "reader", help="Encoder the reader starts from.", optional=True, unless=("bert",)
+        "encoder", "reader", help="Encoder that the reader starts from.", optional=True, unless=("bert",)
     )
     bert: str | None = source(
-        "BERT the reader starts from instead: a folder, a hub id, or scratch:SIZE.",
+        "BERT that the reader starts from, instead of --encoder: a folder, a hub id or scratch:SIZE.",
         default=None,
         literals=("scratch:",),
         hub=True,
     )
     recall_questions: Path | None = source(
-        "Questions whose recall@1/5/20 is logged whenever the index changes; 300 at most are asked.", default=None
+        "File of questions whose recall@1, @5 and @20 is logged whenever the index changes. At most 300 of them are used.",
+        default=None,
     )
-    steps: int = setting("Training steps.", default=200_000)
-    batch_size: int = setting("Sentences in a step.", default=512)
-    lr: float = setting("Peak learning rate.", default=3e-5)
-    retriever_lr: float | None = setting("Peak learning rate of the retriever; default --lr.", default=None, later=True)
-    warmup: int | None = setting("Warm-up steps; default min(10000, max(100, steps / 10)).", default=None)
-    optimizer: Literal["bert", "adamw"] = setting(
-        "bert: AdamW as BERT and REALM used it; adamw: betas .9 and .98 with bias correction, for runs of hundreds of steps.",
-        default="bert",
+    steps: int = setting(help_texts.STEPS, default=200_000)
+    batch_size: int = setting("Sentences per step.", default=512)
+    lr: float = setting(help_texts.LEARNING_RATE, default=3e-5)
+    retriever_lr: float | None = setting(
+        "Peak learning rate of the retriever. Default: --lr.", default=None, later=True
     )
-    candidates: int = setting("Candidates of a query, the null document included.", default=8)
+    warmup: int | None = setting(help_texts.WARMUP, default=None)
+    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="bert")
+    candidates: int = setting("Candidates per query, the null document included.", default=8)
     null_document: bool = setting(
-        "Candidate 0 is the null document; off, all are retrieved blocks, and it is read for retrieval_utility alone.",
+        "Make the null document candidate 0. Without it, all candidates are blocks, and the null document only serves to measure"
+        " retrieval_utility.",
         default=True,
     )
-    exclude_own: bool = setting("Leave out the block that the sentence itself stands in.", default=True)
+    exclude_own: bool = setting("Exclude the block that holds the sentence itself from its candidates.", default=True)
     marginal: Literal["token", "sequence"] = setting(
-        "Marginal likelihood of each wordpiece (official code) or of the span (paper).", default="token"
+        "Marginal likelihood. token: of each wordpiece (official code). sequence: of the whole span (paper).",
+        default="token",
     )
-    masking: Literal["salient", "random-span", "random-uniform"] = setting("What is hidden.", default="salient")
+    masking: Literal["salient", "random-span", "random-uniform"] = setting(
+        "What is hidden. salient: a salient span. random-span: a random span of the same length. random-uniform: random wordpieces.",
+        default="salient",
+    )
     official: tuple[PretrainDeviation, ...] = setting(explained(PretrainDeviation), default=(), later=True)
     refresh: Literal["background", "inline", "never"] = setting(
-        "Who rebuilds the index: another process, this one, nobody.", default="background"
+        "What refreshes the index. background: another process. inline: this process. never: nothing.",
+        default="background",
     )
-    refresh_every: int = setting("Steps between snapshots for the index refresh.", default=500)
-    seed: int = setting("Seed of everything random.", default=0)
+    refresh_every: int = setting("Number of steps between snapshots for the index refresh.", default=500)
+    seed: int = setting(help_texts.SEED, default=0)
     max_index_age: int = runtime(
-        "Steps an index may be old before training waits; 0 = three refresh periods.", default=0
+        "Largest age of the index, in steps, before training waits; 0 means three refresh periods.", default=0
     )
     refresh_device: str = runtime(
-        "Device of the background refresher: auto, cpu, cuda:N; elsewhere = you start `realmctl refresh` yourself.",
+        "Device of the background refresher: auto, cpu or cuda:N. elsewhere: you start `realmctl refresh` yourself.",
         default="auto",
     )
-    micro_batch: int = runtime("Sentences computed at once; 0 = the whole batch.", default=0)
-    device: str = runtime("auto, cpu or cuda:N.", default="auto")
-    precision: Literal["auto", "fp32", "bf16"] = setting(
-        "Arithmetic; auto is bf16 where the hardware has it.", default="auto"
-    )
-    checkpoint_every: int = runtime("Steps between checkpoints.", default=500)
+    micro_batch: int = runtime("Sentences computed at once; 0 means the whole batch.", default=0)
+    device: str = runtime(help_texts.DEVICE, default="auto")
+    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
 
     def check(self) -> None:
         if min(self.steps, self.batch_size, self.refresh_every) < 1 or self.candidates < 2:
             raise ConfigError(
-                "--steps, --batch-size and --refresh-every must be at least 1, --candidates at least 2: over a single one there is nothing to learn."
+                "--steps, --batch-size and --refresh-every must be at least 1, --candidates at least 2: with a single candidate there is nothing to learn."
             )
         if self.max_index_age and self.max_index_age < self.refresh_every:
             raise ConfigError(
-                f"--max-index-age {self.max_index_age} is below --refresh-every {self.refresh_every}: training would wait for an index nobody has ordered."
+                f"--max-index-age {self.max_index_age} is below --refresh-every {self.refresh_every}: training would wait for an index that nothing builds."
             )
         if not self.lr > 0 or not self._retriever_lr > 0:
             raise ConfigError(f"--lr {self.lr:g} and --retriever-lr {self._retriever_lr:g} must be above 0.")
@@ -131,10 +138,11 @@ class Pretrain(Stage):
             snapshot = self.retriever if "snapshot-queries" in self.official else None
             current = CurrentIndex(self.index, refresh, str(pick_device(self.device)), snapshot)
             objective = self._objective(retriever, reader, current)
-            schedule = Schedule(self.steps, self.lr, self.warmup, self.seed, self.optimizer)
-            metrics = train(
-                objective, schedule, Compute(self.device, self.precision, self.checkpoint_every), out, "pretrain"
+            schedule = Schedule(
+                steps=self.steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer
             )
+            compute = Compute(device=self.device, precision=self.precision, checkpoint_every=self.checkpoint_every)
+            metrics = train(objective, schedule, compute, out, "pretrain")
         finally:
             refresh.close()
         index = self._publish(out, live, retriever, reader)
@@ -144,11 +152,11 @@ class Pretrain(Stage):
         from realmctl.index.build import IndexOptions
         from realmctl.training.refresh.refresh_folder import RefreshFolder, RefreshRequest
 
-        names = [field.name for field in dataclasses.fields(IndexOptions)]
-        index = {name: self.index.settings[name] for name in names}
+        index = dataclasses.asdict(IndexOptions.from_settings(self.index.settings))
         dtype: Literal["float32", "float16"] = "float16" if _is_half(self.index) else "float32"
         live = RefreshFolder(out.scratch("live").resolve(), "snapshot-queries" in self.official)
-        live.place(RefreshRequest(str(self.blocks.path.resolve()), index, dtype, self.precision))
+        blocks = str(self.blocks.path.resolve())
+        live.place(RefreshRequest(blocks=blocks, index=index, dtype=dtype, precision=self.precision))
         return live
 
     def _refresh(self, out: Writer, live: RefreshFolder) -> Refresh:
@@ -168,16 +176,16 @@ class Pretrain(Stage):
         def held() -> list[int]:
             return [state["index_step"] for state in saved_states(checkpoints)]
 
-        shared = live, self._retriever_origin(out), tokenizer_folder(self.blocks), self.refresh_every, held
+        origin, tokenizer, every = self._retriever_origin(out), tokenizer_folder(self.blocks), self.refresh_every
         if self.refresh == "inline":
-            return InlineRefresh(*shared, self.device)
-        max_age = self.max_index_age or 3 * self.refresh_every
+            return InlineRefresh(live, origin, tokenizer, every, held, self.device)
+        max_age = self.max_index_age or 3 * every
         if self.refresh_device == "elsewhere":
-            return ExternalRefresh(*shared, max_age)
-        return BackgroundRefresh(*shared, max_age, self.refresh_device)
+            return ExternalRefresh(live, origin, tokenizer, every, held, max_age)
+        return BackgroundRefresh(live, origin, tokenizer, every, held, max_age, self.refresh_device)
 
     def _retriever_origin(self, out: Writer) -> Origin:
-        """Snapshots and the final retriever are of this run's recipe."""
+        """The origin of the snapshots and of the final retriever: this run's recipe."""
         return dataclasses.replace(
             out.origin, kind="retriever", lineage={**out.origin.lineage, "blocks": self.blocks.content}
         )
@@ -193,13 +201,17 @@ class Pretrain(Stage):
 
         queries, corpus, collator = TaggedQueries(self.spans), Corpus(self.blocks), packer_of(tokenizer_of(self.blocks))
         recall_questions = (
-            RecallQuestions(read_questions(self.recall_questions), corpus, collator) if self.recall_questions else None
+            RecallQuestions(read_questions(self.recall_questions), corpus, collator, self.precision)
+            if self.recall_questions
+            else None
         )
         chance = (self.candidates - self.null_document) / len(corpus)
         alarms = Alarms(rules(self.steps, None if self.refresh == "never" else self.refresh_every, chance))
         options = PretrainOptions(
-            self.batch_size, self.candidates, self.marginal, self.masking, queries.max_masks, queries.query_length,
-            self.seed, self.null_document, self.exclude_own, self.official, self._retriever_lr / self.lr,
+            batch_size=self.batch_size, candidates=self.candidates, marginal=self.marginal, masking=self.masking,
+            max_masks=queries.max_masks, query_length=queries.query_length, seed=self.seed,
+            null_document=self.null_document, exclude_own=self.exclude_own, official=self.official,
+            retriever_lr_multiplier=self._retriever_lr / self.lr, precision=self.precision,
         )  # fmt: skip
         return PretrainObjective(
             retriever, reader, queries, corpus, collator, current, options,
@@ -207,7 +219,7 @@ class Pretrain(Stage):
         )  # fmt: skip
 
     def _publish(self, out: Writer, live: RefreshFolder, retriever: Retriever, reader: Reader) -> Artifact:
-        """The last refresh: retriever, reader and the index that belongs to them, which is returned."""
+        """Write retriever, reader and the index of that retriever (the last refresh). Returns the index."""
         from realmctl.retrieval.initial_encoder import tokenizer_folder
         from realmctl.training.refresh.refresh_folder import IndexMaker, write_retriever
 
@@ -221,12 +233,14 @@ class Pretrain(Stage):
         return IndexMaker(live.order(), self.device).make(last, out.path / "index")
 
     def _final_recall(self, out: Writer, objective: PretrainObjective, index: Artifact) -> dict[str, float]:
-        """Of what is published; a line of its own at the end of metrics.jsonl."""
+        """Recall of the final retriever and index, also added as the last line of metrics.jsonl."""
         from realmctl.index.store import open_index
+        from realmctl.nn.precision import pick_device
 
         if objective.recall_questions is None:
             return {}
-        found = objective.recall_questions.recall(objective.retriever, open_index(index.path, "cpu"))
+        device = pick_device(self.device)  # `_publish` moved the retriever to the CPU
+        found = objective.recall_questions.recall(objective.retriever.to(device), open_index(index.path, str(device)))
         with out.file("metrics.jsonl").open("a", encoding="utf-8") as log:
             log.write(json.dumps({"step": self.steps, **found}) + "\n")
         return found

@@ -12,7 +12,7 @@ from realmctl.artifacts import Artifact, Origin, Writer
 from realmctl.deviations import TagDeviation, explained
 from realmctl.errors import ConfigError, InputError
 from realmctl.log import progress, say
-from realmctl.stage import Stage, reads, runtime, setting
+from realmctl.stage import Stage, help_texts, reads, runtime, setting
 
 if TYPE_CHECKING:
     from realmctl.storage.records import Records
@@ -25,30 +25,30 @@ BLOCKS_SEARCHED_FOR_ANCHORS = 1024
 
 
 class Tag(Stage):
-    """Find salient spans: the names and dates in each sentence that pre-training masks.
+    """Find salient spans: the names and dates that pre-training hides.
 
-    The blocks may be of another corpus than the one retrieved from, as the paper's CC-News is.
+    The blocks may be of another corpus than those that pre-training retrieves, as CC-News is in the paper.
     """
 
     makes = "spans"
 
     blocks: Artifact = reads("blocks", help="Blocks whose sentences become queries.")
     tagger: str = setting(
-        "Who finds the names: anchors (links of a wiki dump), rules (capitals), spacy:NAME_OR_PATH,"
-        " hf:NAME_OR_PATH (token classification); auto is anchors where the blocks have them, or else rules.",
+        "Tagger that finds the names: anchors (links of a wiki dump), rules (capital letters), spacy:NAME_OR_PATH, or"
+        " hf:NAME_OR_PATH (token classification). auto: anchors where the blocks have them, or else rules.",
         default="auto",
     )
-    dates: bool = setting("Find dates too, by rule.", default=True)
+    dates: bool = setting("Find dates too, by rules.", default=True)
     labels: tuple[str, ...] = setting(
-        "Keep only spans with these labels; default all but numbers and amounts.", default=()
+        "Labels of the spans to keep; repeat the option for several. Default: all but numbers and amounts.", default=()
     )
-    max_masks: int = setting("Longest span in wordpieces; longer ones are dropped.", default=10)
+    max_masks: int = setting("Longest span, in wordpieces. Longer spans are dropped.", default=10)
     query_length: int = setting(
-        "Wordpieces of a query, [CLS] and [SEP] included; spans beyond are dropped.", default=96
+        "Longest query in wordpieces, [CLS] and [SEP] included. Spans beyond it are dropped.", default=96
     )
     official: tuple[TagDeviation, ...] = setting(explained(TagDeviation), default=(), later=True)
-    workers: int = runtime("Processes; 0 = all cores. The hf tagger runs in one.", default=0)
-    device: str = runtime("Where the hf tagger runs: auto, cpu or cuda:N.", default="auto")
+    workers: int = runtime(help_texts.WORKERS + " The hf tagger runs in one process.", default=0)
+    device: str = runtime("Device of the hf tagger: auto, cpu or cuda:N.", default="auto")
 
     def check(self) -> None:
         kind, _, model = self.tagger.partition(":")
@@ -62,7 +62,7 @@ class Tag(Stage):
             )
 
     def origin(self) -> Origin:
-        """A tagging model counts by its content, not by its name."""
+        """As for every stage, with a tagging model identified by its content instead of its name."""
         from realmctl.storage.hashing import digest_source
 
         origin, folder = super().origin(), _model_folder(self.tagger)
@@ -121,7 +121,7 @@ class _Worker:
         self.rules = rules
 
     def tag(self, start: int, stop: int) -> tuple[list[TaggedSentence], Counter[str]]:
-        """What is found in the documents that begin in blocks `start` to `stop`, and what was counted."""
+        """The spans of the documents that begin in blocks `start` to `stop`, and counts of what was found and dropped."""
         from realmctl.text.spans.passages import documents_beginning_in
         from realmctl.text.spans.queries import tagged_sentences
 
@@ -149,7 +149,7 @@ def _chosen_tagger(tagger: str, records: Records) -> str:
     searched = range(min(len(records), BLOCKS_SEARCHED_FOR_ANCHORS))
     with_anchors = any(records[row]["anchors"] for row in searched)
     chosen, why = ("anchors", "have link anchors") if with_anchors else ("rules", "have no link anchors")
-    say(f"tag: --tagger auto means {chosen} here, for the blocks {why}")
+    say(f"tag: --tagger auto means {chosen} here, because the blocks {why}")
     return chosen
 
 
@@ -167,7 +167,7 @@ def _make_tagger(tagger: str, device: str) -> Tagger:
 
 
 def _model_folder(tagger: str) -> Path | None:
-    """Where a tagger's model lies; None for a tagger without one. Raises InputError when it is not there."""
+    """Path of a tagger's model; None for a tagger without one. Raises InputError when it is not there."""
     from realmctl.text.spans.taggers import find_spacy_model
 
     kind, _, model = tagger.partition(":")
@@ -187,7 +187,7 @@ def _require_spans(counts: Counter[str], blocks: Artifact, tagger: str) -> None:
         return
     dropped = [f"{name} {count}" for name, count in counts.items() if name.startswith("dropped_") and count]
     raise InputError(
-        f"no salient span in the {counts['blocks']} blocks of {blocks} by --tagger {tagger} "
+        f"--tagger {tagger} finds no salient span in the {counts['blocks']} blocks of {blocks} "
         f"({', '.join(dropped) or 'none dropped'}), so there is nothing to pre-train on. "
         "Try another --tagger, or other --labels, --max-masks or --query-length."
     )

@@ -13,28 +13,28 @@ from realmctl.stage import hints, roles
 STAGES = {name: stage for name, stage in available_stages().items() if "official" in roles(stage)}
 
 
-def habits_of(stage) -> tuple[str, ...]:
-    [habits, _] = typing.get_args(hints(stage)["official"])
-    return typing.get_args(habits)
+def deviations_of(stage) -> tuple[str, ...]:
+    [names, _] = typing.get_args(hints(stage)["official"])
+    return typing.get_args(names)
 
 
-def test_every_habit_has_a_meaning_and_is_some_stages():
-    assert sorted(deviations.MEANING) == sorted(name for stage in STAGES.values() for name in habits_of(stage))
+def test_every_deviation_has_a_meaning_and_belongs_to_a_stage():
+    assert sorted(deviations.MEANING) == sorted(name for stage in STAGES.values() for name in deviations_of(stage))
 
 
 @pytest.mark.parametrize("name", STAGES)
 def test_the_help_says_what_each_means(name):
     help_text = roles(STAGES[name])["official"].help
-    for habit in habits_of(STAGES[name]):
-        assert f"{habit}: {deviations.MEANING[habit]}" in help_text
+    for name_ in deviations_of(STAGES[name]):
+        assert f"{name_}: {deviations.MEANING[name_]}" in help_text
 
 
 @pytest.mark.parametrize("name", STAGES)
-def test_without_a_habit_the_recipe_is_as_it_was(name):
+def test_without_a_deviation_the_recipe_is_as_it_was(name):
     assert roles(STAGES[name])["official"].later and STAGES[name].official == ()
 
 
-def test_an_unknown_habit_is_refused_with_the_known_ones(realmctl, chain):
+def test_an_unknown_deviation_is_refused_with_the_known_ones(realmctl, chain):
     inputs = [f"--{name}={getattr(chain, name).path}" for name in ("blocks", "retriever", "index", "encoder")]
     code, _, err = realmctl("finetune", *inputs, "--questions", chain.questions, "--official", "haste")
     assert code == 2 and "--official: 'haste' is none of empty-steps." in err

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from realmctl.artifacts.artifact import Artifact
+from realmctl.artifacts.description import has_titles
 from realmctl.errors import InputError, MismatchError
 
 
@@ -41,7 +42,7 @@ def require_same_vocabulary(first: Artifact, *others: Artifact) -> None:
 
 def require_titles(blocks: Artifact) -> None:
     """Raise MismatchError for blocks imported without titles: a block's embedding is of its title and its text."""
-    if blocks.metrics.get("titles") is False:
+    if not has_titles(blocks):
         raise MismatchError(
             f"{blocks} was imported without titles, and a block is embedded together with its title: vectors made now "
             "would not be those of its index. Import it again with --titles, or use the index it came with."

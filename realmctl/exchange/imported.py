@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from realmctl.artifacts import Writer
+from realmctl.artifacts.description import BLOCKS, BlocksDescription, write_description
 from realmctl.errors import MismatchError
 from realmctl.log import progress
 from realmctl.stage import Stage, runtime, source
@@ -111,6 +112,7 @@ class ImportBlocks(Stage):
     """Published block records, with titles where there are any."""
 
     makes = "blocks"
+    version = 2
     records: Path = source("block_records.npy.")
     titles: Path | None = source("A text file, the title of a block a line.", default=None)
     tokenizer: tuple[Path, ...] = source("The files of the tokenizer.")
@@ -142,4 +144,5 @@ class ImportBlocks(Stage):
                 for block in blocks:
                     writer.write(block)
                 bar.advance(len(blocks))
-        return {"blocks": count, "titles": self.titles is not None}
+        write_description(out.file(BLOCKS), BlocksDescription(titles=self.titles is not None))
+        return {"blocks": count}

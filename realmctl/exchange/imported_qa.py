@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from realmctl.artifacts import Artifact, Writer, open_artifact, require_same_vocabulary, writing
+from realmctl.artifacts.description import QA_MODEL, QaModelDescription, has_titles, write_description
 from realmctl.errors import MismatchError
 from realmctl.exchange.imported import Imported
 from realmctl.log import warn
@@ -30,6 +31,7 @@ class ImportQaModel(Imported):
     """A published open-QA checkpoint."""
 
     makes = "qa-model"
+    version = 2
     blocks: Artifact = reads("blocks", help="Blocks that the index is of.")
     retriever: Artifact | None = reads("retriever", help="The pre-trained embedder.", named=True)
     reader_beam: int = setting("Blocks that are read.", default=5)
@@ -54,13 +56,17 @@ class ImportQaModel(Imported):
         checkpoint, words = self.opened()
         index = self._write_index(out, checkpoint)
         with writing(out.path / "retriever", dataclasses.replace(out.origin, kind="retriever")) as part:
-            part.metrics["block_retriever"] = index.lineage["retriever"]
-            query_side_of(checkpoint, self._block_encoder()).save(part.path)
+            query_side_of(checkpoint, self._block_encoder()).save(part.path, index.lineage["retriever"])
             words.save(part.path / "tokenizer")
         reader = span_reader_of(checkpoint)
         with writing(out.path / "reader", dataclasses.replace(out.origin, kind="span-reader")) as part:
             reader.save(part.path)
             words.save(part.path)
+        described = QaModelDescription(
+            answerer="extractive", searcher="dense", objective="orqa", reader_beam=self.reader_beam,
+            reader_length=self.reader_length, span_width=self.span_width,
+        )  # fmt: skip
+        write_description(out.file(QA_MODEL), described)
         if fresh := span_head_is_fresh(reader):
             warn("this checkpoint's span head was never trained to answer: fine-tune before you ask it")
         return {"rows": index.metrics["rows"], "span_head_trained": not fresh}
@@ -83,7 +89,7 @@ class ImportQaModel(Imported):
         with writing(out.path / "index", origin) as part:
             np.save(part.file("vectors.npy"), block_embeddings_of(checkpoint).numpy())
             part.metrics.update(build(part.path, options))
-            if self.retriever and self.blocks.metrics.get("titles"):
+            if self.retriever and has_titles(self.blocks):
                 require_rows_of(self.retriever, self.blocks, part.path / "vectors.npy")
         return open_artifact(out.path / "index")
 

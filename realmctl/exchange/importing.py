@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from realmctl.artifacts import Artifact, open_artifact
+from realmctl.artifacts.description import describe_retriever
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.exchange.checkpoint import HUB_FILES, Checkpoint, open_checkpoint, tokenizer_files
 from realmctl.exchange.imported import ImportBlocks, Imported, ImportEncoder, ImportReader, ImportRetriever
@@ -72,7 +73,7 @@ def _open_qa(
 
 def _pre_trained(path: Path | None) -> Artifact | None:
     artifact = open_artifact(path) if path else None
-    if artifact and (artifact.kind != "retriever" or artifact.metrics.get("block_retriever")):
+    if artifact and (artifact.kind != "retriever" or describe_retriever(artifact).block_retriever):
         raise MismatchError(
             f"--retriever {artifact.path} is no pre-trained embedder: the index was made before fine-tuning. Import "
             "google/realm-cc-news-pretrained-embedder and name the retriever that this makes."

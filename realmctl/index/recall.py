@@ -34,6 +34,16 @@ class Recall:
     k: int
     queries: int
 
+    def metrics(self) -> dict[str, float]:
+        """As an index's metrics name it."""
+        return {
+            "recall": self.mean,
+            "recall_low": self.low,
+            "recall_high": self.high,
+            "recall_k": self.k,
+            "recall_queries": self.queries,
+        }
+
     def __str__(self) -> str:
         return f"{self.mean:.1%} (95 % interval {self.low:.1%} to {self.high:.1%}, {self.queries} queries)"
 

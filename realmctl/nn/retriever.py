@@ -167,13 +167,16 @@ class Retriever(nn.Module):
             return self._block_encoder
         return hash_tensors(self.block_tower.state_dict())
 
-    def save(self, folder: Path) -> None:
-        """retriever.json, query/ and block/ (a shared tower: block/ alone). The tokenizer is the caller's."""
+    def save(self, folder: Path, block_retriever: str | None = None) -> None:
+        """Write retriever.json, query/ and block/ (a shared tower: block/ alone). The caller writes the tokenizer.
+
+        block_retriever: name of the retriever whose vectors a query-only one searches; it is written to retriever.json.
+        """
         if self.block_tower is not None:
             self.block_tower.save(folder / "block")
         if self.towers != "shared":
             self.query_tower.save(folder / "query")
-        settings = {
+        settings: dict[str, Any] = {
             "projection": self.projection,
             "query_length": self.query_length,
             "block_length": self.block_length,
@@ -182,6 +185,8 @@ class Retriever(nn.Module):
             "block_encoder": self.block_encoder_hash(),
             "norm_eps": self.query_tower.norm.eps,
         }
+        if block_retriever is not None:
+            settings["block_retriever"] = block_retriever
         (folder / "retriever.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
     @classmethod

@@ -199,6 +199,7 @@ def _value(stage: type[Stage], key: str, value: Any, where: str) -> Any:
     if role.name == "reads":
         return Path(value)
     value = typed(hints(stage)[key], value, where)
+    role.check_choice(value, where)
     if role.name == "source" and not role.hub:
         for path in value if isinstance(value, tuple) else (value,) if value else ():
             if not is_literal(path, role.literals) and not Path(path).expanduser().exists():

@@ -1,1 +1,1 @@
-"""Where text, model and index meet."""
+"""Retrieval: from questions to blocks (search) and to answers (answering)."""

@@ -1,4 +1,4 @@
-"""The text of every block, to be searched for answers: thousands of blocks for each question of each step."""
+"""The text of every block, kept for the search for answers: thousands of blocks per question and step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class BlockTexts:
-    """Strings by number, laid end to end in an unnamed file and mapped: no memory of ours, no decompression, no JSON."""
+    """Strings by number in a memory-mapped temporary file, so that reading one needs no decompression and no JSON."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         ends = [0]

@@ -1,4 +1,4 @@
-"""A blocks artifact as training sees it: memory-mapped wordpieces, and the records for people to read."""
+"""A blocks artifact, opened for training and search: memory-mapped wordpieces, and the records with the texts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from realmctl.storage.records import Records
 
 TokenIds = NDArray[np.integer[Any]]
 RECORDS_REMEMBERED = 8192
+MAX_WORDPIECES = 288
+"""Of blocks whose settings name no longest block, such as imported ones (REALM, section 4.2)."""
 
 
 class Ragged:
-    """Rows of different lengths laid end to end: `values[offsets[i]:offsets[i+1]]` is row i. Both memory-mapped."""
+    """Rows of different lengths stored end to end: `values[offsets[i]:offsets[i+1]]` is row i. Both are memory-mapped."""
 
     def __init__(self, artifact: Artifact, values: str, offsets: str) -> None:
         self.values, self.offsets = load_array(artifact, values), load_array(artifact, offsets)
@@ -38,7 +40,7 @@ class Ragged:
 
 
 def load_array(artifact: Artifact, name: str) -> NDArray[Any]:
-    """A `.npy` file of an artifact, memory-mapped read-only (an empty one is loaded: it cannot be mapped)."""
+    """A `.npy` file of an artifact, memory-mapped and read-only. An empty one cannot be mapped and is loaded."""
     path = artifact.file(name)
     try:
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -48,7 +50,7 @@ def load_array(artifact: Artifact, name: str) -> NDArray[Any]:
 
 
 class Corpus:
-    """Blocks by row number. Row i of the embeddings and the index is block i here."""
+    """Blocks by row number. Row i of the embeddings and of the index is block i here."""
 
     def __init__(self, blocks: Artifact) -> None:
         self.artifact = blocks
@@ -64,20 +66,25 @@ class Corpus:
         return len(self._bodies)
 
     def tokens(self, row: int) -> TokenIds:
-        """Wordpieces of the body, no specials."""
+        """Wordpieces of the body, without special tokens."""
         return self._bodies[row]
 
     def title(self, row: int) -> TokenIds:
         """Wordpieces of the title."""
         return self._titles[row]
 
+    @property
+    def max_wordpieces(self) -> int:
+        """Longest block in wordpieces, as `chunk` decided."""
+        return int(self.artifact.settings.get("max_wordpieces", MAX_WORDPIECES))
+
     def sentences(self, row: int) -> TokenIds:
-        """Where each sentence starts in the body, in wordpieces; the first is 0. int32."""
+        """The start of each sentence in the body, in wordpieces, int32; the first is 0."""
         return self._sentences[row]
 
     @property
     def sentence_offsets(self) -> NDArray[np.int64]:
-        """Where each block's sentences start in the flat table: `np.diff` gives sentences per block. int64 [n + 1]."""
+        """The start of each block's sentences in the flat table, int64 [n + 1]; `np.diff` of it counts sentences per block."""
         return self._sentences.offsets
 
     @cached_property
@@ -87,13 +94,13 @@ class Corpus:
 
     @cached_property
     def records(self) -> Records:
-        """Texts, titles and offsets, for people and for answers."""
+        """The records that `chunk` wrote: texts, titles and offsets."""
         return Records(self.artifact.file("blocks.jsonl.zst"))
 
     def record(self, row: int) -> dict[str, Any]:
-        """One block as written by `chunk`. Those asked for last are remembered: a record is read with a thousand others."""
+        """The record of one block. Recent ones are kept in memory, because reading one decompresses a thousand."""
         return self._remembered(row)
 
     def records_of(self, rows: Iterable[int]) -> dict[int, dict[str, Any]]:
-        """Several blocks by row, read in the order in which they lie."""
+        """The records of several blocks by row, read in the order in which they are stored."""
         return {row: self.record(row) for row in sorted(rows)}

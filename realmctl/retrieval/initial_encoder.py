@@ -15,6 +15,8 @@ from realmctl.nn.inputs import Collator
 from realmctl.nn.precision import seed_everything
 
 SCRATCH = "scratch:"
+BERT_INITIALIZER_RANGE, BERT_HIDDEN_SIZE = 0.02, 768
+"""Of BERT base (google-research/bert, modeling.py)."""
 SPECIALS = ("[CLS]", "[SEP]", "[PAD]", "[MASK]")
 
 
@@ -25,7 +27,7 @@ def tokenizer_of(artifact: Artifact) -> Tokenizer:
 
 
 def packer_of(tokenizer: Tokenizer) -> Collator:
-    """The layouts in this vocabulary's special tokens. Raises InputError when it lacks one."""
+    """A collator that uses this vocabulary's special tokens. Raises InputError when one is missing."""
     ids = {token: tokenizer.token_to_id(token) for token in SPECIALS}
     if lacking := [token for token, number in ids.items() if number is None]:
         raise InputError(
@@ -36,7 +38,7 @@ def packer_of(tokenizer: Tokenizer) -> Collator:
 
 
 def tokenizer_folder(artifact: Artifact) -> Path:
-    """Where an artifact keeps its tokenizer's files."""
+    """The folder with an artifact's tokenizer files."""
     return artifact.path / "tokenizer" if artifact.has("tokenizer/tokenizer.json") else artifact.path
 
 
@@ -48,11 +50,19 @@ def starting_bert(
     dropout: float = 0.1,
     with_head: bool = False,
 ) -> BertForMaskedLM:
-    """An encoder artifact, a BERT folder, or `scratch:SIZE` (tiny when nothing was named), with the blocks' vocabulary.
+    """Load or make the BERT to start from, with the blocks' vocabulary.
 
-    `with_head`: its masked-language-model head must be a trained one too (or as fresh as all the rest).
+    Args:
+        encoder: an encoder artifact; it wins over `bert`.
+        bert: a BERT folder or `scratch:SIZE`; None for scratch:tiny.
+        blocks: the blocks whose vocabulary the BERT must have.
+        seed: seed of fresh weights.
+        dropout: dropout of a BERT from scratch.
+        with_head: refuse a loaded BERT without its masked-language-model head.
 
-    Raises MismatchError when the vocabularies differ, InputError when the head is wanted and not there.
+    Raises:
+        MismatchError: the vocabularies differ.
+        InputError: the head is wanted and missing.
     """
     if encoder is not None:
         require_same_vocabulary(blocks, encoder)
@@ -73,18 +83,22 @@ def _loaded(folder: Path, with_head: bool) -> BertForMaskedLM:
     model, had_head = load_masked_lm(folder)
     if with_head and not had_head:
         raise InputError(
-            f"{folder} has no masked-language-model head, and without documents the answer comes from that head. "
+            f"{folder} has no masked-language-model head, and a closed-book answer comes from that head. "
             "Use an encoder that mlm-init or pretrain made, or a BERT that was saved with its head."
         )
     if not had_head:
-        say(f"{folder} has no masked-language-model head; a fresh one is put on")
+        say(f"{folder} has no masked-language-model head; it gets a fresh one")
     return model
 
 
 def _fresh(size: str, words: int, dropout: float) -> BertForMaskedLM:
-    """Random weights whose spread suits the width: BERT's 0.02 at 768, more below (a narrow BERT starts too flat with it)."""
+    """A BERT with random weights.
+
+    Their standard deviation is BERT's 0.02 times sqrt(768 / hidden size), so that a sum over the hidden units has the same
+    variance at every width. docs/fidelity.md lists this deviation.
+    """
     config = scratch_config(size, words, dropout)
-    config.initializer_range = 0.02 * (768 / config.hidden_size) ** 0.5
+    config.initializer_range = BERT_INITIALIZER_RANGE * (BERT_HIDDEN_SIZE / config.hidden_size) ** 0.5
     return BertForMaskedLM(config)
 
 

@@ -1,4 +1,4 @@
-"""A spans artifact as training sees it: sentences in wordpieces, their salient spans, and the blocks they are from."""
+"""A spans artifact, opened for training: sentences in wordpieces, their salient spans, and the blocks they come from."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ class TaggedQueries:
 
     @property
     def query_length(self) -> int:
-        """Wordpieces of a query, [CLS] and [SEP] included, as tagging decided."""
+        """Longest query in wordpieces, [CLS] and [SEP] included, as `tag` decided."""
         return int(self.artifact.settings.get("query_length", 96))
 
     @property
     def max_masks(self) -> int:
-        """Wordpieces of the longest span, as tagging decided."""
+        """Longest span in wordpieces, as `tag` decided."""
         return int(self.artifact.settings.get("max_masks", 10))
 
     def tokens(self, row: int) -> TokenIds:
-        """Wordpieces of the sentence, no specials."""
+        """Wordpieces of the sentence, without special tokens."""
         return self._tokens[row]
 
     @cached_property
     def span_offsets(self) -> NDArray[np.int64]:
-        """`spans[span_offsets[i]:span_offsets[i + 1]]` are those of sentence i. int64 [n + 1]."""
+        """Offsets into `spans`, int64 [n + 1]: `spans[span_offsets[i]:span_offsets[i + 1]]` belong to sentence i."""
         return np.searchsorted(self.spans[:, 0], np.arange(len(self) + 1))
 
     def spans_of(self, row: int) -> NDArray[np.int32]:
@@ -52,5 +52,5 @@ class TaggedQueries:
 
     @cached_property
     def records(self) -> Records:
-        """Texts and labels, for people."""
+        """The records that `tag` wrote: texts and labels."""
         return Records(self.artifact.file("sentences.jsonl.zst"))

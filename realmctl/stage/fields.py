@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING, Any
+
+from realmctl.errors import ConfigError
 
 if TYPE_CHECKING:
     from realmctl.stage.stage import Stage
@@ -32,6 +34,12 @@ class Role:
     positional: bool = False
     literals: tuple[str, ...] = ()
     hub: bool = False
+    choices: Callable[[], Sequence[str]] | None = None
+
+    def check_choice(self, value: Any, where: str) -> None:
+        """Raise ConfigError naming `where` for a value that is not among the choices."""
+        if self.choices is not None and value is not None and value not in (names := self.choices()):
+            raise ConfigError(f"{where}: {value!r} is none of {', '.join(names)}.")
 
 
 def _field(role: Role, default: Any) -> Any:
@@ -67,13 +75,17 @@ def source(
     return _field(Role("source", help, positional=positional, literals=literals, hub=hub), default)
 
 
-def setting(help: str, *, default: Any = MISSING, later: bool = False) -> Any:
+def setting(
+    help: str, *, default: Any = MISSING, later: bool = False, choices: Callable[[], Sequence[str]] | None = None
+) -> Any:
     """A value that changes the result.
+
+    `choices`: the names that it can have, where installed packages can add some. Other choices are a Literal.
 
     `later`: added to a stage that was in use already. The recipe leaves it out while it has its default, which is what
     the stage did before, so that nothing made before has to be made again.
     """
-    return _field(Role("setting", help, later=later), default)
+    return _field(Role("setting", help, later=later, choices=choices), default)
 
 
 def runtime(help: str, *, default: Any = MISSING) -> Any:

@@ -67,6 +67,7 @@ class Stage:
             value = getattr(self, name)
             if role.name != "reads":
                 value = typed(hints(type(self))[name], value, flag_of(name))
+                role.check_choice(value, flag_of(name))
             elif value is not None:
                 value = resolve(value, role.kinds)
             object.__setattr__(self, name, value)

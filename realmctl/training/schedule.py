@@ -15,7 +15,7 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Schedule:
     """How long, how fast, from which seed; `warmup` None is BERT's min(10000, max(100, steps / 10)).
 
@@ -43,7 +43,7 @@ class Schedule:
         return bert_lr(step, self.steps, warmup, self.lr)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Compute:
     """Where and how to compute; none of it is meant to change the result beyond rounding."""
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from realmctl.errors import ConfigError, InputError, MismatchError, QualityError, ResourceError
-from realmctl.index import build as build_module
+from realmctl.index import index_types
 from realmctl.index.build import IndexOptions, build
 from realmctl.index.exact import ExactIndex
 from realmctl.index.hnsw import HnswIndex
+from realmctl.index.recall import Recall
 from realmctl.index.store import open_index, read_description
 from tests.fixtures.index import built, clustered, folder_with
 
@@ -81,12 +82,12 @@ class Recalls:
     def measure(self, search):
         ef = search.__self__.ef
         self.asked.append(ef)
-        return build_module.Recall(self.at_ef[ef], 0.0, 1.0, 8, 100)
+        return Recall(self.at_ef[ef], 0.0, 1.0, 8, 100)
 
 
 def test_ef_is_the_narrowest_that_reaches_the_floor(tmp_path, monkeypatch):
     sample = Recalls({64: 0.7, 128: 0.9, 256: 0.97, 512: 0.99})
-    monkeypatch.setattr(build_module, "RecallSample", sample)
+    monkeypatch.setattr(index_types, "RecallSample", sample)
     metrics = build(folder_with(tmp_path, clustered(50)), IndexOptions())
     assert (metrics["ef"], metrics["recall"], sample.asked) == (256, 0.97, [64, 128, 256])
     assert open_index(tmp_path).ef == 256
@@ -94,7 +95,7 @@ def test_ef_is_the_narrowest_that_reaches_the_floor(tmp_path, monkeypatch):
 
 def test_an_ef_that_was_asked_for_is_the_only_one_tried(tmp_path, monkeypatch):
     sample = Recalls({100: 0.5})
-    monkeypatch.setattr(build_module, "RecallSample", sample)
+    monkeypatch.setattr(index_types, "RecallSample", sample)
     with pytest.raises(QualityError, match=r"at ef 100.*leave --ef out"):
         build(folder_with(tmp_path, clustered(50)), IndexOptions(ef=100))
 

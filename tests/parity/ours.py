@@ -168,7 +168,13 @@ class Ours:
         """Both losses as `finetune` computes them."""
         beam, read = self.config["searcher_beam_size"], self.config["reader_beam_size"]
         options = FinetuneOptions(
-            1, beam, read, self.config["reader_seq_len"], self.config["max_span_width"], "substring", 0
+            batch_size=1,
+            retriever_beam=beam,
+            reader_beam=read,
+            reader_length=self.config["reader_seq_len"],
+            span_width=self.config["max_span_width"],
+            answer_test="substring",
+            seed=0,
         )
         asked = Question(id="0", question=question, answers=tuple(answers))
         tuning = FinetuneObjective(answerer.searcher, answerer.reader, [asked], options)

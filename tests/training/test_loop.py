@@ -50,7 +50,7 @@ def lines(folder):
 
 def test_what_is_logged(tmp_path):
     objective = Parabola()
-    metrics = train(objective, Schedule(10, 0.1, 5), Compute(), writer(tmp_path), "toy")
+    metrics = train(objective, Schedule(steps=10, lr=0.1, warmup=5), Compute(), writer(tmp_path), "toy")
     logged = lines(tmp_path)
     assert [line["step"] for line in logged] == list(range(1, 11))
     assert logged[0]["loss"] == pytest.approx(9) and logged[0]["grad_norm"] == pytest.approx(6)
@@ -70,38 +70,40 @@ def test_a_run_is_the_trace_of_berts_optimizer_and_schedule_by_hand(tmp_path):
         gradient *= min(1.0, 1 / abs(gradient))
         m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient**2
         w -= rate * (m / (v**0.5 + 1e-6) + 0.01 * w)
-        assert Schedule(6, 0.1, 2).rate(step) == pytest.approx(rate)
-    train(objective, Schedule(6, 0.1, 2), Compute(), writer(tmp_path), "toy")
+        assert Schedule(steps=6, lr=0.1, warmup=2).rate(step) == pytest.approx(rate)
+    train(objective, Schedule(steps=6, lr=0.1, warmup=2), Compute(), writer(tmp_path), "toy")
     assert objective.weight.weight.item() == pytest.approx(w, rel=1e-5)
     assert w > 0.5  # a corrected Adam would have moved by the rate a step, 0.22 in all
 
 
 def test_a_step_with_nothing_to_learn_leaves_weights_and_moments_alone(tmp_path):
     whole = Parabola()
-    train(whole, Schedule(1, 0.1, 0), Compute(), writer(tmp_path / "one"), "toy")
+    train(whole, Schedule(steps=1, lr=0.1, warmup=0), Compute(), writer(tmp_path / "one"), "toy")
     rest = Parabola(silent=(1, 2))
-    train(rest, Schedule(3, 0.1, 0), Compute(), writer(tmp_path / "three"), "toy")
+    train(rest, Schedule(steps=3, lr=0.1, warmup=0), Compute(), writer(tmp_path / "three"), "toy")
     assert torch.equal(whole.weight.weight, rest.weight.weight)
     assert [line["grad_norm"] > 0 for line in lines(tmp_path / "three")] == [True, False, False]
 
 
 def test_every_step_has_a_seed_of_its_own(tmp_path):
     one, two = Parabola(), Parabola()
-    train(one, Schedule(4, 0.1, 0), Compute(), writer(tmp_path / "one"), "toy")
+    train(one, Schedule(steps=4, lr=0.1, warmup=0), Compute(), writer(tmp_path / "one"), "toy")
     torch.rand(5)
-    train(two, Schedule(4, 0.1, 0), Compute(), writer(tmp_path / "two"), "toy")
+    train(two, Schedule(steps=4, lr=0.1, warmup=0), Compute(), writer(tmp_path / "two"), "toy")
     assert one.noise == two.noise and len(set(one.noise)) == 4
     assert seed_of(0, 1) != seed_of(1, 0)
 
 
 def test_divergence_and_lack_of_memory_are_told_in_one_paragraph(tmp_path):
     with pytest.raises(InputError, match="diverged at step 1: the gradient is not finite"):
-        train(Parabola(broken="diverge"), Schedule(4, 0.1, 0), Compute(), writer(tmp_path / "one"), "toy")
+        train(
+            Parabola(broken="diverge"), Schedule(steps=4, lr=0.1, warmup=0), Compute(), writer(tmp_path / "one"), "toy"
+        )
     broken = Parabola(broken=torch.OutOfMemoryError("CUDA out of memory. Tried to\nallocate"))
     with pytest.raises(
         ResourceError, match=r"out of memory at step 3 of toy .CUDA out of memory. Tried to.*micro-batch"
     ) as error:
-        train(broken, Schedule(4, 0.1, 0), Compute(), writer(tmp_path / "two"), "toy")
+        train(broken, Schedule(steps=4, lr=0.1, warmup=0), Compute(), writer(tmp_path / "two"), "toy")
     assert "\n" not in str(error.value)
 
 
@@ -113,11 +115,11 @@ def test_schedules_that_cannot_work(tmp_path, values):
 
 def test_a_checkpoint_interval_that_cannot_work(tmp_path):
     with pytest.raises(ConfigError, match="checkpoint-every"):
-        train(Parabola(), Schedule(1, 1.0), Compute(checkpoint_every=0), writer(tmp_path), "toy")
+        train(Parabola(), Schedule(steps=1, lr=1.0), Compute(checkpoint_every=0), writer(tmp_path), "toy")
 
 
 def test_two_checkpoints_are_kept(tmp_path):
-    train(Parabola(), Schedule(7, 0.1, 0), Compute(checkpoint_every=2), writer(tmp_path), "toy")
+    train(Parabola(), Schedule(steps=7, lr=0.1, warmup=0), Compute(checkpoint_every=2), writer(tmp_path), "toy")
     names = sorted(path.name for path in (tmp_path / ".scratch/checkpoints").iterdir())
     assert names == ["step-00000006", "step-00000007"]
     held = {path.name for path in (tmp_path / ".scratch/checkpoints/step-00000007").iterdir()}
@@ -129,10 +131,10 @@ def test_two_checkpoints_are_kept(tmp_path):
 
 
 def test_a_torn_line_of_the_log_is_written_again(tmp_path):
-    train(Parabola(), Schedule(4, 0.1, 0), Compute(checkpoint_every=4), writer(tmp_path), "toy")
+    train(Parabola(), Schedule(steps=4, lr=0.1, warmup=0), Compute(checkpoint_every=4), writer(tmp_path), "toy")
     with (tmp_path / "metrics.jsonl").open("a") as log:
         log.write('{"step": 5, "lo')
-    train(Parabola(), Schedule(6, 0.1, 0), Compute(checkpoint_every=4), writer(tmp_path), "toy")
+    train(Parabola(), Schedule(steps=6, lr=0.1, warmup=0), Compute(checkpoint_every=4), writer(tmp_path), "toy")
     assert [line["step"] for line in lines(tmp_path)] == [1, 2, 3, 4, 5, 6]
 
 
@@ -147,9 +149,9 @@ def test_a_refresher_given_up_costs_no_step(tmp_path):
 
     out = writer(tmp_path)
     with pytest.raises(ResourceError, match="refresher"):
-        train(Abandoned(), Schedule(5, 0.1, 0), Compute(), out, "toy")
+        train(Abandoned(), Schedule(steps=5, lr=0.1, warmup=0), Compute(), out, "toy")
     again = Abandoned()
     again.helpless = False
-    train(again, Schedule(5, 0.1, 0), Compute(), out, "toy")
+    train(again, Schedule(steps=5, lr=0.1, warmup=0), Compute(), out, "toy")
     assert len(again.noise) == 2  # steps 4 and 5 alone
     assert [line["step"] for line in lines(tmp_path)] == [1, 2, 3, 4, 5]

@@ -1,1 +1,1 @@
-"""From questions to answers: readers at work, evidence, evaluation."""
+"""From questions to answers: answerers, evidence and evaluation."""

@@ -1,4 +1,4 @@
-"""Which texts hold an answer to a question: asked of thousands of blocks a question in training, of a hundred in evaluation."""
+"""The test whether a text holds an answer to a question: on thousands of blocks per question in training, 100 in evaluation."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ ASCII_RUN = re.compile(r"[a-z0-9]+")
 
 
 class AnswerSearch:
-    """`text.answers.has_answer` for one question and many texts: `how` is for plain answers, expressions are searched for as such.
+    """`has_answer` for one question and many texts.
 
-    Words are costly to compare, so the longest run of plain letters and digits of each answer is looked for first.
+    `how` applies to plain answers; regular expressions are matched as such. Comparing words is slow, so a text is first
+    searched for the longest run of plain letters and digits of each answer.
     """
 
     def __init__(self, question: Question, how: AnswerTest) -> None:
@@ -31,15 +32,15 @@ class AnswerSearch:
         return bool(possible) and has_answer(text, possible, "tokens")
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where the answers stand in `text`, as character offsets: plain ones as words, expressions as what they match."""
+        """Character offsets of the answers in `text`: of plain answers as words, of regular expressions the matches."""
         return find_spans(self._answers, text) if self._how == "regex" else answer_spans(text, self._answers)
 
 
 def folded(text: str) -> str:
-    """NFD, then lower case: what runs of letters are looked for in."""
+    """The text in NFD and lower case, in which runs of letters are searched."""
     return unicodedata.normalize("NFD", text).lower()
 
 
 def longest_run(answer: str) -> str:
-    """What a text must hold, side by side, to hold the answer as words."""
+    """The longest run of letters and digits in the answer. A text without it cannot hold the answer as words."""
     return max(ASCII_RUN.findall(folded(answer)), key=len, default="")

@@ -1,11 +1,16 @@
-"""What answers questions, as evaluation and `ask` see it, whether it reads blocks or not."""
+"""Answerers answer questions with a qa-model, from retrieved blocks or from the model's weights alone.
+
+Evaluation and `ask` use nothing else of a qa-model. Answerers are found by the name in its `qa-model.json`.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Self
 
+from realmctl.artifacts import Artifact
 from realmctl.retrieval.corpus import TokenIds
 from realmctl.retrieval.search.searcher import Hit, Searcher
 
@@ -21,9 +26,10 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer's text, its score, and its evidence (None: it came from the model's weights alone).
+    """An answer's text, its score and its evidence; evidence is None for an answer from the model's weights alone.
 
-    Read from a block, the score is the span's and the block's together; from memory, a mean log-probability.
+    The score of an answer read from a block is the sum of the span's and the block's score; that of a closed-book
+    answer is a mean log-probability.
     """
 
     text: str
@@ -31,27 +37,41 @@ class Answer:
     evidence: Evidence | None = None
 
 
-class Answerer(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class AnsweringOptions:
+    """How to answer.
+
+    reader_beam: blocks read per question; None for as many as in fine-tuning.
+    spaced_words: join the words of an answer by single spaces, as the official code does.
+    """
+
+    reader_beam: int | None = None
+    device: str = "auto"
+    precision: str = "auto"
+    spaced_words: bool = False
+
+
+class Answerer(ABC):
     """A qa-model ready to answer."""
 
-    @property
-    def searcher(self) -> Searcher | None:
-        """What brings it blocks; None for one that answers without."""
-        ...
+    searcher: Searcher | None
+    """What retrieves the blocks; None for an answerer that reads none."""
+    reader_beam: int
+    """The number of blocks read per question, at most."""
 
-    @property
-    def reader_beam(self) -> int:
-        """How many of a question's blocks it reads, at most."""
-        ...
+    @classmethod
+    @abstractmethod
+    def open(cls, qa_model: Artifact, blocks: Artifact, options: AnsweringOptions) -> Self:
+        """Open a qa-model. Raises MismatchError for blocks that are not its own."""
 
+    @abstractmethod
     def tokens(self, texts: Sequence[str]) -> list[TokenIds]:
         """Wordpieces of questions."""
-        ...
 
+    @abstractmethod
     def answer(self, tokens: Sequence[TokenIds], hits: Sequence[Sequence[Hit]], top: int) -> list[list[Answer]]:
         """The `top` best answers with different texts to each question, best first; `hits` are its retrieved blocks."""
-        ...
 
+    @abstractmethod
     def ask(self, question: str, top: int) -> list[Answer]:
-        """The same for one question, retrieved for here."""
-        ...
+        """Retrieve blocks for one question and return its `top` best answers, best first."""

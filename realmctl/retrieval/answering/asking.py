@@ -1,4 +1,4 @@
-"""One question or one sentence at a time, for people: `ask` and `fill-mask`."""
+"""One question (`ask`) or one sentence with masks (`fill-mask`) at a time, with output for people."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ask(question: str, qa_model: Path, blocks: Path, top: int) -> dict[str, Any]
 
 
 def _answer(searcher: Searcher | None, answer: Answer) -> dict[str, Any]:
-    """The answer, with the block it was read in if it was read in one."""
+    """The answer, with the block that it was read from, if any."""
     found, evidence = {"answer": answer.text, "score": answer.score}, answer.evidence
     if searcher is None or evidence is None:
         return found
@@ -51,7 +51,7 @@ def _answer(searcher: Searcher | None, answer: Answer) -> dict[str, Any]:
 
 
 def answers_text(value: Mapping[str, Any]) -> str:
-    """`ask` for people: each answer, then the evidence with the answer marked."""
+    """The output of `ask`: each answer, then its evidence with the answer marked."""
     lines = []
     for rank, found in enumerate(value["answers"], 1):
         line = f"{rank}. {found['answer']}   score {found['score']:.2f}"
@@ -60,7 +60,7 @@ def answers_text(value: Mapping[str, Any]) -> str:
             continue
         lines.append(f"{line}   {found['title']}   p(z|x) {found['probability_of_block']:.3f}")
         lines.append(f"   {_marked(found['text'], found['start'], found['end'])}")
-    return "\n".join(lines) or "no answer: no block was retrieved"
+    return "\n".join(lines) or "no answer, because no block was retrieved"
 
 
 def _marked(text: str, start: int, end: int) -> str:
@@ -71,7 +71,7 @@ def _marked(text: str, start: int, end: int) -> str:
 
 
 def fill_masks(sentence: str, model: Path, blocks: Path, candidates: int) -> dict[str, Any]:
-    """Fill the masks of a sentence under each candidate, without retrieval, and under the marginal (paper, table 3).
+    """Fill the masks of a sentence with each candidate, without retrieval, and under the marginal (REALM, table 3).
 
     Raises ConfigError for a sentence without a mask.
     """
@@ -114,7 +114,7 @@ def _require_room(tokens: TokenIds, reader: Reader, block_length: int) -> None:
     room = reader.mlm.config.max_position_embeddings - block_length
     if len(tokens) + 2 > room:
         raise ConfigError(
-            f"The sentence has {len(tokens)} wordpieces; beside a block there is room for {room - 2}. Use a shorter one."
+            f"The sentence has {len(tokens)} wordpieces, and together with a block there is room for {room - 2}. Use a shorter sentence."
         )
 
 
@@ -122,7 +122,7 @@ def _require_room(tokens: TokenIds, reader: Reader, block_length: int) -> None:
 def _prior(
     searcher: DenseSearcher, tokens: TokenIds, titles: Sequence[TokenIds], bodies: Sequence[TokenIds]
 ) -> torch.Tensor:
-    """p(z|x) with the live retriever, the null document first, [N]."""
+    """p(z|x) of the candidates, [N], the null document first. Every vector is computed by the retriever."""
     retriever = searcher.retriever
     block_ND = retriever.embed_blocks(
         searcher.collator.block(titles, bodies, retriever.block_length).to(searcher.device)
@@ -133,7 +133,7 @@ def _prior(
 
 @torch.inference_mode()
 def _fillings(searcher: DenseSearcher, reader: Reader, tokens: TokenIds, bodies: Sequence[TokenIds]) -> torch.Tensor:
-    """p(v|z,x) at each mask under each candidate, [N, M, V]."""
+    """p(v|z,x) at each mask with each candidate, [N, M, V]."""
     joint = searcher.collator.joint([tokens] * len(bodies), bodies, len(tokens) + 2, searcher.retriever.block_length)
     masks = torch.from_numpy(np.flatnonzero(tokens == searcher.collator.mask_id) + 1)[None]
     return reader.logits(joint.to(searcher.device), masks.to(searcher.device), len(bodies))[0].float().softmax(-1).cpu()
@@ -148,7 +148,7 @@ def _words(searcher: DenseSearcher, probability_MV: torch.Tensor) -> list[dict[s
 
 
 def filled_text(value: Mapping[str, Any]) -> str:
-    """`fill-mask` for people."""
+    """The output of `fill-mask`."""
     lines = [value["sentence"]]
     lines.append(f"  without retrieval   {_masks(value['without_retrieval'])}")
     lines.append(f"  with retrieval      {_masks(value['with_retrieval'])}")

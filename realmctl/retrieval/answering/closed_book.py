@@ -1,25 +1,27 @@
-"""Closed-book answers: no document, the masked language model fills as many masks as the answer may have wordpieces.
+"""Closed-book answers: without documents, the masked language model fills masks behind the question.
 
-The baseline that shows what a model of this size knows by heart. The masks stand behind the question, in its own segment.
-An answer is not told its length: every length from one to the span width is filled, each mask with its likeliest
-wordpiece, and the filling with the best mean log-probability wins. The text is the wordpieces put together again, so case
-and, with an uncased vocabulary, accents are lost; most scorers do not look at case.
+This baseline shows what a model of this size has memorised. The masks stand behind the question, in its segment. The model
+is not told how long the answer is: every number of masks from one to the span width is filled, each mask with its most
+probable wordpiece, and the filling with the best mean log-probability wins. The text is the joined wordpieces, so case
+and, with an uncased vocabulary, accents are lost; most scorers ignore case.
 Legend: B questions, M masks, V vocabulary.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from realmctl.artifacts import Artifact, require_same_vocabulary
+from realmctl.artifacts.description import describe_qa_model
 from realmctl.nn.inputs import Collator, TokenBatch
 from realmctl.nn.precision import autocast, pick_device
 from realmctl.nn.reader import Reader
-from realmctl.retrieval.answering.answerer import Answer
+from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions
 from realmctl.retrieval.corpus import TokenIds
 from realmctl.retrieval.initial_encoder import packer_of
 from realmctl.retrieval.search.searcher import Hit
@@ -29,9 +31,10 @@ from realmctl.text.tokens import wordpiece
 def with_masks(
     collator: Collator, questions: Sequence[TokenIds], masks: Sequence[int], length: int
 ) -> tuple[TokenBatch, Tensor]:
-    """`[CLS] question [MASK] ... [MASK] [SEP]` of at most `length` tokens, the question cut; masks[i] masks in row i.
+    """Lay out `[CLS] question [MASK] ... [MASK] [SEP]` with masks[i] masks in row i.
 
-    Also where the masks are, int64 [B, M], 0 in a row's unused slots.
+    Questions are cut so that a row has at most `length` tokens. Also returns the positions of the masks, int64 [B, M], 0 in
+    the unused slots of a row.
     """
     cut = [question[: length - 2 - count] for question, count in zip(questions, masks, strict=True)]
     rows = [np.append(question, [collator.mask_id] * count) for question, count in zip(cut, masks, strict=True)]
@@ -41,8 +44,11 @@ def with_masks(
     return collator.query(rows, length), position_BM
 
 
-class ClosedBookAnswerer:
-    """A qa-model that has nothing but its weights. `blocks` give only the vocabulary. Raises MismatchError for another's."""
+class ClosedBookAnswerer(Answerer):
+    """A qa-model that answers from its weights alone.
+
+    Only the vocabulary of `blocks` is used. Raises MismatchError when it is not the model's.
+    """
 
     searcher = None
     reader_beam = 0
@@ -51,28 +57,32 @@ class ClosedBookAnswerer:
         reader = qa_model.part("reader")
         require_same_vocabulary(blocks, reader)
         self.device, self.precision = pick_device(device), precision
-        self.reader_length = int(qa_model.settings["reader_length"])
-        self.span_width = int(qa_model.settings["span_width"])
+        described = describe_qa_model(qa_model)
+        self.reader_length, self.span_width = described.reader_length, described.span_width
         self.reader = Reader.load(reader.path).to(self.device)
         self.wordpiece = wordpiece.load(blocks.path)
         self.collator = packer_of(self.wordpiece.tokenizer)
+
+    @classmethod
+    def open(cls, qa_model: Artifact, blocks: Artifact, options: AnsweringOptions) -> Self:
+        return cls(qa_model, blocks, options.device, options.precision)
 
     def tokens(self, texts: Sequence[str]) -> list[TokenIds]:
         """Wordpieces of questions."""
         return [ids.astype(np.int64) for ids, _ in self.wordpiece.encode_batch(texts)]
 
     def ask(self, question: str, top: int) -> list[Answer]:
-        """The likeliest fillings, one of each length at most."""
+        """The `top` best fillings, at most one of each length."""
         return self.answer(self.tokens([question]), [[]], top)[0]
 
     def answer(self, tokens: Sequence[TokenIds], hits: Sequence[Sequence[Hit]], top: int) -> list[list[Answer]]:
-        """The best `top` of the fillings of all lengths; there are no hits."""
+        """The `top` best fillings among all lengths; `hits` are not read."""
         fillings = [self._filled(tokens, masks) for masks in range(1, self.span_width + 1)]
         return [sorted(found, key=lambda answer: -answer.score)[:top] for found in zip(*fillings, strict=True)]
 
     @torch.inference_mode()
     def _filled(self, tokens: Sequence[TokenIds], masks: int) -> list[Answer]:
-        """The likeliest filling of so many masks for each question; never a special token."""
+        """The most probable filling of this number of masks for each question, without special tokens."""
         packed, position_BM = with_masks(self.collator, tokens, [masks] * len(tokens), self.reader_length)
         with autocast(self.device, self.precision):
             logits_BMV = self.reader.logits(packed.to(self.device), position_BM.to(self.device), 1)[:, 0]

@@ -1,6 +1,6 @@
-"""Which questions have an answer anywhere in a corpus: one pass over the texts, however many questions there are.
+"""The questions that have an answer anywhere in a corpus, found in one pass over the texts.
 
-A text is compared with the few questions only whose answers' longest run of plain letters and digits it holds.
+A text is compared only with the questions for which it holds the longest run of letters and digits of an answer.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from realmctl.text.qa.questions import Question
 
 
 def answered_by(questions: Sequence[Question], texts: Iterable[str]) -> set[int]:
-    """Numbers of the questions that some text answers, by the test of recall@k: as words, or by expression.
+    """Numbers of the questions that some text answers, by the test of recall@k: as words, or as a regular expression.
 
-    Reads no further than the text that answers the last open question.
+    Reading stops at the text that answers the last open question.
     """
     searches = [AnswerSearch(question, "tokens") for question in questions]
     by_run, anywhere = _by_run(questions)
@@ -29,7 +29,7 @@ def answered_by(questions: Sequence[Question], texts: Iterable[str]) -> set[int]
 
 
 def _by_run(questions: Sequence[Question]) -> tuple[dict[str, set[int]], set[int]]:
-    """{run of letters: questions with an answer that holds it}, and the questions to be asked of every text."""
+    """{run of letters: questions with an answer that holds it}, and the questions to compare with every text."""
     by_run: defaultdict[str, set[int]] = defaultdict(set)
     anywhere = {number for number, question in enumerate(questions) if question.is_regex}
     for number, question in enumerate(questions):

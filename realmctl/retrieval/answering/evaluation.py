@@ -1,8 +1,8 @@
-"""Scores of a question set: exact match under every scorer, recall of the retrieval, and files that others can re-score.
+"""Evaluation on a file of questions: exact match under every scorer, recall of the retrieval, and files to score elsewhere.
 
-predictions.jsonl is the input of ORQA's evaluator, retrieved.json is DPR's retrieval result (a question a line);
-evidence.jsonl has the answers, and which span of which retrieved block the prediction is; disagreements.jsonl has the
-questions that some scorer calls right and another wrong. What does not retrieve has no recall and no block.
+predictions.jsonl is the input of ORQA's evaluator. retrieved.json is DPR's retrieval result, one question a line.
+evidence.jsonl has the answers, and the block and span of each prediction. disagreements.jsonl has the questions that one
+scorer calls right and another wrong. A model without retrieval has no recall and no blocks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DISAGREEMENTS = "disagreements.jsonl"
 
 @dataclass(frozen=True)
 class Outcome:
-    """A question, the blocks retrieved for it as DPR's `ctxs`, the predicted text (None: nobody read), and what it is of."""
+    """A question, its blocks as DPR's `ctxs`, the predicted text (None without an answerer), and its evidence."""
 
     question: Question
     contexts: list[dict[str, Any]]
@@ -41,7 +41,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class EvaluatedQuestion:
-    """What is evaluated: an answerer with its searcher (None: it has none), or a searcher alone."""
+    """What is evaluated: an answerer with its searcher, an answerer without one, or a searcher alone."""
 
     answerer: Answerer | None
     searcher: Searcher | None
@@ -55,9 +55,10 @@ class EvaluatedQuestion:
 def evaluate(
     examined: EvaluatedQuestion, questions: Sequence[Question], out: Writer, *, scorer: str, hits: int, batch_size: int
 ) -> dict[str, Any]:
-    """Answer every question (with a searcher alone: only retrieve) and write scores.json, predictions and evidence.
+    """Answer every question, or only retrieve with a searcher alone, and write scores.json, predictions and evidence.
 
-    Recall@k counts an answer as found when a hit holds it as words (DPR's test), `substring_recall@k` as raw text (ORQA's).
+    recall@k: share of the questions with a hit that holds an answer as words (DPR's test). substring_recall@k: as raw text
+    (ORQA's test).
     Raises ConfigError when the scorer does not suit the answers.
     """
     scorers = fitting_scorers(questions, scorer) if examined.answerer else []
@@ -108,7 +109,7 @@ def _outcomes(
 
 
 def _evidence(question: Question, beam: int, hits: Sequence[Hit], answer: Answer | None) -> dict[str, Any]:
-    """Right answers, blocks read; of the answer its score, and the rank (from 1) of its block and the offsets in it."""
+    """Correct answers, number of blocks read, and the prediction's score, its block's rank (from 1) and its offsets there."""
     known = {"answers": list(question.answers), "read": min(len(hits), beam)}
     if answer is None:
         return known

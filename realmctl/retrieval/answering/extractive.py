@@ -1,8 +1,8 @@
-"""Answering from blocks: read the best that a searcher found, cut the answer out of the original text.
+"""Answering from blocks: read the best blocks that a searcher found, and cut the answer out of the original text.
 
-ORQA's inference (Lee et al. 2019; google-research orqa/models/orqa_model.py), but for the answer's text: it is the slice
-of the block between the character offsets of the span, so that case, accents and punctuation are the author's. The
-official text, words joined by spaces, is to be had on demand.
+This is ORQA's inference (Lee et al. 2019; google-research orqa/models/orqa_model.py) except for the text of the answer. Ours
+is the slice of the block between the character offsets of the span, which keeps case, accents and punctuation. The
+official text, with words joined by spaces, is an option.
 Legend: B queries, K hits, S spans of a block, T best spans of a block.
 """
 
@@ -10,24 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 
 from realmctl.artifacts import Artifact
+from realmctl.artifacts.description import QA_MODEL, describe_qa_model
+from realmctl.errors import InputError
 from realmctl.nn.inputs import block_token_mask
 from realmctl.nn.precision import autocast
 from realmctl.nn.span_head import LOWEST, SpanReader, within_block
-from realmctl.retrieval.answering.answerer import Answer, Evidence
+from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions, Evidence
 from realmctl.retrieval.answering.offsets import char_offsets
 from realmctl.retrieval.corpus import TokenIds
-from realmctl.retrieval.search.searcher import Hit, Searcher
+from realmctl.retrieval.registry import SEARCHERS
+from realmctl.retrieval.search.searcher import Hit, Searcher, SearchInputs
 
 ROWS_READ_AT_ONCE = 40
 
 
 @dataclass(frozen=True)
 class AnswerSpan:
-    """A candidate answer before its text is cut: score with the retrieval's in it, (first, last) wordpiece of the block."""
+    """A candidate answer before its text is cut: first and last wordpiece in the block, and the score of span and block."""
 
     score: float
     first: int
@@ -35,8 +39,13 @@ class AnswerSpan:
     hit: Hit
 
 
-class ExtractiveAnswerer:
-    """A qa-model's reader beside its searcher. `reader_beam`: blocks that are read, by default as in fine-tuning."""
+class ExtractiveAnswerer(Answerer):
+    """A qa-model's reader with its searcher.
+
+    reader_beam: blocks read per question; None for as many as in fine-tuning.
+    """
+
+    searcher: Searcher
 
     def __init__(
         self,
@@ -46,12 +55,21 @@ class ExtractiveAnswerer:
         precision: str,
         spaced_words: bool = False,
     ) -> None:
-        settings = qa_model.settings
+        described = describe_qa_model(qa_model)
         self.searcher, self.precision, self.spaced_words = searcher, precision, spaced_words
-        self.reader_beam = reader_beam or int(settings["reader_beam"])
-        self.reader_length, self.span_width = int(settings["reader_length"]), int(settings["span_width"])
-        self.by_block = settings.get("objective") == "paper"  # it learnt p(span|block), not one softmax over all
+        self.reader_beam = reader_beam or described.reader_beam
+        self.reader_length, self.span_width = described.reader_length, described.span_width
+        self.by_block = described.objective == "paper"  # trained with a softmax over the spans of each block
         self.reader = SpanReader.load(qa_model.part("reader").path).to(searcher.device)
+
+    @classmethod
+    def open(cls, qa_model: Artifact, blocks: Artifact, options: AnsweringOptions) -> Self:
+        name = describe_qa_model(qa_model).searcher
+        if name is None:
+            raise InputError(f"{qa_model}: {QA_MODEL} names no searcher for the reader. Fine-tune the model again.")
+        inputs = SearchInputs(blocks=blocks, device=options.device, precision=options.precision)
+        searcher = SEARCHERS.load(name).reopen(qa_model, inputs)
+        return cls(qa_model, searcher, options.reader_beam, options.precision, options.spaced_words)
 
     def tokens(self, texts: Sequence[str]) -> list[TokenIds]:
         """Wordpieces of questions."""
@@ -63,7 +81,7 @@ class ExtractiveAnswerer:
         return self.answer(tokens, self.searcher.search(tokens, self.reader_beam), top)[0]
 
     def answer(self, tokens: Sequence[TokenIds], hits: Sequence[Sequence[Hit]], top: int) -> list[list[Answer]]:
-        """The `top` best answers with different texts to each question, read from the best `reader_beam` of its hits."""
+        """The `top` best answers with different texts to each question, read from the first `reader_beam` hits."""
         rows = [
             (question, hit) for question, found in zip(tokens, hits, strict=True) for hit in found[: self.reader_beam]
         ]
@@ -110,7 +128,7 @@ class ExtractiveAnswerer:
         return list(answers.values())
 
     def _cut(self, span: AnswerSpan) -> Answer:
-        """The original characters of a span; with `spaced_words` the official text, its words joined by one."""
+        """The answer of a span: its original characters, or with `spaced_words` its words joined by single spaces."""
         corpus = self.searcher.corpus
         offsets = char_offsets(corpus, self.searcher.wordpiece, span.hit.row)
         start, end = int(offsets[span.first, 0]), int(offsets[span.last, 1])

@@ -1,4 +1,4 @@
-"""Wordpieces of a block and the characters they stand for: what an answer's text is cut out with, and found by."""
+"""Wordpieces of a block and their character offsets, with which answers are located and cut out of the text."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from realmctl.text.tokens.wordpiece import WordPiece
 
 
 def char_offsets(corpus: Corpus, wordpiece: WordPiece, row: int) -> NDArray[np.int32]:
-    """Start and end of each wordpiece of a block's body in the block's text, int32 [n, 2].
+    """Character offsets (start, end) of each wordpiece of a block's body in the block's text, int32 [n, 2].
 
-    Sentence by sentence, as `chunk` tokenised it. Raises MismatchError where `wordpiece` is not the blocks' own.
+    The text is tokenised sentence by sentence, as `chunk` did it. Raises MismatchError when `wordpiece` is not the blocks'.
     """
     record = corpus.record(row)
     encoded = wordpiece.encode_batch([record["text"][start:end] for start, end in record["sentences"]])
@@ -24,13 +24,13 @@ def char_offsets(corpus: Corpus, wordpiece: WordPiece, row: int) -> NDArray[np.i
     if len(offsets) != len(corpus.tokens(row)):
         raise MismatchError(
             f"Block {record['id']} of {corpus.artifact} has {len(corpus.tokens(row))} wordpieces, but its text gives {len(offsets)}: "
-            "it was not made with the tokenizer that lies in it. Chunk the corpus again."
+            "the blocks were not made with the tokenizer that they carry. Chunk the corpus again."
         )
     return offsets
 
 
 def covered(offsets: NDArray[np.int32], spans: Iterable[tuple[int, int]], widest: int) -> list[tuple[int, int]]:
-    """The runs of at most `widest` wordpieces, (first, last), that lie within character spans; sorted, each once."""
+    """The runs of at most `widest` wordpieces that lie within character spans, as (first, last), sorted, each once."""
     found = set()
     for start, end in spans:
         within = np.flatnonzero((offsets[:, 0] >= start) & (offsets[:, 1] <= end))

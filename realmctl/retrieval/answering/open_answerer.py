@@ -1,23 +1,11 @@
-"""Opening a qa-model: it knows itself whether it reads dense, BM25's or no blocks."""
+"""Opening a qa-model: its `qa-model.json` names its answerer and its searcher."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from realmctl.artifacts import Artifact
-from realmctl.retrieval.answering.answerer import Answerer
-from realmctl.retrieval.answering.closed_book import ClosedBookAnswerer
-from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
-from realmctl.retrieval.search.bm25 import BM25Searcher
-from realmctl.retrieval.search.dense import DenseSearcher
-from realmctl.retrieval.search.searcher import Searcher
-
-SEARCHERS: dict[str, Callable[[Artifact, Artifact, str, str], Searcher]] = {
-    "dense": lambda made, blocks, device, precision: DenseSearcher(
-        made.part("retriever"), made.part("index"), blocks, device, precision
-    ),
-    "bm25": lambda made, blocks, device, precision: BM25Searcher(blocks, device, made.part("bm25")),
-}
+from realmctl.artifacts.description import describe_qa_model
+from realmctl.retrieval.answering.answerer import Answerer, AnsweringOptions
+from realmctl.retrieval.registry import ANSWERERS
 
 
 def open_answerer(
@@ -29,14 +17,22 @@ def open_answerer(
     precision: str = "auto",
     spaced_words: bool = False,
 ) -> Answerer:
-    """A qa-model with its blocks. `reader_beam`: blocks that are read, by default as in fine-tuning.
+    """Open a qa-model with its blocks.
 
-    `spaced_words`: one space between the words of an answer that is read, as the official code writes it.
+    Args:
+        qa_model: the fine-tuned model.
+        blocks: the blocks that it was fine-tuned with.
+        reader_beam: blocks read per question; None for as many as in fine-tuning.
+        device: auto, cpu or cuda:N.
+        precision: auto, fp32 or bf16.
+        spaced_words: join the words of an answer by single spaces, as the official code does.
 
-    Raises MismatchError for blocks that are not its own, ResourceError where BM25 is needed and bm25s is not installed.
+    Raises:
+        MismatchError: the blocks are not those of the qa-model.
+        ConfigError: its answerer or searcher is unknown here.
+        ResourceError: the package of its answerer or searcher cannot be imported.
     """
-    retrieval = str(qa_model.settings.get("retrieval", "dense"))
-    if retrieval == "none":
-        return ClosedBookAnswerer(qa_model, blocks, device, precision)
-    searcher = SEARCHERS[retrieval](qa_model, blocks, device, precision)
-    return ExtractiveAnswerer(qa_model, searcher, reader_beam, precision, spaced_words)
+    options = AnsweringOptions(
+        reader_beam=reader_beam, device=device, precision=precision, spaced_words=spaced_words
+    )  # fmt: skip
+    return ANSWERERS.load(describe_qa_model(qa_model).answerer).open(qa_model, blocks, options)

@@ -1,9 +1,9 @@
-"""BM25 as a retriever: the sparse baseline, over wordpieces of title and body.
+"""BM25 retrieval: the sparse baseline, over the wordpieces of title and body.
 
-Score of a block for a question, summed over the question's wordpieces w (Lucene's form, without its constant factor):
-log(1 + (N - n_w + .5) / (n_w + .5)) tf / (tf + k1 (1 - b + b length / mean length)), N blocks, n_w of them with w.
-Wordpieces rank as well as words do, and are there already. Raw scores weigh too little beside a reader's, so one
-learned factor scales them wherever they meet.
+The score of a block for a question is summed over the question's wordpieces w (Lucene's form, without its constant
+factor): log(1 + (N - n_w + .5) / (n_w + .5)) tf / (tf + k1 (1 - b + b length / mean length)), where n_w of the N blocks
+hold w. The blocks are tokenised into wordpieces already, so no words are counted. Raw scores weigh too little beside a
+reader's scores, so one learned factor scales them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -23,16 +23,17 @@ from realmctl.errors import InputError, require_package
 from realmctl.index.protocol import by_score
 from realmctl.nn.learned_scale import LearnedScale
 from realmctl.retrieval.corpus import Corpus, TokenIds, load_array
-from realmctl.retrieval.search.searcher import Searcher
+from realmctl.retrieval.search.searcher import Searcher, SearchInputs
 
 K1, B = 0.9, 0.4
+"""Parameters of BM25 as Anserini sets them for passages; they are written into every bm25.json."""
 ARRAYS = ("data", "indices", "indptr")
 
 
 class Postings:
-    """The BM25 of every wordpiece in every block: a sparse matrix by wordpiece (CSC), computed by bm25s.
+    """The BM25 score of every wordpiece in every block: a sparse matrix in CSC layout, computed by bm25s.
 
-    Only making it needs bm25s; a search sums rows of plain arrays.
+    bm25s is needed to compute the matrix, and not to search it.
     """
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]], blocks: int) -> None:
@@ -40,7 +41,7 @@ class Postings:
 
     @classmethod
     def of(cls, corpus: Corpus, words: int) -> Postings:
-        """Count a corpus whose wordpiece ids are below `words`. Raises ResourceError when bm25s is not installed."""
+        """The postings of a corpus whose wordpiece ids are below `words`. Raises ResourceError when bm25s is not installed."""
         require_package("bm25s", "bm25", "BM25")
         import bm25s
 
@@ -50,7 +51,7 @@ class Postings:
 
     @classmethod
     def load(cls, part: Artifact, blocks: int, words: int) -> Postings:
-        """Memory-mapped, as `save` wrote it. Raises InputError when it is not of so many blocks and wordpieces."""
+        """What `save` wrote, memory-mapped. Raises InputError when it has other numbers of blocks or wordpieces."""
         arrays = {name: load_array(part, f"{name}.npy") for name in ARRAYS}
         data, indices, indptr = arrays.values()
         if (
@@ -62,25 +63,28 @@ class Postings:
         return cls(arrays, blocks)
 
     def save(self, out: Writer) -> None:
-        """data.npy float32, indices.npy int32 (blocks), indptr.npy int64 (by wordpiece): a matrix in CSC layout."""
+        """Write data.npy float32, indices.npy int32 (blocks) and indptr.npy int64 (by wordpiece): a matrix in CSC layout."""
         for name, array in self.arrays.items():
             np.save(out.file(f"{name}.npy"), array, allow_pickle=False)
 
     def score(self, question: TokenIds) -> NDArray[np.float32]:
-        """The BM25 of every block, float32 [blocks]. A wordpiece counts as often as the question has it."""
+        """The BM25 score of every block, float32 [blocks]. A wordpiece counts as often as it is in the question."""
         data, indices, indptr = (self.arrays[name] for name in ARRAYS)
         scores = np.zeros(self.blocks, dtype=np.float32)
         for word in question.tolist():
             own = slice(int(indptr[word]), int(indptr[word + 1]))
-            scores[indices[own]] += data[own]  # a block is there once
+            scores[indices[own]] += data[own]  # each block is there once
         return scores
 
 
 class BM25Searcher(Searcher):
-    """Postings over blocks, and the factor that scales their scores."""
+    """Postings of the blocks, and the learned factor that scales their scores."""
 
     def __init__(self, blocks: Artifact, device: str, saved: Artifact | None = None) -> None:
-        """From the qa-model's part `saved`, or counted anew. Raises ResourceError without bm25s, MismatchError for other blocks."""
+        """Load the part `saved` of a qa-model, or compute the postings.
+
+        Raises ResourceError without bm25s, MismatchError when `saved` is of other blocks.
+        """
         super().__init__(blocks, device)
         words = max(self.wordpiece.vocabulary.values()) + 1
         if saved is None:
@@ -90,6 +94,19 @@ class BM25Searcher(Searcher):
             self.postings = Postings.load(saved, len(self.corpus), words)
             self.scale = LearnedScale(_saved_scale(saved)).to(self.device)
 
+    @classmethod
+    def check(cls, inputs: SearchInputs) -> None:
+        """bm25s must be installed."""
+        require_package("bm25s", "bm25", "--retrieval bm25")
+
+    @classmethod
+    def start(cls, inputs: SearchInputs) -> Self:
+        return cls(inputs.blocks, inputs.device)
+
+    @classmethod
+    def reopen(cls, qa_model: Artifact, inputs: SearchInputs) -> Self:
+        return cls(inputs.blocks, inputs.device, qa_model.part("bm25"))
+
     @property
     def learner(self) -> LearnedScale:
         """The scale."""
@@ -97,17 +114,17 @@ class BM25Searcher(Searcher):
 
     @property
     def lr_multiplier(self) -> float:
-        """The scale is one number, which must move further than Adam lets it at the reader's rate."""
+        """The factor for a single number, which Adam moves too slowly at the reader's rate."""
         return self.scale.LR_MULTIPLIER
 
     def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """By scaled BM25, ties by rising row."""
+        """By scaled BM25; equal scores by rising row."""
         best = [_best(self.postings.score(question), min(k, len(self.corpus))) for question in tokens]
         scores_BK, rows_BK = (np.stack(parts) for parts in zip(*best, strict=True))
         return scores_BK * np.float32(self.scale.value), rows_BK
 
     def scores(self, tokens: Sequence[TokenIds], rows_QK: NDArray[np.int64]) -> Tensor:
-        """Scaled BM25; the scale learns."""
+        """Scaled BM25, with a gradient for the scale."""
         raw = [self.postings.score(question)[rows] for question, rows in zip(tokens, rows_QK, strict=True)]
         scaled_QK: Tensor = self.scale(torch.from_numpy(np.stack(raw)).to(self.device))
         return scaled_QK
@@ -117,7 +134,7 @@ class BM25Searcher(Searcher):
         return {"bm25_scale": self.scale.value}
 
     def save(self, out: Writer) -> None:
-        """Part `bm25`: the postings, and bm25.json with the scale."""
+        """Write the part `bm25`: the postings, and bm25.json with the scale."""
         with writing(out.path / "bm25", dataclasses.replace(out.origin, kind="bm25")) as part:
             self.postings.save(part)
             described = {"method": "lucene", "k1": K1, "b": B, "scale": self.scale.value}
@@ -125,7 +142,7 @@ class BM25Searcher(Searcher):
 
 
 class _Documents:
-    """Title and body of every block as lists of wordpieces, one at a time: bm25s passes over them several times."""
+    """Title and body of each block as a list of wordpieces, made as it is asked for: bm25s passes over them several times."""
 
     def __init__(self, corpus: Corpus) -> None:
         self.corpus = corpus
@@ -139,7 +156,7 @@ class _Documents:
 
 
 def _best(scores: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """The k best scores and their rows; of equal ones those of the lower rows."""
+    """The k best scores and their rows; among equal scores the lower rows."""
     least = np.partition(scores, len(scores) - k)[len(scores) - k]
     rows = np.flatnonzero(scores >= least)
     best, ids = by_score(scores[rows][None], rows[None])
@@ -151,7 +168,7 @@ def _saved_scale(part: Artifact) -> float:
     try:
         scale = float(json.loads(path.read_text())["scale"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} does not say the scale ({error}). Make {part} again.") from None
+        raise InputError(f"{path} does not name the scale ({error}). Make {part} again.") from None
     if not 0 < scale < float("inf"):
-        raise InputError(f"{path}: the scale {scale} is no positive number. Make {part} again.")
+        raise InputError(f"{path}: the scale {scale} is not a positive number. Make {part} again.")
     return scale

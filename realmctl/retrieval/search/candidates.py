@@ -1,4 +1,4 @@
-"""From queries to candidates: the best blocks of the index, without the query's own block and without doubles."""
+"""From queries to candidates: the best blocks of the index, without the query's own block and without copies."""
 
 from __future__ import annotations
 
@@ -10,18 +10,28 @@ from realmctl.retrieval.corpus import Corpus, TokenIds
 
 NULL, ABSENT = -1, -2
 SPARE = 8
-"""Hits fetched beyond what is needed, to make up for own and double blocks that are left out."""
+"""Extra hits that are fetched to replace own blocks and copies."""
 
 
 def candidates(
     index: Index, query_BD: NDArray[np.float32], own_uid_B: NDArray[np.uint64] | None, uid: NDArray[np.uint64],
     count: int, *, null: bool = True,
 ) -> NDArray[np.int64]:  # fmt: skip
-    """Rows of `count` candidates for each query, int64 [B, N]: the null document (-1) first, then blocks by rank.
+    """Rows of `count` candidates for each query: the null document (-1) first, then blocks by rank.
 
-    A block whose uid is the query's own, or that of a better hit, is left out (google-research realm/retrieval.py drops
-    the first and throws the example away for the second). Places that the whole index cannot fill are -2.
-    `own_uid_B` None: a query may get its own block. `null` False: blocks alone.
+    A block whose uid is the query's own, or that of a better hit, is left out (google-research realm/retrieval.py leaves out
+    the former and discards the whole example for the latter).
+
+    Args:
+        index: the index to search.
+        query_BD: query vectors, float32.
+        own_uid_B: uid of the block that each query comes from; None to allow that block.
+        uid: uid of every block of the index.
+        count: number N of candidates.
+        null: whether candidate 0 is the null document.
+
+    Returns:
+        int64 [B, N]; -2 fills the places for which the index has too few blocks.
     """
     first = int(null)
     rows_BN = np.full((len(query_BD), count), ABSENT, dtype=np.int64)
@@ -40,20 +50,20 @@ def candidates(
 
 
 def doubled(index: Index, query_BD: NDArray[np.float32], uid: NDArray[np.uint64], count: int) -> NDArray[np.bool_]:
-    """Whose `count` best hits hold copies of one block, bool [B]: the official code throws such examples away."""
+    """Whether the `count` best hits of each query hold copies of one block, bool [B]. The official code discards such examples."""
     _, ids_BK = index.search(query_BD, count)
     return np.array([len(set(uid[ids].tolist())) < len(ids) for ids in ids_BK], dtype=bool)
 
 
 def _distinct(ids: NDArray[np.int64], uids: NDArray[np.uint64], own: np.uint64 | None) -> NDArray[np.int64]:
-    """The ids without those of uid `own`, the first of each uid, in their order."""
+    """The first id of each uid in the given order, without those of uid `own`."""
     first = np.sort(np.unique(uids, return_index=True)[1])
     kept: NDArray[np.int64] = ids[first if own is None else first[uids[first] != own]]
     return kept
 
 
 def titles_and_bodies(corpus: Corpus, rows: NDArray[np.int64]) -> tuple[list[TokenIds], list[TokenIds]]:
-    """The wordpieces of candidates, rows int64 [C]; the null document and absent ones are empty."""
+    """Wordpieces of titles and bodies of candidates, rows int64 [C]. The null document and absent candidates are empty."""
     nothing: TokenIds = np.empty(0, dtype=np.int64)
     pairs = [(corpus.title(row), corpus.tokens(row)) if row >= 0 else (nothing, nothing) for row in rows.tolist()]
     return [title for title, _ in pairs], [body for _, body in pairs]

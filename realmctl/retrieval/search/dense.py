@@ -1,4 +1,4 @@
-"""Dense retrieval: a query encoder beside the index of its blocks' vectors.
+"""Dense retrieval: a query encoder with the index of the blocks' vectors.
 
 Legend: B and Q questions, K blocks of a question, D projection.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 import torch
@@ -14,14 +15,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from realmctl.artifacts import Artifact, Writer, require_descent, require_same_vocabulary, writing
-from realmctl.errors import MismatchError
+from realmctl.artifacts.description import describe_retriever
+from realmctl.errors import ConfigError, MismatchError
 from realmctl.index.protocol import Index
 from realmctl.index.store import open_index
 from realmctl.nn.precision import autocast
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.corpus import TokenIds
 from realmctl.retrieval.initial_encoder import tokenizer_folder
-from realmctl.retrieval.search.searcher import Searcher
+from realmctl.retrieval.search.searcher import Searcher, SearchInputs
 
 QUESTION_LENGTH = 512
 
@@ -29,18 +31,38 @@ QUESTION_LENGTH = 512
 class DenseSearcher(Searcher):
     """A query encoder with the index of its blocks. Raises MismatchError when the two do not belong together."""
 
+    uses_index = True
+
     def __init__(self, retriever: Artifact, index: Artifact, blocks: Artifact, device: str, precision: str) -> None:
-        require_same_vocabulary(blocks, retriever)
-        require_descent(index, blocks)
-        require_index_of(index, retriever)
+        require_parts(retriever, index, blocks)
         super().__init__(blocks, device)
         self.precision, self.made_of = precision, (retriever, index)
         self.retriever = Retriever.load(retriever.path).to(self.device)
         self.index: Index = open_index(index.path, str(self.device))
 
+    @classmethod
+    def check(cls, inputs: SearchInputs) -> None:
+        """The index must be of these blocks, and of this retriever or of the one that it was fine-tuned from."""
+        retriever, index = _parts_of(inputs)
+        require_parts(retriever, index, inputs.blocks)
+
+    @classmethod
+    def start(cls, inputs: SearchInputs) -> Self:
+        retriever, index = _parts_of(inputs)
+        return cls(retriever, index, inputs.blocks, inputs.device, inputs.precision)
+
+    @classmethod
+    def reopen(cls, qa_model: Artifact, inputs: SearchInputs) -> Self:
+        retriever, index = qa_model.part("retriever"), qa_model.part("index")
+        return cls(retriever, index, inputs.blocks, inputs.device, inputs.precision)
+
+    def prepare_training(self) -> None:
+        """Keep the query side alone: the vectors of the blocks stay as they are."""
+        self.retriever = self.retriever.query_only()
+
     @property
     def learner(self) -> Retriever:
-        """The retriever; for training it should be `query_only`, the block vectors stay as they are."""
+        """The retriever; after `prepare_training` its query side alone."""
         return self.retriever
 
     @torch.inference_mode()
@@ -52,24 +74,37 @@ class DenseSearcher(Searcher):
         return self.index.search(query_BD, k)
 
     def scores(self, tokens: Sequence[TokenIds], rows_QK: NDArray[np.int64]) -> Tensor:
-        """Inner products of the live queries and the frozen blocks."""
+        """Inner products of the questions as they are embedded now and the frozen blocks."""
         query_QD = self.retriever.embed_queries(self.collator.query(tokens, QUESTION_LENGTH).to(self.device))
         block_QKD = torch.from_numpy(self.index.vectors(rows_QK)).to(self.device)
         return self.retriever.score(query_QD, block_QKD)
 
     def save(self, out: Writer) -> None:
-        """Parts `retriever` (its query side) and `index` (hard links)."""
+        """Write the parts `retriever` (its query side) and `index` (hard links)."""
         retriever, index = self.made_of
+        block_retriever = describe_retriever(retriever).block_retriever or retriever.content
         with writing(out.path / "retriever", dataclasses.replace(out.origin, kind="retriever")) as part:
-            part.metrics["block_retriever"] = retriever.metrics.get("block_retriever") or retriever.content
-            self.retriever.cpu().save(part.path)
+            self.retriever.cpu().save(part.path, block_retriever)
             part.copy_folder("tokenizer", tokenizer_folder(self.corpus.artifact))
         out.adopt("index", index)
 
 
+def _parts_of(inputs: SearchInputs) -> tuple[Artifact, Artifact]:
+    if inputs.retriever is None or inputs.index is None:
+        raise ConfigError("dense retrieval needs a retriever and an index. Name --retriever and --index.")
+    return inputs.retriever, inputs.index
+
+
+def require_parts(retriever: Artifact, index: Artifact, blocks: Artifact) -> None:
+    """Raise MismatchError unless retriever, index and blocks belong together."""
+    require_same_vocabulary(blocks, retriever)
+    require_descent(index, blocks)
+    require_index_of(index, retriever)
+
+
 def require_index_of(index: Artifact, retriever: Artifact) -> None:
-    """An index belongs to the retriever that embedded its blocks, and to retrievers fine-tuned from that one."""
-    embedded_by = retriever.metrics.get("block_retriever")
+    """Raise MismatchError unless `retriever` embedded the vectors of the index, or was fine-tuned beside them."""
+    embedded_by = describe_retriever(retriever).block_retriever
     if not embedded_by:
         require_descent(index, retriever)
     elif embedded_by != index.lineage.get("retriever"):

@@ -1,7 +1,7 @@
-"""Blocks into vectors: one function for the `embed` stage and for every refresh of the index.
+"""From blocks to vectors: one function for the `embed` stage and for every index refresh.
 
-Blocks are embedded in ranges of fixed rows and, inside a range, in a fixed order, so that a vector does not
-depend on where an interrupted run was taken up. B rows of a batch, D projection.
+Blocks are embedded in fixed ranges of rows and, within a range, in a fixed order. So a vector does not depend on
+where an interrupted run continued. Legend: B rows of a batch, D projection.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from realmctl.retrieval.corpus import Corpus, load_array
 from realmctl.retrieval.search.embedding_file import Dtype, EmbeddingFile
 
 ROWS_PER_RANGE = 1024
-ACTIVATIONS_ON_CPU = 2**18  # floats of one hidden state: what a core's cache keeps while a batch passes through a layer
+ACTIVATIONS_ON_CPU = 2**18  # floats of one hidden state that fit a core's cache while a batch passes through a layer
 BATCH_ON_ACCELERATOR = 128
 
 BlockVectors = NDArray[np.float32]
@@ -41,16 +41,29 @@ def embed_corpus(
     batch_size: int = 0,
     on_progress: Callable[[int], None] = lambda blocks: None,
 ) -> dict[str, float]:
-    """Every block into `path` (.npy [n, D], row = block), but for the ranges that `journal` has as done.
+    """Embed every block into a file, except the ranges that are done already.
 
-    Runs where the retriever's weights are, in evaluation mode. `on_progress` hears how many blocks more are
-    done. Returns the metrics of the embeddings. Raises InputError for an empty corpus or a block whose vector
-    is not finite, MismatchError for a query-only retriever, ResourceError when the disk is too small.
+    Args:
+        retriever: the retriever; it runs on the device of its weights, in evaluation mode.
+        collator: lays out the blocks in the retriever's vocabulary.
+        corpus: the blocks.
+        path: the .npy file to write, [n, D]; row i is block i.
+        journal: file that records the ranges that are done.
+        dtype: number format of the file.
+        precision: arithmetic: auto, fp32 or bf16.
+        batch_size: blocks per batch; 0 for what suits the device.
+        on_progress: called with the number of further blocks that are done.
+
+    Returns:
+        The metrics of the embeddings.
+
+    Raises:
+        InputError: the corpus is empty, or the vector of a block is not finite.
+        MismatchError: the retriever has no block encoder.
+        ResourceError: the disk is too small.
     """
     if not len(corpus):
-        raise InputError(
-            f"{corpus.artifact} holds no block, so there is nothing to embed. Chunk a corpus that has text."
-        )
+        raise InputError(f"{corpus.artifact} holds no block, so there is nothing to embed. Chunk a corpus with text.")
     truncated = count_truncated(corpus, retriever.block_length)
     if truncated:
         warn(
@@ -74,7 +87,7 @@ def embed_corpus(
 
 
 def ranges(count: int) -> Iterator[range]:
-    """The rows that are embedded and stored together."""
+    """The ranges of rows that are embedded and stored together."""
     return (range(start, min(start + ROWS_PER_RANGE, count)) for start in range(0, count, ROWS_PER_RANGE))
 
 
@@ -88,9 +101,10 @@ def embed_blocks(
     precision: str = "auto",
     batch_size: int = 0,
 ) -> BlockVectors:
-    """Some blocks as float32 [len(rows), D], in the order of `rows`; batches are of blocks of like length.
+    """Vectors of some blocks, float32 [len(rows), D], in the order of `rows`.
 
-    The retriever must be in evaluation mode. An accelerator is waited for once, after its last batch.
+    Blocks of similar length share a batch. The retriever must be in evaluation mode. The accelerator is synchronised once,
+    after the last batch.
     """
     device = next(retriever.parameters()).device
     titles, bodies = [corpus.title(row) for row in rows], [corpus.tokens(row) for row in rows]
@@ -116,15 +130,15 @@ def _batch_size(device: torch.device, retriever: Retriever, longest: int) -> int
 
 
 def count_truncated(corpus: Corpus, block_length: int) -> int:
-    """Blocks that do not fit into the retriever with their title and the three special tokens."""
+    """Number of blocks that are too long for the retriever, with their title and the three special tokens."""
     titles = np.diff(load_array(corpus.artifact, "title_offsets.npy"))
     return int((corpus.lengths + titles + 3 > block_length).sum())
 
 
 def describe(path: Path) -> dict[str, float]:
-    """Rows, dimension, mean norm and its coefficient of variation, norm of the mean vector over mean norm.
+    """Number of rows, dimension, mean norm, coefficient of variation of the norms, and norm of the mean vector / mean norm.
 
-    That last share near 1 says that all blocks are embedded alike: the retriever has collapsed.
+    When the last value (`mean_vector_share`) is near 1, all blocks have nearly the same vector: the retriever has collapsed.
     """
     matrix = open_vectors(path)
     norms, total = np.empty(len(matrix)), np.zeros(matrix.shape[1])
@@ -147,6 +161,6 @@ def _check_finite(vectors: NDArray[np.floating], rows: Sequence[int], corpus: Co
         record = corpus.record(rows[int(bad[0])])
         raise InputError(
             f"The embedding of block {record['id']} ({record['title']!r}) is not finite in {vectors.dtype}, "
-            "so it cannot be searched. Either weights are damaged or training diverged; use another retriever"
+            "so it cannot be searched. The weights are damaged or training diverged. Use another retriever"
             + (", or --dtype float32." if vectors.dtype == np.float16 else ".")
         )

@@ -1,9 +1,8 @@
-"""`embeddings.npy`, range by range: a killed run goes on where it stopped and ends with the same bytes.
+"""`embeddings.npy`, written range by range: a killed run continues where it stopped and ends with the same bytes.
 
-The file has its final size from the start: a disk that is too small is an error in the first second and not
-in the third day. It is written with `pwrite`, never through a map, because a full disk kills a process that
-writes to a map. A range counts as done when its bytes are on the disk and the journal, one JSON line a range,
-has their hash.
+The file has its final size from the start, so that a disk that is too small is an error at once. It is written with
+`pwrite` and not through a memory map, because a full disk kills a process that writes to a map. A range counts as done
+when its bytes are on the disk and the journal, one JSON line per range, holds their hash.
 """
 
 from __future__ import annotations
@@ -55,19 +54,19 @@ class EmbeddingFile:
         os.close(self._handle)
 
     def write(self, start: int, vectors: NDArray[np.floating]) -> None:
-        """Put `vectors` at row `start`, durably, and remember that they are there."""
+        """Write `vectors` at row `start`, flush them to the disk, and record the range in the journal."""
         data = np.ascontiguousarray(vectors, dtype=self.dtype).tobytes()
         at = len(self._header) + start * self._row_bytes
         self._write_all(data, at)
         os.fdatasync(self._handle)
         record = {"start": start, "stop": start + len(vectors), "sha256": hashlib.sha256(data).hexdigest()}
-        # Newline first: a kill may have cut the line before short.
+        # Newline first: a kill may have cut the previous line short.
         self._journal.write("\n" + json.dumps(record))
         self._journal.flush()
         os.fsync(self._journal.fileno())
 
     def done(self) -> set[tuple[int, int]]:
-        """(start, stop) of the ranges in the journal that still have the bytes it names."""
+        """(start, stop) of the ranges in the journal whose bytes still have the recorded hash."""
         return {(start, stop) for start, stop, sha256 in self._records() if self._hash(start, stop) == sha256}
 
     def _records(self) -> Iterator[tuple[int, int, str]]:
@@ -91,7 +90,7 @@ class EmbeddingFile:
             if error.errno not in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
                 raise
             raise ResourceError(
-                f"The embeddings need {self._size / 1e9:.2f} GB at {self.path}, and there is no room for "
+                f"The embeddings need {self._size / 1e9:.2f} GB at {self.path}, and the disk has no room for "
                 f"them ({error.strerror}). Free some space, use --dtype float16 for half the size, or "
                 "another --out."
             ) from None

@@ -1,5 +1,6 @@
-"""What brings blocks to a question and scores them: all that fine-tuning, answering and evaluation see of a retriever.
+"""Searchers bring blocks to a question and score them. Fine-tuning, answering and evaluation use nothing else to retrieve.
 
+Searchers are found by name (`finetune --retrieval NAME`), so that other packages can add some (docs/extending.md).
 Legend: B and Q questions, K blocks of a question.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +24,29 @@ from realmctl.text.tokens import wordpiece
 
 @dataclass(frozen=True)
 class Hit:
-    """A retrieved block: its row, score, and p(z|x) among the hits."""
+    """A retrieved block: its row, its score, and p(z|x) among the hits of the question."""
 
     row: int
     score: float
     probability: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class SearchInputs:
+    """What a searcher is made from. retriever and index are None for a searcher that does not use them."""
+
+    blocks: Artifact
+    retriever: Artifact | None = None
+    index: Artifact | None = None
+    device: str = "auto"
+    precision: str = "auto"
+
+
 class Searcher(ABC):
     """Blocks with a way to search them."""
+
+    uses_index: ClassVar[bool] = False
+    """Whether it needs a retriever and an index."""
 
     def __init__(self, blocks: Artifact, device: str) -> None:
         self.device = pick_device(device)
@@ -38,42 +54,63 @@ class Searcher(ABC):
         words = self.wordpiece
         self.collator = Collator(words.cls, words.sep, words.pad, words.mask)
 
-    def tokens(self, texts: Sequence[str]) -> list[TokenIds]:
-        """Wordpieces of questions; a literal [MASK] or [SEP] in one is text like any other."""
-        return [ids.astype(np.int64) for ids, _ in self.wordpiece.encode_batch(texts)]
+    @classmethod  # noqa: B027 (a searcher may have nothing to check)
+    def check(cls, inputs: SearchInputs) -> None:
+        """Refuse inputs that cannot work, before any work. Raises a RealmctlError."""
+
+    @classmethod
+    @abstractmethod
+    def start(cls, inputs: SearchInputs) -> Self:
+        """A searcher that was not trained on questions yet."""
+
+    @classmethod
+    @abstractmethod
+    def reopen(cls, qa_model: Artifact, inputs: SearchInputs) -> Self:
+        """The searcher that `save` wrote into a qa-model. `inputs` names neither retriever nor index."""
+
+    @abstractmethod
+    def save(self, out: Writer) -> None:
+        """Write the searcher into a qa-model."""
+
+    def prepare_training(self) -> None:  # noqa: B027 (a searcher may have nothing to prepare)
+        """Called once before fine-tuning."""
 
     @property
     @abstractmethod
     def learner(self) -> nn.Module:
-        """What of it is trained."""
+        """The module that fine-tuning trains."""
 
     @property
     def lr_multiplier(self) -> float:
-        """Factor of the learning rate of what is trained."""
+        """Factor of the learning rate of `learner`."""
         return 1.0
 
     @abstractmethod
     def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Scores and rows of the k best blocks of each question, both [B, K], best first. The learner must not be training."""
+        """Scores and rows of the k best blocks of each question, both [B, K], best first.
+
+        `learner` must be in evaluation mode.
+        """
 
     @abstractmethod
     def scores(self, tokens: Sequence[TokenIds], rows_QK: NDArray[np.int64]) -> Tensor:
-        """Scores of these blocks for learning: with gradients, float32 [Q, K]."""
-
-    @abstractmethod
-    def save(self, out: Writer) -> None:
-        """Write it into a qa-model."""
+        """Scores of these blocks with gradients, float32 [Q, K]."""
 
     def learnt(self) -> Mapping[str, float]:
-        """Numbers to log at each step."""
+        """Numbers that are logged at each step."""
         return {}
 
+    def tokens(self, texts: Sequence[str]) -> list[TokenIds]:
+        """Wordpieces of questions. A literal [MASK] or [SEP] in a question is ordinary text."""
+        return [ids.astype(np.int64) for ids, _ in self.wordpiece.encode_batch(texts)]
+
     def search(self, tokens: Sequence[TokenIds], k: int) -> list[list[Hit]]:
-        """The k best blocks of each question."""
+        """The k best blocks of each question, best first."""
         return [_hits(scores, rows) for scores, rows in zip(*self.nearest(tokens, k), strict=True)]
 
 
 def _hits(scores: NDArray[np.float32], rows: NDArray[np.int64]) -> list[Hit]:
     weights = np.exp((scores - scores.max()).astype(np.float64))
     shares = weights / weights.sum()
-    return [Hit(*hit) for hit in zip(rows.tolist(), scores.tolist(), shares.tolist(), strict=True)]
+    found = zip(rows.tolist(), scores.tolist(), shares.tolist(), strict=True)
+    return [Hit(row=row, score=score, probability=share) for row, score, share in found]

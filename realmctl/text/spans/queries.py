@@ -65,7 +65,7 @@ class SpanRules:
     limits.
 
     `max_masks`: longest span in wordpieces. `query_length`: wordpieces of a query, [CLS] and [SEP] included.
-    `official`: habits of the official code (see there).
+    `official`: deviations that follow the official code (realmctl.deviations).
     """
 
     dates: bool = True

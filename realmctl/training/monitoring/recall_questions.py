@@ -1,4 +1,4 @@
-"""RecallQuestions questions: how well the live retriever finds answers with the index of the moment, asked whenever the index changes."""
+"""Recall of the retriever in training on a few questions, measured whenever the index changes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from realmctl.index.protocol import Index
 from realmctl.nn.inputs import Collator
+from realmctl.nn.precision import autocast
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.answering.answer_search import AnswerSearch
 from realmctl.retrieval.corpus import Corpus
@@ -24,15 +25,17 @@ QUESTIONS_AT_ONCE = 64
 
 
 class RecallQuestions:
-    """Recall of a retriever on some questions, counted as `eval-em` counts it: a block holds an answer as words."""
+    """Recall of a retriever on some questions, computed as `eval-em` does: in `precision`, and with answers as whole words."""
 
-    def __init__(self, questions: Sequence[Question], corpus: Corpus, collator: Collator) -> None:
+    def __init__(
+        self, questions: Sequence[Question], corpus: Corpus, collator: Collator, precision: str = "fp32"
+    ) -> None:
         places = np.linspace(0, len(questions) - 1, min(MAX_QUESTIONS, len(questions))).round().astype(int)
         asked = [questions[place] for place in places.tolist()]
         words = wordpiece.load(corpus.artifact.path)
         self._tokens = [ids.astype(np.int64) for ids, _ in words.encode_batch([each.question for each in asked])]
         self._answers = [AnswerSearch(question, "tokens") for question in asked]
-        self._corpus, self._packer = corpus, collator
+        self._corpus, self._packer, self._precision = corpus, collator, precision
 
     def recall(self, retriever: Retriever, index: Index) -> dict[str, float]:
         """`recall@1`, `_5` and `_20`. No random number is drawn, and the retriever's mode comes back."""
@@ -43,13 +46,16 @@ class RecallQuestions:
     def _embedded(self, retriever: Retriever) -> NDArray[np.float32]:
         was_training, device = retriever.training, next(retriever.parameters()).device
         retriever.eval()
-        parts = [
-            retriever.embed_queries(self._packer.query(self._tokens[start:stop], QUESTION_LENGTH).to(device))
-            for start in range(0, len(self._tokens), QUESTIONS_AT_ONCE)
-            for stop in (start + QUESTIONS_AT_ONCE,)
-        ]
+        with autocast(device, self._precision):
+            parts = [
+                retriever.embed_queries(
+                    self._packer.query(self._tokens[start:stop], QUESTION_LENGTH).to(device)
+                ).float()
+                for start in range(0, len(self._tokens), QUESTIONS_AT_ONCE)
+                for stop in (start + QUESTIONS_AT_ONCE,)
+            ]
         retriever.train(was_training)
-        embedded: NDArray[np.float32] = torch.cat(parts).float().cpu().numpy()
+        embedded: NDArray[np.float32] = torch.cat(parts).cpu().numpy()
         return embedded
 
     def _ranks(self, rows_BK: NDArray[np.int64]) -> NDArray[np.float64]:

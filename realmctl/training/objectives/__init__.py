@@ -1,1 +1,1 @@
-"""What is trained: one file for each objective, and what each of them needs."""
+"""The training objectives, one file each, with their masking, pairing and evaluation."""

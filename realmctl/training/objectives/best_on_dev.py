@@ -1,7 +1,7 @@
-"""Fine-tuning that keeps its best weights: scored on other questions as it goes, by span exact match as ORQA's trainer does.
+"""Fine-tuning that keeps its best weights, by span exact match on development questions as in ORQA's trainer.
 
-The best so far lies in a folder that outlives a kill. A run that goes on from an earlier checkpoint scores the same steps
-again, and what is no better changes nothing; so it ends with the weights of a run that never stopped.
+The best weights so far are in a folder that outlives a killed process. A run that continues from a checkpoint scores the
+same steps again; equal scores change nothing, so it ends with the weights of a run that never stopped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BEST = "best.json"
 
 
 class BestOnDev(SelfContained):
-    """The objective `tuning`, scored every `every` steps on `questions`; its best weights and their score are in `folder`."""
+    """The objective `tuning`, scored every `every` steps on `questions`. Its best weights and their score are in `folder`."""
 
     def __init__(
         self, tuning: FinetuneObjective, questions: Sequence[Question], every: int, folder: Path, precision: str
@@ -43,19 +43,19 @@ class BestOnDev(SelfContained):
         return self.tuning.loss(part)
 
     def before_step(self, step: int) -> Mapping[str, float]:
-        """The score of the weights that `step` steps have made, when it is time."""
+        """Every `every` steps, score the weights after `step` steps."""
         logged = self.tuning.before_step(step)
         return {**logged, "dev_span_exact_match": self.measure(step)} if step and step % self.every == 0 else logged
 
     def measure(self, step: int) -> float:
-        """Score the weights, and keep them if no earlier ones are as good."""
+        """Score the weights, and keep them if they are better than all earlier ones."""
         score = self._span_exact_match()
         if score > self.best().get("score", -1.0):
             self._keep(step, score)
         return score
 
     def take(self, step: int) -> dict[str, float]:
-        """Training is over after `step` steps: put the best weights into the modules, and say which they are."""
+        """Called after the last step: load the best weights into the modules, and return their step and score."""
         self.measure(step)
         best = self.best()
         weights = self._weights(best["step"])
@@ -70,7 +70,7 @@ class BestOnDev(SelfContained):
         return found
 
     def _keep(self, step: int, score: float) -> None:
-        """The weights are durable before they are named, and the ones before them go after that."""
+        """Flush the weights to the disk, then name them in best.json, then delete the previous ones."""
         partial, final = self.folder / "partial", self._weights(step)
         save_tensors(module_tensors(self.modules), partial)
         sync(partial)
@@ -85,7 +85,7 @@ class BestOnDev(SelfContained):
 
     @torch.no_grad()
     def _span_exact_match(self) -> float:
-        """How often the best span of all that is read is an answer."""
+        """The share of the questions whose best span is an answer."""
         training, right, count = self.tuning.reader.training, 0.0, 0.0
         self.modules.eval()
         size = self.dev.options.batch_size

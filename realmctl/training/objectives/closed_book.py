@@ -1,7 +1,7 @@
-"""Closed-book fine-tuning: the masked language model learns to say the answer behind the question, without documents.
+"""Closed-book fine-tuning: the masked language model learns to fill in the answer behind the question, without documents.
 
-Loss of a question: the mean -log p of the answer's wordpieces, as many masks as it has of them, each filled on its own.
-A question with several answers has one drawn at every step.
+There are as many masks as the answer has wordpieces, and each is predicted on its own. The loss of a question is the mean
+-log p of those wordpieces. For a question with several answers, one is drawn at each step.
 Legend: B questions, M masks.
 """
 
@@ -31,9 +31,9 @@ from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.random_streams import Stream, generator
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ClosedBookOptions:
-    """What decides the objective; see the stage's settings."""
+    """The settings of `finetune` that define the objective."""
 
     batch_size: int
     reader_length: int
@@ -43,7 +43,7 @@ class ClosedBookOptions:
 
 @dataclass(frozen=True)
 class MaskedAnswers:
-    """Questions with masks, where those are, and what belongs there: int64 [B, M], real where `wanted_BM` is True."""
+    """Questions with masks, the positions of the masks and their wordpieces, int64 [B, M], valid where `wanted_BM` is True."""
 
     packed: TokenBatch
     position_BM: Tensor
@@ -53,9 +53,9 @@ class MaskedAnswers:
 
 
 class ClosedBookObjective(SelfContained):
-    """Trains the whole reader. Answers of more than `span_width` wordpieces and regular expressions cannot be learnt.
+    """Trains the whole reader. Answers longer than `span_width` wordpieces and regular expressions are left out.
 
-    Raises ConfigError when no question has another answer.
+    Raises ConfigError when no answer is left.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class ClosedBookObjective(SelfContained):
         self.order = DataOrder(len(kept), options.batch_size, options.seed)
 
     def draw(self, step: int) -> Sequence[MaskedAnswers]:
-        """The batch of a step, an answer drawn for each question."""
+        """The batch of a step, with one answer drawn for each question."""
         rng = generator(self.options.seed, Stream.QUERY_MASKS, step)
         numbers = self.order.batch(step).tolist()
         drawn = [(self.tokens[n], self.answers[n][int(rng.integers(len(self.answers[n])))]) for n in numbers]
@@ -96,7 +96,7 @@ class ClosedBookObjective(SelfContained):
         return MaskedAnswers(packed, position_BM, target_BM, wanted_BM, questions_in_batch)
 
     def loss(self, part: MaskedAnswers) -> tuple[Tensor | None, Sums]:
-        """Sum over the part's questions, over the questions of the batch."""
+        """The sum of the losses of the part's questions, divided by the number of questions in the batch."""
         device = next(self.reader.parameters()).device
         wanted_BM = part.wanted_BM.to(device)
         log_prob_BM = self.reader.mlm_log_prob(
@@ -114,7 +114,7 @@ class ClosedBookObjective(SelfContained):
 
 
 def _answers(words: WordPiece, question: Question, widest: int) -> list[TokenIds]:
-    """The answers that can be learnt, as wordpieces."""
+    """The wordpieces of the answers that can be learnt."""
     texts = () if question.is_regex else question.answers
     answers = [words.ids(text).astype(np.int64) for text in texts]
     return [answer for answer in answers if 0 < len(answer) <= widest]

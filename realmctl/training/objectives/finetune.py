@@ -1,10 +1,9 @@
-"""Fine-tuning: retrieve with a searcher whose scores learn, read with a span reader that learns; the blocks are frozen.
+"""Fine-tuning: train a searcher's scores and a span reader on questions with answers; the block vectors are frozen.
 
-The objective is ORQA's, or the likelihood that REALM's paper writes. ORQA's is two losses (Lee et al. 2019, sections 3
-and 5.2; google-research orqa/models/orqa_model.py): the retriever's, over the 5000 best blocks, and the reader's, in one
-softmax over all spans of the best five, retrieval score inside. The paper's is p(y|x) = sum_z p(z|x) p(y|z,x) over the
-blocks that are read.
-The searcher is a query encoder beside an index, or BM25 with its scale: one objective for both.
+The objective is ORQA's, or the likelihood in REALM's paper. ORQA's is the sum of two losses (Lee et al. 2019, sections 3
+and 5.2; google-research orqa/models/orqa_model.py): the retriever's over the 5000 best blocks, and the reader's, one
+softmax over all spans of the best five blocks with the retrieval score added. The paper's is p(y|x) = sum_z p(z|x) p(y|z,x)
+over the blocks that are read. The objective is the same for every searcher.
 Legend: Q questions, K blocks of the retriever's beam, R blocks that are read, B = Q * R, S spans.
 """
 
@@ -36,9 +35,9 @@ from realmctl.training.data_order import DataOrder
 from realmctl.training.objective import SelfContained, Sums
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FinetuneOptions:
-    """What decides the objective; see the stage's settings."""
+    """The settings of `finetune` that define the objective."""
 
     batch_size: int
     retriever_beam: int
@@ -56,8 +55,8 @@ class FinetuneOptions:
 class FinetuneMicroBatch:
     """A micro-batch: questions, their retrieved rows, which of those hold an answer, and the inputs of the reader.
 
-    `block_start` and `spans` are by input of the reader [B]: the position of the block's first token, and the places
-    of the answers as (first, last) wordpieces of the block.
+    `block_start` and `spans` have an entry per input of the reader [B]: the position of the block's first token, and the
+    answers as (first, last) wordpieces of the block.
     """
 
     questions: list[TokenIds]
@@ -70,9 +69,9 @@ class FinetuneMicroBatch:
 
 
 class FinetuneObjective(SelfContained):
-    """Trains what learns of the searcher, and the reader, on questions with answers.
+    """Trains the searcher's learner and the reader on questions with answers.
 
-    A plain answer is in a block wherever its wordpieces are, one that is a regular expression wherever that matches.
+    A plain answer is found in a block by its wordpieces, a regular expression by its matches.
     """
 
     def __init__(
@@ -92,7 +91,7 @@ class FinetuneObjective(SelfContained):
         self._ask(questions)
 
     def on(self, questions: Sequence[Question]) -> FinetuneObjective:
-        """The same searcher and reader on other questions."""
+        """The same searcher and reader, with other questions."""
         other = copy.copy(self)
         other._ask(questions)
         return other
@@ -106,15 +105,15 @@ class FinetuneObjective(SelfContained):
         self.order = DataOrder(len(questions), options.batch_size, options.seed)
 
     def before_step(self, step: int) -> Mapping[str, float]:
-        """What the searcher has learnt, for the log."""
+        """The searcher's numbers, for the log."""
         return self.searcher.learnt()
 
     def draw(self, step: int) -> Sequence[FinetuneMicroBatch]:
-        """Retrieve for the batch with the searcher as it is now."""
+        """The batch of a step, with the blocks that the searcher finds now."""
         return self.parts(self.order.batch(step).tolist())
 
     def parts(self, numbers: list[int]) -> Sequence[FinetuneMicroBatch]:
-        """The questions of these numbers with what is retrieved for them now, in micro-batches."""
+        """Micro-batches of the questions with these numbers, with the blocks that the searcher finds now."""
         training = self.searcher.learner.training
         self.searcher.learner.eval()
         _, rows_QK = self.searcher.nearest([self.tokens[number] for number in numbers], self.options.retriever_beam)
@@ -129,7 +128,8 @@ class FinetuneObjective(SelfContained):
         bodies = [self.searcher.corpus.tokens(row) for row in read_QR.ravel().tolist()]
         joint, block_start = collator.reader([self.tokens[number] for number in asked], bodies, options.reader_length)
         room = (joint.lengths_B - 1 - block_start).tolist()
-        spans = [self._answers_in(*place) for place in zip(asked, read_QR.ravel().tolist(), room, strict=True)]
+        places = zip(asked, read_QR.ravel().tolist(), room, strict=True)
+        spans = [self._answers_in(number, row, width) for number, row, width in places]
         questions = [self.tokens[number] for number in numbers]
         return FinetuneMicroBatch(
             questions, rows_QK, self._correct(numbers, rows_QK), joint, block_start, spans, questions_in_batch
@@ -144,15 +144,15 @@ class FinetuneObjective(SelfContained):
         return covered(char_offsets(corpus, self.searcher.wordpiece, row)[:room], matches, widest) if matches else []
 
     def _correct(self, numbers: list[int], rows_QK: NDArray[np.int64]) -> Tensor:
-        """Which of the retrieved blocks hold an answer, bool [Q, K]."""
+        """Whether each retrieved block holds an answer, bool [Q, K]."""
         pairs = zip(numbers, rows_QK.tolist(), strict=True)
         return torch.tensor([[self.searches[number](self.texts[row]) for row in rows] for number, rows in pairs])
 
     def loss(self, part: FinetuneMicroBatch) -> tuple[Tensor | None, Sums]:
-        """Sum of the losses of the part's questions, over the questions of the batch. ORQA's are both, or the reader's alone
-        where the retriever is frozen.
+        """The sum of the losses of the part's questions, divided by the number of questions in the batch.
 
-        None when no answer was in reach, and where `empty_steps` 0, which moves the weights all the same.
+        With a frozen retriever ORQA's objective is the reader's loss alone. Where no retrieved block holds an answer, the loss
+        is None, or with `empty_steps` a loss of 0, with which the optimizer still steps.
         """
         device = next(self.reader.parameters()).device
         correct_QK = part.correct_QK.to(device)
@@ -174,7 +174,7 @@ class FinetuneObjective(SelfContained):
         return (loss_Q.sum() / part.questions_in_batch if teaches else None), sums
 
     def _spans(self, part: FinetuneMicroBatch, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Span scores [Q, R, S], the paper's within their block, and which spans are an answer, bool."""
+        """Span scores [Q, R, S], normalised within each block for the paper's objective, and whether each span is an answer."""
         joint, start = part.joint.to(device), part.block_start.to(device)
         score_BS, (first_S, last_S) = self.reader.span_scores(
             joint, block_token_mask(joint, start), self.options.span_width
@@ -190,7 +190,7 @@ class FinetuneObjective(SelfContained):
         return score_BS.view(shape), correct_BS.to(device).view(shape)
 
     def save(self, out: Writer) -> None:
-        """Write the qa-model's parts: the searcher's, and `reader`."""
+        """Write the parts of the qa-model: the searcher's, and `reader`."""
         self.searcher.save(out)
         with writing(out.path / "reader", dataclasses.replace(out.origin, kind="span-reader")) as part:
             self.reader.cpu().save(part.path)

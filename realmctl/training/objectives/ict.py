@@ -1,4 +1,4 @@
-"""The inverse cloze task: pick the block that a sentence was taken from (ORQA, section 4; google-research orqa/models/ict_model.py)."""
+"""The inverse cloze task: find the block that a sentence was taken from (ORQA, section 4; orqa/models/ict_model.py)."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ from realmctl.training.random_streams import Stream, generator
 
 @dataclass(frozen=True)
 class SentenceBlockPair:
-    """A sentence and the block it is asked of.
+    """A sentence and the block that it was taken from.
 
-    `masked`: the sentence was taken out of the block. `withheld`: it may not choose that block, so that the null document is right.
+    `masked`: the sentence was removed from the block. `withheld`: the sentence may not choose that block, so that the null
+    document is the right one.
     """
 
     sentence: TokenIds
@@ -37,11 +38,11 @@ class SentenceBlockPair:
 
 
 class InverseClozeObjective(SelfContained):
-    """Blocks with two sentences or more give a pair each; a batch's other blocks are the negatives.
+    """Each block of two sentences or more gives a pair. The other blocks of the batch are the negatives.
 
-    With a `null_share`, which is not in ORQA, the null document joins them, and is right for that share of the sentences: from
-    ICT alone its score stands so far below every block's that p(null|x) and its gradient are 0 in pre-training.
-    Among several processes each takes its part of the pairs, and the negatives are still those of the whole batch.
+    `null_share` is not in ORQA: the null document is added to the blocks, and is the right one for that share of the
+    sentences. Without it, ICT leaves the null document's score so far below every block's that p(null|x) and its gradient
+    are 0 in pre-training. With several processes, each takes a part of the pairs; the negatives are those of the whole batch.
     """
 
     def __init__(
@@ -60,11 +61,11 @@ class InverseClozeObjective(SelfContained):
         self.share, left_over = divmod(self.order.batch_size, processes.count())
         if left_over or not self.share:
             raise ConfigError(
-                f"{self.order.batch_size} pairs cannot be shared by {processes.count()} processes. Use another --batch-size."
+                f"{self.order.batch_size} pairs cannot be divided among {processes.count()} processes. Use another --batch-size."
             )
 
     def draw(self, step: int) -> Sequence[tuple[TokenBatch, TokenBatch, list[SentenceBlockPair]]]:
-        """One part: in-batch negatives need the whole batch at once. All processes draw all pairs and take their own."""
+        """One part, because in-batch negatives need the whole batch at once. Every process draws all pairs and keeps its own."""
         rng = generator(self.seed, Stream.ICT_SENTENCES, step)
         pairs = [self._pair(int(self.rows[i]), rng) for i in self.order.batch(step)][self._first :][: self.share]
         queries = self.collator.query([pair.sentence for pair in pairs], self.retriever.query_length)
@@ -75,7 +76,7 @@ class InverseClozeObjective(SelfContained):
 
     @property
     def _first(self) -> int:
-        """The place of this process's pairs in the batch."""
+        """The position of this process's first pair in the batch."""
         return processes.number() * self.share
 
     def _pair(self, row: int, rng: np.random.Generator) -> SentenceBlockPair:
@@ -88,7 +89,7 @@ class InverseClozeObjective(SelfContained):
         return SentenceBlockPair(body[start:stop], self.corpus.title(row), rest, masked, withheld)
 
     def loss(self, part: tuple[TokenBatch, TokenBatch, list[SentenceBlockPair]]) -> tuple[Tensor, Sums]:
-        """Softmax over the batch's blocks, query to block; also the accuracy."""
+        """Cross-entropy of the softmax over the batch's blocks, from query to block, and the accuracy."""
         queries, blocks, pairs = part
         device = next(self.retriever.parameters()).device
         query_BD = self.retriever.embed_queries(queries.to(device))
@@ -106,7 +107,7 @@ class InverseClozeObjective(SelfContained):
     def _with_null(
         self, block_CD: Tensor, target_B: Tensor, pairs: Sequence[SentenceBlockPair]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The null document as one more block, targets, and which blocks each query may choose."""
+        """Blocks with the null document added, targets, and whether each query may choose each block."""
         null = self.collator.block(*titles_and_bodies(self.corpus, np.array([NULL])))
         null_1D = self.retriever.embed_blocks(null.to(block_CD.device))
         withheld_B = torch.tensor([pair.withheld for pair in pairs], device=block_CD.device)

@@ -1,4 +1,4 @@
-"""What pre-training hides: a salient span, or for comparison a random span or random wordpieces (paper, table 2)."""
+"""Masks of pre-training: a salient span, or for comparison a random span or random wordpieces (REALM, table 2)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from realmctl.retrieval.tagged_queries import TaggedQueries
 
 Masking = Literal["salient", "random-span", "random-uniform"]
 UNIFORM_RATE = 0.15
+"""Share of the wordpieces that `random-uniform` hides: BERT's rate (Devlin et al. 2019, section 3.1). A change raises the
+version of `pretrain`."""
 
 
 @dataclass(frozen=True)
 class MaskedQuery:
-    """A sentence with its hidden wordpieces replaced by [MASK], where they were (ascending), and what they were.
+    """A sentence with hidden wordpieces replaced by [MASK], their places (ascending) and the wordpieces themselves.
 
-    Of a span that is longer than a query may ask for, only the first are in `places` and `targets`, as officially.
-    All int64; `sentence` is its row in the queries.
+    Of a span with too many wordpieces only the first are in `places` and `targets`, as in the official code. All arrays
+    are int64; `sentence` is the row of the sentence in the queries.
     """
 
     sentence: int
@@ -31,7 +33,7 @@ class MaskedQuery:
 def masked_query(
     queries: TaggedQueries, span: int, masking: Masking, *, most: int, room: int, mask_id: int, rng: np.random.Generator
 ) -> MaskedQuery:
-    """The sentence of salient span number `span`, cut to `room` wordpieces, with at most `most` of them asked for."""
+    """The sentence of salient span number `span`, cut to `room` wordpieces, with at most `most` targets."""
     sentence, first, stop = (int(value) for value in queries.spans[span, :3])
     tokens = np.array(queries.tokens(sentence)[:room], dtype=np.int64)
     places = _places(len(tokens), first, stop, masking, most, rng)
@@ -43,7 +45,7 @@ def masked_query(
 def _places(
     length: int, first: int, stop: int, masking: Masking, most: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """`random-span` hides as many wordpieces as the salient span has, elsewhere; `random-uniform` 15 % of the sentence."""
+    """The places to hide. `random-span` hides as many wordpieces as the salient span has, `random-uniform` 15 % of all."""
     if masking == "random-uniform":
         count = min(most, length, max(1, round(UNIFORM_RATE * length)))
         return np.sort(rng.choice(length, count, replace=False))

@@ -1,8 +1,8 @@
-"""Masked language modelling: an encoder's warm start, plain or as reading practice.
+"""Masked language modelling: the warm start of an encoder, on blocks or as reading practice.
 
-Plain is BERT's 15 % with 80/10/10. Reading practice lays a tagged sentence beside the block that restates it, hides
-salient spans of the sentence and, half of the time, the block's copy of the others: what makes a small reader learn to
-copy from its block, where plain masking does not within a laptop's budget.
+On blocks it is BERT's masking. Reading practice puts a tagged sentence before the block that restates it and hides salient
+spans of the sentence, and for some of the visible spans their copies in the block. It teaches a small reader to copy
+from the block, which masking of blocks alone does not within the budget of a laptop.
 """
 
 from __future__ import annotations
@@ -25,15 +25,26 @@ from realmctl.training.data_order import DataOrder
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.random_streams import Stream, generator
 
+# Probabilities that change results. They are no settings: a change of one raises the version of `mlm-init`.
+MASKED_SHARE, RANDOM_SHARE = 0.8, 0.1
+"""Of the hidden wordpieces, the shares replaced by [MASK] and by a random one (Devlin et al. 2019, section 3.1)."""
+FIRST_ORDINARY_ID = 5
+"""Random wordpieces are drawn from this id on: the ids below are the special tokens of a vocabulary trained by `chunk`."""
 HIDDEN_TOO = 0.3
+"""Reading practice: probability that a further span that the block repeats is hidden. Ours."""
 HIDDEN_COPY = 0.5
+"""Reading practice: probability that a visible span's copies in the block are hidden. Ours."""
+NOISY_BLOCK = 0.5
+"""Reading practice: probability that a block has random wordpieces hidden. Ours."""
 BLOCK_NOISE = 0.03
+"""Reading practice: share of the wordpieces hidden in such a block. Ours."""
 RANDOM_BLOCK = 0.15
+"""Reading practice: probability that the block is a random one, from which nothing can be copied. Ours."""
 
 
 @dataclass(frozen=True)
 class MlmBatch:
-    """TokenBatch inputs with masks in, and which positions (flat, int64) hold which hidden wordpieces (int64)."""
+    """Inputs with masks, the flat positions of the hidden wordpieces (int64) and the wordpieces (int64)."""
 
     packed: TokenBatch
     positions: Tensor
@@ -41,7 +52,7 @@ class MlmBatch:
 
 
 class MlmObjective(SelfContained):
-    """Cross-entropy at masked positions; `example(number, rng)` gives (ids with masks, segments, positions, targets)."""
+    """Cross-entropy at the hidden wordpieces of `examples`."""
 
     def __init__(
         self, mlm: BertForMaskedLM, examples: Examples, *, batch_size: int, micro_batch: int, seed: int
@@ -52,7 +63,7 @@ class MlmObjective(SelfContained):
         self.order = DataOrder(len(examples), batch_size, seed)
 
     def draw(self, step: int) -> Sequence[tuple[MlmBatch, int]]:
-        """Micro-batches, each with the number of hidden wordpieces of the whole batch."""
+        """Micro-batches, each with the number of hidden wordpieces in the whole batch."""
         rng = generator(self.seed, Stream.MLM_MASKS, step)
         drawn = [self.examples.draw(int(number), rng) for number in self.order.batch(step)]
         parts = [drawn[i : i + self.micro_batch] for i in range(0, len(drawn), self.micro_batch)]
@@ -61,7 +72,7 @@ class MlmObjective(SelfContained):
         return [(batch, hidden) for batch in batches]
 
     def loss(self, part: tuple[MlmBatch, int]) -> tuple[Tensor | None, Sums]:
-        """Mean cross-entropy over the whole batch's hidden wordpieces, and accuracy."""
+        """Sum of the cross-entropies divided by the number of hidden wordpieces in the whole batch, and the accuracy."""
         batch, hidden = part
         if not len(batch.targets):
             return None, {}
@@ -76,7 +87,7 @@ class MlmObjective(SelfContained):
 
 @dataclass(frozen=True)
 class Masked:
-    """One or two token sequences with masks put in, and the hidden (sequence, place, wordpiece) triples."""
+    """One or two sequences of wordpieces with masks, and the hidden (sequence, place, wordpiece) triples."""
 
     first: TokenIds
     second: TokenIds | None
@@ -84,7 +95,7 @@ class Masked:
 
 
 class Examples:
-    """What a masked language model is trained on."""
+    """The examples that a masked language model is trained on."""
 
     collator: Collator
     lengths: tuple[int, int]
@@ -117,7 +128,7 @@ class Examples:
 
 
 class PlainBlocks(Examples):
-    """Blocks with BERT's masking: a share of the wordpieces, of which 80 % masked, 10 % random, 10 % left."""
+    """Blocks with BERT's masking: of the hidden wordpieces 80 % become [MASK], 10 % a random one, and 10 % stay."""
 
     def __init__(self, corpus: Corpus, collator: Collator, *, mask_rate: float, length: int, vocabulary: int) -> None:
         self.corpus, self.collator, self.lengths = corpus, collator, (length, 0)
@@ -132,18 +143,19 @@ class PlainBlocks(Examples):
         tokens = np.array(body[start : start + self.lengths[0] - 2], dtype=np.int64)
         chosen = np.flatnonzero(rng.random(len(tokens)) < self.mask_rate)
         hidden = [(0, int(place), int(tokens[place])) for place in chosen]
-        fate = rng.random(len(chosen))
-        tokens[chosen[fate < 0.8]] = self.collator.mask_id
-        other = chosen[(fate >= 0.8) & (fate < 0.9)]
-        tokens[other] = rng.integers(5, self.vocabulary, len(other))
+        drawn = rng.random(len(chosen))
+        tokens[chosen[drawn < MASKED_SHARE]] = self.collator.mask_id
+        other = chosen[(drawn >= MASKED_SHARE) & (drawn < MASKED_SHARE + RANDOM_SHARE)]
+        tokens[other] = rng.integers(FIRST_ORDINARY_ID, self.vocabulary, len(other))
         return Masked(tokens, None, hidden)
 
 
 class ReadingPractice(Examples):
-    """Sentences beside the blocks that restate them.
+    """Sentences, each together with the block that restates it.
 
-    One span that the block tells is hidden in the sentence (each other such one at 30 %); of those left visible, half
-    have their copies hidden in the block. For 15 % of the sentences the block is a random one, where nothing can be copied.
+    One span that the block repeats is hidden in the sentence, and each further one with probability 0.3. Of the spans that
+    stay visible, half have their copies in the block hidden. For 15 % of the sentences the block is a random one, from which
+    nothing can be copied.
     """
 
     def __init__(
@@ -181,7 +193,7 @@ class ReadingPractice(Examples):
         hidden: list[tuple[int, int, int]] = []
         self._hide(sentence, 0, [spans[k] for k in asked], hidden)
         self._hide(body, 1, copies, hidden)
-        if rng.random() < 0.5:
+        if rng.random() < NOISY_BLOCK:
             noise = np.flatnonzero(rng.random(len(body)) < BLOCK_NOISE)
             self._hide(body, 1, [(int(place), int(place) + 1) for place in noise], hidden)
         return Masked(sentence, body, hidden)
@@ -201,7 +213,7 @@ class ReadingPractice(Examples):
 
 
 def occurrences(tokens: NDArray[np.int64], needle: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where `needle` begins in `tokens`, int64."""
+    """The places where `needle` begins in `tokens`, int64."""
     if not 0 < len(needle) <= len(tokens):
         return np.empty(0, dtype=np.int64)
     windows = np.lib.stride_tricks.sliding_window_view(tokens, len(needle))

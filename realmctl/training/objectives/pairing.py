@@ -1,8 +1,8 @@
-"""For each sentence the block that restates most of it: reading practice without labels.
+"""For each sentence, the block that restates most of it: reading practice without labels.
 
-A reader learns to copy from a block only where the block says what the sentence hides. The partner of a sentence is the
-block, other than its own, that shares the most inverse document frequency with it. Wordpieces that are in more than
-`MOST_COMMON` of the blocks are passed over: they say nothing and cost the most.
+A reader learns to copy from a block only where the block repeats what the sentence hides. The partner of a sentence is the
+block, other than its own, that shares the largest sum of inverse document frequencies with it. Wordpieces in more than a
+share of `MOST_COMMON` of the blocks are skipped, because they tell little and take the most time.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.tagged_queries import TaggedQueries
 
 MOST_COMMON = 0.1
+"""Largest share of the blocks that may hold a wordpiece that counts. Ours; a change raises the version of `mlm-init`."""
 LONGEST_POSTING = 20_000
+"""Largest number of blocks that may hold a wordpiece that counts. Ours; a change raises the version of `mlm-init`."""
 
 
 def partners(queries: TaggedQueries, corpus: Corpus) -> NDArray[np.int64]:
-    """Row of each sentence's partner, int64 [sentences]; -1 where no block shares a telling wordpiece with it."""
+    """Row of each sentence's partner, int64 [sentences]; -1 where no block shares a wordpiece that counts."""
     postings = _Postings(corpus)
     best = np.full(len(queries), -1, dtype=np.int64)
     with progress(len(queries), "pairing sentences with blocks", "sentences") as bar:
@@ -30,7 +32,7 @@ def partners(queries: TaggedQueries, corpus: Corpus) -> NDArray[np.int64]:
 
 
 class _Postings:
-    """For each wordpiece the blocks that hold it."""
+    """For each wordpiece, the blocks that hold it."""
 
     def __init__(self, corpus: Corpus) -> None:
         self.uid = np.asarray(corpus.uid)
@@ -44,7 +46,7 @@ class _Postings:
         self.most = min(LONGEST_POSTING, max(2, int(MOST_COMMON * len(corpus))))
 
     def best(self, tokens: NDArray[np.int64], own_uid: np.uint64) -> int:
-        """The block with the highest shared idf that is not the sentence's own; -1 for none. Ties: the first."""
+        """The block with the largest shared sum of idf that is not the sentence's own, the first of equals; -1 for none."""
         lists, weights = [], []
         for token in tokens[tokens < len(self.idf)]:
             posting = self.blocks[self.starts[token] : self.starts[token + 1]]

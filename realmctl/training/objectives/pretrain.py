@@ -1,8 +1,8 @@
-"""REALM pre-training: fill a masked salient span with the help of retrieved blocks (paper, section 3; official realm/model.py).
+"""REALM pre-training: fill a masked salient span with the help of retrieved blocks (REALM, section 3; realm/model.py).
 
-The index only chooses candidates. Their scores in the loss are recomputed with the live retriever, so that gradients
-reach both towers; the query encoder that searches is the live one too, while the index may be some steps older (or, on
-demand, that of the index, as officially).
+The index only chooses candidates. Their scores in the loss are computed with the retriever in training, so that gradients
+reach both towers. The query encoder that searches is the one in training too, although the index may be some steps older.
+With `--official snapshot-queries` it is that of the index's snapshot.
 Legend: B queries, N candidates (null first), C distinct candidates, M masks, D projection.
 """
 
@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from realmctl.deviations import PretrainDeviation
 from realmctl.nn.inputs import Collator, TokenBatch
 from realmctl.nn.marginal import retrieval_utility, sequence_marginal, token_marginal
+from realmctl.nn.precision import autocast
 from realmctl.nn.reader import Reader
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.corpus import Corpus
@@ -38,9 +39,12 @@ from realmctl.training.refresh.current_index import CurrentIndex
 Marginal = Literal["token", "sequence"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PretrainOptions:
-    """What decides the objective; see the stage's settings."""
+    """The settings of `pretrain` that define the objective.
+
+    precision: arithmetic of the searches; the training loop sets that of the loss.
+    """
 
     batch_size: int
     candidates: int
@@ -53,13 +57,15 @@ class PretrainOptions:
     exclude_own: bool = True
     official: tuple[PretrainDeviation, ...] = ()
     retriever_lr_multiplier: float = 1.0
+    precision: str = "fp32"
 
 
 @dataclass(frozen=True)
 class PretrainMicroBatch:
-    """A micro-batch: masked queries, where their masks are and what is under them, and their candidates.
+    """A micro-batch: masked queries, the positions of their masks, the hidden wordpieces, and the candidates.
 
-    position_BM, target_BM: int64; mask_BM: bool, False at unused slots. rows_BN: rows of blocks, null -1, none -2.
+    position_BM, target_BM: int64. mask_BM: bool, False at unused slots. rows_BN: rows of blocks, -1 for the null document,
+    -2 for no candidate.
     """
 
     queries: list[MaskedQuery]
@@ -72,7 +78,7 @@ class PretrainMicroBatch:
 
 
 class PretrainObjective:
-    """The marginal likelihood of hidden spans, with an index that is swapped as fresher ones come."""
+    """The marginal likelihood of hidden spans, with an index that is replaced by each fresher one."""
 
     def __init__(
         self, retriever: Retriever, reader: Reader, queries: TaggedQueries, corpus: Corpus, collator: Collator,
@@ -88,10 +94,10 @@ class PretrainObjective:
         self.order = span_order(queries, options.batch_size, options.seed, options.official)
         self.alarms, self.recall_questions, self.watch = alarms or Alarms(), recall_questions, CandidateWatch()
         self._watched = self._watched_queries()
-        self._seen: int | None = None  # step of the index that was looked at last
+        self._seen: int | None = None  # step of the index that the watched queries were searched with last
 
     def before_step(self, step: int) -> Mapping[str, float]:
-        """Keep the index fresh, and see what a fresher one changes."""
+        """Take a fresher index if there is one, and measure what it changes."""
         logged = self.current.renew(step, self.retriever)
         if self.current.step != self._seen:
             self._seen = self.current.step
@@ -101,28 +107,28 @@ class PretrainObjective:
         return logged
 
     def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The share of a hub, and the alarms that this step raises, if any."""
+        """`hub_share`, and the alarms that this step raises, if any."""
         share = self.watch.hub_share()
         raised = self.alarms.observe({**line, **share})
         return {**share, **({"alarms": raised} if raised else {})}
 
     def state(self) -> dict[str, Any]:
-        """Which index is in use, and what the alarms have seen."""
+        """The step of the index in use, and the state of the watch and of the alarms."""
         return {**self.current.state(), "watch": self.watch.state(), "alarms": self.alarms.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Open the index that the checkpoint was taken with."""
+        """Take up what `state` returned: open the index that the checkpoint was taken with."""
         self.current.restore(state)
         self._seen = self.current.step
         self.watch.restore(state["watch"])
         self.alarms.restore(state["alarms"])
 
     def draw(self, step: int) -> Sequence[PretrainMicroBatch]:
-        """Masked queries of the batch with the candidates that the index names now."""
+        """The masked queries of a step, with the candidates that the index gives now."""
         return self.parts(self.order.batch(step), generator(self.options.seed, Stream.QUERY_MASKS, step))
 
     def parts(self, spans: NDArray[np.int64], rng: np.random.Generator) -> Sequence[PretrainMicroBatch]:
-        """The salient spans of these numbers hidden, each with its sentence's candidates, in micro-batches."""
+        """Micro-batches of the salient spans with these numbers: each is hidden and has the candidates of its sentence."""
         drawn = [self._masked(int(span), rng) for span in spans]
         query_BD = self._vectors(drawn)
         if "double-candidates" in self.options.official:
@@ -154,10 +160,11 @@ class PretrainObjective:
 
     @torch.no_grad()
     def _vectors(self, drawn: Sequence[MaskedQuery]) -> NDArray[np.float32]:
-        """What the index is searched with, float32 [B, D]."""
+        """Query vectors to search with, float32 [B, D], in the arithmetic of training and evaluation."""
         encoder = self.current.encoder or self.retriever
         training, packed = encoder.training, self._packed(drawn).to(self._device)
-        query_BD: NDArray[np.float32] = encoder.eval().embed_queries(packed).float().cpu().numpy()
+        with autocast(self._device, self.options.precision):
+            query_BD: NDArray[np.float32] = encoder.eval().embed_queries(packed).float().cpu().numpy()
         encoder.train(training)
         return query_BD
 
@@ -187,7 +194,7 @@ class PretrainObjective:
         return PretrainMicroBatch(drawn, self._packed(drawn), position_BM, target_BM, mask_BM, rows_BN, normaliser)
 
     def loss(self, part: PretrainMicroBatch) -> tuple[Tensor, Sums]:
-        """-log p(y|x) of the part's hidden wordpieces over the whole batch's count, and what retrieval was worth."""
+        """-log p(y|x) of the part, divided by the normaliser of the whole batch, and the sums of the retrieval utility."""
         device = self._device
         mask_BM, present_BN = part.mask_BM.to(device), torch.from_numpy(part.rows_BN != ABSENT).to(device)
         score_BN = self._scores(part)
@@ -200,7 +207,7 @@ class PretrainObjective:
         return loss, self._utility_sums(mask_BM, *compared)
 
     def _scores(self, part: PretrainMicroBatch) -> Tensor:
-        """f(x, z) with live weights; a block that several queries share is embedded once."""
+        """f(x, z) with the weights in training. A block that several queries share is embedded once."""
         distinct_C, place_BN = np.unique(np.maximum(part.rows_BN, NULL), return_inverse=True)
         packed = self.collator.block(*titles_and_bodies(self.corpus, distinct_C), self.retriever.block_length)
         block_CD = self.retriever.embed_blocks(packed.to(self._device))
@@ -209,7 +216,7 @@ class PretrainObjective:
         return self.retriever.score(query_BD, block_CD[places])
 
     def _read(self, part: PretrainMicroBatch, rows_BN: NDArray[np.int64]) -> Tensor:
-        """log p(y_m|z,x) beside each of these blocks, [B, N, M]."""
+        """log p(y_m|z,x) of each hidden wordpiece with each of these blocks, [B, N, M]."""
         count, device = rows_BN.shape[1], self._device
         queries = [query.tokens for query in part.queries for _ in range(count)]
         _, bodies = titles_and_bodies(self.corpus, rows_BN.ravel())
@@ -220,7 +227,7 @@ class PretrainObjective:
     def _beside_null(
         self, part: PretrainMicroBatch, score_BN: Tensor, log_prob_BNM: Tensor, present_BN: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The same candidates behind a null document of no weight: what retrieval is measured against."""
+        """The candidates with a null document of weight 0 put first, for the retrieval utility to compare with."""
         null_B1M = self._read(part, np.full((len(part.queries), 1), NULL))
         score = F.pad(score_BN.float(), (1, 0), value=torch.finfo(torch.float32).min)
         return score, torch.cat([null_B1M, log_prob_BNM], 1), F.pad(present_BN, (1, 0), value=True)

@@ -1,4 +1,4 @@
-"""Which salient spans a step of pre-training hides: all in turn, or as the official code draws them."""
+"""The salient spans that a step of pre-training hides: all of them in turn, or drawn as in the official code."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from realmctl.training.random_streams import Stream, generator
 
 
 class SpanOrder(Protocol):
+    """The order in which salient spans are hidden."""
+
     def batch(self, step: int) -> NDArray[np.int64]:
         """Numbers of the spans of a step, int64 [batch_size]."""
         ...
@@ -23,7 +25,7 @@ class SpanOrder(Protocol):
 def span_order(
     queries: TaggedQueries, batch_size: int, seed: int, official: Collection[PretrainDeviation]
 ) -> SpanOrder:
-    """Passes over all spans; over shards of them with `shards`, over blocks instead of spans with `span-draws`."""
+    """Passes over all spans. `shards` passes over shards of them, `span-draws` over blocks instead of spans."""
     order = ShardedDataOrder if "shards" in official else DataOrder
     if "span-draws" not in official:
         return order(len(queries.spans), batch_size, seed)
@@ -32,13 +34,13 @@ def span_order(
 
 
 def first_spans(queries: TaggedQueries) -> NDArray[np.int64]:
-    """Number of the first span of each block that has one, int64 [blocks]; the next one's is where it ends."""
+    """Number of the first span of each block with spans, int64 [blocks]. A block's spans end where the next block's begin."""
     uid = queries.uid[queries.spans[:, 0]]
     return np.flatnonzero(np.concatenate([[True], uid[1:] != uid[:-1]]))
 
 
 class SpanDraws:
-    """Blocks in their order, and of each one span, every one as likely (google-research realm/example_generator.py)."""
+    """Blocks in their order, with one span drawn uniformly from each (google-research realm/example_generator.py)."""
 
     def __init__(self, order: DataOrder, first: NDArray[np.int64], count: int, seed: int) -> None:
         self.order, self.first, self.seed = order, first, seed

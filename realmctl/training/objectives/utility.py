@@ -1,4 +1,4 @@
-"""What retrieval is worth on sentences that were not trained on (paper, section 4.5: retrieval utility)."""
+"""Retrieval utility: what retrieval is worth on sentences that were not trained on (REALM, section 4.5)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from realmctl.training.random_streams import Stream, generator
 
 
 @torch.no_grad()
-def measure_utility(objective: PretrainObjective, device: str, precision: str, batch_size: int) -> dict[str, Any]:
-    """Hide every salient span once and fill it with the objective's candidates.
+def measure_utility(objective: PretrainObjective, device: str, batch_size: int) -> dict[str, Any]:
+    """Hide every salient span once and fill it with the objective's candidates, in the objective's precision.
 
-    Returns, as means: `log_prob`, log p(y_m|x) of a hidden wordpiece (nats); `retrieval_utility`, how much of that the
-    candidates add to the null document's log p(y_m|null, x); `top_1_utility`, log p(y|z,x) - log p(y|null,x) of the
-    best-scored block (a query's); `null_share`, p(null|x). And the number of `queries` and hidden `wordpieces`.
+    Returns:
+        Means: `log_prob`, log p(y_m|x) of a hidden wordpiece in nats; `retrieval_utility`, log p(y_m|x) - log p(y_m|null,x);
+        `top_1_utility`, log p(y|z,x) - log p(y|null,x) of the best-scored block of a query; `null_share`, p(null|x).
+        Counts: `queries` and hidden `wordpieces`.
     """
     where = pick_device(device)
     objective.modules.to(where).eval()
@@ -30,7 +31,7 @@ def measure_utility(objective: PretrainObjective, device: str, precision: str, b
         for start in range(0, count, batch_size):
             spans = np.arange(start, min(start + batch_size, count))
             for part in objective.parts(spans, rng):
-                with autocast(where, precision):
+                with autocast(where, objective.options.precision):
                     loss, worth = objective.loss(part)
                 hidden = float(part.mask_BM.sum())
                 for name, (total, number) in {**worth, "log_prob": (-float(loss) * part.normaliser, hidden)}.items():

@@ -26,7 +26,11 @@ QUESTIONS = [
 def objective_of(chain, questions, *, batch_size=3, micro_batch=0, width=6):
     reader = Reader.from_masked_lm(starting_bert(chain.encoder, None, chain.blocks, 0))
     objective = ClosedBookObjective(
-        reader, chain.blocks, questions, ClosedBookOptions(batch_size, 40, width, 0), micro_batch
+        reader,
+        chain.blocks,
+        questions,
+        ClosedBookOptions(batch_size=batch_size, reader_length=40, span_width=width, seed=0),
+        micro_batch,
     )
     reader.eval()
     return objective

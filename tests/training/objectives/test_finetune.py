@@ -31,7 +31,16 @@ def objective_of(
     reader = SpanReader.from_bert(starting_bert(chain.encoder, None, chain.blocks, 0).bert)
     with torch.no_grad():
         reader.head.output.weight.mul_(30)
-    options = FinetuneOptions(batch_size, beam, 3, 40, width, answer_test, 0, freeze)
+    options = FinetuneOptions(
+        batch_size=batch_size,
+        retriever_beam=beam,
+        reader_beam=3,
+        reader_length=40,
+        span_width=width,
+        answer_test=answer_test,
+        seed=0,
+        freeze_retriever=freeze,
+    )
     objective = FinetuneObjective(searcher, reader, questions, options, micro_batch)
     for module in objective.modules.modules():
         if isinstance(module, torch.nn.Dropout):

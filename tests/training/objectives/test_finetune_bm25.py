@@ -21,7 +21,18 @@ def objective_of(chain, scale):
     with torch.no_grad():
         reader.head.output.weight.mul_(30)
     objective = FinetuneObjective(
-        searcher, reader, read_questions(chain.questions), FinetuneOptions(6, 12, 3, 40, 4, "substring", 0)
+        searcher,
+        reader,
+        read_questions(chain.questions),
+        FinetuneOptions(
+            batch_size=6,
+            retriever_beam=12,
+            reader_beam=3,
+            reader_length=40,
+            span_width=4,
+            answer_test="substring",
+            seed=0,
+        ),
     )
     objective.modules.eval()
     return objective

@@ -133,7 +133,7 @@ def word_objective(tmp_path, words, **options):
 
 def losses_of(objective, tmp_path, steps=60):
     out = Writer(tmp_path, Origin("retriever", "ict-init", 1, {}, {}))
-    train(objective, Schedule(steps, 3e-3, 5, optimizer="adamw"), Compute(), out, "ict-init")
+    train(objective, Schedule(steps=steps, lr=3e-3, warmup=5, optimizer="adamw"), Compute(), out, "ict-init")
     return [json.loads(line)["loss"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
 
 

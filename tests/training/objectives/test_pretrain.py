@@ -30,7 +30,17 @@ def objective_of(
     with torch.no_grad():
         for parameter in reader.parameters():  # fresh weights tell all words apart too little for a test
             parameter.mul_(3)
-    options = PretrainOptions(5, candidates, marginal, masking, 10, 24, 0, null, exclude_own)
+    options = PretrainOptions(
+        batch_size=5,
+        candidates=candidates,
+        marginal=marginal,
+        masking=masking,
+        max_masks=10,
+        query_length=24,
+        seed=0,
+        null_document=null,
+        exclude_own=exclude_own,
+    )
     current = CurrentIndex(chain.index, NoRefresh(), "cpu")
     collator = packer_of(tokenizer_of(chain.blocks))
     objective = PretrainObjective(

@@ -1,0 +1,137 @@
+"""Small JSON files in which an artifact says what it is: `qa-model.json`, `retriever.json`, `blocks.json`.
+
+The manifest says how an artifact was made; later stages must not depend on the names of those settings. They read a
+description, whose fields are checked here. Artifacts of earlier versions lack some of these files; their readers then
+fall back to the manifest.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing
+from dataclasses import dataclass
+from pathlib import Path
+from types import NoneType
+from typing import Any, TypeVar
+
+from realmctl.artifacts.artifact import Artifact
+from realmctl.errors import InputError
+
+T = TypeVar("T")
+QA_MODEL, RETRIEVER, BLOCKS = "qa-model.json", "retriever.json", "blocks.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class QaModelDescription:
+    """`qa-model.json`: how a qa-model answers.
+
+    answerer: name of what reads; `extractive` cuts the answer out of a block, `closed-book` fills masks.
+    searcher: name of what brings the blocks; None where no block is read.
+    objective: `orqa`, `paper` (each block's spans in a softmax of their own) or `closed-book`.
+    reader_beam: blocks read per question, 0 without a searcher. reader_length, span_width: in wordpieces.
+    """
+
+    answerer: str
+    searcher: str | None
+    objective: str
+    reader_beam: int
+    reader_length: int
+    span_width: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetrieverDescription:
+    """The part of `retriever.json` that other artifacts depend on.
+
+    towers: shared, separate or query-only. projection: width of the embeddings.
+    block_retriever: content hash of the retriever whose block encoder made the vectors that a fine-tuned one searches;
+    None for a retriever that embeds its own blocks.
+    """
+
+    towers: str
+    projection: int
+    block_retriever: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlocksDescription:
+    """`blocks.json` of imported blocks. titles: whether the blocks have titles. Blocks made by `chunk` always do."""
+
+    titles: bool
+
+
+def write_description(path: Path, description: Any) -> None:
+    """Write a description as JSON."""
+    path.write_text(json.dumps(dataclasses.asdict(description), indent=1) + "\n", encoding="utf-8")
+
+
+def read_description(path: Path, kind: type[T]) -> T:
+    """The description in a file. Unknown fields are passed over, so that later versions may add some.
+
+    Raises InputError for a file that is missing or no JSON object, and for a field that is missing or of another type.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(found, dict):
+            raise ValueError("it is not a JSON object")
+        hints = typing.get_type_hints(kind)
+        fields = dataclasses.fields(kind)  # type: ignore[arg-type]
+        known = {
+            field.name: _checked(field.name, hints[field.name], found) for field in fields if _wanted(field, found)
+        }
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path} does not describe its artifact ({error}). Restore the file or make the artifact again."
+        ) from None
+    return kind(**known)
+
+
+def _wanted(field: dataclasses.Field[Any], found: dict[str, Any]) -> bool:
+    return field.name in found or field.default is dataclasses.MISSING
+
+
+def _checked(name: str, hint: Any, found: dict[str, Any]) -> Any:
+    if name not in found:
+        raise ValueError(f"it lacks {name}")
+    value, types = found[name], typing.get_args(hint) or (hint,)
+    if type(value) not in types:
+        wanted = " or ".join("null" if each is NoneType else each.__name__ for each in types)
+        raise ValueError(f"{name} is {value!r}, where a value of type {wanted} is needed")
+    return value
+
+
+def describe_qa_model(qa_model: Artifact) -> QaModelDescription:
+    """What a qa-model is. One made before qa-model.json existed is described by the settings of its stage."""
+    if qa_model.has(QA_MODEL):
+        return read_description(qa_model.file(QA_MODEL), QaModelDescription)
+    settings = qa_model.settings
+    try:
+        closed = settings.get("retrieval", "dense") == "none"
+        return QaModelDescription(
+            answerer="closed-book" if closed else "extractive",
+            searcher=None if closed else str(settings.get("retrieval", "dense")),
+            objective="closed-book" if closed else str(settings.get("objective", "orqa")),
+            reader_beam=0 if closed else int(settings["reader_beam"]),
+            reader_length=int(settings["reader_length"]),
+            span_width=int(settings["span_width"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{qa_model} has no {QA_MODEL}, and its settings do not say how it answers ({error}). Fine-tune it again."
+        ) from None
+
+
+def describe_retriever(retriever: Artifact) -> RetrieverDescription:
+    """What a retriever is. One made before `block_retriever` stood in retriever.json has it in its metrics."""
+    described = read_description(retriever.file(RETRIEVER), RetrieverDescription)
+    if described.block_retriever is None:
+        return dataclasses.replace(described, block_retriever=retriever.metrics.get("block_retriever"))
+    return described
+
+
+def has_titles(blocks: Artifact) -> bool:
+    """Whether blocks have titles. Imported blocks made before blocks.json existed say so in their metrics."""
+    if blocks.has(BLOCKS):
+        return read_description(blocks.file(BLOCKS), BlocksDescription).titles
+    return blocks.metrics.get("titles") is not False

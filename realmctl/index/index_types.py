@@ -1,0 +1,111 @@
+"""The types of index that realmctl has: exact search, and the hnsw graph with its measured recall."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from realmctl.errors import InputError, QualityError
+from realmctl.index.exact import ExactIndex
+from realmctl.index.hnsw import HnswIndex, build_graph, load_graph, save_graph
+from realmctl.index.hnsw_file import Shape
+from realmctl.index.protocol import Index, Vectors
+from realmctl.index.recall import Recall, RecallSample
+from realmctl.index.store import Description, IndexType, write_description
+from realmctl.log import say
+from realmctl.storage.hashing import digest_file
+
+if TYPE_CHECKING:
+    from realmctl.index.build import IndexOptions
+
+GRAPH_FILE = "hnsw.bin"
+AUTO_EF = (64, 128, 256, 512, 1024)
+
+
+class ExactIndexType(IndexType):
+    """Every vector is scored; nothing is stored but the vectors."""
+
+    def build(self, folder: Path, vectors: Vectors, options: IndexOptions, device: str) -> Mapping[str, Any]:
+        count, dimension = vectors.shape
+        write_description(folder, Description("exact", dimension, count))
+        return {"recall": 1.0}
+
+    def open(self, folder: Path, description: Description, vectors: Vectors, device: str) -> Index:
+        return ExactIndex(vectors, device)
+
+
+@dataclass(frozen=True)
+class HnswDescription(Description):
+    """`index.json` of an hnsw index: what the graph's file does not say or hnswlib forgets, and the file's hash."""
+
+    m: int = 16
+    ef_construction: int = 200
+    ef: int = 64
+    seed: int = 0
+    threads: int = 1
+    max_level: int = 0
+    entry_point: int = 0
+    sha256: str = ""
+
+    @property
+    def shape(self) -> Shape:
+        """What the graph file must look like."""
+        return Shape(self.count, self.dimension, self.m, self.ef_construction, self.max_level, self.entry_point)
+
+    def check(self) -> None:
+        super().check()
+        least = {"m": 2, "ef_construction": 1, "ef": 1, "threads": 1, "seed": 0, "max_level": 0, "entry_point": 0}
+        for name, smallest in least.items():
+            if getattr(self, name) < smallest:
+                raise ValueError(f"{name} is {getattr(self, name)!r}")
+        if self.entry_point >= self.count:
+            raise ValueError(f"entry_point is {self.entry_point} of {self.count} vectors")
+
+
+class HnswIndexType(IndexType):
+    """hnswlib's graph beside the vectors.
+
+    It is built, saved, loaded again and measured against exact search. An index below the recall floor is not described.
+    """
+
+    description = HnswDescription
+
+    def build(self, folder: Path, vectors: Vectors, options: IndexOptions, device: str) -> Mapping[str, Any]:
+        path = folder / GRAPH_FILE
+        graph = build_graph(vectors, options.m, options.ef_construction, options.seed, options.threads)
+        shape = save_graph(graph, path)
+        index = HnswIndex(load_graph(path, shape, vectors), vectors, ef=AUTO_EF[0])
+        recall = _reach_recall(index, vectors, options, device)
+        described = {**asdict(shape), "ef": index.ef, "seed": options.seed, "threads": options.threads}
+        write_description(folder, HnswDescription(type="hnsw", sha256=digest_file(path), **described))
+        return {"ef": index.ef, **recall.metrics()}
+
+    def open(self, folder: Path, description: Description, vectors: Vectors, device: str) -> Index:
+        path = folder / GRAPH_FILE
+        assert isinstance(description, HnswDescription)
+        if not path.is_file() or digest_file(path) != description.sha256:
+            raise InputError(
+                f"The graph {path} is missing or damaged (its SHA-256 is not the one in index.json). Build the index again."
+            )
+        return HnswIndex(load_graph(path, description.shape, vectors), vectors, description.ef)
+
+
+def _reach_recall(index: HnswIndex, vectors: Vectors, options: IndexOptions, device: str) -> Recall:
+    """Set the beam: the one asked for, or the narrowest that reaches the floor. QualityError if none does."""
+    recall_sample = RecallSample(
+        vectors, k=options.recall_k, sample=options.recall_sample, seed=options.seed, device=device
+    )
+    for ef in (options.ef,) if options.ef else AUTO_EF:
+        index.ef = ef
+        recall = recall_sample.measure(index.search_graph)
+        say(f"recall@{recall.k} at ef {ef}: {recall}")
+        if recall.mean >= options.min_recall:
+            return recall
+    raise QualityError(
+        f"The graph finds only {recall} of the true {recall.k} nearest blocks at ef {ef}, below the floor of "
+        f"{options.min_recall:.0%}, so no index was made. Build with more links (--m {2 * options.m} "
+        f"--ef-construction {2 * options.ef_construction}), {'leave --ef out, ' if options.ef else ''}or "
+        "take --type exact, which misses nothing; --min-recall lowers the floor."
+    )

@@ -1,0 +1,87 @@
+"""Parts found by name: those of realmctl, and those that other packages offer through entry points.
+
+A name stands for `module:attribute`, and nothing is imported before its name is used. An entry point cannot take a name
+that is in use: the name is then refused for everybody, with an error that says who offers it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, TypeVar
+
+from realmctl.errors import ConfigError, ResourceError
+
+T = TypeVar("T")
+MAX_REASON = 300
+
+
+class Registry(Generic[T]):
+    """The subclasses of `base` ("module:attribute") by name: `built_in` (name to "module:attribute"), and the entry points
+    of `group`.
+
+    `what` says in errors what the names stand for.
+    """
+
+    def __init__(self, what: str, *, base: str, group: str, built_in: Mapping[str, str]) -> None:
+        self.what, self.base, self.group, self.built_in = what, base, group, built_in
+
+    def names(self) -> list[str]:
+        """Every name, those of realmctl first. Nothing is imported."""
+        return [*self.built_in, *sorted({point.name for point in points(self.group)} - set(self.built_in))]
+
+    def load(self, name: str) -> type[T]:
+        """The class with this name.
+
+        Raises:
+            ConfigError: the name is unknown, or two packages offer it.
+            ResourceError: the package that offers it cannot be imported, or offers something else.
+        """
+        offers = [point for point in points(self.group) if point.name == name]
+        owners = [*(["realmctl"] if name in self.built_in else []), *map(owner_of, offers)]
+        if not owners:
+            raise ConfigError(f"there is no {self.what} {name!r}. Use one of: {', '.join(self.names())}.")
+        if len(owners) > 1:
+            raise clash(self.what, name, owners)
+        found = load(offers[0]) if offers else _imported(self.built_in[name])
+        if not (isinstance(found, type) and issubclass(found, _imported(self.base))):
+            raise ResourceError(
+                f"the {self.what} {name!r} of {owners[0]} is not a subclass of {self.base.replace(':', '.')}. "
+                f"Correct the entry point in the group {self.group}, or uninstall {owners[0]}."
+            )
+        return found
+
+
+def _imported(name: str) -> Any:
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+@cache
+def points(group: str) -> tuple[EntryPoint, ...]:
+    """The entry points of a group in all installed packages, by name."""
+    return tuple(sorted(entry_points(group=group), key=lambda point: (point.name, point.value)))
+
+
+def owner_of(point: EntryPoint) -> str:
+    """The distribution that an entry point comes from, with its version."""
+    return f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+
+
+def load(point: EntryPoint) -> Any:
+    """What an entry point names. Raises ResourceError naming the distribution when it cannot be imported."""
+    try:
+        return point.load()
+    except (Exception, SystemExit) as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:MAX_REASON]
+        raise ResourceError(
+            f"the plug-in {point.name!r} of the package {owner_of(point)} ({point.value}) cannot be imported ({reason}). "
+            "Repair, upgrade or uninstall that package."
+        ) from error
+
+
+def clash(what: str, name: str, owners: list[str]) -> ConfigError:
+    """The error for a name that several packages offer."""
+    return ConfigError(f"the {what} {name!r} is offered by {' and by '.join(owners)}. Uninstall all but one of them.")

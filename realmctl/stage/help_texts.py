@@ -1,0 +1,13 @@
+"""Help texts of the options that several stages have, so that one option reads the same everywhere."""
+
+DEVICE = "Device to compute on: auto (a GPU if there is one), cpu or cuda:N."
+PRECISION = "Arithmetic: fp32, bf16, or auto (bf16 where the hardware has it)."
+SEED = "Seed of all random numbers."
+STEPS = "Number of training steps."
+LEARNING_RATE = "Peak learning rate."
+WARMUP = "Number of warm-up steps. Default: min(10000, max(100, steps / 10))."
+OPTIMIZER = "bert: AdamW as BERT and REALM use it. adamw: betas 0.9 and 0.98 with bias correction, for runs of a few hundred steps."
+CHECKPOINT_EVERY = "Number of steps between checkpoints."
+WORKERS = "Number of worker processes; 0 means all cores."
+REGEX_ANSWERS = "Treat answers as regular expressions. Default: as the format of the file says."
+QUESTIONS = "File of questions with answers: NQ-open, WebQuestions, CuratedTREC, SQuAD and others."
