@@ -75,11 +75,16 @@ def load(point: EntryPoint) -> Any:
     try:
         return point.load()
     except (Exception, SystemExit) as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:MAX_REASON]
-        raise ResourceError(
-            f"the plug-in {point.name!r} of the package {owner_of(point)} ({point.value}) cannot be imported ({reason}). "
-            "Repair, upgrade or uninstall that package."
-        ) from error
+        raise not_imported(point.name, owner_of(point), point.value, error) from error
+
+
+def not_imported(name: str, owner: str, where: str, error: BaseException) -> ResourceError:
+    """The error for a plug-in that cannot be imported."""
+    reason = " ".join(f"{type(error).__name__}: {error}".split())[:MAX_REASON]
+    return ResourceError(
+        f"the plug-in {name!r} of the package {owner} ({where}) cannot be imported ({reason}). "
+        "Repair, upgrade or uninstall that package."
+    )
 
 
 def clash(what: str, name: str, owners: list[str]) -> ConfigError:

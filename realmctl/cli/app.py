@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import pkgutil
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -16,7 +15,7 @@ from realmctl import __version__
 from realmctl.cli import available_stages, commands
 from realmctl.cli.invoke import escaped, exit_code, guarded
 from realmctl.cli.stage_command import command_of
-from realmctl.errors import ConfigError
+from realmctl.errors import ConfigError, RealmctlError
 from realmctl.execution.signals import stop_now
 
 EPILOG = (
@@ -53,21 +52,31 @@ def build() -> typer.Typer:
         rich_markup_mode="rich",
     )
     app.callback()(_main)
+    own, unusable = available_stages.own_stages(), available_stages.unusable_stages()
     for name, stage in available_stages.available_stages().items():
         text = escaped(inspect.getdoc(stage) or "")
-        app.command(name, rich_help_panel="Stages", help=text)(guarded(command_of(stage)))
-    for name, command in _other_commands().items():
-        app.command(name, rich_help_panel="Other commands")(guarded(command))
+        panel = "Stages" if name in own else "Stages of plug-ins"
+        app.command(name, rich_help_panel=panel, help=text)(guarded(command_of(stage)))
+    for name, error in unusable.items():
+        _add_unusable(app, name, error)
+    for name, module in available_stages.other_commands().items():
+        if name not in unusable:
+            command = getattr(importlib.import_module(f"{commands.__name__}.{module}"), module)
+            app.command(name, rich_help_panel="Other commands")(guarded(command))
     return app
 
 
-def _other_commands() -> dict[str, Callable[..., None]]:
-    """{name: function} of the files in `commands/`; a trailing underscore avoids Python's keywords."""
-    found = {}
-    for info in pkgutil.iter_modules(commands.__path__):
-        module = importlib.import_module(f"{commands.__name__}.{info.name}")
-        found[info.name.rstrip("_").replace("_", "-")] = getattr(module, info.name)
-    return found
+def _add_unusable(app: typer.Typer, name: str, error: RealmctlError) -> None:
+    """A command that only raises `error`, whatever its options."""
+
+    def refuse() -> None:
+        raise error
+
+    anything = {"allow_extra_args": True, "ignore_unknown_options": True}
+    text = f"Not available: {error}".splitlines()[0]
+    app.command(name, rich_help_panel="Stages of plug-ins", help=escaped(text), context_settings=anything)(
+        guarded(refuse)
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -1,17 +1,76 @@
-"""The stages that the command line offers. Only this file imports `stages`."""
+"""The stages that the command line offers: those of realmctl, and those of other packages (`realmctl.stages`).
+
+Only this file imports `stages`. A plug-in that cannot be used is reported when its command is called, so that it never
+keeps anybody from the other commands.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import pkgutil
 from pathlib import Path
+from types import ModuleType
 
-from realmctl.errors import ConfigError
+from realmctl import registry
+from realmctl.cli import commands
+from realmctl.errors import ConfigError, RealmctlError, ResourceError
 from realmctl.stage import Stage
 from realmctl.stage.discovery import discover, in_order
 
+GROUP = "realmctl.stages"
+
 
 def available_stages() -> dict[str, type[Stage]]:
-    """The stages beside this package. Raises ConfigError for a foreign `stages`, before any of it runs."""
+    """The stages by command: those of realmctl in the order of the data, then those of plug-ins by name.
+
+    Raises ConfigError for a foreign `stages`, before any of it runs.
+    """
+    return _all_stages()[0]
+
+
+def unusable_stages() -> dict[str, RealmctlError]:
+    """The error for each command whose plug-in cannot be imported, or that several packages offer."""
+    return _all_stages()[1]
+
+
+def _all_stages() -> tuple[dict[str, type[Stage]], dict[str, RealmctlError]]:
+    ours, added, unusable = own_stages(), dict[str, type[Stage]](), dict[str, RealmctlError]()
+    owners = {command: ["realmctl"] for command in [*ours, *other_commands()]}
+    for point in registry.points(GROUP):
+        try:
+            offered = _stages_of(point.name, registry.owner_of(point), registry.load(point))
+        except RealmctlError as error:
+            unusable.setdefault(point.name, error)
+            continue
+        for command, stage in offered.items():
+            owners[command] = [*owners.get(command, []), registry.owner_of(point)]
+            added[command] = stage
+    taken = {command: registry.clash("stage", command, names) for command, names in owners.items() if len(names) > 1}
+    every = {**ours, **dict(sorted(added.items()))}
+    usable = {command: stage for command, stage in every.items() if command not in taken}
+    broken = {command: error for command, error in unusable.items() if command not in owners}
+    return usable, {**broken, **taken}
+
+
+def _stages_of(name: str, owner: str, found: object) -> dict[str, type[Stage]]:
+    """{command: stage} of what an entry point names: a stage, or a package of stage files."""
+    if isinstance(found, type) and issubclass(found, Stage):
+        return {found.command(): found}
+    if not (isinstance(found, ModuleType) and hasattr(found, "__path__")):
+        raise ResourceError(
+            f"the plug-in {name!r} of the package {owner} is neither a stage nor a package of stage files. Correct its entry "
+            f"point in the group {GROUP}, or uninstall {owner}."
+        )
+    try:
+        return discover(found)
+    except ConfigError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise registry.not_imported(name, owner, found.__name__, error) from error
+
+
+def own_stages() -> dict[str, type[Stage]]:
+    """The stages of realmctl. Raises ConfigError for a foreign `stages`, before any of it runs."""
     ours = Path(__file__).resolve().parents[2] / "stages"
     found = importlib.util.find_spec("stages")
     theirs = Path(next(iter(found.submodule_search_locations or ()), "")) if found else None
@@ -23,3 +82,9 @@ def available_stages() -> dict[str, type[Stage]]:
     import stages
 
     return in_order(discover(stages))
+
+
+def other_commands() -> dict[str, str]:
+    """{command: module in `realmctl.cli.commands`}; a trailing underscore of a module avoids Python's keywords."""
+    modules = [info.name for info in pkgutil.iter_modules(commands.__path__)]
+    return {name.rstrip("_").replace("_", "-"): name for name in modules}

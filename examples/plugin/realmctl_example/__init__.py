@@ -1,0 +1,1 @@
+"""A stage, a searcher and a type of index for realmctl."""

@@ -1,0 +1,1 @@
+"""One file, one stage. The name of the file is the name of the command."""

@@ -1,0 +1,153 @@
+"""The plug-in of docs/extending.md, installed as anybody installs it: its stage, its searcher and its type of index."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from realmctl import registry
+from realmctl.artifacts import open_artifact
+from realmctl.index.store import open_index
+from realmctl.retrieval.answering.open_answerer import open_answerer
+from realmctl.retrieval.corpus import Corpus
+from realmctl.text.tokens import wordpiece
+from tests.fixtures.chain import FINETUNING, Chain
+from tests.fixtures.index import brute_force
+
+ROOT = Path(__file__).resolve().parents[2]
+PLUGIN = ROOT / "examples" / "plugin"
+FILES = sorted(path for path in PLUGIN.rglob("*") if path.suffix in (".py", ".toml"))
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+BROKEN = {
+    "broken-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n",
+    "broken-1.0.dist-info/entry_points.txt": "[realmctl.stages]\nshatter = broken_plugin:Shatter\nchunk = chunk:Chunk\n"
+    "[realmctl.searchers]\nbm25 = broken_plugin:Searcher\ncrack = broken_plugin:Searcher\n",
+    "broken_plugin.py": "raise ValueError('it is broken')\n",
+    "chunk.py": "from realmctl.stage import Stage\nclass Chunk(Stage):\n    'Cut.'\n    makes = 'blocks'\n",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory) -> Path:
+    """The folder that pip installed the plug-in into."""
+    target = tmp_path_factory.mktemp("installed")
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-index", "--no-deps"]
+    subprocess.run([*pip, "--no-build-isolation", "--target", target, PLUGIN], check=True)
+    return target
+
+
+def runner(folder: Path, *packages: Path) -> Run:
+    """Runs the command line in `folder` with some packages installed."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (*packages, ROOT))), "OMP_NUM_THREADS": "1"}
+
+    def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-P", "-m", "realmctl", *map(str, arguments)]
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+        assert done.returncode == code and "Traceback" not in done.stderr, done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture
+def plugged(installed, monkeypatch) -> None:
+    """The plug-in in this process."""
+    monkeypatch.syspath_prepend(str(installed))
+    registry.points.cache_clear()
+    yield
+    monkeypatch.undo()
+    registry.points.cache_clear()
+
+
+def options(chain: Chain) -> list[object]:
+    return ["--blocks", chain.blocks.path, "--questions", chain.questions]
+
+
+def test_the_stage_is_offered_and_runs(installed, chain, tmp_path):
+    run = runner(tmp_path, installed)
+    text = run("--help").stdout
+    assert "Stages of plug-ins" in text and "count-wordpieces" in text
+    made = open_artifact(tmp_path / run("count-wordpieces", "--blocks", chain.blocks.path, "--top", 7).stdout.strip())
+    ids = Corpus(chain.blocks)._bodies.values.tolist()
+    names = wordpiece.load(chain.blocks.path).tokenizer
+    wanted = sorted(Counter(ids).items(), key=lambda item: (-item[1], item[0]))[:7]
+    counts = json.loads(made.file("counts.json").read_text())
+    assert list(counts.items()) == [(names.id_to_token(word), count) for word, count in wanted]
+    assert made.metrics["wordpieces"] == len(ids) and made.manifest["stage"] == "count-wordpieces"
+    run("count-wordpieces", "--blocks", chain.blocks.path, "--top", 0, code=2)
+    file = tmp_path / "p.yaml"
+    file.write_text(f"stages: {{counts: {{stage: count-wordpieces, blocks: {chain.blocks.path}, top: 7}}}}")
+    assert open_artifact(tmp_path / run("run", file).stdout.strip()).content == made.content
+
+
+def test_the_index_is_built_measured_and_searched(installed, plugged, chain, tmp_path):
+    run = runner(tmp_path, installed)
+    assert "int8" in run("build-index", "--help").stdout
+    embeddings = chain.folder / "embeddings"
+    made = open_artifact(tmp_path / run("build-index", "--embeddings", embeddings, "--type", "int8").stdout.strip())
+    vectors = np.load(made.file("vectors.npy"), allow_pickle=False)
+    assert made.metrics["recall"] >= 0.95 and made.metrics["rows"] == len(vectors)
+    queries = np.random.default_rng(0).normal(size=(20, vectors.shape[1])).astype(np.float32)
+    scores, ids = open_index(made.path).search(queries, len(vectors))
+    wanted_scores, wanted_ids = brute_force(vectors, queries, len(vectors))
+    np.testing.assert_allclose(scores, wanted_scores, rtol=1e-4, atol=1e-5)
+    assert (ids == wanted_ids).mean() > 0.95
+    refused = runner(tmp_path)("build-index", "--embeddings", embeddings, "--type", "int8", code=2)
+    assert "--type: 'int8' is none of hnsw, exact" in refused.stderr
+
+
+def test_the_searcher_is_fine_tuned_evaluated_and_reopened(installed, plugged, chain, tmp_path):
+    run = runner(tmp_path, installed)
+    settings = [part for name, value in FINETUNING.items() for part in (f"--{name.replace('_', '-')}", value)]
+    start = ("--retrieval", "overlap", "--encoder", chain.encoder.path)
+    qa_model = open_artifact(tmp_path / run("finetune", *options(chain), *start, *settings).stdout.strip())
+    assert json.loads(qa_model.file("qa-model.json").read_text())["searcher"] == "overlap"
+    searcher = open_answerer(qa_model, chain.blocks, device="cpu").searcher
+    tokens = searcher.tokens(["Where was Ada Lorn born?"])
+    words = [{*searcher.corpus.title(row).tolist(), *searcher.corpus.tokens(row).tolist()} for row in range(40)]
+    shared = [len(set(tokens[0].tolist()) & each) for each in words]
+    wanted = sorted(range(40), key=lambda row: (-shared[row], row))[:5]
+    assert [hit.row for hit in searcher.search(tokens, 5)[0]] == wanted
+    assert searcher.learnt() == {} and searcher.scale.value != 1.0
+    scores = open_artifact(tmp_path / run("eval-em", *options(chain), "--qa-model", qa_model.path).stdout.strip())
+    alone = open_artifact(tmp_path / run("eval-em", *options(chain), "--retrieval", "overlap").stdout.strip())
+    assert "em" in scores.metrics and alone.metrics["recall@5"] == scores.metrics["recall@5"] > 0
+    refused = runner(tmp_path)("eval-em", *options(chain), "--qa-model", qa_model.path, "--out", "other", code=2)
+    assert "there is no searcher 'overlap'. Use one of: dense, bm25." in refused.stderr
+
+
+def test_a_broken_plug_in_is_named_where_it_is_used_and_nowhere_else(chain, tmp_path):
+    folder = tmp_path / "broken"
+    for name, text in BROKEN.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    run = runner(tmp_path, folder)
+    assert "shatter" in run("--help").stdout
+    refused = run("shatter", "--any", "thing", code=5).stderr
+    assert "the plug-in 'shatter' of the package broken 1.0 (broken_plugin:Shatter) cannot be imported" in refused
+    assert "ValueError: it is broken" in refused
+    clash = run("chunk", "x", code=2).stderr
+    assert "the stage 'chunk' is offered by realmctl and by broken 1.0" in clash
+    clash = run("eval-em", *options(chain), "--retrieval", "bm25", code=2).stderr
+    assert "the searcher 'bm25' is offered by realmctl and by broken 1.0" in clash
+    refused = run("eval-em", *options(chain), "--retrieval", "crack", code=5).stderr
+    assert "the plug-in 'crack' of the package broken 1.0" in refused
+    run("tag", "--blocks", chain.blocks.path, "--dry-run")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_the_page_quotes_the_plug_in(path):
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    language = {".py": "python", ".toml": "toml"}[path.suffix]
+    if path.name != "__init__.py":
+        quoted = f"`{path.relative_to(PLUGIN)}`\n\n```{language}\n{path.read_text(encoding='utf-8')}```\n"
+        assert quoted in page

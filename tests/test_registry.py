@@ -1,0 +1,83 @@
+"""Parts by name: built-in names, entry points, and errors that name the package at fault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from realmctl import registry
+from realmctl.errors import ConfigError, ResourceError
+from realmctl.registry import Registry
+
+GROUP = "realmctl.tests"
+
+
+@pytest.fixture
+def installed(monkeypatch) -> Iterator[list[EntryPoint]]:
+    """The entry points that are there; add to the list before the first use."""
+    found: list[EntryPoint] = []
+    monkeypatch.setattr(registry, "entry_points", lambda group: [point for point in found if point.group == group])
+    registry.points.cache_clear()
+    yield found
+    registry.points.cache_clear()
+
+
+def errors_by_name(**built_in: str) -> Registry[Exception]:
+    return Registry("error", base="builtins:Exception", group=GROUP, built_in=built_in)
+
+
+def point(name: str, value: str) -> EntryPoint:
+    return EntryPoint(name, value, GROUP)
+
+
+def test_names_of_realmctl_come_first_and_nothing_is_imported_for_them(installed):
+    installed += [point("b", "no_such_module:B"), point("a", "no_such_module:A")]
+    assert errors_by_name(z="no_such_module:Z").names() == ["z", "a", "b"]
+
+
+def test_a_name_is_loaded_when_it_is_used(installed):
+    installed.append(point("input", "realmctl.errors:InputError"))
+    found = errors_by_name(config="realmctl.errors:ConfigError")
+    assert found.load("config") is ConfigError
+    assert found.load("input").__name__ == "InputError"
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones(installed):
+    installed.append(point("b", "x:B"))
+    with pytest.raises(ConfigError, match=r"no error 'c'. Use one of: a, b\."):
+        errors_by_name(a="x:A").load("c")
+
+
+def test_a_name_in_use_cannot_be_taken(installed):
+    installed.append(point("config", "realmctl.errors:InputError"))
+    found = errors_by_name(config="realmctl.errors:ConfigError")
+    assert found.names() == ["config"]
+    with pytest.raises(ConfigError, match=r"'config' is offered by realmctl and by realmctl\.errors:InputError"):
+        found.load("config")
+    installed.append(point("twice", "a:A"))
+    installed.append(point("twice", "b:B"))
+    registry.points.cache_clear()
+    with pytest.raises(ConfigError, match="'twice' is offered by a:A and by b:B"):
+        found.load("twice")
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("no_such_module:X", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("realmctl.errors:Nothing", "AttributeError: .*Nothing"),
+    ],
+)
+def test_a_plug_in_that_cannot_be_imported_is_named(installed, value, reason):
+    installed.append(point("x", value))
+    with pytest.raises(ResourceError, match=f"the plug-in 'x' of the package .* cannot be imported \\({reason}"):
+        errors_by_name().load("x")
+
+
+@pytest.mark.parametrize("value", ["realmctl.registry:Registry", "realmctl.registry:load"])
+def test_what_is_no_part_of_its_kind_is_refused(installed, value):
+    installed.append(point("x", value))
+    with pytest.raises(ResourceError, match=r"is not a subclass of builtins\.Exception"):
+        errors_by_name().load("x")
