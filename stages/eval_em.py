@@ -11,7 +11,7 @@ from realmctl.artifacts import Artifact, Writer
 from realmctl.deviations import EvalDeviation, explained
 from realmctl.errors import ConfigError
 from realmctl.log import say
-from realmctl.retrieval.registry import SEARCHERS
+from realmctl.retrieval.search.registry import SEARCHERS
 from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
 
 if TYPE_CHECKING:

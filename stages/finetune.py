@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary
 from realmctl.deviations import FinetuneDeviation, explained
 from realmctl.errors import ConfigError
-from realmctl.retrieval.registry import NO_RETRIEVAL, retrieval_names
+from realmctl.retrieval.search.registry import NO_RETRIEVAL, retrieval_names
 from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Finetune(Stage):
         require_same_vocabulary(self.blocks, *([encoder] if encoder else []))
 
     def _check_searcher(self) -> None:
-        from realmctl.retrieval.registry import SEARCHERS
+        from realmctl.retrieval.search.registry import SEARCHERS
 
         searcher = SEARCHERS.load(self.retrieval)
         if not searcher.uses_index:
@@ -256,7 +256,7 @@ class Finetune(Stage):
         return ClosedBookObjective(reader, self.blocks, questions, options, self.micro_batch)
 
     def _searcher(self) -> Searcher:
-        from realmctl.retrieval.registry import SEARCHERS
+        from realmctl.retrieval.search.registry import SEARCHERS
 
         kind = SEARCHERS.load(self.retrieval)
         searcher = kind.start(self._search_inputs(kind))

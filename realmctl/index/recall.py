@@ -68,7 +68,8 @@ class RecallSample:
         found = (np.isfinite(scores) & (scores >= self._worst_wanted)).sum(axis=1)
         shares = np.where(self._wanted == 0, 1.0, np.minimum(found / np.maximum(self._wanted, 1), 1.0))
         mean = float(shares.mean())
-        return Recall(mean, *wilson(mean, len(self.queries)), self.k, len(self.queries))
+        low, high = wilson(mean, len(self.queries))
+        return Recall(mean, low, high, self.k, len(self.queries))
 
 
 def sample_queries(vectors: Vectors, size: int, seed: int) -> tuple[NDArray[np.float32], RowIds]:

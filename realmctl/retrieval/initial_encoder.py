@@ -34,7 +34,7 @@ def packer_of(tokenizer: Tokenizer) -> Collator:
             f"The tokenizer has no {', '.join(lacking)}. Use the tokenizer of a BERT, or train one: "
             "realmctl chunk --tokenizer train:30522."
         )
-    return Collator(*(number for number in ids.values() if number is not None))
+    return Collator(cls=ids["[CLS]"], sep=ids["[SEP]"], pad=ids["[PAD]"], mask=ids["[MASK]"])
 
 
 def tokenizer_folder(artifact: Artifact) -> Path:

@@ -15,10 +15,12 @@ import pytest
 
 from realmctl import registry
 from realmctl.artifacts import open_artifact
+from realmctl.errors import ConfigError
 from realmctl.index.store import open_index
 from realmctl.retrieval.answering.open_answerer import open_answerer
 from realmctl.retrieval.corpus import Corpus
 from realmctl.text.tokens import wordpiece
+from stages.eval_em import EvalEm
 from tests.fixtures.chain import FINETUNING, Chain
 from tests.fixtures.index import brute_force
 
@@ -105,7 +107,7 @@ def test_the_index_is_built_measured_and_searched(installed, plugged, chain, tmp
     assert "--type: 'int8' is none of hnsw, exact" in refused.stderr
 
 
-def test_the_searcher_is_fine_tuned_evaluated_and_reopened(installed, plugged, chain, tmp_path):
+def test_the_searcher_is_fine_tuned_evaluated_and_reopened(installed, plugged, chain, tmp_path, monkeypatch):
     run = runner(tmp_path, installed)
     settings = [part for name, value in FINETUNING.items() for part in (f"--{name.replace('_', '-')}", value)]
     start = ("--retrieval", "overlap", "--encoder", chain.encoder.path)
@@ -119,10 +121,11 @@ def test_the_searcher_is_fine_tuned_evaluated_and_reopened(installed, plugged, c
     assert [hit.row for hit in searcher.search(tokens, 5)[0]] == wanted
     assert searcher.learnt() == {} and searcher.scale.value != 1.0
     scores = open_artifact(tmp_path / run("eval-em", *options(chain), "--qa-model", qa_model.path).stdout.strip())
-    alone = open_artifact(tmp_path / run("eval-em", *options(chain), "--retrieval", "overlap").stdout.strip())
+    alone = EvalEm(blocks=chain.blocks, questions=chain.questions, retrieval="overlap").make(tmp_path / "alone")
     assert "em" in scores.metrics and alone.metrics["recall@5"] == scores.metrics["recall@5"] > 0
-    refused = runner(tmp_path)("eval-em", *options(chain), "--qa-model", qa_model.path, "--out", "other", code=2)
-    assert "there is no searcher 'overlap'. Use one of: dense, bm25." in refused.stderr
+    monkeypatch.setattr(registry, "points", lambda group: ())
+    with pytest.raises(ConfigError, match=r"there is no searcher 'overlap'. Use one of: dense, bm25\."):
+        open_answerer(qa_model, chain.blocks)
 
 
 def test_a_broken_plug_in_is_named_where_it_is_used_and_nowhere_else(chain, tmp_path):

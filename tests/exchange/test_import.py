@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from realmctl.artifacts import open_artifact
+from realmctl.artifacts.description import describe_retriever, has_titles
 from realmctl.errors import InputError, MismatchError
 from realmctl.exchange.importing import Extras, import_checkpoint
 from realmctl.index.store import open_index
@@ -101,7 +102,7 @@ def test_an_open_qa_checkpoint_answers(tmp_path, collator, embedded):
     assert [corpus.record(row)["id"] for row in range(6)] == ["0-0", "0-1", "1-0", "2-0", "3-0", "4-0"]
     assert corpus.record(0)["sentences"] == [[0, 8], [9, 17]] and corpus.sentences(0).tolist() == [0, 5]
     index, query_side = model.part("index"), model.part("retriever")
-    assert index.lineage["retriever"] == retriever.content == query_side.metrics["block_retriever"]
+    assert index.lineage["retriever"] == retriever.content == describe_retriever(query_side).block_retriever
     assert index.lineage["blocks"] == blocks.content
     np.testing.assert_array_equal(open_index(index.path).vectors(np.arange(6)), rows)
     expected = span_numbers(published.span_reader(), collator)
@@ -132,14 +133,14 @@ def test_with_titles_the_blocks_embed_to_the_rows_of_the_index(tmp_path, embedde
 def test_without_titles_the_blocks_say_so_and_are_not_embedded(tmp_path, embedded):
     retriever, rows = embedded
     made = imported(open_qa(tmp_path / "qa", rows), tmp_path / "w")
-    assert made["blocks"].metrics["titles"] is False
+    assert has_titles(made["blocks"]) is False and made["blocks"].has("blocks.json")
     assert made["qa-model"].part("index").lineage["retriever"] not in (
         retriever.content,
         made["qa-model"].part("retriever").content,
     )
     with pytest.raises(MismatchError, match="without titles"):
         Embed(blocks=made["blocks"], retriever=retriever).make(tmp_path / "w" / "embeddings")
-    with pytest.raises(MismatchError, match="query side alone"):
+    with pytest.raises(MismatchError, match="query encoder alone"):
         Embed(blocks=made["blocks"], retriever=made["qa-model"].path).make(tmp_path / "w" / "embeddings")
     assert open_answerer(made["qa-model"], made["blocks"], device="cpu").reader_beam == 2
     assert made["qa-model"].settings["reader_length"] == 24 and made["qa-model"].metrics["span_head_trained"]
@@ -157,7 +158,7 @@ def test_an_open_qa_checkpoint_is_fine_tuned_further(tmp_path, embedded):
     losses = [json.loads(line)["loss"] for line in tuned.file("metrics.jsonl").read_text().splitlines()]
     assert losses[-1] < losses[0]
     assert tuned.part("index").content == made["qa-model"].part("index").content
-    assert tuned.part("retriever").metrics["block_retriever"] == retriever.content
+    assert describe_retriever(tuned.part("retriever")).block_retriever == retriever.content
     before, after = (Retriever.load(model.part("retriever").path) for model in (made["qa-model"], tuned))
     assert after.towers == "query-only" and after.block_encoder_hash() == before.block_encoder_hash()
 

@@ -11,6 +11,7 @@ from realmctl.index.build import IndexOptions, build
 from realmctl.index.exact import ExactIndex
 from realmctl.index.hnsw import HnswIndex
 from realmctl.index.recall import Recall
+from realmctl.index.registry import INDEX_TYPES
 from realmctl.index.store import open_index, read_description
 from tests.fixtures.index import built, clustered, folder_with
 
@@ -108,6 +109,33 @@ def test_below_the_floor_there_is_no_index(tmp_path):
             IndexOptions(m=2, ef_construction=4, ef=1, min_recall=1.0, recall_sample=50),
         )
     assert error.value.exit_code == 6
+    with pytest.raises(InputError, match="does not describe an index"):
+        open_index(tmp_path)
+
+
+def test_a_type_that_measures_nothing_is_measured(tmp_path, monkeypatch):
+    monkeypatch.setitem(INDEX_TYPES.built_in, "first", "tests.fixtures.index:FirstRowsType")
+    options = {"type": "first", "recall_k": 4, "recall_sample": 50}
+    metrics = build(folder_with(tmp_path, clustered(400)), IndexOptions(**options, min_recall=0.0))
+    assert 0 <= metrics["recall"] < 0.5 and metrics["recall_queries"] == 50
+    with pytest.raises(QualityError, match="The first index finds only"):
+        build(folder_with(tmp_path, clustered(400)), IndexOptions(**options))
+    with pytest.raises(InputError, match="does not describe an index"):
+        open_index(tmp_path)
+
+
+def test_an_unknown_type_is_refused_with_the_known_ones(tmp_path):
+    with pytest.raises(ConfigError, match=r"no index type 'tree'. Use one of: hnsw, exact\."):
+        build(folder_with(tmp_path, clustered(9)), IndexOptions(type="tree"))
+
+
+@pytest.mark.parametrize(
+    "change", [{"type": "tree"}, {"count": "9"}, {"count": 0}, {"metric": "l2"}, {"m": 1}, {"entry_point": 99}], ids=str
+)
+def test_a_description_that_cannot_be_is_refused(tmp_path, change):
+    built(tmp_path, clustered(9))
+    path = tmp_path / "index.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(InputError, match="does not describe an index"):
         open_index(tmp_path)
 

@@ -106,6 +106,28 @@ def test_a_retriever_or_an_index_is_of_no_use(finetuned, chain, retrieval):
     assert code == 3 and "needs --model" in err
 
 
+def test_an_unknown_searcher_is_refused_with_the_known_ones(finetuned, realmctl, chain):
+    code, _, err = finetuned("bm24")
+    assert code == 2 and "--retrieval: 'bm24' is none of dense, bm25, none." in err
+    inputs = ("--blocks", chain.blocks.path, "--questions", chain.questions)
+    code, _, err = realmctl("eval-em", *inputs, "--retrieval", "none")
+    assert code == 2 and "--retrieval: 'none' is none of dense, bm25." in err
+    _, out, _ = realmctl("finetune", "--help")
+    assert "dense|bm25|none" in "".join(out.split())
+
+
+def test_dense_parts_may_be_evaluated_by_name(realmctl, chain):
+    inputs = ("--blocks", chain.blocks.path, "--questions", chain.questions, "--hits", 5)
+    parts = ("--retriever", chain.retriever.path, "--index", chain.index.path)
+    named, plain = (
+        open_artifact(realmctl("eval-em", *inputs, *parts, *options)[1].strip())
+        for options in (("--retrieval", "dense"), ())
+    )
+    assert named.content == plain.content
+    code, _, err = realmctl("eval-em", *inputs, "--retrieval", "dense")
+    assert code == 2 and "needs a retriever and an index. Name --retriever and --index." in err
+
+
 def test_no_room_for_a_question(finetuned, chain):
     code, _, err = finetuned("none", "--encoder", chain.encoder.path, "--span-width", 36)
     assert code == 2 and "--reader-length 40 leaves no room for a question beside --span-width 36" in err
@@ -134,7 +156,7 @@ def test_bm25s_is_not_installed(finetuned, realmctl, chain, monkeypatch):
 def test_evaluations_that_contradict_themselves(realmctl, chain):
     inputs = ("--blocks", chain.blocks.path, "--questions", chain.questions)
     code, _, err = realmctl("eval-em", *inputs, "--retrieval", "bm25", "--index", chain.index.path)
-    assert code == 2 and "--retrieval bm25 evaluates BM25 over the blocks alone" in err
+    assert code == 2 and "--retrieval bm25 evaluates that searcher alone" in err
     code, _, err = realmctl("eval-em", *inputs, "--retrieval", "bm25", "--all-scorers")
     assert code == 2 and "--all-scorers needs --qa-model" in err
 

@@ -154,7 +154,7 @@ def test_an_error_leaves_no_artifact(tmp_path):
         Chunk(corpus=(path,), workers=1).make(tmp_path / "blocks")
     assert not list((tmp_path / "blocks").glob("v*"))
     bare = dump(tmp_path / "e.xml.bz2", ("A", "{{stub}}"))
-    with pytest.raises(InputError, match="no text is left of 1 pages"):
+    with pytest.raises(InputError, match="none of its 1 pages holds text to keep"):
         Chunk(corpus=(bare,), tokenizer="train:200", workers=1).make(tmp_path / "blocks")
 
 

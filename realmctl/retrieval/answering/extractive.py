@@ -23,7 +23,7 @@ from realmctl.nn.span_head import LOWEST, SpanReader, within_block
 from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions, Evidence
 from realmctl.retrieval.answering.offsets import char_offsets
 from realmctl.retrieval.corpus import TokenIds
-from realmctl.retrieval.registry import SEARCHERS
+from realmctl.retrieval.search.registry import SEARCHERS
 from realmctl.retrieval.search.searcher import Hit, Searcher, SearchInputs
 
 ROWS_READ_AT_ONCE = 40

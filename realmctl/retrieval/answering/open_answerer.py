@@ -5,7 +5,7 @@ from __future__ import annotations
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.description import describe_qa_model
 from realmctl.retrieval.answering.answerer import Answerer, AnsweringOptions
-from realmctl.retrieval.registry import ANSWERERS
+from realmctl.retrieval.answering.registry import ANSWERERS
 
 
 def open_answerer(

@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from realmctl.artifacts.description import describe_retriever
 from realmctl.errors import ConfigError
 from realmctl.nn.span_head import SpanReader
 from realmctl.retrieval.initial_encoder import starting_bert
@@ -211,5 +212,5 @@ def test_the_stage_hard_links_the_index_and_learns(chain, tmp_path):
     assert made.part("index").file("vectors.npy").samefile(model.part("index").file("vectors.npy"))
     described = json.loads(made.part("retriever").file("retriever.json").read_text())
     assert described["towers"] == "query-only"
-    assert made.part("retriever").metrics["block_retriever"] == model.part("retriever").content
+    assert describe_retriever(made.part("retriever")).block_retriever == model.part("retriever").content
     assert made.metrics["questions"] == len(FIRST) * len(LAST)

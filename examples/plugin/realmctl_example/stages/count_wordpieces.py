@@ -1,4 +1,4 @@
-"""`realmctl count-wordpieces`: count the wordpieces of blocks."""
+"""The stage `count-wordpieces`: count the wordpieces of blocks."""
 
 from __future__ import annotations
 
