@@ -34,7 +34,7 @@ def packer_of(tokenizer: Tokenizer) -> Collator:
             f"The tokenizer has no {', '.join(lacking)}. Use the tokenizer of a BERT, or train one: "
             "realmctl chunk --tokenizer train:30522."
         )
-    return Collator(cls=ids["[CLS]"], sep=ids["[SEP]"], pad=ids["[PAD]"], mask=ids["[MASK]"])
+    return Collator(cls_id=ids["[CLS]"], sep_id=ids["[SEP]"], pad_id=ids["[PAD]"], mask_id=ids["[MASK]"])
 
 
 def tokenizer_folder(artifact: Artifact) -> Path:
