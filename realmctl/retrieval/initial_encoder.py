@@ -28,13 +28,14 @@ def tokenizer_of(artifact: Artifact) -> Tokenizer:
 
 def packer_of(tokenizer: Tokenizer) -> Collator:
     """A collator that uses this vocabulary's special tokens. Raises InputError when one is missing."""
-    ids = {token: tokenizer.token_to_id(token) for token in SPECIALS}
-    if lacking := [token for token, number in ids.items() if number is None]:
+    vocabulary: dict[str, int] = tokenizer.get_vocab()
+    if lacking := [token for token in SPECIALS if token not in vocabulary]:
         raise InputError(
             f"The tokenizer has no {', '.join(lacking)}. Use the tokenizer of a BERT, or train one: "
             "realmctl chunk --tokenizer train:30522."
         )
-    return Collator(cls_id=ids["[CLS]"], sep_id=ids["[SEP]"], pad_id=ids["[PAD]"], mask_id=ids["[MASK]"])
+    cls, sep, pad, mask = (vocabulary[token] for token in SPECIALS)
+    return Collator(cls_id=cls, sep_id=sep, pad_id=pad, mask_id=mask)
 
 
 def tokenizer_folder(artifact: Artifact) -> Path:
