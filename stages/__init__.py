@@ -1,1 +1,1 @@
-"""One file, one stage, one command. Adding a stage is writing a file here; nothing is registered anywhere."""
+"""The stages: one file, one stage, one command. A stage is found by its file; nothing is registered."""

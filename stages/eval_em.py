@@ -15,7 +15,7 @@ from realmctl.retrieval.search.registry import SEARCHERS
 from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
 
 if TYPE_CHECKING:
-    from realmctl.retrieval.answering.evaluation import EvaluatedQuestion
+    from realmctl.retrieval.answering.evaluation import EvaluatedSystem
     from realmctl.retrieval.search.searcher import Searcher, SearchInputs
 
 
@@ -86,7 +86,7 @@ class EvalEm(Stage):
 
         questions = read_questions(self.questions, is_regex=self.regex_answers, answer_field=self.answer_field)
         return evaluate(
-            self._examined(), questions, out, scorer=self.scorer, hits=self.hits, batch_size=self.batch_size
+            self._evaluated(), questions, out, scorer=self.scorer, hits=self.hits, batch_size=self.batch_size
         )
 
     def print_summary(self, made: Artifact) -> None:
@@ -98,7 +98,7 @@ class EvalEm(Stage):
             say(disagreements_text([json.loads(line) for line in lines]))
 
     def _kind(self) -> type[Searcher]:
-        """The searcher that is evaluated where no qa-model is."""
+        """The searcher to evaluate without a qa-model."""
         return SEARCHERS.load(self.retrieval or "dense")
 
     def _search_inputs(self) -> SearchInputs:
@@ -112,14 +112,14 @@ class EvalEm(Stage):
             precision=self.precision,
         )
 
-    def _examined(self) -> EvaluatedQuestion:
-        from realmctl.retrieval.answering.evaluation import EvaluatedQuestion
+    def _evaluated(self) -> EvaluatedSystem:
+        from realmctl.retrieval.answering.evaluation import EvaluatedSystem
         from realmctl.retrieval.answering.open_answerer import open_answerer
 
         if self.qa_model is None:
-            return EvaluatedQuestion(None, self._kind().start(self._search_inputs()))
+            return EvaluatedSystem(None, self._kind().start(self._search_inputs()))
         answerer = open_answerer(
             self.qa_model, self.blocks, reader_beam=self.reader_beam, device=self.device, precision=self.precision,
             spaced_words="answer-text" in self.official,
         )  # fmt: skip
-        return EvaluatedQuestion(answerer, answerer.searcher)
+        return EvaluatedSystem(answerer, answerer.searcher)

@@ -1,8 +1,8 @@
-"""`--preset`: what the papers and their official code set, in one word. Data, and the one way to look it up.
+"""`--preset`: named sets of settings, as in the papers and their official code.
 
-A preset gives defaults for the stages that it concerns; whatever is given explicitly wins. It is no setting itself: the
-manifest holds the values it stood for. Lengths and sizes that follow from an input (the joint input of 384 wordpieces,
-dropout .1, the span head of 256) are not here.
+A preset changes the defaults of the stages that it covers; a setting that is given explicitly wins. The manifest holds the
+values, not the name of the preset. Lengths and sizes that follow from an input (the joint input of 384 wordpieces, dropout
+0.1, the span head of 256) are not here.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ PRESETS: Mapping[str, Mapping[str, Settings]] = {
 
 
 def names_for(command: str) -> list[str]:
-    """The presets that concern a stage."""
+    """Names of the presets that cover a stage."""
     return [name for name, stages in PRESETS.items() if command in stages]
 
 
 def settings_of(name: str, command: str) -> Settings:
-    """What a preset sets in a stage. Raises ConfigError for one that is unknown or does not concern the stage."""
+    """The settings of a preset for a stage. Raises ConfigError for a preset that is unknown or does not cover the stage."""
     if name not in names_for(command):
         fitting = ", ".join(names_for(command)) or "none"
         raise ConfigError(f"preset {name!r} is none of {command}'s. Use one of: {fitting}.")

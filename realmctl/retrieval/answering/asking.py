@@ -71,7 +71,7 @@ def _marked(text: str, start: int, end: int) -> str:
 
 
 def fill_masks(sentence: str, model: Path, blocks: Path, candidates: int) -> dict[str, Any]:
-    """Fill the masks of a sentence with each candidate, without retrieval, and under the marginal (REALM, table 3).
+    """Fill the masks of a sentence under each candidate, without retrieval, and under the marginal (paper, table 3).
 
     Raises ConfigError for a sentence without a mask.
     """
@@ -114,7 +114,7 @@ def _require_room(tokens: TokenIds, reader: Reader, block_length: int) -> None:
     room = reader.mlm.config.max_position_embeddings - block_length
     if len(tokens) + 2 > room:
         raise ConfigError(
-            f"The sentence has {len(tokens)} wordpieces, and together with a block there is room for {room - 2}. Use a shorter sentence."
+            f"The sentence has {len(tokens)} wordpieces; beside a block there is room for {room - 2}. Use a shorter one."
         )
 
 
@@ -122,7 +122,7 @@ def _require_room(tokens: TokenIds, reader: Reader, block_length: int) -> None:
 def _prior(
     searcher: DenseSearcher, tokens: TokenIds, titles: Sequence[TokenIds], bodies: Sequence[TokenIds]
 ) -> torch.Tensor:
-    """p(z|x) of the candidates, [N], the null document first. Every vector is computed by the retriever."""
+    """p(z|x) with the live retriever, the null document first, [N]."""
     retriever = searcher.retriever
     block_ND = retriever.embed_blocks(
         searcher.collator.block(titles, bodies, retriever.block_length).to(searcher.device)
@@ -133,7 +133,7 @@ def _prior(
 
 @torch.inference_mode()
 def _fillings(searcher: DenseSearcher, reader: Reader, tokens: TokenIds, bodies: Sequence[TokenIds]) -> torch.Tensor:
-    """p(v|z,x) at each mask with each candidate, [N, M, V]."""
+    """p(v|z,x) at each mask under each candidate, [N, M, V]."""
     joint = searcher.collator.joint([tokens] * len(bodies), bodies, len(tokens) + 2, searcher.retriever.block_length)
     masks = torch.from_numpy(np.flatnonzero(tokens == searcher.collator.mask_id) + 1)[None]
     return reader.logits(joint.to(searcher.device), masks.to(searcher.device), len(bodies))[0].float().softmax(-1).cpu()

@@ -40,7 +40,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class EvaluatedQuestion:
+class EvaluatedSystem:
     """What is evaluated: an answerer with its searcher, an answerer without one, or a searcher alone."""
 
     answerer: Answerer | None
@@ -53,7 +53,7 @@ class EvaluatedQuestion:
 
 
 def evaluate(
-    examined: EvaluatedQuestion, questions: Sequence[Question], out: Writer, *, scorer: str, hits: int, batch_size: int
+    evaluated: EvaluatedSystem, questions: Sequence[Question], out: Writer, *, scorer: str, hits: int, batch_size: int
 ) -> dict[str, Any]:
     """Answer every question, or only retrieve with a searcher alone, and write scores.json, predictions and evidence.
 
@@ -61,14 +61,14 @@ def evaluate(
     (ORQA's test).
     Raises ConfigError when the scorer does not suit the answers.
     """
-    scorers = fitting_scorers(questions, scorer) if examined.answerer else []
+    scorers = fitting_scorers(questions, scorer) if evaluated.answerer else []
     counts: Counter[str] = Counter({"disagreements": 0} if scorers else {})
     with ExitStack() as files, progress(len(questions), "answering", "questions") as bar:
-        retrieved = _file(files, out, "retrieved.json", bool(examined.searcher))
+        retrieved = _file(files, out, "retrieved.json", bool(evaluated.searcher))
         predictions = _file(files, out, "predictions.jsonl", bool(scorers))
         evidence = _file(files, out, "evidence.jsonl", bool(scorers))
         disagreements = _file(files, out, DISAGREEMENTS, bool(scorers))
-        for number, outcome in enumerate(_outcomes(examined, questions, hits, batch_size)):
+        for number, outcome in enumerate(_outcomes(evaluated, questions, hits, batch_size)):
             if retrieved:
                 retrieved.write(("[\n" if number == 0 else ",\n") + _retrieved(outcome))
                 _count_recall(outcome, hits, counts)
@@ -92,12 +92,12 @@ def _file(files: ExitStack, out: Writer, name: str, wanted: bool) -> TextIO | No
 
 
 def _outcomes(
-    examined: EvaluatedQuestion, questions: Sequence[Question], hits: int, batch_size: int
+    evaluated: EvaluatedSystem, questions: Sequence[Question], hits: int, batch_size: int
 ) -> Iterator[Outcome]:
-    searcher, answerer = examined.searcher, examined.answerer
+    searcher, answerer = evaluated.searcher, evaluated.answerer
     for start in range(0, len(questions), batch_size):
         batch = questions[start : start + batch_size]
-        tokens = examined.tokens(batch)
+        tokens = evaluated.tokens(batch)
         found = searcher.search(tokens, hits) if searcher else [[] for _ in batch]
         records = searcher.corpus.records_of({hit.row for best in found for hit in best}) if searcher else {}
         answers = answerer.answer(tokens, found, 1) if answerer else None

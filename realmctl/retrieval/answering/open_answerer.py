@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.description import describe_qa_model
+from realmctl.errors import MismatchError
 from realmctl.retrieval.answering.answerer import Answerer, AnsweringOptions
 from realmctl.retrieval.answering.registry import ANSWERERS
 
@@ -28,10 +29,17 @@ def open_answerer(
         spaced_words: join the words of an answer by single spaces, as the official code does.
 
     Raises:
-        MismatchError: the blocks are not those of the qa-model.
+        MismatchError: an artifact is of another kind, or the blocks are not those of the qa-model.
         ConfigError: its answerer or searcher is unknown here.
         ResourceError: the package of its answerer or searcher cannot be imported.
     """
+    if qa_model.kind != "qa-model":
+        raise MismatchError(
+            f"{qa_model} is of kind {qa_model.kind}, but a qa-model is needed. Run `realmctl finetune` first, or name another "
+            "artifact."
+        )
+    if blocks.kind != "blocks":
+        raise MismatchError(f"{blocks} is of kind {blocks.kind}, but blocks are needed. Name another artifact.")
     options = AnsweringOptions(
         reader_beam=reader_beam, device=device, precision=precision, spaced_words=spaced_words
     )  # fmt: skip
