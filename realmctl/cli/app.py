@@ -17,6 +17,7 @@ from realmctl.cli.invoke import escaped, exit_code, guarded
 from realmctl.cli.stage_command import command_of
 from realmctl.errors import ConfigError, RealmctlError
 from realmctl.execution.signals import stop_now
+from realmctl.stage.discovery import own_stages
 
 EPILOG = (
     "Example: realmctl chunk dump.xml.bz2 && realmctl tag && realmctl ict-init --bert bert-base-uncased\n\n"
@@ -52,7 +53,7 @@ def build() -> typer.Typer:
         rich_markup_mode="rich",
     )
     app.callback()(_main)
-    own, unusable = available_stages.own_stages(), available_stages.unusable_stages()
+    own, unusable = own_stages(), available_stages.unusable_stages()
     for name, stage in available_stages.available_stages().items():
         text = escaped(inspect.getdoc(stage) or "")
         panel = "Stages" if name in own else "Stages of plug-ins"

@@ -1,21 +1,18 @@
 """The stages that the command line offers: those of realmctl, and those of other packages (`realmctl.stages`).
 
-Only this file imports `stages`. A plug-in that cannot be used is reported when its command is called, so that it never
-keeps anybody from the other commands.
+A plug-in that cannot be used is reported when its command is called. The other commands work all the same.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import pkgutil
-from pathlib import Path
 from types import ModuleType
 
 from realmctl import registry
 from realmctl.cli import commands
 from realmctl.errors import ConfigError, RealmctlError, ResourceError
 from realmctl.stage import Stage
-from realmctl.stage.discovery import discover, in_order
+from realmctl.stage.discovery import discover, own_stages
 
 GROUP = "realmctl.stages"
 
@@ -67,21 +64,6 @@ def _stages_of(name: str, owner: str, found: object) -> dict[str, type[Stage]]:
         raise
     except (Exception, SystemExit) as error:
         raise registry.not_imported(name, owner, found.__name__, error) from error
-
-
-def own_stages() -> dict[str, type[Stage]]:
-    """The stages of realmctl. Raises ConfigError for a foreign `stages`, before any of it runs."""
-    ours = Path(__file__).resolve().parents[2] / "stages"
-    found = importlib.util.find_spec("stages")
-    theirs = Path(next(iter(found.submodule_search_locations or ()), "")) if found else None
-    if theirs is None or theirs.resolve() != ours:
-        raise ConfigError(
-            f"the package `stages` is found at {theirs}, not at {ours}. Run realmctl from another folder, "
-            "or with `python -P -m realmctl`."
-        )
-    import stages
-
-    return in_order(discover(stages))
 
 
 def other_commands() -> dict[str, str]:

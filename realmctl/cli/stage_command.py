@@ -77,7 +77,7 @@ def _parameter(item: Field[Any], hint: Any) -> inspect.Parameter:
         flag, no = flag_of(item.name), f"--no-{item.name.replace('_', '-')}"
         name = f"{flag}/{no}" if bool in (hint, *typing.get_args(hint)) else flag
         text = escaped(_help(item.name, role))
-        names = f"[{'|'.join(role.choices())}]" if role.choices else None
+        names = f"<{'|'.join(role.choices())}>" if role.choices else None
         info = typer.Option(name, help=text, rich_help_panel=PANELS[role.name], parser=parser, metavar=names)
     annotation = Annotated[hint, info]
     return inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

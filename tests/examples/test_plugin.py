@@ -31,9 +31,10 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 BROKEN = {
     "broken-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n",
-    "broken-1.0.dist-info/entry_points.txt": "[realmctl.stages]\nshatter = broken_plugin:Shatter\nchunk = chunk:Chunk\n"
+    "broken-1.0.dist-info/entry_points.txt": "[realmctl.stages]\nshatter = broken_plugin:Shatter\nchunk = chunk:Chunk\nask = ask:Ask\n"
     "[realmctl.searchers]\nbm25 = broken_plugin:Searcher\ncrack = broken_plugin:Searcher\n",
     "broken_plugin.py": "raise ValueError('it is broken')\n",
+    "ask.py": "from realmctl.stage import Stage\nclass Ask(Stage):\n    'Ask.'\n    makes = 'answers'\n",
     "chunk.py": "from realmctl.stage import Stage\nclass Chunk(Stage):\n    'Cut.'\n    makes = 'blocks'\n",
 }  # fmt: skip
 
@@ -140,6 +141,7 @@ def test_a_broken_plug_in_is_named_where_it_is_used_and_nowhere_else(chain, tmp_
     assert "ValueError: it is broken" in refused
     clash = run("chunk", "x", code=2).stderr
     assert "the stage 'chunk' is offered by realmctl and by broken 1.0" in clash
+    assert "the stage 'ask' is offered by realmctl and by broken 1.0" in run("ask", "Who?", code=2).stderr
     clash = run("eval-em", *options(chain), "--retrieval", "bm25", code=2).stderr
     assert "the searcher 'bm25' is offered by realmctl and by broken 1.0" in clash
     refused = run("eval-em", *options(chain), "--retrieval", "crack", code=5).stderr
