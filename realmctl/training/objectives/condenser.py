@@ -1,0 +1,162 @@
+"""Condenser and coCondenser: masked language modelling through a short head, and spans of one document that find each other.
+
+The loss is CE(head) + CE(last layer) over the masked wordpieces of the whole batch, plus for coCondenser the mean
+contrastive loss, each with weight 1. The gradient cache (Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size
+under Memory Limited Setup") computes a large contrastive batch in chunks: the [CLS] states first, without gradient; then
+the loss and its gradient by each state; then each chunk again, under the same dropout, with that gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from realmctl.errors import ConfigError, InputError
+from realmctl.execution import processes
+from realmctl.nn.condenser import Condenser, contrastive_loss
+from realmctl.training.data_order import DataOrder
+from realmctl.training.data_parallel import gathered
+from realmctl.training.objective import SelfContained, Sums
+from realmctl.training.objectives.mlm import MlmBatch
+from realmctl.training.objectives.whole_words import MaskedPassages, SpanPairs
+from realmctl.training.random_streams import Stream, generator
+
+
+@dataclass(frozen=True, kw_only=True)
+class CondenserOptions:
+    """`chunk`: examples computed at once, 0 = all; for coCondenser the chunk of the gradient cache, in spans."""
+
+    batch_size: int
+    seed: int
+    late_mlm: bool = True
+    contrastive: bool = False
+    chunk: int = 0
+
+
+@dataclass(frozen=True)
+class CachedGradient:
+    """What the first pass of the gradient cache leaves for a chunk.
+
+    The random states before the chunk, d loss / d [CLS] (float32 [S, H]), the chunk's fraction of the batch, that fraction
+    of the contrastive loss, and the accuracy over the batch.
+    """
+
+    cpu_state: Tensor
+    cuda_state: Tensor | None
+    gradient_SH: Tensor
+    fraction: float
+    loss: float
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class CondenserMicroBatch:
+    """Masked inputs, and the number of masks in the batch of all processes."""
+
+    batch: MlmBatch
+    masks_in_batch: int
+    cached: CachedGradient | None = None
+
+
+class CondenserObjective(SelfContained):
+    """Trains a Condenser on masked passages, or on pairs of spans (coCondenser).
+
+    Among several processes each takes its part of the batch; a span is compared with the spans of all processes.
+
+    Raises:
+        InputError: when there are too few documents with two blocks for a contrast.
+        ConfigError: when the batch cannot be shared by the processes.
+    """
+
+    def __init__(self, model: Condenser, examples: MaskedPassages, options: CondenserOptions) -> None:
+        if options.contrastive and (not isinstance(examples, SpanPairs) or len(examples) < 2):
+            raise InputError(
+                f"{examples.corpus.artifact} has {len(examples)} documents of two blocks or more, and a contrast needs at least 2. "
+                "Chunk longer documents, use a smaller --max-wordpieces, or leave --contrastive out."
+            )
+        self.modules = nn.ModuleDict({"model": model})
+        self.model, self.examples, self.options = model, examples, options
+        self.order = DataOrder(len(examples), min(options.batch_size, len(examples)), options.seed)
+        self.share, left_over = divmod(self.order.batch_size, processes.count())
+        if left_over or not self.share:
+            raise ConfigError(
+                f"{self.order.batch_size} examples cannot be shared by {processes.count()} processes. Use another --batch-size."
+            )
+
+    def draw(self, step: int) -> Sequence[CondenserMicroBatch]:
+        """Return this process's micro-batches. All processes draw the whole batch and take their own part."""
+        rng = generator(self.options.seed, Stream.MLM_MASKS, step)
+        drawn = [self.examples.draw_all(int(number), rng) for number in self.order.batch(step)]
+        masks = sum(len(example.hidden) for examples in drawn for example in examples)
+        start = processes.number() * self.share
+        own = [example for examples in drawn[start : start + self.share] for example in examples]
+        size = self.options.chunk or len(own)
+        parts = [CondenserMicroBatch(self.examples.batch(own[i : i + size]), masks) for i in range(0, len(own), size)]
+        return self._with_cached_gradients(parts) if self.options.contrastive and len(parts) > 1 else parts
+
+    def loss(self, part: CondenserMicroBatch) -> tuple[Tensor | None, Sums]:
+        """Return the micro-batch's share of the loss, and the metrics."""
+        device = next(self.model.parameters()).device
+        if part.cached is not None:
+            _restore_random_state(part.cached, device)
+        late_BLH, head_BLH = self.model(part.batch.packed.to(device))
+        positions, targets = part.batch.positions.to(device), part.batch.targets.to(device)
+        scale, count = processes.count() / max(1, part.masks_in_batch), len(targets)
+        head_loss = self.model.mlm_loss(head_BLH, positions, targets)
+        sums = {"head_loss": (float(head_loss.detach()), float(count))}
+        loss = head_loss * scale
+        if self.options.late_mlm:
+            late_loss = self.model.mlm_loss(late_BLH, positions, targets)
+            sums["late_loss"] = (float(late_loss.detach()), float(count))
+            loss = loss + late_loss * scale
+        if self.options.contrastive:
+            contrast, accuracy = self._contrast(late_BLH[:, 0], part.cached)
+            fraction = part.cached.fraction if part.cached else 1.0
+            sums["contrastive_loss"] = (float(contrast.detach()), fraction)
+            sums["accuracy"] = (accuracy * fraction, fraction)
+            loss = loss + contrast
+        return loss, sums
+
+    def _contrast(self, cls_SH: Tensor, cached: CachedGradient | None) -> tuple[Tensor, float]:
+        if cached is None:
+            loss, accuracy = contrastive_loss(cls_SH, gathered(cls_SH.float()), processes.number() * len(cls_SH))
+            return loss, float(accuracy)
+        surrogate = (cls_SH.float() * cached.gradient_SH).sum()
+        return surrogate - surrogate.detach() + cached.loss, cached.accuracy
+
+    def _with_cached_gradients(self, parts: Sequence[CondenserMicroBatch]) -> list[CondenserMicroBatch]:
+        """The first pass: all [CLS] states, their loss, and its gradient by each of them."""
+        device = next(self.model.parameters()).device
+        states = []
+        with torch.no_grad():
+            chunks = []
+            for part in parts:
+                states.append(_random_state(device))
+                chunks.append(self.model(part.batch.packed.to(device))[0][:, 0].float())
+        cls_SH = torch.cat(chunks).requires_grad_()
+        with torch.enable_grad():
+            loss, accuracy = contrastive_loss(cls_SH, gathered(cls_SH), processes.number() * len(cls_SH))
+            loss.backward()  # type: ignore[no-untyped-call]
+        assert cls_SH.grad is not None
+        gradients = torch.split(cls_SH.grad, [len(chunk) for chunk in chunks])
+        fractions = [len(chunk) / len(cls_SH) for chunk in chunks]
+        return [
+            replace(
+                part,
+                cached=CachedGradient(*state, gradient, fraction, float(loss.detach()) * fraction, float(accuracy)),
+            )
+            for part, state, gradient, fraction in zip(parts, states, gradients, fractions, strict=True)
+        ]
+
+
+def _random_state(device: torch.device) -> tuple[Tensor, Tensor | None]:
+    return torch.get_rng_state(), torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+
+
+def _restore_random_state(cached: CachedGradient, device: torch.device) -> None:
+    torch.set_rng_state(cached.cpu_state)
+    if cached.cuda_state is not None:
+        torch.cuda.set_rng_state(cached.cuda_state, device)

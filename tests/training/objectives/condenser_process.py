@@ -1,0 +1,82 @@
+"""A tiny Condenser on a blocks artifact, and one of several processes that take its gradients.
+
+Usage: python -m tests.training.objectives.condenser_process BLOCKS passages|spans FILE, with RANK, WORLD_SIZE,
+MASTER_ADDR and MASTER_PORT set
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+from transformers import BertForMaskedLM
+
+from realmctl.artifacts import open_artifact
+from realmctl.nn.bert.files import scratch_config
+from realmctl.nn.condenser import Condenser
+from realmctl.retrieval.corpus import Corpus
+from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
+from realmctl.training import data_parallel
+from realmctl.training.objectives.condenser import CondenserObjective, CondenserOptions
+from realmctl.training.objectives.whole_words import MaskedPassages, SpanPairs, WholeWordMasking, rows_by_document
+
+
+def objective(
+    path: Path, *, contrastive: bool = True, chunk: int = 0, dropout: float = 0.0, length: int = 24, documents: int = 99
+) -> CondenserObjective:
+    """Four documents (or blocks) a batch."""
+    blocks = open_artifact(path)
+    tokenizer, corpus = tokenizer_of(blocks), Corpus(blocks)
+    words, collator = tokenizer.get_vocab_size(), packer_of(tokenizer)
+    masking = WholeWordMasking(continues_V=np.zeros(words, dtype=bool), mask_id=collator.mask_id)
+    torch.manual_seed(1)
+    config = scratch_config("L2-H16-A2", words, dropout)
+    config.initializer_range = 0.2
+    model = Condenser(BertForMaskedLM(config), skip_from=1).train()
+    examples = (
+        SpanPairs(corpus, collator, masking, rows_by_document(corpus)[:documents], length=length)
+        if contrastive
+        else MaskedPassages(corpus, collator, masking, length=length)
+    )
+    options = CondenserOptions(batch_size=4, seed=0, contrastive=contrastive, chunk=chunk)
+    return CondenserObjective(model, examples, options)
+
+
+def without_cache(made: CondenserObjective, step: int) -> Any:
+    """The chunks of a step, without the first pass."""
+    made._with_cached_gradients = lambda parts: list(parts)  # type: ignore[method-assign]
+    return made.draw(step)
+
+
+def gradients(made: CondenserObjective) -> dict[str, Any]:
+    """Loss, metrics and gradients of the first step."""
+    total, sums, counts = 0.0, dict[str, float](), dict[str, float]()
+    for part in made.draw(0):
+        loss, terms = made.loss(part)
+        assert loss is not None
+        loss.backward()
+        total += loss.item()
+        for name, (value, count) in terms.items():
+            sums[name] = sums.get(name, 0.0) + value
+            counts[name] = counts.get(name, 0.0) + count
+    found = {name: parameter.grad for name, parameter in made.model.named_parameters()}
+    return {"loss": total, "metrics": {name: sums[name] / counts[name] for name in sums}, **found}
+
+
+def averaged(made: CondenserObjective) -> dict[str, Tensor]:
+    """Loss and gradients, averaged over the processes."""
+    found = gradients(made)
+    data_parallel.average_gradients(made.model)
+    mean = data_parallel.mean_of(found["loss"], torch.device("cpu"))
+    return {"loss": torch.tensor(mean), **{name: parameter.grad for name, parameter in made.model.named_parameters()}}
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    with data_parallel.joined(torch.device("cpu")):
+        save_file(averaged(objective(Path(sys.argv[1]), contrastive=sys.argv[2] == "spans")), sys.argv[3])

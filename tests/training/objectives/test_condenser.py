@@ -1,0 +1,129 @@
+"""Condenser's objective: masks over whole words, the gradient cache, and two processes against one."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from realmctl.errors import InputError
+from realmctl.nn.condenser import contrastive_loss
+from realmctl.retrieval.corpus import Corpus
+from realmctl.training.objectives.whole_words import WholeWordMasking, rows_by_document
+from tests.training.objectives import condenser_process as process
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def masking(rate: float = 0.3) -> WholeWordMasking:
+    continues = np.zeros(50, dtype=bool)
+    continues[30:] = True
+    return WholeWordMasking(continues_V=continues, mask_id=3, rate=rate)
+
+
+def test_words_are_masked_whole_and_targets_are_aligned():
+    rng = np.random.default_rng(0)
+    tokens = np.array([30, 10, 31, 32, 11, 12, 33, 13, 14, 15, 34, 35, 36, 16, 17, 18, 19, 20, 21, 22])
+    words = [{0}, {1, 2, 3}, {4}, {5, 6}, {7}, {8}, {9, 10, 11, 12}, *({place} for place in range(13, 20))]
+    kinds: list[str] = []
+    for _ in range(400):
+        masked = masking().masked(tokens, rng)
+        places = {place for _, place, _ in masked.hidden}
+        assert all(word <= places or not word & places for word in words)
+        assert 1 <= len(places) <= 6 and all(target == tokens[place] for _, place, target in masked.hidden)
+        untouched = [place for place in range(len(tokens)) if place not in places]
+        assert (masked.first[untouched] == tokens[untouched]).all()
+        kinds += [
+            "mask" if masked.first[p] == 3 else "same" if masked.first[p] == tokens[p] else "random" for p in places
+        ]
+    shares = {kind: kinds.count(kind) / len(kinds) for kind in ("mask", "random", "same")}
+    assert shares == pytest.approx({"mask": 0.8, "random": 0.1, "same": 0.1}, abs=0.03)
+
+
+def test_a_lone_long_word_is_masked_all_the_same():
+    masked = masking(0.15).masked(np.array([10, 31, 32, 33, 34]), np.random.default_rng(0))
+    assert len(masked.hidden) == 5
+
+
+def test_windows_are_cut_before_they_are_masked(chain):
+    objective = process.objective(chain.blocks.path, contrastive=False, length=8)
+    for part in objective.draw(0):
+        assert part.batch.packed.ids_BL.shape[1] <= 8
+        flat = part.batch.packed.ids_BL.flatten()[part.batch.positions]
+        assert len(flat) == len(part.batch.targets) == part.masks_in_batch
+        ordinary = (flat != objective.examples.collator.cls_id) & (flat != objective.examples.collator.sep_id)
+        assert ordinary.all()
+
+
+def test_documents_are_told_apart(chain):
+    corpus = Corpus(chain.blocks)
+    documents = rows_by_document(corpus)
+    assert sorted(np.concatenate(documents).tolist()) == list(range(len(corpus)))
+    for rows in documents:
+        assert len({corpus.record(int(row))["document"] for row in rows}) == 1
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 4])
+def test_the_cached_gradient_is_that_of_the_whole_loss_under_the_same_dropout(chain, chunk):
+    """Chunks of 8 spans with dropout: their gradients against one backward pass through all chunks at once."""
+    cached = process.objective(chain.blocks.path, dropout=0.2, chunk=chunk)
+    torch.manual_seed(5)
+    found = process.gradients(cached)
+    whole = process.objective(chain.blocks.path, dropout=0.2, chunk=chunk)
+    torch.manual_seed(5)
+    late, loss = [], torch.zeros(())
+    parts = process.without_cache(whole, 0)
+    for part in parts:
+        late_BLH, head_BLH = whole.model(part.batch.packed)
+        late.append(late_BLH[:, 0])
+        for state in (late_BLH, head_BLH):
+            loss = loss + whole.model.mlm_loss(state, part.batch.positions, part.batch.targets) / part.masks_in_batch
+    cls_SH = torch.cat(late)
+    loss = loss + contrastive_loss(cls_SH, cls_SH, 0)[0]
+    loss.backward()
+    assert found["loss"] == pytest.approx(float(loss), abs=1e-5)
+    for name, parameter in whole.model.named_parameters():
+        torch.testing.assert_close(found[name], parameter.grad, atol=2e-6, rtol=1e-4, msg=name)
+
+
+def test_chunks_do_not_change_the_loss_without_dropout(chain):
+    whole, chunked = (process.gradients(process.objective(chain.blocks.path, chunk=chunk)) for chunk in (0, 3))
+    assert whole["loss"] == pytest.approx(chunked["loss"], abs=1e-5)
+    assert whole["metrics"] == pytest.approx(chunked["metrics"], abs=1e-5)
+    for name, gradient in whole.items():
+        if isinstance(gradient, torch.Tensor):
+            torch.testing.assert_close(chunked[name], gradient, atol=2e-6, rtol=1e-4, msg=name)
+
+
+@pytest.mark.parametrize("kind", ["passages", "spans"])
+def test_two_processes_are_one_on_the_joined_batch(chain, kind, tmp_path):
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = str(one.getsockname()[1])
+    address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "tests.training.objectives.condenser_process", str(chain.blocks.path), kind]
+    started = [
+        subprocess.Popen(
+            [*command, str(tmp_path / f"{rank}")], cwd=ROOT, env={**os.environ, **address, "RANK": str(rank)}
+        )
+        for rank in range(2)
+    ]
+    alone = process.averaged(process.objective(chain.blocks.path, contrastive=kind == "spans"))
+    assert [one.wait(120) for one in started] == [0, 0]
+    for rank in range(2):
+        found = load_file(tmp_path / f"{rank}")
+        assert found.keys() == alone.keys()
+        for name, expected in alone.items():
+            torch.testing.assert_close(found[name], expected, atol=2e-6, rtol=1e-4, msg=name)
+
+
+def test_too_few_documents_for_a_contrast(chain):
+    with pytest.raises(InputError, match="documents of two blocks or more"):
+        process.objective(chain.blocks.path, documents=1)
