@@ -1,18 +1,18 @@
-"""Every error a user can meet, with its exit code.
+"""Every error that a user can meet, with its exit code.
 
-The message is one paragraph that says what happened, where, why, and what to do. Scripts branch on the codes,
-so a code never changes its sense.
+The message is one paragraph that says what happened, where, why, and what to do. Scripts depend on the codes,
+so the meaning of a code never changes.
 """
 
 import errno
 import importlib.util
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+DEVICE_FAILED = (errno.EIO, errno.ENXIO, errno.ENODEV, errno.EREMOTEIO)
 NO_ACCESS = (
     errno.EACCES,
     errno.EPERM,
     errno.EROFS,
-    errno.EIO,
     errno.ENAMETOOLONG,
     errno.ELOOP,
     errno.ENOTDIR,
@@ -21,7 +21,7 @@ OUR_PACKAGES = ("realmctl", "stages")
 
 
 class RealmctlError(Exception):
-    """Root of all errors raised on purpose. One of them uncaught by name is still a user-facing paragraph."""
+    """Base of all errors that are raised on purpose. The message of each is written for the user."""
 
     exit_code = 1
 
@@ -63,13 +63,13 @@ class LockedError(RealmctlError):
 
 
 class InterruptedRun(RealmctlError):
-    """Stopped by SIGTERM after saving; the same command goes on where it stopped."""
+    """The run saved its progress and stopped on SIGTERM. The same command continues it."""
 
     exit_code = 75
 
 
 def error_of(exit_code: int, message: str) -> RealmctlError:
-    """The error that a process meant by its exit code."""
+    """The error of a process that ended with this exit code."""
     kinds = {kind.exit_code: kind for kind in RealmctlError.__subclasses__()}
     return kinds.get(exit_code, RealmctlError)(message)
 
@@ -84,14 +84,18 @@ def require_package(name: str, extra: str, what: str) -> None:
 
 
 def explained(error: BaseException, where: object = "") -> RealmctlError | None:
-    """What an exception of Python or the system means to a user; None where it can only be a bug.
+    """The user's error that an exception of Python or the system means; None when it can only be a bug.
 
-    `where`: what was being written or read, for errors that do not know it themselves.
+    Args:
+        error: The exception.
+        where: What was being written or read, for exceptions that do not name a file.
     """
     if isinstance(error, RealmctlError):
         return error
     if isinstance(error, ModuleNotFoundError) and error.name and error.name.partition(".")[0] not in OUR_PACKAGES:
-        return ResourceError(f"the Python package {error.name} is not installed. Install it, or realmctl anew.")
+        return ResourceError(
+            f"the Python package {error.name} is not installed. Install it, or install realmctl again."
+        )
     if isinstance(error, OSError):
         return _of_system(error, f"{error.filename or where}")
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
@@ -105,6 +109,8 @@ def _of_system(error: OSError, where: str) -> RealmctlError | None:
         return ResourceError(f"{what}. Free some disk space and run the same command again.")
     if error.errno in (errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN):
         return ResourceError(f"{what}. Use fewer --workers, or free what other processes hold.")
+    if error.errno in DEVICE_FAILED:
+        return ResourceError(f"{what}. The disk failed. Check it (dmesg), then run the same command again.")
     if error.errno in NO_ACCESS:
         return InputError(f"{what}. Check the path and its permissions.")
     return None

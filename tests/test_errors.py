@@ -30,14 +30,14 @@ def test_codes_never_change():
     assert found == CODES
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM, errno.EMFILE])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM, errno.EMFILE, errno.EIO])
 def test_want_of_something_is_a_resource_error(number):
     known = explained(OSError(number, "why", "/some/where"))
     assert isinstance(known, ResourceError) and str(known).startswith("/some/where: why. ")
     assert str(explained(OSError(number, "why"), "w/blocks")).startswith("w/blocks: why. ")
 
 
-@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.ENOTDIR])
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENOTDIR])
 def test_a_path_that_cannot_be_used_is_an_input_error(number):
     assert isinstance(explained(OSError(number, "why", "x")), InputError)
 

@@ -1,8 +1,9 @@
-"""Artifacts: folders that exist only once whole and say what they were made from."""
+"""Artifacts: folders that say what they were made from, and are visible only when they are complete."""
 
 from realmctl.artifacts.artifact import Artifact, newest_version, open_artifact, verify, version_numbers
 from realmctl.artifacts.lineage import lineage_of, require_descent, require_same_vocabulary, require_titles
-from realmctl.artifacts.manifest import MANIFEST, Origin, write_manifest
+from realmctl.artifacts.manifest import Origin, write_manifest
+from realmctl.artifacts.manifest_schema import MANIFEST
 from realmctl.artifacts.writer import Writer, publish, writing
 
 __all__ = [

@@ -1,42 +1,45 @@
-"""An artifact is a folder that exists only once whole, and says what it was made from.
+"""Opening and verifying artifacts. An artifact is a folder that says what it was made from.
 
     w/blocks/          a series: one kind, many versions
-      v1/              committed: manifest.json and the files it names
-      v2.partial/      being written; nobody reads it
+      v1/              a committed version: manifest.json and the files that it names
+      v2.partial/      an unfinished run
 
-manifest.py says what is written, writer.py commits, series.py holds the lock and the numbering.
+manifest.py writes and reads the manifest, writer.py writes and commits artifacts, series.py numbers the versions.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from realmctl.artifacts.manifest import MANIFEST, names_below, read_manifest
+from realmctl.artifacts.file_tree import require_files
+from realmctl.artifacts.manifest import read_manifest
+from realmctl.artifacts.manifest_schema import MANIFEST, MAX_PART_DEPTH
 from realmctl.errors import InputError, MismatchError
-from realmctl.storage.hashing import digest_file
+from realmctl.storage.hashing import digest_regular
 
 VERSION_NAME = re.compile(r"v([1-9][0-9]{0,8})")
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """A committed artifact: `path` and its checked manifest. Open one with `open_artifact`."""
+    """A committed artifact: its folder and its checked manifest. `open_artifact` makes one."""
 
     path: Path
     manifest: Mapping[str, Any]
 
     @property
     def kind(self) -> str:
-        """blocks, spans, encoder, retriever, embeddings, index, model, qa-model or scores."""
+        """Such as blocks, spans, encoder, retriever, embeddings, index, model, qa-model or scores."""
         return str(self.manifest["kind"])
 
     @property
     def content(self) -> str:
-        """Hash of the files: the artifact's identity."""
+        """Hash of the files and parts: the artifact's identity."""
         return str(self.manifest["content"])
 
     @property
@@ -46,12 +49,12 @@ class Artifact:
 
     @property
     def lineage(self) -> Mapping[str, str]:
-        """{kind: content} of the artifacts it descends from."""
+        """{kind: content} of the artifacts that it descends from."""
         return dict(self.manifest["lineage"])
 
     @property
     def metrics(self) -> Mapping[str, Any]:
-        """The numbers its stage returned."""
+        """The numbers that its stage returned."""
         return dict(self.manifest["metrics"])
 
     @property
@@ -67,50 +70,68 @@ class Artifact:
         return self.path / name
 
     def has(self, name: str) -> bool:
-        """Whether it holds this file or part."""
+        """Whether it has a file or part of this name."""
         return name in self.manifest["files"] or name in self.manifest["parts"]
 
     def part(self, name: str) -> Artifact:
-        """An artifact inside this one, such as a model's `retriever`."""
+        """An artifact inside this one, such as a model's `retriever`. Raises MismatchError if there is none."""
         if name not in self.manifest["parts"]:
             known = ", ".join(self.manifest["parts"]) or "none"
             raise MismatchError(f"{self} has no part {name!r}; it has {known}.")
-        part = open_artifact(self.path / name)
-        if part.content != self.manifest["parts"][name]:
-            raise InputError(f"{part} is not the part that {self} was committed with. Restore it or make {self} again.")
-        return part
+        return _open_part(self, name, 1)
+
+    def parts(self) -> list[Artifact]:
+        """All its parts."""
+        return [self.part(name) for name in self.manifest["parts"]]
+
+    def total_bytes(self) -> int:
+        """Size of all files, those of the parts included."""
+        own = sum(int(entry["bytes"]) for entry in self.manifest["files"].values())
+        return own + sum(part.total_bytes() for part in self.parts())
 
     def __str__(self) -> str:
         return f"{self.kind} {self.path}"
 
 
 def open_artifact(path: Path | str) -> Artifact:
-    """Open a version, or the newest one of a series.
+    """Open a version, or the newest version of a series.
 
-    Manifest, file set and sizes are checked here, bytes by `verify`.
+    The manifest, the set of files, their types and their sizes are checked, in parts too. `verify` checks the bytes.
 
-    Raises InputError when there is none, or when it is not whole.
+    Raises:
+        InputError: There is no artifact, or it is damaged.
+        MismatchError: Its format is not one that this realmctl reads.
     """
     path = Path(path)
-    if not (path / MANIFEST).is_file():
-        path = newest_version(path)
+    return _open(path if os.path.lexists(path / MANIFEST) else newest_version(path), 0)
+
+
+def open_unfinished(partial: Path) -> Artifact:
+    """Open a run that has its manifest but was not committed. Checks and errors are those of `open_artifact`."""
+    return _open(partial, 0, unfinished=True)
+
+
+def _open(path: Path, depth: int, unfinished: bool = False) -> Artifact:
+    if depth > MAX_PART_DEPTH:
+        raise InputError(f"{path} lies in more than {MAX_PART_DEPTH} parts of parts. It is not an artifact.")
     artifact = Artifact(path, read_manifest(path))
-    odd = set(names_below(path, artifact.manifest["parts"])) ^ set(artifact.manifest["files"])
-    if odd:
-        names = ", ".join(sorted(odd)[:5])
-        raise InputError(f"{artifact} is not whole: {names} missing from it or foreign to it. Make it again.")
-    for name, entry in artifact.manifest["files"].items():
-        size = (path / name).stat().st_size
-        if size != entry["bytes"]:
-            raise InputError(
-                f"{path / name} has {size} bytes, its manifest says {entry['bytes']}. "
-                f"Restore it or make {artifact} again."
-            )
+    require_files(path, artifact.manifest, unfinished)
+    for name in artifact.manifest["parts"]:
+        _open_part(artifact, name, depth + 1)
     return artifact
 
 
+def _open_part(artifact: Artifact, name: str, depth: int) -> Artifact:
+    part = _open(artifact.path / name, depth)
+    if part.content != artifact.manifest["parts"][name]:
+        raise InputError(
+            f"{part} is not the part that {artifact} was committed with. Restore it or make {artifact} again."
+        )
+    return part
+
+
 def newest_version(series: Path) -> Path:
-    """Path of the newest committed version below `series`. Raises InputError when there is none."""
+    """Path of the newest committed version in `series`. Raises InputError when there is none."""
     numbers = version_numbers(series)
     if not numbers:
         what = "has no finished version" if series.is_dir() else "does not exist"
@@ -119,26 +140,41 @@ def newest_version(series: Path) -> Path:
 
 
 def version_numbers(series: Path) -> list[int]:
-    """Numbers of the committed versions, ascending."""
+    """Numbers of the committed versions, ascending. A version that has a manifest counts, valid or not."""
     if not series.is_dir():
         return []
-    versions = (child for child in series.iterdir() if (child / MANIFEST).is_file())
+    versions = (child for child in series.iterdir() if os.path.lexists(child / MANIFEST))
     matches = (VERSION_NAME.fullmatch(child.name) for child in versions)
     return sorted(int(match[1]) for match in matches if match)
 
 
-def verify(artifact: Artifact) -> int:
-    """Recompute every hash, parts included, and return the bytes read.
+def verify(artifact: Artifact, unfinished: bool = False) -> int:
+    """Repeat every check of `open_artifact`, and hash every file again, those of parts included.
 
-    Raises InputError naming the first damaged file.
+    Args:
+        artifact: What to check.
+        unfinished: Whether it is not committed yet, so that scratch folders may lie in it.
+
+    Returns:
+        The number of bytes that were hashed.
+
+    Raises:
+        InputError: Something is damaged. The message names the first damaged file.
     """
+    again = _open(artifact.path, 0, unfinished)
+    if again.manifest != artifact.manifest:
+        raise InputError(f"{artifact} was replaced while it was in use. Run the same command again.")
+    return _verify_files(again)
+
+
+def _verify_files(artifact: Artifact) -> int:
     total = 0
     for name, entry in artifact.manifest["files"].items():
         path = artifact.path / name
-        if digest_file(path) != entry["sha256"]:
+        if digest_regular(path) != entry["sha256"]:
             raise InputError(
                 f"{path} is damaged: its SHA-256 is not the one in {artifact.path / MANIFEST}. "
                 f"Restore it or make {artifact} again."
             )
-        total += entry["bytes"]
-    return total + sum(verify(artifact.part(name)) for name in artifact.manifest["parts"])
+        total += int(entry["bytes"])
+    return total + sum(map(_verify_files, artifact.parts()))

@@ -1,4 +1,4 @@
-"""Which artifacts belong together: by descent, by vocabulary, by titles."""
+"""Checks that artifacts belong together: by descent, by vocabulary, by titles."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from realmctl.errors import InputError, MismatchError
 
 
 def lineage_of(inputs: Mapping[str, Artifact]) -> dict[str, str]:
-    """Ancestors by kind: those of the inputs, then the inputs themselves, which win for their kind."""
+    """{kind: content} of the inputs and of their ancestors. An input replaces an ancestor of its kind."""
     lineage: dict[str, str] = {}
     for artifact in inputs.values():
         lineage.update(artifact.lineage)
@@ -19,19 +19,19 @@ def lineage_of(inputs: Mapping[str, Artifact]) -> dict[str, str]:
 
 
 def require_descent(artifact: Artifact, *ancestors: Artifact) -> None:
-    """Raise MismatchError unless `artifact` descends from every one of `ancestors`."""
+    """Raise MismatchError unless `artifact` descends from each of `ancestors`."""
     for ancestor in ancestors:
         known = artifact.lineage.get(ancestor.kind)
         if known != ancestor.content:
             raise MismatchError(
                 f"{artifact} does not belong to {ancestor}: it descends from {ancestor.kind} "
-                f"{str(known)[:12]}, and that one is {ancestor.content[:12]}. Name the {ancestor.kind} "
-                "it was made from, or make it again from this one."
+                f"{str(known)[:12]}, and that one is {ancestor.content[:12]}. Name the {ancestor.kind} that it was "
+                "made from, or make it again from this one."
             )
 
 
 def require_same_vocabulary(first: Artifact, *others: Artifact) -> None:
-    """Raise MismatchError unless all were made with one WordPiece vocabulary."""
+    """Raise MismatchError unless all artifacts have the same WordPiece vocabulary."""
     for other in others:
         if _vocabulary(first) != _vocabulary(other):
             raise MismatchError(
@@ -41,11 +41,11 @@ def require_same_vocabulary(first: Artifact, *others: Artifact) -> None:
 
 
 def require_titles(blocks: Artifact) -> None:
-    """Raise MismatchError for blocks imported without titles: a block's embedding is of its title and its text."""
+    """Raise MismatchError for blocks that were imported without titles. A block is embedded together with its title."""
     if not has_titles(blocks):
         raise MismatchError(
-            f"{blocks} was imported without titles, and a block is embedded together with its title: vectors made now "
-            "would not be those of its index. Import it again with --titles, or use the index it came with."
+            f"{blocks} was imported without titles, and a block is embedded together with its title: embeddings made "
+            "now would differ from those of its index. Import it again with --titles, or use the index it came with."
         )
 
 
@@ -53,5 +53,5 @@ def _vocabulary(artifact: Artifact) -> str:
     files = artifact.manifest["files"]
     names = [name for name in ("tokenizer/vocab.txt", "vocab.txt") if name in files]
     if not names:
-        raise InputError(f"{artifact} holds no vocab.txt, so its token ids mean nothing. Make it again.")
+        raise InputError(f"{artifact} holds no vocab.txt, so the meaning of its token ids is unknown. Make it again.")
     return str(files[names[0]]["sha256"])

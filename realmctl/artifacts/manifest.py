@@ -1,37 +1,42 @@
-"""What an artifact says of itself: the manifest, the hashes in it, and the files it covers.
+"""Writing and reading the manifest: what an artifact was made from, and its files with their hashes.
 
-Two hashes: `recipe` = H(stage, version, settings, inputs) answers "need I run?"; `content` = H(files) answers
-"is it the same thing?". `seal` covers the whole manifest, so that a changed manifest is noticed too.
+`recipe` is the hash of stage, version, settings and inputs: it answers "must this run?".
+`content` is the hash of the files: it answers "is it the same thing?".
+`seal` is the hash of the manifest: it shows a change that was made by accident.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from realmctl import __version__
-from realmctl.errors import InputError, MismatchError
-from realmctl.storage.durable import sync
-from realmctl.storage.hashing import digest, digest_file
-
-FORMAT = 1
-MANIFEST = "manifest.json"
-WRITING = MANIFEST + ".writing"
-RECIPE = "recipe.json"
-SCRATCH_NAMES = (".scratch", "live")
-MAX_MANIFEST_BYTES = 64 * 2**20
+from realmctl.artifacts.file_tree import part_folders, remove_empty_folders, sizes_below, sync_below
+from realmctl.artifacts.known_versions import warn_if_newer
+from realmctl.artifacts.manifest_schema import (
+    FORMAT,
+    MANIFEST,
+    MAX_MANIFEST_BYTES,
+    check_manifest,
+    content_of,
+    recipe_of,
+    require_known_format,
+)
+from realmctl.errors import InputError, explained
+from realmctl.storage.durable import write_file
+from realmctl.storage.hashing import digest, digest_regular
+from realmctl.storage.regular_file import read_small
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What an artifact is made from: all that its recipe hash covers, and the lineage that follows."""
+    """What an artifact is made from: everything that its recipe hash covers, and its lineage."""
 
     kind: str
     stage: str
@@ -42,28 +47,28 @@ class Origin:
 
     @property
     def recipe(self) -> str:
-        """H(stage, version, settings, inputs)."""
-        return digest([self.stage, self.stage_version, self.settings, self.inputs])
+        """Hash of stage, version, settings and inputs."""
+        return recipe_of(self.stage, self.stage_version, self.settings, self.inputs)
 
 
 def seal(manifest: Mapping[str, Any]) -> str:
-    """Hash of all of a manifest but the seal itself."""
+    """Hash of everything in a manifest except the seal itself."""
     return digest({key: value for key, value in manifest.items() if key != "seal"})
 
 
-def content_of(files: Mapping[str, Any], parts: Mapping[str, str]) -> str:
-    """The identity that these files and parts make up."""
-    return digest([{name: entry["sha256"] for name, entry in files.items()}, dict(parts)])
-
-
 def write_manifest(folder: Path, origin: Origin, metrics: Mapping[str, Any], seconds: float) -> None:
-    """Describe everything below `folder` in its manifest, written last and made durable after all the rest.
+    """Hash every file below `folder`, flush all of them to the disk, then write the manifest and flush it.
 
-    Parts keep their own manifest.
+    The hashes are of what is read back from the files. Parts keep their own manifest. Empty folders are removed.
+
+    Raises:
+        InputError: `folder` holds something that an artifact may not hold, such as a symbolic link.
+        OSError: A write or flush failed. Then there is no manifest.
     """
-    inside = sorted(child for child in folder.iterdir() if (child / MANIFEST).is_file())
-    parts = {child.name: read_manifest(child)["content"] for child in inside}
-    files = {name: _entry(folder / name) for name in names_below(folder, parts)}
+    remove_empty_folders(folder)
+    parts = {child.name: read_manifest(child)["content"] for child in part_folders(folder)}
+    sizes = sizes_below(folder, parts, unfinished=True)
+    files = {name: {"bytes": sizes[name], "sha256": digest_regular(folder / name)} for name in sorted(sizes)}
     manifest = {
         "format": FORMAT,
         **asdict(origin),
@@ -78,71 +83,59 @@ def write_manifest(folder: Path, origin: Origin, metrics: Mapping[str, Any], sec
         "host": platform.node(),
     }
     manifest["seal"] = seal(manifest)
-    _sync_below(folder)
-    (folder / WRITING).write_text(_rendered(manifest), encoding="utf-8")
-    sync(folder / WRITING)
-    (folder / WRITING).rename(folder / MANIFEST)
-    sync(folder)
+    text = _rendered(manifest)
+    try:
+        check_manifest(json.loads(text))
+    except ValueError as error:
+        raise InputError(f"{folder} cannot be committed: {error}. Nothing was published.") from None
+    sync_below(folder)
+    write_file(folder / MANIFEST, text.encode())
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """A manifest whose seal holds.
+    """The manifest of an artifact, after every check that needs no other file.
 
-    Raises InputError for a damaged one, MismatchError for one of a newer format.
+    The checks are: it is a regular file of a known format, its seal holds, its text is the one that realmctl writes,
+    its fields are valid, and `recipe` and `content` are the hashes that follow from the other fields.
+
+    Raises:
+        InputError: The manifest is missing, damaged or not valid.
+        MismatchError: Its format is not one that this realmctl reads.
+        ResourceError: The device could not read it.
     """
     path = folder / MANIFEST
     try:
-        if path.stat().st_size > MAX_MANIFEST_BYTES:
-            raise ValueError("larger than 64 MiB")
-        text = path.read_text(encoding="utf-8")
-        manifest: dict[str, Any] = json.loads(text)
-        format_, sealed = (
-            manifest["format"],
-            manifest["seal"] == seal(manifest) and text == _rendered(manifest),
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(
-            f"{path} is not a readable manifest ({error}). Restore it or make the artifact again."
+        text = read_small(path, MAX_MANIFEST_BYTES).decode()
+        manifest = json.loads(text)
+        if not isinstance(manifest, dict):
+            raise ValueError("it is not a table")
+        require_known_format(manifest, folder)
+        sealed = manifest.get("seal") == seal(manifest) and text == _rendered(manifest)
+    except (OSError, ValueError, RecursionError) as error:
+        raise explained(error, path) or InputError(
+            f"{path} is not a readable manifest ({_one_line(error)}). Restore it or make the artifact again."
         ) from None
-    if isinstance(format_, int) and format_ > FORMAT:
-        raise MismatchError(
-            f"{folder} has artifact format {format_}, this realmctl reads up to {FORMAT}. Upgrade realmctl."
-        )
     if not sealed:
         raise InputError(
             f"{path} was changed after it was written: its seal does not hold. Restore it or make the artifact again."
         )
+    try:
+        check_manifest(manifest)
+    except ValueError as error:
+        raise InputError(
+            f"{path} is not a valid manifest: {_one_line(error)}. realmctl never writes such a manifest, so do not "
+            "trust this artifact. Restore it or make it again."
+        ) from None
+    warn_if_newer(manifest, folder)
     return manifest
 
 
 def is_artifact(folder: Path) -> bool:
-    """Whether `folder` holds a manifest of ours, whole or not (other programs have a manifest.json too)."""
+    """Whether `folder` holds a manifest of realmctl, valid or not. Other programs have a manifest.json too."""
     try:
-        return "seal" in json.loads((folder / MANIFEST).read_bytes())
-    except (OSError, ValueError, TypeError):
+        return "seal" in json.loads(read_small(folder / MANIFEST, MAX_MANIFEST_BYTES))
+    except (OSError, ValueError, TypeError, RecursionError, InputError):
         return False
-
-
-def names_below(folder: Path, parts: Mapping[str, str]) -> list[str]:
-    """Relative names of an artifact's own files: no manifest, no scratch, nothing of its parts."""
-    names = []
-    for below in _folders_below(folder):
-        here = below.relative_to(folder)
-        if not here.parts or here.parts[0] not in parts:
-            names += [str(here / entry.name) for entry in below.iterdir() if not entry.is_dir()]
-    return sorted(set(names) - {MANIFEST, WRITING, RECIPE})
-
-
-def _folders_below(folder: Path) -> Iterator[Path]:
-    """`folder` and every folder in it but scratch."""
-    for below, folders, _ in os.walk(folder):
-        if Path(below) == folder:
-            folders[:] = [name for name in folders if name not in SCRATCH_NAMES]
-        yield Path(below)
-
-
-def _entry(path: Path) -> dict[str, Any]:
-    return {"bytes": path.stat().st_size, "sha256": digest_file(path)}
 
 
 def _rendered(manifest: Mapping[str, Any]) -> str:
@@ -150,7 +143,7 @@ def _rendered(manifest: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A metric as JSON has it: numpy's numbers as Python's, and null for what is not a finite number."""
+    """A metric as JSON has it: numpy's numbers as Python's, and null for a number that is not finite."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -159,9 +152,5 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _sync_below(folder: Path) -> None:
-    for below in _folders_below(folder):
-        for entry in below.iterdir():
-            if entry.is_file():
-                sync(entry)
-        sync(below)
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__

@@ -1,31 +1,49 @@
 """A series: the numbered versions of one kind of artifact, with one writer at a time.
 
-The lock is a kernel lock (flock) on `.lock`, so a killed writer frees it. An unfinished `.partial` of a
-resumable stage is continued by the same recipe alone; one killed between manifest and rename is committed.
+The lock is a kernel lock (flock) on the file `.lock`, so that the kernel frees it when a writer is killed. The file
+`.last` holds the highest number that was given, so that no number is given again after a version was deleted.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
-import json
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
-from realmctl.artifacts.artifact import VERSION_NAME, Artifact, newest_version, open_artifact, verify, version_numbers
-from realmctl.artifacts.manifest import MANIFEST, RECIPE, Origin, is_artifact, read_manifest
+from realmctl.artifacts.artifact import (
+    VERSION_NAME,
+    Artifact,
+    newest_version,
+    open_artifact,
+    open_unfinished,
+    verify,
+    version_numbers,
+)
+from realmctl.artifacts.manifest import Origin, is_artifact, read_manifest
+from realmctl.artifacts.manifest_schema import MANIFEST
+from realmctl.artifacts.unfinished import delete_hint, new_partial, partial_folders, unfinished_run
 from realmctl.artifacts.writer import Writer, publish
-from realmctl.errors import ConfigError, InputError, LockedError, MismatchError
+from realmctl.errors import ConfigError, InputError, LockedError, MismatchError, RealmctlError
 from realmctl.log import say, warn
-from realmctl.storage.durable import sync
+from realmctl.storage.durable import make_folders, write_file
+from realmctl.storage.regular_file import read_small, require_regular
+
+LOCK, LAST = ".lock", ".last"
+MAX_VERSION = 999_999_999
+VERIFY_FOUND_BYTES = 2**30
+"""A version that makes a run unnecessary is hashed again if it is not larger than this (1 GiB, about a second)."""
 
 
-def place(out: Path | str, kind: str) -> Path:
-    """Where a series may lie. Raises ConfigError for a name or place that cannot hold its versions."""
+def series_folder(out: Path | str, kind: str) -> Path:
+    """The folder that `--out` names, when it can hold versions of this kind.
+
+    Raises:
+        ConfigError: The name is not usable, it is a file or lies in an artifact, or it holds versions of another kind.
+    """
     text = str(out)
     if not text.strip() or not text.isprintable():
         raise ConfigError(f"--out {text!r} is empty or has characters that cannot be printed. Name a folder.")
@@ -49,32 +67,58 @@ def _kind(series: Path) -> str | None:
         return None
 
 
-def readable(series: Path) -> list[Artifact]:
-    """The committed versions, oldest first. A damaged one is passed over with a warning."""
+def readable_versions(series: Path) -> list[Artifact]:
+    """The committed versions, oldest first. A damaged version is left out with a warning."""
     found = []
     for number in version_numbers(series):
         try:
             found.append(open_artifact(series / f"v{number}"))
-        except (InputError, MismatchError) as error:
+        except RealmctlError as error:
             warn(str(error))
     return found
 
 
-def find(series: Path, recipe: str) -> Artifact | None:
-    """The newest committed version with this recipe, or None."""
-    versions = readable(series)
-    found = next((artifact for artifact in reversed(versions) if artifact.recipe == recipe), None)
+def find_version(series: Path, recipe: str) -> Artifact | None:
+    """The newest whole version with this recipe, or None.
+
+    A version up to `VERIFY_FOUND_BYTES` is hashed again. A damaged version is left out with a warning.
+    """
+    versions = readable_versions(series)
+    found = next((each for each in reversed(versions) if each.recipe == recipe and _is_whole(each)), None)
     if found and found.path != versions[-1].path:
         warn(f"{series} means {versions[-1].path}, which has another recipe; name {found.path} to use this one")
     return found
 
 
+def _is_whole(artifact: Artifact) -> bool:
+    if artifact.total_bytes() > VERIFY_FOUND_BYTES:
+        return True
+    try:
+        verify(artifact)
+    except InputError as error:
+        warn(str(error))
+        return False
+    return True
+
+
 @contextmanager
 def locked(series: Path) -> Iterator[None]:
-    """Hold the series; it is made if need be. Raises LockedError naming the process that has it."""
-    series.mkdir(parents=True, exist_ok=True)
-    handle = os.open(series / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    """Hold the lock of a series. The folder is made if it is missing.
+
+    Raises:
+        LockedError: Another process holds it. The message names the process.
+        ConfigError: No folder can be made there.
+    """
     try:
+        make_folders(series)
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"--out {series}: no folder can be made there ({error.strerror}). Name a folder on a disk."
+        ) from None
+    path = series / LOCK
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+    try:
+        require_regular(path, os.fstat(handle))
         _lock(handle, series)
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
@@ -92,115 +136,82 @@ def _lock(handle: int, series: Path) -> None:
             f"{series} is being written by another run (process {holder}). Wait for it, or use another --out."
         ) from None
     except OSError as error:
+        if error.errno == errno.EIO:
+            raise
         warn(f"{series} cannot be locked ({error.strerror}): start no second run on it")
 
 
-def settle(series: Path) -> None:
-    """Commit what a killed run had finished but for its name. Every byte is checked. Call with it locked."""
-    for partial in partials(series):
+def commit_finished_runs(series: Path) -> None:
+    """Commit runs that were killed between their manifest and their rename. Call it with the lock held.
+
+    Raises:
+        InputError: Such a run is damaged. Every byte is checked.
+    """
+    for partial in partial_folders(series):
         if not (partial / MANIFEST).is_file():
             continue
         try:
-            verify(Artifact(partial, read_manifest(partial)))
+            verify(open_unfinished(partial), unfinished=True)
         except InputError as error:
-            raise InputError(f"a finished run was not committed and is damaged: {error} {_way_out(partial)}") from None
-        say(f"committing {publish(partial, partial.with_suffix('')).path}, which a killed run had finished")
+            raise InputError(
+                f"{partial} is a finished run that was not committed and is damaged: {error} Or {delete_hint(partial)}"
+            ) from None
+        say(f"committing {commit(partial).path}, which a killed run had finished")
 
 
-def begin(series: Path, origin: Origin, resumable: bool) -> Writer:
-    """The `.partial` to write in: a continued one, or the next number. Call with it locked and settled.
+def start_or_resume(series: Path, origin: Origin, resumable: bool) -> Writer:
+    """A writer for the unfinished run of this recipe, or for the next number.
 
-    Raises MismatchError when an unfinished run of another recipe would be lost.
+    Call it with the lock held, after `commit_finished_runs`.
+
+    Raises:
+        MismatchError: There is an unfinished run of another recipe, whose progress would be lost.
     """
-    going_on = unfinished(series, origin)
-    for partial in partials(series):
-        if partial != going_on:
+    resumed = unfinished_run(series, origin)
+    for partial in partial_folders(series):
+        if partial != resumed:
             shutil.rmtree(partial)
-    if going_on:
-        say(f"resuming {going_on}")
-        return Writer(going_on, origin)
-    partial = series / f"v{next_number(series)}.partial"
-    partial.mkdir()
-    note = {**asdict(origin), "recipe": origin.recipe, "resumable": resumable}
-    try:
-        (partial / RECIPE).write_text(json.dumps(note), encoding="utf-8")
-        sync(partial / RECIPE)
-    except OSError:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
-    return Writer(partial, origin)
+    if resumed:
+        say(f"resuming {resumed}")
+        return Writer(resumed, origin)
+    return new_partial(series / f"v{next_number(series)}.partial", origin, resumable)
 
 
-@dataclass
-class DiscardedWriter(Writer):
-    """What the other processes of a run write into: a folder of no account. Scratch they read in the first one's."""
+def commit(partial: Path) -> Artifact:
+    """Commit the `vN.partial` of a series, which has its manifest, as version vN.
 
-    series: Path = field(kw_only=True)
+    The number is recorded before, so that it is never given again.
 
-    def scratch(self, name: str) -> Path:
-        """The first process's. Call it once that has begun."""
-        [partial] = [each for each in partials(self.series) if _note(each)["recipe"] == self.origin.recipe]
-        return Writer(partial, self.origin).scratch(name)
-
-
-def unfinished(series: Path, origin: Origin) -> Path | None:
-    """The `.partial` that a run of this recipe goes on from. Raises MismatchError if it is of another."""
-    for partial in partials(series):
-        if not worth_keeping(partial):
-            continue
-        begun = _note(partial)
-        if begun["recipe"] == origin.recipe:
-            return partial
-        raise MismatchError(
-            f"{partial} is an unfinished run with other settings ({_difference(begun, asdict(origin))}). "
-            f"Finish it with those, use another --out, or: {_way_out(partial)}"
-        )
-    return None
-
-
-def worth_keeping(partial: Path) -> bool:
-    """Whether an unfinished run has made progress that a restart would lose."""
-    scratch = (partial / ".scratch").rglob("*")
-    return bool(_note(partial).get("resumable")) and any(path.is_file() for path in scratch)
-
-
-def discard(writer: Writer) -> None:
-    """After a failed run: leave only what a later run can commit or go on from."""
-    if not (writer.path / MANIFEST).is_file() and not worth_keeping(writer.path):
-        shutil.rmtree(writer.path, ignore_errors=True)
-
-
-def partials(series: Path) -> list[Path]:
-    """The `.partial` folders in it; what else lies there is none of ours."""
-    folders = sorted(series.glob("v*.partial"))
-    return [folder for folder in folders if folder.is_dir() and VERSION_NAME.fullmatch(folder.stem)]
+    Raises:
+        InputError: The version exists, or the folder does not pass the checks.
+        OSError: A flush or the rename failed. Then the version is not visible.
+    """
+    series, name = partial.parent, partial.stem
+    if os.path.lexists(series / name):
+        raise InputError(f"{partial} is finished, but {series / name} exists already. Move one of the two away.")
+    number = int(name.removeprefix("v"))
+    if number > _last_number(series):
+        write_file(series / LAST, f"{number}\n".encode())
+    return publish(partial, series / name)
 
 
 def next_number(series: Path) -> int:
-    """One more than any version that is there, whole or not."""
+    """One more than any number that is there or was given before.
+
+    Raises:
+        InputError: There are no numbers left.
+    """
     matches = (VERSION_NAME.fullmatch(path.name) for path in series.glob("v*"))
-    return max((int(match[1]) for match in matches if match), default=0) + 1
+    number = max([_last_number(series), *(int(match[1]) for match in matches if match)]) + 1
+    if number > MAX_VERSION:
+        raise InputError(f"{series} holds version {MAX_VERSION}, which is the last number. Use another --out.")
+    return number
 
 
-def _note(partial: Path) -> dict[str, Any]:
+def _last_number(series: Path) -> int:
+    """The highest number that was given, as far as `.last` says. 0 when it is missing or damaged."""
     try:
-        note: dict[str, Any] = json.loads((partial / RECIPE).read_text(encoding="utf-8"))
-        return note
-    except (OSError, ValueError):
-        return {}
-
-
-def _difference(begun: dict[str, Any], wanted: dict[str, Any]) -> str:
-    if begun["stage"] != wanted["stage"]:
-        return f"it was begun by {begun['stage']}"
-    changes = []
-    for group in ("settings", "inputs"):
-        for name in sorted({*begun[group], *wanted[group]}):
-            old, new = begun[group].get(name), wanted[group].get(name)
-            if old != new:
-                changes.append(f"{name}: {str(old)[:24]} there, {str(new)[:24]} here")
-    return "; ".join(changes) or "another version of the stage"
-
-
-def _way_out(partial: Path) -> str:
-    return f"delete it with `rm -r {partial}`."
+        text = read_small(series / LAST, limit=20).decode().strip()
+    except (OSError, ValueError, InputError):
+        return 0
+    return int(text) if text.isascii() and text.isdigit() and int(text) <= MAX_VERSION else 0

@@ -1,10 +1,11 @@
-"""Writing an artifact: files below a partial folder, then one commit.
+"""Writing an artifact: files in a partial folder, then one commit.
 
 The order of a commit is: data, fsync, manifest, fsync, rename, fsync of the parent folder.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import time
@@ -15,80 +16,142 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.artifacts.artifact import Artifact, open_artifact
-from realmctl.artifacts.manifest import MANIFEST, RECIPE, SCRATCH_NAMES, Origin, write_manifest
-from realmctl.storage.durable import sync
+from realmctl.artifacts.file_tree import write_protect
+from realmctl.artifacts.manifest import Origin, write_manifest
+from realmctl.artifacts.manifest_schema import MANIFEST, RECIPE, RESERVED_NAMES, SCRATCH_NAMES
+from realmctl.artifacts.names import require_component, require_relative
+from realmctl.errors import InputError
+from realmctl.storage.durable import copy_file, rename_to_fresh, sync
 from realmctl.storage.hashing import files_below
+
+CANNOT_LINK = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.EOPNOTSUPP)
+"""Errors that mean that two names cannot share one file here, so that it has to be copied."""
+REMOVAL_ATTEMPTS = 20
 
 
 @dataclass
 class Writer:
-    """An artifact being written: put files below `path`, numbers into `metrics`."""
+    """An artifact that is being written: put files below `path`, and numbers into `metrics`.
+
+    Every method that takes a name raises InputError for a name that leads out of the folder.
+    """
 
     path: Path
     origin: Origin
     metrics: dict[str, Any] = field(default_factory=dict)
 
     def file(self, name: str) -> Path:
-        """Path for a new file of the artifact; its parent folders are made."""
-        path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path
+        """Path of a new file of the artifact. Its parent folders are made."""
+        require_relative(name)
+        if name.partition("/")[0] in RESERVED_NAMES:
+            raise InputError(f"{name!r} is a name that realmctl uses itself. Give the file another name.")
+        return self._target(name)
 
     def scratch(self, name: str) -> Path:
-        """A folder that outlives a kill but is no part of the artifact: checkpoints, finished ranges."""
+        """A folder that outlives a kill but is not part of the artifact, such as one of checkpoints."""
+        require_component(name)
         path = self.path / name if name in SCRATCH_NAMES else self.path / ".scratch" / name
+        self._require_no_link(path)
         path.mkdir(parents=True, exist_ok=True)
         return path
 
     def link(self, name: str, source: Path) -> Path:
-        """Hard-link a file of another artifact into this one; copy where the file system cannot link."""
+        """Hard-link a file of another artifact into this one. Copy it where the file system cannot link."""
         target = self.file(name)
-        target.unlink(missing_ok=True)
-        try:
-            os.link(source, target)
-        except OSError:
-            shutil.copyfile(source, target)
+        _link(target, source)
         return target
 
     def copy_folder(self, name: str, source: Path) -> None:
-        """Copy a small folder (a tokenizer) into the artifact."""
+        """Copy a small folder, such as a tokenizer, into the artifact. `.` stands for the artifact's own folder."""
         for path in files_below(source):
-            target = self.file(f"{name}/{path.relative_to(source)}")
-            target.unlink(missing_ok=True)
-            shutil.copyfile(path, target)
+            relative = path.relative_to(source).as_posix()
+            copy_file(path, self.file(relative if name == "." else f"{name}/{relative}"))
 
     def adopt(self, name: str, part: Artifact) -> Artifact:
-        """Take another artifact in as a part, with its own parts: same manifests, files hard-linked."""
+        """Add another artifact, with its own parts, as a part: the same manifests, and hard-linked files."""
+        require_component(name)
+        if name in RESERVED_NAMES:
+            raise InputError(f"{name!r} is a name that realmctl uses itself. Give the part another name.")
+        target = self.path / name
+        if target.is_dir() and not target.is_symlink():
+            shutil.rmtree(target)
+        self._link_files(name, part)
+        return open_artifact(target)
+
+    def _link_files(self, folder: str, part: Artifact) -> None:
         for file in [*part.manifest["files"], MANIFEST]:
-            self.link(f"{name}/{file}", part.path / file)
+            require_relative(file)
+            _link(self._target(f"{folder}/{file}"), part.path / file)
         for inner in part.manifest["parts"]:
-            self.adopt(f"{name}/{inner}", part.part(inner))
-        return open_artifact(self.path / name)
+            require_component(inner)
+            self._link_files(f"{folder}/{inner}", part.part(inner))
+
+    def _target(self, name: str) -> Path:
+        """Path of `name`, whose parent folders are made and are no symbolic links."""
+        path = self.path / name
+        self._require_no_link(path.parent)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def _require_no_link(self, folder: Path) -> None:
+        """Raise InputError when a symbolic link lies on the way from the artifact's folder to `folder`."""
+        while folder != self.path:
+            if folder.is_symlink():
+                raise InputError(f"{folder} is a symbolic link, which leads out of {self.path}. Remove it.")
+            folder = folder.parent
+
+
+def _link(target: Path, source: Path) -> None:
+    target.unlink(missing_ok=True)
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in CANNOT_LINK:
+            raise
+        copy_file(source, target)
 
 
 def publish(partial: Path, final: Path) -> Artifact:
-    """The moment an artifact comes to be. `partial` has its manifest; what is only for resuming goes."""
+    """Commit: rename a folder that has its manifest to its final name, which must be free.
+
+    Before that, scratch folders are removed, files are write-protected, and the checks of `open_artifact` are made.
+
+    Raises:
+        InputError: The folder does not pass the checks.
+        OSError: A flush or the rename failed.
+
+    After an error nothing is visible under the final name.
+    """
     for name in SCRATCH_NAMES:
-        shutil.rmtree(partial / name, ignore_errors=True)
+        _remove_folder(partial / name)
     (partial / RECIPE).unlink(missing_ok=True)
-    _write_protect(partial)
+    write_protect(partial)
+    manifest = open_artifact(partial).manifest
     sync(partial)
-    partial.rename(final)
-    sync(final.parent)
-    return open_artifact(final)
+    rename_to_fresh(partial, final)
+    return Artifact(final, manifest)
 
 
-def _write_protect(folder: Path) -> None:
-    for path in folder.rglob("*"):
-        if path.is_file() and path.stat().st_mode & 0o222:
-            path.chmod(0o444)
+def _remove_folder(folder: Path) -> None:
+    """Remove a folder, also while another process (a refresher) still writes files into it."""
+    for attempt in range(REMOVAL_ATTEMPTS):
+        try:
+            shutil.rmtree(folder)
+            return
+        except FileNotFoundError:
+            if not folder.exists():
+                return
+        except OSError:
+            if attempt == REMOVAL_ATTEMPTS - 1:
+                raise
+        time.sleep(0.01)
 
 
 @contextmanager
 def writing(final: Path, origin: Origin) -> Iterator[Writer]:
-    """Write an artifact at exactly `final` (a part, a snapshot); it is committed if the block ends well.
+    """Write an artifact at exactly `final`, such as a part or a snapshot. It is committed if the block ends well.
 
-    What stood there is replaced: for folders that the caller owns alone, never for a series.
+    An artifact of that name is replaced. Use it only in a folder that no other run writes to, never in a series.
     """
     partial = final.with_name(final.name + ".partial")
     for leftover in (partial, final):

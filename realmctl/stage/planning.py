@@ -8,18 +8,19 @@ from typing import Any
 
 from realmctl.artifacts import open_artifact, series
 from realmctl.artifacts.catalogue import size_text
+from realmctl.artifacts.unfinished import unfinished_run
 from realmctl.errors import InputError, MismatchError
 from realmctl.stage.stage import Stage
 
 
 def plan(stage: Stage, out: Path) -> dict[str, Any]:
     """What making this stage at `out` would do. Nothing is written. Raises what making it would."""
-    out = series.place(out, stage.makes)
+    out = series.series_folder(out, stage.makes)
     with stage.localised() as local:
         local.check()
         origin, estimate = local.origin(), local.estimate()
-    made = series.find(out, origin.recipe)
-    going_on = None if made else series.unfinished(out, origin)
+    made = series.find_version(out, origin.recipe)
+    going_on = None if made else unfinished_run(out, origin)
     return {
         "stage": stage.command(),
         "makes": str(made.path if made else (going_on or out / f"v{series.next_number(out)}").with_suffix("")),

@@ -27,10 +27,11 @@ from realmctl.artifacts import (
     Artifact,
     Origin,
     Writer,
+    known_versions,
     lineage_of,
     open_artifact,
-    publish,
     series,
+    unfinished,
     verify,
     write_manifest,
 )
@@ -56,6 +57,7 @@ class Stage:
         if not cls.__doc__ or not isinstance(getattr(cls, "makes", None), str):
             raise TypeError(f"stage {cls.__name__} needs a docstring (its help) and `makes` (the kind of artifact)")
         dataclass(frozen=True, kw_only=True)(cls)
+        known_versions.register_stage(cls.command(), cls.version)
         for item in dataclasses.fields(cls):  # type: ignore[arg-type]
             if ROLE not in item.metadata:
                 raise TypeError(
@@ -131,7 +133,7 @@ class Stage:
             raise ConfigError(
                 f"{self.command()} works in one process, not in {processes.count()}. Start it without torchrun."
             )
-        where = series.place(out, self.makes)
+        where = series.series_folder(out, self.makes)
         try:
             with self.localised() as stage:
                 stage.check()
@@ -145,22 +147,22 @@ class Stage:
             raise known from error
 
     def _made(self, out: Path, origin: Origin) -> Artifact:
-        if made := series.find(out, origin.recipe):
+        if made := series.find_version(out, origin.recipe):
             say(f"{self.command()}: nothing to do, {made.path} has this recipe")
             return made
         if not processes.first():
             return self._run_as_other_process(out, origin)
         with series.locked(out):
-            series.settle(out)
-            if made := series.find(out, origin.recipe):
+            series.commit_finished_runs(out)
+            if made := series.find_version(out, origin.recipe):
                 return made
-            return self._write(series.begin(out, origin, self.resumable))
+            return self._write(series.start_or_resume(out, origin, self.resumable))
 
     def _run_as_other_process(self, out: Path, origin: Origin) -> Artifact:
         """Work with the first process and keep nothing; what it made, once that is there."""
         with tempfile.TemporaryDirectory(prefix="realmctl-") as folder:
-            self.run(series.DiscardedWriter(Path(folder), origin, series=out))
-        while not (made := series.find(out, origin.recipe)):
+            self.run(unfinished.UnpublishedWriter(Path(folder), origin, series=out))
+        while not (made := series.find_version(out, origin.recipe)):
             time.sleep(0.1)  # torchrun ends this process when the first one fails
         return made
 
@@ -172,9 +174,9 @@ class Stage:
             metrics = {**writer.metrics, **self.run(writer)}
             seconds = time.monotonic() - start
             write_manifest(writer.path, writer.origin, metrics, seconds)
-            made = publish(writer.path, writer.path.with_suffix(""))
+            made = series.commit(writer.path)
         finally:
-            series.discard(writer)
+            unfinished.remove_failed_run(writer)
         say(f"{self.command()}: made {made.path} in {seconds:.1f} s")
         return made
 

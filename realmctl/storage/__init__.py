@@ -1,1 +1,1 @@
-"""Plain files: compressed records with random access, arrays of unknown length, hashes."""
+"""Plain files: durable writes, safe reads, compressed records with random access, growing arrays, hashes."""

@@ -1,20 +1,28 @@
-"""`.npy` files of unknown length, written row by row in constant memory."""
+"""`.npy` files that are written row by row in constant memory, when their length is not known beforehand."""
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from realmctl.storage.checked_file import CheckedFile
+
 
 class ArrayAppender:
-    """A `.npy` file that grows by rows; its header is written again at the end, when the length is known."""
+    """A `.npy` file that grows by rows. `close` writes the header again, with the number of rows.
+
+    Args:
+        path: The file. It is replaced if it exists.
+        dtype: Type of the numbers.
+        columns: Numbers in a row; None for an array of one dimension.
+    """
 
     def __init__(self, path: Path, dtype: DTypeLike, columns: int | None = None) -> None:
-        self._file, self._dtype, self._columns = path.open("wb"), np.dtype(dtype), columns
-        self._rows = 0
-        self._write_header()
+        self._dtype, self._columns, self._rows = np.dtype(dtype), columns, 0
+        self._file = CheckedFile(path, self._header())
 
     def append(self, rows: ArrayLike) -> None:
         """Add rows: numbers, or tuples of `columns` numbers."""
@@ -23,13 +31,13 @@ class ArrayAppender:
         self._rows += len(array)
 
     def close(self) -> None:
-        """Write the true length."""
-        self._file.seek(0)
-        self._write_header()
-        self._file.close()
+        """Write the final header and read the file back. Raises OSError when bytes were lost."""
+        self._file.close(self._header())
 
-    def _write_header(self) -> None:
-        """numpy pads a header so that a longer first dimension still fits in it."""
+    def _header(self) -> bytes:
+        """The header for the present number of rows. numpy pads it, so that every number of rows gives one length."""
         shape = (self._rows,) if self._columns is None else (self._rows, self._columns)
-        header = {"descr": np.lib.format.dtype_to_descr(self._dtype), "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(self._file, header)
+        description = {"descr": np.lib.format.dtype_to_descr(self._dtype), "fortran_order": False, "shape": shape}
+        header = io.BytesIO()
+        np.lib.format.write_array_header_1_0(header, description)
+        return header.getvalue()

@@ -1,4 +1,4 @@
-"""Names by content: canonical JSON, files and folders to SHA-256."""
+"""SHA-256 of JSON values, files and folders."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from realmctl.errors import InputError
+from realmctl.storage.regular_file import open_regular
 
-CHUNK = 4 * 2**20
+PIECE_BYTES = 4 * 2**20
 
 
 def digest(value: Any) -> str:
@@ -20,18 +21,28 @@ def digest(value: Any) -> str:
 
 
 def digest_file(path: Path) -> str:
-    """SHA-256 of a file's bytes, read in 4 MiB pieces."""
-    sha = hashlib.sha256()
+    """SHA-256 of a file's bytes. A symbolic link is followed."""
     with path.open("rb") as file:
-        while piece := file.read(CHUNK):
-            sha.update(piece)
+        return _digest_stream(file)
+
+
+def digest_regular(path: Path) -> str:
+    """SHA-256 of a regular file's bytes. Raises InputError for a symbolic link, named pipe or device."""
+    with open_regular(path) as file:
+        return _digest_stream(file)
+
+
+def _digest_stream(file: BinaryIO) -> str:
+    sha = hashlib.sha256()
+    while piece := file.read(PIECE_BYTES):
+        sha.update(piece)
     return sha.hexdigest()
 
 
 def digest_source(path: Path) -> str:
-    """Content of an outside file or folder. A folder's is that of its files with their relative names.
+    """SHA-256 of a file or folder that is no artifact. A folder's covers its files and their relative names.
 
-    Raises InputError when there is nothing at `path`.
+    Raises InputError when `path` does not exist.
     """
     if path.is_file():
         return digest_file(path)
@@ -41,7 +52,10 @@ def digest_source(path: Path) -> str:
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """Every regular file below `folder` in sorted order, but hidden ones and what links to folders hold."""
+    """Every regular file below `folder` in sorted order.
+
+    Hidden files and folders are left out. A link to a file counts as the file; a link to a folder is left out.
+    """
     for entry in sorted(folder.iterdir()):
         if entry.name.startswith("."):
             continue

@@ -1,7 +1,7 @@
-"""`.jsonl.zst` with random access: records in independent, checksummed zstd frames, and a table of offsets.
+"""`.jsonl.zst` files with random access: records in independent, checksummed zstd frames, and a table of offsets.
 
-`zstdcat x.jsonl.zst | jq` still works. The table `x.frames.json` is what makes `records[i]` one small read,
-and what makes a truncated file an error instead of a shorter corpus (zstd readers accept a cut file).
+`zstdcat x.jsonl.zst | jq` works as on any such file. The table `x.frames.json` makes `records[i]` one small read.
+It also makes a truncated file an error: zstd readers accept a file that was cut between two frames.
 """
 
 from __future__ import annotations
@@ -16,16 +16,22 @@ from typing import Any, overload
 import zstandard
 
 from realmctl.errors import InputError
+from realmctl.storage.checked_file import CheckedFile
+from realmctl.storage.durable import write_file
+from realmctl.storage.regular_file import read_small
 
 RECORDS_PER_FRAME = 128
 ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
 KEPT_FRAMES = 32
-"""Decoded frames that a reader keeps, for answers that come back to the same blocks."""
+"""Decoded frames that a reader keeps in memory. Searches often read the same blocks again."""
 MAX_FRAME_BYTES = 2**28
+"""Limit on the size of a decoded frame."""
+MAX_TABLE_BYTES = 2**28
+"""Limit on the size of a frame table: 256 MiB are the offsets of about two billion records."""
 
 
 def frames_path(path: Path) -> Path:
-    """Where the frame table of `name.jsonl.zst` lies: `name.frames.json`."""
+    """Path of the frame table of `name.jsonl.zst`: `name.frames.json`."""
     return path.with_name(path.name.removesuffix(".jsonl.zst") + ".frames.json")
 
 
@@ -34,20 +40,20 @@ class RecordWriter:
 
     def __init__(self, path: Path) -> None:
         self.path, self.count = path, 0
-        self._file = path.open("wb")
+        self._file = CheckedFile(path)
         self._compressor = zstandard.ZstdCompressor(level=3, write_checksum=True, write_content_size=True)
         self._lines: list[bytes] = []
         self._offsets = [0]
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Append one record. Raises InputError for text that is no Unicode (half of a surrogate pair)."""
+        """Append one record. Raises InputError for text with half of a surrogate pair, which has no UTF-8 form."""
         try:
             line = ENCODER.encode(record).encode()
         except UnicodeEncodeError as error:
             around = error.object[max(0, error.start - 40) : error.start]
             raise InputError(
                 f"{self.path}, record {self.count}: {error.object[error.start]!r} after {around!r} is half "
-                "of a surrogate pair, which is no text. Clean the corpus there."
+                "of a surrogate pair, which has no UTF-8 form. Remove it from the corpus."
             ) from None
         self._lines.append(line)
         self.count += 1
@@ -61,7 +67,7 @@ class RecordWriter:
         if len(text) > MAX_FRAME_BYTES:
             raise InputError(
                 f"{self.path}, record {self.count}: {RECORDS_PER_FRAME} records hold {len(text)} bytes, "
-                f"more than the {MAX_FRAME_BYTES} that are read back. Cut the corpus into smaller pieces."
+                f"more than the {MAX_FRAME_BYTES} that are read back. Divide the corpus into shorter documents."
             )
         frame = self._compressor.compress(text)
         self._file.write(frame)
@@ -69,11 +75,11 @@ class RecordWriter:
         self._lines = []
 
     def close(self) -> None:
-        """Write the last frame and the frame table."""
+        """Write the last frame and the frame table, and read both back. Raises OSError when bytes were lost."""
         self._flush()
         self._file.close()
         table = {"records": self.count, "records_per_frame": RECORDS_PER_FRAME, "offsets": self._offsets}
-        frames_path(self.path).write_text(json.dumps(table), encoding="utf-8")
+        write_file(frames_path(self.path), json.dumps(table).encode())
 
     def __enter__(self) -> RecordWriter:
         return self
@@ -82,27 +88,27 @@ class RecordWriter:
         if kind is None:
             self.close()
         else:
-            self._file.close()
+            self._file.abandon()
 
 
 class Records(Sequence[dict[str, Any]]):
-    """Read what `RecordWriter` wrote, at random or in order, a bounded number of frames in memory.
+    """Read what `RecordWriter` wrote, at random or in order, in bounded memory.
 
-    Raises InputError where the file does not hold what its table promises.
+    Raises InputError when the file does not hold what its frame table says.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            table = json.loads(frames_path(path).read_text(encoding="utf-8"))
+            table = json.loads(read_small(frames_path(path), MAX_TABLE_BYTES))
             self._count, self._per_frame, self._offsets = _checked(table)
             size = path.stat().st_size
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(f"{path} cannot be read with its frame table: {error}. Make the artifact again.") from None
         if size != self._offsets[-1]:
             raise InputError(
-                f"{path} has {size} bytes where its frame table says {self._offsets[-1]}: it was cut or "
-                "changed. Restore it or make the artifact again."
+                f"{path} has {size} bytes, and its frame table says {self._offsets[-1]}. The file was cut or "
+                "changed. Restore it, or make the artifact again."
             )
         self._kept = lru_cache(maxsize=KEPT_FRAMES)(self._read)
 
@@ -147,14 +153,14 @@ def _checked(table: Any) -> tuple[int, int, list[int]]:
     numbers = [count, per_frame, *offsets]
     natural = all(type(number) is int and number >= 0 for number in numbers)
     if not natural or per_frame == 0 or offsets[:1] != [0]:
-        raise ValueError("its numbers make no sense")
+        raise ValueError("its numbers are not valid")
     if len(offsets) - 1 != -(-count // per_frame) or any(a >= b for a, b in itertools.pairwise(offsets)):
-        raise ValueError("its frames do not follow each other")
+        raise ValueError("its offsets do not ascend, or are not one per frame")
     return count, per_frame, offsets
 
 
 def _decompressed(frame: bytes) -> bytes:
     size = zstandard.frame_content_size(frame)
     if not 0 <= size <= MAX_FRAME_BYTES:
-        raise ValueError(f"a frame that claims {size} bytes is not read; the limit is {MAX_FRAME_BYTES}")
+        raise ValueError(f"the frame claims {size} bytes, and the limit is {MAX_FRAME_BYTES}")
     return zstandard.ZstdDecompressor().decompress(frame, allow_extra_data=False)

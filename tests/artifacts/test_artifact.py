@@ -49,7 +49,7 @@ def test_a_manifest_says_it_all(made):
     assert manifest["files"]["text.txt"]["bytes"] == len("zwölf".encode())
     assert manifest["settings"]["tags"] == ["a", "b"]
     assert (made.kind, made.metrics, made.lineage) == ("plain", {"length": 5}, {})
-    assert {path.name for path in made.path.parent.iterdir()} == {"v1", ".lock"}
+    assert {path.name for path in made.path.parent.iterdir()} == {"v1", ".lock", ".last"}
     assert not any(path.stat().st_mode & 0o222 for path in made.path.rglob("*") if path.is_file())
 
 

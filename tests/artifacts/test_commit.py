@@ -5,15 +5,13 @@ from __future__ import annotations
 import errno
 import shutil
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from realmctl.artifacts import open_artifact, verify, version_numbers
 from realmctl.artifacts.manifest import MANIFEST
 from realmctl.errors import ResourceError
-from realmctl.storage import durable
-from tests.fixtures.faults import Died, faults
+from tests.fixtures.faults import Died, faults, recorded_calls
 from tests.fixtures.small_stages import Child, Model, Plain
 
 
@@ -27,7 +25,7 @@ def test_killed_at_any_step_there_is_a_whole_version_or_none(tmp_path, lasting):
             verify(open_artifact(out / f"v{number}"))
         again = Plain().make(out)
         assert (again.path.name, verify(again) > 0) == ("v1", True)
-        assert {path.name for path in out.iterdir()} == {"v1", ".lock"}
+        assert {path.name for path in out.iterdir()} == {"v1", ".lock", ".last"}
         if not injected.struck:
             break
         shutil.rmtree(out)
@@ -72,28 +70,22 @@ def test_a_full_disk_at_any_step_leaves_the_old_version_and_nothing_half_written
     assert k > 25
 
 
-def test_the_manifest_is_written_after_the_data_are_safe(tmp_path, monkeypatch):
-    log: list[str] = []
-    fsync, rename = durable.sync, Path.rename
-
-    def logged_sync(path: Path) -> None:
-        log.append(f"sync {path.name}")
-        fsync(path)
-
-    def logged_rename(path: Path, target: Path) -> Path:
-        log.append(f"rename {path.name}")
-        return rename(path, target)
-
-    monkeypatch.setattr("realmctl.artifacts.manifest.sync", logged_sync)
-    monkeypatch.setattr("realmctl.artifacts.writer.sync", logged_sync)
-    monkeypatch.setattr(Path, "rename", logged_rename)
-    Plain().make(tmp_path / "plain")
-    data = [log.index(f"sync {name}") for name in ("text.txt", "copy.bin", "er", "deep")]
-    manifest, moved = log.index("sync manifest.json.writing"), log.index("rename manifest.json.writing")
-    last = log.index("rename v1.partial")
-    assert max(data) < manifest < moved < last
-    assert log[last - 1 : last + 2] == ["sync v1.partial", "rename v1.partial", "sync plain"]
-    (tmp_path / "plain" / "v1").rename(tmp_path / "plain" / "v1.partial")
-    log.clear()
-    Plain().make(tmp_path / "plain")
-    assert log == ["sync v1.partial", "rename v1.partial", "sync plain"]
+def test_the_manifest_is_written_after_the_data_are_safe(tmp_path):
+    with recorded_calls() as log:
+        Plain().make(tmp_path / "plain")
+    flushed = [path.name for name, path in log if name == "fsync"]
+    assert {"text.txt", "copy.bin", "corpus.txt", "er", "deep", "v1.partial", "plain"} <= set(flushed)
+    partial = tmp_path / "plain" / "v1.partial"
+    data = [
+        log.index(("fsync", partial / name))
+        for name in ("text.txt", "deep/er/copy.bin", "deep/er", "deep", "corpus.txt")
+    ]
+    manifest = log.index(("fsync", partial / "manifest.json.writing"))
+    moved = log.index(("rename", partial / "manifest.json"))
+    assert max(data) < manifest < moved
+    commit = [("fsync", partial), ("rename", partial.with_suffix("")), ("fsync", partial.parent)]
+    assert log[-3:] == commit and log[moved + 1] == ("fsync", partial)
+    (tmp_path / "plain" / "v1").rename(partial)
+    with recorded_calls() as log:
+        Plain().make(tmp_path / "plain")
+    assert log[-3:] == commit

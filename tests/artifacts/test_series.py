@@ -27,7 +27,7 @@ def python(code: str, *arguments: object, **kwargs: object) -> subprocess.Popen[
 
 
 def names(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()} - {".lock"}
+    return {path.name for path in folder.iterdir()} - {".lock", ".last"}
 
 
 def interrupted(out: Path, steps: int = 4) -> None:

@@ -236,7 +236,7 @@ def fill(out: Path, limit: int = 0) -> str:
 def test_a_file_that_may_not_grow(tmp_path):
     old = Plain().make(tmp_path / "plain")
     assert fill(tmp_path / "plain", 50_000).startswith("5 ")
-    assert {path.name for path in (tmp_path / "plain").iterdir()} == {".lock", "v1"}
+    assert {path.name for path in (tmp_path / "plain").iterdir()} == {".last", ".lock", "v1"}
     assert open_artifact(tmp_path / "plain").path == old.path
     assert fill(tmp_path / "plain").strip().endswith("v2")
 
@@ -249,7 +249,7 @@ def test_a_disk_that_is_full(tmp_path):
     try:
         old = Plain().make(disk / "plain")
         assert "No space left on device" in fill(disk / "plain")
-        assert {path.name for path in (disk / "plain").iterdir()} == {".lock", "v1"}
+        assert {path.name for path in (disk / "plain").iterdir()} == {".last", ".lock", "v1"}
         assert open_artifact(disk / "plain").path == old.path
         subprocess.run(["mount", "-o", "remount,size=4m", disk], check=True)
         assert fill(disk / "plain").strip().endswith("v2")

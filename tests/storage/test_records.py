@@ -182,10 +182,10 @@ def test_a_frame_that_would_fill_the_memory_is_refused(tmp_path):
     sink = compressor.compressobj(size=300 * 2**20)
     bomb = b"".join(sink.compress(blank) for _ in range(300)) + sink.flush()
     assert len(bomb) < 10**6
-    with pytest.raises(InputError, match="a frame that claims 314572800 bytes is not read"):
+    with pytest.raises(InputError, match="the frame claims 314572800 bytes"):
         list(Records(with_frame(tmp_path / "x.jsonl.zst", bomb)))
     unsized = zstandard.ZstdCompressor(write_content_size=False).compress(blank)
-    with pytest.raises(InputError, match="a frame that claims -1 bytes"):
+    with pytest.raises(InputError, match="the frame claims -1 bytes"):
         list(Records(with_frame(tmp_path / "x.jsonl.zst", unsized)))
 
 

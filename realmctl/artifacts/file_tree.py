@@ -1,0 +1,122 @@
+"""The files in an artifact's folder. Each is looked at with lstat before anything is opened."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from realmctl.artifacts.manifest_schema import MANIFEST, MAX_FILES, RECIPE, SCRATCH_NAMES, WRITING
+from realmctl.artifacts.names import MAX_NAME_DEPTH, shown
+from realmctl.errors import InputError
+from realmctl.storage.durable import sync
+from realmctl.storage.regular_file import require_regular
+
+
+def sizes_below(folder: Path, parts: Collection[str], unfinished: bool) -> dict[str, int]:
+    """{name: bytes} of an artifact's own files: its manifest and the files of its parts are left out.
+
+    Args:
+        folder: The artifact's folder.
+        parts: Names of the folders in it that are artifacts of their own.
+        unfinished: Whether a run is not committed yet. Then scratch folders and the recipe are left out.
+
+    Raises:
+        InputError: A symbolic link, named pipe, device, socket or empty folder is in it; a part is missing; or there
+            are more files or deeper folders than an artifact may have.
+    """
+    skipped = {MANIFEST} | ({WRITING, RECIPE} if unfinished else set())
+    sizes: dict[str, int] = {}
+    missing = set(parts)
+    for name, status in _entries(folder, "", parts, SCRATCH_NAMES if unfinished else ()):
+        if name in missing and stat.S_ISDIR(status.st_mode):
+            missing.discard(name)
+        elif name not in skipped:
+            require_regular(folder / name, status)
+            sizes[name] = status.st_size
+        if len(sizes) > MAX_FILES:
+            raise InputError(f"{folder} holds more than {MAX_FILES} files, which is the limit. It is not an artifact.")
+    if missing:
+        names = ", ".join(sorted(missing))
+        raise InputError(f"{folder} is not whole: its part {names} is missing. Restore it, or make the artifact again.")
+    return sizes
+
+
+def require_files(folder: Path, manifest: Mapping[str, Any], unfinished: bool = False) -> None:
+    """Raise InputError unless the files in `folder` are those of its manifest, with the sizes that it says."""
+    sizes, files = sizes_below(folder, manifest["parts"], unfinished), manifest["files"]
+    what = f"{manifest['kind']} {folder}"
+    if odd := sorted(sizes.keys() ^ files.keys()):
+        names = ", ".join(name if name.isprintable() else shown(name) for name in odd[:5])
+        raise InputError(f"{what} is not whole: {names} missing from it or foreign to it. Make it again.")
+    for name, size in sizes.items():
+        if size != files[name]["bytes"]:
+            raise InputError(
+                f"{folder / name} has {size} bytes, its manifest says {files[name]['bytes']}. "
+                f"Restore it or make {what} again."
+            )
+
+
+def _entries(
+    folder: Path, below: str, parts: Collection[str], scratch: Collection[str]
+) -> Iterator[tuple[str, os.stat_result]]:
+    """Relative name and lstat of every file below `folder`, and of the folders that are parts."""
+    if below.count("/") >= MAX_NAME_DEPTH:
+        raise InputError(f"{folder / below} lies deeper than {MAX_NAME_DEPTH} folders. It is not part of an artifact.")
+    children = sorted(path.name for path in (folder / below).iterdir())
+    if not children and below:
+        raise InputError(f"{folder / below} is an empty folder, which no artifact holds. Remove it.")
+    for child in children:
+        name = below + child
+        status = (folder / name).lstat()
+        if not stat.S_ISDIR(status.st_mode) or name in parts:
+            yield name, status
+        elif name not in scratch:
+            yield from _entries(folder, f"{name}/", parts, scratch)
+
+
+def part_folders(folder: Path) -> list[Path]:
+    """The folders directly below `folder` that have a manifest of their own."""
+    return sorted(child for child in folder.iterdir() if child.name not in SCRATCH_NAMES and has_manifest(child))
+
+
+def has_manifest(folder: Path) -> bool:
+    """Whether `folder` holds a regular file that is named as a manifest."""
+    try:
+        return stat.S_ISREG((folder / MANIFEST).lstat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def remove_empty_folders(folder: Path) -> None:
+    """Remove every folder below `folder` that holds nothing. Scratch folders are left as they are."""
+    for below, folders, _ in os.walk(folder, topdown=False):
+        top = Path(below).relative_to(folder).parts[:1]
+        if top[:1] and top[0] in SCRATCH_NAMES:
+            continue
+        for name in folders:
+            path = Path(below) / name
+            scratch = not top and name in SCRATCH_NAMES
+            if not scratch and not path.is_symlink() and not any(path.iterdir()):
+                path.rmdir()
+
+
+def sync_below(folder: Path) -> None:
+    """Flush every file and folder of an artifact to the disk. Scratch folders are left out."""
+    for below, folders, files in os.walk(folder):
+        if Path(below) == folder:
+            folders[:] = [name for name in folders if name not in SCRATCH_NAMES]
+        for name in files:
+            sync(Path(below) / name)
+        sync(Path(below))
+
+
+def write_protect(folder: Path) -> None:
+    """Take away the permission to write from every file below `folder`."""
+    for below, _, files in os.walk(folder):
+        for path in (Path(below) / name for name in files):
+            mode = path.lstat().st_mode
+            if stat.S_ISREG(mode) and mode & 0o222:
+                path.chmod(0o444)

@@ -1,0 +1,113 @@
+"""Unfinished runs of a series: the `vN.partial` folders, and which of them a run continues.
+
+A run of a resumable stage that made progress is continued by a run of the same recipe, and refuses any other.
+A run that was killed between its manifest and its rename is committed by the next run.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from realmctl.artifacts.artifact import VERSION_NAME
+from realmctl.artifacts.manifest import Origin
+from realmctl.artifacts.manifest_schema import MANIFEST, MAX_MANIFEST_BYTES, RECIPE
+from realmctl.artifacts.writer import Writer
+from realmctl.errors import InputError, MismatchError
+from realmctl.storage.durable import write_file
+from realmctl.storage.regular_file import read_small
+
+
+@dataclass
+class UnpublishedWriter(Writer):
+    """Where processes other than the first one write: a temporary folder.
+
+    They read scratch files, such as checkpoints, from the first process's folder.
+    """
+
+    series: Path = field(kw_only=True)
+
+    def scratch(self, name: str) -> Path:
+        """The first process's scratch folder. Call it only after the first process has started its run."""
+        [partial] = [each for each in partial_folders(self.series) if read_recipe(each)["recipe"] == self.origin.recipe]
+        return Writer(partial, self.origin).scratch(name)
+
+
+def partial_folders(series: Path) -> list[Path]:
+    """The `vN.partial` folders of a series. Everything else in it is left alone."""
+    folders = sorted(series.glob("v*.partial"))
+    return [path for path in folders if VERSION_NAME.fullmatch(path.stem) and path.is_dir() and not path.is_symlink()]
+
+
+def unfinished_run(series: Path, origin: Origin) -> Path | None:
+    """The folder of the unfinished run that a run of this recipe continues, or None.
+
+    Raises:
+        MismatchError: There is an unfinished run of another recipe, whose progress would be lost.
+    """
+    for partial in partial_folders(series):
+        if not has_progress(partial):
+            continue
+        started = read_recipe(partial)
+        if started["recipe"] == origin.recipe:
+            return partial
+        raise MismatchError(
+            f"{partial} is an unfinished run with other settings ({_difference(started, asdict(origin))}). "
+            f"Finish it with those, use another --out, or {delete_hint(partial)}"
+        )
+    return None
+
+
+def has_progress(partial: Path) -> bool:
+    """Whether an unfinished run of a resumable stage has scratch files, which a new start would lose."""
+    scratch = (partial / ".scratch").rglob("*")
+    return bool(read_recipe(partial).get("resumable")) and any(path.is_file() for path in scratch)
+
+
+def new_partial(partial: Path, origin: Origin, resumable: bool) -> Writer:
+    """Make the folder of a new run, with a file that says its recipe."""
+    partial.mkdir()
+    recipe = {**asdict(origin), "recipe": origin.recipe, "resumable": resumable}
+    try:
+        write_file(partial / RECIPE, json.dumps(recipe).encode())
+    except OSError:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return Writer(partial, origin)
+
+
+def remove_failed_run(writer: Writer) -> None:
+    """After a run that failed: remove its folder, unless a later run can commit or continue it."""
+    if not (writer.path / MANIFEST).is_file() and not has_progress(writer.path):
+        shutil.rmtree(writer.path, ignore_errors=True)
+
+
+def read_recipe(partial: Path) -> dict[str, Any]:
+    """What `new_partial` wrote. An empty table when it is missing or damaged."""
+    try:
+        recipe = json.loads(read_small(partial / RECIPE, MAX_MANIFEST_BYTES))
+    except (OSError, ValueError, RecursionError, InputError):
+        return {}
+    tables = isinstance(recipe, dict) and all(isinstance(recipe.get(name), dict) for name in ("settings", "inputs"))
+    return recipe if tables and {"recipe", "stage"} <= recipe.keys() else {}
+
+
+def delete_hint(partial: Path) -> str:
+    """How to remove an unfinished run, for messages."""
+    return f"delete it with `rm -r {partial}`."
+
+
+def _difference(started: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    if started["stage"] != wanted["stage"]:
+        return f"it was started by {started['stage']}"
+    changes = []
+    for group in ("settings", "inputs"):
+        for name in sorted({*started[group], *wanted[group]}):
+            old, new = started[group].get(name), wanted[group].get(name)
+            if old != new:
+                changes.append(f"{name}: {str(old)[:24]} there, {str(new)[:24]} here")
+    return "; ".join(changes) or "another version of the stage"

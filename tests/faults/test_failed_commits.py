@@ -1,0 +1,251 @@
+"""Commits on a disk that fails, lies or loses power: no error is swallowed, and nothing that failed is visible."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from realmctl.artifacts import open_artifact, series, verify, version_numbers
+from realmctl.errors import ConfigError, InputError, ResourceError
+from realmctl.storage import durable
+from realmctl.storage.array_file import ArrayAppender
+from realmctl.storage.checked_file import CheckedFile
+from realmctl.storage.durable import copy_file, make_folders, rename_to_fresh, write_file
+from realmctl.storage.records import RecordWriter
+from tests.faults.tampering import overwrite
+from tests.fixtures.faults import faults, losing_writes, recorded_calls
+from tests.fixtures.small_stages import Child, Model, Plain, Steps
+
+LOST = {
+    "all": lambda data: b"",
+    "the last byte": lambda data: data[:-1],
+    "one bit": lambda data: bytes([data[0] ^ 1]) + data[1:] if data else data,
+}
+
+
+def broken(number: int = errno.EIO) -> OSError:
+    return OSError(number, os.strerror(number))
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
+def test_a_run_that_failed_at_any_call_published_nothing(tmp_path, number):
+    out, k = tmp_path / "plain", 0
+    while True:
+        made = None
+        with faults(k, lambda: broken(number), lasting=False) as injected:
+            try:
+                made = Plain().make(out)
+            except ResourceError as error:
+                assert error.exit_code == 5 and "\n" not in str(error)
+        assert version_numbers(out) == ([1] if made else [])
+        again = Plain().make(out)
+        assert (again.path.name, verify(again) > 0) == ("v1", True)
+        if not injected.struck:
+            break
+        shutil.rmtree(out)
+        k += 1
+    assert k > 30
+
+
+def test_when_the_last_fsync_fails_the_version_is_not_visible_and_the_next_run_commits_it(tmp_path, monkeypatch):
+    fsync, out = os.fsync, tmp_path / "plain"
+
+    def fails(handle: int) -> None:
+        if Path(f"/proc/self/fd/{handle}").readlink() == out and (out / "v1").exists():
+            raise broken()
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(ResourceError, match="Input/output error"):
+        Plain().make(out)
+    assert not (out / "v1").exists() and (out / "v1.partial").is_dir()
+    monkeypatch.setattr(os, "fsync", fsync)
+    assert Plain().make(out).path.name == "v1"
+
+
+def test_a_manifest_whose_folder_could_not_be_flushed_is_removed(tmp_path, monkeypatch):
+    (tmp_path / "old").write_bytes(b"old")
+    monkeypatch.setattr(durable, "sync", lambda path: (_ for _ in ()).throw(broken()) if path == tmp_path else None)
+    for name in ("new", "old"):
+        with pytest.raises(OSError, match="Input/output"):
+            write_file(tmp_path / name, b"new")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"old": b"new"}
+
+
+def test_a_rename_never_replaces(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(FileExistsError):
+        rename_to_fresh(tmp_path / "a", tmp_path / "b")
+    assert (tmp_path / "a").is_dir()
+
+
+def missing_flushes(log: list[tuple[str, Path]], version: Path, below: Path) -> set[Path]:
+    """The new names, up to the version, whose folder was not flushed before the work was reported as done."""
+    new = {path: at for at, (name, path) in enumerate(log) if name in ("mkdir", "rename")}
+    named = {path: at for path, at in new.items() if version.is_relative_to(path) and path.is_relative_to(below)}
+    flushed = {path: at for at, (name, path) in enumerate(log) if name == "fsync"}
+    return {path for path, at in named.items() if flushed.get(path.parent, -1) < at}
+
+
+def test_a_first_version_cannot_vanish_in_a_power_cut(tmp_path, monkeypatch):
+    out = tmp_path / "new" / "deep" / "plain"
+    with recorded_calls() as log:
+        version = Plain().make(out).path
+    assert {path for name, path in log if name == "mkdir"} >= {out, out.parent, out.parent.parent}
+    assert missing_flushes(log, version, tmp_path) == set()
+    monkeypatch.setattr(series, "make_folders", lambda path: path.mkdir(parents=True, exist_ok=True))
+    with recorded_calls() as log:
+        version = Plain().make(tmp_path / "other" / "plain").path
+    assert missing_flushes(log, version, tmp_path) == {tmp_path / "other", tmp_path / "other" / "plain"}
+
+
+def test_folders_that_a_killed_run_made_are_flushed_too(tmp_path):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    with recorded_calls() as log:
+        make_folders(tmp_path / "a" / "b" / "c")
+    assert {("fsync", path) for path in (tmp_path, tmp_path / "a", tmp_path / "a" / "b")} <= set(log)
+
+
+@pytest.mark.parametrize("keep", LOST.values(), ids=LOST)
+def test_a_manifest_that_the_disk_lost_is_not_published(tmp_path, keep):
+    with losing_writes("manifest.json.writing", keep), pytest.raises(ResourceError, match=r"manifest.*(holds|hold) "):
+        Plain().make(tmp_path / "plain")
+    assert version_numbers(tmp_path / "plain") == []
+    assert Plain().make(tmp_path / "plain").path.name == "v1"
+
+
+@pytest.mark.parametrize("keep", LOST.values(), ids=LOST)
+def test_records_arrays_and_copies_that_the_disk_lost_are_noticed(tmp_path, keep):
+    def records() -> None:
+        with RecordWriter(tmp_path / "x") as writer:
+            writer.write({"text": "x"})
+
+    def array() -> None:
+        appender = ArrayAppender(tmp_path / "x", "uint8")
+        appender.append([1, 2, 3])
+        appender.close()
+
+    def copy() -> None:
+        (tmp_path / "source").write_bytes(b"source")
+        copy_file(tmp_path / "source", tmp_path / "x")
+
+    for write in (records, array, copy):
+        write()
+        with losing_writes("x", keep), pytest.raises(OSError, match=r"it (holds|does not hold)") as error:
+            write()
+        assert error.value.errno == errno.EIO
+    with losing_writes("x.frames.json.writing", keep), pytest.raises(OSError, match=r"it (holds|does not hold)"):
+        records()
+
+
+def test_a_checked_file_replaces_a_link_and_leaves_its_target(tmp_path):
+    (tmp_path / "mine").write_text("mine")
+    for make in (os.symlink, os.link):
+        make(tmp_path / "mine", tmp_path / "new")
+        file = CheckedFile(tmp_path / "new", b"head")
+        file.write(b" body")
+        file.close(b"HEAD")
+        assert (tmp_path / "new").read_bytes() == b"HEAD body" and (tmp_path / "mine").read_text() == "mine"
+        (tmp_path / "new").unlink()
+
+
+def test_a_rotten_version_is_not_taken_for_done(tmp_path, capsys):
+    made = Plain(text="hello").make(tmp_path / "plain")
+    overwrite(made.file("text.txt"), b"jello")
+    again = Plain(text="hello").make(tmp_path / "plain")
+    assert again.path.name == "v2" and "text.txt is damaged" in capsys.readouterr().err
+    assert Plain(text="hello").make(tmp_path / "plain").path == again.path
+
+
+def test_a_rotten_part_is_not_taken_for_done(tmp_path):
+    child = Child(plain=Plain().make(tmp_path / "plain")).make(tmp_path / "child")
+    model = Model(child=child).make(tmp_path / "model")
+    (model.path / "plain" / "text.txt").unlink()
+    with pytest.raises(InputError, match="is not whole"):
+        open_artifact(model.path)
+    assert Model(child=child).make(tmp_path / "model").path.name == "v2"
+
+
+def test_a_rotten_input_stops_the_stage_that_reads_it(tmp_path):
+    made = Plain(text="hello").make(tmp_path / "plain")
+    child = Child(plain=made)
+    overwrite(made.file("text.txt"), b"jello")
+    with pytest.raises(InputError, match=r"text\.txt is damaged"):
+        child.make(tmp_path / "child")
+    assert version_numbers(tmp_path / "child") == []
+
+
+def test_a_large_version_is_not_hashed_again_for_nothing(tmp_path, monkeypatch):
+    made = Plain(text="hello").make(tmp_path / "plain")
+    monkeypatch.setattr(series, "VERIFY_FOUND_BYTES", 3)
+    monkeypatch.setattr(series, "verify", lambda artifact: pytest.fail("hashed"))
+    assert Plain(text="hello").make(tmp_path / "plain").path == made.path
+
+
+def test_the_number_of_a_deleted_version_is_not_given_again(tmp_path):
+    out = tmp_path / "plain"
+    for text in "ab":
+        Plain(text=text).make(out)
+    shutil.rmtree(out / "v2")
+    assert Plain(text="c").make(out).path.name == "v3"
+    shutil.rmtree(out / "v3")
+    shutil.rmtree(out / "v1")
+    assert Plain(text="d").make(out).path.name == "v4"
+
+
+@pytest.mark.parametrize("text", [None, "", "-7", "x", "1e3", "9" * 15, "9" * 5000, "\xff", "²"])
+def test_a_missing_or_damaged_record_of_the_last_number_does_no_harm(tmp_path, text):
+    out = tmp_path / "plain"
+    Plain(text="a").make(out)
+    (out / ".last").unlink()
+    if text is not None:
+        (out / ".last").write_text(text)
+    assert Plain(text="b").make(out).path.name == "v2"
+    assert (out / ".last").read_text() == "2\n"
+
+
+def test_numbers_end(tmp_path):
+    (tmp_path / "plain" / "v999999999").mkdir(parents=True)
+    with pytest.raises(InputError, match="the last number"):
+        Plain().make(tmp_path / "plain")
+
+
+def test_a_finished_run_whose_number_is_taken_is_refused(tmp_path):
+    made = Plain(text="a").make(tmp_path / "plain").path
+    shutil.copytree(made, made.with_name("v1.partial"))
+    with pytest.raises(InputError, match="exists already"):
+        Plain(text="b").make(tmp_path / "plain")
+    assert verify(open_artifact(made))
+
+
+@pytest.mark.parametrize("text", ["[]", "7", "null", '{"recipe": 1}', "[" * 50_000, '{"resumable": true}', "\xff"])
+def test_an_unfinished_run_whose_recipe_is_damaged_is_started_again(tmp_path, text):
+    with pytest.raises(RuntimeError):
+        Steps(stop_before=2).make(tmp_path / "steps")
+    (tmp_path / "steps" / "v1.partial" / "recipe.json").write_text(text, encoding="latin-1")
+    assert Steps().make(tmp_path / "steps").metrics["taken"] == 4
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+@pytest.mark.parametrize("out", ["/proc/x", "/proc/x/y", "/proc/self/x"])
+def test_an_output_in_proc_is_one_clear_error(small, out):
+    code, _, error = small("plain", "--out", out)
+    assert code == 2 and error.count("\n") == 1 and f"--out {out}: no folder can be made there" in error
+    with pytest.raises(ConfigError):
+        Plain().make(out)
+
+
+def test_a_device_that_fails_while_reading_is_a_resource_error(tmp_path, monkeypatch, small):
+    made = Plain().make(tmp_path / "plain")
+
+    def fails(path: Path, limit: int) -> bytes:
+        raise broken()
+
+    monkeypatch.setattr("realmctl.artifacts.manifest.read_small", fails)
+    code, _, error = small("verify", made.path)
+    assert code == 5 and "manifest.json: Input/output error. The disk failed" in error
