@@ -63,7 +63,7 @@ class LockedError(RealmctlError):
 
 
 class InterruptedRun(RealmctlError):
-    """Stopped by SIGTERM after saving; the same command goes on where it stopped."""
+    """Stopped by a signal after saving; the same command continues where it stopped."""
 
     exit_code = 75
 

@@ -125,8 +125,8 @@ class Pretrain(Stage):
 
         retriever = Retriever.load(self.retriever.path)
         reader = Reader.from_masked_lm(starting_bert(self.encoder, self.bert, self.blocks, self.seed))
-        live = self._live(out)
-        refresh = self._refresh(out, live)
+        folder = self._refresh_folder(out)
+        refresh = self._refresh(out, folder)
         try:
             snapshot = self.retriever if "snapshot-queries" in self.official else None
             current = CurrentIndex(self.index, refresh, str(pick_device(self.device)), snapshot)
@@ -137,21 +137,21 @@ class Pretrain(Stage):
             )
         finally:
             refresh.close()
-        index = self._publish(out, live, retriever, reader)
+        index = self._publish(out, folder, retriever, reader)
         return {**metrics, **self._final_recall(out, objective, index), "alarms": objective.alarms.counts}
 
-    def _live(self, out: Writer) -> RefreshFolder:
+    def _refresh_folder(self, out: Writer) -> RefreshFolder:
         from realmctl.index.build import IndexOptions
         from realmctl.training.refresh.refresh_folder import RefreshFolder, RefreshRequest
 
         names = [field.name for field in dataclasses.fields(IndexOptions)]
         index = {name: self.index.settings[name] for name in names}
         dtype: Literal["float32", "float16"] = "float16" if _is_half(self.index) else "float32"
-        live = RefreshFolder(out.scratch("live").resolve(), "snapshot-queries" in self.official)
-        live.place(RefreshRequest(str(self.blocks.path.resolve()), index, dtype, self.precision))
-        return live
+        folder = RefreshFolder(out.scratch("live").resolve(), "snapshot-queries" in self.official)
+        folder.place(RefreshRequest(str(self.blocks.path.resolve()), index, dtype, self.precision))
+        return folder
 
-    def _refresh(self, out: Writer, live: RefreshFolder) -> Refresh:
+    def _refresh(self, out: Writer, folder: RefreshFolder) -> Refresh:
         from realmctl.retrieval.initial_encoder import tokenizer_folder
         from realmctl.training.checkpoint import saved_states
         from realmctl.training.refresh.background import BackgroundRefresh, ExternalRefresh
@@ -168,13 +168,13 @@ class Pretrain(Stage):
         def held() -> list[int]:
             return [state["index_step"] for state in saved_states(checkpoints)]
 
-        shared = live, self._retriever_origin(out), tokenizer_folder(self.blocks), self.refresh_every, held
+        shared = folder, self._retriever_origin(out), tokenizer_folder(self.blocks), self.refresh_every, held
         if self.refresh == "inline":
             return InlineRefresh(*shared, self.device)
         max_age = self.max_index_age or 3 * self.refresh_every
         if self.refresh_device == "elsewhere":
-            return ExternalRefresh(*shared, max_age)
-        return BackgroundRefresh(*shared, max_age, self.refresh_device)
+            return ExternalRefresh(*shared, max_age, self.device)
+        return BackgroundRefresh(*shared, max_age, self.refresh_device, self.device)
 
     def _retriever_origin(self, out: Writer) -> Origin:
         """Snapshots and the final retriever are of this run's recipe."""
@@ -206,10 +206,10 @@ class Pretrain(Stage):
             micro_batch=self.micro_batch, alarms=alarms, recall_questions=recall_questions,
         )  # fmt: skip
 
-    def _publish(self, out: Writer, live: RefreshFolder, retriever: Retriever, reader: Reader) -> Artifact:
+    def _publish(self, out: Writer, folder: RefreshFolder, retriever: Retriever, reader: Reader) -> Artifact:
         """The last refresh: retriever, reader and the index that belongs to them, which is returned."""
         from realmctl.retrieval.initial_encoder import tokenizer_folder
-        from realmctl.training.refresh.refresh_folder import IndexMaker, write_retriever
+        from realmctl.training.refresh.index_maker import IndexMaker, write_retriever
 
         tokenizer = tokenizer_folder(self.blocks)
         last = write_retriever(
@@ -218,7 +218,7 @@ class Pretrain(Stage):
         with writing(out.path / "reader", dataclasses.replace(out.origin, kind="reader")) as part:
             reader.cpu().save(part.path)
             part.copy_folder(".", tokenizer)
-        return IndexMaker(live.order(), self.device).make(last, out.path / "index")
+        return IndexMaker(folder.request(), self.device).make(last, out.path / "index")
 
     def _final_recall(self, out: Writer, objective: PretrainObjective, index: Artifact) -> dict[str, float]:
         """Of what is published; a line of its own at the end of metrics.jsonl."""
