@@ -13,10 +13,11 @@ import pytest
 import torch
 
 from realmctl.errors import InputError, QualityError, ResourceError
+from realmctl.execution.signals import deferred
 from realmctl.training.refresh import refresher, refresher_process
 from realmctl.training.refresh.background import BackgroundRefresh
 from realmctl.training.refresh.index_maker import IndexMaker, take_snapshot
-from realmctl.training.refresh.refresh_folder import RefreshFolder
+from realmctl.training.refresh.refresh_folder import RefreshFolder, read_heartbeat, writer_suffix
 from realmctl.training.refresh.refresher_process import RefresherProcess
 from realmctl.training.refresh.threads import DividedThreads
 from tests.fixtures.refresh import deliver
@@ -81,6 +82,73 @@ def test_a_stopped_refresher_is_started_again(live, monkeypatch, capsys):
     assert first.poll() == -signal.SIGKILL
     assert "made no progress for 1 s" in capsys.readouterr().err
     watch(process, lambda: process.child is not None)
+    process.stop()
+
+
+def test_a_refresher_that_beats_without_progress_is_started_again(live, monkeypatch, capsys):
+    """Issue 22, 1.8: a thread beats for a stuck worker, so a rising count is no sign of work."""
+    process = child(monkeypatch, live, beating(live, "7"))
+    process.watch(True)
+    first = process.child
+    watch(process, lambda: process.child is not first)
+    assert "made no progress for 1 s" in capsys.readouterr().err
+    process.stop()
+
+
+@pytest.mark.parametrize(("blocks_done", "has_work"), [("count", True), ("7", False)])
+def test_a_refresher_that_makes_progress_or_has_no_work_is_left_alone(live, monkeypatch, blocks_done, has_work):
+    process = child(monkeypatch, live, beating(live, blocks_done))
+    process.watch(has_work)
+    first, end = process.child, time.monotonic() + 2.5
+    watch(process, lambda: time.monotonic() > end, has_work=has_work)
+    assert process.child is first and process.failures == 0
+    process.stop()
+
+
+def test_a_beat_with_the_token_of_another_run_is_no_progress(live, monkeypatch, capsys):
+    process = child(monkeypatch, live, beating(live, "count").replace(live.request().token, "another"))
+    process.watch(True)
+    first = process.child
+    watch(process, lambda: process.child is not first)
+    assert "made no progress" in capsys.readouterr().err
+    process.stop()
+
+
+def test_a_stopped_refresher_does_not_delay_the_end_of_the_trainer(live, monkeypatch):
+    """Issue 22, 1.7: SIGTERM with a stopped refresher took 22 s."""
+    monkeypatch.setattr(RefresherProcess, "_command", lambda self: [sys.executable, "-S", "-c", IDLE])
+    process = RefresherProcess(live, "cpu")
+    process.watch(False)
+    running = process.child
+    os.kill(running.pid, signal.SIGSTOP)
+    start = time.monotonic()
+    process.stop()
+    assert time.monotonic() - start < 4 and running.poll() == -signal.SIGKILL
+
+
+def test_a_refresher_that_a_signal_to_the_group_ended_is_not_started_again(live, monkeypatch):
+    process = child(monkeypatch, live, IDLE)
+    process.watch(False)
+    with deferred():
+        os.kill(os.getpid(), signal.SIGTERM)
+        process.child.kill()
+        process.child.wait()
+        process.watch(True)
+    assert process.failures == 0
+    process.stop()
+
+
+def test_what_a_killed_refresher_had_not_delivered_is_removed(live, monkeypatch):
+    process = child(monkeypatch, live, IDLE)
+    process.watch(False)
+    token = live.request().token
+    own = live.indexes / f"step-00000002{writer_suffix(token, process.child.pid)}.partial"
+    another = live.indexes / f"step-00000002{writer_suffix(token, process.child.pid + 1)}.partial"
+    own.mkdir()
+    another.mkdir()
+    process.child.kill()
+    watch(process, lambda: process.failures == 1)
+    assert not own.exists() and another.exists()
     process.stop()
 
 
@@ -183,6 +251,18 @@ def test_a_failed_refresh_is_told_by_the_heartbeat(shared, live, retriever, monk
         refresher._refreshed(live, maker, 2, refresher.Heartbeat(live, live.request().token))
     beat = json.loads((live.path / "refresher.json").read_text())
     assert (beat["state"], beat["step"], beat["error"]) == ("failed", 2, "finds nothing")
+
+
+def test_progress_is_told_by_blocks_and_then_by_processor_time(live):
+    heart = refresher.Heartbeat(live, live.request().token, blocks=5)
+    beats = []
+    heart.set(state="embedding", step=2, blocks_done=0)
+    for blocks in (3, 2):
+        heart.tick(blocks)
+        heart.beat()
+        beats.append(read_heartbeat(live))
+    assert [(beat["state"], beat["blocks_done"]) for beat in beats] == [("embedding", 3), ("building", 5)]
+    assert beats[0]["cpu_seconds"] == 0 and beats[1]["cpu_seconds"] == int(time.process_time())
 
 
 def test_a_folder_that_is_no_live_folder(tmp_path):

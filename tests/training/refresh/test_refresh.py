@@ -126,7 +126,9 @@ def test_an_index_of_another_snapshot_of_that_step_does_not_count(shared, live, 
     nudge(retriever)
     trainer.offer(4, retriever)
     assert trainer.newest() is None
-    assert refresher._refreshed(live, IndexMaker(live.request(), "cpu"), 4, refresher.Heartbeat(live, live.request().token))
+    assert refresher._refreshed(
+        live, IndexMaker(live.request(), "cpu"), 4, refresher.Heartbeat(live, live.request().token)
+    )
     assert trainer.newest()[0] == 4
 
 
