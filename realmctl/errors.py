@@ -63,7 +63,7 @@ class LockedError(RealmctlError):
 
 
 class InterruptedRun(RealmctlError):
-    """The run saved its progress and stopped on SIGTERM. The same command continues it."""
+    """The run saved its progress and stopped on a signal. The same command continues it."""
 
     exit_code = 75
 

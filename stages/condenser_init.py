@@ -99,8 +99,8 @@ class CondenserInit(Stage):
         )
         objective = CondenserObjective(model, examples, options)
         warmup = max(1, self.steps // 10) if self.warmup is None else self.warmup
-        schedule = Schedule(self.steps, self.lr, warmup, self.seed, self.optimizer)
-        compute = Compute(self.device, self.precision, self.checkpoint_every)
+        schedule = Schedule(steps=self.steps, lr=self.lr, warmup=warmup, seed=self.seed, optimizer=self.optimizer)
+        compute = Compute(device=self.device, precision=self.precision, checkpoint_every=self.checkpoint_every)
         metrics = train(objective, schedule, compute, out, "condenser-init")
         model.cpu()
         save_masked_lm(model.mlm, out.path)

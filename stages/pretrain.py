@@ -132,8 +132,8 @@ class Pretrain(Stage):
 
         retriever = Retriever.load(self.retriever.path)
         reader = Reader.from_masked_lm(starting_bert(self.encoder, self.bert, self.blocks, self.seed))
-        live = self._live(out)
-        refresh = self._refresh(out, live)
+        folder = self._refresh_folder(out)
+        refresh = self._refresh(out, folder)
         try:
             snapshot = self.retriever if "snapshot-queries" in self.official else None
             current = CurrentIndex(self.index, refresh, str(pick_device(self.device)), snapshot)
@@ -145,21 +145,21 @@ class Pretrain(Stage):
             metrics = train(objective, schedule, compute, out, "pretrain")
         finally:
             refresh.close()
-        index = self._publish(out, live, retriever, reader)
+        index = self._publish(out, folder, retriever, reader)
         return {**metrics, **self._final_recall(out, objective, index), "alarms": objective.alarms.counts}
 
-    def _live(self, out: Writer) -> RefreshFolder:
+    def _refresh_folder(self, out: Writer) -> RefreshFolder:
         from realmctl.index.build import IndexOptions
         from realmctl.training.refresh.refresh_folder import RefreshFolder, RefreshRequest
 
         index = dataclasses.asdict(IndexOptions.from_settings(self.index.settings))
         dtype: Literal["float32", "float16"] = "float16" if _is_half(self.index) else "float32"
-        live = RefreshFolder(out.scratch("live").resolve(), "snapshot-queries" in self.official)
+        folder = RefreshFolder(out.scratch("live").resolve(), "snapshot-queries" in self.official)
         blocks = str(self.blocks.path.resolve())
-        live.place(RefreshRequest(blocks=blocks, index=index, dtype=dtype, precision=self.precision))
-        return live
+        folder.place(RefreshRequest(blocks=blocks, index=index, dtype=dtype, precision=self.precision))
+        return folder
 
-    def _refresh(self, out: Writer, live: RefreshFolder) -> Refresh:
+    def _refresh(self, out: Writer, folder: RefreshFolder) -> Refresh:
         from realmctl.retrieval.initial_encoder import tokenizer_folder
         from realmctl.training.checkpoint import saved_states
         from realmctl.training.refresh.background import BackgroundRefresh, ExternalRefresh
@@ -178,11 +178,11 @@ class Pretrain(Stage):
 
         origin, tokenizer, every = self._retriever_origin(out), tokenizer_folder(self.blocks), self.refresh_every
         if self.refresh == "inline":
-            return InlineRefresh(live, origin, tokenizer, every, held, self.device)
+            return InlineRefresh(folder, origin, tokenizer, every, held, self.device)
         max_age = self.max_index_age or 3 * every
         if self.refresh_device == "elsewhere":
-            return ExternalRefresh(live, origin, tokenizer, every, held, max_age)
-        return BackgroundRefresh(live, origin, tokenizer, every, held, max_age, self.refresh_device)
+            return ExternalRefresh(folder, origin, tokenizer, every, held, max_age, self.device)
+        return BackgroundRefresh(folder, origin, tokenizer, every, held, max_age, self.refresh_device, self.device)
 
     def _retriever_origin(self, out: Writer) -> Origin:
         """The origin of the snapshots and of the final retriever: this run's recipe."""
@@ -218,10 +218,10 @@ class Pretrain(Stage):
             micro_batch=self.micro_batch, alarms=alarms, recall_questions=recall_questions,
         )  # fmt: skip
 
-    def _publish(self, out: Writer, live: RefreshFolder, retriever: Retriever, reader: Reader) -> Artifact:
+    def _publish(self, out: Writer, folder: RefreshFolder, retriever: Retriever, reader: Reader) -> Artifact:
         """Write retriever, reader and the index of that retriever (the last refresh). Returns the index."""
         from realmctl.retrieval.initial_encoder import tokenizer_folder
-        from realmctl.training.refresh.refresh_folder import IndexMaker, write_retriever
+        from realmctl.training.refresh.index_maker import IndexMaker, write_retriever
 
         tokenizer = tokenizer_folder(self.blocks)
         last = write_retriever(
@@ -230,7 +230,7 @@ class Pretrain(Stage):
         with writing(out.path / "reader", dataclasses.replace(out.origin, kind="reader")) as part:
             reader.cpu().save(part.path)
             part.copy_folder(".", tokenizer)
-        return IndexMaker(live.order(), self.device).make(last, out.path / "index")
+        return IndexMaker(folder.request(), self.device).make(last, out.path / "index")
 
     def _final_recall(self, out: Writer, objective: PretrainObjective, index: Artifact) -> dict[str, float]:
         """Recall of the final retriever and index, also added as the last line of metrics.jsonl."""

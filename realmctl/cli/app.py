@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import signal
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
@@ -16,7 +15,7 @@ from realmctl.cli import available_stages, commands
 from realmctl.cli.invoke import escaped, exit_code, guarded
 from realmctl.cli.stage_command import command_of
 from realmctl.errors import ConfigError, RealmctlError
-from realmctl.execution.signals import stop_now
+from realmctl.execution.signals import install_stop_now
 from realmctl.stage.discovery import own_stages
 
 EPILOG = (
@@ -82,7 +81,7 @@ def _add_unusable(app: typer.Typer, name: str, error: RealmctlError) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Entry point of `realmctl`: parse, run, leave with the documented exit code."""
-    signal.signal(signal.SIGTERM, stop_now)
+    install_stop_now()
     sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
     given = list(sys.argv[1:] if arguments is None else arguments)
     sys.exit(exit_code(lambda: _parsed_and_run(given or ["--help"])))

@@ -46,7 +46,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(quiet: bool, **values: Any) -> None:
-        log.set_quiet(quiet or not processes.first())
+        log.set_quiet(quiet or not processes.is_first())
         raise typer.Exit(exit_code(lambda: command(**values)))
 
     keyword = inspect.Parameter.KEYWORD_ONLY

@@ -43,7 +43,7 @@ def command_of(stage: type[Stage]) -> Callable[..., None]:
             emit(planning.plan(made, series), json, planning.plan_text)
         else:
             entry = {"command": stage.command(), **catalogue.summary(made.make(series))}
-            if processes.first():
+            if processes.is_first():
                 emit(entry, json, lambda value: str(value["path"]))
 
     keyword = functools.partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)

@@ -1,4 +1,9 @@
-"""SIGTERM and Ctrl-C: finish the step, save, leave with the documented code. A second one stops at once."""
+"""Signals that ask a run to stop: finish the step, save a checkpoint, exit with the documented code.
+
+SIGTERM comes from `kill` and batch systems, SIGINT from Ctrl-C, SIGHUP from a lost terminal, SIGUSR1 from Slurm as a
+warning before the time limit, SIGQUIT from Ctrl-\\. A second signal stops the run at once. A signal that the parent
+process ignores, as `nohup` does with SIGHUP, stays ignored.
+"""
 
 from __future__ import annotations
 
@@ -10,31 +15,49 @@ from types import FrameType
 
 from realmctl.errors import InterruptedRun
 
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGQUIT)
+
 
 def stop_now(number: int, frame: FrameType | None) -> None:
-    """Handler outside training: leave at once. What resumable stages have saved stays."""
+    """Signal handler outside training: stop at once. What resumable stages have saved stays.
+
+    Raises:
+        KeyboardInterrupt: For SIGINT.
+        InterruptedRun: For every other signal.
+    """
     if number == signal.SIGINT:
         raise KeyboardInterrupt
-    raise InterruptedRun("stopped by SIGTERM. Run the same command again; resumable stages go on where they were.")
+    raise InterruptedRun(f"stopped by {_name(number)}. Run the same command again; resumable stages continue.")
+
+
+def install_stop_now() -> None:
+    """Make every stop signal but SIGINT, which Python handles itself, call `stop_now`. For the main thread."""
+    for number in STOP_SIGNALS:
+        if number != signal.SIGINT and signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, stop_now)
 
 
 class Stop:
-    """Whether somebody asked this process to stop, and how."""
+    """The request to stop this process, if there is one: the number of its signal."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
 
     def ask(self, number: int, frame: FrameType | None) -> None:
-        """Signal handler: remember the first request, obey the second at once."""
+        """Signal handler: remember the first request, stop at once for the second."""
         if self.signal is not None:
             stop_now(number, frame)
         self.signal = number
 
     def leave(self, saved: str) -> None:
-        """Raise what the signal stands for, once `saved` says what has been kept."""
+        """Raise the exception that the signal stands for.
+
+        Args:
+            saved: What has been saved, for the message: "with a checkpoint at step 3 of 8".
+        """
         if self.signal == signal.SIGINT:
             raise KeyboardInterrupt
-        raise InterruptedRun(f"stopped by SIGTERM, {saved}. Run the same command again to go on.")
+        raise InterruptedRun(f"stopped by {_name(self.signal)}, {saved}. Run the same command again to continue.")
 
 
 _current: Stop | None = None
@@ -42,28 +65,33 @@ _current: Stop | None = None
 
 @contextmanager
 def deferred() -> Iterator[Stop]:
-    """Within the block, SIGTERM and SIGINT only set a flag. Outside the main thread nothing is changed."""
+    """Within the block, a stop signal only sets a flag. In a thread other than the main thread nothing changes."""
     global _current
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before, outer = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}, _current
+    before, outer = {number: signal.getsignal(number) for number in STOP_SIGNALS}, _current
+    handled = {number: handler for number, handler in before.items() if handler != signal.SIG_IGN}
     try:
         _current = stop
-        for number in before:
+        for number in handled:
             signal.signal(number, stop.ask)
         yield stop
     finally:
         _current = outer
-        for number, handler in before.items():
+        for number, handler in handled.items():
             signal.signal(number, handler or signal.SIG_DFL)
 
 
 class StopRequested(Exception):
-    """Raised between steps by work that noticed a request to stop while it was waiting."""
+    """Raised by a wait between steps that ends early because the run was asked to stop."""
 
 
 def asked_to_stop() -> bool:
-    """Whether the innermost `deferred` block has been asked to stop: for loops that wait inside it."""
+    """Return whether the innermost `deferred` block has been asked to stop. For loops that wait inside it."""
     return _current is not None and _current.signal is not None
+
+
+def _name(number: int | None) -> str:
+    return signal.Signals(number).name if number is not None else "another process"

@@ -16,8 +16,8 @@ from realmctl.execution import processes
 
 def pick_device(name: str = "auto") -> torch.device:
     """`auto` is the first CUDA device (of several processes each has its own), else the CPU. Raises ConfigError or ResourceError otherwise."""
-    if name == "auto" and torch.cuda.is_available() and processes.count() > 1:
-        name = f"cuda:{processes.local()}"
+    if name == "auto" and torch.cuda.is_available() and processes.world_size() > 1:
+        name = f"cuda:{processes.local_rank()}"
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

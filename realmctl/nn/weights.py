@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,12 +16,26 @@ from torch import Tensor, nn
 
 from realmctl.errors import InputError
 
+OS_ERROR = re.compile(r"\(os error (\d+)\)")
+"""How safetensors, which is written in Rust, names an error of the system."""
+
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Write named tensors as safetensors, each contiguous and on the CPU. Makes the parent folder."""
+    """Write named tensors as safetensors, each contiguous and on the CPU. Makes the parent folder.
+
+    Raises:
+        OSError: The system refused to write, for example because the disk is full (safetensors itself raises an
+            error without an error number then).
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    save_file(plain, path, metadata={"format": "pt"})
+    try:
+        save_file(plain, path, metadata={"format": "pt"})
+    except SafetensorError as error:
+        number = OS_ERROR.search(str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:

@@ -25,7 +25,7 @@ from realmctl import log
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.errors import InterruptedRun, RealmctlError, ResourceError, error_of, explained
 from realmctl.execution.shards import worker_count
-from realmctl.execution.signals import stop_now
+from realmctl.execution.signals import install_stop_now
 from realmctl.stage import Stage
 
 STOP_SECONDS = 10.0
@@ -167,7 +167,7 @@ def _spelled(value: Any) -> str:
 
 def _main() -> int:
     """The child: order after order, until one fails or none is left."""
-    signal.signal(signal.SIGTERM, stop_now)
+    install_stop_now()
     answer = os.dup(1)
     os.dup2(2, 1)  # whatever a library prints is no answer
     orders: SimpleQueue[bytes] = SimpleQueue()

@@ -129,9 +129,9 @@ class Stage:
 
         Raises ConfigError, InputError, MismatchError, LockedError, ResourceError, and what `run` raises.
         """
-        if processes.count() > 1 and not self.parallel:
+        if processes.world_size() > 1 and not self.parallel:
             raise ConfigError(
-                f"{self.command()} works in one process, not in {processes.count()}. Start it without torchrun."
+                f"{self.command()} works in one process, not in {processes.world_size()}. Start it without torchrun."
             )
         where = series.series_folder(out, self.makes)
         try:
@@ -150,7 +150,7 @@ class Stage:
         if made := series.find_version(out, origin.recipe):
             say(f"{self.command()}: nothing to do, {made.path} has this recipe")
             return made
-        if not processes.first():
+        if not processes.is_first():
             return self._run_as_other_process(out, origin)
         with series.locked(out):
             series.commit_finished_runs(out)

@@ -1,10 +1,16 @@
-"""Checkpoints of a run: a folder that exists only once whole, checked by hash before it is believed."""
+"""Checkpoints of a training run: folders that appear by one rename, and whose files are checked by hash when read.
+
+step-00000500/modules.safetensors     weights
+step-00000500/optimizer.safetensors   state of the optimizer
+step-00000500/metrics.jsonl           the metrics of all steps up to this one
+step-00000500/state.json              step, state of the objective, hashes of the other files, and a hash of itself
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,63 +18,116 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from realmctl.errors import InputError
+from realmctl.errors import InputError, MismatchError, explained
 from realmctl.log import warn
 from realmctl.nn.weights import load_tensors, optimizer_tensors, restore_optimizer, save_tensors
 from realmctl.storage.durable import sync
 from realmctl.storage.hashing import digest_file
+from realmctl.training.scratch_files import QUARANTINE, read_sealed, set_aside, write_sealed
 
 KEPT = 2
-WEIGHTS, MOMENTS, STATE = "modules.safetensors", "optimizer.safetensors", "state.json"
+WEIGHTS, MOMENTS, METRICS, STATE = "modules.safetensors", "optimizer.safetensors", "metrics.jsonl", "state.json"
+OLD_STATE = {"step", "objective", "files"}
+"""Keys of a `state.json` that was written before it carried a hash."""
 
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """The newest two checkpoints of one run, in `folder`."""
+    """The newest two checkpoints of one run, in `folder`. `metrics` is the run's `metrics.jsonl`."""
 
     folder: Path
     modules: nn.Module
     optimizer: torch.optim.Optimizer
+    metrics: Path
 
     def save(self, step: int, state: Mapping[str, Any]) -> None:
-        """Write the checkpoint of `step`, durable before the one before last is dropped."""
+        """Write the checkpoint of `step` durably, then delete all but the newest two checkpoints.
+
+        Args:
+            step: Number of steps taken so far.
+            state: JSON state of the objective.
+
+        Raises:
+            ResourceError: The disk is full. The checkpoints before this one are kept.
+        """
         final = self.folder / f"step-{step:08d}"
         partial = final.with_suffix(".partial")
         shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir()
-        save_tensors(module_tensors(self.modules), partial / WEIGHTS)
-        save_tensors(optimizer_tensors(self.optimizer), partial / MOMENTS)
-        files = {name: digest_file(partial / name) for name in (WEIGHTS, MOMENTS)}
-        (partial / STATE).write_text(json.dumps({"step": step, "objective": state, "files": files}))
-        for path in [*partial.iterdir(), partial]:
-            sync(path)
+        try:
+            self._write(partial, step, state)
+        except OSError as error:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise explained(error, partial) or error from None
         shutil.rmtree(final, ignore_errors=True)
         partial.rename(final)
         sync(self.folder)
         for old in _newest_first(self.folder)[KEPT:]:
             shutil.rmtree(old)
 
-    def restore(self) -> tuple[int, Mapping[str, Any] | None]:
-        """Load the newest whole checkpoint: its step and objective state; (0, None) when there is none.
+    def restore(self, restore_objective: Callable[[Mapping[str, Any]], None], step: int | None = None) -> int:
+        """Load the newest checkpoint that is whole and that the objective can restore.
 
-        A damaged one is passed over with a warning.
+        An unusable checkpoint is moved to the quarantine folder with a warning, and the one before it is tried.
+        Without a usable checkpoint, `metrics.jsonl` is emptied and training starts from the beginning.
+
+        Args:
+            restore_objective: Restores the objective from its saved state. It raises InputError when a file
+                that the state names is gone or damaged.
+            step: Load only the checkpoint of this step and move nothing. For the processes other than the first.
+
+        Returns:
+            The step of the checkpoint, 0 when there is none.
+
+        Raises:
+            MismatchError: The checkpoint was written by an older realmctl that recorded no hash.
         """
+        fell_back = False
         for folder in _newest_first(self.folder):
+            if step is not None and folder.name != f"step-{step:08d}":
+                continue
             try:
-                return self._take_up(folder)
+                return self._load(folder, restore_objective)
             except InputError as error:
-                warn(f"{error} Falling back to the checkpoint before it.")
-        return 0, None
+                if step is not None:
+                    break
+                set_aside(folder, self.folder.parent / QUARANTINE, f"{error} Falling back to the checkpoint before it.")
+                fell_back = True
+        if fell_back:
+            warn(f"no checkpoint in {self.folder} can be used; training starts from the beginning")
+        self.metrics.write_bytes(b"")
+        return 0
 
-    def _take_up(self, folder: Path) -> tuple[int, Mapping[str, Any]]:
+    def _write(self, partial: Path, step: int, state: Mapping[str, Any]) -> None:
+        partial.mkdir()
+        save_tensors(module_tensors(self.modules), partial / WEIGHTS)
+        save_tensors(optimizer_tensors(self.optimizer), partial / MOMENTS)
+        shutil.copyfile(self.metrics, partial / METRICS)
+        files = {name: digest_file(partial / name) for name in (WEIGHTS, MOMENTS, METRICS)}
+        write_sealed(partial / STATE, {"step": step, "objective": state, "files": files})
+        for path in [*partial.iterdir(), partial]:
+            sync(path)
+
+    def _load(self, folder: Path, restore_objective: Callable[[Mapping[str, Any]], None]) -> int:
         state = _read_state(folder)
         for name, sha256 in state["files"].items():
             if not (folder / name).is_file() or digest_file(folder / name) != sha256:
-                raise InputError(f"The checkpoint {folder} is damaged: {name} is not what its state.json says.")
+                raise InputError(
+                    f"The checkpoint {folder} is damaged: {name} does not have the hash in its state.json."
+                )
         weights, moments = load_tensors(folder / WEIGHTS), load_tensors(folder / MOMENTS)
+        restore_objective(state["objective"])  # first, because it can fail and must leave the initial weights then
         restore_modules(self.modules, weights, folder)
         restore_optimizer(self.optimizer, moments, folder)
-        return int(state["step"]), state["objective"]
+        self._restore_metrics(folder / METRICS)
+        return int(state["step"])
+
+    def _restore_metrics(self, saved: Path) -> None:
+        """Replace `metrics.jsonl` by the copy in the checkpoint. Later lines are written again with their steps."""
+        lines = saved.read_bytes()
+        if self.metrics.is_file() and not self.metrics.read_bytes().startswith(lines):
+            reason = f"{self.metrics} is damaged: it does not begin with the metrics that {saved} holds."
+            set_aside(self.metrics, self.folder.parent / QUARANTINE, reason)
+        self.metrics.write_bytes(lines)
 
 
 def _newest_first(folder: Path) -> list[Path]:
@@ -76,29 +135,39 @@ def _newest_first(folder: Path) -> list[Path]:
 
 
 def saved_states(folder: Path) -> list[Mapping[str, Any]]:
-    """The objective states of the readable checkpoints in a folder, newest first."""
+    """Return the objective states of the readable checkpoints in a folder, the newest first."""
     states = []
     for checkpoint in _newest_first(folder):
         try:
             states.append(_read_state(checkpoint)["objective"])
         except InputError:
-            continue  # `restore` says so; nothing will go on from it
+            continue  # `restore` reports it and does not use it
     return states
 
 
 def _read_state(folder: Path) -> dict[str, Any]:
     try:
-        state: dict[str, Any] = json.loads((folder / STATE).read_text())
-        if set(state["files"]) != {WEIGHTS, MOMENTS} or not isinstance(state["objective"], dict):
-            raise ValueError("it names other files than a checkpoint has")
-        int(state["step"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        state: dict[str, Any] = read_sealed(folder / STATE)
+    except (OSError, ValueError) as error:
+        _refuse_old(folder)
         raise InputError(f"The checkpoint {folder} cannot be read ({error}).") from None
     return state
 
 
+def _refuse_old(folder: Path) -> None:
+    try:
+        state = json.loads((folder / STATE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    if isinstance(state, dict) and state.keys() == OLD_STATE:
+        raise MismatchError(
+            f"The checkpoint {folder} was written by an older version of realmctl, which recorded no hash of it. "
+            "Finish the run with that version, or use another --out."
+        )
+
+
 def module_tensors(modules: nn.Module) -> dict[str, Tensor]:
-    """The weights once each: a shared tower or a tied decoder is not written twice."""
+    """Return {name: tensor} with every weight once: a shared tower or a tied decoder has only its first name."""
     seen: set[int] = set()
     tensors = {}
     for name, tensor in modules.state_dict(keep_vars=True).items():
@@ -109,7 +178,11 @@ def module_tensors(modules: nn.Module) -> dict[str, Tensor]:
 
 
 def restore_modules(modules: nn.Module, tensors: Mapping[str, Tensor], where: Path) -> None:
-    """Load what `module_tensors` gave. Raises InputError when a tensor is missing or misshapen."""
+    """Copy what `module_tensors` returned into `modules`.
+
+    Raises:
+        InputError: A tensor is missing, extra or of another shape. No weight has been changed then.
+    """
     own = module_tensors(modules)
     if set(own) != set(tensors) or any(own[name].shape != tensors[name].shape for name in own):
         raise InputError(f"The weights in {where} are not those of this model.")

@@ -1,8 +1,8 @@
-"""Several processes that train one model, as torchrun starts them: the same steps at the same time, gradients averaged.
+"""Data-parallel training under torchrun: every process takes the same steps on its share of the batch.
 
-Gradients are averaged after the backward pass, as DistributedDataParallel does, so that an objective may be any function of
-its modules. Everything here does nothing in a process that is alone.
-Legend: B rows of this process, C rows of all processes, D projection.
+Gradients are all-reduced to their mean after the backward pass, as DistributedDataParallel does, so an objective may be any
+function of its modules. Every function here does nothing, or returns its input, when there is one process.
+Legend: B rows of this process, C rows of all processes (in order of rank), D projection.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from realmctl.execution import processes
 
 
 @contextmanager
-def joined(device: torch.device) -> Iterator[None]:
-    """Within the block the processes can exchange tensors: by gloo on CPUs, by nccl on GPUs. Waits for all of them."""
-    if processes.count() == 1:
+def process_group(device: torch.device) -> Iterator[None]:
+    """Within the block the processes can exchange tensors, through gloo on CPUs and nccl on GPUs. Waits for all of them."""
+    if processes.world_size() == 1:
         yield
         return
     if device.type == "cuda":
@@ -34,12 +34,12 @@ def joined(device: torch.device) -> Iterator[None]:
         dist.destroy_process_group()
 
 
-def gathered(rows_BD: Tensor) -> Tensor:
-    """The rows of all processes in order of their global numbers, [C, D], with gradient; each must have as many."""
-    return _Gather.apply(rows_BD) if dist.is_initialized() else rows_BD  # type: ignore[no-untyped-call]
+def all_gather(rows_BD: Tensor) -> Tensor:
+    """Return the rows of all processes in order of rank, [C, D], with gradient. Every process must have B rows."""
+    return _AllGather.apply(rows_BD) if dist.is_initialized() else rows_BD  # type: ignore[no-untyped-call]
 
 
-class _Gather(torch.autograd.Function):
+class _AllGather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rows_BD: Tensor) -> Tensor:
         parts = [torch.empty_like(rows_BD) for _ in range(dist.get_world_size())]
@@ -49,14 +49,14 @@ class _Gather(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient_CD: Tensor) -> Tensor:
-        """What the losses of all processes ask of this one's rows."""
+        """The sum over all processes of their gradients with respect to the rows of this process, [B, D]."""
         summed_CD = gradient_CD.contiguous().clone()
         dist.all_reduce(summed_CD)
         return summed_CD.narrow(0, dist.get_rank() * ctx.rows, ctx.rows)
 
 
-def average_gradients(modules: nn.Module) -> None:
-    """Each gradient becomes the mean over the processes: that of the mean of their losses."""
+def all_reduce_gradients(modules: nn.Module) -> None:
+    """Replace each gradient by its mean over the processes, which is the gradient of the mean loss."""
     if not dist.is_initialized():
         return
     gradients = [parameter.grad for parameter in modules.parameters() if parameter.grad is not None]
@@ -68,8 +68,8 @@ def average_gradients(modules: nn.Module) -> None:
         gradient.copy_(part.view_as(gradient))
 
 
-def add_up(numbers: MutableMapping[str, float], device: torch.device) -> None:
-    """Each number becomes the sum over the processes, which must have the same names."""
+def all_reduce_sums(numbers: MutableMapping[str, float], device: torch.device) -> None:
+    """Replace each number by its sum over the processes, which must all have the same names."""
     if dist.is_initialized():
         names = sorted(numbers)
         total = torch.tensor([numbers[name] for name in names], dtype=torch.float64, device=device)
@@ -77,29 +77,40 @@ def add_up(numbers: MutableMapping[str, float], device: torch.device) -> None:
         numbers.update(zip(names, total.tolist(), strict=True))
 
 
-def mean_of(value: float, device: torch.device) -> float:
-    """The mean over the processes."""
-    said = {"": value}
-    add_up(said, device)
-    return said[""] / processes.count() if dist.is_initialized() else value
+def all_reduce_mean(value: float, device: torch.device) -> float:
+    """Return the mean of the value over the processes."""
+    numbers = {"": value}
+    all_reduce_sums(numbers, device)
+    return numbers[""] / processes.world_size() if dist.is_initialized() else value
 
 
-def any_of(flag: bool, device: torch.device) -> bool:
-    """Whether any process says so."""
-    said = {"": float(flag)}
-    add_up(said, device)
-    return said[""] > 0
+def all_reduce_any(flag: bool, device: torch.device) -> bool:
+    """Return whether the flag is set in any process."""
+    numbers = {"": float(flag)}
+    all_reduce_sums(numbers, device)
+    return numbers[""] > 0
 
 
-def start_alike(modules: nn.Module, step: int, device: torch.device) -> None:
-    """Give all processes the first one's weights. Raises InputError unless all stand at the same step."""
+def broadcast_number(value: int, device: torch.device) -> int:
+    """Return the value of the process of rank 0."""
+    numbers = {"": float(value if processes.is_first() else 0)}
+    all_reduce_sums(numbers, device)
+    return int(numbers[""])
+
+
+def broadcast_weights(modules: nn.Module, step: int, device: torch.device) -> None:
+    """Give all processes the weights of rank 0.
+
+    Raises:
+        InputError: The processes have checkpoints of different steps.
+    """
     if not dist.is_initialized():
         return
     steps = {"all": float(step)}
-    add_up(steps, device)
-    if steps["all"] != step * processes.count():
+    all_reduce_sums(steps, device)
+    if steps["all"] != step * processes.world_size():
         raise InputError(
-            f"process {processes.number()} of {processes.count()} has the checkpoint of step {step}, and others have "
+            f"process {processes.rank()} of {processes.world_size()} has the checkpoint of step {step}, and others have "
             "another. All of them must see the folder of the run; put it on a disk that they share."
         )
     for tensor in _tensors(modules):

@@ -1,25 +1,25 @@
-"""The one training loop: steps, schedule, metrics, checkpoints, resume, and a clean stop.
+"""The training loop of all objectives: steps, schedule, metrics, checkpoints, resume and stop.
 
-Data order is a function of the step number alone, and every step seeds its own dropout, so a run resumed at step 10
-equals one that never stopped (bit for bit on one CPU thread). A checkpoint is a folder that exists only once whole.
+The data of a step and its dropout depend on the seed and the step number alone. A run that is resumed at step 10 therefore
+equals a run that never stopped, bit for bit on one CPU thread.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
 import time
 from collections import defaultdict, deque
 from collections.abc import Sequence
-from itertools import islice
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
 
 from realmctl.artifacts import Writer
-from realmctl.errors import InputError, RealmctlError, ResourceError
+from realmctl.errors import InputError, RealmctlError, ResourceError, explained
 from realmctl.execution import processes
 from realmctl.execution.signals import StopRequested, deferred
 from realmctl.log import Progress, progress, say
@@ -33,24 +33,38 @@ from realmctl.training.schedule import OPTIMIZERS, Compute, Schedule
 __all__ = ["Compute", "Schedule", "seed_of", "train"]
 
 WINDOW = 50
-"""Steps over which the final metrics are averaged."""
+"""Number of last steps whose metrics are averaged for the manifest."""
 NOT_AVERAGED = ("step", "lr", "alarms")
 
 
 def train(objective: Objective, schedule: Schedule, compute: Compute, out: Writer, what: str) -> dict[str, Any]:
-    """Train to the end, going on from the newest checkpoint in `out`. Writes `metrics.jsonl`; returns the last means.
+    """Train to the end, from the newest usable checkpoint in `out` if there is one.
 
-    Raises ConfigError before any step for settings that cannot work, InterruptedRun or KeyboardInterrupt after saving
-    when asked to stop, InputError when the gradient is no longer finite, ResourceError when memory runs out.
+    Args:
+        objective: Modules, data and loss.
+        schedule: Steps, learning rate and seed.
+        compute: Device, precision and checkpoint interval.
+        out: The artifact being written. It receives `metrics.jsonl`, one line for each step.
+        what: Name of the stage for messages.
+
+    Returns:
+        `steps`, the means of the metrics over the last 50 steps, and `seconds_per_step`.
+
+    Raises:
+        ConfigError: A setting cannot work. No step was taken.
+        InterruptedRun: The run was asked to stop by a signal. A checkpoint was saved.
+        KeyboardInterrupt: The run was asked to stop by Ctrl-C. A checkpoint was saved.
+        InputError: The gradient is not finite.
+        ResourceError: Memory or disk space ran out.
     """
     schedule.check()
     compute.check()
-    with data_parallel.joined(pick_device(compute.device)):
+    with data_parallel.process_group(pick_device(compute.device)):
         return _Run(objective, schedule, compute, out, what).to_the_end()
 
 
 def seed_of(*numbers: int) -> int:
-    """One seed from several numbers (a run's seed and a step), well mixed, the same everywhere."""
+    """Return one seed made from several numbers, such as a run's seed and a step. It is the same on every machine."""
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
 
 
@@ -63,60 +77,74 @@ class _Run:
             decay_groups([objective.modules], schedule.weight_decay, objective.lr_multipliers),
             **OPTIMIZERS[schedule.optimizer],
         )
-        self.checkpoints = Checkpoints(out.scratch("checkpoints"), objective.modules, self.optimizer)
         self.metrics = out.file("metrics.jsonl")
+        self.checkpoints = Checkpoints(out.scratch("checkpoints"), objective.modules, self.optimizer, self.metrics)
         self.recent: deque[dict[str, Any]] = deque(maxlen=WINDOW)
         self.seconds: deque[float] = deque(maxlen=WINDOW)
 
     def to_the_end(self) -> dict[str, Any]:
-        step = self._take_up()
+        """Take all steps that are left. Returns the metrics for the manifest."""
+        step = self._resume()
         with deferred() as stop, progress(self.schedule.steps, self.what, "steps") as bar:
             bar.advance(step)
-            with self.metrics.open("a", encoding="utf-8", buffering=1) as log:
+            with self.metrics.open("ab", buffering=0) as log:
                 while step < self.schedule.steps:
                     step += self._take(step, log, bar)
                     due = step == self.schedule.steps or step % self.compute.checkpoint_every == 0
-                    if data_parallel.any_of(stop.signal is not None, self.device):
+                    if data_parallel.all_reduce_any(stop.signal is not None, self.device):
                         stop.signal = stop.signal or signal.SIGTERM
-                    if (due or stop.signal is not None) and processes.first():
+                    if due or stop.signal is not None:
                         os.fsync(log.fileno())
-                        self.checkpoints.save(step, self.objective.state())
+                        self._save(step)
                     if stop.signal is not None:
                         stop.leave(f"with a checkpoint at step {step} of {self.schedule.steps}")
         self.objective.modules.eval()
         return {"steps": step, **self._summary()}
 
-    def _take_up(self) -> int:
-        """Steps taken by earlier runs. Their log is cut back to the checkpoint: what came after it is taken again."""
-        step, state = self.checkpoints.restore()
-        with self.metrics.open("a+b") as log:
-            log.seek(0)
-            lines = list(islice(log, step))
-            log.truncate(sum(map(len, lines)))
-        self.recent.extend(json.loads(line) for line in lines[-WINDOW:])
-        if state is not None:
+    def _resume(self) -> int:
+        """Load the newest usable checkpoint. Returns the number of steps taken so far, the same in all processes.
+
+        The first process chooses the checkpoint, because it alone may move a damaged one away.
+        """
+        step = self.checkpoints.restore(self.objective.restore) if processes.is_first() else 0
+        chosen = data_parallel.broadcast_number(step, self.device)
+        if not processes.is_first():
+            step = self.checkpoints.restore(self.objective.restore, chosen)
+        if step:
             say(f"{self.what}: going on after step {step} of {self.schedule.steps}")
-            self.objective.restore(state)
-        data_parallel.start_alike(self.objective.modules, step, self.device)
+        self.recent.extend(json.loads(line) for line in self.metrics.read_text().splitlines()[-WINDOW:])
+        data_parallel.broadcast_weights(self.objective.modules, step, self.device)
         return step
 
-    def _take(self, step: int, log: TextIO, bar: Progress) -> int:
-        """One step, logged. Returns the steps taken: none when a wait inside it was broken off."""
+    def _save(self, step: int) -> None:
+        if processes.is_first():
+            self.checkpoints.save(step, self.objective.state())
+
+    def _take(self, step: int, log: BinaryIO, bar: Progress) -> int:
+        """Take one step and log it. Returns the number of steps taken: 0 when a wait inside it was asked to stop."""
         start = time.monotonic()
         try:
             extra = self.objective.before_step(step)
         except StopRequested:
             return 0
-        except RealmctlError:  # the refresher was given up: what was learnt up to here is not lost
-            self.checkpoints.save(step, self.objective.state())
+        except RealmctlError:  # the refresher failed for good; what was learned so far is kept
+            self._save(step)
             raise
         line: dict[str, Any] = {**self._guarded_step(step), **extra}
         line |= self.objective.after_step(line)
         self.seconds.append(time.monotonic() - start)
-        log.write(json.dumps(line) + "\n")
+        self._log(line, log)
         self.recent.append(line)
         bar.advance()
         return 1
+
+    def _log(self, line: dict[str, Any], log: BinaryIO) -> None:
+        data = json.dumps(line).encode() + b"\n"
+        try:
+            if log.write(data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            raise explained(error, self.metrics) or error from None
 
     def _guarded_step(self, step: int) -> dict[str, float]:
         try:
@@ -128,8 +156,8 @@ class _Run:
             ) from None
 
     def _step(self, step: int) -> dict[str, float]:
-        others = [processes.number()] if not processes.first() else []  # their dropout is not the first one's
-        seed_everything(seed_of(self.schedule.seed, step, *others))  # after a refresh, which draws numbers too
+        others = [processes.rank()] if not processes.is_first() else []  # each process draws its own dropout masks
+        seed_everything(seed_of(self.schedule.seed, step, *others))  # after a refresh, which draws random numbers too
         with autocast(self.device, self.compute.precision):
             parts = self.objective.draw(step)
         total_loss, means = self._gradients(parts)
@@ -140,7 +168,7 @@ class _Run:
         return {"step": step + 1, "loss": total_loss or 0.0, **means, "lr": rate, "grad_norm": norm}
 
     def _gradients(self, parts: Sequence[Any]) -> tuple[float | None, dict[str, float]]:
-        """Back-propagate every part. Returns the batch's loss, None where nothing could be learnt, and its metrics."""
+        """Back-propagate every micro-batch. Returns the loss of the batch (None: no micro-batch had one) and its metrics."""
         total_loss: float | None = None
         sums: defaultdict[str, float] = defaultdict(float)
         counts: defaultdict[str, float] = defaultdict(float)
@@ -154,10 +182,10 @@ class _Run:
                 sums[name] += value
                 counts[name] += count
         if total_loss is not None:
-            data_parallel.average_gradients(self.objective.modules)
-            total_loss = data_parallel.mean_of(total_loss, self.device)
+            data_parallel.all_reduce_gradients(self.objective.modules)
+            total_loss = data_parallel.all_reduce_mean(total_loss, self.device)
         for numbers in (sums, counts):
-            data_parallel.add_up(numbers, self.device)
+            data_parallel.all_reduce_sums(numbers, self.device)
         return total_loss, {name: value / counts[name] for name, value in sums.items() if counts[name]}
 
     def _update(self, rate: float, step: int) -> None:
@@ -171,11 +199,11 @@ class _Run:
             )
 
     def _summary(self) -> dict[str, float]:
-        """Means over the last steps; the time of a step only here, for it is not a property of the model."""
+        """Means over the last steps. The time of a step is not in `metrics.jsonl`, so that equal runs write equal files."""
         names = dict.fromkeys(name for line in self.recent for name in line if name not in NOT_AVERAGED)
         means = {}
         for name in names:
             values = [line[name] for line in self.recent if name in line]
             means[name] = round(sum(values) / len(values), 6)
-        pace = {"seconds_per_step": round(sum(self.seconds) / len(self.seconds), 4)} if self.seconds else {}
-        return {**means, **pace}
+        time_taken = {"seconds_per_step": round(sum(self.seconds) / len(self.seconds), 4)} if self.seconds else {}
+        return {**means, **time_taken}

@@ -9,14 +9,26 @@ import threading
 import pytest
 
 from realmctl.errors import InterruptedRun
-from realmctl.execution.signals import asked_to_stop, deferred, stop_now
+from realmctl.execution.signals import STOP_SIGNALS, asked_to_stop, deferred, install_stop_now, stop_now
 
 
 def send(number: int) -> None:
     os.kill(os.getpid(), number)
 
 
-@pytest.mark.parametrize(("number", "error"), [(signal.SIGTERM, InterruptedRun), (signal.SIGINT, KeyboardInterrupt)])
+@pytest.fixture(autouse=True)
+def default_handlers():
+    """No signal is ignored, as pytest's own parent may have left it."""
+    before = {number: signal.signal(number, signal.default_int_handler) for number in STOP_SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize(
+    ("number", "error"),
+    [(number, KeyboardInterrupt if number == signal.SIGINT else InterruptedRun) for number in STOP_SIGNALS],
+)
 def test_the_first_signal_asks_and_the_second_stops(number, error):
     with deferred() as stop:
         assert not asked_to_stop() and stop.signal is None
@@ -34,6 +46,31 @@ def test_leaving_says_what_was_saved():
         send(signal.SIGTERM)
         stop.leave("step 3 is saved")
     assert error.value.exit_code == 75
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGQUIT])
+def test_the_error_names_the_signal(number):
+    with deferred() as stop, pytest.raises(InterruptedRun, match=f"stopped by {number.name}, step 3 is saved"):
+        send(number)
+        stop.leave("step 3 is saved")
+
+
+def test_an_ignored_signal_stays_ignored():
+    """`nohup realmctl pretrain &` must survive the end of its terminal."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    install_stop_now()
+    send(signal.SIGHUP)
+    with deferred() as stop:
+        send(signal.SIGHUP)
+        assert stop.signal is None
+    assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGQUIT])
+def test_outside_of_training_every_stop_signal_is_handled(number):
+    install_stop_now()
+    with pytest.raises(InterruptedRun, match=f"stopped by {number.name}"):
+        send(number)
 
 
 def test_handlers_come_back_even_after_an_error():

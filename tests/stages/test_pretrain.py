@@ -184,7 +184,7 @@ def refreshing(live):
         beat = json.loads((live / "refresher.json").read_text())
     except OSError:
         return False
-    return beat["state"] == "refreshing" and beat["pid"] in refreshers_of(live)
+    return beat["state"] in ("embedding", "building") and beat["pid"] in refreshers_of(live)
 
 
 def wait_for(condition, seconds=90.0):

@@ -1,4 +1,4 @@
-"""What the tests of training share: a live folder, a retriever, what every way of refreshing is made with."""
+"""Fixtures of the training tests: a shared folder, a retriever, and the arguments that every refresh takes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from realmctl.training.refresh.refresh_folder import RefreshFolder, RefreshReque
 
 @pytest.fixture(autouse=True)
 def always_one_thread(one_thread: None) -> None:
-    """Every test here compares runs."""
+    """Tests here compare runs bit for bit."""
 
 
 @pytest.fixture
 def live(chain, tmp_path):
+    """The folder that trainer and refresher share."""
     folder = RefreshFolder(tmp_path / "live")
     folder.place(RefreshRequest(str(chain.blocks.path), IndexOptions(type="exact").__dict__, "float32", "fp32"))
     return folder
@@ -29,6 +30,6 @@ def retriever(chain):
 
 @pytest.fixture
 def shared(chain, live):
-    """What every real way is made with: a refresh every second step, nothing held by checkpoints."""
+    """Arguments of every refresh that uses a folder: a snapshot every second step, no index held by checkpoints."""
     origin = Origin("retriever", "pretrain", 1, {}, {}, {"blocks": chain.blocks.content})
     return live, origin, chain.blocks.path / "tokenizer", 2, list

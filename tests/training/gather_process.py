@@ -1,4 +1,4 @@
-"""One of several processes of test_together.py: its part of an in-batch softmax, and what the exchange made of it.
+"""One of several processes of test_data_parallel.py: its part of an in-batch softmax, and what the exchange made of it.
 
 Usage: python -m tests.training.gather_process FILE, with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set
 """
@@ -30,19 +30,22 @@ def inputs() -> tuple[Tensor, Tensor]:
 
 def step() -> dict[str, Tensor]:
     """Loss, accuracy and gradients of this process's rows, once they are exchanged."""
-    modules, (queries, blocks), share = towers(), inputs(), ROWS // processes.count()
-    mine = slice(processes.number() * share, (processes.number() + 1) * share)
-    block_CD = data_parallel.gathered(modules["block"](blocks[mine]))
+    modules, (queries, blocks), share = towers(), inputs(), ROWS // processes.world_size()
+    mine = slice(processes.rank() * share, (processes.rank() + 1) * share)
+    block_CD = data_parallel.all_gather(modules["block"](blocks[mine]))
     loss, accuracy = in_batch_softmax(modules["query"](queries[mine]), block_CD, torch.arange(ROWS)[mine])
     loss.backward()
-    data_parallel.average_gradients(modules)
+    data_parallel.all_reduce_gradients(modules)
     here = torch.device("cpu")
-    means = {"loss": data_parallel.mean_of(loss.item(), here), "accuracy": data_parallel.mean_of(accuracy.item(), here)}
-    anyone = data_parallel.any_of(processes.first(), here)
+    means = {
+        "loss": data_parallel.all_reduce_mean(loss.item(), here),
+        "accuracy": data_parallel.all_reduce_mean(accuracy.item(), here),
+    }
+    anyone = data_parallel.all_reduce_any(processes.is_first(), here)
     found = {name: torch.tensor(value) for name, value in {**means, "anyone": float(anyone)}.items()}
     return {**found, **{name: parameter.grad for name, parameter in modules.named_parameters()}}
 
 
 if __name__ == "__main__":
-    with data_parallel.joined(torch.device("cpu")):
+    with data_parallel.process_group(torch.device("cpu")):
         save_file(step(), sys.argv[1])

@@ -126,6 +126,7 @@ def test_two_checkpoints_are_kept(tmp_path):
     assert held == {
         "modules.safetensors",
         "optimizer.safetensors",
+        "metrics.jsonl",
         "state.json",
     }  # no index, whose size they would have
 

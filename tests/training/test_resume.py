@@ -70,7 +70,16 @@ def test_interrupted_again_and_again(chain, whole, tmp_path, monkeypatch):
     assert pretrain(chain).make(tmp_path / "model").content == whole.content
 
 
-@pytest.mark.parametrize(("number", "error"), [(signal.SIGTERM, InterruptedRun), (signal.SIGINT, KeyboardInterrupt)])
+@pytest.mark.parametrize(
+    ("number", "error"),
+    [
+        (signal.SIGTERM, InterruptedRun),
+        (signal.SIGHUP, InterruptedRun),
+        (signal.SIGUSR1, InterruptedRun),
+        (signal.SIGQUIT, InterruptedRun),
+        (signal.SIGINT, KeyboardInterrupt),
+    ],
+)
 def test_a_signal_saves_the_step_it_came_in(chain, whole, tmp_path, monkeypatch, number, error):
     with monkeypatch.context() as patch:
         stop_at(patch, 2, lambda: os.kill(os.getpid(), number))

@@ -77,12 +77,13 @@ def embed_corpus(
         for rows in ranges(len(corpus)):
             if (rows.start, rows.stop) in done:
                 continue
-            vectors = embed_blocks(retriever, collator, corpus, rows, precision=precision, batch_size=batch_size)
+            vectors = embed_blocks(
+                retriever, collator, corpus, rows, precision=precision, batch_size=batch_size, on_progress=on_progress
+            )
             with np.errstate(over="ignore"):
                 stored = vectors.astype(dtype)
             _check_finite(stored, rows, corpus)
             file.write(rows.start, stored)
-            on_progress(len(rows))
     return {"truncated_blocks": truncated, **describe(path)}
 
 
@@ -100,6 +101,7 @@ def embed_blocks(
     *,
     precision: str = "auto",
     batch_size: int = 0,
+    on_progress: Callable[[int], None] = lambda blocks: None,
 ) -> BlockVectors:
     """Vectors of some blocks, float32 [len(rows), D], in the order of `rows`.
 
@@ -117,6 +119,7 @@ def embed_blocks(
             batch = order[start : start + size]
             packed = collator.block([titles[i] for i in batch], [bodies[i] for i in batch], retriever.block_length)
             parts.append(retriever.embed_blocks(packed.to(device)).float())
+            on_progress(len(batch))
     vectors = np.empty((len(order), retriever.projection), np.float32)
     vectors[order] = torch.cat(parts).cpu().numpy()
     return vectors

@@ -22,7 +22,8 @@ from realmctl.text.qa.questions import Question
 from realmctl.training.checkpoint import module_tensors, restore_modules
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.objectives.finetune import FinetuneMicroBatch, FinetuneObjective
-from realmctl.training.refresh.refresh_folder import at_step, write_json
+from realmctl.training.refresh.refresh_folder import at_step
+from realmctl.training.scratch_files import write_json
 
 BEST = "best.json"
 

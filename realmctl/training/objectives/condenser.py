@@ -18,7 +18,7 @@ from realmctl.errors import ConfigError, InputError
 from realmctl.execution import processes
 from realmctl.nn.condenser import Condenser, contrastive_loss
 from realmctl.training.data_order import DataOrder
-from realmctl.training.data_parallel import gathered
+from realmctl.training.data_parallel import all_gather
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.objectives.mlm import MlmBatch
 from realmctl.training.objectives.whole_words import MaskedPassages, SpanPairs
@@ -80,10 +80,10 @@ class CondenserObjective(SelfContained):
         self.modules = nn.ModuleDict({"model": model})
         self.model, self.examples, self.options = model, examples, options
         self.order = DataOrder(len(examples), min(options.batch_size, len(examples)), options.seed)
-        self.share, left_over = divmod(self.order.batch_size, processes.count())
+        self.share, left_over = divmod(self.order.batch_size, processes.world_size())
         if left_over or not self.share:
             raise ConfigError(
-                f"{self.order.batch_size} examples cannot be shared by {processes.count()} processes. Use another --batch-size."
+                f"{self.order.batch_size} examples cannot be shared by {processes.world_size()} processes. Use another --batch-size."
             )
 
     def draw(self, step: int) -> Sequence[CondenserMicroBatch]:
@@ -91,7 +91,7 @@ class CondenserObjective(SelfContained):
         rng = generator(self.options.seed, Stream.MLM_MASKS, step)
         drawn = [self.examples.draw_all(int(number), rng) for number in self.order.batch(step)]
         masks = sum(len(example.hidden) for examples in drawn for example in examples)
-        start = processes.number() * self.share
+        start = processes.rank() * self.share
         own = [example for examples in drawn[start : start + self.share] for example in examples]
         size = self.options.chunk or len(own)
         parts = [CondenserMicroBatch(self.examples.batch(own[i : i + size]), masks) for i in range(0, len(own), size)]
@@ -104,7 +104,7 @@ class CondenserObjective(SelfContained):
             _restore_random_state(part.cached, device)
         late_BLH, head_BLH = self.model(part.batch.packed.to(device))
         positions, targets = part.batch.positions.to(device), part.batch.targets.to(device)
-        scale, count = processes.count() / max(1, part.masks_in_batch), len(targets)
+        scale, count = processes.world_size() / max(1, part.masks_in_batch), len(targets)
         head_loss = self.model.mlm_loss(head_BLH, positions, targets)
         sums = {"head_loss": (float(head_loss.detach()), float(count))}
         loss = head_loss * scale
@@ -122,7 +122,7 @@ class CondenserObjective(SelfContained):
 
     def _contrast(self, cls_SH: Tensor, cached: CachedGradient | None) -> tuple[Tensor, float]:
         if cached is None:
-            loss, accuracy = contrastive_loss(cls_SH, gathered(cls_SH.float()), processes.number() * len(cls_SH))
+            loss, accuracy = contrastive_loss(cls_SH, all_gather(cls_SH.float()), processes.rank() * len(cls_SH))
             return loss, float(accuracy)
         surrogate = (cls_SH.float() * cached.gradient_SH).sum()
         return surrogate - surrogate.detach() + cached.loss, cached.accuracy
@@ -138,7 +138,7 @@ class CondenserObjective(SelfContained):
                 chunks.append(self.model(part.batch.packed.to(device))[0][:, 0].float())
         cls_SH = torch.cat(chunks).requires_grad_()
         with torch.enable_grad():
-            loss, accuracy = contrastive_loss(cls_SH, gathered(cls_SH), processes.number() * len(cls_SH))
+            loss, accuracy = contrastive_loss(cls_SH, all_gather(cls_SH), processes.rank() * len(cls_SH))
             loss.backward()  # type: ignore[no-untyped-call]
         assert cls_SH.grad is not None
         gradients = torch.split(cls_SH.grad, [len(chunk) for chunk in chunks])

@@ -17,7 +17,7 @@ from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.corpus import Corpus, TokenIds
 from realmctl.retrieval.search.candidates import NULL, titles_and_bodies
 from realmctl.training.data_order import DataOrder
-from realmctl.training.data_parallel import gathered
+from realmctl.training.data_parallel import all_gather
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.random_streams import Stream, generator
 
@@ -58,10 +58,10 @@ class InverseClozeObjective(SelfContained):
                 f"{corpus.artifact} has {len(self.rows)} blocks of two sentences or more; ICT needs at least 2."
             )
         self.order = DataOrder(len(self.rows), min(batch_size, len(self.rows)), seed)
-        self.share, left_over = divmod(self.order.batch_size, processes.count())
+        self.share, left_over = divmod(self.order.batch_size, processes.world_size())
         if left_over or not self.share:
             raise ConfigError(
-                f"{self.order.batch_size} pairs cannot be divided among {processes.count()} processes. Use another --batch-size."
+                f"{self.order.batch_size} pairs cannot be divided among {processes.world_size()} processes. Use another --batch-size."
             )
 
     def draw(self, step: int) -> Sequence[tuple[TokenBatch, TokenBatch, list[SentenceBlockPair]]]:
@@ -77,7 +77,7 @@ class InverseClozeObjective(SelfContained):
     @property
     def _first(self) -> int:
         """The position of this process's first pair in the batch."""
-        return processes.number() * self.share
+        return processes.rank() * self.share
 
     def _pair(self, row: int, rng: np.random.Generator) -> SentenceBlockPair:
         body, starts = self.corpus.tokens(row), self.corpus.sentences(row)
@@ -93,7 +93,7 @@ class InverseClozeObjective(SelfContained):
         queries, blocks, pairs = part
         device = next(self.retriever.parameters()).device
         query_BD = self.retriever.embed_queries(queries.to(device))
-        block_CD = gathered(self.retriever.embed_blocks(blocks.to(device)))
+        block_CD = all_gather(self.retriever.embed_blocks(blocks.to(device)))
         target_B, mask_BC = torch.arange(self._first, self._first + len(pairs), device=device), None
         if self.null_share:
             block_CD, target_B, mask_BC = self._with_null(block_CD, target_B, pairs)

@@ -1,1 +1,1 @@
-"""The index that stays fresh: the trainer, the refresher, and the folder that they share."""
+"""Index refresh: the trainer, the refresher, and the folder that they share."""

@@ -1,4 +1,4 @@
-"""The index that pre-training searches: swapped between steps as fresher ones come, waited for when it is too old."""
+"""The index that pre-training searches. It is replaced between steps; training waits for a fresher one when it is too old."""
 
 from __future__ import annotations
 
@@ -18,49 +18,71 @@ WAIT_SECONDS = 0.05
 
 
 class CurrentIndex:
-    """Holds one index, `index`, of the snapshot of step `step` (0: the one that training began with).
+    """The index in use, `index`, which was made with the snapshot of step `step` (0: the index that training began with).
 
-    Given the retriever that the first one is of, it holds that of the index too, `encoder`; else that is None.
+    Args:
+        first: The index that training begins with.
+        refresh: Where fresher indexes come from.
+        device: Where to search.
+        retriever: The retriever that `first` was made with, if queries are embedded with the retriever of the index.
+            `encoder` is then the retriever of the index in use; otherwise it is None.
     """
 
     def __init__(self, first: Artifact, refresh: Refresh, device: str, retriever: Artifact | None = None) -> None:
         self.index: Index = open_index(first.path, device)
         self.encoder = Retriever.load(retriever.path).to(device) if retriever else None
-        self.step = 0
+        self.step, self._content = 0, first.content
         self._refresh, self._device, self._begun = refresh, device, False
 
     def renew(self, step: int, retriever: Retriever) -> dict[str, float]:
-        """Between steps: offer a snapshot when it is time, take a fresher index when there is one, wait when ours is too old.
+        """Between steps: offer a snapshot when it is due, take a fresher index if there is one, wait if the index is too old.
 
-        Returns `index_age_steps`, and `index_wait_seconds` where it waited. Raises StopRequested from within a wait.
+        Args:
+            step: Number of training steps taken so far.
+            retriever: The retriever being trained.
+
+        Returns:
+            `index_age_steps`, and `index_wait_seconds` if it waited.
+
+        Raises:
+            StopRequested: The run was asked to stop during the wait.
         """
         if not self._begun:
             self._refresh.begin(step)
             self._refresh.hold(self.step)
             self._begun = True
         self._refresh.offer(step, retriever)
-        self._swap(self._refresh.newest())
-        waited = self._wait(step)
+        self._take(self._refresh.newest())
+        waited = self._wait(step, retriever)
         return {"index_age_steps": step - self.step, **({"index_wait_seconds": waited} if waited else {})}
 
     def state(self) -> dict[str, Any]:
-        """For a checkpoint: the index that the next step starts with."""
-        return {"index_step": self.step}
+        """Return what a checkpoint records: step and content hash of the index that the next training step starts with."""
+        return {"index_step": self.step, "index": self._content}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Open the index that the checkpoint was taken with. Raises InputError when it is gone or damaged."""
+        """Open the index that a checkpoint names, with every byte verified. A damaged one is built again.
+
+        Raises:
+            InputError: It is gone or damaged and cannot be built again.
+        """
         step = int(state["index_step"])
         if step:
-            self._swap((step, self._refresh.at(step)))
+            self._use(step, self._refresh.at(step, state["index"]))
 
-    def _swap(self, fresh: tuple[int, Artifact] | None) -> None:
+    def _take(self, fresh: tuple[int, Artifact] | None) -> None:
         if fresh is not None and fresh[0] > self.step:
-            self.step, self.index = fresh[0], open_index(fresh[1].path, self._device)
-            if self.encoder is not None:
-                self.encoder = Retriever.load(self._refresh.snapshot(self.step).path).to(self._device)
+            self._use(*fresh)
             self._refresh.hold(self.step)
 
-    def _wait(self, step: int) -> float:
+    def _use(self, step: int, index: Artifact) -> None:
+        encoder = None
+        if self.encoder is not None:
+            encoder = Retriever.load(self._refresh.snapshot(step).path).to(self._device)
+        self.index = open_index(index.path, self._device)
+        self.step, self._content, self.encoder = step, index.content, encoder
+
+    def _wait(self, step: int, retriever: Retriever) -> float:
         if not self._refresh.too_old(step, self.step):
             return 0.0
         start = time.monotonic()
@@ -69,5 +91,6 @@ class CurrentIndex:
             if asked_to_stop():
                 raise StopRequested
             time.sleep(WAIT_SECONDS)
-            self._swap(self._refresh.newest())
+            self._refresh.offer(step, retriever)
+            self._take(self._refresh.newest())
         return time.monotonic() - start

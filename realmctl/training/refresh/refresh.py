@@ -1,47 +1,53 @@
-"""How the trainer keeps its index fresh. The training loop sees `Refresh` alone; it has no `if background`."""
+"""How the trainer keeps its index fresh. The objective sees only the protocol `Refresh`, whoever builds the indexes."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from realmctl.artifacts import Artifact, Origin, open_artifact
+from realmctl.artifacts import Artifact, Origin
 from realmctl.errors import InputError
+from realmctl.log import warn
 from realmctl.nn.retriever import Retriever
-from realmctl.training.refresh.refresh_folder import (
-    KEPT_INDEXES,
-    IndexMaker,
-    RefreshFolder,
-    at_step,
-    prune,
-    steps_in,
-    take_snapshot,
-)
+from realmctl.training.refresh.index_maker import IndexMaker, take_snapshot
+from realmctl.training.refresh.refresh_folder import KEPT_INDEXES, RefreshFolder, at_step, prune, remove, steps_in
 
 
 class Refresh(Protocol):
-    """All that the training loop sees. Steps are those taken so far."""
+    """What the objective sees of index refresh. A step is the number of training steps taken so far."""
 
     def begin(self, step: int) -> None:
-        """Training starts, or goes on, after this many steps."""
+        """Called once, before the first step of this process: training starts or resumes after `step` steps."""
         ...
 
     def offer(self, step: int, retriever: Retriever) -> None:
-        """Commit a snapshot when one is due at this step."""
+        """Commit a snapshot of the retriever when one is due at this step. May be called again for the same step."""
         ...
 
     def newest(self) -> tuple[int, Artifact] | None:
-        """The newest index of a snapshot of this run, with its step, if it has not been handed out yet."""
+        """Return the newest index of this run and its step, with every byte verified; None if it was returned before."""
         ...
 
-    def at(self, step: int) -> Artifact:
-        """The index of exactly this step: what a checkpoint was taken with."""
+    def at(self, step: int, content: str) -> Artifact:
+        """Return the index of exactly this step, which a checkpoint names, with every byte verified.
+
+        Args:
+            step: Step of its snapshot.
+            content: Content hash that the checkpoint recorded.
+
+        Raises:
+            InputError: The index is gone or damaged and cannot be built again.
+        """
         ...
 
     def snapshot(self, step: int) -> Artifact:
-        """The retriever that the index of this step is of."""
+        """Return the snapshot that the index of this step was made with, with every byte verified.
+
+        Raises:
+            InputError: It is gone or damaged.
+        """
         ...
 
     def hold(self, step: int) -> None:
@@ -49,16 +55,16 @@ class Refresh(Protocol):
         ...
 
     def too_old(self, step: int, index_step: int) -> bool:
-        """Whether training must wait for a fresher index."""
+        """Return whether training at `step` must wait for an index fresher than that of `index_step`."""
         ...
 
     def close(self) -> None:
-        """Stop what runs beside the training."""
+        """End the refresher if this process started it."""
         ...
 
 
 class NoRefresh:
-    """The index stays the one that training began with."""
+    """The index that training started with stays in use."""
 
     def begin(self, step: int) -> None:
         pass
@@ -69,10 +75,11 @@ class NoRefresh:
     def newest(self) -> tuple[int, Artifact] | None:
         return None
 
-    def at(self, step: int) -> Artifact:
+    def at(self, step: int, content: str) -> Artifact:
         raise InputError(f"There is no index of step {step}: this run never refreshes.")
 
-    snapshot = at
+    def snapshot(self, step: int) -> Artifact:
+        raise InputError(f"There is no snapshot of step {step}: this run never refreshes.")
 
     def hold(self, step: int) -> None:
         pass
@@ -85,62 +92,99 @@ class NoRefresh:
 
 
 class FolderRefresh:
-    """What all real ways share: snapshots out and indexes in, through the live folder.
+    """Base of every refresh that exchanges snapshots and indexes through a `RefreshFolder`.
 
-    `held` says which steps' indexes the checkpoints need. An index counts only if it is made from the very snapshot
-    of its step: a refresher that outlived an earlier run of this training may still deliver one that is not.
+    An index counts only if it was made with the snapshot that this run took at its step: a refresher that was started for
+    an earlier run of this training may still deliver another one.
+
+    Args:
+        folder: The shared folder, with the request in it.
+        origin: Origin of the snapshots.
+        tokenizer: Folder of the tokenizer; every snapshot has a copy.
+        every: Number of steps between snapshots.
+        held: Returns the steps whose indexes the checkpoints need.
+        device: Where this process builds a damaged index again.
     """
 
     def __init__(
-        self, live: RefreshFolder, origin: Origin, tokenizer: Path, every: int, held: Callable[[], Sequence[int]]
+        self,
+        folder: RefreshFolder,
+        origin: Origin,
+        tokenizer: Path,
+        every: int,
+        held: Callable[[], Sequence[int]],
+        device: str,
     ) -> None:
-        self.live, self._origin, self._tokenizer, self._every, self._held = live, origin, tokenizer, every, held
+        self.folder, self._origin, self._tokenizer, self._every, self._held = folder, origin, tokenizer, every, held
+        self._device = device
         self._snapshots: dict[int, str] = {}
-        self._handed_out = 0
+        self._last_returned = 0
+
+    @cached_property
+    def maker(self) -> IndexMaker:
+        """Builds indexes in this process."""
+        return IndexMaker(self.folder.request(), self._device)
 
     @property
-    def behind(self) -> bool:
-        """Whether there is a snapshot whose index has not come yet."""
-        return max(self._snapshots, default=0) > self._handed_out
+    def pending(self) -> bool:
+        """Whether there is a snapshot newer than the last index that `newest` returned."""
+        return max(self._snapshots, default=0) > self._last_returned
 
     def begin(self, step: int) -> None:
-        """Forget what a run that got further than its last checkpoint left behind: those steps are taken again."""
-        for folder in (self.live.snapshots, self.live.indexes):
+        """Remove snapshots and indexes of later steps, which will be taken again, and verify the snapshots that stay."""
+        for folder in (self.folder.snapshots, self.folder.indexes):
             for later in (at for at in steps_in(folder) if at > step):
-                shutil.rmtree(at_step(folder, later))
-        self._snapshots = {
-            at: open_artifact(at_step(self.live.snapshots, at)).content for at in steps_in(self.live.snapshots)
-        }
+                remove(at_step(folder, later))
+        found = {at: self.folder.whole(at_step(self.folder.snapshots, at)) for at in steps_in(self.folder.snapshots)}
+        self._snapshots = {at: snapshot.content for at, snapshot in found.items() if snapshot}
 
     def offer(self, step: int, retriever: Retriever) -> None:
-        if step > 0 and step % self._every == 0:
-            snapshot = take_snapshot(self.live, self._origin, step, retriever, self._tokenizer)
+        if self._is_due(step):
+            snapshot = take_snapshot(self.folder, self._origin, step, retriever, self._tokenizer)
             self._snapshots[step] = snapshot.content
-            self._taken(step, snapshot)
 
-    def _taken(self, step: int, snapshot: Artifact) -> None:
-        """A snapshot lies ready."""
+    def _is_due(self, step: int) -> bool:
+        return step > 0 and step % self._every == 0 and step not in self._snapshots
 
     def newest(self) -> tuple[int, Artifact] | None:
-        fresh = [at for at in steps_in(self.live.indexes) if at > self._handed_out and at in self._snapshots]
+        fresh = [at for at in steps_in(self.folder.indexes) if at > self._last_returned and at in self._snapshots]
         for at in reversed(fresh):
-            try:
-                index = self.at(at)
-            except (InputError, OSError):
-                continue  # not of this run, and being replaced
-            if index.lineage.get("retriever") == self._snapshots[at]:
-                self._handed_out = at
-                return at, index
+            index = self.folder.whole(at_step(self.folder.indexes, at), self._snapshots[at])
+            if index is None or (self.folder.snapshots_search and not self._has_snapshot(at)):
+                continue
+            self._last_returned = at
+            return at, index
         return None
 
-    def at(self, step: int) -> Artifact:
-        return open_artifact(at_step(self.live.indexes, step))
+    def _has_snapshot(self, step: int) -> bool:
+        return self.folder.whole(at_step(self.folder.snapshots, step)) is not None
+
+    def at(self, step: int, content: str) -> Artifact:
+        path = at_step(self.folder.indexes, step)
+        index = self.folder.whole(path)
+        if index is not None and index.content == content:
+            return index
+        snapshot = self.snapshot(step)
+        if index is not None and index.lineage.get("retriever") == snapshot.content:
+            return index  # built again after the checkpoint was written
+        warn(f"the index of step {step} is built again from its snapshot")
+        index = self.maker.make(snapshot, path)
+        if index.content != content:
+            warn(
+                f"the new index of step {step} is not equal to the lost one bit for bit; other hardware rounds otherwise"
+            )
+        return index
 
     def snapshot(self, step: int) -> Artifact:
-        return open_artifact(at_step(self.live.snapshots, step))
+        path = at_step(self.folder.snapshots, step)
+        snapshot = self.folder.whole(path)
+        if snapshot is None:
+            raise InputError(f"The snapshot {path} is gone or damaged, so the index of step {step} cannot be used.")
+        return snapshot
 
     def hold(self, step: int) -> None:
-        self.live.hold([step, *self._held()])
+        self._last_returned = max(self._last_returned, step)
+        self.folder.hold([step, *self._held()])
 
     def too_old(self, step: int, index_step: int) -> bool:
         return False
@@ -150,21 +194,13 @@ class FolderRefresh:
 
 
 class InlineRefresh(FolderRefresh):
-    """There and then, in this process: deterministic, for tests and CI."""
+    """The trainer builds each index itself, as soon as the snapshot is taken. Deterministic: for tests and small corpora."""
 
-    def __init__(
-        self,
-        live: RefreshFolder,
-        origin: Origin,
-        tokenizer: Path,
-        every: int,
-        held: Callable[[], Sequence[int]],
-        device: str,
-    ) -> None:
-        super().__init__(live, origin, tokenizer, every, held)
-        self._maker = IndexMaker(live.order(), device)
-
-    def _taken(self, step: int, snapshot: Artifact) -> None:
-        if step not in steps_in(self.live.indexes):
-            self._maker.make(snapshot, at_step(self.live.indexes, step))
-            prune(self.live.indexes, KEPT_INDEXES, self.live.held())
+    def newest(self) -> tuple[int, Artifact] | None:
+        found = super().newest()
+        if found is None and self.pending:
+            step = max(self._snapshots)
+            self.maker.make(self.snapshot(step), at_step(self.folder.indexes, step))
+            prune(self.folder.indexes, KEPT_INDEXES, self.folder.held())
+            found = super().newest()
+        return found

@@ -1,7 +1,7 @@
 """The refresher: a process that turns the newest snapshot into an index, again and again, until its trainer is gone.
 
-Started by `pretrain --refresh background`, or by hand (`realmctl refresh RUN/live`) on another GPU or host that shares
-the folder. It takes the newest snapshot and drops those it missed; what it writes becomes visible by one rename.
+`pretrain --refresh background` starts it. By hand, `realmctl refresh RUN/live` starts one on another GPU or on a host that
+shares the folder. It takes the newest snapshot and skips older ones. An index becomes visible by one rename.
 """
 
 from __future__ import annotations
@@ -18,118 +18,190 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from realmctl.artifacts import Artifact, open_artifact, verify
-from realmctl.errors import InputError, RealmctlError
+from realmctl.artifacts import open_artifact
+from realmctl.errors import RealmctlError
+from realmctl.execution.parent import die_with_parent
 from realmctl.log import say
+from realmctl.training.refresh.index_maker import IndexMaker
 from realmctl.training.refresh.refresh_folder import (
     HEARTBEAT,
     KEPT_INDEXES,
-    IndexMaker,
     RefreshFolder,
     at_step,
     prune,
     steps_in,
-    write_json,
 )
+from realmctl.training.refresh.refresher_process import TRAINER
+from realmctl.training.scratch_files import write_json
 
 POLL_SECONDS = 0.2
 BEAT_SECONDS = 2.0
+GROUP_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGQUIT)
+"""Signals that reach the whole process group. A child refresher ignores them: its trainer decides when it ends."""
+
+
+class Superseded(Exception):
+    """The folder holds the request of a newer trainer, so this refresher must not deliver."""
 
 
 class Heartbeat:
-    """`refresher.json`, replaced every two seconds by a thread: pid, a count that rises, state, step, blocks done."""
+    """Writes `refresher.json` every two seconds from a thread: process id, token, count, state, step, blocks done.
 
-    def __init__(self, live: RefreshFolder) -> None:
-        self._path, self._count, self._lock = live.folder / HEARTBEAT, 0, threading.Lock()
+    The states are starting, waiting, embedding, building (graph and recall) and failed. While building, which reports no
+    blocks, `cpu_seconds` shows progress: a process that hangs uses no processor time.
+    """
+
+    def __init__(self, folder: RefreshFolder, token: str, blocks: int = 0) -> None:
+        self._folder, self._token, self._blocks = folder, token, blocks
+        self._count, self._lock = 0, threading.Lock()
+        self.superseded = False
         self._values: dict[str, Any] = {
             "pid": os.getpid(),
+            "token": token,
             "state": "starting",
             "step": 0,
             "blocks_done": 0,
+            "cpu_seconds": 0,
             "error": None,
         }
 
     def set(self, **values: Any) -> None:
-        """Change what the next beat says, and beat now."""
+        """Change values and write the file now."""
         self._values.update(values)
         self.beat()
 
     def tick(self, blocks: int) -> None:
-        """So many blocks more are embedded."""
+        """Count blocks that were embedded. After the last one the state is `building`.
+
+        Raises:
+            Superseded: A newer trainer has placed its request.
+        """
+        if self.superseded:
+            raise Superseded
         self._values["blocks_done"] += blocks
+        if self._values["blocks_done"] >= self._blocks:
+            self._values["state"] = "building"
 
     def beat(self) -> None:
-        """Write the file. Leaves the process when it cannot: the live folder is gone, and with it the run."""
+        """Write the file. Ends the process when the shared folder is gone, because the run is over then."""
         with self._lock:
+            self.superseded = self.superseded or not self._folder.has_token(self._token)
+            if self.superseded:
+                return
             self._count += 1
+            if self._values["state"] == "building":
+                self._values["cpu_seconds"] = int(time.process_time())
             try:
-                write_json(self._path, {**self._values, "count": self._count})
-            except OSError:
-                os._exit(0)
+                write_json(self._folder.path / HEARTBEAT, {**self._values, "count": self._count})
+            except OSError:  # a full disk is reported by the writer of the index
+                if not self._folder.path.is_dir():
+                    os._exit(0)
 
-    def beat_forever(self) -> None:
-        """For a thread of its own."""
-        while True:
+    def beat_forever(self, child: bool) -> None:
+        """Beat until superseded; for a thread of its own. A child of a former trainer then exits at once."""
+        while not self.superseded:
             time.sleep(BEAT_SECONDS)
             self.beat()
+        if child:
+            os._exit(0)
 
 
-def serve(folder: Path, device: str) -> None:
-    """Refresh until the trainer is gone: end of file on a piped stdin, or no live folder any more.
+def serve(path: Path, device: str) -> None:
+    """Refresh until the trainer is gone: end of file on a piped standard input, or the shared folder was removed.
 
-    Raises InputError when `folder` is not the live folder of a run, QualityError when an index misses its recall.
+    A child of a trainer also ends when a newer trainer has placed its request. A refresher that was started by hand serves
+    the newer trainer.
+
+    Raises:
+        InputError: `path` is not the shared folder of a run.
+        QualityError: The recall of an index is below its floor.
     """
-    live = RefreshFolder(folder)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the trainer decides
-    threading.Thread(target=_leave_with_trainer, daemon=True).start()
-    maker = IndexMaker(live.order(), device)
-    for unfinished in live.indexes.glob("*.partial"):
-        shutil.rmtree(unfinished, ignore_errors=True)
-    heart = Heartbeat(live)
-    threading.Thread(target=heart.beat_forever, daemon=True).start()
-    heart.set(state="waiting", step=max(steps_in(live.indexes), default=0))
-    while live.folder.is_dir():
-        step = max(steps_in(live.snapshots), default=0)
-        if not step or not _refreshed(live, maker, step, heart):
+    trainer = int(os.environ.get(TRAINER, "0"))
+    if trainer:
+        die_with_parent(trainer)
+        for number in GROUP_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_exit_at_end_of_input, daemon=True).start()
+    folder = RefreshFolder(path)
+    while True:
+        try:
+            _serve_request(folder, device, child=bool(trainer))
+            return
+        except Superseded:
+            if trainer:
+                return
+            say("refresh: the trainer was started again; this refresher serves its new run")
+
+
+def _serve_request(folder: RefreshFolder, device: str, child: bool) -> None:
+    request = folder.request()
+    maker = IndexMaker(request, device)
+    heart = Heartbeat(folder, request.token, len(maker.corpus))
+    threading.Thread(target=heart.beat_forever, args=(child,), daemon=True).start()
+    heart.set(state="waiting", step=max(steps_in(folder.indexes), default=0))
+    while folder.path.is_dir():
+        if not folder.has_token(request.token):
+            raise Superseded
+        step = max(steps_in(folder.snapshots), default=0)
+        if not step or not _refreshed(folder, maker, step, heart):
             time.sleep(POLL_SECONDS)
 
 
-def _refreshed(live: RefreshFolder, maker: IndexMaker, step: int, heart: Heartbeat) -> bool:
-    """Make the index of a snapshot; False where there is nothing to do, or the snapshot went away meanwhile."""
-    path = at_step(live.snapshots, step)
+def _refreshed(folder: RefreshFolder, maker: IndexMaker, step: int, heart: Heartbeat) -> bool:
+    """Make the index of a snapshot. Returns False when it has its index, or when the snapshot is gone or damaged."""
+    path = at_step(folder.snapshots, step)
     try:
-        snapshot = open_artifact(path)
-        if _has_its_index(live, step, snapshot):
+        if _has_its_index(folder, step):
             return False
-        with _reporting(heart, step):
-            _refresh(live, maker, step, snapshot, heart)
+        with _reported(heart, step):
+            return _refresh(folder, maker, step, heart)
     except (RealmctlError, OSError):
+        if not folder.has_token(maker.request.token):
+            raise Superseded from None
         if path.is_dir():
             raise
         heart.set(state="waiting", error=None)
         return False
+
+
+def _has_its_index(folder: RefreshFolder, step: int) -> bool:
+    """Return whether the index of this step was made with the snapshot of this step, not with that of an earlier attempt."""
+    if step not in steps_in(folder.indexes):
+        return False
+    try:
+        snapshot = open_artifact(at_step(folder.snapshots, step))
+    except (RealmctlError, OSError):
+        return False  # `_refresh` finds out what is wrong with it
+    try:
+        index = open_artifact(at_step(folder.indexes, step))
+    except (RealmctlError, OSError) as error:
+        folder.set_aside(at_step(folder.indexes, step), str(error))
+        return False
+    return index.lineage.get("retriever") == snapshot.content
+
+
+def _refresh(folder: RefreshFolder, maker: IndexMaker, step: int, heart: Heartbeat) -> bool:
+    start = time.monotonic()
+    snapshot = folder.whole(at_step(folder.snapshots, step))
+    if snapshot is None:
+        return False
+    private = folder.private_name(step, maker.request.token)
+    try:
+        index = maker.make(snapshot, private, heart.tick)
+        if not folder.has_token(maker.request.token):
+            raise Superseded
+        folder.deliver(private, step)
+    finally:
+        for unfinished in folder.indexes.glob(f"{private.name}*"):
+            shutil.rmtree(unfinished, ignore_errors=True)
+    prune(folder.indexes, KEPT_INDEXES, folder.held())
+    say(f"refresh: index of step {step} in {time.monotonic() - start:.1f} s, recall {index.metrics.get('recall')}")
     return True
 
 
-def _has_its_index(live: RefreshFolder, step: int, snapshot: Artifact) -> bool:
-    """Whether the index of this step is of this snapshot, and not of one that an interrupted run took at this step."""
-    try:
-        return open_artifact(at_step(live.indexes, step)).lineage.get("retriever") == snapshot.content
-    except (InputError, OSError):
-        return False
-
-
-def _refresh(live: RefreshFolder, maker: IndexMaker, step: int, snapshot: Artifact, heart: Heartbeat) -> None:
-    start = time.monotonic()
-    verify(snapshot)
-    index = maker.make(snapshot, at_step(live.indexes, step), heart.tick)
-    prune(live.indexes, KEPT_INDEXES, live.held())
-    say(f"refresh: index of step {step} in {time.monotonic() - start:.1f} s, recall {index.metrics.get('recall')}")
-
-
 @contextmanager
-def _reporting(heart: Heartbeat, step: int) -> Iterator[None]:
-    heart.set(state="refreshing", step=step, blocks_done=0)
+def _reported(heart: Heartbeat, step: int) -> Iterator[None]:
+    heart.set(state="embedding", step=step, blocks_done=0)
     try:
         yield
     except Exception as error:
@@ -138,8 +210,8 @@ def _reporting(heart: Heartbeat, step: int) -> Iterator[None]:
     heart.set(state="waiting", step=step)
 
 
-def _leave_with_trainer() -> None:
-    """The trainer holds the other end of our stdin: end of file means that it is gone, even by SIGKILL."""
+def _exit_at_end_of_input() -> None:
+    """The trainer holds the other end of standard input. End of file means that the trainer is gone, even by SIGKILL."""
     if not stat.S_ISFIFO(os.fstat(0).st_mode):
         return
     while sys.stdin.buffer.read(1):

@@ -1,4 +1,4 @@
-"""One CPU for trainer and refresher: more threads than cores wait for each other in busy loops, many times slower."""
+"""Threads of trainer and refresher on one CPU. More threads than cores wait for each other in busy loops, many times slower."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import torch
 
 
 class DividedThreads:
-    """Two processes share the threads that the first of them has when this is made: `refresher` are the second's."""
+    """The threads that PyTorch has in this process now, divided between trainer and refresher.
+
+    `refresher` is the number of threads for the refresher: half of them, at least one.
+    """
 
     def __init__(self) -> None:
         self._all = torch.get_num_threads()
         self.refresher = max(1, self._all // 2)
 
     def lend(self, refreshing: bool) -> None:
-        """While the refresher works this process computes with the rest, at least one thread, and else with all."""
+        """Compute with the remaining threads, at least one, while the refresher works, and with all of them otherwise."""
         threads = max(1, self._all - self.refresher) if refreshing else self._all
         if threads != torch.get_num_threads():
             torch.set_num_threads(threads)

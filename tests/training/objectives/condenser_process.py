@@ -71,12 +71,12 @@ def gradients(made: CondenserObjective) -> dict[str, Any]:
 def averaged(made: CondenserObjective) -> dict[str, Tensor]:
     """Loss and gradients, averaged over the processes."""
     found = gradients(made)
-    data_parallel.average_gradients(made.model)
-    mean = data_parallel.mean_of(found["loss"], torch.device("cpu"))
+    data_parallel.all_reduce_gradients(made.model)
+    mean = data_parallel.all_reduce_mean(found["loss"], torch.device("cpu"))
     return {"loss": torch.tensor(mean), **{name: parameter.grad for name, parameter in made.model.named_parameters()}}
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    with data_parallel.joined(torch.device("cpu")):
+    with data_parallel.process_group(torch.device("cpu")):
         save_file(averaged(objective(Path(sys.argv[1]), contrastive=sys.argv[2] == "spans")), sys.argv[3])

@@ -12,8 +12,9 @@ from realmctl.execution.signals import StopRequested
 from realmctl.training.refresh import current_index, refresher
 from realmctl.training.refresh.background import ExternalRefresh
 from realmctl.training.refresh.current_index import CurrentIndex
+from realmctl.training.refresh.index_maker import IndexMaker
 from realmctl.training.refresh.refresh import InlineRefresh, NoRefresh
-from realmctl.training.refresh.refresh_folder import IndexMaker, at_step, prune, steps_in
+from realmctl.training.refresh.refresh_folder import at_step, prune, steps_in
 from tests.fixtures.chain import metrics_of, pretrain
 from tests.fixtures.refresh import deliver, nudge
 
@@ -24,7 +25,9 @@ def test_never_refreshes(retriever):
     never.offer(2, retriever)
     assert never.newest() is None and not never.too_old(10**9, 0)
     with pytest.raises(InputError, match="never refreshes"):
-        never.at(2)
+        never.at(2, "")
+    with pytest.raises(InputError, match="never refreshes"):
+        never.snapshot(2)
 
 
 def test_inline_makes_the_index_of_a_step_at_that_step(shared, live, retriever, chain):
@@ -49,13 +52,15 @@ def test_the_held_indexes_and_the_newest_are_kept(shared, live, retriever):
     inline.begin(0)
     for step in (2, 4, 6, 8, 10):
         inline.offer(step, retriever)
+        inline.newest()
         inline.hold(step)
     assert steps_in(live.indexes) == [2, 8, 10]
     checkpoints[:] = [8]
     inline.hold(10)
     inline.offer(12, retriever)
+    inline.newest()
     assert steps_in(live.indexes) == [8, 10, 12]
-    assert steps_in(live.snapshots) == [10, 12]
+    assert steps_in(live.snapshots) == [8, 10, 12]  # that of a held index, from which it can be built again
 
 
 def test_prune_keeps_what_is_asked_and_touches_nothing_unfinished(tmp_path, chain):
@@ -102,7 +107,7 @@ def test_background_takes_the_newest_snapshot_and_drops_missed_ones(shared, live
     for step in (2, 4, 6):
         elsewhere.offer(step, retriever)
         nudge(retriever)
-    maker, heart = IndexMaker(live.order(), "cpu"), refresher.Heartbeat(live)
+    maker, heart = IndexMaker(live.request(), "cpu"), refresher.Heartbeat(live, live.request().token)
     assert refresher._refreshed(live, maker, steps_in(live.snapshots)[-1], heart)
     assert steps_in(live.indexes) == [6]
     assert not refresher._refreshed(live, maker, 6, heart)  # it has its index
@@ -121,7 +126,9 @@ def test_an_index_of_another_snapshot_of_that_step_does_not_count(shared, live, 
     nudge(retriever)
     trainer.offer(4, retriever)
     assert trainer.newest() is None
-    assert refresher._refreshed(live, IndexMaker(live.order(), "cpu"), 4, refresher.Heartbeat(live))
+    assert refresher._refreshed(
+        live, IndexMaker(live.request(), "cpu"), 4, refresher.Heartbeat(live, live.request().token)
+    )
     assert trainer.newest()[0] == 4
 
 
@@ -130,11 +137,12 @@ def test_begin_forgets_the_steps_that_are_taken_again(shared, live, retriever):
     inline.begin(0)
     for step in (2, 4, 6):
         inline.offer(step, retriever)
+        inline.newest()
     InlineRefresh(*shared, "cpu").begin(4)
     assert steps_in(live.indexes) == [4] and steps_in(live.snapshots) == [4]
 
 
-def test_a_damaged_index_is_not_swapped_in(shared, live, retriever):
+def test_a_damaged_index_is_set_aside_and_built_again(shared, live, retriever, capsys):
     elsewhere = ExternalRefresh(*shared, 10)
     elsewhere.begin(0)
     elsewhere.offer(2, retriever)
@@ -143,8 +151,12 @@ def test_a_damaged_index_is_not_swapped_in(shared, live, retriever):
     data = bytearray(vectors.read_bytes())
     data[-1] ^= 1
     vectors.write_bytes(data)
-    with pytest.raises(InputError, match="damaged"):
-        elsewhere.newest()
+    assert elsewhere.newest() is None
+    assert "vectors.npy is damaged" in capsys.readouterr().err
+    assert (live.path / "quarantine/step-00000002-1/vectors.npy").is_file()
+    maker, heart = IndexMaker(live.request(), "cpu"), refresher.Heartbeat(live, live.request().token)
+    assert refresher._refreshed(live, maker, 2, heart)  # the refresher sees that it is missing
+    assert elsewhere.newest()[0] == 2
 
 
 def test_the_current_index_is_swapped_between_steps_and_its_age_is_told(chain, shared, live, retriever):
@@ -155,7 +167,8 @@ def test_the_current_index_is_swapped_between_steps_and_its_age_is_told(chain, s
         ages.append(current.renew(step, retriever)["index_age_steps"])
         assert (current.index is not before) == (step in (2, 4))
     assert ages == [0, 1, 0, 1, 0, 1]
-    assert current.state() == {"index_step": 4} and live.held() == {4}
+    index = open_artifact(at_step(live.indexes, 4))
+    assert current.state() == {"index_step": 4, "index": index.content} and live.held() == {4}
 
 
 def test_restore_opens_the_index_of_the_checkpoint(chain, shared, live, retriever):
@@ -163,10 +176,10 @@ def test_restore_opens_the_index_of_the_checkpoint(chain, shared, live, retrieve
     for step in range(5):
         current.renew(step, retriever)
     again = CurrentIndex(chain.index, InlineRefresh(*shared, "cpu"), "cpu")
-    again.restore({"index_step": 2})
+    again.restore({"index_step": 2, "index": open_artifact(at_step(live.indexes, 2)).content})
     assert again.step == 2
     with pytest.raises(InputError):
-        again.restore({"index_step": 8})
+        again.restore({"index_step": 8, "index": "gone"})
 
 
 def test_training_waits_for_an_index_that_is_too_old(chain, shared, live, retriever, capsys):

@@ -1,0 +1,61 @@
+"""Files that only an unfinished run has: JSON that carries its own hash, and a place for damaged files.
+
+These files are no part of the finished artifact. A run that is resumed reads them, so each read checks a hash.
+A damaged file or folder is moved to a quarantine folder and reported. It is never deleted silently.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+from realmctl.log import warn
+
+QUARANTINE = "quarantine"
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a small JSON file by one rename, so that a reader sees the old content or the new content."""
+    partial = path.with_name(path.name + ".writing")
+    partial.write_text(json.dumps(value), encoding="utf-8")
+    partial.replace(path)
+
+
+def write_sealed(path: Path, value: Any) -> None:
+    """Write JSON together with the SHA-256 of its text; the keys of all mappings must be strings."""
+    write_json(path, {"sha256": _seal(value), "value": value})
+
+
+def read_sealed(path: Path) -> Any:
+    """Return what `write_sealed` wrote.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: The file is damaged: it is not JSON, or the hash does not match.
+    """
+    parsed = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(parsed, dict) or "value" not in parsed or parsed.get("sha256") != _seal(parsed["value"]):
+        raise ValueError("its SHA-256 does not match its content")
+    return parsed["value"]
+
+
+def set_aside(path: Path, quarantine: Path, reason: str) -> None:
+    """Move a damaged file or folder into the folder `quarantine`, whose parent must exist, and warn.
+
+    Do nothing when `path` is gone: another process moved it, or the run has ended.
+    """
+    try:
+        quarantine.mkdir(exist_ok=True)
+        names = (quarantine / f"{path.name}-{number}" for number in itertools.count(1))
+        target = next(name for name in names if not name.exists())
+        path.rename(target)
+    except FileNotFoundError:
+        return
+    warn(f"{reason} {path.name} was moved to {target}.")
+
+
+def _seal(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()

@@ -1,0 +1,54 @@
+"""A child that asked for it ends with its parent, whatever state either is in."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+CHILD = """
+import os, sys, time
+from realmctl.execution.parent import die_with_parent
+die_with_parent(int(sys.argv[1]))
+print(os.getpid(), flush=True)
+time.sleep(60)
+"""
+PARENT = f"""
+import os, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", {CHILD!r}, str(os.getpid())])
+time.sleep(60)
+"""
+ROOT = Path(__file__).parents[2]
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a parent-death signal")
+
+
+def is_alive(process: int) -> bool:
+    """Whether the process runs or is stopped; a zombie that waits for init is dead."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@linux
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_child_dies_with_its_killed_parent_even_when_it_is_stopped(stopped):
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True, cwd=ROOT) as parent:
+        child = int(parent.stdout.readline())
+        if stopped:
+            os.kill(child, signal.SIGSTOP)
+        parent.kill()
+        end = time.monotonic() + 2
+        while is_alive(child):
+            assert time.monotonic() < end, "the child outlived its parent"
+            time.sleep(0.01)
+
+
+def test_a_child_whose_parent_is_gone_already_exits_at_once():
+    done = subprocess.run([sys.executable, "-c", CHILD, "1"], capture_output=True, text=True, cwd=ROOT, timeout=30)
+    assert (done.returncode, done.stdout) == (0, "")
