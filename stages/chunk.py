@@ -30,6 +30,7 @@ class Chunk(Stage):
     """
 
     makes = "blocks"
+    version = 2  # 2: no sentence, and no part of a split sentence, starts with a closing bracket
 
     corpus: tuple[Path, ...] = source("Dump, JSON lines, TSV or text; files or folders.", positional=True)
     tokenizer: str = source(
