@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from realmctl.errors import InputError
-from realmctl.log import say
+from realmctl.log import say, warn
 from realmctl.text.corpus.deadline import DeadlineError, deadline
 from realmctl.text.corpus.formats import PageCounts, RawDocument, sniff
 from realmctl.text.corpus.unique_ids import UniqueIds
@@ -81,9 +81,13 @@ def _files(path: Path) -> list[Path]:
     found = []
     for below, folders, names in os.walk(path):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(below) / name for name in names if not name.startswith(".")]
+        for file in (Path(below) / name for name in names if not name.startswith(".")):
+            if file.exists() and not file.is_file():
+                warn(f"{file} is a pipe, a socket or a device, and is not read.")
+            else:
+                found.append(file)
     if not found:
-        raise InputError(f"{path} is an empty folder. Name one with corpus files in it.")
+        raise InputError(f"{path} is a folder without files. Name one with corpus files in it.")
     return sorted(found, key=lambda file: file.relative_to(path).parts)
 
 

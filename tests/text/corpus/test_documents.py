@@ -3,6 +3,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
+import os
 
 import pytest
 
@@ -165,7 +166,7 @@ def test_an_empty_corpus_is_an_error(tmp_path, content):
     with pytest.raises(InputError, match="no document"):
         read(tmp_path / "c")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(InputError, match="empty folder"):
+    with pytest.raises(InputError, match="a folder without files"):
         read(tmp_path / "folder")
 
 
@@ -195,3 +196,14 @@ def test_what_is_neither_file_nor_folder(tmp_path):
     with pytest.raises(InputError, match="not a file or a folder"):
         read(tmp_path / "missing")
     assert documents.PAGE_SECONDS == 10
+
+
+def test_a_pipe_or_a_device_in_a_corpus_folder_is_not_read(tmp_path, capfd):
+    """Issue 22, section 1.5: a FIFO in a corpus folder hung."""
+    (tmp_path / "folder").mkdir()
+    jsonl(tmp_path / "folder" / "a.jsonl", {"text": "x"})
+    os.mkfifo(tmp_path / "folder" / "pipe")
+    (tmp_path / "folder" / "zero").symlink_to("/dev/zero")
+    assert len(read(tmp_path / "folder")) == 1
+    said = capfd.readouterr().err
+    assert "pipe is a pipe, a socket or a device" in said and "zero is a pipe" in said
