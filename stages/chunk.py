@@ -13,6 +13,10 @@ from realmctl.errors import ConfigError, InputError, require_package
 from realmctl.log import progress, say, warn
 from realmctl.stage import Stage, runtime, setting, source
 
+FormatName = Literal[
+    "auto", "dump", "wikiextractor", "json-lines", "squad", "dpr", "table", "ms-marco", "doc-text", "trec", "text"
+]
+
 if TYPE_CHECKING:
     from realmctl.text.corpus.chunking import Chunked
     from realmctl.text.corpus.formats import PageCounts
@@ -24,8 +28,9 @@ TRAINING_BYTES = 200_000_000
 class Chunk(Stage):
     """Cut documents into blocks of whole sentences.
 
-    Reads MediaWiki dumps, WikiExtractor's JSON, JSON lines, DPR's TSV, SQuAD-layout JSON and plain text,
-    compressed or not. `--tokenizer train:N` learns a vocabulary in a first pass over the corpus (a sample of
+    Reads MediaWiki dumps, WikiExtractor's output, JSON lines (BEIR, KILT, Pyserini), CSV and TSV with named columns,
+    DPR's and MS MARCO's TSV, TREC text, SQuAD-layout JSON and plain text; as they are or compressed by gzip, bzip2,
+    xz or zstd. `--tokenizer train:N` learns a vocabulary in a first pass over the corpus (a sample of
     about 200 MB of it).
     """
 
@@ -53,6 +58,9 @@ class Chunk(Stage):
         default="rules",
     )
     lowercase: bool = setting("Lower-case the text for a tokenizer trained here.", default=True)
+    format: FormatName = setting(
+        "Format of the corpus files; auto tells it from their first bytes.", default="auto", later=True
+    )
     keep_lists: bool = setting("Keep pages titled List of, Index of or Outline of.", default=False)
     page_seconds: float = setting("A page that takes longer to clean is set aside.", default=10.0)
     workers: int = runtime("Processes; 0 = all cores.", default=0)
@@ -157,7 +165,7 @@ class Chunk(Stage):
         from realmctl.text.corpus.documents import raw_documents
         from realmctl.text.corpus.formats import PageCounts
 
-        raws = raw_documents(self.corpus, PageCounts(), self.keep_lists)
+        raws = raw_documents(self.corpus, PageCounts(), self.keep_lists, self.format)
         chosen = (raw for number, raw in enumerate(raws) if number % stride == 0)
         for texts in map_units(texts_of, units(chosen), self.workers):
             yield from texts
@@ -175,7 +183,7 @@ class Chunk(Stage):
             self.page_seconds,
             self.long_titles,
         )
-        raws = raw_documents(self.corpus, tally, self.keep_lists)
+        raws = raw_documents(self.corpus, tally, self.keep_lists, self.format)
         return map_units(chunk_unit, units(raws), self.workers, initializer=prepare, initargs=(setup,))
 
     def _metrics(self, out: Writer, tally: PageCounts, counts: Counter[str]) -> Mapping[str, Any]:

@@ -27,9 +27,7 @@ _FIRST_WORD = regex.compile(r"(?:^|[:;]\s|[\"“‘«(\[*•]\s*)\W*$")
 _AFTER_PARTICLES = regex.compile(rf"(?:{_PARTICLE}[\s-]){{1,2}}{_CAPITALISED}(?:\s{_CAPITALISED})*")
 _TRIM = regex.compile(r"\s*(?:(?:[Tt]he|[Aa]n?)\s+(?=\p{Lu}))?(.*?)(?:['’]s?)?\s*", regex.DOTALL)
 
-_DEGREES = regex.compile(
-    r"[\d.,\s–−-]*\d\s?[°º][\d\s.,°º′″'’\"–−-]*(?:[NSEWCFK]\b\.?,?[\d\s.,°º′″'’\"–−-]*)*"
-)
+_DEGREES = regex.compile(r"[\d.,\s–−-]*\d\s?[°º][\d\s.,°º′″'’\"–−-]*(?:[NSEWCFK]\b\.?,?[\d\s.,°º′″'’\"–−-]*)*")
 """A latitude, a longitude, both, or a temperature: 18°S, 51°30′N, 0°7′W, 30 °C."""
 
 _STARTERS = """

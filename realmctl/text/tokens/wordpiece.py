@@ -23,7 +23,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 
 from realmctl.errors import InputError
 from realmctl.text.tokens.text_pieces import pieces
-from realmctl.text.tokens.wordpiece_cache import PackedWords, GreedyRule, is_berts
+from realmctl.text.tokens.wordpiece_cache import GreedyRule, PackedWords, is_berts
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 Encoding = tuple[NDArray[np.int32], NDArray[np.int32]]

@@ -9,8 +9,9 @@ import pytest
 
 from realmctl.errors import InputError
 from realmctl.text.corpus import documents, formats
+from realmctl.text.corpus.detect_format import sniff
 from realmctl.text.corpus.documents import Document, SkippedPage, document, raw_documents
-from realmctl.text.corpus.formats import PageCounts, sniff
+from realmctl.text.corpus.formats import PageCounts
 from realmctl.text.corpus.unique_ids import UniqueIds
 from realmctl.text.wiki import wikitext
 
@@ -51,7 +52,7 @@ def test_wikiextractor_links_become_anchors_and_entities_text(tmp_path):
         ({"id": "0", "contents": "only text"}, ("0", "", "only text")),
         (
             {"wikipedia_id": "5", "wikipedia_title": "K", "text": ["K\n", "First.\n", "Second."]},
-            ("5", "K", "K\nFirst.\nSecond."),
+            ("5", "K", "First.\nSecond."),
         ),
         ({"title": "T", "text": "a &amp; [[b]] <c>"}, ("c-1", "T", "a &amp; [[b]] <c>")),
     ],
