@@ -89,10 +89,11 @@ def _files(path: Path) -> list[Path]:
                 warn(f"{file} is a pipe, a socket or a device, and is not read.")
             else:
                 found.append(file)
-    if beir := [file for file in found if file.parent == path and file.name.partition(".")[0] == "corpus"]:
-        if any(file.relative_to(path).parts[0].partition(".")[0] in ("queries", "qrels") for file in found):
-            say(f"{path}: a BEIR folder, of which only the corpus is read")
-            return beir
+    corpus = [file for file in found if file.parent == path and file.name.partition(".")[0] == "corpus"]
+    names = {file.relative_to(path).parts[0].partition(".")[0] for file in found}
+    if corpus and names & {"queries", "qrels"}:
+        say(f"{path}: a BEIR folder, of which only the corpus is read")
+        return corpus
     if not found:
         raise InputError(f"{path} is a folder without files. Name one with corpus files in it.")
     return sorted(found, key=lambda file: file.relative_to(path).parts)
