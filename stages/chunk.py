@@ -13,6 +13,10 @@ from realmctl.errors import ConfigError, InputError, require_package
 from realmctl.log import progress, say, warn
 from realmctl.stage import Stage, help_texts, runtime, setting, source
 
+FormatName = Literal[
+    "auto", "dump", "wikiextractor", "json-lines", "squad", "dpr", "table", "ms-marco", "doc-text", "trec", "text"
+]
+
 if TYPE_CHECKING:
     from realmctl.text.corpus.chunking import Chunked
     from realmctl.text.corpus.formats import PageCounts
@@ -24,11 +28,13 @@ TRAINING_BYTES = 200_000_000
 class Chunk(Stage):
     """Cut documents into blocks of whole sentences.
 
-    The corpus can be MediaWiki dumps, WikiExtractor's JSON, JSON lines, DPR's TSV, JSON in SQuAD's layout and plain text,
-    compressed or not. `--tokenizer train:N` learns a vocabulary in a first pass, from a sample of about 200 MB.
+    The corpus can be MediaWiki dumps, WikiExtractor's output, JSON lines (BEIR, KILT, Pyserini), CSV and TSV with named
+    columns, the TSV of DPR and MS MARCO, TREC text, JSON in SQuAD's layout and plain text. Files may be compressed by gzip,
+    bzip2, xz or zstd. `--tokenizer train:N` learns a vocabulary in a first pass, from a sample of about 200 MB.
     """
 
     makes = "blocks"
+    version = 2  # 2: no sentence, and no part of a split sentence, starts with a closing bracket
 
     corpus: tuple[Path, ...] = source("Files or folders with a dump, JSON lines, TSV or text.", positional=True)
     tokenizer: str = source(
@@ -52,6 +58,9 @@ class Chunk(Stage):
         default="rules",
     )
     lowercase: bool = setting("Lower-case the text. Only for a tokenizer that is trained here.", default=True)
+    format: FormatName = setting(
+        "Format of the corpus files; auto tells it from their first bytes.", default="auto", later=True
+    )
     keep_lists: bool = setting("Keep pages whose title begins with List of, Index of or Outline of.", default=False)
     page_seconds: float = setting(
         "Time limit for cleaning one page, in seconds. A page that takes longer is set aside.", default=10.0
@@ -158,7 +167,7 @@ class Chunk(Stage):
         from realmctl.text.corpus.documents import raw_documents
         from realmctl.text.corpus.formats import PageCounts
 
-        raws = raw_documents(self.corpus, PageCounts(), self.keep_lists)
+        raws = raw_documents(self.corpus, PageCounts(), self.keep_lists, self.format)
         chosen = (raw for number, raw in enumerate(raws) if number % stride == 0)
         for texts in map_units(texts_of, units(chosen), self.workers):
             yield from texts
@@ -176,7 +185,7 @@ class Chunk(Stage):
             page_seconds=self.page_seconds,
             long_titles=self.long_titles,
         )
-        raws = raw_documents(self.corpus, tally, self.keep_lists)
+        raws = raw_documents(self.corpus, tally, self.keep_lists, self.format)
         return map_units(chunk_unit, units(raws), self.workers, initializer=prepare, initargs=(setup,))
 
     def _metrics(self, out: Writer, tally: PageCounts, counts: Counter[str]) -> Mapping[str, Any]:

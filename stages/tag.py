@@ -31,6 +31,7 @@ class Tag(Stage):
     """
 
     makes = "spans"
+    version = 2  # 2: degrees such as 18°S are not names
 
     blocks: Artifact = reads("blocks", help="Blocks whose sentences become queries.")
     tagger: str = setting(

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import stat
 import sys
 from pathlib import Path
 from typing import IO, Any
 
-from realmctl.errors import ConfigError, InputError
+from realmctl.errors import ConfigError, InputError, ResourceError
 from realmctl.log import say
 from realmctl.storage.hashing import digest_source
 
 HUB_FILES = ("*.json", "*.safetensors", "pytorch_model.bin", "vocab.txt")
+COPY_BYTES = 2**26
+MIN_FREE_BYTES = 2**30
+"""A stream is copied to the temporary folder in steps of COPY_BYTES, as long as this much disk stays free."""
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
@@ -55,9 +60,11 @@ def localise(
     path = _expanded(str(value), flag)
     if path.is_file() or path.is_dir():
         return _same_type(value, path)
-    if path.exists() and spool:
+    if path.exists():
+        if not path.is_fifo() or not spool:
+            raise InputError(_not_readable(f"{flag} {value}"))
         with path.open("rb") as stream:
-            return _same_type(value, _spooled(stream, spool / f"pipe-{path.name}"))
+            return _same_type(value, _spooled(stream, spool / f"pipe-{path.name}", f"{flag} {value}"))
     if hub and HUB_ID.fullmatch(str(value)):
         return _same_type(value, _fetched(str(value), flag, files))
     raise InputError(
@@ -81,13 +88,36 @@ def _expanded(text: str, flag: str) -> Path:
 def _spooled_stdin(flag: str, spool: Path) -> Path:
     if (spool / "stdin").exists():
         raise ConfigError(f"{flag} -: standard input can be read once. Give the other sources as files.")
+    if _is_device_without_end(sys.stdin.buffer):
+        raise InputError(_not_readable(f"{flag} -"))
     say(f"{flag} -: reading standard input")
-    return _spooled(sys.stdin.buffer, spool / "stdin")
+    return _spooled(sys.stdin.buffer, spool / "stdin", f"{flag} -")
 
 
-def _spooled(stream: IO[bytes], path: Path) -> Path:
+def _is_device_without_end(stream: IO[bytes]) -> bool:
+    """Whether a stream is a device such as /dev/zero; a terminal and what has no descriptor are not."""
+    try:
+        return stat.S_ISCHR(os.fstat(stream.fileno()).st_mode) and not stream.isatty()
+    except (OSError, ValueError):
+        return False
+
+
+def _not_readable(what: str) -> str:
+    return f"{what}: this is a device or a socket. Only regular files, folders and pipes are read. Name one of these."
+
+
+def _spooled(stream: IO[bytes], path: Path, what: str) -> Path:
+    """Copy `stream` to `path`. Raises ResourceError before the disk is full, for a stream need not end."""
+    copied = 0
     with path.open("wb") as file:
-        shutil.copyfileobj(stream, file)
+        while piece := stream.read(COPY_BYTES):
+            copied += len(piece)
+            if copied > COPY_BYTES and (free := shutil.disk_usage(path.parent).free) < MIN_FREE_BYTES + len(piece):
+                raise ResourceError(
+                    f"{what}: the stream holds more than {copied // 2**20} MiB, and {path.parent} has only "
+                    f"{free // 2**20} MiB left. Set TMPDIR to a larger disk, or give the stream as a file."
+                )
+            file.write(piece)
     return path
 
 

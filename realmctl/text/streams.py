@@ -8,6 +8,7 @@ Libraries do not promise that: zstd readers take a cut frame for the end of the 
 from __future__ import annotations
 
 import bz2
+import lzma
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,7 +23,8 @@ MAX_STEP_BYTES = 2**20
 ZSTD_READ_BYTES = 2**10  # zstd cannot limit its output: 1 KiB in is at most 32 MiB out
 ZSTD_MAX_WINDOW = 2**27
 MAX_LINE_BYTES = 16 * 2**20
-GZIP, BZIP2, ZSTD = b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd"
+XZ_MEMORY_BYTES = 2**28  # xz -9 needs 65 MiB
+GZIP, BZIP2, ZSTD, XZ = b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\x00"
 
 
 def chunks(path: Path) -> Iterator[bytes]:
@@ -32,13 +34,15 @@ def chunks(path: Path) -> Iterator[bytes]:
     """
     try:
         with path.open("rb") as file:
-            magic = file.read(4)
+            magic = file.read(6)
             file.seek(0)
             if magic[:2] == GZIP:
                 yield from _members(path, iter(lambda: file.read(READ_BYTES), b""), _Gzip)
             elif magic[:3] == BZIP2:
                 yield from _members(path, iter(lambda: file.read(READ_BYTES), b""), bz2.BZ2Decompressor)
-            elif magic == ZSTD:
+            elif magic == XZ:
+                yield from _members(path, iter(lambda: file.read(READ_BYTES), b""), _Xz)
+            elif magic[:4] == ZSTD:
                 yield from _members(path, iter(lambda: file.read(ZSTD_READ_BYTES), b""), _Zstd)
             else:
                 yield from iter(lambda: file.read(READ_BYTES), b"")
@@ -62,7 +66,7 @@ def _members(path: Path, blocks: Iterator[bytes], decompressor: Callable[[], Any
                 if not member.eof:
                     break
                 data, member, begun = member.unused_data, decompressor(), False
-    except (OSError, EOFError, zlib.error, zstandard.ZstdError, ValueError) as error:
+    except (OSError, EOFError, lzma.LZMAError, zlib.error, zstandard.ZstdError, ValueError) as error:
         raise InputError(f"{path} is damaged: it cannot be decompressed ({error}). Get the file again.") from None
     if begun:
         raise InputError(f"{path} is cut short: its last compressed stream has no end. Get the file again.")
@@ -84,6 +88,24 @@ class _Gzip:
     @property
     def unused_data(self) -> bytes:
         return self._object.unused_data.lstrip(b"\0")  # gzip pads with zeros
+
+
+class _Xz:
+    """One xz stream, with a limit on the memory that its header may ask for."""
+
+    def __init__(self) -> None:
+        self._object = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY_BYTES)
+
+    def decompress(self, data: bytes, limit: int) -> bytes:
+        return self._object.decompress(data, limit)
+
+    @property
+    def eof(self) -> bool:
+        return self._object.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._object.unused_data.lstrip(b"\0")  # xz pads streams with zeros
 
 
 class _Zstd:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from realmctl.errors import ConfigError, InputError
+from realmctl.errors import ConfigError, InputError, ResourceError
+from realmctl.stage import sources
 from realmctl.stage.sources import digest_of, localise
 from realmctl.storage.hashing import digest, digest_file, digest_source, files_below
 from tests.fixtures.small_stages import Plain
@@ -179,3 +180,28 @@ def test_what_cannot_be_a_hub_id_is_not_looked_for_on_the_hub(name, tmp_path, mo
     monkeypatch.setattr("realmctl.stage.sources._fetched", lambda *_: pytest.fail("asked the hub"))
     with pytest.raises(InputError, match="there is no such file or folder"):
         localise(name, (), True, "--bert")
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "/dev/null"])
+def test_a_device_is_refused_before_it_is_read(tmp_path, name):
+    """Issue 22, section 1.5: `chunk /dev/zero` filled the temporary folder."""
+    (tmp_path / "link").symlink_to(name)
+    for path in (Path(name), tmp_path / "link"):
+        with pytest.raises(InputError, match="Only regular files, folders and pipes are read"):
+            localise(path, (), False, "corpus", tmp_path)
+
+
+def test_standard_input_from_a_device_is_refused(tmp_path, monkeypatch):
+    with Path("/dev/zero").open("rb") as zero:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(zero))
+        with pytest.raises(InputError, match="corpus -: this is a device"):
+            localise(Path("-"), (), False, "corpus", tmp_path)
+
+
+def test_a_stream_without_end_stops_before_the_disk_is_full(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "COPY_BYTES", 2**10)
+    monkeypatch.setattr(sources, "MIN_FREE_BYTES", 2**62)
+    feed(monkeypatch, b"x" * 2**12)
+    with pytest.raises(ResourceError, match=r"corpus -: the stream holds more than .* Set TMPDIR"):
+        localise(Path("-"), (), False, "corpus", tmp_path)
+    assert (tmp_path / "stdin").stat().st_size == 2**10

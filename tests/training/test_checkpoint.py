@@ -16,7 +16,7 @@ from realmctl.training.loop import train
 from realmctl.training.schedule import Compute, Schedule
 from tests.training.test_loop import Parabola, lines, writer
 
-SCHEDULE, EVERY = Schedule(6, 0.1, 0), Compute(checkpoint_every=2)
+SCHEDULE, EVERY = Schedule(steps=6, lr=0.1, warmup=0), Compute(checkpoint_every=2)
 
 
 class Stop(Exception):

@@ -21,6 +21,7 @@ from realmctl.text.tokens.wordpiece import WordPiece
 from realmctl.text.wiki.wikitext import AnchorOffsets
 
 SPECIALS_PER_BLOCK = 3
+MARKS_OF_THE_WORD_BEFORE = frozenset(")]}.,;:!?%’”")
 LongSentences = Literal["split", "keep"]
 LongTitles = Literal["cut", "keep"]
 
@@ -115,13 +116,21 @@ class BlockPacker:
         return Sentence(start, end, packed, len(packed) // self.wordpiece.itemsize)
 
     def _parts(self, text: str, sentence: Sentence, room: int) -> Iterator[Sentence]:
-        """A sentence cut before the words at which a part would outgrow the room."""
+        """Cut a sentence into parts that fit. A part starts after a space where that is possible, and not with a
+        closing bracket or another mark that belongs to the part before.
+        """
         borders, length = [sentence.start], 0
-        for start, pieces in self.wordpiece.words(text[sentence.start : sentence.end]):
+        candidate, after_candidate = sentence.start, 0
+        for offset, pieces in self.wordpiece.words(text[sentence.start : sentence.end]):
+            start = sentence.start + offset
+            if offset and text[start - 1].isspace() and text[start] not in MARKS_OF_THE_WORD_BEFORE:
+                candidate, after_candidate = start, 0
             if length + pieces > room and length:
-                borders.append(sentence.start + start)
-                length = 0
+                fits = candidate > borders[-1] and after_candidate + pieces <= room
+                borders.append(candidate if fits else start)
+                length = after_candidate if fits else 0
             length += pieces
+            after_candidate += pieces
         for start, end in pairwise([*borders, sentence.end]):
             yield from self._fitting(text, start, end, room)
 

@@ -19,7 +19,7 @@ from realmctl.text.tokens.sentences import splitter
 
 DOCUMENTS_PER_UNIT = 64
 CHARS_PER_UNIT = 2**20
-EXPANSION = {streams.GZIP: 3, streams.BZIP2: 4, streams.ZSTD: 3}
+EXPANSION = {streams.GZIP: 3, streams.BZIP2: 4, streams.ZSTD: 3, streams.XZ: 4}
 
 
 @dataclass
@@ -112,5 +112,5 @@ def expanded_bytes(path: Path) -> int:
 
 def _expansion(file: Path) -> int:
     with file.open("rb") as stream:
-        start = stream.read(4)
+        start = stream.read(6)
     return next((factor for magic, factor in EXPANSION.items() if start.startswith(magic)), 1)

@@ -16,9 +16,10 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from realmctl.errors import InputError
-from realmctl.log import say
+from realmctl.log import say, warn
 from realmctl.text.corpus.deadline import DeadlineError, deadline
-from realmctl.text.corpus.formats import PageCounts, RawDocument, sniff
+from realmctl.text.corpus.detect_format import FormatName, sniff
+from realmctl.text.corpus.formats import PageCounts, RawDocument
 from realmctl.text.corpus.unique_ids import UniqueIds
 from realmctl.text.wiki import wikitext
 from realmctl.text.wiki.wikitext import AnchorOffsets
@@ -46,7 +47,9 @@ class SkippedPage:
     reason: str
 
 
-def raw_documents(paths: Iterable[Path], tally: PageCounts, keep_lists: bool = False) -> Iterator[RawDocument]:
+def raw_documents(
+    paths: Iterable[Path], tally: PageCounts, keep_lists: bool = False, format_name: FormatName = "auto"
+) -> Iterator[RawDocument]:
     """Every document of these files and folders (walked in sorted order), filtered and counted in `tally`.
 
     Raises InputError for a damaged file, a bad line, an id that comes twice, and a corpus without documents.
@@ -55,7 +58,7 @@ def raw_documents(paths: Iterable[Path], tally: PageCounts, keep_lists: bool = F
     for path in paths:
         said = ""
         for file in _files(path):
-            kind = sniff(file)
+            kind = sniff(file, format_name)
             if kind.name != said:
                 say(f"{file}: {kind.name}")
                 said = kind.name
@@ -81,9 +84,18 @@ def _files(path: Path) -> list[Path]:
     found = []
     for below, folders, names in os.walk(path):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(below) / name for name in names if not name.startswith(".")]
+        for file in (Path(below) / name for name in names if not name.startswith(".")):
+            if file.exists() and not file.is_file():
+                warn(f"{file} is a pipe, a socket or a device, and is not read.")
+            else:
+                found.append(file)
+    corpus = [file for file in found if file.parent == path and file.name.partition(".")[0] == "corpus"]
+    names = {file.relative_to(path).parts[0].partition(".")[0] for file in found}
+    if corpus and names & {"queries", "qrels"}:
+        say(f"{path}: a BEIR folder, of which only the corpus is read")
+        return corpus
     if not found:
-        raise InputError(f"{path} is an empty folder. Name one with corpus files in it.")
+        raise InputError(f"{path} is a folder without files. Name one with corpus files in it.")
     return sorted(found, key=lambda file: file.relative_to(path).parts)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -47,45 +47,6 @@ class PageCounts:
     dropped: Counter[str] = field(default_factory=Counter)
 
 
-@dataclass(frozen=True)
-class Format:
-    """A name for people, and the reader."""
-
-    name: str
-    read: Callable[[Path, PageCounts, bool], Iterator[RawDocument]]
-
-
-def sniff(path: Path) -> Format:
-    """The format of a file, by its first 64 KiB decompressed."""
-    start = streams.head(path).lstrip(b"\xef\xbb\xbf \t\r\n")
-    if start[:6].lower() == b"<?xml " or start[:10] == b"<mediawiki" or start[:9].upper() == b"<!DOCTYPE":
-        return Format("MediaWiki dump", read_dump)
-    if start[:1] == b"{":
-        return _json_format(start)
-    if start[:1] == b"[":
-        raise InputError(
-            f"{path} is one JSON array, where a corpus has one JSON object a line. Convert it, for instance "
-            f"with jq -c '.[]'."
-        )
-    if start.partition(b"\n")[0].strip().split(b"\t") == [b"id", b"text", b"title"]:
-        return Format("DPR passages (TSV)", read_dpr)
-    return Format("plain text, one document a file", read_plain)
-
-
-def _json_format(start: bytes) -> Format:
-    line = start.partition(b"\n")[0]
-    try:
-        first = json.loads(line)
-    except (ValueError, RecursionError):
-        whole = b'"data"' in start and b'"paragraphs"' in start
-        return Format("SQuAD-layout JSON", read_squad) if whole else Format("JSON lines", read_json_lines)
-    if isinstance(first.get("data"), list):
-        return Format("SQuAD-layout JSON", read_squad)
-    if {"id", "url", "title", "text"} <= first.keys():
-        return Format("WikiExtractor JSON lines", read_wikiextractor)
-    return Format("JSON lines", read_json_lines)
-
-
 def read_dump(path: Path, tally: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
     """Articles of a MediaWiki dump; redirects, other namespaces, disambiguations and lists are counted and
     dropped.
@@ -117,8 +78,8 @@ def read_json_lines(path: Path, tally: PageCounts, keep_lists: bool) -> Iterator
     for number, line in streams.lines(path):
         if line.strip():
             where = f"{path}:{number}"
-            yield from _kept(
-                _from_record(_object(line, where), f"{path.name.partition('.')[0]}-{number}", where),
+            yield from kept(
+                from_record(_object(line, where), f"{path.name.partition('.')[0]}-{number}", where),
                 tally,
                 keep_lists,
             )
@@ -138,11 +99,14 @@ def _object(line: str, where: str) -> Mapping[str, Any]:
     return record
 
 
-def _from_record(record: Mapping[str, Any], substitute: str, where: str) -> RawDocument:
+def from_record(record: Mapping[str, Any], substitute: str, where: str) -> RawDocument:
     identity, title = _pick(record, IDS), _pick(record, TITLES)
     text = _pick(record, TEXTS)
     if isinstance(text, list) and all(isinstance(part, str) for part in text):
-        text = "\n".join(part.strip() for part in text)
+        paragraphs = [part.strip() for part in text]
+        if "wikipedia_title" in record and paragraphs[:1] == [title]:
+            del paragraphs[0]  # KILT repeats the title as the first paragraph
+        text = "\n".join(paragraphs)
     if (
         not isinstance(text, str)
         or not isinstance(title, str | None)
@@ -156,9 +120,9 @@ def _from_record(record: Mapping[str, Any], substitute: str, where: str) -> RawD
         first, newline, rest = text.partition("\n")
         title, text = (first.strip().strip('"'), rest) if newline and len(first) <= MAX_TITLE_LINE else ("", text)
     return RawDocument(
-        _encodable(str(identity) if identity is not None else substitute, where),
-        _encodable(title or "", where),
-        _encodable(text, where),
+        encodable(str(identity) if identity is not None else substitute, where),
+        encodable(title or "", where),
+        encodable(text, where),
         where,
     )
 
@@ -167,7 +131,7 @@ def _pick(record: Mapping[str, Any], names: tuple[str, ...]) -> Any:
     return next((record[name] for name in names if record.get(name) is not None), None)
 
 
-def _encodable(text: str, where: str) -> str:
+def encodable(text: str, where: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -177,7 +141,7 @@ def _encodable(text: str, where: str) -> str:
     return text
 
 
-def _kept(raw: RawDocument, tally: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
+def kept(raw: RawDocument, tally: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
     """Count a document; pass it on unless it is empty or its title says that it is no article."""
     tally.pages += 1
     reason = dump.skip_title(raw.title, keep_lists) or ("" if raw.text.strip() else "empty")
@@ -192,16 +156,16 @@ def read_dpr(path: Path, tally: PageCounts, keep_lists: bool) -> Iterator[RawDoc
     for number, line in streams.lines(path):
         if number == 1 or not line.strip():
             continue
-        fields = [_unquoted(value) for value in line.split("\t")]
+        fields = [unquoted(value) for value in line.split("\t")]
         if len(fields) != 3:
             raise InputError(
                 f"{path}:{number}: {len(fields)} columns where id, text and title are wanted. Correct or "
                 f"remove the line."
             )
-        yield from _kept(RawDocument(fields[0], fields[2], fields[1], f"{path}:{number}"), tally, keep_lists)
+        yield from kept(RawDocument(fields[0], fields[2], fields[1], f"{path}:{number}"), tally, keep_lists)
 
 
-def _unquoted(value: str) -> str:
+def unquoted(value: str) -> str:
     return value[1:-1].replace('""', '"') if len(value) > 1 and value[0] == value[-1] == '"' else value
 
 
@@ -213,8 +177,8 @@ def read_squad(path: Path, tally: PageCounts, keep_lists: bool) -> Iterator[RawD
             title = article["title"]
             text = "\n".join(paragraph["context"].strip() for paragraph in article["paragraphs"])
             where = f"{path}, article {number}"
-            yield from _kept(
-                RawDocument(_encodable(title, where), title.replace("_", " "), _encodable(text, where), where),
+            yield from kept(
+                RawDocument(encodable(title, where), title.replace("_", " "), encodable(text, where), where),
                 tally,
                 keep_lists,
             )
@@ -228,7 +192,7 @@ def read_squad(path: Path, tally: PageCounts, keep_lists: bool) -> Iterator[RawD
 def read_plain(path: Path, tally: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
     """A text file is one document; its title is its name."""
     title = path.name.partition(".")[0]
-    yield from _kept(
+    yield from kept(
         RawDocument(title, title.replace("_", " "), streams.whole_text(path, MAX_TEXT_FILE), str(path)),
         tally,
         keep_lists,

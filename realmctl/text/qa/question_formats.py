@@ -20,6 +20,7 @@ from realmctl.text.streams import head, lines, whole_text
 
 QUESTION_FIELDS = ("question", "qText", "utterance", "Question", "query")
 ANSWER_FIELDS = ("answer", "answers", "golden_answers")
+TABLE_ANSWER_FIELDS = ("possible_answers", *ANSWER_FIELDS)
 ID_FIELDS = ("id", "qId", "question_id", "QuestionId", "qid")
 MAX_DOCUMENT_BYTES = 2**30
 
@@ -51,6 +52,8 @@ def detect(path: Path, answer_field: str | None = None) -> tuple[str, Iterator[F
     if first.startswith("{"):
         return "JSON lines", _each_line(path, lambda line: _from_fields(_parsed(line), answer_field))
     columns = first.count("\t") + 1
+    if (names := [name.strip().lower() for name in first.split("\t")]) and "question" in names and columns > 2:
+        return "a table with named columns", _named_columns(path, names, answer_field)
     if columns == 2:
         return "a DPR table of questions and answer lists", _each_line(path, _from_dpr_row)
     if columns >= 4:
@@ -61,15 +64,39 @@ def detect(path: Path, answer_field: str | None = None) -> tuple[str, Iterator[F
     )
 
 
+def _named_columns(path: Path, names: list[str], answer_field: str | None) -> Iterator[Found]:
+    """Yield the questions of a table with a header, such as PopQA's; answers are JSON lists."""
+    field = answer_field or next((name for name in TABLE_ANSWER_FIELDS if name in names), None)
+    if field not in names:
+        raise InputError(
+            f"{path}:1: the header names {', '.join(names)}, and none of them holds answers "
+            f"({', '.join(TABLE_ANSWER_FIELDS)}). Name the column of answers, or write the questions as JSON lines."
+        )
+
+    def read(line: str) -> Found:
+        row = line.split("\t")
+        if len(row) != len(names):
+            raise _Malformed(f"{len(row)} column(s), but the header names {len(names)}.")
+        record = dict(zip(names, row, strict=True))
+        answers = _parsed(_without_quotes(record[field]))
+        return _from_fields({**record, field: answers}, field)
+
+    yield from (found for found in _each_line(path, read, skip=1))
+
+
+def _without_quotes(value: str) -> str:
+    return value[1:-1].replace('""', '"') if len(value) > 1 and value[0] == value[-1] == '"' else value
+
+
 def _opens_document(first_line: str, more_lines: bool) -> bool:
     """Whether a file whose first line opens an object is one JSON document and not JSON lines."""
     has_articles = re.search(r'"[Dd]ata"\s*:\s*\[', first_line[:2000]) is not None
     return has_articles or (more_lines and not first_line.rstrip().endswith("}"))
 
 
-def _each_line(path: Path, read: Callable[[str], Found]) -> Iterator[Found]:
+def _each_line(path: Path, read: Callable[[str], Found], skip: int = 0) -> Iterator[Found]:
     for number, line in lines(path):
-        if line.strip():
+        if line.strip() and number > skip:
             try:
                 yield replace(read(line), place=str(number))
             except _Malformed as error:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from realmctl.errors import InputError
 from realmctl.log import say, warn
 from realmctl.text.qa.question_formats import Found, detect
+from realmctl.text.qa.regexes import looks_like_regex
+
+MAX_SUSPECT_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +46,25 @@ def read_questions(path: Path, *, is_regex: bool | None = None, answer_field: st
             f"{path}: no question with answers in it ({why}; read as {name}). "
             "Is this the right file, and the right field of answers?"
         )
+    if is_regex is None:
+        require_declared_patterns(path, questions)
     say(f"{path}: {len(questions)} questions, read as {name}")
     for reason, count in dropped.items():
         warn(f"{path}: {count} questions dropped: {reason}")
     return questions
+
+
+def require_declared_patterns(path: Path, questions: Sequence[Question]) -> None:
+    """Raise InputError if many answers look like regular expressions and the format does not say that they are."""
+    suspects = [
+        question for question in questions if not question.is_regex and any(map(looks_like_regex, question.answers))
+    ]
+    if len(suspects) > MAX_SUSPECT_SHARE * len(questions):
+        raise InputError(
+            f"{path}: the answers of {len(suspects)} of {len(questions)} questions look like regular expressions, such "
+            f"as {suspects[0].answers[0][:60]!r}, and the file does not say whether they are. Say --regex-answers or "
+            "--no-regex-answers."
+        )
 
 
 def _checked(path: Path, found: Iterable[Found], is_regex: bool | None, dropped: Counter[str]) -> dict[str, Question]:

@@ -18,7 +18,7 @@ from typing import Any, get_args
 from realmctl.errors import ConfigError, InputError
 from realmctl.text.qa.answers import Scorer, judge
 from realmctl.text.qa.question_formats import detect
-from realmctl.text.qa.questions import Question
+from realmctl.text.qa.questions import Question, require_declared_patterns
 from realmctl.text.qa.regexes import Verdict
 from realmctl.text.streams import lines
 
@@ -123,6 +123,8 @@ def _references(path: Path, is_regex: bool | None, answer_field: str | None) -> 
             )
         regular = item.is_regex if is_regex is None else is_regex
         questions[item.question] = Question(item.id, item.question, tuple(item.answers), regular)
+    if is_regex is None:
+        require_declared_patterns(path, list(questions.values()))
     if not questions:
         raise InputError(f"{path} holds no question, where references are wanted.")
     return list(questions.values()), records

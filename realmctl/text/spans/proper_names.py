@@ -19,13 +19,16 @@ _CAPITALISED = (
 _PARTICLE = r"(?:of|the|de|del|della|di|da|do|dos|du|la|le|van|von|der|den|zu|bin|ibn|al|el|y)"
 _NUMERAL = r"(?:[1-9]\d{0,2}(?![\d.,%]|\s?[–-]\s?\d))"
 _RUN = regex.compile(
-    rf"(?<![\w.]){_CAPITALISED}(?:\s(?:{_PARTICLE}\s){{0,2}}{_CAPITALISED}|\s{_NUMERAL}(?!\w|\s\p{{Ll}}+s\b))*"
+    rf"(?<![\w.°º′″])(?<![°º]\s){_CAPITALISED}(?:\s(?:{_PARTICLE}\s){{0,2}}{_CAPITALISED}|\s{_NUMERAL}(?!\w|\s\p{{Ll}}+s\b))*"
 )
 _WORD = regex.compile(r"\p{L}[\p{L}\p{M}'’-]*")
 _FIRST_WORD = regex.compile(r"(?:^|[:;]\s|[\"“‘«(\[*•]\s*)\W*$")
 
 _AFTER_PARTICLES = regex.compile(rf"(?:{_PARTICLE}[\s-]){{1,2}}{_CAPITALISED}(?:\s{_CAPITALISED})*")
 _TRIM = regex.compile(r"\s*(?:(?:[Tt]he|[Aa]n?)\s+(?=\p{Lu}))?(.*?)(?:['’]s?)?\s*", regex.DOTALL)
+
+_DEGREES = regex.compile(r"[\d.,\s–−-]*\d\s?[°º][\d\s.,°º′″'’\"–−-]*(?:[NSEWCFK]\b\.?,?[\d\s.,°º′″'’\"–−-]*)*")
+"""A latitude, a longitude, both, or a temperature: 18°S, 51°30′N, 0°7′W, 30 °C."""
 
 _STARTERS = """
 a about above according across additionally after afterwards again against all almost along already also
@@ -82,7 +85,7 @@ def starts_sentence(sentence: str, at: int) -> bool:
 def looks_like_name(surface: str, sentence: str, at: int, casing: Casing) -> bool:
     """Whether `surface`, at offset `at` of `sentence`, is written as a name is; dates are no names."""
     words = _WORD.findall(surface)
-    if not words or len(surface) < 2 or is_date(surface):
+    if not words or len(surface) < 2 or is_date(surface) or _DEGREES.fullmatch(surface):
         return False
     first, others = words[0], words[1:]
     if first[0].islower():

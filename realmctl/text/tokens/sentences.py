@@ -50,6 +50,7 @@ STARTERS = _words(
     another one two all if no not to under early later
     """
 )
+CLOSING_BRACKETS = ")]"
 WORD_BORDER = re.compile(r"[\s(\[\"'“”‘’—–/,;]")
 
 
@@ -75,9 +76,11 @@ def _ends(text: str, place: int, stop: int) -> bool:
     following = text[stop]
     if following in "\"'“‘«([¿¡":
         following = text[stop : stop + 4].lstrip("\"'“‘«([¿¡")[:1] or following
+    if following in CLOSING_BRACKETS:
+        return False
     if text[place] != ".":
         return not following.islower()
-    if following.islower() or following in ",;:-–—)":
+    if following.islower() or following in ",;:-–—":
         return False
     tail = text[max(0, place - LONGEST_ABBREVIATION - 1) : place]
     if len(tail) > LONGEST_ABBREVIATION and tail.isalpha():

@@ -2,7 +2,7 @@
 
 Tokenization is Hugging Face `tokenizers`'. The fast path rests on one fact about BERT's normalizer and
 pre-tokenizer: nothing reaches across a space. So each chunk between two spaces is encoded once and
-remembered. Chunks of plain ASCII are cut by WordPiece's greedy rule right here; anything else goes to the
+remembered. PackedWords of plain ASCII are cut by WordPiece's greedy rule right here; anything else goes to the
 library. Ids are the library's, always.
 
 Corpus text holds no special tokens: a literal "[SEP]" in it is three ordinary wordpieces.
@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from realmctl.errors import InputError
-from realmctl.text.tokens.wordpiece_cache import Chunks, GreedyRule, is_berts
+from realmctl.text.tokens.text_pieces import pieces
+from realmctl.text.tokens.wordpiece_cache import GreedyRule, PackedWords, is_berts
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 Encoding = tuple[NDArray[np.int32], NDArray[np.int32]]
@@ -50,7 +51,7 @@ class WordPiece:
         self._plain, setup = _without_specials(tokenizer)
         self.lowercase = bool((setup.get("normalizer") or {}).get("lowercase", True))
         rule = GreedyRule(setup, self.dtype) if is_berts(setup) else None
-        self._chunks = Chunks(self._plain, rule, self.dtype)
+        self._cache = PackedWords(self._plain, rule, self.dtype)
 
     def __len__(self) -> int:
         return len(self.vocabulary)
@@ -61,28 +62,25 @@ class WordPiece:
 
     def packed(self, text: str) -> bytes:
         """The same ids as bytes of `self.dtype`: what goes to a file as it is."""
-        return self._chunks.packed(text)
+        return self._cache.packed(text)
 
     def forget(self) -> None:
         """Empty the cache of the fast path, but for the words that are wordpieces themselves."""
-        self._chunks.forget()
+        self._cache.forget()
 
     def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
         """(ids int32 [n], character offsets int32 [n, 2]) of every text, no specials added or recognised."""
         found = self._plain.encode_batch(list(texts), add_special_tokens=False)
         return [(np.array(e.ids, np.int32), np.array(e.offsets, np.int32).reshape(-1, 2)) for e in found]
 
-    def words(self, text: str) -> list[tuple[int, int]]:
-        """(start, wordpieces) of each word of `text` as the pre-tokenizer finds them."""
-        encoding = self._plain.encode(text, add_special_tokens=False)
-        found, last = list[tuple[int, int]](), None
-        for word, (start, _) in zip(encoding.word_ids, encoding.offsets, strict=True):
-            if found and word == last:
-                found[-1] = (found[-1][0], found[-1][1] + 1)
-            else:
-                found.append((start, 1))
-            last = word
-        return found
+    def words(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield (start character, number of wordpieces) of each word that the pre-tokenizer finds in `text`."""
+        for offset, piece in pieces(text, self._cache.border):
+            encoding = self._plain.encode(piece, add_special_tokens=False)
+            tokens = zip(encoding.word_ids, encoding.offsets, strict=True)
+            for _, word in groupby(tokens, key=lambda token: token[0]):
+                (_, (start, _)), *others = word
+                yield offset + start, 1 + len(others)
 
     def spaced(self, text: str) -> str:
         """The words of `text` as the pre-tokenizer finds them, in their own letters, with one blank between them."""

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
+from realmctl.text.tokens.text_pieces import BERT_BORDER, PIECE_CHARS, SPACE_BORDER, pieces
+
 CACHED = 2**20
 MAX_WORD_CHARS = 100
 MARKS = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~–—‘’“”…")
@@ -20,7 +22,7 @@ MARKS = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~–—‘’“”…")
 SIMPLE_WORD = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~–—‘’“”…]")
 
 
-class Chunks(dict[str, bytes]):
+class PackedWords(dict[str, bytes]):
     """What stands between two spaces -> its ids, as the library cuts it: worked out when first asked for, all
     forgotten when there are too many.
     """
@@ -29,6 +31,7 @@ class Chunks(dict[str, bytes]):
         super().__init__()
         self._library, self._rule, self._dtype = library, rule, dtype
         self._known = rule.whole_words() if rule else {}
+        self.border = BERT_BORDER if rule else SPACE_BORDER
         self.forget()
 
     def forget(self) -> None:
@@ -37,7 +40,13 @@ class Chunks(dict[str, bytes]):
         self.update(self._known)
 
     def packed(self, text: str) -> bytes:
-        """The ids of a text. BERT sets marks apart; done here for the two commonest, fewer chunks are new."""
+        """Return the ids of `text` as bytes. A long text is taken in pieces, so that memory stays bounded."""
+        if len(text) <= PIECE_CHARS:
+            return self._packed_piece(text)
+        return b"".join(self._packed_piece(piece) for _, piece in pieces(text, self.border))
+
+    def _packed_piece(self, text: str) -> bytes:
+        # BERT sets punctuation apart. Doing so here for the two most frequent marks makes more words known.
         if self._rule is not None:
             text = text.replace(",", " , ").replace(".", " . ")
         return b"".join(map(self.__getitem__, text.split(" ")))

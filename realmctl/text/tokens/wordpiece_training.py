@@ -9,6 +9,7 @@ from typing import IO
 
 from tokenizers import Tokenizer, models, trainers
 
+from realmctl.text.tokens.text_pieces import BERT_BORDER, pieces
 from realmctl.text.tokens.wordpiece import SPECIALS, WordPiece, bert_tokenizer
 
 ALPHABET = 1000
@@ -46,8 +47,9 @@ def _alphabet(tokenizer: Tokenizer, texts: Iterable[str], spool: IO[str]) -> lis
     """The ALPHABET most frequent characters, in code order; the texts go to `spool`."""
     counts: Counter[str] = Counter()
     for text in texts:
-        spool.write(text + "\n")
-        counts.update(tokenizer.normalizer.normalize_str(text))
+        for _, piece in pieces(text, BERT_BORDER):
+            spool.write(piece + "\n")
+            counts.update(tokenizer.normalizer.normalize_str(piece))
     ranked = sorted((char for char in counts if not char.isspace()), key=lambda char: (-counts[char], char))
     return sorted(ranked[:ALPHABET])
 

@@ -84,7 +84,7 @@ def _label(target: str, label: str | None, trail: str, targets: list[str], media
         if LANGUAGE.fullmatch(prefix) and rest[:1] != " ":
             return (label or "") + trail
     shown = target if label is None else label or target.partition(" (")[0]
-    title, word = target.partition("#")[0].strip().replace("_", " "), shown.strip()
+    title, word = target.partition("#")[0].replace("_", " ").strip(), shown.strip()
     if not title or not word:
         return shown + trail
     targets.append(title[0].upper() + title[1:])

@@ -36,7 +36,8 @@ SWITCH = re.compile(r"__[A-Z]{3,30}__")
 ENTITY = re.compile(r"&(?:#\w{1,8}|[A-Za-z]\w{1,31});?")
 LIST_MARKS = "*#:;"
 CLOSERS = frozenset(")]\"'”’%")
-HANGING = frozenset({", ", ". ", ".", ","})  # what is left where a line began with a formula
+# what is left at the start of a line that began with a formula or a template: "). ", ", ", "."
+HANGING = re.compile(r"(?:(?:[)\]]|[.,](?=[\s)\]]|$))\s*)+")
 EMPTY = re.compile(r"\((?=[ ,;:/–)-])[ ,;:/–-]*\)")
 LEADING = re.compile(r"\((?=[ ,;:])(?: *[,;:](?= ))* *")
 LOOSE = re.compile(r" (?=[ ,;)]|[.:]\s)")
@@ -140,19 +141,24 @@ def paragraphs(text: str) -> Iterator[str]:
     open_lines: list[str] = []
     for line in text.split("\n"):
         words = line.strip()
-        if words[:2] in HANGING and not open_lines:
-            words = words[2:]
+        if not open_lines:
+            words = _without_leftovers(words)
         if words and words[0] not in LIST_MARKS:
             open_lines.append(words)
             continue
         if open_lines:
             yield " ".join(open_lines)
             open_lines = []
-        if item := words.lstrip("*#:; "):
+        if item := _without_leftovers(words.lstrip("*#:; ")):
             last = item.rstrip(CLOSE_ANCHOR)[-1:]
             yield item + "." if last.isalnum() or last in CLOSERS else item
     if open_lines:
         yield " ".join(open_lines)
+
+
+def _without_leftovers(line: str) -> str:
+    match = HANGING.match(line)
+    return line[match.end() :] if match else line
 
 
 def _resolved(text: str, targets: list[str]) -> Prose:

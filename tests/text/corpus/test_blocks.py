@@ -151,3 +151,13 @@ def test_a_title_that_is_kept_leaves_the_room_that_is_left(words):
     assert found == reference(title, [text[a:b] for a, b in sentences.split(text)], 64)
     assert all(block.title_ids == WORDPIECE.packed(title) for block in blocks)
     assert (len(found) == 12) == (words == 60)
+
+
+def test_no_part_of_a_split_sentence_starts_with_a_closing_mark():
+    """Issue 19, section 4: a block began with the half-line ")."."""
+    text = " ".join(f"word (of number {n}), and more;" for n in range(200))
+    for size in range(32, 60):
+        blocks = list(packer(size).blocks(Document("1", "T", text, [])))
+        assert [block.text[0] for block in blocks if block.text[0] in "),;"] == []
+        assert " ".join(block.text for block in blocks) == text
+        assert all(3 + len(block.title_ids) // 2 + len(block.ids) // 2 <= size for block in blocks)

@@ -3,13 +3,15 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
+import os
 
 import pytest
 
 from realmctl.errors import InputError
 from realmctl.text.corpus import documents, formats
+from realmctl.text.corpus.detect_format import sniff
 from realmctl.text.corpus.documents import Document, SkippedPage, document, raw_documents
-from realmctl.text.corpus.formats import PageCounts, sniff
+from realmctl.text.corpus.formats import PageCounts
 from realmctl.text.corpus.unique_ids import UniqueIds
 from realmctl.text.wiki import wikitext
 
@@ -50,7 +52,7 @@ def test_wikiextractor_links_become_anchors_and_entities_text(tmp_path):
         ({"id": "0", "contents": "only text"}, ("0", "", "only text")),
         (
             {"wikipedia_id": "5", "wikipedia_title": "K", "text": ["K\n", "First.\n", "Second."]},
-            ("5", "K", "K\nFirst.\nSecond."),
+            ("5", "K", "First.\nSecond."),
         ),
         ({"title": "T", "text": "a &amp; [[b]] <c>"}, ("c-1", "T", "a &amp; [[b]] <c>")),
     ],
@@ -165,7 +167,7 @@ def test_an_empty_corpus_is_an_error(tmp_path, content):
     with pytest.raises(InputError, match="no document"):
         read(tmp_path / "c")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(InputError, match="empty folder"):
+    with pytest.raises(InputError, match="a folder without files"):
         read(tmp_path / "folder")
 
 
@@ -195,3 +197,14 @@ def test_what_is_neither_file_nor_folder(tmp_path):
     with pytest.raises(InputError, match="not a file or a folder"):
         read(tmp_path / "missing")
     assert documents.PAGE_SECONDS == 10
+
+
+def test_a_pipe_or_a_device_in_a_corpus_folder_is_not_read(tmp_path, capfd):
+    """Issue 22, section 1.5: a FIFO in a corpus folder hung."""
+    (tmp_path / "folder").mkdir()
+    jsonl(tmp_path / "folder" / "a.jsonl", {"text": "x"})
+    os.mkfifo(tmp_path / "folder" / "pipe")
+    (tmp_path / "folder" / "zero").symlink_to("/dev/zero")
+    assert len(read(tmp_path / "folder")) == 1
+    said = capfd.readouterr().err
+    assert "pipe is a pipe, a socket or a device" in said and "zero is a pipe" in said

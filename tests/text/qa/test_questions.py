@@ -240,3 +240,28 @@ def test_published_files(shared_data, names, count, regular):
     assert len(questions) == count
     assert {question.is_regex for question in questions} == {regular}
     assert all(question.question.strip() and question.answers for question in questions)
+
+
+def test_popqa_is_read_by_the_names_of_its_columns(tmp_path):
+    """Issue 19, section 2: its rows became regular expressions."""
+    header = "id\tsubj\tprop\tobj\tquestion\tpossible_answers\n"
+    row = '42\tRome\tcapital of\tItaly\tWhat is Rome the capital of?\t"[""Italy"", ""Italia""]"\n'
+    (tmp_path / "popQA.tsv").write_text(header + row)
+    (found,) = read_questions(tmp_path / "popQA.tsv")
+    assert found == Question("42", "What is Rome the capital of?", ("Italy", "Italia"))
+    (tmp_path / "popQA.tsv").write_text(header.replace("possible_answers", "other") + row)
+    with pytest.raises(InputError, match=r"popQA\.tsv:1: the header names .* none of them holds answers"):
+        read_questions(tmp_path / "popQA.tsv")
+    (tmp_path / "popQA.tsv").write_text(header + "42\tRome\n")
+    with pytest.raises(InputError, match=r"popQA\.tsv:2: 2 column"):
+        read_questions(tmp_path / "popQA.tsv")
+
+
+def test_json_lines_with_regular_expressions_must_say_so(tmp_path):
+    """Issue 19, section 2: DrQA's CuratedTREC was read as literal answers."""
+    path = tmp_path / "CuratedTrec-test.txt"
+    path.write_text('{"question": "Who?", "answer": ["(John )?Lennon"]}\n{"question": "When?", "answer": ["1980"]}\n')
+    with pytest.raises(InputError, match="1 of 2 questions look like regular expressions.*--regex-answers"):
+        read_questions(path)
+    assert all(question.is_regex for question in read_questions(path, is_regex=True))
+    assert not any(question.is_regex for question in read_questions(path, is_regex=False))

@@ -91,3 +91,18 @@ def test_articles_and_possessives_are_trimmed(surface, core):
     text = f"<{surface}>"
     start, end = trimmed(text, 1, len(text) - 1)
     assert text[start:end] == core
+
+
+@pytest.mark.parametrize("surface", ["18°S", "51°30′N", "51°30′26″N 0°7′39″W", "40° N., 5° E.", "30 °C", "18° S"])
+def test_degrees_are_not_names(surface):
+    """Issue 19, section 4: "18°S" became an entity."""
+    for sentence in (f"It lies at {surface}. Paris is north.", f"the line ({surface}) is near Paris."):
+        casing = Casing([sentence])
+        assert not looks_like_name(surface, sentence, sentence.index(surface), casing)
+        assert [sentence[a:b] for a, b in name_runs(sentence, casing)] in (["Paris"], [])
+        assert "Paris" in sentence
+
+
+def test_a_name_beside_degrees_stays_a_name():
+    sentence = "At 18°S the Nile Delta meets Cairo."
+    assert [sentence[a:b] for a, b in name_runs(sentence, Casing([sentence]))] == ["Nile Delta", "Cairo"]

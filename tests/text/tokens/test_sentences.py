@@ -100,3 +100,9 @@ def test_punkt_is_nltks_with_the_model_of_the_folder(punkt_model):
     found = [text[start:end] for start, end in sentences.splitter(f"punkt:{punkt_model}")(text)]
     assert found == ["It was approx. forty years ago\nthat Zz. Top played there.", "Then they left."]
     assert len(sentences.splitter("rules")(text)) > 2
+
+
+@pytest.mark.parametrize("text", ["He asked (who? ). Then he left.", "It is (new! ) and old.", "See [it. ] Now."])
+def test_no_sentence_starts_with_a_closing_bracket(text):
+    """Issue 19, section 4: a block began with the half-line ")."."""
+    assert not [text[a:b] for a, b in sentences.split(text) if text[a] in ")]"]

@@ -98,7 +98,7 @@ def test_offsets_point_at_the_original_characters(trained):
 
 def test_words_say_where_they_start_and_how_many_pieces_they_are(trained):
     text = "The foxes, 1913–14"
-    found = trained.words(text)
+    found = list(trained.words(text))
     assert [text[start] for start, _ in found] == ["T", "f", ",", "1", "–", "1"]
     assert [pieces for _, pieces in found] == [
         len(trained.ids(word)) for word in ("the", "foxes", ",", "1913", "–", "14")
@@ -179,4 +179,4 @@ def test_the_cache_is_bounded(trained, monkeypatch):
     trained.forget()
     text = " ".join(f"fox{n}" for n in range(100))
     assert trained.ids(text).tolist() == library(trained, text)
-    assert len(trained._chunks) <= len(trained._chunks._known) + 10
+    assert len(trained._cache) <= len(trained._cache._known) + 10

@@ -267,3 +267,19 @@ def test_the_excerpt_is_clean(shared_data):
     assert len(re.findall(r"\|", whole)) <= 5
     assert len(whole.split()) > 435_000
     assert sum(len(page.anchors) for page in found) > 20_000
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("First (see\n\n{{table}}\n\n). Then more.", "First (see\n\nThen more."),
+        (":<math>\\frac{a}{b}</math>.\nThen.", "Then."),
+        ("*{{cite book}}. First of a series.", "First of a series."),
+        ("...and so on.", "...and so on."),
+        (".NET is a framework.", ".NET is a framework."),
+    ],
+)
+def test_marks_that_dropped_markup_left_at_the_start_of_a_line_go_too(source, expected):
+    """Issue 19, section 4: a block began with the half-line ")."."""
+    found = [line for line in prose(source).text.split("\n") if line]
+    assert found == [line for line in expected.split("\n") if line]

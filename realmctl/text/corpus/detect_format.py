@@ -1,0 +1,116 @@
+"""Tell the format of a corpus file from its first bytes, or refuse the file and name `--format`.
+
+A file of a known format must not be read as plain text, for then its markup and its column separators become text of
+the blocks. So what looks like a table or like tagged text, but has no header that says what the columns are, is
+refused.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from realmctl.errors import InputError
+from realmctl.text import streams
+from realmctl.text.corpus import formats, tables, tagged_text
+from realmctl.text.corpus.formats import PageCounts, RawDocument
+
+FormatName = Literal[
+    "auto", "dump", "wikiextractor", "json-lines", "squad", "dpr", "table", "ms-marco", "doc-text", "trec", "text"
+]
+UNREADABLE = {
+    b"PAR1": ("a Parquet file", "Convert it to JSON lines, for instance with pyarrow or duckdb"),
+    b"ARROW1": ("an Arrow file", "Convert it to JSON lines, for instance with datasets' to_json"),
+    b"SQLite format 3": ("an SQLite database", "Export its documents as JSON lines"),
+    b"PK\x03\x04": ("a zip archive", "Unpack it"),
+    b"%PDF": ("a PDF file", "Extract its text"),
+}
+TABLE_LINES = 5
+MS_MARCO_LINE = re.compile(r"\d+\t[^\t]+")
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: its name for messages, and the function that reads its documents."""
+
+    name: str
+    read: Callable[[Path, PageCounts, bool], Iterator[RawDocument]]
+
+
+FORMATS: dict[FormatName, Format] = {
+    "dump": Format("MediaWiki dump", formats.read_dump),
+    "wikiextractor": Format("WikiExtractor JSON lines", formats.read_wikiextractor),
+    "json-lines": Format("JSON lines", formats.read_json_lines),
+    "squad": Format("SQuAD-layout JSON", formats.read_squad),
+    "dpr": Format("DPR passages (TSV)", formats.read_dpr),
+    "table": Format("table with named columns", tables.read_table),
+    "ms-marco": Format("MS MARCO passages (TSV)", tables.read_ms_marco),
+    "doc-text": Format("WikiExtractor <doc> text", tagged_text.read_doc_text),
+    "trec": Format("TREC text", tagged_text.read_trec),
+    "text": Format("plain text, one document a file", formats.read_plain),
+}
+
+
+def sniff(path: Path, name: FormatName = "auto") -> Format:
+    """Return the format of a file: the one that `name` says, or with "auto" the one that its first 64 KiB show.
+
+    Raises InputError for a format that cannot be read, and where the format would be a guess.
+    """
+    if name != "auto":
+        return FORMATS[name]
+    start = streams.head(path).lstrip(b"\xef\xbb\xbf \t\r\n")
+    for magic, (what, advice) in UNREADABLE.items():
+        if start.startswith(magic):
+            raise InputError(f"{path} is {what}, which is not read. {advice}, and name the result.")
+    if start[:6].lower() == b"<?xml " or start[:10] == b"<mediawiki" or start[:9].upper() == b"<!DOCTYPE":
+        return FORMATS["dump"]
+    if re.match(rb"<doc\s[^>]*\bid=", start):
+        return FORMATS["doc-text"]
+    if start[:5] == b"<DOC>":
+        return FORMATS["trec"]
+    if start[:1] == b"{":
+        return _json_format(start)
+    if start[:1] == b"[":
+        raise InputError(
+            f"{path} is one JSON array, but a corpus has one JSON object a line. Convert it, for instance "
+            f"with jq -c '.[]'."
+        )
+    return _table_or_text(path, start.decode(errors="replace"))
+
+
+def _json_format(start: bytes) -> Format:
+    line = start.partition(b"\n")[0]
+    try:
+        first = json.loads(line)
+    except (ValueError, RecursionError):
+        return FORMATS["squad" if b'"data"' in start and b'"paragraphs"' in start else "json-lines"]
+    if isinstance(first.get("data"), list):
+        return FORMATS["squad"]
+    return FORMATS["wikiextractor" if {"id", "url", "title", "text"} <= first.keys() else "json-lines"]
+
+
+def _table_or_text(path: Path, start: str) -> Format:
+    lines = start.split("\n")[:-1][:TABLE_LINES] or [start]
+    if lines[0].strip().split("\t") == ["id", "text", "title"]:
+        return FORMATS["dpr"]
+    if tables.is_header(tables.header(lines[0])):
+        return FORMATS["table"]
+    columns = {len(line.split("\t")) for line in lines if line.strip()}
+    commas = {len(next(csv.reader([line]), [])) for line in lines if line.strip()} if len(lines) > 1 else {1}
+    if len(columns) == 1 and columns != {1}:
+        what = f"a table of {columns.pop()} columns separated by tabs"
+    elif len(commas) == 1 and commas.pop() > 2 and all(" " not in name.strip() for name in lines[0].split(",")):
+        what = "a table separated by commas"
+    else:
+        return FORMATS["text"]
+    known = ", ".join(name for name in get_args(FormatName) if name != "auto")
+    hint = "ms-marco" if all(MS_MARCO_LINE.fullmatch(line.strip()) for line in lines if line.strip()) else "text"
+    raise InputError(
+        f"{path} looks like {what}, and no header says which column is the text. Add a header such as "
+        f"id, title, text, or say what the file is, for instance --format {hint} ({known})."
+    )
