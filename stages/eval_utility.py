@@ -18,6 +18,7 @@ class EvalUtility(Stage):
     """
 
     makes = "utility"
+    version = 2  # 2: says whether the reader's gains single out the blocks that tell the answer
 
     model: Artifact | None = reads("model", help="Pre-trained model.", unless=("retriever", "index", "encoder"))
     spans: Artifact = reads("spans", help="Tagged sentences to measure on; not those trained on.")

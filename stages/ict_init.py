@@ -78,7 +78,7 @@ class IctInit(Stage):
             raise ConfigError(f"--projection-norm-eps {self.projection_norm_eps:g} must lie between 0 and 1.")
         if not 0 <= self.null_share < 1:
             raise ConfigError(f"--null-share {self.null_share:g} must be at least 0 and below 1.")
-        if self.scale is not None and not 0 < self.scale < float("inf"):
+        if self.scale is not None and self.scale <= 0:
             raise ConfigError(f"--scale {self.scale:g} must be above 0.")
         if self.steps < 0 or self.seed < 0 or self.batch_size < 2 or not 0 <= self.mask_rate <= 1:
             raise ConfigError(
