@@ -18,7 +18,7 @@ class EvalUtility(Stage):
     """
 
     makes = "utility"
-    version = 2
+    version = 2  # 2: one precision, and whether the reader's gains single out the blocks that tell the answer
 
     model: Artifact | None = reads(
         "model", help="Pre-trained model to measure.", unless=("retriever", "index", "encoder")

@@ -30,7 +30,7 @@ class IctInit(Stage):
         literals=("scratch:",),
         hub=True,
     )
-    steps: int = setting(help_texts.STEPS, default=100_000)
+    steps: int = setting("Training steps. 0 keeps the untrained start.", default=100_000)
     batch_size: int = setting(
         "Pairs of a sentence and a block per step; the other blocks of the batch are the negatives.", default=4096
     )
@@ -45,8 +45,20 @@ class IctInit(Stage):
     )
     projection: int = setting("Width of the embeddings, in numbers.", default=128)
     query_length: int = setting("Longest query in wordpieces, [CLS] and [SEP] included.", default=64)
-    pooling: Literal["pooler", "cls"] = setting(
-        "What is projected. pooler: the output of BERT's tanh pooler. cls: the state of [CLS] as it is, as Condenser does.",
+    projection_init: Literal["random", "pca"] = setting(
+        "Projection at the start. random: random numbers. pca: the principal components of the blocks' vectors, which keep what "
+        "a sentence encoder knows.",
+        default="random",
+        later=True,
+    )
+    scale: float | None = setting(
+        "Factor between an inner product and the cosine at the start. Default: the width of the embeddings.",
+        default=None,
+        later=True,
+    )
+    pooling: Literal["pooler", "cls", "mean"] = setting(
+        "What is projected. pooler: the output of BERT's tanh pooler. cls: the state of [CLS] as it is, as Condenser does. "
+        "mean: the mean over the tokens, as sentence encoders do.",
         default="pooler",
     )
     projection_norm_eps: float = setting(
@@ -67,9 +79,11 @@ class IctInit(Stage):
             raise ConfigError(f"--projection-norm-eps {self.projection_norm_eps:g} must lie between 0 and 1.")
         if not 0 <= self.null_share < 1:
             raise ConfigError(f"--null-share {self.null_share:g} must be at least 0 and below 1.")
-        if self.steps < 1 or self.batch_size < 2 or not 0 <= self.mask_rate <= 1:
+        if self.scale is not None and self.scale <= 0:
+            raise ConfigError(f"--scale {self.scale:g} must be above 0.")
+        if self.steps < 0 or self.seed < 0 or self.batch_size < 2 or not 0 <= self.mask_rate <= 1:
             raise ConfigError(
-                "--steps must be at least 1, --batch-size at least 2 (a lone block has no negatives), --mask-rate from 0 to 1."
+                "--steps and --seed must be at least 0, --batch-size at least 2 (a lone block has no negatives), --mask-rate from 0 to 1."
             )
 
     def run(self, out: Writer) -> Mapping[str, Any]:
@@ -77,6 +91,7 @@ class IctInit(Stage):
         from realmctl.nn.retriever import Retriever
         from realmctl.retrieval.corpus import Corpus
         from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_folder, tokenizer_of
+        from realmctl.training.closed_form_starts import start_with_pca
         from realmctl.training.loop import Compute, Schedule, train
         from realmctl.training.objectives.ict import InverseClozeObjective
 
@@ -87,13 +102,25 @@ class IctInit(Stage):
             start.bert, projection=self.projection, query_length=self.query_length, pooling=self.pooling, towers=self.towers,
             block_length=corpus.max_wordpieces, norm_eps=self.projection_norm_eps,
         )  # fmt: skip
-        objective = InverseClozeObjective(
-            retriever, corpus, packer_of(tokenizer_of(self.blocks)),
-            batch_size=self.batch_size, mask_rate=self.mask_rate, null_share=self.null_share, seed=self.seed,
-        )  # fmt: skip
-        schedule = Schedule(steps=self.steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer)
-        compute = Compute(device=self.device, precision=self.precision, checkpoint_every=self.checkpoint_every)
-        metrics = train(objective, schedule, compute, out, "ict-init")
+        collator = packer_of(tokenizer_of(self.blocks))
+        if self.projection_init == "pca":
+            start_with_pca(
+                retriever, corpus, collator,
+                seed=self.seed, scale=self.scale, device=self.device, precision=self.precision,
+            )  # fmt: skip
+        elif self.scale is not None:
+            retriever.start_projection(scale=self.scale)
+        metrics: Mapping[str, Any] = {"steps": 0}
+        if self.steps:
+            objective = InverseClozeObjective(
+                retriever, corpus, collator,
+                batch_size=self.batch_size, mask_rate=self.mask_rate, null_share=self.null_share, seed=self.seed,
+            )  # fmt: skip
+            schedule = Schedule(
+                steps=self.steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer
+            )
+            compute = Compute(device=self.device, precision=self.precision, checkpoint_every=self.checkpoint_every)
+            metrics = train(objective, schedule, compute, out, "ict-init")
         retriever.cpu().save(out.path)
         out.copy_folder("tokenizer", tokenizer_folder(self.blocks))
         return metrics

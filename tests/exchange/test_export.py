@@ -24,6 +24,7 @@ from realmctl.nn.weights import load_tensors
 from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
 from realmctl.stage import Stage, reads, setting
 from realmctl.text.tokens import wordpiece
+from stages.ict_init import IctInit
 from tests.exchange import realm_checkpoints as published
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import documents
@@ -61,7 +62,8 @@ class RawCls(Stage):
 
 def rows_of(artifact: Artifact, side: str, texts: list[str]) -> np.ndarray:
     retriever, words = Retriever.load(artifact.path), wordpiece.load(artifact.path)
-    packed = packer_of(tokenizer_of(artifact)).query([words.ids(text) for text in texts], 48 if side == "block" else 24)
+    length = retriever.block_length if side == "block" else retriever.query_length
+    packed = packer_of(tokenizer_of(artifact)).query([words.ids(text) for text in texts], length)
     tower = retriever.query_tower if side == "query" else retriever.block_tower
     assert tower is not None
     with torch.inference_mode():
@@ -101,6 +103,17 @@ def test_raw_cls_and_nearly_constant_projections(tmp_path, blocks, spread: float
     np.testing.assert_allclose(
         loaded(tmp_path / "out").encode(TEXTS), rows_of(artifact, "block", TEXTS), atol=1e-5 if spread > 1e-3 else 1e-3
     )
+
+
+def test_mean_pooling_and_a_scale(tmp_path, blocks):
+    """An untrained start: mean pooling, a projection by PCA, products of 20 cosines."""
+    made = IctInit(
+        blocks=blocks, bert="scratch:L1-H16", steps=0, pooling="mean", projection_init="pca", projection=8, scale=20.0
+    ).make(tmp_path / "r")
+    export(made.path, tmp_path / "out")
+    found = loaded(tmp_path / "out").encode(TEXTS)
+    np.testing.assert_allclose(found, rows_of(made, "block", TEXTS), atol=1e-5, rtol=0)
+    np.testing.assert_allclose((found**2).sum(1), 20.0, rtol=1e-3)
 
 
 @pytest.mark.parametrize("norm_eps", [1e-12, 1e-3])

@@ -11,10 +11,11 @@ from realmctl.errors import InputError, MismatchError
 from realmctl.nn.inputs import TokenBatch
 from realmctl.nn.marginal import in_batch_softmax
 from realmctl.nn.retriever import Retriever
+from realmctl.nn.retriever_settings import ProjectionStart
 
 
 @pytest.mark.parametrize("norm_eps", [1e-12, 1e-3])
-@pytest.mark.parametrize("pooling", ["pooler", "cls"])
+@pytest.mark.parametrize("pooling", ["pooler", "cls", "mean"])
 def test_embedding_is_the_formula_on_transformers_states(
     mlm: BertForMaskedLM, batch: TokenBatch, tmp_path: Path, pooling, norm_eps
 ) -> None:
@@ -28,6 +29,10 @@ def test_embedding_is_the_formula_on_transformers_states(
     if pooling == "pooler":
         pooled = torch.tanh(F.linear(pooled, tower.bert.pooler.dense.weight, tower.bert.pooler.dense.bias))
         assert_close(pooled, outputs.pooler_output)
+    if pooling == "mean":  # row by row, without padding
+        pooled = torch.stack(
+            [state[:length].mean(0) for state, length in zip(outputs.last_hidden_state, batch.lengths_B, strict=True)]
+        )
     projected = F.linear(pooled, tower.projection.weight, tower.projection.bias)
     expected = F.layer_norm(projected, (16,), tower.norm.weight, tower.norm.bias, eps=norm_eps)
     assert_close(retriever.embed_blocks(batch), expected, atol=1e-5, rtol=1e-5)
@@ -85,7 +90,7 @@ def test_the_source_model_is_left_alone(mlm: BertForMaskedLM) -> None:
 
 
 @pytest.mark.parametrize("towers", ["shared", "separate"])
-@pytest.mark.parametrize("pooling", ["pooler", "cls"])
+@pytest.mark.parametrize("pooling", ["pooler", "cls", "mean"])
 def test_save_and_load(mlm: BertForMaskedLM, batch: TokenBatch, tmp_path: Path, towers, pooling) -> None:
     retriever = Retriever.from_bert(mlm.bert, towers=towers, pooling=pooling, query_length=32).eval()
     with torch.no_grad():
@@ -161,3 +166,47 @@ def test_a_retriever_from_before_the_epsilon_was_a_setting_has_the_published_one
     path = tmp_path / "retriever.json"
     path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k != "norm_eps"}))
     assert Retriever.load(tmp_path).query_tower.norm.eps == 1e-12
+
+
+@pytest.mark.parametrize("towers", ["shared", "separate"])
+def test_a_scale_makes_products_that_many_cosines(
+    mlm: BertForMaskedLM, batch: TokenBatch, tmp_path: Path, towers
+) -> None:
+    retriever = Retriever.from_bert(mlm.bert, projection=16, pooling="mean", towers=towers).eval()
+    torch.nn.init.normal_(retriever.query_tower.projection.weight, std=0.5)
+    retriever.start_projection(scale=20.0)
+    query_BD, block_BD = retriever.embed_queries(batch), retriever.embed_blocks(batch)
+    cosine = torch.nn.functional.cosine_similarity(query_BD[:, None], block_BD[None], dim=2)
+    assert_close(retriever.score(query_BD, block_BD.expand(4, 4, 16)), 20 * cosine, atol=1e-4, rtol=1e-4)
+    retriever.save(tmp_path)
+    assert json.loads((tmp_path / "retriever.json").read_text())["start"] == {"init": "random", "scale": 20.0}
+    loaded = Retriever.load(tmp_path)
+    assert loaded.start == loaded.query_only().start == ProjectionStart("random", 20.0)
+    assert torch.equal(loaded.embed_queries(batch), query_BD)
+
+
+def test_given_projection_weights_are_those_of_both_towers(mlm: BertForMaskedLM, batch: TokenBatch) -> None:
+    retriever = Retriever.from_bert(mlm.bert, projection=8, pooling="mean", towers="separate").eval()
+    weight_DH, bias_D = torch.randn(8, 32), torch.randn(8)
+    retriever.start_projection(weight_DH=weight_DH, bias_D=bias_D)
+    assert retriever.start == ProjectionStart("pca", None)
+    expected = F.layer_norm(F.linear(retriever.query_tower.pool(batch), weight_DH, bias_D), (8,))
+    assert_close(retriever.embed_queries(batch), expected, atol=1e-5, rtol=1e-5)
+    assert torch.equal(retriever.embed_queries(batch), retriever.embed_blocks(batch))
+
+
+def test_a_retriever_json_says_nothing_of_a_plain_start(mlm: BertForMaskedLM, tmp_path: Path) -> None:
+    """The bytes are those of before there were other starts, and so is the artifact's content hash."""
+    Retriever.from_bert(mlm.bert, projection=16).save(tmp_path)
+    assert list(json.loads((tmp_path / "retriever.json").read_text())) == [
+        "projection", "query_length", "block_length", "pooling", "towers", "block_encoder", "norm_eps",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("changed", [{"pooling": "max"}, {"start": {"warmth": 1}}, {"start": 3}])
+def test_an_unknown_pooling_or_start_is_refused(mlm: BertForMaskedLM, tmp_path: Path, changed) -> None:
+    Retriever.from_bert(mlm.bert, projection=16).save(tmp_path)
+    path = tmp_path / "retriever.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+    with pytest.raises(InputError, match=next(iter(changed))):
+        Retriever.load(tmp_path)

@@ -43,6 +43,36 @@ def test_the_means_are_those_of_the_objective_over_every_span(chain, tmp_path):
     assert measured["null_share"] == pytest.approx(sums["null_share"] / queries, rel=1e-4)
 
 
+def test_it_says_which_blocks_tell_the_answer(chain, tmp_path):
+    """One span at a time, from the texts' wordpieces and the reader's own probabilities."""
+    measured = start_of(chain, candidates=4, batch_size=7).make(tmp_path / "u").metrics
+    objective = objective_of(chain)
+    objective.reader.load_state_dict({k: v / 3 for k, v in objective.reader.state_dict().items()})
+    gains, labels, firsts, favourites = [], [], [], []
+    with torch.no_grad():
+        for span in range(len(objective.queries.spans)):
+            (part,) = objective.parts(np.array([span]), np.random.default_rng(0))
+            _, (_, score_BN, log_prob_BNM, _) = objective.compare(part)
+            pieces = len(part.queries[0].targets)
+            log_prob = log_prob_BNM[0, :, :pieces].sum(1)
+            needle = " ".join(map(str, part.queries[0].targets))
+            tells = [
+                f" {needle} " in f" {' '.join(map(str, objective.corpus.tokens(row)))} " for row in part.rows_BN[0, 1:]
+            ]
+            gain = (log_prob[1:] - log_prob[0]).tolist()
+            gains += gain
+            labels += tells
+            firsts.append(tells[int(score_BN[0, 1:].argmax())])
+            favourites.append(tells[int(np.argmax(gain))])
+    assert 0 < sum(labels) < len(labels)
+    telling = [gain for gain, tells in zip(gains, labels, strict=True) if tells]
+    others = [gain for gain, tells in zip(gains, labels, strict=True) if not tells]
+    above = [(a > b) + 0.5 * (a == b) for a in telling for b in others]
+    assert measured["gain_auc"] == pytest.approx(np.mean(above), abs=0.01)
+    assert measured["first_tells"] == pytest.approx(np.mean(firsts))
+    assert measured["favourite_tells"] == pytest.approx(np.mean(favourites), abs=0.05)
+
+
 def test_a_model_or_its_parts(chain, tmp_path):
     model = pretrain(chain).make(tmp_path / "model")
     whole = EvalUtility(blocks=chain.blocks, spans=chain.spans, model=model).make(tmp_path / "u")

@@ -194,7 +194,15 @@ class PretrainObjective:
         return PretrainMicroBatch(drawn, self._packed(drawn), position_BM, target_BM, mask_BM, rows_BN, normaliser)
 
     def loss(self, part: PretrainMicroBatch) -> tuple[Tensor, Sums]:
-        """-log p(y|x) of the part, divided by the normaliser of the whole batch, and the sums of the retrieval utility."""
+        """Return -log p(y|x) of the part's hidden wordpieces over the whole batch's count, and sums of what retrieval was worth."""
+        loss, comparison = self.compare(part)
+        return loss, self.utility_sums(*comparison)
+
+    def compare(self, part: PretrainMicroBatch) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor, Tensor]]:
+        """Return the loss, and the arguments of `utility_sums`: mask_BM, score_BN, log_prob_BNM, present_BN, detached.
+
+        Candidate 0 of these tensors is the null document, also where the objective has none.
+        """
         device = self._device
         mask_BM, present_BN = part.mask_BM.to(device), torch.from_numpy(part.rows_BN != ABSENT).to(device)
         score_BN = self._scores(part)
@@ -204,7 +212,7 @@ class PretrainObjective:
         compared = score_BN.detach(), log_prob_BNM.detach(), present_BN
         if not self.options.null_document:
             compared = self._beside_null(part, *compared)
-        return loss, self._utility_sums(mask_BM, *compared)
+        return loss, (mask_BM, *compared)
 
     def _scores(self, part: PretrainMicroBatch) -> Tensor:
         """f(x, z) with the weights in training. A block that several queries share is embedded once."""
@@ -232,7 +240,8 @@ class PretrainObjective:
         score = F.pad(score_BN.float(), (1, 0), value=torch.finfo(torch.float32).min)
         return score, torch.cat([null_B1M, log_prob_BNM], 1), F.pad(present_BN, (1, 0), value=True)
 
-    def _utility_sums(self, mask_BM: Tensor, score_BN: Tensor, log_prob_BNM: Tensor, present_BN: Tensor) -> Sums:
+    def utility_sums(self, mask_BM: Tensor, score_BN: Tensor, log_prob_BNM: Tensor, present_BN: Tensor) -> Sums:
+        """Return {metric: (sum, count)}: the utility of retrieval, of the first block, and the null document's share."""
         utility = retrieval_utility(score_BN, log_prob_BNM, mask_BM, present_BN)
         hidden, queries = float(mask_BM.sum()), float(len(mask_BM))
         sums = {

@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from realmctl.log import progress
+from realmctl.nn.marginal import retrieval_utility
 from realmctl.nn.precision import autocast, pick_device
-from realmctl.training.objectives.pretrain import PretrainObjective
+from realmctl.training.objectives.pretrain import PretrainMicroBatch, PretrainObjective
+from realmctl.training.objectives.telling_blocks import TellingBlocks, telling
 from realmctl.training.random_streams import Stream, generator
 
 
@@ -18,25 +21,41 @@ from realmctl.training.random_streams import Stream, generator
 def measure_utility(objective: PretrainObjective, device: str, batch_size: int) -> dict[str, Any]:
     """Hide every salient span once and fill it with the objective's candidates, in the objective's precision.
 
+    The objective must have a null document.
+
     Returns:
-        Means: `log_prob`, log p(y_m|x) of a hidden wordpiece in nats; `retrieval_utility`, log p(y_m|x) - log p(y_m|null,x);
-        `top_1_utility`, log p(y|z,x) - log p(y|null,x) of the best-scored block of a query; `null_share`, p(null|x).
-        Counts: `queries` and hidden `wordpieces`.
+        Means: `log_prob`, log p(y_m|x) of a hidden wordpiece in nats; `retrieval_utility`, the mean of log p(y_m|x) -
+        log p(y_m|null,x) over hidden wordpieces; `top_1_utility`, the mean over queries of log p(y|z,x) - log p(y|null,x) for
+        the best-scored block z; `null_share`, p(null|x). Counts: `queries` and hidden `wordpieces`. And what
+        `TellingBlocks.measured` returns: whether the reader's gains single out the blocks that tell the answer.
     """
     where = pick_device(device)
     objective.modules.to(where).eval()
     count, rng = len(objective.queries.spans), generator(objective.options.seed, Stream.FIXED_QUERIES)
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    blocks = TellingBlocks()
     with progress(count, "eval-utility", "queries") as bar:
         for start in range(0, count, batch_size):
             spans = np.arange(start, min(start + batch_size, count))
             for part in objective.parts(spans, rng):
                 with autocast(where, objective.options.precision):
-                    loss, worth = objective.loss(part)
+                    loss, comparison = objective.compare(part)
+                    worth = objective.utility_sums(*comparison)
+                _add(blocks, objective, part, *comparison)
                 hidden = float(part.mask_BM.sum())
                 for name, (total, number) in {**worth, "log_prob": (-float(loss) * part.normaliser, hidden)}.items():
                     sums[name][0] += total
                     sums[name][1] += number
             bar.advance(len(spans))
     means = {name: total / max(number, 1.0) for name, (total, number) in sums.items()}
-    return {"queries": count, "wordpieces": int(sums["log_prob"][1]), **means}
+    return {"queries": count, "wordpieces": int(sums["log_prob"][1]), **means, **blocks.measured()}
+
+
+def _add(
+    blocks: TellingBlocks, objective: PretrainObjective, part: PretrainMicroBatch,
+    mask_BM: Tensor, score_BN: Tensor, log_prob_BNM: Tensor, present_BN: Tensor,
+) -> None:  # fmt: skip
+    gain_BN = retrieval_utility(score_BN, log_prob_BNM, mask_BM, present_BN).document_BN
+    rows_BN = part.rows_BN[:, 1:]
+    tells_BN = telling(part.queries, rows_BN, objective.corpus)
+    blocks.add(gain_BN[:, 1:].float().cpu().numpy(), score_BN[:, 1:].float().cpu().numpy(), tells_BN, rows_BN >= 0)

@@ -1,0 +1,58 @@
+"""Which candidates tell the answer, and how well gains separate them: against brute force over all pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from realmctl.retrieval.corpus import Corpus
+from realmctl.training.objectives.masking import MaskedQuery
+from realmctl.training.objectives.telling_blocks import TellingBlocks, area_under_curve, telling
+
+
+def brute_force_auc(score, positive):
+    pairs = [
+        (a, b)
+        for a, is_a in zip(score, positive, strict=True)
+        if is_a
+        for b, is_b in zip(score, positive, strict=True)
+        if not is_b
+    ]
+    return sum(1.0 if a > b else 0.5 if a == b else 0.0 for a, b in pairs) / len(pairs)
+
+
+def test_the_area_is_the_share_of_ordered_pairs():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        score, positive = rng.integers(0, 6, 30).astype(float), rng.random(30) < 0.3
+        positive[:2] = [True, False]
+        assert area_under_curve(score, positive) == pytest.approx(brute_force_auc(score, positive))
+    assert area_under_curve(np.arange(4.0), np.ones(4, bool)) is None
+    assert area_under_curve(np.arange(4.0), np.zeros(4, bool)) is None
+
+
+def test_a_block_tells_if_it_holds_the_hidden_wordpieces_side_by_side(chain):
+    corpus = Corpus(chain.blocks)
+    targets = np.asarray(corpus.tokens(5)[2:5], dtype=np.int64)
+    query = MaskedQuery(0, np.array([1]), np.array([0]), targets)
+    rows = np.array([[5, -1, -2, *range(len(corpus))]])
+    found = telling([query], rows, corpus)[0]
+    text = [" ".join(map(str, [*corpus.tokens(row)])) for row in range(len(corpus))]
+    needle = " ".join(map(str, targets))
+    assert found[:3].tolist() == [True, False, False]
+    assert found[3:].tolist() == [f" {needle} " in f" {words} " for words in text]
+
+
+def test_shares_are_counted_by_query():
+    blocks = TellingBlocks()
+    gain = np.array([[1.0, 3.0, 9.0], [2.0, 1.0, 0.0], [0.0, 0.0, 0.0]], np.float32)
+    score = np.array([[5.0, 1.0, 9.0], [1.0, 2.0, 0.0], [0.0, 0.0, 0.0]], np.float32)
+    tells = np.array([[False, True, False], [False, True, False], [True, True, True]])
+    present = np.array([[True, True, False], [True, True, True], [False, False, False]])
+    assert blocks.measured() == {}
+    blocks.add(gain, score, tells, present)
+    gains, labels = [1.0, 3.0, 2.0, 1.0, 0.0], [False, True, False, True, False]
+    assert blocks.measured() == {
+        "gain_auc": pytest.approx(brute_force_auc(gains, labels)),
+        "any_tells": 1.0, "first_tells": 0.5, "favourite_tells": 0.5,
+    }  # fmt: skip

@@ -1,0 +1,134 @@
+"""Starts without training, through the stages that offer them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from realmctl.artifacts import open_artifact
+from realmctl.errors import ConfigError
+from realmctl.nn.bert.encoder import hidden_states, load_masked_lm
+from realmctl.nn.retriever import Retriever
+from realmctl.retrieval.corpus import Corpus
+from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
+from realmctl.training import closed_form_starts
+from realmctl.training.closed_form_starts import start_with_pca
+from stages.embed import Embed
+from stages.ict_init import IctInit
+from stages.mlm_init import MlmInit
+from tests.fixtures.chain import metrics_of
+
+START = {"bert": "scratch:L1-H16", "steps": 0, "pooling": "mean", "projection_init": "pca", "projection": 8}
+
+
+def packed_blocks(chain, length=288):
+    corpus, collator = Corpus(chain.blocks), packer_of(tokenizer_of(chain.blocks))
+    rows = range(len(corpus))
+    return collator.block([corpus.title(row) for row in rows], [corpus.tokens(row) for row in rows], length)
+
+
+def test_the_projection_is_the_pca_of_the_pooled_blocks(chain, tmp_path):
+    made = IctInit(blocks=chain.blocks, **START, scale=20.0, precision="fp32").make(tmp_path / "retriever")
+    assert made.metrics["steps"] == 0 and not made.has("metrics.jsonl")
+    retriever = Retriever.load(made.path)
+    with torch.no_grad():
+        pooled = retriever.query_tower.pool(packed_blocks(chain)).double().numpy()
+    _, _, expected = np.linalg.svd(pooled - pooled.mean(0), full_matrices=False)
+    weight = retriever.query_tower.projection.weight.detach().double().numpy()
+    np.testing.assert_allclose(np.abs((weight * expected[:8]).sum(1)), 1.0, atol=1e-4)
+    assert json.loads(made.file("retriever.json").read_text())["start"] == {"init": "pca", "scale": 20.0}
+
+
+def test_embed_stores_these_vectors(chain, tmp_path):
+    made = IctInit(blocks=chain.blocks, **START, scale=20.0).make(tmp_path / "retriever")
+    vectors = np.load(
+        Embed(blocks=chain.blocks, retriever=made, precision="fp32").make(tmp_path / "e").file("embeddings.npy")
+    )
+    np.testing.assert_allclose((vectors**2).sum(1), 20.0, rtol=1e-3)
+    with torch.no_grad():
+        expected = Retriever.load(made.path).embed_blocks(packed_blocks(chain))
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
+
+
+def test_the_same_seed_gives_the_same_start_and_a_sample_follows_the_seed(chain, tmp_path, monkeypatch):
+    monkeypatch.setattr(closed_form_starts, "PCA_BLOCKS", 20)
+    encoder = {"encoder": chain.encoder, "bert": None}
+    first, again, other = (
+        IctInit(blocks=chain.blocks, **{**START, **encoder, "seed": seed}).make(tmp_path / name)
+        for name, seed in (("a", 0), ("b", 0), ("c", 1))
+    )
+    assert first.content == again.content != other.content
+
+
+def test_both_towers_get_it(chain):
+    retriever = Retriever.load(
+        IctInit(blocks=chain.blocks, **{**START, "towers": "separate"}).make(chain.folder / "separate").path
+    )
+    assert torch.equal(retriever.query_tower.projection.weight, retriever.block_tower.projection.weight)
+    corpus, collator = Corpus(chain.blocks), packer_of(tokenizer_of(chain.blocks))
+    before = retriever.query_tower.projection.weight.clone()
+    start_with_pca(retriever, corpus, collator, seed=0, scale=None, device="cpu", precision="auto")
+    assert torch.equal(retriever.query_tower.projection.weight, before)
+
+
+def test_ict_goes_on_from_that_start(chain, tmp_path):
+    settings = {**START, "scale": 20.0, "batch_size": 8, "lr": 1e-5, "precision": "fp32"}
+    start = Retriever.load(IctInit(blocks=chain.blocks, **settings).make(tmp_path / "start").path)
+    made = IctInit(blocks=chain.blocks, **{**settings, "steps": 2}).make(tmp_path / "trained")
+    assert len(metrics_of(made)) == 2
+    trained = Retriever.load(made.path)
+    assert trained.start == start.start
+    moved = (trained.query_tower.projection.weight - start.query_tower.projection.weight).abs().max()
+    assert 0 < moved < 1e-4
+
+
+def test_recipes_of_before_are_unchanged(chain):
+    """Flags with their defaults are no part of the recipe."""
+    stage = IctInit(blocks=chain.blocks, bert="scratch:tiny")
+    assert not {"projection_init", "scale"} & set(stage.origin().settings)
+    assert "head_init" not in MlmInit(blocks=chain.blocks).origin().settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"projection": 17}, "width 16 to width 17"), ({"scale": 0.0}, "--scale 0"), ({"scale": float("inf")}, "--scale: inf"),
+        ({"steps": -1}, "--steps"), ({"seed": -1}, "--seed"),
+    ],
+)  # fmt: skip
+def test_a_start_that_cannot_work_is_refused(chain, tmp_path, settings, message):
+    with pytest.raises(ConfigError, match=message):
+        IctInit(blocks=chain.blocks, **{**START, **settings}).make(tmp_path / "made")
+
+
+def test_a_ridge_head_decodes_what_a_random_one_does_not(chain, tmp_path):
+    made = MlmInit(
+        blocks=chain.blocks, bert="scratch:L1-H32", head_init="ridge", steps=0, length=64, precision="fp32"
+    ).make(tmp_path / "encoder")
+    mlm, has_head = load_masked_lm(made.path)
+    assert has_head and made.metrics["steps"] == 0
+    packed = packed_blocks(chain)
+    with torch.no_grad():
+        right = (mlm.cls(hidden_states(mlm.bert, packed)).argmax(2) == packed.ids_BL)[packed.mask_BL].float().mean()
+    commonest = packed.ids_BL[packed.mask_BL].bincount().max() / packed.mask_BL.sum()
+    assert right > 1.5 * commonest and made.metrics["decoded_at_start"] > 1.5 * commonest
+
+
+def test_training_goes_on_from_a_ridge_head(chain, tmp_path):
+    settings = {"blocks": chain.blocks, "bert": str(chain.encoder.path), "head_init": "ridge", "length": 64}
+    start = MlmInit(**settings, steps=0).make(tmp_path / "start")
+    trained = MlmInit(**settings, steps=1, batch_size=4, lr=1e-6).make(tmp_path / "trained")
+    before, after = (load_masked_lm(artifact.path)[0].cls.state_dict() for artifact in (start, trained))
+    for name, tensor in before.items():
+        assert_close(after[name], tensor, atol=1e-4, rtol=0)
+    old = load_masked_lm(open_artifact(chain.encoder.path).path)[0].cls.state_dict()
+    assert (old["predictions.bias"] - before["predictions.bias"]).abs().max() > 1
+
+
+def test_no_steps_need_a_fitted_head(chain, tmp_path):
+    with pytest.raises(ConfigError, match="0 with --head-init ridge"):
+        MlmInit(blocks=chain.blocks, steps=0).make(tmp_path / "encoder")
