@@ -39,6 +39,13 @@ class MlmInit(Stage):
         default="adamw",
     )
     mask_rate: float = setting("Share of wordpieces hidden in plain blocks.", default=0.15)
+    practice: Literal["steady", "curriculum"] = setting(
+        "With --spans: steady reads blocks that restate the sentence; curriculum begins with pure copying and adds noisy copies, "
+        "other blocks, random blocks and null documents.",
+        default="steady",
+        later=True,
+    )
+    window: int = setting("Wordpieces of a block's window in the curriculum.", default=64, later=True)
     length: int = setting("Wordpieces of a plain example, [CLS] and [SEP] included.", default=128)
     dropout: float = setting("Dropout of a BERT from scratch; a loaded one keeps its own.", default=0.1)
     seed: int = setting("Seed of everything random.", default=0)
@@ -60,6 +67,10 @@ class MlmInit(Stage):
             raise ConfigError(
                 "--steps and --batch-size must be at least 1, --mask-rate between 0 and 1, --dropout from 0 to below 1, --length from 3 to 512."
             )
+        if self.window < 8 or (self.practice == "curriculum" and self.spans is None):
+            raise ConfigError(
+                f"--practice curriculum needs --spans, and --window {self.window} must be at least 8 wordpieces."
+            )
         if self.spans:
             require_same_vocabulary(self.blocks, self.spans)
 
@@ -72,7 +83,7 @@ class MlmInit(Stage):
         mlm = starting_bert(None, self.bert, self.blocks, self.seed, self.dropout)
         examples = self._examples(mlm.config.vocab_size)
         objective = MlmObjective(
-            mlm, examples, batch_size=self.batch_size, micro_batch=self.micro_batch, seed=self.seed
+            mlm, examples, batch_size=self.batch_size, micro_batch=self.micro_batch, seed=self.seed, steps=self.steps
         )
         schedule = Schedule(self.steps, self.lr, self.warmup, self.seed, self.optimizer)
         metrics = train(
@@ -84,8 +95,9 @@ class MlmInit(Stage):
 
     def _examples(self, vocabulary: int) -> Examples:
         from realmctl.retrieval.corpus import Corpus
-        from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
+        from realmctl.retrieval.initial_encoder import continuing_words, packer_of, tokenizer_of
         from realmctl.retrieval.tagged_queries import TaggedQueries
+        from realmctl.training.objectives.curriculum import Curriculum
         from realmctl.training.objectives.mlm import PlainBlocks, ReadingPractice
         from realmctl.training.objectives.pairing import partners
 
@@ -93,5 +105,9 @@ class MlmInit(Stage):
         if self.spans is None:
             return PlainBlocks(corpus, collator, mask_rate=self.mask_rate, length=self.length, vocabulary=vocabulary)
         queries = TaggedQueries(self.spans)
+        found = partners(queries, corpus)
+        if self.practice == "curriculum":
+            words = continuing_words(tokenizer_of(self.blocks))
+            return Curriculum(queries, corpus, found, collator, continues_V=words, window=self.window)
         lengths = queries.query_length, int(self.blocks.settings.get("max_wordpieces", 288))
-        return ReadingPractice(queries, corpus, partners(queries, corpus), collator, lengths=lengths)
+        return ReadingPractice(queries, corpus, found, collator, lengths=lengths)

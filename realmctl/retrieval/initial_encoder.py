@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from transformers import BertForMaskedLM
 
@@ -33,6 +35,13 @@ def packer_of(tokenizer: Tokenizer) -> Collator:
             "realmctl chunk --tokenizer train:30522."
         )
     return Collator(*(number for number in ids.values() if number is not None))
+
+
+def continuing_words(tokenizer: Tokenizer) -> NDArray[np.bool_]:
+    """bool [V], True at the wordpieces that continue a word ("##...")."""
+    continues_V = np.zeros(tokenizer.get_vocab_size(), dtype=bool)
+    continues_V[[number for word, number in tokenizer.get_vocab().items() if word.startswith("##")]] = True
+    return continues_V
 
 
 def tokenizer_folder(artifact: Artifact) -> Path:
