@@ -30,7 +30,7 @@ class IctInit(Stage):
         literals=("scratch:",),
         hub=True,
     )
-    steps: int = setting("Training steps.", default=100_000)
+    steps: int = setting("Training steps; 0: keep the untrained start.", default=100_000)
     batch_size: int = setting("Pairs in a step; each other's blocks are the negatives.", default=4096)
     lr: float = setting("Peak learning rate.", default=1e-4)
     warmup: int | None = setting("Warm-up steps; default min(10000, max(100, steps / 10)).", default=None)
@@ -46,8 +46,19 @@ class IctInit(Stage):
     )
     projection: int = setting("Width of the embeddings.", default=128)
     query_length: int = setting("Wordpieces of a query, [CLS] and [SEP] included.", default=64)
-    pooling: Literal["pooler", "cls"] = setting(
-        "BERT's tanh pooler, or the raw [CLS] state (Condenser).", default="pooler"
+    projection_init: Literal["random", "pca"] = setting(
+        "Projection at the start; pca: the principal components of the blocks' vectors, which keep what a sentence encoder knows.",
+        default="random",
+        later=True,
+    )
+    scale: float | None = setting(
+        "At the start, make inner products this many times the cosine; default: the projection's width.",
+        default=None,
+        later=True,
+    )
+    pooling: Literal["pooler", "cls", "mean"] = setting(
+        "BERT's tanh pooler, the raw [CLS] state (Condenser), or the mean over tokens (sentence encoders).",
+        default="pooler",
     )
     projection_norm_eps: float = setting(
         "Epsilon of the projection's layer norm: 1e-12 in the published weights, 1e-3 in the open ICT code.",
@@ -67,9 +78,11 @@ class IctInit(Stage):
             raise ConfigError(f"--projection-norm-eps {self.projection_norm_eps:g} must lie between 0 and 1.")
         if not 0 <= self.null_share < 1:
             raise ConfigError(f"--null-share {self.null_share:g} must be at least 0 and below 1.")
-        if self.steps < 1 or self.batch_size < 2 or not 0 <= self.mask_rate <= 1:
+        if self.scale is not None and not 0 < self.scale < float("inf"):
+            raise ConfigError(f"--scale {self.scale:g} must be above 0.")
+        if self.steps < 0 or self.seed < 0 or self.batch_size < 2 or not 0 <= self.mask_rate <= 1:
             raise ConfigError(
-                "--steps must be at least 1, --batch-size at least 2 (a lone block has no negatives), --mask-rate from 0 to 1."
+                "--steps and --seed must be at least 0, --batch-size at least 2 (a lone block has no negatives), --mask-rate from 0 to 1."
             )
 
     def run(self, out: Writer) -> Mapping[str, Any]:
@@ -77,6 +90,7 @@ class IctInit(Stage):
         from realmctl.nn.retriever import Retriever
         from realmctl.retrieval.corpus import Corpus
         from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_folder, tokenizer_of
+        from realmctl.training.closed_form_starts import start_with_pca
         from realmctl.training.loop import Compute, Schedule, train
         from realmctl.training.objectives.ict import InverseClozeObjective
 
@@ -86,13 +100,23 @@ class IctInit(Stage):
             start.bert, projection=self.projection, query_length=self.query_length, pooling=self.pooling, towers=self.towers,
             block_length=int(self.blocks.settings.get("max_wordpieces", 288)), norm_eps=self.projection_norm_eps,
         )  # fmt: skip
-        objective = InverseClozeObjective(
-            retriever, Corpus(self.blocks), packer_of(tokenizer_of(self.blocks)),
-            batch_size=self.batch_size, mask_rate=self.mask_rate, null_share=self.null_share, seed=self.seed,
-        )  # fmt: skip
-        schedule = Schedule(self.steps, self.lr, self.warmup, self.seed, self.optimizer)
-        compute = Compute(self.device, self.precision, self.checkpoint_every)
-        metrics = train(objective, schedule, compute, out, "ict-init")
+        corpus, collator = Corpus(self.blocks), packer_of(tokenizer_of(self.blocks))
+        if self.projection_init == "pca":
+            start_with_pca(
+                retriever, corpus, collator,
+                seed=self.seed, scale=self.scale, device=self.device, precision=self.precision,
+            )  # fmt: skip
+        elif self.scale is not None:
+            retriever.start_projection(scale=self.scale)
+        metrics: Mapping[str, Any] = {"steps": 0}
+        if self.steps:
+            objective = InverseClozeObjective(
+                retriever, corpus, collator,
+                batch_size=self.batch_size, mask_rate=self.mask_rate, null_share=self.null_share, seed=self.seed,
+            )  # fmt: skip
+            schedule = Schedule(self.steps, self.lr, self.warmup, self.seed, self.optimizer)
+            compute = Compute(self.device, self.precision, self.checkpoint_every)
+            metrics = train(objective, schedule, compute, out, "ict-init")
         retriever.cpu().save(out.path)
         out.copy_folder("tokenizer", tokenizer_folder(self.blocks))
         return metrics

@@ -10,6 +10,8 @@ from realmctl.errors import ConfigError
 from realmctl.stage import Stage, reads, runtime, setting, source
 
 if TYPE_CHECKING:
+    from transformers import BertForMaskedLM
+
     from realmctl.training.objectives.mlm import Examples
 
 
@@ -30,7 +32,11 @@ class MlmInit(Stage):
         "BERT to start from: a folder, a hub id, or scratch:SIZE (tiny, mini, small, medium, base, or L2-H128-A4).",
         default="scratch:tiny", literals=("scratch:",), hub=True,
     )  # fmt: skip
-    steps: int = setting("Training steps.", default=10_000)
+    head_init: Literal["random", "ridge"] = setting(
+        "Head at the start. random: a random one where the BERT has none; ridge: fitted to the states of visible wordpieces, in place of any that it has.",
+        default="random", later=True,
+    )  # fmt: skip
+    steps: int = setting("Training steps; 0, with --head-init ridge: keep the fitted head.", default=10_000)
     batch_size: int = setting("Examples in a step.", default=128)
     lr: float = setting("Peak learning rate.", default=1e-4)
     warmup: int | None = setting("Warm-up steps; default min(10000, max(100, steps / 10)).", default=None)
@@ -58,14 +64,15 @@ class MlmInit(Stage):
 
     def check(self) -> None:
         if (
-            self.steps < 1
+            self.steps < (0 if self.head_init == "ridge" else 1)
+            or self.seed < 0
             or self.batch_size < 1
             or not 0 < self.mask_rate < 1
             or not 0 <= self.dropout < 1
             or not 3 <= self.length <= 512
         ):
             raise ConfigError(
-                "--steps and --batch-size must be at least 1, --mask-rate between 0 and 1, --dropout from 0 to below 1, --length from 3 to 512."
+                "--steps must be at least 1 (0 with --head-init ridge), --batch-size at least 1, --seed at least 0, --mask-rate between 0 and 1, --dropout from 0 to below 1, --length from 3 to 512."
             )
         if self.window < 8 or (self.practice == "curriculum" and self.spans is None):
             raise ConfigError(
@@ -76,22 +83,35 @@ class MlmInit(Stage):
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.nn.bert.encoder import save_masked_lm
-        from realmctl.retrieval.initial_encoder import starting_bert, tokenizer_folder
+        from realmctl.retrieval.corpus import Corpus
+        from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_folder, tokenizer_of
+        from realmctl.training.closed_form_starts import start_with_ridge_head
+
+        mlm = starting_bert(None, self.bert, self.blocks, self.seed, self.dropout)
+        fitted: dict[str, float] = {}
+        if self.head_init == "ridge":
+            corpus, collator = Corpus(self.blocks), packer_of(tokenizer_of(self.blocks))
+            fitted["decoded_at_start"] = start_with_ridge_head(
+                mlm, corpus, collator, length=self.length, seed=self.seed, device=self.device, precision=self.precision
+            )
+        metrics: Mapping[str, Any] = {"steps": 0}
+        if self.steps:
+            metrics = self._train(mlm, out)
+        save_masked_lm(mlm.cpu(), out.path)
+        out.copy_folder(".", tokenizer_folder(self.blocks))
+        return {**fitted, **metrics}
+
+    def _train(self, mlm: BertForMaskedLM, out: Writer) -> Mapping[str, Any]:
         from realmctl.training.loop import Compute, Schedule, train
         from realmctl.training.objectives.mlm import MlmObjective
 
-        mlm = starting_bert(None, self.bert, self.blocks, self.seed, self.dropout)
         examples = self._examples(mlm.config.vocab_size)
         objective = MlmObjective(
             mlm, examples, batch_size=self.batch_size, micro_batch=self.micro_batch, seed=self.seed, steps=self.steps
         )
         schedule = Schedule(self.steps, self.lr, self.warmup, self.seed, self.optimizer)
-        metrics = train(
-            objective, schedule, Compute(self.device, self.precision, self.checkpoint_every), out, "mlm-init"
-        )
-        save_masked_lm(mlm.cpu(), out.path)
-        out.copy_folder(".", tokenizer_folder(self.blocks))
-        return {"examples": len(examples), **metrics}
+        compute = Compute(self.device, self.precision, self.checkpoint_every)
+        return {"examples": len(examples), **train(objective, schedule, compute, out, "mlm-init")}
 
     def _examples(self, vocabulary: int) -> Examples:
         from realmctl.retrieval.corpus import Corpus

@@ -23,7 +23,8 @@ from torch import Tensor
 from realmctl.artifacts import Artifact, open_artifact, verify
 from realmctl.artifacts.manifest import is_artifact
 from realmctl.errors import ConfigError
-from realmctl.nn.retriever import NORM_EPS, Retriever, Tower
+from realmctl.nn.retriever import Retriever, Tower
+from realmctl.nn.retriever_settings import NORM_EPS
 from realmctl.nn.weights import save_tensors
 from realmctl.stage import resolve
 
@@ -107,7 +108,8 @@ def _write_modules(tower: Tower, length: int, folder: Path) -> None:
     """modules.json of sentence-transformers, and the modules after the BERT."""
     hidden, pooler = tower.bert.config.hidden_size, tower.bert.pooler
     _write_json(folder / "sentence_bert_config.json", {"max_seq_length": length, "do_lower_case": False})
-    pooling = {"word_embedding_dimension": hidden, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
+    mean = tower.pooling == "mean"
+    pooling = {"word_embedding_dimension": hidden, "pooling_mode_cls_token": not mean, "pooling_mode_mean_tokens": mean}
     modules = [("Transformer", ""), ("Pooling", _module(folder, 1, "Pooling", pooling, {}))]
     if pooler is not None:
         modules.append(("Dense", _dense(folder, len(modules), pooler.dense.weight, pooler.dense.bias, TANH)))

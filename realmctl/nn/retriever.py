@@ -1,14 +1,23 @@
 """The retriever p(z|x): a query tower and a block tower whose inner product ranks blocks.
 
-e(.) = Dropout(LayerNorm(W pooler([CLS]) + b)), as in google-research/language (orqa/models/ict_model.py);
-the paper (section 3.3.1) writes W [CLS] alone. No temperature, no normalisation of the vectors.
-Legend: B rows, N candidates, H hidden, D projection.
+e(x) = Dropout(LayerNorm(W pooled(x) + b)). Google's code (google-research/language, orqa/models/ict_model.py) pools
+with BERT's tanh pooler over [CLS]; the paper (section 3.3.1) writes W [CLS]. Scores have no temperature, and the
+vectors are not normalised.
+
+Pooling: `pooler` is BERT's tanh pooler over [CLS]. `cls` is the last layer's state at [CLS]. `mean` is the mean of the
+last layer's states over all real tokens, special tokens included, as in sentence-transformers.
+
+Scale: the layer norm's output has a norm of sqrt(D) times the gain (its weight). A scale S sets the gain to
+sqrt(S / D), so that the inner product of two untrained embeddings is S times their cosine. Training may change it.
+Legend: B rows, N candidates, L tokens, H hidden, D projection.
 """
 
 from __future__ import annotations
 
 import copy
 import json
+import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,47 +27,72 @@ from transformers import BertModel
 from transformers.models.bert.modeling_bert import BertPooler
 
 from realmctl.errors import InputError, MismatchError
-from realmctl.nn.bert.encoder import cls_state
+from realmctl.nn.bert.encoder import cls_state, hidden_states
 from realmctl.nn.bert.files import load_bert, save_bert
 from realmctl.nn.inputs import TokenBatch
 from realmctl.nn.precision import full_precision
+from realmctl.nn.retriever_settings import NORM_EPS, Pooling, ProjectionStart, Towers, read_settings
 from realmctl.nn.weights import hash_tensors, load_into, load_tensors, save_tensors
-
-Pooling = Literal["pooler", "cls"]
-Towers = Literal["shared", "separate", "query-only"]
-NORM_EPS = 1e-12
-"""Of the published weights; the open ICT code leaves Keras's 1e-3."""
-_SETTINGS = {"projection", "query_length", "block_length", "pooling", "towers", "block_encoder"}
 
 
 class Tower(nn.Module):
-    """BERT, pooling of `[CLS]`, and the projection to the retrieval space, whose norm has epsilon `norm_eps`."""
+    """BERT, pooling, and the projection to the retrieval space.
+
+    Args:
+        bert: The encoder. The tower takes it over and adds or removes its pooler.
+        projection: Width D of the embeddings.
+        pooling: How token states become one vector; see the top of this file.
+        norm_eps: Epsilon of the layer norm after the projection.
+    """
 
     def __init__(self, bert: BertModel, projection: int, pooling: Pooling, norm_eps: float = NORM_EPS) -> None:
         super().__init__()
         self.bert = bert
+        self.pooling: Pooling = pooling
         self.projection = nn.Linear(bert.config.hidden_size, projection)
         self.norm = nn.LayerNorm(projection, eps=norm_eps)
         self.dropout = nn.Dropout(bert.config.hidden_dropout_prob)
         nn.init.normal_(self.projection.weight, std=bert.config.initializer_range)
         nn.init.zeros_(self.projection.bias)
-        if pooling == "cls":
+        if pooling != "pooler":
             bert.pooler = None
         elif bert.pooler is None:
             bert.pooler = BertPooler(bert.config)
             bert.pooler.apply(bert._init_weights)
         self.requires_grad_(True)
 
-    def embed(self, packed: TokenBatch) -> Tensor:
-        """Embeddings of the rows, float32 [B, D]. The last layer runs at `[CLS]` alone."""
+    def pool(self, packed: TokenBatch) -> Tensor:
+        """Return one vector for each row, float32 [B, H]: the input of the projection.
+
+        With `cls` and `pooler` the last layer runs at the [CLS] position only.
+        """
+        if self.pooling == "mean":
+            state_BLH = hidden_states(self.bert, packed).float()  # zeros at padding
+            return state_BLH.sum(1) / packed.lengths_B[:, None]
         state_BH = cls_state(self.bert, packed).float()
-        with full_precision(state_BH.device):
-            if self.bert.pooler is not None:
+        if self.bert.pooler is not None:
+            with full_precision(state_BH.device):
                 state_BH = self.bert.pooler(state_BH[:, None])
-            embedding_BD: Tensor = self.dropout(self.norm(self.projection(state_BH)))
+        return state_BH
+
+    def embed(self, packed: TokenBatch) -> Tensor:
+        """Return the embeddings of the rows, float32 [B, D]."""
+        pooled_BH = self.pool(packed)
+        with full_precision(pooled_BH.device):
+            embedding_BD: Tensor = self.dropout(self.norm(self.projection(pooled_BH)))
         return embedding_BD
 
     forward = embed
+
+    @torch.no_grad()
+    def set_projection(self, weight_DH: Tensor, bias_D: Tensor) -> None:
+        """Replace the projection's weights. The shapes must be those of the projection."""
+        self.projection.weight.copy_(weight_DH)
+        self.projection.bias.copy_(bias_D)
+
+    def set_scale(self, scale: float) -> None:
+        """Set the layer norm's gain so that inner products are `scale` times the cosine."""
+        nn.init.constant_(self.norm.weight, math.sqrt(scale / self.projection.out_features))
 
     def save(self, folder: Path) -> None:
         """BertModel for AutoModel, and the projection beside it."""
@@ -92,6 +126,7 @@ class Retriever(nn.Module):
         block_length: int,
         pooling: Pooling,
         block_encoder: str = "",
+        start: ProjectionStart | None = None,
     ) -> None:
         super().__init__()
         self.query_tower = query_tower
@@ -99,6 +134,7 @@ class Retriever(nn.Module):
         self.query_length = query_length
         self.block_length = block_length
         self.pooling: Pooling = pooling
+        self.start = start or ProjectionStart()
         self._block_encoder = block_encoder
 
     @classmethod
@@ -113,10 +149,26 @@ class Retriever(nn.Module):
         towers: Literal["shared", "separate"] = "shared",
         norm_eps: float = NORM_EPS,
     ) -> Retriever:
-        """A fresh projection on copies of `bert`. Separate towers start equal."""
+        """Return a retriever with a random projection on copies of `bert`. Separate towers start equal."""
         tower = Tower(copy.deepcopy(bert), projection, pooling, norm_eps)
         block_tower = tower if towers == "shared" else copy.deepcopy(tower)
         return cls(tower, block_tower, query_length=query_length, block_length=block_length, pooling=pooling)
+
+    def start_projection(
+        self, *, scale: float | None = None, weight_DH: Tensor | None = None, bias_D: Tensor | None = None
+    ) -> None:
+        """Set the projection of both towers before training.
+
+        Args:
+            scale: Scale S of the inner products; None leaves the gain at 1.
+            weight_DH, bias_D: Weights from `realmctl.nn.pca.pca_projection`; None leaves the random ones.
+        """
+        for tower in {self.query_tower, self.block_tower or self.query_tower}:
+            if weight_DH is not None and bias_D is not None:
+                tower.set_projection(weight_DH, bias_D)
+            if scale is not None:
+                tower.set_scale(scale)
+        self.start = ProjectionStart("random" if weight_DH is None else "pca", scale)
 
     @property
     def towers(self) -> Towers:
@@ -159,6 +211,7 @@ class Retriever(nn.Module):
             block_length=self.block_length,
             pooling=self.pooling,
             block_encoder=self.block_encoder_hash(),
+            start=self.start,
         )
 
     def block_encoder_hash(self) -> str:
@@ -173,7 +226,7 @@ class Retriever(nn.Module):
             self.block_tower.save(folder / "block")
         if self.towers != "shared":
             self.query_tower.save(folder / "query")
-        settings = {
+        settings: dict[str, Any] = {
             "projection": self.projection,
             "query_length": self.query_length,
             "block_length": self.block_length,
@@ -182,12 +235,14 @@ class Retriever(nn.Module):
             "block_encoder": self.block_encoder_hash(),
             "norm_eps": self.query_tower.norm.eps,
         }
+        if self.start != ProjectionStart():  # left out otherwise, so that the bytes of other retrievers stay the same
+            settings["start"] = asdict(self.start)
         (folder / "retriever.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path) -> Retriever:
         """Read what `save` wrote. Raises InputError for a missing, malformed or altered file."""
-        settings = _read_settings(folder)
+        settings = read_settings(folder)
         towers, pooling = settings["towers"], settings["pooling"]
         shape = settings["projection"], pooling, settings["norm_eps"]
         block_tower = None if towers == "query-only" else Tower.load(folder / "block", *shape)
@@ -199,6 +254,7 @@ class Retriever(nn.Module):
             block_length=settings["block_length"],
             pooling=pooling,
             block_encoder=settings["block_encoder"],
+            start=settings["start"],
         )
         if retriever.block_encoder_hash() != settings["block_encoder"]:
             raise InputError(
@@ -206,18 +262,3 @@ class Retriever(nn.Module):
                 "changed after they were saved. Restore the folder, or run `realmctl verify` on its artifact."
             )
         return retriever.eval()
-
-
-def _read_settings(folder: Path) -> dict[str, Any]:
-    path = folder / "retriever.json"
-    try:
-        settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        missing = _SETTINGS - set(settings)
-    except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"Cannot read {path}: {error}. The folder is no retriever, or a part of one.") from error
-    if missing:
-        raise InputError(f"{path} lacks {', '.join(sorted(missing))}. It was not written by this realmctl.")
-    epsilon = settings.setdefault("norm_eps", NORM_EPS)  # folders of before it was a setting have none
-    if not isinstance(epsilon, float) or not 0 < epsilon < 1:
-        raise InputError(f"{path}: norm_eps is {epsilon!r}, not a number between 0 and 1. The file was changed.")
-    return settings

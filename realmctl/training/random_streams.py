@@ -19,6 +19,7 @@ class Stream(IntEnum):
     QUERY_MASKS = 3  # masks of pre-training queries; answers of closed-book questions
     FIXED_QUERIES = 4  # queries that are watched through a run; masks of `eval-utility`
     SPAN_DRAWS = 5  # spans of a block under `--official span-draws`
+    SAMPLED_BLOCKS = 6  # blocks that a start in closed form is fitted to
 
 
 def generator(seed: int, stream: Stream, step: int | None = None) -> np.random.Generator:

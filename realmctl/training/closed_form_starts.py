@@ -1,0 +1,109 @@
+"""Starts that need no training: a projection by PCA, and a masked-language-model head by ridge regression.
+
+Both are computed from the states of a sample of blocks. Blocks are drawn with the run's seed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import BertForMaskedLM
+
+from realmctl.errors import InputError
+from realmctl.log import progress
+from realmctl.nn.bert.encoder import hidden_states
+from realmctl.nn.inputs import Collator
+from realmctl.nn.pca import pca_projection
+from realmctl.nn.precision import autocast, pick_device
+from realmctl.nn.retriever import Retriever
+from realmctl.nn.ridge_head import set_ridge_head
+from realmctl.retrieval.corpus import Corpus
+from realmctl.training.random_streams import Stream, generator
+
+PCA_BLOCKS = 4096
+"""Blocks whose pooled vectors PCA is fitted to."""
+RIDGE_BLOCKS = 256
+"""Blocks whose tokens the head is fitted to."""
+COUNTED_BLOCKS = 8192
+"""Blocks whose wordpieces are counted for the head's bias."""
+BATCH = 32
+
+
+@torch.no_grad()
+def start_with_pca(
+    retriever: Retriever,
+    corpus: Corpus,
+    collator: Collator,
+    *,
+    seed: int,
+    scale: float | None,
+    device: str,
+    precision: str,
+) -> None:
+    """Set the retriever's projection to the principal components of its pooled block vectors.
+
+    Leaves the retriever in evaluation mode, on `device`. `scale`: see `realmctl.nn.retriever`.
+
+    Raises:
+        ConfigError: the projection is wider than the encoder, or the corpus has too few blocks.
+    """
+    where = pick_device(device)
+    retriever.to(where).eval()
+    tower = retriever.block_tower or retriever.query_tower
+    rows = _sample(corpus, PCA_BLOCKS, seed)
+    rows = rows[np.argsort(corpus.lengths[rows], kind="stable")]  # batches of similar lengths need little padding
+    pooled = []
+    with autocast(where, precision), progress(len(rows), "fitting the projection", "blocks") as bar:
+        for start in range(0, len(rows), BATCH):
+            batch = rows[start : start + BATCH]
+            titles, bodies = [corpus.title(row) for row in batch], [corpus.tokens(row) for row in batch]
+            pooled.append(tower.pool(collator.block(titles, bodies, retriever.block_length).to(where)).cpu())
+            bar.advance(len(batch))
+    weight_DH, bias_D = pca_projection(torch.cat(pooled), retriever.projection)
+    retriever.start_projection(scale=scale, weight_DH=weight_DH, bias_D=bias_D)
+
+
+@torch.no_grad()
+def start_with_ridge_head(
+    mlm: BertForMaskedLM, corpus: Corpus, collator: Collator, *, length: int, seed: int, device: str, precision: str
+) -> float:
+    """Set the head of `mlm` by ridge regression on unmasked blocks of at most `length` tokens.
+
+    Leaves the model in evaluation mode, on `device`.
+
+    Returns:
+        The share of the sample's visible wordpieces that the head then decodes.
+
+    Raises:
+        InputError: the corpus holds no wordpieces.
+        ConfigError: the model's activation does not allow it.
+    """
+    where = pick_device(device)
+    mlm.to(where).eval()
+    rows = _sample(corpus, RIDGE_BLOCKS, seed)
+    states, wordpieces = [], []
+    with autocast(where, precision):
+        for start in range(0, len(rows), BATCH):
+            packed = collator.query([corpus.tokens(row) for row in rows[start : start + BATCH]], length)
+            special_BL = (packed.ids_BL == collator.cls_id) | (packed.ids_BL == collator.sep_id)
+            visible_BL = packed.mask_BL & ~special_BL
+            states.append(hidden_states(mlm.bert, packed.to(where)).float().cpu()[visible_BL])
+            wordpieces.append(packed.ids_BL[visible_BL])
+    state_TH, wordpiece_T = torch.cat(states), torch.cat(wordpieces)
+    if not len(wordpiece_T):
+        raise InputError(
+            f"{corpus.artifact} holds no wordpieces, so no head can be fitted to it. Chunk a corpus with text."
+        )
+    counts = np.zeros(mlm.config.vocab_size, np.int64)
+    for row in _sample(corpus, COUNTED_BLOCKS, seed):
+        counts += np.bincount(corpus.tokens(row), minlength=len(counts))
+    set_ridge_head(mlm, state_TH, wordpiece_T, torch.from_numpy(counts))
+    decoded = [mlm.cls(part.to(where)).argmax(1).cpu() for part in torch.split(state_TH, 512)]
+    return float((torch.cat(decoded) == wordpiece_T).double().mean())
+
+
+def _sample(corpus: Corpus, most: int, seed: int) -> NDArray[np.int64]:
+    """Return at most `most` rows, drawn without replacement, in rising order."""
+    count = len(corpus)
+    return np.sort(generator(seed, Stream.SAMPLED_BLOCKS).permutation(count)[:most])
