@@ -142,10 +142,8 @@ class CondenserInit(Stage):
         return Path(self.bert) if self.bert and not self.bert.startswith("scratch:") else None
 
     def _examples(self) -> MaskedPassages:
-        import numpy as np
-
         from realmctl.retrieval.corpus import Corpus
-        from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
+        from realmctl.retrieval.initial_encoder import continuing_words, packer_of, tokenizer_of
         from realmctl.training.objectives.whole_words import (
             MaskedPassages,
             SpanPairs,
@@ -155,9 +153,9 @@ class CondenserInit(Stage):
 
         tokenizer, corpus = tokenizer_of(self.blocks), Corpus(self.blocks)
         collator = packer_of(tokenizer)
-        continues = np.zeros(tokenizer.get_vocab_size(), dtype=bool)
-        continues[[number for word, number in tokenizer.get_vocab().items() if word.startswith("##")]] = True
-        masking = WholeWordMasking(continues_V=continues, mask_id=collator.mask_id, rate=self.mask_rate)
+        masking = WholeWordMasking(
+            continues_V=continuing_words(tokenizer), mask_id=collator.mask_id, rate=self.mask_rate
+        )
         if not self.contrastive:
             return MaskedPassages(corpus, collator, masking, length=self.length)
         return SpanPairs(corpus, collator, masking, rows_by_document(corpus), length=self.length)

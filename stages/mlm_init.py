@@ -44,6 +44,13 @@ class MlmInit(Stage):
     warmup: int | None = setting(help_texts.WARMUP, default=None)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
     mask_rate: float = setting("Share of the wordpieces that are hidden, without --spans.", default=0.15)
+    practice: Literal["steady", "curriculum"] = setting(
+        "Kind of reading practice with --spans. steady: blocks that restate the sentence. curriculum: copies of the sentence "
+        "first, then noisy copies, other blocks, random blocks and null documents.",
+        default="steady",
+        later=True,
+    )
+    window: int = setting("Window of a block in wordpieces, with --practice curriculum.", default=64, later=True)
     length: int = setting("Longest example in wordpieces without --spans, [CLS] and [SEP] included.", default=128)
     dropout: float = setting(
         "Dropout of a BERT from scratch, from 0 to below 1. A loaded BERT keeps its own.", default=0.1
@@ -65,6 +72,10 @@ class MlmInit(Stage):
         ):
             raise ConfigError(
                 "--steps must be at least 1 (0 with --head-init ridge), --batch-size at least 1, --seed at least 0, --mask-rate between 0 and 1, --dropout from 0 to below 1, --length from 3 to 512."
+            )
+        if self.window < 8 or (self.practice == "curriculum" and self.spans is None):
+            raise ConfigError(
+                f"--practice curriculum needs --spans, and --window {self.window} must be at least 8 wordpieces."
             )
         if self.spans:
             require_same_vocabulary(self.blocks, self.spans)
@@ -95,7 +106,7 @@ class MlmInit(Stage):
 
         examples = self._examples(mlm.config.vocab_size)
         objective = MlmObjective(
-            mlm, examples, batch_size=self.batch_size, micro_batch=self.micro_batch, seed=self.seed
+            mlm, examples, batch_size=self.batch_size, micro_batch=self.micro_batch, seed=self.seed, steps=self.steps
         )
         schedule = Schedule(steps=self.steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer)
         compute = Compute(device=self.device, precision=self.precision, checkpoint_every=self.checkpoint_every)
@@ -103,8 +114,9 @@ class MlmInit(Stage):
 
     def _examples(self, vocabulary: int) -> Examples:
         from realmctl.retrieval.corpus import Corpus
-        from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
+        from realmctl.retrieval.initial_encoder import continuing_words, packer_of, tokenizer_of
         from realmctl.retrieval.tagged_queries import TaggedQueries
+        from realmctl.training.objectives.curriculum import Curriculum
         from realmctl.training.objectives.mlm import PlainBlocks, ReadingPractice
         from realmctl.training.objectives.pairing import partners
 
@@ -112,5 +124,9 @@ class MlmInit(Stage):
         if self.spans is None:
             return PlainBlocks(corpus, collator, mask_rate=self.mask_rate, length=self.length, vocabulary=vocabulary)
         queries = TaggedQueries(self.spans)
+        found = partners(queries, corpus)
+        if self.practice == "curriculum":
+            words = continuing_words(tokenizer_of(self.blocks))
+            return Curriculum(queries, corpus, found, collator, continues_V=words, window=self.window)
         lengths = queries.query_length, corpus.max_wordpieces
-        return ReadingPractice(queries, corpus, partners(queries, corpus), collator, lengths=lengths)
+        return ReadingPractice(queries, corpus, found, collator, lengths=lengths)

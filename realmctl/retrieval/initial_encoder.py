@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from transformers import BertForMaskedLM
 
@@ -36,6 +38,13 @@ def packer_of(tokenizer: Tokenizer) -> Collator:
         )
     cls, sep, pad, mask = (vocabulary[token] for token in SPECIALS)
     return Collator(cls_id=cls, sep_id=sep, pad_id=pad, mask_id=mask)
+
+
+def continuing_words(tokenizer: Tokenizer) -> NDArray[np.bool_]:
+    """bool [V], True at the wordpieces that continue a word ("##...")."""
+    continues_V = np.zeros(tokenizer.get_vocab_size(), dtype=bool)
+    continues_V[[number for word, number in tokenizer.get_vocab().items() if word.startswith("##")]] = True
+    return continues_V
 
 
 def tokenizer_folder(artifact: Artifact) -> Path:

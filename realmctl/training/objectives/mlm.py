@@ -55,8 +55,9 @@ class MlmObjective(SelfContained):
     """Cross-entropy at the hidden wordpieces of `examples`."""
 
     def __init__(
-        self, mlm: BertForMaskedLM, examples: Examples, *, batch_size: int, micro_batch: int, seed: int
+        self, mlm: BertForMaskedLM, examples: Examples, *, batch_size: int, micro_batch: int, seed: int, steps: int = 1
     ) -> None:
+        self.steps = steps
         self.modules = nn.ModuleDict({"mlm": mlm})
         self.mlm, self.examples, self.seed = mlm, examples, seed
         self.micro_batch = micro_batch or batch_size
@@ -65,7 +66,7 @@ class MlmObjective(SelfContained):
     def draw(self, step: int) -> Sequence[tuple[MlmBatch, int]]:
         """Micro-batches, each with the number of hidden wordpieces in the whole batch."""
         rng = generator(self.seed, Stream.MLM_MASKS, step)
-        drawn = [self.examples.draw(int(number), rng) for number in self.order.batch(step)]
+        drawn = [self.examples.draw(int(number), rng, step / self.steps) for number in self.order.batch(step)]
         parts = [drawn[i : i + self.micro_batch] for i in range(0, len(drawn), self.micro_batch)]
         batches = [self.examples.batch(part) for part in parts]
         hidden = sum(len(batch.targets) for batch in batches)
@@ -103,8 +104,8 @@ class Examples:
     def __len__(self) -> int:
         raise TypeError(f"{type(self).__name__} has no length")
 
-    def draw(self, number: int, rng: np.random.Generator) -> Masked:
-        """Example `number` with freshly drawn masks."""
+    def draw(self, number: int, rng: np.random.Generator, progress: float = 0.0) -> Masked:
+        """Example `number` with freshly drawn masks; `progress` is the share of the steps that are done."""
         raise TypeError(f"{type(self).__name__} draws nothing")
 
     def batch(self, drawn: Sequence[Masked]) -> MlmBatch:
@@ -137,7 +138,7 @@ class PlainBlocks(Examples):
     def __len__(self) -> int:
         return len(self.corpus)
 
-    def draw(self, number: int, rng: np.random.Generator) -> Masked:
+    def draw(self, number: int, rng: np.random.Generator, progress: float = 0.0) -> Masked:
         body = self.corpus.tokens(number)
         start = int(rng.integers(max(1, len(body) - self.lengths[0] + 3)))
         tokens = np.array(body[start : start + self.lengths[0] - 2], dtype=np.int64)
@@ -174,7 +175,7 @@ class ReadingPractice(Examples):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def draw(self, number: int, rng: np.random.Generator) -> Masked:
+    def draw(self, number: int, rng: np.random.Generator, progress: float = 0.0) -> Masked:
         row = int(self.rows[number])
         block = int(rng.integers(len(self.corpus))) if rng.random() < RANDOM_BLOCK else int(self.partners[row])
         sentence = np.array(self.queries.tokens(row), dtype=np.int64)

@@ -1,0 +1,145 @@
+"""The reading practice's curriculum: what each kind of example shows and hides, and which kinds come when."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from realmctl.errors import ConfigError
+from realmctl.retrieval.corpus import Corpus
+from realmctl.retrieval.initial_encoder import continuing_words, packer_of, tokenizer_of
+from realmctl.retrieval.tagged_queries import TaggedQueries
+from realmctl.training.objectives import curriculum as module
+from realmctl.training.objectives.curriculum import FIRST, LATER, Curriculum, Mixture
+from realmctl.training.objectives.mlm import occurrences
+from realmctl.training.objectives.pairing import partners
+from stages.mlm_init import MlmInit
+from tests.fixtures.chain import Stopped, metrics_of, stop_at
+
+NOTHING = {"copy": 0.0, "noisy": 0.0, "told": 0.0, "random": 0.0, "null": 0.0}
+
+
+@pytest.fixture(scope="module")
+def examples(chain) -> Curriculum:
+    queries, corpus = TaggedQueries(chain.spans), Corpus(chain.blocks)
+    tokenizer = tokenizer_of(chain.blocks)
+    words = continuing_words(tokenizer)
+    return Curriculum(queries, corpus, partners(queries, corpus), packer_of(tokenizer), continues_V=words, window=20)
+
+
+def only(monkeypatch, kind: str) -> None:
+    mixture = Mixture(**{**NOTHING, kind: 1.0})
+    monkeypatch.setattr(module, "FIRST", mixture)
+    monkeypatch.setattr(module, "LATER", mixture)
+
+
+def drawn(examples: Curriculum, count: int = 3):
+    for number in range(len(examples)):
+        for seed in range(count):
+            yield number, examples.draw(number, np.random.default_rng([number, seed]))
+
+
+def restored(example) -> np.ndarray:
+    """The sentence with what was hidden put back."""
+    tokens = example.first.copy()
+    for sequence, place, wordpiece in example.hidden:
+        assert sequence == 0
+        tokens[place] = wordpiece
+    return tokens
+
+
+def test_every_example_hides_something_and_fits_its_window(examples):
+    for _, example in drawn(examples, 8):
+        assert example.hidden and len(example.second) <= 20
+        assert all(example.first[place] == examples.collator.mask_id for _, place, _ in example.hidden)
+
+
+def test_a_copy_shows_the_whole_sentence_and_hides_all_its_spans(examples, monkeypatch):
+    only(monkeypatch, "copy")
+    for number, example in drawn(examples):
+        sentence = np.asarray(examples.queries.tokens(number))
+        assert (restored(example) == sentence).all()
+        assert len(occurrences(example.second, sentence[:20]))
+        hidden = {place for _, place, _ in example.hidden}
+        assert all(set(range(*span)) <= hidden for span in examples.queries.spans_of(number))
+
+
+def test_a_sentence_without_its_block_is_laid_into_random_text(examples, monkeypatch):
+    only(monkeypatch, "copy")
+    monkeypatch.setattr(examples, "own", np.full(len(examples), -1))
+    for number, example in drawn(examples):
+        assert len(occurrences(example.second, np.asarray(examples.queries.tokens(number))[:20]))
+
+
+def test_a_noisy_copy_keeps_what_is_asked_on_both_sides(examples, monkeypatch):
+    only(monkeypatch, "noisy")
+    shorter = 0
+    for number, example in drawn(examples):
+        sentence = restored(example)
+        shorter += len(sentence) < len(examples.queries.tokens(number))
+        for first, stop in runs(example.hidden):
+            assert len(occurrences(example.second, sentence[first:stop]))
+    assert shorter > len(examples)
+
+
+def runs(hidden) -> list[tuple[int, int]]:
+    """Consecutive hidden places, as (first, stop)."""
+    places = sorted(place for _, place, _ in hidden)
+    cuts = [i for i in range(1, len(places)) if places[i] != places[i - 1] + 1]
+    return [(part[0], part[-1] + 1) for part in (list(p) for p in np.split(places, cuts))]
+
+
+def test_another_block_tells_what_is_asked(examples, monkeypatch):
+    only(monkeypatch, "told")
+    others = 0
+    for number, example in drawn(examples):
+        partner = int(examples.partners[number])
+        sentence, body = np.asarray(examples.queries.tokens(number)), np.asarray(examples.corpus.tokens(partner))
+        if len(example.first) == len(sentence) and len(occurrences(body, example.second)):
+            others += 1
+            assert examples.corpus.uid[partner] != examples.queries.uid[number]
+            for first, stop in runs(example.hidden):
+                assert len(occurrences(example.second, sentence[first:stop]))
+    assert others
+
+
+def test_a_null_document_is_empty(examples, monkeypatch):
+    only(monkeypatch, "null")
+    assert all(
+        len(example.second) == 0 and (restored(example) == examples.queries.tokens(n)).all()
+        for n, example in drawn(examples, 1)
+    )
+
+
+def test_the_mixture_changes_after_a_third_of_the_steps(examples, monkeypatch):
+    for mixture in (FIRST, LATER):
+        kinds = Counter(mixture.draw(np.random.default_rng(seed)) for seed in range(4000))
+        for kind in NOTHING:
+            assert kinds[kind] / 4000 == pytest.approx(getattr(mixture, kind), abs=0.03)
+    monkeypatch.setattr(module, "FIRST", Mixture(**{**NOTHING, "null": 1.0}))
+    monkeypatch.setattr(module, "LATER", Mixture(**{**NOTHING, "copy": 1.0}))
+    lengths = [len(examples.draw(0, np.random.default_rng(0), progress).second) for progress in (0.0, 0.34, 0.36, 0.99)]
+    assert [bool(length) for length in lengths] == [False, False, True, True]
+
+
+def test_the_stage_practises_and_a_killed_run_goes_on_to_the_same_bytes(chain, tmp_path, monkeypatch, one_thread):
+    stage = MlmInit(
+        blocks=chain.blocks, spans=chain.spans, bert="scratch:L1-H16", practice="curriculum", window=16, steps=4, batch_size=4,
+        checkpoint_every=1,
+    )  # fmt: skip
+    whole = stage.make(tmp_path / "whole")
+    assert len(metrics_of(whole)) == 4
+    with monkeypatch.context() as patch:
+        stop_at(patch, 2)
+        with pytest.raises(Stopped):
+            stage.make(tmp_path / "again")
+    assert stage.make(tmp_path / "again").content == whole.content
+
+
+@pytest.mark.parametrize("wrong", [{"spans": None}, {"window": 7}])
+def test_settings_that_cannot_work(chain, tmp_path, wrong):
+    given = {"spans": chain.spans, "practice": "curriculum", "bert": "scratch:L1-H16", **wrong}
+    with pytest.raises(ConfigError, match="curriculum"):
+        MlmInit(blocks=chain.blocks, **given).make(tmp_path / "made")
