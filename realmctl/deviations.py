@@ -1,6 +1,6 @@
 """`--official`: habits of the official code that are not our defaults, by the stage that takes them up.
 
-Only what nobody wants but to reproduce it is here; what is a choice has an option of its own. docs/fidelity.md has all.
+Only what nobody wants but to reproduce it is here; what is a choice has an option of its own. docs/concepts/fidelity.md has all.
 """
 
 from __future__ import annotations

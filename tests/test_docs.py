@@ -20,8 +20,9 @@ ROOT = Path(__file__).parent.parent
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
-    *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "examples").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "examples").rglob("*.md")),
+    *sorted((ROOT / "benchmarks").glob("*.md")),
 ]
 SCRIPTS = sorted((ROOT / "examples").glob("*.sh"))
 DEFAULT = re.compile(r"(?:^|\s)([A-Z_]+)=(?:\$\{\1:-([^}$]*)\}|([^\s$]+))")
@@ -30,7 +31,7 @@ VARIABLE = re.compile(r"\$\{?([A-Z_a-z]+)(?:[:\-?+][^}]*)?\}?")
 
 
 UsageError = typer.BadParameter.__bases__[0]
-"""Typer carries a click of its own; this is the root of its usage errors."""
+"""The root of the usage errors of the click that Typer carries."""
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +81,7 @@ def test_documented_command_parses(app: TyperGroup, where: str, line: str) -> No
 def test_command_reference_is_fresh() -> None:
     from docs.make_commands import page
 
-    assert (ROOT / "docs" / "commands.md").read_text(encoding="utf-8") == page(), "run: python docs/make_commands.py"
+    assert (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8") == page(), "run: python docs/make_commands.py"
 
 
 def test_readme_names_the_two_commands_and_every_stage() -> None:
@@ -91,7 +92,7 @@ def test_readme_names_the_two_commands_and_every_stage() -> None:
 
 
 def test_every_command_is_documented(app: TyperGroup) -> None:
-    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     for name in app.commands:
         assert f"## realmctl {name}\n" in text
 
@@ -105,8 +106,8 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 
 
 def rows_of(heading: str) -> list[list[str]]:
-    """The cells of the table under a heading of docs/fidelity.md."""
-    text = (ROOT / "docs" / "fidelity.md").read_text(encoding="utf-8")
+    """The cells of the table under a heading of docs/concepts/fidelity.md."""
+    text = (ROOT / "docs" / "concepts" / "fidelity.md").read_text(encoding="utf-8")
     lines = [line for line in text.partition(f"## {heading}\n")[2].partition("\n## ")[0].splitlines() if "|" in line]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
 
