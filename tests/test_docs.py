@@ -27,6 +27,7 @@ PAGES = [
 SCRIPTS = sorted((ROOT / "examples").glob("*.sh"))
 DEFAULT = re.compile(r"(?:^|\s)([A-Z_]+)=(?:\$\{\1:-([^}$]*)\}|([^\s$]+))")
 ARRAY = re.compile(r'"\$(?:\{\w+\[@\]\}|@)"')
+OPTIONAL = re.compile(r"\$\{\w+:\+[^}]*\}")
 VARIABLE = re.compile(r"\$\{?([A-Z_a-z]+)(?:[:\-?+][^}]*)?\}?")
 
 
@@ -42,9 +43,9 @@ def app() -> TyperGroup:
 
 
 def lines_of(path: Path) -> list[str]:
-    """The realmctl commands of a page or script, variables replaced by their defaults (or a word).
+    """Return the realmctl commands of a page or script, with variables replaced by their defaults or by a word.
 
-    Arrays, which hold a user's further options, are empty.
+    Arrays and ${NAME:+...} hold a user's further options, and none are given. tests/test_examples.py gives them.
     """
     text = path.read_text(encoding="utf-8").replace("\\\n", " ")
     if path.suffix == ".md":
@@ -52,7 +53,7 @@ def lines_of(path: Path) -> list[str]:
             re.findall(r"`(realmctl [^`]+)`", text)
         )
     values = {name: first or second or "" for name, first, second in DEFAULT.findall(text)}
-    text = ARRAY.sub("", text)
+    text = OPTIONAL.sub("", ARRAY.sub("", text))
     text = VARIABLE.sub(lambda match: values.get(match[1], "word"), text)
     parts = re.split(r"\n|&&|;|\|(?!\|)|<\(|\$\(", text)
     return [part.strip().rstrip(")") for part in parts if part.strip().startswith("realmctl ")]
