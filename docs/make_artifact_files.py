@@ -191,7 +191,9 @@ def section(name: str, kind: Kind) -> str:
     """Return the section of one kind: what makes it, and a table of its files and parts."""
     rows = [f"| `{file}` | {text} | {condition(kind, file)} |" for file, text in kind.files.items()]
     rows += [f"| part `{part}/` | {text} | {condition(kind, part)} |" for part, text in kind.parts.items()]
-    return "\n".join([f"## {name}\n", f"Made by: {kind.made_by}.\n", "| file | content | sometimes |", "|---|---|---|", *rows, ""])
+    return "\n".join(
+        [f"## {name}\n", f"Made by: {kind.made_by}.\n", "| file | content | sometimes |", "|---|---|---|", *rows, ""]
+    )
 
 
 def condition(kind: Kind, name: str) -> str:

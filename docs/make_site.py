@@ -1,7 +1,8 @@
-"""MkDocs hooks of the documentation site: pages that live outside docs/, and links to files that are not pages.
+"""MkDocs hooks of the documentation site: pages from outside docs/, the Python reference, links to files that are not pages.
 
 README.md, CONTRIBUTING.md and others stay where readers of the repository expect them. The site shows each of them under
-the address that OUTSIDE gives it. Links in all pages are written for the repository; the hooks translate them.
+the address that OUTSIDE gives it. Links in all pages are written for the repository; the hooks translate them. The Python
+reference lists the modules of realmctl.api, and mkdocstrings fills it from their docstrings without importing them.
 """
 
 from __future__ import annotations
@@ -28,14 +29,26 @@ OUTSIDE = {
 }
 """Pages outside docs/: path in the repository -> path in the site's sources."""
 IN_REPOSITORY = {site: path for path, site in OUTSIDE.items()}
+PYTHON_API = "reference/python-api.md"
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages outside docs/ to the site."""
+    """Add the pages outside docs/ and the Python reference to the site."""
     for path, site in OUTSIDE.items():
         files.append(File.generated(config, site, content=(ROOT / path).read_text(encoding="utf-8")))
+    files.append(File.generated(config, PYTHON_API, content=python_api()))
     return files
+
+
+def python_api() -> str:
+    """Return the page of the Python reference, with one directive of mkdocstrings for each module of the API."""
+    modules = sorted(path.stem for path in (ROOT / "realmctl" / "api").glob("[!_]*.py"))
+    names = [*(f"realmctl.api.{module}" for module in modules), "realmctl.artifacts.artifact", "realmctl.errors"]
+    head = (
+        "# Python API\n\nGenerated from docstrings. [From Python](../python.md) is the introduction, with examples.\n"
+    )
+    return "\n".join([head, *(f"::: {name}\n" for name in names)])
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

@@ -12,14 +12,21 @@ from pathlib import Path
 
 import pytest
 
-from docs.make_site import OUTSIDE
+from docs.make_site import OUTSIDE, PYTHON_API
 
 ROOT = Path(__file__).parents[2]
-LOADING = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src", "video": "src", "audio": "src"}
+LOADING = {
+    "script": "src",
+    "img": "src",
+    "link": "href",
+    "iframe": "src",
+    "source": "src",
+    "video": "src",
+    "audio": "src",
+}
 NETWORK = re.compile(r"^\s*(?:[a-z]+:)?//", re.IGNORECASE)
-needs_mkdocs = pytest.mark.skipif(
-    not all(map(importlib.util.find_spec, ("mkdocs", "material", "mkdocstrings"))), reason="needs the extra `docs`"
-)
+NEEDED = ("mkdocs", "material", "mkdocstrings")
+needs_mkdocs = pytest.mark.skipif(not all(map(importlib.util.find_spec, NEEDED)), reason="needs the extra `docs`")
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +66,7 @@ def loads(html: str) -> list[str]:
 @needs_mkdocs
 def test_every_page_is_in_the_site(site: Path) -> None:
     pages = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")]
-    for page in [*pages, *map(Path, OUTSIDE.values())]:
+    for page in [*pages, *map(Path, OUTSIDE.values()), Path(PYTHON_API)]:
         assert (site / page).with_suffix(".html").is_file(), page
 
 
@@ -72,6 +79,14 @@ def test_pages_load_nothing_from_the_network(site: Path) -> None:
     for style in site.rglob("*.css"):
         text = style.read_text(encoding="utf-8")
         assert not re.search(r"url\(\s*[\"']?(?:https?:)?//|@import", text), style
+
+
+@needs_mkdocs
+def test_the_python_reference_has_names_and_docstrings(site: Path) -> None:
+    text = (site / PYTHON_API).with_suffix(".html").read_text(encoding="utf-8")
+    assert "realmctl.errors.MismatchError" in text and "Artifacts that do not belong together." in text
+    for path in (ROOT / "realmctl" / "api").glob("[!_]*.py"):
+        assert f"realmctl.api.{path.stem}" in text
 
 
 @needs_mkdocs

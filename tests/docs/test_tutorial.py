@@ -84,7 +84,11 @@ def make_bert(folder: Path, texts: list[str]) -> None:
     folder.mkdir()
     save_tokenizer(tokenizer, folder)
     config = BertConfig(
-        vocab_size=tokenizer.get_vocab_size(), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
     )
     BertForMaskedLM(config).save_pretrained(folder)
 
@@ -109,16 +113,26 @@ def test_the_tutorial_leads_to_models(realmctl: Command, monkeypatch: pytest.Mon
 
 def test_the_stages_of_readme_run_as_they_stand(realmctl: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    people = [(f"{first} {last}", 1800 + 7 * n + m) for n, first in enumerate(["Ada", "Ben", "Eve"]) for m, last in enumerate(["Lorn", "Mott", "Nash"])]
+    people = [
+        (f"{first} {last}", 1800 + 7 * n + m)
+        for n, first in enumerate(["Ada", "Ben", "Eve"])
+        for m, last in enumerate(["Lorn", "Mott", "Nash"])
+    ]
     pages = "".join(
         f"<page><title>{name}</title><ns>0</ns><id>{year}</id><revision><id>1</id><text>'''{name}''' was born in [[Velford]] in {year}. "
         f"Later {name} lived in [[Ashby]] and worked there for [[Corvane]]. {name} retired in {year + 60}.</text></revision></page>"
         for name, year in people
     )
     Path("dump.xml.bz2").write_bytes(bz2.compress(f"<mediawiki>{pages}</mediawiki>".encode()))
-    Path("held-out.jsonl").write_text(json.dumps({"id": 1, "title": "Ida", "text": "Ida Nash met Ada Lorn in Velford in 1840."}) + "\n")
+    Path("held-out.jsonl").write_text(
+        json.dumps({"id": 1, "title": "Ida", "text": "Ida Nash met Ada Lorn in Velford in 1840."}) + "\n"
+    )
     for name, some in (("train.jsonl", people[:6]), ("dev.jsonl", people[6:])):
-        Path(name).write_text("".join(json.dumps({"question": f"When was {who} born?", "answer": [str(year)]}) + "\n" for who, year in some))
+        Path(name).write_text(
+            "".join(
+                json.dumps({"question": f"When was {who} born?", "answer": [str(year)]}) + "\n" for who, year in some
+            )
+        )
     commands = [command for command in commands_of(ROOT / "README.md") if command.startswith("realmctl ")]
     assert len(commands) >= 14
     for command in commands:
