@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -139,3 +140,9 @@ def test_the_stages_of_readme_run_as_they_stand(realmctl: Command, monkeypatch: 
         run(at_toy_scale(command), realmctl, monkeypatch)
     assert open_artifact("artifacts/utility").metrics["queries"] > 0
     assert open_artifact("artifacts/scores").metrics["questions"] == 3
+    if (ROOT / "realmctl" / "api").is_dir():
+        (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run([sys.executable, "-P", "-c", program], env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert len(done.stdout.splitlines()) == 6, done.stdout
