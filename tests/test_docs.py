@@ -127,6 +127,14 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     assert not missing, f"{page.name} links to {missing}"
 
 
+def test_pages_named_in_code_exist() -> None:
+    files = [path for folder in ("realmctl", "stages", "examples", "tests") for path in (ROOT / folder).rglob("*")]
+    code = [path for path in files if path.suffix in (".py", ".sh", ".yaml")]
+    named = {page for path in code for page in re.findall(r"\bdocs/[\w/-]+\.md", path.read_text(encoding="utf-8"))}
+    assert "docs/refresh.md" in named
+    assert not [page for page in sorted(named) if not (ROOT / page).exists()]
+
+
 def rows_of(heading: str) -> list[list[str]]:
     """Return the cells of the table under a heading of docs/concepts/fidelity.md."""
     text = (ROOT / "docs" / "concepts" / "fidelity.md").read_text(encoding="utf-8")
