@@ -8,7 +8,7 @@ PARITY := .venv-parity
 # hnswlib is built from source; without this it is tuned to this very CPU and dies on another.
 export HNSWLIB_NO_NATIVE := 1
 
-.PHONY: help demo ablation test test-slow parity check format bench clean
+.PHONY: help demo ablation test test-slow docs parity check format bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -17,7 +17,7 @@ $(READY): pyproject.toml constraints.txt
 	@echo "setting up $(VENV): virtual environment, pinned requirements, realmctl (a few minutes, once)"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt torch==2.13.0
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev,bm25,encoder,punkt,report]'
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev,docs,bm25,encoder,punkt,report]'
 	@touch $@
 
 demo: $(READY) ## the whole pipeline on a generated miniature world: EM with and without REALM, two answers with evidence
@@ -31,6 +31,9 @@ test: $(READY) ## unit and pipeline tests on the CPU, without network
 
 test-slow: $(READY) ## the rest: kills, scripts, the wheel in an empty folder running the demo
 	$(BIN)/python -m pytest -m slow
+
+docs: $(READY) ## the documentation site, built strictly into build/site; open build/site/index.html
+	$(BIN)/mkdocs build --strict
 
 $(PARITY)/.ready: tests/parity/constraints.txt
 	@echo "setting up $(PARITY): transformers 4.57.6 (a few minutes, once)"

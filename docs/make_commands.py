@@ -1,4 +1,4 @@
-"""Write docs/commands.md from the commands themselves: python docs/make_commands.py. A test keeps the page fresh."""
+"""Write docs/reference/commands.md from the commands themselves: python docs/make_commands.py. A test keeps the page fresh."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 from realmctl.cli.app import build
 from realmctl.cli.available_stages import available_stages
 
-PAGE = Path(__file__).with_name("commands.md")
+PAGE = Path(__file__).parent / "reference" / "commands.md"
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     app = typer.main.get_command(build())
     assert isinstance(app, TyperGroup)
     stages = available_stages()
@@ -25,7 +25,7 @@ def page() -> str:
 
 
 def section(name: str, command: TyperCommand, stage: type | None) -> str:
-    """One command: its help, then a table of its options."""
+    """Return the section of one command: its help, then a table of its options."""
     lines = [f"## realmctl {name}\n", *(line.strip() for line in (command.help or "").strip().splitlines()), ""]
     if stage is not None:
         lines += [f"Makes: **{stage.makes}**{' (goes on after a kill)' if stage.resumable else ''}\n"]  # type: ignore[attr-defined]

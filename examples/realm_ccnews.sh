@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
-# REALM as in the paper's best row (arXiv 2002.08909, table 1): X = CC-News, Z = Wikipedia.
-# CCNEWS is a file or folder of JSON lines {"title", "text"}. Defaults are the paper's settings; override any of them.
+# REALM with X = CC-News and Z = Wikipedia: the paper's best row (arXiv 2002.08909, table 1).
+# CCNEWS is a file or folder of JSON lines {"title", "text"}.
+#
+# Settings, hardware, flags on one GPU and variables: as in realm_wiki.sh, whose header says them. Only the sentences differ.
+# Nobody has run this script at the paper's size; it is tested at toy scale on a CPU.
 set -euo pipefail
 if [ $# -ne 3 ]; then
   echo "usage: realm_ccnews.sh DUMP CCNEWS WORKSPACE    (TRAIN and DEV name the question files)" >&2
@@ -12,22 +15,20 @@ NEWS=$REALMCTL_WORKSPACE/news
 
 BERT=${BERT:-google-bert/bert-base-uncased}  # where retriever and reader start
 TOKENIZER=${TOKENIZER:-$BERT}
-TAGGER=${TAGGER:-hf:dslim/bert-base-NER}     # names by a CoNLL-2003 tagger, dates by rule
-MAX_WORDPIECES=${MAX_WORDPIECES:-288}
-ICT_STEPS=${ICT_STEPS:-100000} ICT_BATCH=${ICT_BATCH:-4096} ICT_LR=${ICT_LR:-1e-4}
-INDEX=${INDEX:-hnsw}
-STEPS=${STEPS:-200000} BATCH=${BATCH:-512} LR=${LR:-3e-5} CANDIDATES=${CANDIDATES:-8}
-REFRESH=${REFRESH:-background} REFRESH_EVERY=${REFRESH_EVERY:-500} MAX_INDEX_AGE=${MAX_INDEX_AGE:-2000}
-EPOCHS=${EPOCHS:-2} QA_BATCH=${QA_BATCH:-1} QA_LR=${QA_LR:-1e-5}
-RETRIEVER_BEAM=${RETRIEVER_BEAM:-5000} READER_BEAM=${READER_BEAM:-5}
+TAGGER=${TAGGER:-hf:dslim/bert-base-NER}     # finds names; dates are found by rule
 TRAIN=${TRAIN:-NQ-open.train.jsonl} DEV=${DEV:-NQ-open.dev.jsonl}
+# Set in the environment to override a preset: MAX_WORDPIECES, ICT_STEPS, ICT_BATCH, ICT_LR, INDEX, STEPS, BATCH, LR, CANDIDATES,
+# REFRESH, REFRESH_EVERY, REFRESH_DEVICE, MAX_INDEX_AGE, QA_STEPS, QA_BATCH, QA_LR, RETRIEVER_BEAM, READER_BEAM, MICRO_BATCH.
 
-blocks=$(realmctl chunk "$DUMP" --tokenizer "$TOKENIZER" --max-wordpieces "$MAX_WORDPIECES")
-realmctl chunk "$CCNEWS" --tokenizer "$blocks/tokenizer" --max-wordpieces "$MAX_WORDPIECES" --out "$NEWS"
-realmctl tag --blocks "$NEWS" --tagger "$TAGGER"
-realmctl ict-init --bert "$BERT" --steps "$ICT_STEPS" --batch-size "$ICT_BATCH" --lr "$ICT_LR" --mask-rate 0.9
-realmctl embed
-realmctl build-index --type "$INDEX"
-realmctl pretrain --bert "$BERT" --candidates "$CANDIDATES" --marginal token --steps "$STEPS" --batch-size "$BATCH" --lr "$LR" --refresh "$REFRESH" --refresh-every "$REFRESH_EVERY" --max-index-age "$MAX_INDEX_AGE"
-realmctl finetune --questions "$TRAIN" --epochs "$EPOCHS" --batch-size "$QA_BATCH" --lr "$QA_LR" --retriever-beam "$RETRIEVER_BEAM" --reader-beam "$READER_BEAM"
-realmctl eval-em --questions "$DEV" --scorer orqa
+blocks=$(realmctl chunk "$DUMP" --preset realm --tokenizer "$TOKENIZER" ${MAX_WORDPIECES:+--max-wordpieces "$MAX_WORDPIECES"})
+realmctl chunk "$CCNEWS" --preset realm --tokenizer "$blocks/tokenizer" --out "$NEWS" ${MAX_WORDPIECES:+--max-wordpieces "$MAX_WORDPIECES"}
+realmctl tag --preset realm --blocks "$NEWS" --tagger "$TAGGER"
+realmctl ict-init --preset ict --bert "$BERT" ${ICT_STEPS:+--steps "$ICT_STEPS"} ${ICT_BATCH:+--batch-size "$ICT_BATCH"} ${ICT_LR:+--lr "$ICT_LR"}
+realmctl embed --preset realm
+realmctl build-index --preset realm ${INDEX:+--type "$INDEX"}
+realmctl pretrain --preset realm --bert "$BERT" \
+  ${STEPS:+--steps "$STEPS"} ${BATCH:+--batch-size "$BATCH"} ${LR:+--lr "$LR"} ${CANDIDATES:+--candidates "$CANDIDATES"} ${MICRO_BATCH:+--micro-batch "$MICRO_BATCH"} \
+  ${REFRESH:+--refresh "$REFRESH"} ${REFRESH_EVERY:+--refresh-every "$REFRESH_EVERY"} ${REFRESH_DEVICE:+--refresh-device "$REFRESH_DEVICE"} ${MAX_INDEX_AGE:+--max-index-age "$MAX_INDEX_AGE"}
+realmctl finetune --preset orqa-nq --questions "$TRAIN" \
+  ${QA_STEPS:+--steps "$QA_STEPS"} ${QA_BATCH:+--batch-size "$QA_BATCH"} ${QA_LR:+--lr "$QA_LR"} ${RETRIEVER_BEAM:+--retriever-beam "$RETRIEVER_BEAM"} ${READER_BEAM:+--reader-beam "$READER_BEAM"}
+realmctl eval-em --preset orqa-nq --questions "$DEV"

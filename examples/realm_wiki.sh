@@ -1,6 +1,17 @@
 #!/usr/bin/env bash
-# REALM as in the paper (arXiv 2002.08909, section 4 and table 1) with X = Z = Wikipedia.
-# Defaults are the paper's settings, for many GPUs. Override any of them, e.g.  STEPS=1000 BATCH=16 realm_wiki.sh ...
+# REALM with X = Z = Wikipedia (arXiv 2002.08909, section 4 and table 1).
+#
+# Settings: those of the papers and their official code, from the presets ict, realm and orqa-nq;
+#   `realmctl pretrain --preset realm --dry-run` prints them. The paper's tagger was never published. The default tagger here is a
+#   public one, trained on the same data (CoNLL-2003).
+# Hardware: the paper used 80 TPUs. Nobody has run this script at that size: no GPU was at hand. What is tested is this script at
+#   toy scale on a CPU. Expect BERT-base, 13 million blocks, 7 GB of embeddings, and 200,000 steps of 512 sentences with 8 candidates.
+# One GPU: compute large batches in parts, and shrink what cannot be computed in parts. A starting point, not measured:
+#     MICRO_BATCH=8 ICT_BATCH=128 BATCH=64 STEPS=20000 REFRESH_EVERY=500 examples/realm_wiki.sh DUMP WORKSPACE
+#   ICT has no micro-batches, because its negatives are the blocks of the whole batch. With several GPUs, run
+#   `torchrun --nproc-per-node N -m realmctl ict-init ...` in the same workspace first; this script then finds the retriever.
+#   REFRESH_DEVICE=cuda:1 gives the index refresh a GPU of its own. INDEX=hnsw searches approximately.
+# A CPU: toy sizes only, such as ICT_STEPS=20 ICT_BATCH=8 STEPS=20 BATCH=4 QA_STEPS=20 and a small BERT.
 set -euo pipefail
 if [ $# -ne 2 ]; then
   echo "usage: realm_wiki.sh DUMP WORKSPACE    (TRAIN and DEV name the question files)" >&2
@@ -11,21 +22,19 @@ export REALMCTL_WORKSPACE=$2 # every stage reads its inputs from here and writes
 
 BERT=${BERT:-google-bert/bert-base-uncased}  # where retriever and reader start
 TOKENIZER=${TOKENIZER:-$BERT}
-TAGGER=${TAGGER:-hf:dslim/bert-base-NER}     # names by a CoNLL-2003 tagger, dates by rule
-MAX_WORDPIECES=${MAX_WORDPIECES:-288}
-ICT_STEPS=${ICT_STEPS:-100000} ICT_BATCH=${ICT_BATCH:-4096} ICT_LR=${ICT_LR:-1e-4}
-INDEX=${INDEX:-hnsw}
-STEPS=${STEPS:-200000} BATCH=${BATCH:-512} LR=${LR:-3e-5} CANDIDATES=${CANDIDATES:-8}
-REFRESH=${REFRESH:-background} REFRESH_EVERY=${REFRESH_EVERY:-500} MAX_INDEX_AGE=${MAX_INDEX_AGE:-2000}
-EPOCHS=${EPOCHS:-2} QA_BATCH=${QA_BATCH:-1} QA_LR=${QA_LR:-1e-5}
-RETRIEVER_BEAM=${RETRIEVER_BEAM:-5000} READER_BEAM=${READER_BEAM:-5}
+TAGGER=${TAGGER:-hf:dslim/bert-base-NER}     # finds names; dates are found by rule
 TRAIN=${TRAIN:-NQ-open.train.jsonl} DEV=${DEV:-NQ-open.dev.jsonl}
+# Set in the environment to override a preset: MAX_WORDPIECES, ICT_STEPS, ICT_BATCH, ICT_LR, INDEX, STEPS, BATCH, LR, CANDIDATES,
+# REFRESH, REFRESH_EVERY, REFRESH_DEVICE, MAX_INDEX_AGE, QA_STEPS, QA_BATCH, QA_LR, RETRIEVER_BEAM, READER_BEAM, MICRO_BATCH.
 
-realmctl chunk "$DUMP" --tokenizer "$TOKENIZER" --max-wordpieces "$MAX_WORDPIECES"
-realmctl tag --tagger "$TAGGER"
-realmctl ict-init --bert "$BERT" --steps "$ICT_STEPS" --batch-size "$ICT_BATCH" --lr "$ICT_LR" --mask-rate 0.9
-realmctl embed
-realmctl build-index --type "$INDEX"
-realmctl pretrain --bert "$BERT" --candidates "$CANDIDATES" --marginal token --steps "$STEPS" --batch-size "$BATCH" --lr "$LR" --refresh "$REFRESH" --refresh-every "$REFRESH_EVERY" --max-index-age "$MAX_INDEX_AGE"
-realmctl finetune --questions "$TRAIN" --epochs "$EPOCHS" --batch-size "$QA_BATCH" --lr "$QA_LR" --retriever-beam "$RETRIEVER_BEAM" --reader-beam "$READER_BEAM"
-realmctl eval-em --questions "$DEV" --scorer orqa
+realmctl chunk "$DUMP" --preset realm --tokenizer "$TOKENIZER" ${MAX_WORDPIECES:+--max-wordpieces "$MAX_WORDPIECES"}
+realmctl tag --preset realm --tagger "$TAGGER"
+realmctl ict-init --preset ict --bert "$BERT" ${ICT_STEPS:+--steps "$ICT_STEPS"} ${ICT_BATCH:+--batch-size "$ICT_BATCH"} ${ICT_LR:+--lr "$ICT_LR"}
+realmctl embed --preset realm
+realmctl build-index --preset realm ${INDEX:+--type "$INDEX"}
+realmctl pretrain --preset realm --bert "$BERT" \
+  ${STEPS:+--steps "$STEPS"} ${BATCH:+--batch-size "$BATCH"} ${LR:+--lr "$LR"} ${CANDIDATES:+--candidates "$CANDIDATES"} ${MICRO_BATCH:+--micro-batch "$MICRO_BATCH"} \
+  ${REFRESH:+--refresh "$REFRESH"} ${REFRESH_EVERY:+--refresh-every "$REFRESH_EVERY"} ${REFRESH_DEVICE:+--refresh-device "$REFRESH_DEVICE"} ${MAX_INDEX_AGE:+--max-index-age "$MAX_INDEX_AGE"}
+realmctl finetune --preset orqa-nq --questions "$TRAIN" \
+  ${QA_STEPS:+--steps "$QA_STEPS"} ${QA_BATCH:+--batch-size "$QA_BATCH"} ${QA_LR:+--lr "$QA_LR"} ${RETRIEVER_BEAM:+--retriever-beam "$RETRIEVER_BEAM"} ${READER_BEAM:+--reader-beam "$READER_BEAM"}
+realmctl eval-em --preset orqa-nq --questions "$DEV"

@@ -1,6 +1,6 @@
 """`--official`: behaviour of the official code that differs from our defaults, by stage.
 
-Only deviations that serve reproduction alone are here; the others have options of their own. docs/fidelity.md lists all.
+Only deviations that serve reproduction alone are here; the others have options of their own. docs/concepts/fidelity.md lists all.
 """
 
 from __future__ import annotations

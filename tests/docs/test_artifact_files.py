@@ -1,0 +1,70 @@
+"""The page of artifact files is what the stages write: every file is on the page, and every file of the page exists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from docs.make_artifact_files import KINDS, PAGE, condition, page
+from realmctl.artifacts import Artifact, open_artifact
+from stages.eval_em import EvalEm
+from stages.eval_utility import EvalUtility
+from stages.ict_init import IctInit
+from tests.fixtures.chain import Chain, baseline, finetune, make_index, pretrain
+
+
+@pytest.fixture(scope="module")
+def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifact]:
+    """One artifact of every kind that stages make, in every form that has other files."""
+    folder = tmp_path_factory.mktemp("made")
+    model = pretrain(chain).make(folder / "model")
+    dense = finetune(chain, model).make(folder / "qa-model")
+    bm25, closed_book = (baseline(chain, name).make(folder / name) for name in ("bm25", "none"))
+    two_towers = IctInit(
+        blocks=chain.blocks, bert="scratch:L1-H16", steps=1, batch_size=4, projection=8, towers="separate"
+    ).make(folder / "two-towers")
+    hnsw = make_index(folder, chain.blocks, chain.retriever, type="hnsw", min_recall=0.1)
+    evaluated = {"blocks": chain.blocks, "questions": chain.questions}
+    scores = [
+        EvalEm(qa_model=qa_model, **evaluated).make(folder / f"scores-{number}")
+        for number, qa_model in enumerate((dense, bm25, closed_book))
+    ]
+    recall = EvalEm(retriever=model, index=model, **evaluated).make(folder / "recall")
+    utility = EvalUtility(model=model, spans=chain.spans, blocks=chain.blocks).make(folder / "utility")
+    embeddings = open_artifact(chain.folder / "embeddings")
+    first = [chain.blocks, chain.spans, chain.encoder, chain.retriever, two_towers, embeddings, chain.index, hnsw]
+    return [*first, model, dense, bm25, closed_book, *scores, recall, utility]
+
+
+def with_parts(artifacts: list[Artifact]) -> Iterator[Artifact]:
+    """The artifacts, and the artifacts inside them."""
+    for artifact in artifacts:
+        yield artifact
+        yield from with_parts([artifact.part(name) for name in artifact.manifest["parts"]])
+
+
+def test_every_file_and_part_is_on_the_page(made: list[Artifact]) -> None:
+    for artifact in with_parts(made):
+        kind = KINDS[artifact.kind]
+        assert set(artifact.manifest["files"]) <= set(kind.files), artifact
+        assert set(artifact.manifest["parts"]) <= set(kind.parts), artifact
+        for name, part in kind.parts.items():
+            if name in artifact.manifest["parts"]:
+                assert artifact.part(name).kind in part, artifact
+
+
+def test_every_file_and_part_of_the_page_exists(made: list[Artifact]) -> None:
+    found: dict[str, list[set[str]]] = {}
+    for artifact in with_parts(made):
+        found.setdefault(artifact.kind, []).append({*artifact.manifest["files"], *artifact.manifest["parts"]})
+    assert set(found) == set(KINDS)
+    for name, kind in KINDS.items():
+        always = {item for item in (*kind.files, *kind.parts) if not condition(kind, item)}
+        assert all(always <= items for items in found[name]), name
+        assert set().union(*found[name]) == {*kind.files, *kind.parts}, name
+
+
+def test_page_is_fresh() -> None:
+    assert Path(PAGE).read_text(encoding="utf-8") == page(), "run: python docs/make_artifact_files.py"

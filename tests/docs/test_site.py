@@ -1,0 +1,103 @@
+"""The documentation site builds strictly, and its pages load nothing from the network."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from docs.make_site import OUTSIDE, PYTHON_API
+
+ROOT = Path(__file__).parents[2]
+LOADING = {
+    "script": "src",
+    "img": "src",
+    "link": "href",
+    "iframe": "src",
+    "source": "src",
+    "video": "src",
+    "audio": "src",
+}
+NETWORK = re.compile(r"^\s*(?:[a-z]+:)?//", re.IGNORECASE)
+NEEDED = ("mkdocs", "material", "mkdocstrings")
+needs_mkdocs = pytest.mark.skipif(not all(map(importlib.util.find_spec, NEEDED)), reason="needs the extra `docs`")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as `make docs` builds it."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "http_proxy": "", "https_proxy": ""}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+class Loads(HTMLParser):
+    """Collects what a browser loads to show a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Keep the address of a tag that loads something."""
+        given = dict(attrs)
+        if tag == "link" and "canonical" in (given.get("rel") or ""):
+            return
+        if (address := given.get(LOADING.get(tag, ""))) is not None:
+            self.addresses.append(address)
+
+
+def loads(html: str) -> list[str]:
+    """The addresses that a page loads from the network."""
+    parser = Loads()
+    parser.feed(html)
+    return [address for address in parser.addresses if NETWORK.match(address)]
+
+
+@needs_mkdocs
+def test_every_page_is_in_the_site(site: Path) -> None:
+    pages = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")]
+    for page in [*pages, *map(Path, OUTSIDE.values()), Path(PYTHON_API)]:
+        assert (site / page).with_suffix(".html").is_file(), page
+
+
+@needs_mkdocs
+def test_pages_load_nothing_from_the_network(site: Path) -> None:
+    pages = sorted(site.rglob("*.html"))
+    assert pages
+    for page in pages:
+        assert not loads(page.read_text(encoding="utf-8")), page
+    for style in site.rglob("*.css"):
+        text = style.read_text(encoding="utf-8")
+        assert not re.search(r"url\(\s*[\"']?(?:https?:)?//|@import", text), style
+
+
+@needs_mkdocs
+def test_the_python_reference_has_names_and_docstrings(site: Path) -> None:
+    text = (site / PYTHON_API).with_suffix(".html").read_text(encoding="utf-8")
+    assert "realmctl.errors.MismatchError" in text and "Artifacts that do not belong together." in text
+    for path in (ROOT / "realmctl" / "api").glob("[!_]*.py"):
+        assert f"realmctl.api.{path.stem}" in text
+
+
+@needs_mkdocs
+def test_links_lead_from_page_to_page(site: Path) -> None:
+    """README links to docs/ and docs link to README: in the site both are pages beside each other."""
+    home = (site / "index.html").read_text(encoding="utf-8")
+    assert 'href="tutorial.html"' in home and 'href="docs/' not in home
+    assert "../examples/" not in (site / "refresh.html").read_text(encoding="utf-8")
+
+
+def test_the_check_itself_finds_what_a_page_loads() -> None:
+    page = '<script src="https://cdn.example/x.js"></script><link rel="stylesheet" href="//fonts.example/f.css">'
+    page += '<img src="plot.svg"><a href="https://example.org">a link loads nothing</a>'
+    assert loads(page) == ["https://cdn.example/x.js", "//fonts.example/f.css"]
