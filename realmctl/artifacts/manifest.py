@@ -16,10 +16,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from realmctl import __version__
 from realmctl.errors import InputError, MismatchError
 from realmctl.storage.durable import sync
 from realmctl.storage.hashing import digest, digest_file
+from realmctl.version import __version__
 
 FORMAT = 1
 MANIFEST = "manifest.json"

@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Mapping
 from graphlib import TopologicalSorter
+from pathlib import Path
 from types import ModuleType
 
 from realmctl.errors import ConfigError
 from realmctl.stage.fields import roles
 from realmctl.stage.stage import Stage
+
+
+def own_stages() -> dict[str, type[Stage]]:
+    """{command: stage} of the package `stages` that lies beside `realmctl`, in the order of the data flow.
+
+    `stages` is a common name, and Python prefers a package of that name in the working directory.
+
+    Raises:
+        ConfigError: Python would import another package `stages`. None of its code has run.
+    """
+    ours = Path(__file__).resolve().parents[2] / "stages"
+    found = importlib.util.find_spec("stages")
+    theirs = Path(next(iter(found.submodule_search_locations or ()), "")) if found else None
+    if theirs is None or theirs.resolve() != ours:
+        raise ConfigError(
+            f"the package `stages` is found at {theirs}, not at {ours}. Run realmctl from another folder, "
+            "or with `python -P -m realmctl`."
+        )
+    return in_order(discover(importlib.import_module("stages")))
 
 
 def discover(package: ModuleType) -> dict[str, type[Stage]]:
