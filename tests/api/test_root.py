@@ -80,6 +80,7 @@ def test_a_foreign_stages_package_is_refused_before_it_runs(tmp_path):
     assert "ConfigError: the package `stages` is found at" in run.stderr and not (tmp_path / "ran").exists()
 
 
+@pytest.mark.slow
 def test_a_type_checker_sees_the_names(tmp_path):
     """Without TYPE_CHECKING's imports every name would be an error or Any."""
     file = tmp_path / "user.py"
