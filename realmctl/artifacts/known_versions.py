@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from realmctl import __version__
+from realmctl.version import __version__
 from realmctl.log import warn
 
 _stage_versions: dict[str, int] = {}

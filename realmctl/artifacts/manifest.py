@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from realmctl import __version__
 from realmctl.artifacts.file_tree import part_folders, remove_empty_folders, sizes_below, sync_below
 from realmctl.artifacts.known_versions import warn_if_newer
 from realmctl.artifacts.manifest_schema import (
@@ -32,6 +31,7 @@ from realmctl.errors import InputError, explained
 from realmctl.storage.durable import write_file
 from realmctl.storage.hashing import digest, digest_regular
 from realmctl.storage.regular_file import read_small
+from realmctl.version import __version__
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from realmctl import __version__
 from realmctl.cli import available_stages, commands
 from realmctl.cli.invoke import escaped, exit_code, guarded
 from realmctl.cli.stage_command import command_of
 from realmctl.errors import ConfigError, RealmctlError
 from realmctl.execution.signals import install_stop_now
 from realmctl.stage.discovery import own_stages
+from realmctl.version import __version__
 
 EPILOG = (
     "Example: realmctl chunk dump.xml.bz2 && realmctl tag && realmctl ict-init --bert bert-base-uncased\n\n"

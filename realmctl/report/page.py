@@ -14,7 +14,6 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from realmctl import __version__
 from realmctl.artifacts import Artifact
 from realmctl.report import amounts
 from realmctl.report.charts import CHARTS
@@ -24,6 +23,7 @@ from realmctl.report.funnel import Funnel, funnel_of
 from realmctl.report.outcomes import fates
 from realmctl.report.plots import drawn
 from realmctl.report.sources import blocks_of, is_training, reported
+from realmctl.version import __version__
 
 TITLES = {"model": "Pre-training", "qa-model": "Fine-tuning", "retriever": "Retriever warm start", "encoder": "Encoder"}
 

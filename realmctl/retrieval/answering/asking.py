@@ -7,20 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
 from realmctl.artifacts import open_artifact
 from realmctl.errors import ConfigError
 from realmctl.nn.reader import Reader
+from realmctl.retrieval.answering import mask_filling
 from realmctl.retrieval.answering.answerer import Answer
 from realmctl.retrieval.answering.open_answerer import open_answerer
-from realmctl.retrieval.corpus import TokenIds
-from realmctl.retrieval.search.candidates import NULL, titles_and_bodies
-from realmctl.retrieval.search.dense import QUESTION_LENGTH, DenseSearcher
+from realmctl.retrieval.search.dense import DenseSearcher
 from realmctl.retrieval.search.searcher import Searcher
 
-MASK = "[MASK]"
 SHOWN_AROUND = 160
 
 
@@ -70,81 +65,28 @@ def _marked(text: str, start: int, end: int) -> str:
     return f"{'... ' if left else ''}{shown}{' ...' if right < len(text) else ''}".replace("\n", " ")
 
 
-def fill_masks(sentence: str, model: Path, blocks: Path, candidates: int) -> dict[str, Any]:
-    """Fill the masks of a sentence under each candidate, without retrieval, and under the marginal (paper, table 3).
+def fill_masks(sentence: str, model: Path, blocks: Path, candidates: int, precision: str = "auto") -> dict[str, Any]:
+    """Fill the masks of a sentence: without retrieval, with it, and under each candidate.
 
     Raises ConfigError for a sentence without a mask.
     """
-    if MASK not in sentence or candidates < 2:
-        raise ConfigError(
-            f'fill-mask needs a sentence with at least one {MASK}, such as "The capital of {MASK} is Paris.", and --candidates of at least 2.'
-        )
     artifact, corpus = open_artifact(model), open_artifact(blocks)
-    searcher = DenseSearcher(artifact.part("retriever"), artifact.part("index"), corpus, "auto", "auto")
+    searcher = DenseSearcher(artifact.part("retriever"), artifact.part("index"), corpus, "auto", precision)
     reader = Reader.load(artifact.part("reader").path).to(searcher.device)
-    tokens = _with_masks(searcher, sentence)
-    _require_room(tokens, reader, searcher.retriever.block_length)
-    rows_N = np.concatenate([[NULL], searcher.nearest([tokens], candidates - 1)[1][0]])
-    titles, bodies = titles_and_bodies(searcher.corpus, rows_N)
-    prior_N = _prior(searcher, tokens, titles, bodies)
-    probability_NMV = _fillings(searcher, reader, tokens, bodies)
-    marginal_MV = torch.einsum("n,nmv->mv", prior_N, probability_NMV)
+    filled = mask_filling.fill_masks(searcher, reader, sentence, candidates)
     return {
         "sentence": sentence,
-        "without_retrieval": _words(searcher, probability_NMV[0]),
-        "with_retrieval": _words(searcher, marginal_MV),
+        "without_retrieval": _predictions(filled.without_retrieval),
+        "with_retrieval": _predictions(filled.with_retrieval),
         "candidates": [
-            {"title": _title(searcher, row), "probability": float(prior), "masks": _words(searcher, probability_MV)}
-            for row, prior, probability_MV in zip(rows_N.tolist(), prior_N, probability_NMV, strict=True)
+            {"title": found.title, "probability": found.probability, "masks": _predictions(found.masks)}
+            for found in filled.candidates
         ],
     }
 
 
-def _title(searcher: DenseSearcher, row: int) -> str:
-    return "(null document)" if row == NULL else str(searcher.corpus.record(row)["title"])
-
-
-def _with_masks(searcher: DenseSearcher, sentence: str) -> TokenIds:
-    mask = np.array([searcher.collator.mask_id])
-    parts = [part for piece in searcher.tokens(sentence.split(MASK)) for part in (piece, mask)]
-    return np.concatenate(parts[:-1])
-
-
-def _require_room(tokens: TokenIds, reader: Reader, block_length: int) -> None:
-    room = reader.mlm.config.max_position_embeddings - block_length
-    if len(tokens) + 2 > room:
-        raise ConfigError(
-            f"The sentence has {len(tokens)} wordpieces; beside a block there is room for {room - 2}. Use a shorter one."
-        )
-
-
-@torch.inference_mode()
-def _prior(
-    searcher: DenseSearcher, tokens: TokenIds, titles: Sequence[TokenIds], bodies: Sequence[TokenIds]
-) -> torch.Tensor:
-    """p(z|x) with the live retriever, the null document first, [N]."""
-    retriever = searcher.retriever
-    block_ND = retriever.embed_blocks(
-        searcher.collator.block(titles, bodies, retriever.block_length).to(searcher.device)
-    )
-    query_1D = retriever.embed_queries(searcher.collator.query([tokens], QUESTION_LENGTH).to(searcher.device))
-    return retriever.score(query_1D, block_ND[None])[0].softmax(0).cpu()
-
-
-@torch.inference_mode()
-def _fillings(searcher: DenseSearcher, reader: Reader, tokens: TokenIds, bodies: Sequence[TokenIds]) -> torch.Tensor:
-    """p(v|z,x) at each mask under each candidate, [N, M, V]."""
-    joint = searcher.collator.joint([tokens] * len(bodies), bodies, len(tokens) + 2, searcher.retriever.block_length)
-    masks = torch.from_numpy(np.flatnonzero(tokens == searcher.collator.mask_id) + 1)[None]
-    return reader.logits(joint.to(searcher.device), masks.to(searcher.device), len(bodies))[0].float().softmax(-1).cpu()
-
-
-def _words(searcher: DenseSearcher, probability_MV: torch.Tensor) -> list[dict[str, Any]]:
-    best, word = probability_MV.max(-1)
-    return [
-        {"wordpiece": searcher.wordpiece.tokenizer.id_to_token(number), "probability": share}
-        for share, number in zip(best.tolist(), word.tolist(), strict=True)
-    ]
+def _predictions(masks: Sequence[mask_filling.MaskPrediction]) -> list[dict[str, Any]]:
+    return [{"wordpiece": mask.wordpiece, "probability": mask.probability} for mask in masks]
 
 
 def filled_text(value: Mapping[str, Any]) -> str:

@@ -19,10 +19,10 @@ from realmctl.artifacts.description import describe_retriever
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.index.protocol import Index
 from realmctl.index.store import open_index
-from realmctl.nn.precision import autocast
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.corpus import TokenIds
 from realmctl.retrieval.initial_encoder import tokenizer_folder
+from realmctl.retrieval.search.embedding import embed_questions
 from realmctl.retrieval.search.searcher import Searcher, SearchInputs
 
 QUESTION_LENGTH = 512
@@ -65,12 +65,9 @@ class DenseSearcher(Searcher):
         """The retriever; after `prepare_training` its query side alone."""
         return self.retriever
 
-    @torch.inference_mode()
     def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """By inner product, from the index."""
-        packed = self.collator.query(tokens, QUESTION_LENGTH).to(self.device)
-        with autocast(self.device, self.precision):
-            query_BD = self.retriever.embed_queries(packed).float().cpu().numpy()
+        query_BD = embed_questions(self.retriever, self.collator, tokens, QUESTION_LENGTH, precision=self.precision)
         return self.index.search(query_BD, k)
 
     def scores(self, tokens: Sequence[TokenIds], rows_QK: NDArray[np.int64]) -> Tensor:

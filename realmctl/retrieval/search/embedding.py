@@ -19,7 +19,7 @@ from realmctl.log import warn
 from realmctl.nn.inputs import Collator
 from realmctl.nn.precision import autocast
 from realmctl.nn.retriever import Retriever
-from realmctl.retrieval.corpus import Corpus, load_array
+from realmctl.retrieval.corpus import Corpus, TokenIds, load_array
 from realmctl.retrieval.search.embedding_file import Dtype, EmbeddingFile
 
 ROWS_PER_RANGE = 1024
@@ -92,7 +92,6 @@ def ranges(count: int) -> Iterator[range]:
     return (range(start, min(start + ROWS_PER_RANGE, count)) for start in range(0, count, ROWS_PER_RANGE))
 
 
-@torch.inference_mode()
 def embed_blocks(
     retriever: Retriever,
     collator: Collator,
@@ -108,8 +107,25 @@ def embed_blocks(
     Blocks of similar length share a batch. The retriever must be in evaluation mode. The accelerator is synchronised once,
     after the last batch.
     """
-    device = next(retriever.parameters()).device
     titles, bodies = [corpus.title(row) for row in rows], [corpus.tokens(row) for row in rows]
+    return embed_titles_and_bodies(
+        retriever, collator, titles, bodies, precision=precision, batch_size=batch_size, on_progress=on_progress
+    )
+
+
+@torch.inference_mode()
+def embed_titles_and_bodies(
+    retriever: Retriever,
+    collator: Collator,
+    titles: Sequence[TokenIds],
+    bodies: Sequence[TokenIds],
+    *,
+    precision: str = "auto",
+    batch_size: int = 0,
+    on_progress: Callable[[int], None] = lambda blocks: None,
+) -> BlockVectors:
+    """`embed_blocks` for the wordpieces of titles and bodies, float32 [len(titles), D]; at least one."""
+    device = next(retriever.parameters()).device
     lengths = [len(title) + len(body) for title, body in zip(titles, bodies, strict=True)]
     order = np.argsort(lengths, kind="stable")
     size = batch_size or _batch_size(device, retriever, max(lengths, default=0))
@@ -122,6 +138,21 @@ def embed_blocks(
             on_progress(len(batch))
     vectors = np.empty((len(order), retriever.projection), np.float32)
     vectors[order] = torch.cat(parts).cpu().numpy()
+    return vectors
+
+
+@torch.inference_mode()
+def embed_questions(
+    retriever: Retriever, collator: Collator, questions: Sequence[TokenIds], length: int, *, precision: str = "auto"
+) -> NDArray[np.float32]:
+    """Questions as float32 [len(questions), D], in one batch; one of more than `length` tokens is cut.
+
+    The retriever must be in evaluation mode.
+    """
+    device = next(retriever.parameters()).device
+    with autocast(device, precision):
+        query_BD = retriever.embed_queries(collator.query(questions, length).to(device)).float()
+    vectors: NDArray[np.float32] = query_BD.cpu().numpy()
     return vectors
 
 

@@ -53,7 +53,7 @@ def test_no_question(chain, qa_model, question):
 
 
 def test_the_numbers_of_fill_mask(chain, model):
-    value = fill_masks(SENTENCE, model.path, chain.blocks.path, 5)
+    value = fill_masks(SENTENCE, model.path, chain.blocks.path, 5, "fp32")
     retriever, reader = Retriever.load(model.part("retriever").path), Reader.load(model.part("reader").path)
     corpus, words = Corpus(chain.blocks), wordpiece.load(chain.blocks.path)
     pieces = [words.ids(part).tolist() for part in SENTENCE.split("[MASK]")]

@@ -1,0 +1,110 @@
+"""A retriever: texts in, vectors out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from realmctl.api.blocks import BlocksLike, blocks_for
+from realmctl.api.index import LoadedIndex
+from realmctl.api.search import TextSearch, batches
+from realmctl.artifacts import Artifact
+from realmctl.errors import ConfigError
+from realmctl.nn.inputs import Collator
+from realmctl.nn.precision import pick_device
+from realmctl.nn.retriever import Retriever
+from realmctl.retrieval.corpus import TokenIds
+from realmctl.retrieval.search.dense import QUESTION_LENGTH, DenseSearcher
+from realmctl.retrieval.search.embedding import embed_questions, embed_titles_and_bodies
+from realmctl.stage import resolve
+from realmctl.text.tokens import wordpiece
+
+
+class LoadedRetriever:
+    """A query encoder and a block encoder. The inner product of a query's and a block's vector ranks blocks.
+
+    `module` is the PyTorch module, in evaluation mode.
+
+    Example:
+        >>> retriever = realmctl.load("artifacts/retriever")
+        >>> queries = retriever.encode_queries(["Who wrote it?"])
+        >>> queries @ retriever.encode_blocks(["Emma"], ["Emma is a novel by Jane Austen."]).T
+    """
+
+    def __init__(self, artifact: Artifact, module: Retriever, precision: str) -> None:
+        self.artifact, self.module, self.precision = artifact, module, precision
+        self._words = words = wordpiece.load(artifact.path)
+        self._collator = Collator(words.cls, words.sep, words.pad, words.mask)
+
+    @classmethod
+    def open(cls, path: Path | str | Artifact, *, device: str = "auto", precision: str = "auto") -> LoadedRetriever:
+        """Open a retriever, or the retriever of a model.
+
+        Args:
+            path: a series, a version or an open artifact.
+            device: auto, cpu or cuda:N.
+            precision: arithmetic of the encoders: fp32, bf16, or auto for bf16 where the hardware has it.
+
+        Raises:
+            InputError: a file is missing or damaged.
+            MismatchError: the artifact is of another kind.
+        """
+        artifact = resolve(path, ("retriever",))
+        return cls(artifact, Retriever.load(artifact.path).to(pick_device(device)), precision)
+
+    @property
+    def dimension(self) -> int:
+        """Width D of the vectors."""
+        return self.module.projection
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of n questions or sentences, float32 [n, D]. A text of over 510 wordpieces is cut."""
+        parts = [
+            embed_questions(self.module, self._collator, part, QUESTION_LENGTH, precision=self.precision)
+            for part in batches(self._tokens(texts))
+        ]
+        return np.concatenate(parts) if parts else self._nothing()
+
+    def encode_blocks(self, titles: Sequence[str], texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of n blocks, float32 [n, D]; a text is cut where title and text exceed the block length.
+
+        Raises:
+            ConfigError: there are not as many titles as texts.
+            MismatchError: the retriever came out of fine-tuning and has no block encoder.
+        """
+        if len(titles) != len(texts):
+            raise ConfigError(
+                f"encode_blocks was given {len(titles)} titles and {len(texts)} texts. Give as many of each."
+            )
+        if not len(titles):
+            return self._nothing()
+        return embed_titles_and_bodies(
+            self.module, self._collator, self._tokens(titles), self._tokens(texts), precision=self.precision
+        )
+
+    def with_index(self, index: Path | str | Artifact | LoadedIndex, *, blocks: BlocksLike | None = None) -> TextSearch:
+        """Return a text search with this retriever over an index.
+
+        Args:
+            index: an index that was built with this retriever.
+            blocks: the blocks of the index; by default the series `blocks` beside the index.
+
+        Raises:
+            InputError: no blocks are named, and none are found beside the index.
+            MismatchError: index, retriever and blocks do not belong together.
+        """
+        made = resolve(index.artifact if isinstance(index, LoadedIndex) else index, ("index",))
+        device = str(next(self.module.parameters()).device)
+        return TextSearch(DenseSearcher(self.artifact, made, blocks_for(made, blocks), device, self.precision))
+
+    def _tokens(self, texts: Sequence[str]) -> list[TokenIds]:
+        return [ids.astype(np.int64) for ids, _ in self._words.encode_batch(texts)]
+
+    def _nothing(self) -> NDArray[np.float32]:
+        return np.empty((0, self.dimension), np.float32)
+
+    def __repr__(self) -> str:
+        return f"<retriever of width {self.dimension} at {self.artifact.path}>"

@@ -1,0 +1,121 @@
+"""`realmctl.load`: each kind opened, its numbers against the files it was opened from, and what it refuses."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+import realmctl
+from realmctl.api.blocks import LoadedBlocks, TextBlock
+from realmctl.api.index import LoadedIndex
+from realmctl.api.model import LoadedModel
+from realmctl.api.qa_model import LoadedQaModel
+from realmctl.api.retriever import LoadedRetriever
+from realmctl.artifacts import open_artifact
+from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.retrieval.corpus import Corpus
+from tests.fixtures.blocks import make_blocks
+from tests.fixtures.chain import documents
+
+
+def test_blocks_are_a_sequence_of_texts(chain):
+    blocks = realmctl.load(chain.folder / "blocks")
+    records = list(Corpus(chain.blocks).records)
+    assert len(blocks) == len(records) == 40
+    assert list(blocks) == [TextBlock(row, r["id"], r["title"], r["text"]) for row, r in enumerate(records)]
+    assert blocks[-1] == blocks[39] and blocks[2:4] == [blocks[2], blocks[3]]
+    assert "40 blocks" in repr(blocks)
+    with pytest.raises(IndexError):
+        blocks[40]
+
+
+@pytest.mark.parametrize("kind", ["index", "embeddings"])
+def test_an_index_finds_the_largest_inner_products(chain, kind):
+    index = realmctl.load(chain.folder / kind, device="cpu")
+    vectors = np.load(chain.index.file("vectors.npy"))
+    assert (len(index), index.dimension) == vectors.shape
+    queries = np.random.default_rng(0).normal(size=(3, index.dimension)).astype(np.float32)
+    scores, rows = index.search(queries, k=4)
+    expected = np.argsort(-(queries @ vectors.T), axis=1, kind="stable")[:, :4]
+    assert rows.tolist() == expected.tolist() and scores.dtype == np.float32 and rows.dtype == np.int64
+    assert np.allclose(scores, np.take_along_axis(queries @ vectors.T, expected, 1), atol=1e-5)
+    assert np.array_equal(index.vectors(rows), vectors[rows])
+
+
+def test_a_retriever_encodes_blocks_as_embed_did(chain):
+    retriever, blocks = realmctl.load(chain.retriever, precision="fp32", device="cpu"), realmctl.load(chain.blocks)
+    vectors = retriever.encode_blocks([block.title for block in blocks], [block.text for block in blocks])
+    assert vectors.shape == (40, retriever.dimension) and vectors.dtype == np.float32
+    made = realmctl.stages.Embed(blocks=chain.blocks, retriever=chain.retriever, precision="fp32", device="cpu")
+    stored = np.load(made.make(chain.folder / "fp32-embeddings").file("embeddings.npy"))
+    assert np.allclose(vectors, stored, atol=1e-5)
+    assert retriever.encode_blocks([], []).shape == retriever.encode_queries([]).shape == (0, retriever.dimension)
+    with pytest.raises(ConfigError, match="1 titles and 2 texts"):
+        retriever.encode_blocks(["a"], ["b", "c"])
+
+
+def test_queries_are_encoded_alike_in_any_batch(chain):
+    retriever = realmctl.load(chain.retriever, precision="fp32")
+    texts = [f"Where was {name} born?" for name in documents()]
+    alone = np.concatenate([retriever.encode_queries([text]) for text in texts])
+    assert len(texts) > 16 and np.allclose(retriever.encode_queries(texts), alone, atol=1e-5)
+    assert np.linalg.norm(alone[0] - alone[1]) > 1e-3
+
+
+def test_a_retriever_with_an_index_searches_text(chain):
+    retriever = realmctl.load(chain.retriever, precision="fp32")
+    search = retriever.with_index(chain.index)
+    vectors = np.load(chain.index.file("vectors.npy"))
+    scores = retriever.encode_queries(["Where was Ada Lorn born?"])[0] @ vectors.T
+    assert [hit.row for hit in search.search("Where was Ada Lorn born?", k=3)] == np.argsort(-scores)[:3].tolist()
+    same = retriever.with_index(realmctl.load(chain.index), blocks=realmctl.load(chain.blocks))
+    assert same.search("Where?", k=2) == search.search("Where?", k=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("blocks", LoadedBlocks), ("embeddings", LoadedIndex), ("index", LoadedIndex), ("retriever", LoadedRetriever),
+        ("model", LoadedModel), ("qa_model", LoadedQaModel),
+    ],
+)  # fmt: skip
+def test_a_path_a_version_and_an_artifact_open_alike(chain, model, qa_model, name, kind):
+    made = {"model": model, "qa_model": qa_model}.get(name) or open_artifact(chain.folder / name)
+    for path in (made, made.path, str(made.path), made.path.parent):
+        opened = realmctl.load(path)
+        assert type(opened) is kind and opened.artifact.content == made.content and str(made.path) in repr(opened)
+
+
+def test_kinds_that_cannot_be_loaded_are_refused(chain):
+    with pytest.raises(ConfigError, match=r"spans .* cannot be loaded for use; blocks, retriever"):
+        realmctl.load(chain.spans)
+    with pytest.raises(ConfigError, match="without blocks"):
+        realmctl.load(chain.index, blocks=chain.blocks)
+    with pytest.raises(InputError, match="does not exist"):
+        realmctl.load(chain.folder / "nothing")
+    with pytest.raises(MismatchError, match="of kind index, where qa-model is wanted"):
+        LoadedQaModel.open(chain.index)
+    with pytest.raises(ConfigError, match="no device"):
+        realmctl.load(chain.retriever, device="abacus")
+
+
+def test_the_right_version_of_the_blocks_is_found_beside_the_model(chain, model, tmp_path):
+    shutil.copytree(chain.folder / "blocks", tmp_path / "w/blocks")
+    shutil.copytree(model.path.parent, tmp_path / "w/model")
+    make_blocks(tmp_path / "w/blocks", {"Other": [["Other blocks are newer."]]})
+    opened = realmctl.load(tmp_path / "w/model")
+    assert opened.blocks.artifact.path == (tmp_path / "w/blocks/v1").resolve()
+    part = LoadedRetriever.open(tmp_path / "w/model").with_index(tmp_path / "w/model/v1/index")
+    assert part.blocks.artifact.content == chain.blocks.content
+
+
+def test_missing_and_foreign_blocks_are_told(chain, model, tmp_path):
+    shutil.copytree(model.path.parent, tmp_path / "w/model")
+    with pytest.raises(InputError, match=r"w/blocks does not hold them\. Name them: load\(\.\.\., blocks=FOLDER\)"):
+        realmctl.load(tmp_path / "w/model")
+    assert len(realmctl.load(tmp_path / "w/model", blocks=chain.blocks.path).blocks) == 40
+    other = make_blocks(tmp_path / "other", {"Other": [["Other blocks."]]})
+    with pytest.raises(MismatchError):
+        realmctl.load(tmp_path / "w/model", blocks=other)
