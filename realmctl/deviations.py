@@ -22,7 +22,7 @@ MEANING: Mapping[str, str] = {
     "shards": "pass over 4 random shards of 5,000 examples at a time instead of over all data",
     "double-candidates": "leave out a query whose hits hold copies of one block",
     "snapshot-queries": "search with the query encoder of the index's snapshot instead of the one in training",
-    "answer-text": "join the words of an answer by spaces, so that U.S. becomes U . S .",
+    "answer-text": "join the words of an answer by spaces, so that `U.S.` becomes `U . S .`",
     "empty-steps": "let the optimizer step although no retrieved block holds an answer, so that weights decay and moments fade",
 }
 

@@ -73,7 +73,7 @@ class ClosedBookObjective(SelfContained):
         self.collator = packer_of(words.tokenizer)
         answers = [_answers(words, question, options.span_width) for question in questions]
         kept = [number for number, known in enumerate(answers) if known]
-        _tell_of_dropped(len(questions) - len(kept), len(questions), options.span_width)
+        _report_dropped(len(questions) - len(kept), len(questions), options.span_width)
         self.tokens = [words.ids(questions[number].question).astype(np.int64) for number in kept]
         self.answers = [answers[number] for number in kept]
         self.order = DataOrder(len(kept), options.batch_size, options.seed)
@@ -120,7 +120,7 @@ def _answers(words: WordPiece, question: Question, widest: int) -> list[TokenIds
     return [answer for answer in answers if 0 < len(answer) <= widest]
 
 
-def _tell_of_dropped(dropped: int, questions: int, widest: int) -> None:
+def _report_dropped(dropped: int, questions: int, widest: int) -> None:
     why = f"only regular expressions or answers of more than {widest} wordpieces (--span-width)"
     if dropped == questions:
         raise ConfigError(f"finetune --retrieval none: the questions have {why}, so there is nothing to learn from.")
