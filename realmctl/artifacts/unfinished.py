@@ -33,7 +33,9 @@ class UnpublishedWriter(Writer):
 
     def scratch(self, name: str) -> Path:
         """The first process's scratch folder. Call it only after the first process has started its run."""
-        [partial] = [each for each in partial_folders(self.series) if read_recipe(each)["recipe"] == self.origin.recipe]
+        [partial] = [
+            each for each in partial_folders(self.series) if read_recipe(each).get("recipe") == self.origin.recipe
+        ]
         return Writer(partial, self.origin).scratch(name)
 
 

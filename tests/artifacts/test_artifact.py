@@ -1,4 +1,4 @@
-"""Artifacts: what commits them, what names them, and that nothing damaged passes for whole."""
+"""Artifacts: their manifests and hashes, and that every damage is noticed."""
 
 from __future__ import annotations
 

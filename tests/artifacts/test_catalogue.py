@@ -1,4 +1,4 @@
-"""The catalogue: what there is, what it was made from, what would be made; damage is named and hides nothing else."""
+"""Listing, showing, verifying and planning. A damaged artifact is named, and does not hide the others."""
 
 from __future__ import annotations
 

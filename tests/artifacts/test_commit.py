@@ -1,4 +1,4 @@
-"""The commit: killed or out of space at any step, there is a whole version or none, and the next run goes well."""
+"""The commit: after a kill or a full disk at any step there is a whole version or none, and the next run succeeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Series: one writer at a time, one number each, and an unfinished run that is kept, continued or refused."""
+"""Series: one writer at a time, a number for each version, and unfinished runs that are kept, continued or refused."""
 
 from __future__ import annotations
 

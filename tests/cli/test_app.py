@@ -71,7 +71,7 @@ def test_every_command_has_help_in_its_groups(realmctl):
 
 def test_help_shows_brackets_as_they_are(small):
     text = re.sub(r"[│\s]+", " ", small("plain", "-h")[1])
-    assert "Text to write: [MASK] or [mask]." in text and "[CLS] and [lower] are no markup." in text
+    assert "Text to write: [MASK] or [mask]." in text and "[CLS] and [lower] are not markup." in text
     assert "[default: hello]" in text
     assert escaped("[MASK] [mask] [/x] [0]") == r"[MASK] \[mask] \[/x] [0]"
 

@@ -11,10 +11,8 @@ import pytest
 
 from realmctl.artifacts import open_artifact, series, verify, version_numbers
 from realmctl.errors import ConfigError, InputError, ResourceError
-from realmctl.storage import durable
 from realmctl.storage.array_file import ArrayAppender
-from realmctl.storage.checked_file import CheckedFile
-from realmctl.storage.durable import copy_file, make_folders, rename_to_fresh, write_file
+from realmctl.storage.durable import copy_file
 from realmctl.storage.records import RecordWriter
 from tests.faults.tampering import overwrite
 from tests.fixtures.faults import faults, losing_writes, recorded_calls
@@ -67,23 +65,6 @@ def test_when_the_last_fsync_fails_the_version_is_not_visible_and_the_next_run_c
     assert Plain().make(out).path.name == "v1"
 
 
-def test_a_manifest_whose_folder_could_not_be_flushed_is_removed(tmp_path, monkeypatch):
-    (tmp_path / "old").write_bytes(b"old")
-    monkeypatch.setattr(durable, "sync", lambda path: (_ for _ in ()).throw(broken()) if path == tmp_path else None)
-    for name in ("new", "old"):
-        with pytest.raises(OSError, match="Input/output"):
-            write_file(tmp_path / name, b"new")
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"old": b"new"}
-
-
-def test_a_rename_never_replaces(tmp_path):
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-    with pytest.raises(FileExistsError):
-        rename_to_fresh(tmp_path / "a", tmp_path / "b")
-    assert (tmp_path / "a").is_dir()
-
-
 def missing_flushes(log: list[tuple[str, Path]], version: Path, below: Path) -> set[Path]:
     """The new names, up to the version, whose folder was not flushed before the work was reported as done."""
     new = {path: at for at, (name, path) in enumerate(log) if name in ("mkdir", "rename")}
@@ -102,13 +83,6 @@ def test_a_first_version_cannot_vanish_in_a_power_cut(tmp_path, monkeypatch):
     with recorded_calls() as log:
         version = Plain().make(tmp_path / "other" / "plain").path
     assert missing_flushes(log, version, tmp_path) == {tmp_path / "other", tmp_path / "other" / "plain"}
-
-
-def test_folders_that_a_killed_run_made_are_flushed_too(tmp_path):
-    (tmp_path / "a" / "b").mkdir(parents=True)
-    with recorded_calls() as log:
-        make_folders(tmp_path / "a" / "b" / "c")
-    assert {("fsync", path) for path in (tmp_path, tmp_path / "a", tmp_path / "a" / "b")} <= set(log)
 
 
 @pytest.mark.parametrize("keep", LOST.values(), ids=LOST)
@@ -141,17 +115,6 @@ def test_records_arrays_and_copies_that_the_disk_lost_are_noticed(tmp_path, keep
         assert error.value.errno == errno.EIO
     with losing_writes("x.frames.json.writing", keep), pytest.raises(OSError, match=r"it (holds|does not hold)"):
         records()
-
-
-def test_a_checked_file_replaces_a_link_and_leaves_its_target(tmp_path):
-    (tmp_path / "mine").write_text("mine")
-    for make in (os.symlink, os.link):
-        make(tmp_path / "mine", tmp_path / "new")
-        file = CheckedFile(tmp_path / "new", b"head")
-        file.write(b" body")
-        file.close(b"HEAD")
-        assert (tmp_path / "new").read_bytes() == b"HEAD body" and (tmp_path / "mine").read_text() == "mine"
-        (tmp_path / "new").unlink()
 
 
 def test_a_rotten_version_is_not_taken_for_done(tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""Arrays that grow by rows read back whole, whatever their length."""
+"""Arrays that grow by rows are read back whole, for every length."""
 
 import numpy as np
 import pytest

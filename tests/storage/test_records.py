@@ -1,4 +1,4 @@
-"""Records: what was written comes back, at random too, and a file that was cut or changed never reads as shorter."""
+"""Records: they are read back as they were written, in any order. A file that was cut or changed is refused."""
 
 from __future__ import annotations
 
