@@ -1,1 +1,1 @@
-"""How work runs: functions mapped over units, the processes of torchrun, signals."""
+"""How work runs: worker processes, the processes of torchrun, signals, and the tie between a child and its parent."""

@@ -1,8 +1,7 @@
-"""Run one function over work units, in order, on local processes.
+"""Run one function over work units on local worker processes, with results in order.
 
-A unit's result never depends on which worker ran it or how many there were; the stages that use this know
-nothing of processes. Workers are spawned, never forked (a fork after torch has started threads hangs), leave
-Ctrl-C to their parent, and end with it even when it is killed.
+The result of a unit does not depend on which worker ran it or on the number of workers. Workers are spawned, never forked,
+because a fork after torch has started threads hangs. They leave Ctrl-C to their parent, and end with it even when it is killed.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ AHEAD_PER_WORKER = 3
 
 
 def worker_count(workers: int) -> int:
-    """0 means every core this process may use. Raises ConfigError for a negative number."""
+    """Return the number of workers; 0 stands for every core that this process may use. Raises ConfigError if negative."""
     if workers < 0:
         raise ConfigError(f"--workers {workers}: use 1 or more, or 0 for all cores.")
     return workers or len(os.sched_getaffinity(0))

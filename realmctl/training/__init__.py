@@ -1,1 +1,1 @@
-"""Training: one loop, and the objectives that run in it."""
+"""Training: the loop, the objectives that run in it, index refresh, and monitoring."""

@@ -1,4 +1,4 @@
-"""Which examples a step takes: a function of seed and step alone, so that a resumed run needs no bookkeeping."""
+"""Which examples a step takes: a function of seed and step alone, so a checkpoint need not record it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SHARDS, SHARDS_OF_A_ROUND = 5000, 4
+"""Numbers of the official code: files of the corpus, and files that are open at one time."""
 
 
 class DataOrder:
@@ -18,7 +19,7 @@ class DataOrder:
         self._pass = lru_cache(maxsize=2)(self._permutation)
 
     def batch(self, step: int) -> NDArray[np.int64]:
-        """The examples of a step, int64 [batch_size]; a batch may run over into the next pass."""
+        """Return the examples of a step, int64 [batch_size]. A batch may begin in one pass and end in the next."""
         places = np.arange(step * self.batch_size, (step + 1) * self.batch_size)
         return np.array([self._pass(int(place // self.count))[place % self.count] for place in places], dtype=np.int64)
 
@@ -27,8 +28,10 @@ class DataOrder:
 
 
 class ShardedDataOrder(DataOrder):
-    """Endless rounds, each over 4 shards of neighbours chosen anew from 5,000, as google-research realm/example_generator.py
-    reads its 5,000 files. Every round is as long as 4 of the smaller shards: what it holds beyond is left out.
+    """Endless rounds, each over 4 shards drawn from 5,000 shards of consecutive examples.
+
+    The official code reads its 5,000 files like this (google-research, realm/example_generator.py). Every round is as long
+    as 4 of the smaller shards. The examples beyond that length are left out of the round.
     """
 
     def __init__(self, count: int, batch_size: int, seed: int) -> None:

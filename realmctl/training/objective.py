@@ -1,4 +1,4 @@
-"""What the training loop asks of an objective."""
+"""The interface between the training loop and an objective."""
 
 from __future__ import annotations
 
@@ -9,46 +9,50 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 Sums = Mapping[str, tuple[float, float]]
-"""{metric: (sum, count)} of a part; the loop divides what the parts of a batch add up to."""
+"""{metric: (sum, count)} of one micro-batch. The loop adds up the micro-batches of a batch and divides sum by count."""
 
 
 class Objective(Protocol):
-    """What is trained. One step is one batch, drawn by step number, in one part or several (micro-batches)."""
+    """Modules, data and loss of one kind of training. A step uses one batch, which has one or more micro-batches."""
 
     modules: nn.ModuleDict
 
     @property
     def lr_multipliers(self) -> Mapping[nn.Module, float]:
-        """{module: factor} of the modules that learn faster or slower than the rest."""
+        """{module: factor} for the modules whose learning rate differs from the schedule's."""
         ...
 
     def draw(self, step: int) -> Sequence[Any]:
-        """The parts of the batch of step `step` (from 0). Their losses add up to the batch's."""
+        """Return the micro-batches of step `step` (from 0). Their losses add up to the loss of the batch."""
         ...
 
     def loss(self, part: Any) -> tuple[Tensor | None, Sums]:
-        """The part's loss (None: nothing to learn from), and {metric: (sum, count)}, averaged over the batch."""
+        """Return the loss of a micro-batch, a scalar (None: it has nothing to learn from), and its metrics."""
         ...
 
     def before_step(self, step: int) -> Mapping[str, float]:
-        """Called before each draw; what it returns is logged with the step."""
+        """Called before each draw with the number of steps taken so far. Returns metrics to log with the step."""
         ...
 
     def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Called with all that is logged of a step; what it returns is logged too."""
+        """Called with the metrics of a step. Returns further metrics to log."""
         ...
 
     def state(self) -> dict[str, Any]:
-        """JSON that a checkpoint must keep beside the weights."""
+        """Return the JSON state that a checkpoint must keep in addition to the weights."""
         ...
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take up what `state` returned."""
+        """Restore what `state` returned.
+
+        Raises:
+            InputError: A file that the state names is gone or damaged. The objective must be unchanged then.
+        """
         ...
 
 
 class SelfContained:
-    """Base of objectives that need nothing between steps."""
+    """Base of objectives that keep no state between steps."""
 
     lr_multipliers: Mapping[nn.Module, float] = MappingProxyType({})
 

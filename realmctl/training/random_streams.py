@@ -12,7 +12,7 @@ import numpy as np
 
 
 class Stream(IntEnum):
-    """What is drawn. The numbers are part of every result; a new purpose takes the next free number."""
+    """What is drawn. The numbers decide every result, so they never change. A new purpose takes the next free number."""
 
     ICT_SENTENCES = 1  # sentence of a block, whether it is removed from the block
     MLM_MASKS = 2  # masked positions and pairs
@@ -23,5 +23,5 @@ class Stream(IntEnum):
 
 
 def generator(seed: int, stream: Stream, step: int | None = None) -> np.random.Generator:
-    """The generator of one stream at one step, or for the whole run where no step is given."""
+    """Return the generator of one stream for one step, or for the whole run if no step is given."""
     return np.random.default_rng([seed, int(stream)] if step is None else [seed, step, int(stream)])

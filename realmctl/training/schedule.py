@@ -1,4 +1,4 @@
-"""How long and how fast to train, and where: checked before any step is taken."""
+"""Settings of a training run: steps, learning rate, seed, device. They are checked before the first step."""
 
 from __future__ import annotations
 
@@ -17,9 +17,16 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """How long, how fast, from which seed; `warmup` None is BERT's min(10000, max(100, steps / 10)).
+    """Number of steps, peak learning rate, seed and optimizer.
 
-    `optimizer`: BERT's own, as the papers used it, or AdamW with a short memory, which suits runs of hundreds of steps.
+    Args:
+        steps: Number of training steps.
+        lr: Peak learning rate.
+        warmup: Steps of linear warm-up; None is BERT's rule, min(10000, max(100, steps / 10)).
+        seed: Seed of data order, masks and dropout.
+        optimizer: `bert`, AdamW as BERT and REALM used it, or `adamw`, with betas .9 and .98 and bias correction, which suits
+            runs of hundreds of steps.
+        weight_decay: Weight decay of all weights but biases and layer norms.
     """
 
     steps: int
@@ -30,28 +37,28 @@ class Schedule:
     weight_decay: float = 0.01
 
     def check(self) -> None:
-        """Raise ConfigError for values that cannot work."""
+        """Raise ConfigError if a value cannot work."""
         if self.steps < 1 or not self.lr > 0 or (self.warmup or 0) < 0 or self.seed < 0:
             raise ConfigError(
                 f"--steps {self.steps}, --lr {self.lr:g}, --warmup {self.warmup}, --seed {self.seed}: "
-                "steps and lr must be above 0, warmup and seed not below."
+                "--steps and --lr must be above 0, --warmup and --seed at least 0."
             )
 
     def rate(self, step: int) -> float:
-        """Learning rate of update `step`, from 0 (google-research/bert, optimization.py)."""
+        """Return the learning rate of update `step`, from 0 (google-research/bert, optimization.py)."""
         warmup = warmup_steps(self.steps) if self.warmup is None else self.warmup
         return bert_lr(step, self.steps, warmup, self.lr)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compute:
-    """Where and how to compute; none of it is meant to change the result beyond rounding."""
+    """Device, precision and checkpoint interval. They change the result by rounding at most."""
 
     device: str = "auto"
     precision: str = "auto"
     checkpoint_every: int = 500
 
     def check(self) -> None:
-        """Raise ConfigError for values that cannot work."""
+        """Raise ConfigError if a value cannot work."""
         if self.checkpoint_every < 1:
             raise ConfigError(f"--checkpoint-every is {self.checkpoint_every}; the least is 1.")

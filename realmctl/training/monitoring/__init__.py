@@ -1,1 +1,1 @@
-"""What is watched while pre-training runs: alarms, candidates, recall on held-out questions."""
+"""Monitoring of pre-training: alarms, statistics of the candidates, recall on held-out questions."""

@@ -1,7 +1,7 @@
-"""Alarms of pre-training: how a collapse looks in the metrics, said once while it lasts. docs/refresh.md says what to do.
+"""Alarms of pre-training: signs of collapse in the metrics, reported once for each episode. docs/refresh.md says what to do.
 
-A rule watches the mean of the last values of one metric. Its alarm is raised where the mean crosses one line and is over where
-it crosses back over a second one, so that a mean that wavers about a line is one episode and not fifty.
+A rule watches the mean of the last values of one metric. Its alarm is raised when the mean crosses one threshold. The episode
+is over when the mean crosses back over a second threshold, so a mean that wavers around the first one is one episode.
 """
 
 from __future__ import annotations
@@ -14,18 +14,25 @@ from typing import Any
 from realmctl.log import warn
 
 WINDOW = 100
-"""Steps that the rules about every step average over."""
+"""Number of steps over which the rules average that have a value at every step."""
 REFRESHES = 3
-"""Refreshes in a row that must change next to nothing."""
+"""Number of refreshes in a row that must change almost nothing."""
 PERIODS = 4
-"""Refresh periods without a fresher index; one more than training waits for by default."""
+"""Refresh periods without a fresher index. Training waits after three of them by default."""
 
 
 @dataclass(frozen=True)
 class AlarmRule:
-    """Raised where the mean of `window` values of `metric` is at `raised_at` or beyond it, seen from `over_at`.
+    """A threshold for the mean of the last `window` values of one metric.
 
-    `steps`: those that count. `meaning` says the mean as {mean}.
+    Args:
+        name: Name of the alarm.
+        metric: Metric in the line of a step.
+        raised_at: Threshold of the mean. The alarm is raised at it or beyond it, on the side away from `over_at`.
+        over_at: Threshold at which a raised alarm is over.
+        window: Number of values.
+        steps: Steps whose values count.
+        meaning: The warning, with the mean as {mean}.
     """
 
     name: str
@@ -37,15 +44,18 @@ class AlarmRule:
     meaning: str
 
     def holds(self, mean: float, was_raised: bool) -> bool:
-        """Whether the alarm is on, given whether it was."""
+        """Return whether the alarm is on. It depends on whether it was on before."""
         sign = 1.0 if self.raised_at > self.over_at else -1.0
         return sign * mean > sign * self.over_at if was_raised else sign * mean >= sign * self.raised_at
 
 
 def rules(steps: int, refresh_every: int | None, chance: float) -> list[AlarmRule]:
-    """The rules of a run of so many steps. `refresh_every` None: it never refreshes.
+    """Return the rules of one run.
 
-    `chance`: blocks of a query / blocks there are, the share of the queries that get a given block by chance.
+    Args:
+        steps: Number of training steps.
+        refresh_every: Steps between snapshots; None when the run never refreshes.
+        chance: Share of the queries that get a given block by chance: blocks per query / blocks of the corpus.
     """
     always = range(steps + 1)
     hub = (1 + chance) / 2
@@ -58,7 +68,7 @@ def rules(steps: int, refresh_every: int | None, chance: float) -> list[AlarmRul
              "{mean:.0%} of the queries retrieve one and the same block"),
     ]  # fmt: skip
     if refresh_every is not None:
-        late, early = PERIODS * refresh_every, range(steps * 19 // 20 + 1)  # the rate falls to 0 in the end
+        late, early = PERIODS * refresh_every, range(steps * 19 // 20 + 1)  # the learning rate falls to 0 at the end
         found += [
             AlarmRule("frozen_candidates", "candidates_changed", 0.002, 0.01, REFRESHES, early,
                  "index refreshes change {mean:.1%} of the candidates: the retriever does not learn"),
@@ -69,7 +79,7 @@ def rules(steps: int, refresh_every: int | None, chance: float) -> list[AlarmRul
 
 
 class Alarms:
-    """What the rules make of one run, step after step."""
+    """The state of all alarms of one run."""
 
     def __init__(self, rules: Sequence[AlarmRule] = ()) -> None:
         self._rules = rules
@@ -79,7 +89,7 @@ class Alarms:
         """{alarm: episodes so far}."""
 
     def observe(self, line: Mapping[str, Any]) -> list[str]:
-        """The alarms that the metrics of a step raise, each with a warning. A metric that is not in `line` has no value."""
+        """Return the alarms that the metrics of a step raise, and warn of each. A metric that is not in `line` has no value."""
         return [rule.name for rule in self._rules if self._raises(rule, line)]
 
     def _raises(self, rule: AlarmRule, line: Mapping[str, Any]) -> bool:
@@ -99,12 +109,12 @@ class Alarms:
         return not was_raised
 
     def state(self) -> dict[str, Any]:
-        """JSON for a checkpoint."""
+        """Return the JSON state for a checkpoint."""
         values = {name: list(values) for name, values in self._values.items()}
         return {"values": values, "raised": sorted(self._raised), "counts": self.counts}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take up what `state` returned."""
+        """Restore what `state` returned."""
         for name, values in state["values"].items():
             self._values[name].extend(values)
         self._raised, self.counts = set(state["raised"]), dict(state["counts"])

@@ -19,7 +19,7 @@ from realmctl.text.qa.questions import Question
 from realmctl.text.tokens import wordpiece
 
 MAX_QUESTIONS = 300
-"""Questions asked of a larger file: evenly spaced ones."""
+"""At most so many questions are asked. They are evenly spaced over the file."""
 DEPTHS = (1, 5, 20)
 QUESTIONS_AT_ONCE = 64
 
@@ -35,10 +35,10 @@ class RecallQuestions:
         words = wordpiece.load(corpus.artifact.path)
         self._tokens = [ids.astype(np.int64) for ids, _ in words.encode_batch([each.question for each in asked])]
         self._answers = [AnswerSearch(question, "tokens") for question in asked]
-        self._corpus, self._packer, self._precision = corpus, collator, precision
+        self._corpus, self._collator, self._precision = corpus, collator, precision
 
     def recall(self, retriever: Retriever, index: Index) -> dict[str, float]:
-        """`recall@1`, `_5` and `_20`. No random number is drawn, and the retriever's mode comes back."""
+        """Return `recall@1`, `recall@5` and `recall@20`. It draws no random number and restores the retriever's mode."""
         rank_B = self._ranks(index.search(self._embedded(retriever), max(DEPTHS))[1])
         return {f"recall@{depth}": float((rank_B < depth).mean()) for depth in DEPTHS}
 
@@ -49,7 +49,7 @@ class RecallQuestions:
         with autocast(device, self._precision):
             parts = [
                 retriever.embed_queries(
-                    self._packer.query(self._tokens[start:stop], QUESTION_LENGTH).to(device)
+                    self._collator.query(self._tokens[start:stop], QUESTION_LENGTH).to(device)
                 ).float()
                 for start in range(0, len(self._tokens), QUESTIONS_AT_ONCE)
                 for stop in (start + QUESTIONS_AT_ONCE,)
@@ -59,7 +59,7 @@ class RecallQuestions:
         return embedded
 
     def _ranks(self, rows_BK: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Place of the first block that holds an answer, from 0; infinity where none does."""
+        """Rank of the first block that contains an answer, from 0; infinity if none does. float64 [B]."""
         records = self._corpus.records_of(set(rows_BK.ravel().tolist()))
         ranks = [
             next((rank for rank, row in enumerate(rows) if holds(records[row]["text"])), np.inf)

@@ -25,7 +25,7 @@ from tests.fixtures.refresh import deliver
 
 def child(monkeypatch, live, program):
     """A supervised process that runs `program`; it never waits long."""
-    monkeypatch.setattr(refresher_process, "STALE_SECONDS", 1.0)
+    monkeypatch.setattr(refresher_process, "STALE_SECONDS", 2.0)
     monkeypatch.setattr(refresher_process, "BACK_OFF", 0.01)
     monkeypatch.setattr(refresher_process, "STOP_SECONDS", 3.0)
     monkeypatch.setattr(RefresherProcess, "_command", lambda self: [sys.executable, "-S", "-c", program])
@@ -80,7 +80,7 @@ def test_a_stopped_refresher_is_started_again(live, monkeypatch, capsys):
     os.kill(first.pid, signal.SIGSTOP)
     watch(process, lambda: process.child is not first)
     assert first.poll() == -signal.SIGKILL
-    assert "made no progress for 1 s" in capsys.readouterr().err
+    assert "made no progress for 2 s" in capsys.readouterr().err
     watch(process, lambda: process.child is not None)
     process.stop()
 
@@ -91,7 +91,7 @@ def test_a_refresher_that_beats_without_progress_is_started_again(live, monkeypa
     process.watch(True)
     first = process.child
     watch(process, lambda: process.child is not first)
-    assert "made no progress for 1 s" in capsys.readouterr().err
+    assert "made no progress for 2 s" in capsys.readouterr().err
     process.stop()
 
 
@@ -99,7 +99,7 @@ def test_a_refresher_that_beats_without_progress_is_started_again(live, monkeypa
 def test_a_refresher_that_makes_progress_or_has_no_work_is_left_alone(live, monkeypatch, blocks_done, has_work):
     process = child(monkeypatch, live, beating(live, blocks_done))
     process.watch(has_work)
-    first, end = process.child, time.monotonic() + 2.5
+    first, end = process.child, time.monotonic() + 3.5
     watch(process, lambda: time.monotonic() > end, has_work=has_work)
     assert process.child is first and process.failures == 0
     process.stop()
