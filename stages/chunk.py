@@ -18,7 +18,7 @@ FormatName = Literal[
 ]
 
 if TYPE_CHECKING:
-    from realmctl.text.corpus.chunking import Chunked
+    from realmctl.text.corpus.chunking import ChunkedUnit
     from realmctl.text.corpus.formats import PageCounts
     from realmctl.text.tokens.wordpiece import WordPiece
 
@@ -172,7 +172,7 @@ class Chunk(Stage):
         for texts in map_units(texts_of, units(chosen), self.workers):
             yield from texts
 
-    def _chunked(self, tokenizer: Path, tally: PageCounts) -> Iterator[Chunked]:
+    def _chunked(self, tokenizer: Path, tally: PageCounts) -> Iterator[ChunkedUnit]:
         from realmctl.execution.shards import map_units
         from realmctl.text.corpus.chunking import ChunkingSettings, chunk_unit, prepare, units
         from realmctl.text.corpus.documents import raw_documents

@@ -1,4 +1,8 @@
-"""The names that mean something in wikitext: tags, namespaces, interwiki prefixes, sections without prose."""
+"""Names with a meaning in wikitext: tags, namespaces, interwiki prefixes, titles of sections without prose.
+
+Sources: mediawiki.org/wiki/Help:Formatting (tags), en.wikipedia.org/wiki/Help:Interwiki_linking (prefixes). The section
+titles are those that end most articles of the English Wikipedia.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +28,13 @@ INLINE_TAGS = _words("""
 """)
 MEDIA = _words("file image media category")
 """Namespaces whose links show no words; a site's own names join them (`dump.media_names`)."""
-ELSEWHERE = _words("""
+OTHER_PROJECTS = _words("""
     wikt wiktionary s wikisource w wikipedia q wikiquote b wikibooks n wikinews v wikiversity voy
     wikivoyage species wikispecies commons c m meta mw d wikidata bugzilla phab doi hdl rfc arxiv
     special user template wp project help portal talk user_talk module draft book mediawiki mos cat
 """)
 """Prefixes of links to other projects and namespaces: their labels are words, their targets no articles."""
-APPARATUS = frozenset(
+SECTIONS_WITHOUT_PROSE = frozenset(
     """\
 references
 references and notes

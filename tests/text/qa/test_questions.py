@@ -261,7 +261,7 @@ def test_json_lines_with_regular_expressions_must_say_so(tmp_path):
     """Issue 19, section 2: DrQA's CuratedTREC was read as literal answers."""
     path = tmp_path / "CuratedTrec-test.txt"
     path.write_text('{"question": "Who?", "answer": ["(John )?Lennon"]}\n{"question": "When?", "answer": ["1980"]}\n')
-    with pytest.raises(InputError, match="1 of 2 questions look like regular expressions.*--regex-answers"):
+    with pytest.raises(InputError, match=r"1 of 2 questions look like regular expressions.*--regex-answers"):
         read_questions(path)
     assert all(question.is_regex for question in read_questions(path, is_regex=True))
     assert not any(question.is_regex for question in read_questions(path, is_regex=False))

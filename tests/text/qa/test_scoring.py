@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from realmctl.errors import ConfigError, InputError
 from realmctl.text.qa.questions import Question
-from realmctl.text.qa.regexes import Verdict
+from realmctl.text.qa.regexes import AnswerVerdict
 from realmctl.text.qa.scoring import fitting_scorers, judged, score, scores_text
 from tests.text.published_scorers import right
 
@@ -124,7 +124,7 @@ def test_the_chosen_scorer_is_the_headline():
     plain, pattern = Question("1", "q", ("a",)), Question("2", "q", ("a",), is_regex=True)
     assert fitting_scorers([plain], "dpr") == ["dpr", "orqa", "squad"]
     assert fitting_scorers([plain, pattern], "auto") == ["regex-match", "regex-search"]
-    assert judged(pattern, "b", ["regex-match"]).verdicts == {"regex-match": Verdict.NO_MATCH}
+    assert judged(pattern, "b", ["regex-match"]).verdicts == {"regex-match": AnswerVerdict.NO_MATCH}
 
 
 BAD_PREDICTIONS = [
