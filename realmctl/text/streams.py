@@ -48,7 +48,7 @@ def decompressed(path: Path) -> Iterator[bytes]:
             else:
                 yield from iter(lambda: file.read(READ_BYTES), b"")
     except IsADirectoryError:
-        raise InputError(f"{path} is a folder where a file is wanted.") from None
+        raise InputError(f"{path} is a folder, but a file is expected.") from None
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file. Check the spelling of the path.") from None
 

@@ -76,7 +76,7 @@ def raw_documents(
     if not found:
         names = ", ".join(map(str, paths))
         raise InputError(
-            f"{names}: no document in it ({counts.pages} pages read, dropped: "
+            f"{names}: this corpus has no document ({counts.pages} pages read, dropped: "
             f"{dict(counts.dropped) or 'none'}). Name a corpus with articles."
         )
 
@@ -96,9 +96,9 @@ def _files(path: Path) -> list[Path]:
             else:
                 found.append(file)
     corpus = [file for file in found if file.parent == path and file.name.partition(".")[0] == "corpus"]
-    names = {file.relative_to(path).parts[0].partition(".")[0] for file in found}
-    if corpus and names & {"queries", "qrels"}:
-        say(f"{path}: a BEIR folder, of which only the corpus is read")
+    entries = {file.relative_to(path).parts[0].partition(".")[0] for file in found}
+    if corpus and entries & {"queries", "qrels"}:
+        say(f"{path}: this is a BEIR folder, and only its corpus is read")
         return corpus
     if not found:
         raise InputError(f"{path} is a folder without files. Name one with corpus files in it.")

@@ -94,7 +94,7 @@ def _object(line: str, where: str) -> Mapping[str, Any]:
         ) from None
     if not isinstance(record, dict):
         raise InputError(
-            f"{where}: a JSON {type(record).__name__} where an object is wanted. Correct or remove the line."
+            f"{where}: a JSON {type(record).__name__}, but an object is expected. Correct or remove the line."
         )
     return record
 
@@ -113,7 +113,7 @@ def from_record(record: Mapping[str, Any], substitute: str, where: str) -> RawDo
         or isinstance(identity, bool | float | list | dict)
     ):
         raise InputError(
-            f"{where}: no document: it needs a text ({', '.join(TEXTS)}) and may have a title and an id; it "
+            f"{where}: this is not a document. It needs a text ({', '.join(TEXTS)}) and may have a title and an id. It "
             f"has {', '.join(record) or 'nothing'}."
         )
     if title is None and "contents" in record:
@@ -136,7 +136,7 @@ def encodable(text: str, where: str) -> str:
         text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{where}: half a surrogate pair at character {error.start}, which is no text. Correct or remove the line."
+            f"{where}: half a surrogate pair at character {error.start}, which cannot be written as UTF-8. Correct or remove the line."
         ) from None
     return text
 
@@ -159,7 +159,7 @@ def read_dpr(path: Path, counts: PageCounts, keep_lists: bool) -> Iterator[RawDo
         fields = [unquoted(value) for value in line.split("\t")]
         if len(fields) != 3:
             raise InputError(
-                f"{path}:{number}: {len(fields)} columns where id, text and title are wanted. Correct or "
+                f"{path}:{number}: {len(fields)} columns, but id, text and title are expected. Correct or "
                 f"remove the line."
             )
         yield from kept(RawDocument(fields[0], fields[2], fields[1], f"{path}:{number}"), counts, keep_lists)

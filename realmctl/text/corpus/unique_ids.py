@@ -45,6 +45,6 @@ class UniqueIds:
 
 def _twice(identity: str, where: str, before: str) -> InputError:
     return InputError(
-        f"{where}: the document id {identity!r} is taken by {before}. Ids name blocks, so each must be "
-        f"unique: rename one, or leave one file out."
+        f"{where}: the document id {identity!r} is already used by {before}. Block ids contain document ids, so each "
+        f"must be unique. Change one of the ids, or leave one file out."
     )

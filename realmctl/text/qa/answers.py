@@ -85,7 +85,7 @@ def judge(prediction: str, answers: Sequence[str], scorer: Scorer = "orqa") -> A
         return AnswerVerdict.MATCH if right else AnswerVerdict.NO_MATCH
     if scorer in ("regex-match", "regex-search"):
         return match_any(answers, prediction, anywhere=scorer == "regex-search")
-    raise ConfigError(f"'{scorer}' is no scorer. Use one of {', '.join(get_args(Scorer))}.")
+    raise ConfigError(f"'{scorer}' is not a scorer. Use one of {', '.join(get_args(Scorer))}.")
 
 
 def has_answer(text: str, answers: Sequence[str], how: AnswerTest = "substring") -> bool:
@@ -107,7 +107,7 @@ def has_answer(text: str, answers: Sequence[str], how: AnswerTest = "substring")
     if how == "regex":
         patterns = (unicodedata.normalize("NFD", answer) for answer in answers if answer)
         return match_any(patterns, unicodedata.normalize("NFD", text), anywhere=True) is AnswerVerdict.MATCH
-    raise ConfigError(f"'{how}' is no answer test. Use one of {', '.join(get_args(AnswerTest))}.")
+    raise ConfigError(f"'{how}' is not an answer test. Use one of {', '.join(get_args(AnswerTest))}.")
 
 
 def answer_spans(text: str, answers: Iterable[str]) -> list[tuple[int, int]]:

@@ -50,7 +50,7 @@ def parse_questions(path: Path, answer_field: str | None = None) -> tuple[str, I
     """
     first, _, more = head(path).decode("utf-8-sig", errors="replace").lstrip().partition("\n")
     if not first:
-        raise InputError(f"{path} is empty, where questions are wanted.")
+        raise InputError(f"{path} is empty, but questions are expected.")
     if first.startswith("[") or (first.startswith("{") and _opens_document(first, bool(more))):
         return _document(path, answer_field)
     if first.startswith("{"):
@@ -63,7 +63,7 @@ def parse_questions(path: Path, answer_field: str | None = None) -> tuple[str, I
     if columns >= 4:
         return "a CuratedTREC table of regular expressions", _each_line(path, _from_trec_row)
     raise InputError(
-        f"{path}: no questions in it that can be read: neither JSON, nor a table of two (question, answers) "
+        f"{path}: questions cannot be read from it. It is neither JSON, nor a table of two (question, answers) "
         f"or four (id, kind, question, regex) columns separated by tabs. It begins {first[:60]!r}."
     )
 
@@ -115,7 +115,7 @@ def _document(path: Path, answer_field: str | None) -> tuple[str, Iterator[Parse
             f"{path}:{error.lineno}: not valid JSON ({error.msg}). Get the file again, or correct it."
         ) from None
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: JSON that no data set holds ({error}). Is this the right file?") from None
+        raise InputError(f"{path}: this JSON cannot be read ({error}). Is this the right file?") from None
     if isinstance(content, Mapping) and isinstance(content.get("Data"), list):
         return "TriviaQA", _each_record(path, content["Data"], _from_trivia)
     if isinstance(content, Mapping) and isinstance(content.get("data"), list):
@@ -145,7 +145,7 @@ def _parsed(line: str) -> Any:
 def _from_fields(record: Any, answer_field: str | None) -> ParsedQuestion:
     """Read a record with a question field and an answer field under any of the known names."""
     if not isinstance(record, Mapping):
-        raise _Malformed(f"{type(record).__name__} where an object with a question is wanted.")
+        raise _Malformed(f"{type(record).__name__}, but an object with a question is expected.")
     question = _first(record, QUESTION_FIELDS)
     if not isinstance(question, str) or not question.strip():
         held = ", ".join(map(str, record)) or "nothing"
@@ -168,7 +168,7 @@ def _from_trivia(record: Any) -> ParsedQuestion:
         return ParsedQuestion("", str(record["QuestionId"]), str(record["Question"]), _texts(answers))
     except (KeyError, TypeError, AttributeError) as error:
         raise _Malformed(
-            f"no TriviaQA question: {type(error).__name__} {error} (a test file without answers?)."
+            f"not a TriviaQA question: {type(error).__name__} {error} (a test file without answers?)."
         ) from None
 
 
@@ -189,7 +189,7 @@ def _from_squad(record: Any) -> ParsedQuestion:
         answers = [] if record.get("is_impossible") else [answer["text"] for answer in record["answers"]]
         return ParsedQuestion("", str(record["id"]), str(record["question"]), _texts(answers))
     except (KeyError, TypeError, AttributeError) as error:
-        raise _Malformed(f"no SQuAD question: {type(error).__name__} {error}.") from None
+        raise _Malformed(f"not a SQuAD question: {type(error).__name__} {error}.") from None
 
 
 def _from_dpr_row(line: str) -> ParsedQuestion:
@@ -199,11 +199,11 @@ def _from_dpr_row(line: str) -> ParsedQuestion:
     except csv.Error as error:
         raise _Malformed(f"not a tab-separated row ({error}).") from None
     if len(row) != 2 or not row[0].strip():
-        raise _Malformed(f"{len(row)} column(s) where a question and its answer list are wanted.")
+        raise _Malformed(f"{len(row)} column(s), but a question and its answer list are expected.")
     try:
         answers = ast.literal_eval(row[1].strip())
     except (ValueError, SyntaxError, RecursionError, MemoryError):
-        raise _Malformed(f"{row[1][:60]!r} is no list of answers such as ['one', 'two'].") from None
+        raise _Malformed(f"{row[1][:60]!r} is not a list of answers such as ['one', 'two'].") from None
     return ParsedQuestion("", "", row[0], _texts(answers))
 
 
@@ -211,7 +211,7 @@ def _from_trec_row(line: str) -> ParsedQuestion:
     """Read id, kind, question and one regular expression, which may contain tabs."""
     row = line.split("\t", maxsplit=3)
     if len(row) != 4 or not row[2].strip():
-        raise _Malformed(f"{len(row)} column(s) where id, kind, question and regex are wanted.")
+        raise _Malformed(f"{len(row)} column(s), but id, kind, question and regex are expected.")
     return ParsedQuestion("", row[0].strip(), row[2].strip(), [row[3]], is_regex=True)
 
 
@@ -225,7 +225,7 @@ def _texts(value: Any, field: str | None = None) -> list[str]:
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         where = f"under {field}" if field else f"as answers ({', '.join(ANSWER_FIELDS)})"
         held = "nothing" if value is None else repr(value)[:60]
-        raise _Malformed(f"{held} {where}, where text or a list of texts is wanted.")
+        raise _Malformed(f"{held} {where}, but text or a list of texts is expected.")
     return texts
 
 

@@ -45,7 +45,7 @@ def read_questions(path: Path, *, is_regex: bool | None = None, answer_field: st
     if not questions:
         why = ", ".join(f"{count} {reason}" for reason, count in dropped.items()) or "it holds no record"
         raise InputError(
-            f"{path}: no question with answers in it ({why}; read as {name}). "
+            f"{path}: no question has answers ({why}; read as {name}). "
             "Is this the right file, and the right field of answers?"
         )
     if is_regex is None:
@@ -85,7 +85,7 @@ def _checked(
             continue
         if questions[question.id] != question:
             raise InputError(
-                f"{path}:{item.place}: the id {question.id!r} stands for another question earlier in it. "
+                f"{path}:{item.place}: an earlier question has the same id {question.id!r}. "
                 "Give every question an id of its own, or none at all."
             )
         dropped["repeated"] += 1

@@ -30,7 +30,7 @@ FLAGS = regex.IGNORECASE | regex.UNICODE | regex.MULTILINE
 
 _COUNTS = re.compile(r"\{(\d*)(?:,(\d*))?\}")
 _PLAIN_BRACE = re.compile(r"(?<!\\)(?<!\\N)\{(?!\d+(?:,\d*)?\}|,\d+\})")
-"""A brace that counts nothing: plain text to `re`, fuzzy matching to `regex`."""
+"""A brace without counts: plain text in `re`, fuzzy matching in `regex`."""
 
 _WORD, _BLANK = r"\p{L}\p{N}_", r"\s\x1c-\x1f"
 _AT_EDGE = f"(?:(?<=[{_WORD}])(?![{_WORD}])|(?<![{_WORD}])(?=[{_WORD}]))"
@@ -39,8 +39,8 @@ _SPELLED_OUT = {
     r"\b": _AT_EDGE, r"\B": rf"(?!{_AT_EDGE}|\A\Z)",
 }  # fmt: skip
 _SPELLED_OUT_IN_CLASS = {r"\w": _WORD, r"\s": _BLANK, "[": r"\["}
-"""To `regex` a combining mark is part of a word, ½ and ² are not, four control characters are no spaces, and
-`[[:alpha:]]` is a class of its own. Inside brackets `\\W` and `\\S` stay as it has them."""
+"""Where `regex` differs from `re`: combining marks are part of a word, ½ and ² are not, four control characters are not
+spaces, and `[[:alpha:]]` is a class. Inside brackets `\\W` and `\\S` keep the meaning of `regex`."""
 _ESCAPE_OR_CLASS = re.compile(r"\\.|\[(\^?\]?(?:\\.|[^\]\\])*)\]", re.DOTALL)
 _ESCAPE_OR_BRACKET = re.compile(r"\\.|\[", re.DOTALL)
 

@@ -121,7 +121,7 @@ def _references(path: Path, is_regex: bool | None, answer_field: str | None) -> 
     for records, item in enumerate(found, start=1):  # noqa: B007
         if not item.answers:
             raise InputError(
-                f"{path}:{item.place}: an empty list of answers: by it no prediction can be right or wrong. "
+                f"{path}:{item.place}: the list of answers is empty, so no prediction can be scored. "
                 "Correct the record or take it out."
             )
         regular = item.is_regex if is_regex is None else is_regex
@@ -129,7 +129,7 @@ def _references(path: Path, is_regex: bool | None, answer_field: str | None) -> 
     if is_regex is None:
         require_declared_patterns(path, list(questions.values()))
     if not questions:
-        raise InputError(f"{path} holds no question, where references are wanted.")
+        raise InputError(f"{path} holds no question, but references are expected.")
     return list(questions.values()), records
 
 
@@ -149,7 +149,7 @@ def _predictions(path: Path) -> Iterator[tuple[str, str]]:
 def _prediction(place: str, record: Any) -> tuple[str, str]:
     if not isinstance(record, Mapping):
         raise InputError(
-            f"{place}: {type(record).__name__} where an object with question and prediction is wanted. "
+            f"{place}: {type(record).__name__}, but an object with question and prediction is expected. "
             "Write one JSON object a line."
         )
     question, prediction = record.get("question"), record.get("prediction")

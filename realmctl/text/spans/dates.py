@@ -44,7 +44,7 @@ _SHAPES = (
 _SHAPED = re.compile("|".join(f"(?:{shape})" for shape in _SHAPES))
 
 _HINT = re.compile(r"\d|centur|millenni", re.IGNORECASE)
-"""What every date holds; most sentences hold none of it."""
+"""Every date contains one of these. Most sentences contain none, so they are skipped."""
 
 _YEARS = re.compile(
     rf"(?:(?<=\b[Mm]id[-–])|(?<![\w.,$£€¥#/–-])){_YEAR}(?:{_DASH}(?:{_YEAR}|\d{{2}}))?(?![\w%]|[.,:/-]\d|-[a-z])"

@@ -50,7 +50,7 @@ were what whatever when whenever where whereas whether which while who whoever w
 within without women works would yes yet you your
 """
 COMMON_STARTERS = frozenset(_STARTERS.split())
-"""Words that begin English sentences and are no names; kept small, the document's own usage does the rest."""
+"""Frequent first words of English sentences that are not names. For other words the document's own usage decides."""
 
 
 class DocumentCasing:

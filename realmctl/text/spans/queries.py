@@ -21,7 +21,7 @@ from realmctl.text.spans.salient import SalientSpan, Tagger, covered_tokens, res
 from realmctl.text.tokens.wordpiece import WordPiece
 
 NUMERIC_LABELS = frozenset({"CARDINAL", "ORDINAL", "PERCENT", "QUANTITY", "MONEY", "TIME"})
-"""OntoNotes labels (spaCy's English pipelines) that are neither names nor dates; kept only when asked for."""
+"""OntoNotes labels (spaCy's English pipelines) that are neither names nor dates. They are kept only if `labels` names them."""
 
 COUNTED = (
     *("blocks", "blocks_without_spans", "sentences", "sentences_with_spans", "spans", "dropped_crossing"),

@@ -19,11 +19,11 @@ from realmctl.text.spans.proper_names import DocumentCasing, looks_like_name, na
 from realmctl.text.spans.salient import ENTITY, SalientSpan
 
 NameFinder = Callable[[Sequence[str]], Iterable[Iterable[tuple[int, int, str]]]]
-"""Sentences to the (start, end, label) of the names in each."""
+"""A function from sentences to the (start, end, label) of the names in each."""
 
 ENTITY_PIPES = {"ner", "entity_ruler"}
 INPUT_PIPES = {"tok2vec", "transformer", "curated_transformer"}
-"""spaCy pipes that set entities, and those whose output such pipes may listen to."""
+"""The spaCy pipes that find entities, and the pipes whose output they may need."""
 
 _DISAMBIGUATION = regex.compile(r"\s*\([^)]*\)$")
 _WORD = regex.compile(r"(?<![\w'’-])\w+")
@@ -135,7 +135,7 @@ def spacy_finder(model: str, batch_size: int = 256) -> NameFinder:
     pipeline.select_pipes(enable=[name for name in pipeline.pipe_names if name in ENTITY_PIPES | INPUT_PIPES])
     if not ENTITY_PIPES & set(pipeline.pipe_names):
         raise InputError(
-            f"tagger spacy:{model}: it has no pipe of {', '.join(sorted(ENTITY_PIPES))}. Name one that has."
+            f"tagger spacy:{model}: this pipeline has no pipe {' or '.join(sorted(ENTITY_PIPES))}. Name a pipeline that has one."
         )
 
     def find(texts: Sequence[str]) -> Iterator[list[tuple[int, int, str]]]:

@@ -34,7 +34,7 @@ class WordPiece:
         vocabulary = tokenizer.get_vocab(with_added_tokens=True)
         if missing := [token for token in SPECIALS if token not in vocabulary]:
             raise InputError(
-                f"{where}: its vocabulary has no {', '.join(missing)}, which REALM needs. Use a BERT "
+                f"{where}: the vocabulary has no {', '.join(missing)}, but REALM needs it. Use a BERT "
                 f"tokenizer, or train one (train:30522)."
             )
         tokenizer.no_truncation()
@@ -145,7 +145,7 @@ def load(folder: Path) -> WordPiece:
     if not isinstance(tokenizer.model, models.WordPiece):
         kind = type(tokenizer.model).__name__
         raise InputError(
-            f"{folder}: a {kind} tokenizer, where REALM needs BERT's WordPiece. Name a BERT folder, or "
+            f"{folder}: a {kind} tokenizer, but REALM needs BERT's WordPiece. Name a BERT folder, or "
             f"train one (train:30522)."
         )
     return WordPiece(tokenizer, str(folder))

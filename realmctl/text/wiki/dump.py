@@ -69,9 +69,13 @@ class _Reader:
     def start(self, name: str, attributes: dict[str, str]) -> None:
         self.trail.append(name)
         if len(self.trail) > MAX_DEPTH:
-            raise InputError(f"{self.path}: elements nested {MAX_DEPTH} deep are not a MediaWiki dump.")
+            raise InputError(
+                f"{self.path}: elements are nested more than {MAX_DEPTH} deep, which no MediaWiki dump has. Name a pages-articles dump."
+            )
         if len(self.trail) == 1 and name != "mediawiki":
-            raise InputError(f"{self.path}: XML with root <{name}>, where a MediaWiki dump has <mediawiki>.")
+            raise InputError(
+                f"{self.path}: the root element is <{name}>, but that of a MediaWiki dump is <mediawiki>. Name a pages-articles dump."
+            )
         trail = tuple(self.trail)
         if name == "page":
             self.values, self.redirect, self.oversized = {}, False, False
@@ -114,7 +118,7 @@ class _Reader:
 
     def refuse_doctype(self, *_: object) -> None:
         raise InputError(
-            f"{self.path} declares a document type, as no MediaWiki dump does and XML bombs do. It was not read."
+            f"{self.path} declares a document type. MediaWiki dumps do not, but XML bombs do, so it was not read. Check where the file is from."
         )
 
 
@@ -144,7 +148,7 @@ def pages(path: Path, namespaces: dict[str, int] | None = None) -> Iterator[Page
                 if fed - parser.CurrentByteIndex > MAX_TAG_BYTES:
                     raise InputError(
                         f"{path}: a tag of more than {MAX_TAG_BYTES // 2**20} MiB at byte "
-                        f"{parser.CurrentByteIndex}. This is no MediaWiki dump."
+                        f"{parser.CurrentByteIndex}. This is not a MediaWiki dump."
                     )
                 while reader.pages:
                     yield reader.pages.popleft()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from realmctl.text.wiki.names import ELEMENTS_WITHOUT_PROSE
 from realmctl.text.wiki.templates import render
 
-# comments, references with nothing in them (a short cut: they are most of all elements), tags
+# comments; references without tags inside, which are most of all elements; other tags
 HIDDEN = re.compile(
     rf"<!--|<ref\b[^<>/]*+>[^<]*+(</ref\s*+>)|<(/?)(nowiki|{'|'.join(sorted(ELEMENTS_WITHOUT_PROSE))})\b([^<>]*+)>",
     re.IGNORECASE,

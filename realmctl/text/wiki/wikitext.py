@@ -20,7 +20,7 @@ from realmctl.text.wiki.names import BLOCK_TAGS, INLINE_TAGS, MEDIA, SECTIONS_WI
 AnchorOffsets = tuple[int, int, str]
 HEADING = re.compile(r"\n=[^\n]*")
 TABLE_LINE = re.compile(r"\n[ \t]*(?:\||!(?=[^\n]*\|))[^\n]*")
-# spaces of all kinds but the common ones, and characters that show nothing
+# unusual spaces, and characters that show nothing
 ODD = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f\x85\xa0\u00ad\u1680\u2000-\u200f\u2028-\u202f"
     "\u205f\u2060\u3000\ue000-\uf8ff\ufeff\ufffe\uffff]"
@@ -29,7 +29,7 @@ TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)\b[^<>]*+>")
 POWER = re.compile(r"<sup>(?<=\d<sup>)(?=[-−–]?\d{1,4}</sup>)")
 POSSESSIVE = re.compile(r"'''(?=s\b)")
 QUOTES = re.compile("''+")
-BRACES = re.compile(r" *(?:\{\{+|\}\}+) *")  # what dropped markup between single ones has brought together
+BRACES = re.compile(r" *(?:\{\{+|\}\}+) *")  # single braces that became pairs when the markup between them was dropped
 SWITCH = re.compile(r"__[A-Z]{3,30}__")
 ENTITY = re.compile(r"&(?:#\w{1,8}|[A-Za-z]\w{1,31});?")
 LIST_MARKS = "*#:;"
