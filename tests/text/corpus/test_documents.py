@@ -174,7 +174,7 @@ def test_an_empty_corpus_is_an_error(tmp_path, content):
 def test_an_id_that_comes_twice_is_refused_with_its_line(tmp_path):
     first = jsonl(tmp_path / "a.jsonl", {"id": 1, "text": "x"}, {"id": 2, "text": "x"})
     second = jsonl(tmp_path / "b.jsonl", {"id": 3, "text": "x"}, {"id": 2, "text": "x"})
-    with pytest.raises(InputError, match=r"b\.jsonl:2: the document id '2' is taken by .*a\.jsonl:2"):
+    with pytest.raises(InputError, match=r"b\.jsonl:2: the document id '2' is already used by .*a\.jsonl:2"):
         read(first, second)
 
 
