@@ -160,7 +160,7 @@ def our_blocks(read: Callable[[], Pages], tokenizer: wordpiece.WordPiece, out: P
 
 def halves(path: Path, folder: Path) -> tuple[Path, Path]:
     """The dump as two dumps, cut between pages: what the second one costs when the first has been read."""
-    before, *pages = re.split(rb"(?=<page>)", b"".join(streams.chunks(path)))
+    before, *pages = re.split(rb"(?=<page>)", b"".join(streams.decompressed(path)))
     middle, parts = len(pages) // 2, (folder / "first.xml.bz2", folder / "second.xml.bz2")
     parts[0].write_bytes(bz2.compress(b"".join([before, *pages[:middle], b"</mediawiki>"])))
     parts[1].write_bytes(bz2.compress(b"".join([before, *pages[middle:]])))
@@ -174,7 +174,7 @@ def fresh(folder: Path) -> wordpiece.WordPiece:
     """A loaded tokenizer that remembers nothing yet: loading is not measured, on either side."""
     if folder not in _loaded:
         _loaded[folder] = wordpiece.load(folder)
-    _loaded[folder].forget()
+    _loaded[folder].clear_cache()
     return _loaded[folder]
 
 
@@ -232,7 +232,7 @@ def main() -> None:
 
     lines = [text.replace("\n", " ") for text in texts]
     hf = wp._plain
-    compare("decompress", wiki_mb, lambda: sum(map(len, streams.chunks(args.dump))), None, args.repeats)
+    compare("decompress", wiki_mb, lambda: sum(map(len, streams.decompressed(args.dump))), None, args.repeats)
     compare("decompress + pages", wiki_mb, read, None, args.repeats)
     compare(
         "wikitext -> text",
@@ -268,7 +268,7 @@ def main() -> None:
                 return pages
 
             plain = out / "dump.xml"
-            plain.write_bytes(b"".join(streams.chunks(args.dump)))
+            plain.write_bytes(b"".join(streams.decompressed(args.dump)))
             rows = (
                 ("dump.bz2 -> blocks, cold cache", read, fresh),
                 ("dump.bz2 -> blocks, warm cache", read, _loaded.__getitem__),

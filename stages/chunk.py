@@ -13,12 +13,8 @@ from realmctl.errors import ConfigError, InputError, require_package
 from realmctl.log import progress, say, warn
 from realmctl.stage import Stage, help_texts, runtime, setting, source
 
-FormatName = Literal[
-    "auto", "dump", "wikiextractor", "json-lines", "squad", "dpr", "table", "ms-marco", "doc-text", "trec", "text"
-]
-
 if TYPE_CHECKING:
-    from realmctl.text.corpus.chunking import Chunked
+    from realmctl.text.corpus.chunking import ChunkedUnit
     from realmctl.text.corpus.formats import PageCounts
     from realmctl.text.tokens.wordpiece import WordPiece
 
@@ -58,9 +54,9 @@ class Chunk(Stage):
         default="rules",
     )
     lowercase: bool = setting("Lower-case the text. Only for a tokenizer that is trained here.", default=True)
-    format: FormatName = setting(
-        "Format of the corpus files; auto tells it from their first bytes.", default="auto", later=True
-    )
+    format: Literal[
+        "auto", "dump", "wikiextractor", "json-lines", "squad", "dpr", "table", "ms-marco", "doc-text", "trec", "text"
+    ] = setting("Format of the corpus files; auto tells it from their first bytes.", default="auto", later=True)
     keep_lists: bool = setting("Keep pages whose title begins with List of, Index of or Outline of.", default=False)
     page_seconds: float = setting(
         "Time limit for cleaning one page, in seconds. A page that takes longer is set aside.", default=10.0
@@ -172,7 +168,7 @@ class Chunk(Stage):
         for texts in map_units(texts_of, units(chosen), self.workers):
             yield from texts
 
-    def _chunked(self, tokenizer: Path, tally: PageCounts) -> Iterator[Chunked]:
+    def _chunked(self, tokenizer: Path, tally: PageCounts) -> Iterator[ChunkedUnit]:
         from realmctl.execution.shards import map_units
         from realmctl.text.corpus.chunking import ChunkingSettings, chunk_unit, prepare, units
         from realmctl.text.corpus.documents import raw_documents

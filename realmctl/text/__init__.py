@@ -1,1 +1,1 @@
-"""Strings in, strings out: dump and corpus readers, sentences, wordpieces, greedy blocks, salient spans, answers."""
+"""Text without models: streams, Wikipedia dumps, corpora, wordpieces, blocks, salient spans, questions and scoring."""

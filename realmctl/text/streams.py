@@ -1,8 +1,8 @@
-"""Outside files as streams of bytes or lines: plain, gzip, bzip2 (multistream too) or zstd, told by content,
-never by name.
+"""Read files as streams of bytes or lines, plain or compressed by gzip, bzip2, xz or zstd.
 
-Memory is bounded whatever a file expands to, and a file that was cut is an error, never a shorter corpus.
-Libraries do not promise that: zstd readers take a cut frame for the end of the file.
+The first bytes of a file tell its compression; its name does not matter. Files of several compressed streams, such as
+multistream Wikipedia dumps, are read to the end. Memory stays bounded however much a file expands. A file that was cut
+is an error. The libraries do not check that: a zstd reader takes the end of a cut file for the end of the data.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ XZ_MEMORY_BYTES = 2**28  # xz -9 needs 65 MiB
 GZIP, BZIP2, ZSTD, XZ = b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\x00"
 
 
-def chunks(path: Path) -> Iterator[bytes]:
-    """The decompressed content of `path`, piece by piece (no piece above 32 MiB).
+def decompressed(path: Path) -> Iterator[bytes]:
+    """Yield the decompressed content of `path` in pieces of at most 32 MiB.
 
-    Raises InputError naming the file when it is missing, damaged or cut.
+    Raises:
+        InputError: the file is missing, damaged or cut. The message names it.
     """
     try:
         with path.open("rb") as file:
@@ -47,13 +48,13 @@ def chunks(path: Path) -> Iterator[bytes]:
             else:
                 yield from iter(lambda: file.read(READ_BYTES), b"")
     except IsADirectoryError:
-        raise InputError(f"{path} is a folder where a file is wanted.") from None
+        raise InputError(f"{path} is a folder, but a file is expected.") from None
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file. Check the spelling of the path.") from None
 
 
 def _members(path: Path, blocks: Iterator[bytes], decompressor: Callable[[], Any]) -> Iterator[bytes]:
-    """Decompress one member (stream, frame) after the other; the last one must have ended."""
+    """Decompress one stream (gzip member, zstd frame) after the other. The last one must be complete."""
     member, begun = decompressor(), False
     try:
         for data in blocks:
@@ -73,7 +74,7 @@ def _members(path: Path, blocks: Iterator[bytes], decompressor: Callable[[], Any
 
 
 class _Gzip:
-    """zlib's decompressor with the manners of bz2's: it keeps the input that a limited step left over."""
+    """zlib's decompressor with the interface of bz2's: it keeps the input that a limited step did not use."""
 
     def __init__(self) -> None:
         self._object = zlib.decompressobj(wbits=31)
@@ -109,7 +110,7 @@ class _Xz:
 
 
 class _Zstd:
-    """One zstd frame. Its output follows from its input at once, so the limit is kept by feeding little."""
+    """A decompressor of one zstd frame. zstd cannot limit its output, so the caller feeds it little input at a time."""
 
     def __init__(self) -> None:
         self._object = zstandard.ZstdDecompressor(max_window_size=ZSTD_MAX_WINDOW).decompressobj()
@@ -127,9 +128,9 @@ class _Zstd:
 
 
 def head(path: Path, size: int = 2**16) -> bytes:
-    """The first `size` decompressed bytes, or all there are."""
+    """Return the first `size` decompressed bytes, or all of a shorter file."""
     data = b""
-    for piece in chunks(path):
+    for piece in decompressed(path):
         data += piece
         if len(data) >= size:
             break
@@ -137,13 +138,15 @@ def head(path: Path, size: int = 2**16) -> bytes:
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
-    r"""(number from 1, line without its end) of a UTF-8 text; `\r\n` and a byte order mark are forgiven.
+    r"""Yield (number from 1, line without its end) of a UTF-8 text. A `\r` before the end and a byte order mark are
+    removed.
 
-    Raises InputError naming file and line for invalid UTF-8 and for a line above 16 MiB.
+    Raises:
+        InputError: invalid UTF-8, or a line of more than 16 MiB. The message names file and line.
     """
     number, rest = 0, [b""]
     size = 0
-    for piece in chunks(path):
+    for piece in decompressed(path):
         *whole, tail = piece.split(b"\n")
         if whole:
             whole[0] = b"".join(rest) + whole[0]
@@ -178,9 +181,13 @@ def _decoded(path: Path, number: int, line: bytes) -> str:
 
 
 def whole_text(path: Path, limit: int) -> str:
-    """A UTF-8 file of at most `limit` bytes. Raises InputError for a larger one and for invalid UTF-8."""
+    """Return the content of a UTF-8 file of at most `limit` bytes.
+
+    Raises:
+        InputError: the file is larger, or is not UTF-8.
+    """
     pieces, size = [], 0
-    for piece in chunks(path):
+    for piece in decompressed(path):
         pieces.append(piece)
         size += len(piece)
         if size > limit:

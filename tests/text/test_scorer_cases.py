@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from realmctl.text.qa.answers import Scorer, judge
-from realmctl.text.qa.regexes import Verdict
+from realmctl.text.qa.regexes import AnswerVerdict
 from tests.text.published_scorers import right
 from tests.text.scorer_cases import CASES, GUARDED, Case
 
@@ -16,9 +16,9 @@ SIGNS: dict[Scorer, str] = {"orqa": "o", "squad": "s", "dpr": "d", "regex-match"
 
 def verdicts(prediction: str, answers: list[str]) -> str:
     """What realmctl says, in the signs of the table."""
-    other = {Verdict.NO_MATCH: "-", Verdict.INVALID: "!", Verdict.TIMEOUT: "~"}
+    other = {AnswerVerdict.NO_MATCH: "-", AnswerVerdict.INVALID: "!", AnswerVerdict.TIMEOUT: "~"}
     found = ((judge(prediction, answers, scorer), sign) for scorer, sign in SIGNS.items())
-    return "".join(sign if verdict is Verdict.MATCH else other[verdict] for verdict, sign in found)
+    return "".join(sign if verdict is AnswerVerdict.MATCH else other[verdict] for verdict, sign in found)
 
 
 def surprises(cases: list[Case], said) -> list[tuple[str, list[str], str, str]]:

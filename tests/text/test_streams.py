@@ -25,7 +25,7 @@ COMPRESSED = sorted(set(COMPRESS) - {"plain"})
 def test_every_compression_gives_the_same_bytes_whatever_the_name(tmp_path, kind):
     path = tmp_path / "corpus.weird"
     path.write_bytes(COMPRESS[kind](TEXT))
-    assert b"".join(streams.chunks(path)) == TEXT
+    assert b"".join(streams.decompressed(path)) == TEXT
     assert streams.head(path, 100) == TEXT[:100]
 
 
@@ -33,7 +33,7 @@ def test_every_compression_gives_the_same_bytes_whatever_the_name(tmp_path, kind
 def test_members_one_after_the_other_are_one_file(tmp_path, kind):
     path = tmp_path / "multi"
     path.write_bytes(COMPRESS[kind](TEXT[:10_000]) + COMPRESS[kind](TEXT[10_000:]))
-    assert b"".join(streams.chunks(path)) == TEXT
+    assert b"".join(streams.decompressed(path)) == TEXT
 
 
 @pytest.mark.parametrize("kind", COMPRESSED)
@@ -43,7 +43,7 @@ def test_a_cut_file_is_never_a_shorter_one(tmp_path, kind):
     for size in range(5, len(whole)):
         path.write_bytes(whole[:size])
         with pytest.raises(InputError, match="cut"):
-            list(streams.chunks(path))
+            list(streams.decompressed(path))
 
 
 @pytest.mark.parametrize("kind", COMPRESSED)
@@ -53,7 +53,7 @@ def test_cuts_at_random_places_of_a_larger_file(tmp_path, kind):
     for size in places:
         path.write_bytes(whole[:size])
         with pytest.raises(InputError, match="cut"):
-            list(streams.chunks(path))
+            list(streams.decompressed(path))
 
 
 @pytest.mark.parametrize("kind", COMPRESSED)
@@ -61,14 +61,14 @@ def test_damage_is_named(tmp_path, kind):
     path = tmp_path / "damaged"
     path.write_bytes(COMPRESS[kind](TEXT) + b"garbage behind the end")
     with pytest.raises(InputError, match="damaged"):
-        list(streams.chunks(path))
+        list(streams.decompressed(path))
 
 
 @pytest.mark.parametrize("kind", COMPRESSED)
 def test_a_bomb_comes_in_bounded_pieces(tmp_path, kind):
     path = tmp_path / "bomb"
     path.write_bytes(COMPRESS[kind](bytes(50_000_000)))
-    sizes = [len(piece) for piece in streams.chunks(path)]
+    sizes = [len(piece) for piece in streams.decompressed(path)]
     assert sum(sizes) == 50_000_000
     assert max(sizes) <= 2**25
 
@@ -105,9 +105,9 @@ def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
 
 def test_missing_files_folders_and_large_documents(tmp_path):
     with pytest.raises(InputError, match="no such file"):
-        list(streams.chunks(tmp_path / "nothing"))
+        list(streams.decompressed(tmp_path / "nothing"))
     with pytest.raises(InputError, match="is a folder"):
-        list(streams.chunks(tmp_path))
+        list(streams.decompressed(tmp_path))
     (tmp_path / "long").write_text("x" * 2000)
     with pytest.raises(InputError, match="in one document"):
         streams.whole_text(tmp_path / "long", 1000)

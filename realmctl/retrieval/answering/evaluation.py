@@ -22,7 +22,7 @@ from realmctl.retrieval.corpus import TokenIds
 from realmctl.retrieval.search.searcher import Hit, Searcher
 from realmctl.text.qa.answers import Scorer
 from realmctl.text.qa.questions import Question
-from realmctl.text.qa.regexes import Verdict
+from realmctl.text.qa.regexes import AnswerVerdict
 from realmctl.text.qa.scoring import ScoredPrediction, fitting_scorers, judged
 
 DEPTHS = (1, 5, 20, 100)
@@ -156,8 +156,8 @@ def _count_recall(outcome: Outcome, hits: int, counts: Counter[str]) -> None:
 def _count_matches(result: ScoredPrediction, counts: Counter[str]) -> None:
     counts["disagreements"] += result.disagrees
     for name, verdict in result.verdicts.items():
-        counts[f"em_{name}"] += verdict is Verdict.MATCH
-        if verdict not in (Verdict.MATCH, Verdict.NO_MATCH):
+        counts[f"em_{name}"] += verdict is AnswerVerdict.MATCH
+        if verdict not in (AnswerVerdict.MATCH, AnswerVerdict.NO_MATCH):
             counts[f"{name}_{verdict.name.lower()}"] += 1
 
 

@@ -1,1 +1,1 @@
-"""Corpora: files of many formats into documents, and documents into blocks."""
+"""Corpora: read files of many formats as documents, and cut documents into blocks."""

@@ -1,9 +1,8 @@
-"""Documents into blocks: the greedy packer of ORQA's preprocessing (language/orqa/preprocessing, FIDELITY of
-block sizes).
+"""Cut documents into blocks of whole sentences, as ORQA's preprocessing does (language/orqa/preprocessing).
 
-A block is whole sentences of one document, in order, none of them in two blocks. The next sentence is added
-iff 3 + |title| + |block so far| + |sentence| <= max_wordpieces, which is exactly the length of [CLS] title
-[SEP] body [SEP].
+A block holds consecutive sentences of one document, and no sentence is in two blocks. The packer adds the next
+sentence if 3 + |title| + |block so far| + |sentence| <= max_wordpieces. This sum is the length of
+[CLS] title [SEP] body [SEP].
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from realmctl.text.wiki.wikitext import AnchorOffsets
 
 SPECIALS_PER_BLOCK = 3
 MARKS_OF_THE_WORD_BEFORE = frozenset(")]}.,;:!?%’”")
-LongSentences = Literal["split", "keep"]
-LongTitles = Literal["cut", "keep"]
+LongSentencePolicy = Literal["split", "keep"]
+LongTitlePolicy = Literal["cut", "keep"]
 
 
 class Sentence(NamedTuple):
-    """Where it stands in the document's text, its wordpieces (`WordPiece.packed`), and how many they are."""
+    """A sentence: its character offsets in the document's text, its packed wordpiece ids, and their number."""
 
     start: int
     end: int
@@ -37,10 +36,10 @@ class Sentence(NamedTuple):
 
 @dataclass(slots=True)
 class Block:
-    """`sentences` and `anchors` are character offsets into `text`; `sentence_starts` counts wordpieces of the
-    body.
+    """A block of a document.
 
-    `ids` and `title_ids` are wordpieces as `WordPiece.packed` gives them, no specials.
+    `sentences` and `anchors` are character offsets in `text`. `sentence_starts` are wordpiece offsets in the body.
+    `ids` and `title_ids` are packed wordpiece ids (`WordPiece.packed`) without [CLS] and [SEP].
     """
 
     id: str
@@ -55,35 +54,37 @@ class Block:
 
     @property
     def uid(self) -> int:
-        """First eight bytes of SHA-1(title, " <sep> ", text): what tells a passage from its own copies."""
+        """The first eight bytes of SHA-1(title, " <sep> ", text). Two blocks with the same title and text have the
+        same uid.
+        """
         return int.from_bytes(hashlib.sha1(f"{self.title} <sep> {self.text}".encode()).digest()[:8], "big")
 
     def record(self) -> dict[str, Any]:
-        """What people read: all but the ids."""
+        """Return the fields for blocks.jsonl.zst: all but the wordpiece ids."""
         names = ("id", "document", "title", "text", "sentences", "anchors")
         return {name: getattr(self, name) for name in names}
 
 
 @dataclass
 class BlockPacker:
-    """Cuts documents into blocks.
+    """Cut documents into blocks.
 
-    A title of more than half the room is cut to that half, in ids only, so that sentences fit beside it;
-    `long_titles="keep"` keeps it, as the official preprocessing does: without room each sentence is a block. A
-    sentence too long for a block is cut at word borders, counted in `split_sentences`;
-    `long_sentences="keep"` gives it a block of its own that is longer than `max_wordpieces`, as the official
-    preprocessing does.
+    A title that takes more than half of the room is cut to half, in wordpiece ids only. With `long_titles="keep"` it
+    stays whole, as in the official preprocessing; if it leaves no room, each sentence becomes a block.
+
+    A sentence too long for a block is cut between words, and `split_sentences` counts it. With `long_sentences="keep"`
+    it becomes a block longer than `max_wordpieces`, as in the official preprocessing.
     """
 
     wordpiece: WordPiece
     splitter: Splitter
     max_wordpieces: int = 288
-    long_sentences: LongSentences = "split"
-    long_titles: LongTitles = "cut"
+    long_sentences: LongSentencePolicy = "split"
+    long_titles: LongTitlePolicy = "cut"
     split_sentences: int = 0
 
     def blocks(self, document: Document) -> Iterator[Block]:
-        """The blocks of one document, in order; none for a document without a wordpiece."""
+        """Yield the blocks of one document in order. A document without a wordpiece has none."""
         size = self.wordpiece.itemsize
         title_ids = self.wordpiece.packed(document.title)
         if self.long_titles == "cut":
@@ -135,7 +136,7 @@ class BlockPacker:
             yield from self._fitting(text, start, end, room)
 
     def _fitting(self, text: str, start: int, end: int, room: int) -> Iterator[Sentence]:
-        """One part; a single word longer than the room is halved until it fits."""
+        """Yield one part. A single word longer than the room is halved until it fits."""
         part = self._sentence(text, start, start + len(text[start:end].rstrip()))
         if part.length <= room or end - start < 2:
             if part.length:
@@ -168,7 +169,7 @@ def _block(document: Document, number: int, sentences: Sequence[Sentence], title
 def _anchors(
     anchors: Sequence[AnchorOffsets], sentences: Sequence[Sentence], spans: Sequence[CharacterRange]
 ) -> Iterator[AnchorOffsets]:
-    """The document's anchors that lie inside one of these sentences, as offsets into the block's text."""
+    """Yield the document's anchors that lie inside one of these sentences, as offsets in the block's text."""
     at, count = bisect_left(anchors, (sentences[0].start,)), len(anchors)
     for (first, last, _, _), (begin, _) in zip(sentences, spans, strict=True):
         shift = begin - first

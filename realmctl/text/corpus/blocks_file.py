@@ -1,12 +1,11 @@
-"""The files of a blocks artifact, written in one pass and constant memory.
+"""Write the files of a blocks artifact in one pass and in constant memory.
 
-blocks.jsonl.zst      one record a block: id, document, title, text, sentences, anchors (character offsets
-into text)
-tokens.npy            wordpiece ids of all bodies end to end, no specials; offsets.npy int64 [n + 1] says
-whose they are
+blocks.jsonl.zst      one record for each block: id, document, title, text, sentences, anchors (character offsets)
+tokens.npy            wordpiece ids of all bodies, one after the other, without [CLS] and [SEP]
+offsets.npy           int64 [n + 1]; body i is tokens[offsets[i]:offsets[i + 1]]
 title_tokens.npy      the same for titles, with title_offsets.npy
-sentence_starts.npy   int32, where each sentence starts in its body, with sentence_offsets.npy
-uids.npy              uint64 [n], see `Block.uid`
+sentence_starts.npy   int32; where each sentence starts in its body, in wordpieces, with sentence_offsets.npy
+uids.npy              uint64 [n]; see `Block.uid`
 """
 
 from __future__ import annotations
@@ -23,8 +22,11 @@ from realmctl.text.corpus.blocks import Block
 
 
 class BlocksWriter:
-    """A context manager. `file` maps the name of a file to the path to write; `dtype` is that of the token
-    ids.
+    """Writer of a blocks artifact, to be used as a context manager.
+
+    Args:
+        file: returns the path to write for the name of a file.
+        dtype: type of the wordpiece ids (`WordPiece.dtype`).
     """
 
     def __init__(self, file: Callable[[str], Path], dtype: DTypeLike) -> None:
@@ -37,7 +39,7 @@ class BlocksWriter:
 
     @property
     def count(self) -> int:
-        """Blocks written so far."""
+        """The number of blocks written so far."""
         return self._records.count
 
     def write(self, block: Block) -> None:
@@ -58,7 +60,7 @@ class BlocksWriter:
 
 
 class _Rows:
-    """Rows of different lengths end to end, and int64 [n + 1] offsets."""
+    """Rows of different lengths, one after the other, with int64 [n + 1] offsets."""
 
     def __init__(self, values: Path, offsets: Path, dtype: DTypeLike) -> None:
         self._values, self._offsets = ArrayAppender(values, dtype), ArrayAppender(offsets, np.int64)

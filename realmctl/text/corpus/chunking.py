@@ -1,6 +1,6 @@
-"""RawDocument documents to blocks, a unit at a time: what each worker of `chunk` does.
+"""Turn raw documents into blocks, a unit at a time. Each worker of `chunk` does this.
 
-A unit's result depends on nothing but the unit and the setup, so it is the same whoever computes it.
+The result of a unit depends only on the unit and the settings, so it is the same for any number of workers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from realmctl.text import streams
-from realmctl.text.corpus.blocks import Block, BlockPacker, LongSentences, LongTitles
+from realmctl.text.corpus.blocks import Block, BlockPacker, LongSentencePolicy, LongTitlePolicy
 from realmctl.text.corpus.documents import Document, SkippedPage, document
 from realmctl.text.corpus.formats import RawDocument
 from realmctl.text.tokens import wordpiece
@@ -23,9 +23,10 @@ EXPANSION = {streams.GZIP: 3, streams.BZIP2: 4, streams.ZSTD: 3, streams.XZ: 4}
 
 
 @dataclass
-class Chunked:
-    """The blocks of a unit, the pages set aside, and counts: documents, sentences, words, anchors,
-    split_sentences, no_prose.
+class ChunkedUnit:
+    """The blocks of a unit, its skipped pages, and counts.
+
+    `counts` has documents, sentences, words, anchors, split_sentences, no_prose and quarantined.
     """
 
     blocks: list[Block] = field(default_factory=list)
@@ -33,7 +34,7 @@ class Chunked:
     counts: Counter[str] = field(default_factory=Counter)
 
     def add(self, source: Document, blocks: list[Block]) -> None:
-        """Note the blocks of one document; none means that it holds no prose."""
+        """Add the blocks of one document. A document without blocks counts as no_prose."""
         if not blocks:
             self.counts["no_prose"] += 1
             return
@@ -46,14 +47,16 @@ class Chunked:
 
 @dataclass(frozen=True)
 class ChunkingSettings:
-    """How to chunk; picklable, so that a worker builds its own packer from it."""
+    """How to chunk. A worker builds its own packer from these settings, because the packer cannot be sent to a
+    process.
+    """
 
     tokenizer: Path
     splitter: str
     max_wordpieces: int
-    long_sentences: LongSentences
+    long_sentences: LongSentencePolicy
     page_seconds: float
-    long_titles: LongTitles = "cut"
+    long_titles: LongTitlePolicy = "cut"
 
 
 _packer: BlockPacker
@@ -61,7 +64,7 @@ _setup: ChunkingSettings
 
 
 def prepare(setup: ChunkingSettings) -> None:
-    """Give this process its packer; `map_units` calls it once in each worker."""
+    """Build the packer of this process. `map_units` calls this once in each worker."""
     global _packer, _setup
     _setup = setup
     _packer = BlockPacker(
@@ -70,9 +73,9 @@ def prepare(setup: ChunkingSettings) -> None:
     )  # fmt: skip
 
 
-def chunk_unit(unit: list[RawDocument]) -> Chunked:
-    """The blocks of a unit, by the packer that `prepare` made."""
-    chunked = Chunked()
+def chunk_unit(unit: list[RawDocument]) -> ChunkedUnit:
+    """Return the blocks of a unit, made by the packer that `prepare` built."""
+    chunked = ChunkedUnit()
     before = _packer.split_sentences
     for raw in unit:
         page = document(raw, _setup.page_seconds)
@@ -86,13 +89,13 @@ def chunk_unit(unit: list[RawDocument]) -> Chunked:
 
 
 def texts_of(unit: list[RawDocument]) -> list[str]:
-    """Titles and texts of a unit, for training a tokenizer."""
+    """Return the titles and texts of a unit, for training a tokenizer."""
     pages = [document(raw) for raw in unit]
     return [text for page in pages if isinstance(page, Document) for text in (page.title, page.text)]
 
 
 def units(raws: Iterable[RawDocument]) -> Iterator[list[RawDocument]]:
-    """RawDocument documents in groups of about 1 MiB."""
+    """Group raw documents into units of about 1 MiB and at most 64 documents."""
     unit, size = list[RawDocument](), 0
     for raw in raws:
         unit.append(raw)
@@ -105,7 +108,7 @@ def units(raws: Iterable[RawDocument]) -> Iterator[list[RawDocument]]:
 
 
 def expanded_bytes(path: Path) -> int:
-    """About how much text a file or folder holds, guessed from sizes and kinds of compression."""
+    """Estimate how much text a file or folder holds, from its size and its compression."""
     files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
     return sum(file.stat().st_size * _expansion(file) for file in files)
 

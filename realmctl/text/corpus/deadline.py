@@ -1,6 +1,4 @@
-"""A deadline for one piece of work, so that a page which hangs its parser costs seconds and a line in a list,
-not a run.
-"""
+"""A time limit for one piece of work. A page that the cleaning cannot finish is skipped, and the run goes on."""
 
 from __future__ import annotations
 
@@ -12,15 +10,15 @@ from contextlib import contextmanager
 
 
 class DeadlineError(Exception):
-    """The work inside `deadline` took too long. Never seen by a user: the caller sets the piece aside."""
+    """The work inside `deadline` took too long. The caller skips the page, so a user never sees this error."""
 
 
 @contextmanager
 def deadline(seconds: float) -> Iterator[None]:
-    """Raise DeadlineError inside the block once it has run for `seconds`.
+    """Raise DeadlineError inside the `with` block once it has run for `seconds`.
 
-    On the main thread by an interval timer, which interrupts regular expressions too; on any other thread by
-    an asynchronous exception, which waits for the running C call to end.
+    On the main thread an interval timer does this, which interrupts regular expressions too. On another thread an
+    asynchronous exception does it, which has to wait for the running C call to end.
     """
     if threading.current_thread() is threading.main_thread():
         yield from _by_timer(seconds)

@@ -56,7 +56,7 @@ FORMATS: dict[FormatName, Format] = {
 }
 
 
-def sniff(path: Path, name: FormatName = "auto") -> Format:
+def format_of(path: Path, name: FormatName = "auto") -> Format:
     """Return the format of a file: the one that `name` says, or with "auto" the one that its first 64 KiB show.
 
     Raises InputError for a format that cannot be read, and where the format would be a guess.

@@ -1,8 +1,7 @@
-"""Corpora: files and folders in, documents out.
+"""Read corpus files and folders as documents.
 
-`raw_documents` reads (one process, in order), `document` turns one raw document into prose (many processes,
-whoever gets it). Nothing is lost in silence: what is dropped is counted by its reason, what hangs or bursts
-is listed.
+`raw_documents` reads the files in one process and in order. `document` turns a raw document into prose; workers call
+it. Every dropped document is counted with its reason, and every skipped page is listed.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from urllib.parse import unquote
 from realmctl.errors import InputError
 from realmctl.log import say, warn
 from realmctl.text.corpus.deadline import DeadlineError, deadline
-from realmctl.text.corpus.detect_format import FormatName, sniff
+from realmctl.text.corpus.detect_format import FormatName, format_of
 from realmctl.text.corpus.formats import PageCounts, RawDocument
 from realmctl.text.corpus.unique_ids import UniqueIds
 from realmctl.text.wiki import wikitext
@@ -30,7 +29,7 @@ LINK = re.compile(r'<a href="([^"<>]*)"[^<>]*>([^<]*)</a>|</?a\b[^<>]*>')
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A source page as prose. `anchors`: (start, end, target title), character offsets into `text`."""
+    """A document as prose. `anchors` are (start, end, target title), with character offsets in `text`."""
 
     id: str
     title: str
@@ -40,7 +39,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class SkippedPage:
-    """A page set aside, and why."""
+    """A page that was not cleaned, with the reason."""
 
     id: str
     title: str
@@ -48,21 +47,28 @@ class SkippedPage:
 
 
 def raw_documents(
-    paths: Iterable[Path], tally: PageCounts, keep_lists: bool = False, format_name: FormatName = "auto"
+    paths: Iterable[Path], counts: PageCounts, keep_lists: bool = False, format_name: FormatName = "auto"
 ) -> Iterator[RawDocument]:
-    """Every document of these files and folders (walked in sorted order), filtered and counted in `tally`.
+    """Yield the documents of these files and folders in sorted order, without list and disambiguation pages.
 
-    Raises InputError for a damaged file, a bad line, an id that comes twice, and a corpus without documents.
+    Args:
+        paths: corpus files and folders.
+        counts: receives the number of pages read, and of pages dropped by reason.
+        keep_lists: keep pages titled "List of ...".
+        format_name: format of all files; "auto" tells it from each file's first bytes.
+
+    Raises:
+        InputError: a damaged file, a bad line, an id that comes twice, or a corpus without documents.
     """
     seen, found = UniqueIds(), 0
     for path in paths:
         said = ""
         for file in _files(path):
-            kind = sniff(file, format_name)
+            kind = format_of(file, format_name)
             if kind.name != said:
                 say(f"{file}: {kind.name}")
                 said = kind.name
-            for raw in kind.read(file, tally, keep_lists):
+            for raw in kind.read(file, counts, keep_lists):
                 seen.add(raw.id, raw.where)
                 found += 1
                 yield raw
@@ -70,13 +76,13 @@ def raw_documents(
     if not found:
         names = ", ".join(map(str, paths))
         raise InputError(
-            f"{names}: no document in it ({tally.pages} pages read, dropped: "
-            f"{dict(tally.dropped) or 'none'}). Name a corpus with articles."
+            f"{names}: this corpus has no document ({counts.pages} pages read, dropped: "
+            f"{dict(counts.dropped) or 'none'}). Name a corpus with articles."
         )
 
 
 def _files(path: Path) -> list[Path]:
-    """A file itself, or all files below a folder in sorted order, hidden ones left out."""
+    """Return a file itself, or the regular files below a folder in sorted order without hidden ones."""
     if not path.is_dir():
         if not path.is_file():
             raise InputError(f"{path} is not a file or a folder, so it cannot be read as a corpus. Check the path.")
@@ -90,9 +96,9 @@ def _files(path: Path) -> list[Path]:
             else:
                 found.append(file)
     corpus = [file for file in found if file.parent == path and file.name.partition(".")[0] == "corpus"]
-    names = {file.relative_to(path).parts[0].partition(".")[0] for file in found}
-    if corpus and names & {"queries", "qrels"}:
-        say(f"{path}: a BEIR folder, of which only the corpus is read")
+    entries = {file.relative_to(path).parts[0].partition(".")[0] for file in found}
+    if corpus and entries & {"queries", "qrels"}:
+        say(f"{path}: this is a BEIR folder, and only its corpus is read")
         return corpus
     if not found:
         raise InputError(f"{path} is a folder without files. Name one with corpus files in it.")
@@ -100,7 +106,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def document(raw: RawDocument, seconds: float = PAGE_SECONDS) -> Document | SkippedPage:
-    """The prose of a raw document, or why there is none: too long to read, or too slow to clean."""
+    """Return the prose of a raw document, or why it was skipped: its text is too long, or cleaning took too long."""
     if raw.fault:
         return SkippedPage(raw.id, raw.title, raw.fault)
     try:
@@ -124,8 +130,8 @@ def _prose(raw: RawDocument) -> wikitext.Prose:
 
 
 def _linked(title: str, text: str) -> wikitext.Prose:
-    """WikiExtractor's text: entities unescaped, <a href="Target">label</a> as anchors, the title's own line
-    dropped.
+    """Clean WikiExtractor's text: unescape entities, turn <a href="Target">label</a> into anchors, drop the title
+    line.
     """
     first, _, rest = text.partition("\n")
     text = html.unescape(rest.lstrip("\n") if first.strip() == title else text)

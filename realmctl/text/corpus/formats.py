@@ -1,6 +1,8 @@
-"""The corpus formats people have, each told by its first bytes and read as a stream of raw documents.
+"""Read corpus files of each format as a stream of raw documents.
 
-A raw document is as the file has it; turning markup into prose is `corpora.document`, which workers do.
+Sources: MediaWiki dumps (mediawiki.org/wiki/Help:Export), WikiExtractor's --json, JSON lines with the field names of
+BEIR, KILT, FlashRAG and Pyserini, DPR's psgs_w100.tsv, SQuAD's JSON, plain text. `detect_format` tells which format a
+file has. A raw document keeps its markup; `documents.document` turns it into prose.
 """
 
 from __future__ import annotations
@@ -28,7 +30,11 @@ MAX_TITLE_LINE = 300
 
 @dataclass(frozen=True, slots=True)
 class RawDocument:
-    """A document as its file has it. `fault`: why its text was not read; `media`: see `wikitext.prose`."""
+    """A document as its file has it.
+
+    `where` is its place for messages. `media` are the namespaces that `wikitext.prose` drops. `fault` says why the text
+    was not read, and is empty otherwise.
+    """
 
     id: str
     title: str
@@ -41,46 +47,40 @@ class RawDocument:
 
 @dataclass
 class PageCounts:
-    """What became of everything read: `pages` = documents passed on + all of `dropped`."""
+    """How many pages were read, and how many were dropped by reason. All others were passed on."""
 
     pages: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
 
 
-def read_dump(path: Path, tally: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
-    """Articles of a MediaWiki dump; redirects, other namespaces, disambiguations and lists are counted and
-    dropped.
-    """
+def read_dump(path: Path, counts: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
+    """Yield the articles of a MediaWiki dump. Redirects, other namespaces, disambiguation pages and lists are dropped."""
     namespaces: dict[str, int] = {}
     media = MEDIA
     for page in dump.pages(path, namespaces):
-        tally.pages += 1
+        counts.pages += 1
         if reason := dump.skip_page(page, keep_lists):
-            tally.dropped[reason] += 1
+            counts.dropped[reason] += 1
             continue
         media = media if len(media) > len(MEDIA) else dump.media_names(namespaces)
         fault = f"its text is above {dump.MAX_PAGE_BYTES // 2**20} MiB" if page.oversized else ""
         yield RawDocument(page.id, page.title, page.text, f"{path}, page {page.title!r}", "wikitext", media, fault)
 
 
-def read_wikiextractor(path: Path, tally: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
-    """WikiExtractor's `--json` output: HTML entities escaped, and links as <a href> when it ran with
-    `--links`.
-    """
-    for raw in read_json_lines(path, tally, keep_lists):
+def read_wikiextractor(path: Path, counts: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
+    """Yield the documents of WikiExtractor's `--json` output: entities are escaped, and `--links` gives <a href>."""
+    for raw in read_json_lines(path, counts, keep_lists):
         yield RawDocument(raw.id, raw.title, raw.text, raw.where, "wikiextractor")
 
 
-def read_json_lines(path: Path, tally: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
-    """One JSON object a line; ids, titles and texts go by the names that other toolkits use (BEIR, KILT,
-    FlashRAG, Pyserini).
-    """
+def read_json_lines(path: Path, counts: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
+    """Yield the documents of JSON lines: one object a line, with fields named as in IDS, TITLES and TEXTS."""
     for number, line in streams.lines(path):
         if line.strip():
             where = f"{path}:{number}"
             yield from kept(
                 from_record(_object(line, where), f"{path.name.partition('.')[0]}-{number}", where),
-                tally,
+                counts,
                 keep_lists,
             )
 
@@ -94,7 +94,7 @@ def _object(line: str, where: str) -> Mapping[str, Any]:
         ) from None
     if not isinstance(record, dict):
         raise InputError(
-            f"{where}: a JSON {type(record).__name__} where an object is wanted. Correct or remove the line."
+            f"{where}: a JSON {type(record).__name__}, but an object is expected. Correct or remove the line."
         )
     return record
 
@@ -113,7 +113,7 @@ def from_record(record: Mapping[str, Any], substitute: str, where: str) -> RawDo
         or isinstance(identity, bool | float | list | dict)
     ):
         raise InputError(
-            f"{where}: no document: it needs a text ({', '.join(TEXTS)}) and may have a title and an id; it "
+            f"{where}: this is not a document. It needs a text ({', '.join(TEXTS)}) and may have a title and an id. It "
             f"has {', '.join(record) or 'nothing'}."
         )
     if title is None and "contents" in record:
@@ -136,41 +136,41 @@ def encodable(text: str, where: str) -> str:
         text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{where}: half a surrogate pair at character {error.start}, which is no text. Correct or remove the line."
+            f"{where}: half a surrogate pair at character {error.start}, which cannot be written as UTF-8. Correct or remove the line."
         ) from None
     return text
 
 
-def kept(raw: RawDocument, tally: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
-    """Count a document; pass it on unless it is empty or its title says that it is no article."""
-    tally.pages += 1
+def kept(raw: RawDocument, counts: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
+    """Count a document, and yield it unless it is empty or its title says that it is not an article."""
+    counts.pages += 1
     reason = dump.skip_title(raw.title, keep_lists) or ("" if raw.text.strip() else "empty")
     if reason:
-        tally.dropped[reason] += 1
+        counts.dropped[reason] += 1
     else:
         yield raw
 
 
-def read_dpr(path: Path, tally: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
-    """DPR's psgs_w100.tsv: a header, then id, text, title; quoted as csv does it."""
+def read_dpr(path: Path, counts: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
+    """Yield the passages of DPR's psgs_w100.tsv: a header, then id, text and title with csv quotes."""
     for number, line in streams.lines(path):
         if number == 1 or not line.strip():
             continue
         fields = [unquoted(value) for value in line.split("\t")]
         if len(fields) != 3:
             raise InputError(
-                f"{path}:{number}: {len(fields)} columns where id, text and title are wanted. Correct or "
+                f"{path}:{number}: {len(fields)} columns, but id, text and title are expected. Correct or "
                 f"remove the line."
             )
-        yield from kept(RawDocument(fields[0], fields[2], fields[1], f"{path}:{number}"), tally, keep_lists)
+        yield from kept(RawDocument(fields[0], fields[2], fields[1], f"{path}:{number}"), counts, keep_lists)
 
 
 def unquoted(value: str) -> str:
     return value[1:-1].replace('""', '"') if len(value) > 1 and value[0] == value[-1] == '"' else value
 
 
-def read_squad(path: Path, tally: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
-    """The articles of a SQuAD-layout file: its paragraphs are a corpus too."""
+def read_squad(path: Path, counts: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
+    """Yield the articles of a SQuAD-layout file. The paragraphs of an article are one document."""
     try:
         articles = json.loads(streams.whole_text(path, MAX_JSON_FILE))["data"]
         for number, article in enumerate(articles):
@@ -179,7 +179,7 @@ def read_squad(path: Path, tally: PageCounts, keep_lists: bool) -> Iterator[RawD
             where = f"{path}, article {number}"
             yield from kept(
                 RawDocument(encodable(title, where), title.replace("_", " "), encodable(text, where), where),
-                tally,
+                counts,
                 keep_lists,
             )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -189,11 +189,11 @@ def read_squad(path: Path, tally: PageCounts, keep_lists: bool) -> Iterator[RawD
         ) from None
 
 
-def read_plain(path: Path, tally: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
-    """A text file is one document; its title is its name."""
+def read_plain(path: Path, counts: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
+    """Yield a text file as one document, titled by its file name."""
     title = path.name.partition(".")[0]
     yield from kept(
         RawDocument(title, title.replace("_", " "), streams.whole_text(path, MAX_TEXT_FILE), str(path)),
-        tally,
+        counts,
         keep_lists,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from realmctl.errors import InputError
 from realmctl.text import streams
@@ -54,16 +55,23 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             if line.strip():
                 yield number, [unquoted(field) for field in line.split("\t")]
         return
-    csv.field_size_limit(streams.MAX_LINE_BYTES)
     reader = csv.reader((line + "\n" for _, line in streams.lines(path)), strict=True)
+    while (row := _next_row(path, reader)) is not None:
+        if row:
+            yield reader.line_num, row
+
+
+def _next_row(path: Path, reader: Any) -> list[str] | None:
+    """Return the next row, or None at the end. The limit on fields is one for the whole process, so it is restored."""
+    limit = csv.field_size_limit(streams.MAX_LINE_BYTES)
     try:
-        for row in reader:
-            if row:
-                yield reader.line_num, row
+        return next(reader, None)
     except csv.Error as error:
         raise InputError(
             f"{path}:{reader.line_num}: not a row of CSV ({error}). Correct the quotes of the line."
         ) from None
+    finally:
+        csv.field_size_limit(limit)
 
 
 def read_ms_marco(path: Path, counts: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:

@@ -1,6 +1,4 @@
-"""Refuse a document id that comes twice, in eight bytes a document: ids name blocks, so they must be unique
-in a corpus.
-"""
+"""Refuse a document id that occurs twice, in 8 bytes of memory for each document. Block ids contain document ids."""
 
 from __future__ import annotations
 
@@ -14,10 +12,9 @@ RECENT = 2**20
 
 
 class UniqueIds:
-    """Remembers a 64-bit hash of every id: the newest million in a dictionary, older ones in sorted arrays.
+    """The ids seen so far, as 64-bit hashes: the newest million in a dictionary, older ones in sorted arrays.
 
-    Memory is 8 bytes a document, and an id that was seen long ago is noticed within the next million
-    documents.
+    A repetition of an older id is found when the next million is compared with the arrays.
     """
 
     def __init__(self, recent: int = RECENT) -> None:
@@ -26,7 +23,7 @@ class UniqueIds:
         self._older: list[np.ndarray] = []
 
     def add(self, identity: str, where: str) -> None:
-        """Note an id. Raises InputError naming `where` (file:line) when it was there before."""
+        """Add an id. Raises InputError naming `where` (file:line) if the id is among the newest million."""
         key = int.from_bytes(hashlib.blake2b(identity.encode(), digest_size=8).digest(), "big")
         if key in self._recent:
             raise _twice(identity, where, self._recent[key][1])
@@ -35,7 +32,7 @@ class UniqueIds:
             self.settle()
 
     def settle(self) -> None:
-        """Compare the recent ids with all older ones; call it at the end too."""
+        """Compare the newest ids with all older ones. Call this after the last id too."""
         keys = np.fromiter(self._recent, np.uint64, len(self._recent))
         for older in self._older:
             for key in keys[np.isin(keys, older, assume_unique=True)]:
@@ -48,6 +45,6 @@ class UniqueIds:
 
 def _twice(identity: str, where: str, before: str) -> InputError:
     return InputError(
-        f"{where}: the document id {identity!r} is taken by {before}. Ids name blocks, so each must be "
-        f"unique: rename one, or leave one file out."
+        f"{where}: the document id {identity!r} is already used by {before}. Block ids contain document ids, so each "
+        f"must be unique. Change one of the ids, or leave one file out."
     )

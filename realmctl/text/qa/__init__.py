@@ -1,1 +1,1 @@
-"""Question answering without a model: questions, answers, scoring, splits."""
+"""Question answering without a model: questions, answers, scorers, train and dev splits."""

@@ -1,9 +1,7 @@
-"""Is this prediction right, does this block hold an answer, and where: the questions that evaluation and
-training ask.
+"""Score one prediction, and find answers in a text.
 
-Three bodies of work score open-domain QA in three ways, which differ exactly where accents, articles and
-punctuation are; each is here under its own name, so that a number can be compared with the one it stands
-beside.
+Three published evaluations differ where accents, articles and punctuation occur, so each has its own scorer here:
+SQuAD v1.1's evaluation script, ORQA (orqa/utils/eval_utils.py) and DPR (dpr/data/qa_validation.py).
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ import regex
 from numpy.typing import NDArray
 
 from realmctl.errors import ConfigError
-from realmctl.text.qa.regexes import Verdict, match_any
+from realmctl.text.qa.regexes import AnswerVerdict, match_any
 
 Scorer = Literal["orqa", "squad", "dpr", "regex-match", "regex-search"]
 AnswerTest = Literal["substring", "tokens", "regex"]
@@ -32,23 +30,24 @@ _DPR_TOKEN = regex.compile(r"[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]")
 
 
 def normalise_squad(text: str) -> str:
-    """Lower case, no ASCII punctuation, no a, an or the, spaces collapsed: SQuAD v1.1's evaluation script.
+    """Lower-case, remove ASCII punctuation and the articles a, an and the, and collapse spaces (SQuAD v1.1's script).
 
-    Punctuation goes before the articles do, so "a-bomb" becomes "abomb" and "the." becomes nothing.
+    Punctuation is removed before articles, so "a-bomb" becomes "abomb" and "the." becomes "".
     """
     return " ".join(_ARTICLE.sub(" ", _bare(text)).split())
 
 
 def normalise_orqa(text: str) -> str:
-    """NFD, then as SQuAD (orqa/utils/eval_utils.py). Accents stay: "Beyoncé" is not "Beyonce"."""
+    """Apply NFD, then `normalise_squad` (orqa/utils/eval_utils.py). Accents stay: "Beyoncé" differs from "Beyonce"."""
     return normalise_squad(unicodedata.normalize("NFD", text))
 
 
 def normalise_dpr(text: str) -> str:
-    """As SQuAD, but words end where the `regex` package says (dpr/data/qa_validation.py imports it as `re`).
+    """Normalise as SQuAD does, with the word boundaries of the `regex` package (dpr/data/qa_validation.py imports it
+    as `re`).
 
-    There a combining mark belongs to the letter before it, and ½ or ² to no word: in "a²" the a is an article.
-    DPR's NFD is for has_answer, not for exact match.
+    There a combining mark belongs to the letter before it, and ½ and ² are not letters: the "a" of "a²" is an article.
+    DPR applies NFD in has_answer, not in exact match.
     """
     return " ".join(_DPR_ARTICLE.sub(" ", _bare(text)).split())
 
@@ -65,33 +64,40 @@ _NORMALISERS: dict[str, Callable[[str], str]] = {
 
 
 def exact_match(prediction: str, answers: Sequence[str], scorer: Scorer = "orqa") -> bool:
-    """Whether `prediction` is right by any of `answers`: exact match (EM) of one question."""
-    return judge(prediction, answers, scorer) is Verdict.MATCH
+    """Return whether `prediction` equals one of `answers` under `scorer`: exact match (EM) of one question."""
+    return judge(prediction, answers, scorer) is AnswerVerdict.MATCH
 
 
-def judge(prediction: str, answers: Sequence[str], scorer: Scorer = "orqa") -> Verdict:
-    """Exact match, with the reason where a regular expression could not be run.
+def judge(prediction: str, answers: Sequence[str], scorer: Scorer = "orqa") -> AnswerVerdict:
+    """Return the verdict of `scorer` on a prediction; it says so if a regular expression could not be run.
 
-    orqa, squad, dpr: equality after that normaliser. regex-match: a pattern matches at the start of the
-    prediction, as ORQA scores CuratedTREC (so "Lincoln" does not accept "Abraham Lincoln"); regex-search:
-    anywhere in it, as the data set's README says. Without answers nothing is right. Raises ConfigError for an
-    unknown scorer.
+    Args:     prediction: the predicted answer.     answers: the right answers. Without answers no prediction is right.
+    scorer: orqa, squad and dpr compare after their normaliser. regex-match wants a match at the start, as ORQA scores
+    CuratedTREC: "Lincoln" does not accept "Abraham Lincoln". regex-search wants a match anywhere, as the README of
+    the data set says.
+
+    Raises:
+        ConfigError: an unknown scorer.
     """
     if scorer in _NORMALISERS:
         normalise = _NORMALISERS[scorer]
         right = normalise(prediction) in {normalise(answer) for answer in answers}
-        return Verdict.MATCH if right else Verdict.NO_MATCH
+        return AnswerVerdict.MATCH if right else AnswerVerdict.NO_MATCH
     if scorer in ("regex-match", "regex-search"):
         return match_any(answers, prediction, anywhere=scorer == "regex-search")
-    raise ConfigError(f"'{scorer}' is no scorer. Use one of {', '.join(get_args(Scorer))}.")
+    raise ConfigError(f"'{scorer}' is not a scorer. Use one of {', '.join(get_args(Scorer))}.")
 
 
 def has_answer(text: str, answers: Sequence[str], how: AnswerTest = "substring") -> bool:
-    """Whether `text` holds one of `answers`; empty answers are in nothing.
+    """Return whether `text` contains one of `answers`. Empty answers are never found.
 
-    substring: raw and case-sensitive, as ORQA supervises its retriever ("art" is in "party"). tokens: the
-    same run of lower-cased words after NFD, as DPR validates retrieval. regex: a pattern found anywhere after
-    NFD, DPR's way too. Raises ConfigError for an unknown `how`.
+    Args:     text: a block, for instance.     answers: texts, or with "regex" regular expressions.     how: "substring"
+    compares raw and case-sensitive, as ORQA supervises its retriever: "art" is in "party". "tokens"         compares
+    runs of lower-cased words after NFD, as DPR validates retrieval. "regex" searches anywhere after NFD,         as DPR
+    does.
+
+    Raises:
+        ConfigError: an unknown `how`.
     """
     if how == "substring":
         return any(answer in text for answer in answers if answer)
@@ -100,14 +106,15 @@ def has_answer(text: str, answers: Sequence[str], how: AnswerTest = "substring")
         return any(_contains(held, _dpr_tokens(answer)) for answer in answers)
     if how == "regex":
         patterns = (unicodedata.normalize("NFD", answer) for answer in answers if answer)
-        return match_any(patterns, unicodedata.normalize("NFD", text), anywhere=True) is Verdict.MATCH
-    raise ConfigError(f"'{how}' is no answer test. Use one of {', '.join(get_args(AnswerTest))}.")
+        return match_any(patterns, unicodedata.normalize("NFD", text), anywhere=True) is AnswerVerdict.MATCH
+    raise ConfigError(f"'{how}' is not an answer test. Use one of {', '.join(get_args(AnswerTest))}.")
 
 
 def answer_spans(text: str, answers: Iterable[str]) -> list[tuple[int, int]]:
-    """Where `text` holds one of `answers` as words (`has_answer`'s tokens): sorted character offsets (start, end).
+    """Return where `text` contains one of `answers` as words: sorted character offsets (start, end), which may
+    overlap.
 
-    Offsets are of the text as it stands, not of its NFD. Occurrences may overlap.
+    Words are those of `has_answer`'s tokens. The offsets count characters of `text` itself, not of its NFD.
     """
     decomposed, origin = _nfd_with_origin(text)
     tokens = list(_DPR_TOKEN.finditer(decomposed))
@@ -120,7 +127,7 @@ def answer_spans(text: str, answers: Iterable[str]) -> list[tuple[int, int]]:
 
 
 def _nfd_with_origin(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """NFD, and for each character of it the (start, end) in `text` of the letter with its marks that it comes of."""
+    """Return the NFD of `text`, and for each of its characters the (start, end) in `text` of the letter it comes from."""
     decomposed, origin = [], []
     for match in _LETTER_WITH_MARKS.finditer(text):
         piece = unicodedata.normalize("NFD", match[0])
@@ -130,7 +137,7 @@ def _nfd_with_origin(text: str) -> tuple[str, list[tuple[int, int]]]:
 
 
 def _dpr_tokens(text: str) -> list[str]:
-    """Runs of letters, marks and digits, and other visible characters one by one: DPR's SimpleTokenizer."""
+    """Return runs of letters, marks and digits, and each other visible character (DPR's SimpleTokenizer)."""
     return [token.lower() for token in _DPR_TOKEN.findall(unicodedata.normalize("NFD", text))]
 
 
@@ -147,10 +154,10 @@ def _places(held: list[str], wanted: list[str]) -> Iterator[int]:
 def find_answer_tokens(
     block: Sequence[int] | NDArray[np.integer[Any]], answers: Iterable[Sequence[int]], max_width: int
 ) -> list[tuple[int, int]]:
-    """Where one of `answers` stands in `block`, both wordpiece ids: sorted (first, last), last INCLUSIVE.
+    """Return where one of `answers` occurs in `block`, as sorted wordpiece positions (first, last), `last` inclusive.
 
-    Exact equality of the sequences (orqa/models/orqa_model.py), so whole wordpieces only. Answers of no
-    wordpiece or of more than `max_width` are never found; occurrences may overlap.
+    Sequences must be equal (orqa/models/orqa_model.py), so only whole wordpieces are found. Answers without a wordpiece
+    or with more than `max_width` are never found. Occurrences may overlap.
     """
     ids = np.asarray(block)
     found: set[tuple[int, int]] = set()

@@ -1,7 +1,6 @@
-"""FarmHash's 64-bit fingerprint, by which ORQA tells dev questions from training questions.
+"""FarmHash's 64-bit fingerprint. ORQA uses it, as TensorFlow's `to_hash_bucket_fast`, to select dev questions.
 
-TensorFlow's `to_hash_bucket_fast` is this function. It is written out here, in plain integers, because the one
-package that brings it has to be compiled, for a hundred bytes a question.
+It is written here in plain Python because the only package that has it needs a compiler.
 
 Source: Geoff Pike, FarmHash, namespace farmhashna, Hash64 (https://github.com/google/farmhash).
 """
@@ -15,7 +14,7 @@ Uint64Pair = tuple[int, int]
 
 
 def fingerprint64(data: bytes) -> int:
-    """The fingerprint of `data`, 0 to 2**64 - 1: the same on every machine, and no secret."""
+    """Return the fingerprint of `data`, from 0 to 2**64 - 1. It is the same on every machine, and not cryptographic."""
     if len(data) <= 16:
         return _up_to_16(data)
     if len(data) <= 32:
@@ -40,7 +39,7 @@ def _shifted(value: int) -> int:
 
 
 def _mixed(u: int, v: int, multiplier: int) -> int:
-    """Murmur's mix of two words into one."""
+    """Mix two words into one, as Murmur does."""
     a = _shifted(((u ^ v) & MASK) * multiplier)
     return _shifted((v ^ a) * multiplier) * multiplier & MASK
 
@@ -63,7 +62,7 @@ def _up_to_16(data: bytes) -> int:
 
 
 def _ends(data: bytes, key: int) -> Uint64Pair:
-    """Two words of the 16 bytes at either end of `data`."""
+    """Combine the 16 bytes at each end of `data` into two words."""
     size, multiplier = len(data), _multiplier(data)
     a, b = _word(data, 0) * key, _word(data, 8)
     c, d = _word(data, size - 8) * multiplier, _word(data, size - 16) * K2
@@ -81,7 +80,7 @@ def _up_to_64(data: bytes) -> int:
 
 
 def _longer(data: bytes) -> int:
-    """Rounds of 64 bytes; the last one takes the last 64, whatever it shares with the one before."""
+    """Hash in rounds of 64 bytes. The last round takes the last 64 bytes, some of which may have been hashed before."""
     seed = 81
     x, y = seed * K2 + _word(data, 0), seed * K1 + 113
     z = _shifted(y * K2 + 113) * K2
@@ -111,7 +110,7 @@ def _round(
 
 
 def _weak(block: bytes, a: int, b: int) -> Uint64Pair:
-    """32 bytes and two seeds into two words."""
+    """Combine 32 bytes and two seeds into two words."""
     first, second, third, fourth = (_word(block, at) for at in (0, 8, 16, 24))
     a += first
     b = _rotated(b + a + fourth, 21)

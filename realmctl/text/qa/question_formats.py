@@ -1,7 +1,7 @@
-"""The layouts that open-domain questions are published in, one small reader each.
+"""Read the published layouts of open-domain questions, with one small reader for each.
 
-JSON lines (NQ-open, DrQA, EfficientQA, FlashRAG), JSON documents (SQuAD, TriviaQA, WebQuestions of SEMPRE and
-brmson) and tab-separated text (DPR's qas.csv, brmson's CuratedTREC).
+JSON lines (NQ-open, DrQA, EfficientQA, FlashRAG), JSON documents (SQuAD, TriviaQA, the WebQuestions of SEMPRE and
+brmson), and tab-separated text (DPR's qas.csv, brmson's CuratedTREC, PopQA).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _DESCRIPTION = re.compile(r'\(description (?:"((?:[^"\\]|\\.)*)"|([^()]*))\)')
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A question as its file has it. `place`: its line, or "record N" of a JSON document; `id` may be ""."""
+class ParsedQuestion:
+    """A question as its file has it. `place` is its line or "record N". `id` may be empty."""
 
     place: str
     id: str
@@ -39,14 +39,18 @@ class Found:
 
 
 class _Malformed(Exception):
-    """What is wrong with one record."""
+    """What is wrong with one record. The caller adds the file and the place."""
 
 
-def detect(path: Path, answer_field: str | None = None) -> tuple[str, Iterator[Found]]:
-    """The layout of `path`, told by its content, and its questions. Raises InputError where none fits."""
+def parse_questions(path: Path, answer_field: str | None = None) -> tuple[str, Iterator[ParsedQuestion]]:
+    """Return the name of the layout of `path`, told by its content, and its questions.
+
+    Raises:
+        InputError: no layout fits, or a record is malformed.
+    """
     first, _, more = head(path).decode("utf-8-sig", errors="replace").lstrip().partition("\n")
     if not first:
-        raise InputError(f"{path} is empty, where questions are wanted.")
+        raise InputError(f"{path} is empty, but questions are expected.")
     if first.startswith("[") or (first.startswith("{") and _opens_document(first, bool(more))):
         return _document(path, answer_field)
     if first.startswith("{"):
@@ -59,12 +63,12 @@ def detect(path: Path, answer_field: str | None = None) -> tuple[str, Iterator[F
     if columns >= 4:
         return "a CuratedTREC table of regular expressions", _each_line(path, _from_trec_row)
     raise InputError(
-        f"{path}: no questions in it that can be read: neither JSON, nor a table of two (question, answers) "
+        f"{path}: questions cannot be read from it. It is neither JSON, nor a table of two (question, answers) "
         f"or four (id, kind, question, regex) columns separated by tabs. It begins {first[:60]!r}."
     )
 
 
-def _named_columns(path: Path, names: list[str], answer_field: str | None) -> Iterator[Found]:
+def _named_columns(path: Path, names: list[str], answer_field: str | None) -> Iterator[ParsedQuestion]:
     """Yield the questions of a table with a header, such as PopQA's; answers are JSON lists."""
     field = answer_field or next((name for name in TABLE_ANSWER_FIELDS if name in names), None)
     if field not in names:
@@ -73,7 +77,7 @@ def _named_columns(path: Path, names: list[str], answer_field: str | None) -> It
             f"({', '.join(TABLE_ANSWER_FIELDS)}). Name the column of answers, or write the questions as JSON lines."
         )
 
-    def read(line: str) -> Found:
+    def read(line: str) -> ParsedQuestion:
         row = line.split("\t")
         if len(row) != len(names):
             raise _Malformed(f"{len(row)} column(s), but the header names {len(names)}.")
@@ -89,12 +93,12 @@ def _without_quotes(value: str) -> str:
 
 
 def _opens_document(first_line: str, more_lines: bool) -> bool:
-    """Whether a file whose first line opens an object is one JSON document and not JSON lines."""
+    """Return whether a file whose first line opens an object is one JSON document rather than JSON lines."""
     has_articles = re.search(r'"[Dd]ata"\s*:\s*\[', first_line[:2000]) is not None
     return has_articles or (more_lines and not first_line.rstrip().endswith("}"))
 
 
-def _each_line(path: Path, read: Callable[[str], Found], skip: int = 0) -> Iterator[Found]:
+def _each_line(path: Path, read: Callable[[str], ParsedQuestion], skip: int = 0) -> Iterator[ParsedQuestion]:
     for number, line in lines(path):
         if line.strip() and number > skip:
             try:
@@ -103,7 +107,7 @@ def _each_line(path: Path, read: Callable[[str], Found], skip: int = 0) -> Itera
                 raise InputError(f"{path}:{number}: {error} Correct the line or take it out.") from None
 
 
-def _document(path: Path, answer_field: str | None) -> tuple[str, Iterator[Found]]:
+def _document(path: Path, answer_field: str | None) -> tuple[str, Iterator[ParsedQuestion]]:
     try:
         content = json.loads(whole_text(path, MAX_DOCUMENT_BYTES))
     except json.JSONDecodeError as error:
@@ -111,7 +115,7 @@ def _document(path: Path, answer_field: str | None) -> tuple[str, Iterator[Found
             f"{path}:{error.lineno}: not valid JSON ({error.msg}). Get the file again, or correct it."
         ) from None
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: JSON that no data set holds ({error}). Is this the right file?") from None
+        raise InputError(f"{path}: this JSON cannot be read ({error}). Is this the right file?") from None
     if isinstance(content, Mapping) and isinstance(content.get("Data"), list):
         return "TriviaQA", _each_record(path, content["Data"], _from_trivia)
     if isinstance(content, Mapping) and isinstance(content.get("data"), list):
@@ -123,7 +127,7 @@ def _document(path: Path, answer_field: str | None) -> tuple[str, Iterator[Found
     return "JSON lines", _each_record(path, [content], lambda record: _from_fields(record, answer_field))
 
 
-def _each_record(path: Path, records: Iterable[Any], read: Callable[[Any], Found]) -> Iterator[Found]:
+def _each_record(path: Path, records: Iterable[Any], read: Callable[[Any], ParsedQuestion]) -> Iterator[ParsedQuestion]:
     for number, record in enumerate(records, start=1):
         try:
             yield replace(read(record), place=f"record {number}")
@@ -138,10 +142,10 @@ def _parsed(line: str) -> Any:
         raise _Malformed(f"not valid JSON ({error}).") from None
 
 
-def _from_fields(record: Any, answer_field: str | None) -> Found:
-    """A record with a question field and an answer field of any spelling that circulates."""
+def _from_fields(record: Any, answer_field: str | None) -> ParsedQuestion:
+    """Read a record with a question field and an answer field under any of the known names."""
     if not isinstance(record, Mapping):
-        raise _Malformed(f"{type(record).__name__} where an object with a question is wanted.")
+        raise _Malformed(f"{type(record).__name__}, but an object with a question is expected.")
     question = _first(record, QUESTION_FIELDS)
     if not isinstance(question, str) or not question.strip():
         held = ", ".join(map(str, record)) or "nothing"
@@ -151,18 +155,20 @@ def _from_fields(record: Any, answer_field: str | None) -> Found:
     else:
         answers = _texts(_first(record, (answer_field,) if answer_field else ANSWER_FIELDS), answer_field)
     given_id = _first(record, ID_FIELDS)
-    return Found("", "" if given_id is None else str(given_id), question, answers, record.get("is_regex") is True)
+    return ParsedQuestion(
+        "", "" if given_id is None else str(given_id), question, answers, record.get("is_regex") is True
+    )
 
 
-def _from_trivia(record: Any) -> Found:
-    """TriviaQA: any alias is right."""
+def _from_trivia(record: Any) -> ParsedQuestion:
+    """Read a TriviaQA record. Every alias is a right answer."""
     try:
         answer = record["Answer"]
         answers = [answer["Value"], *answer.get("Aliases", ())]
-        return Found("", str(record["QuestionId"]), str(record["Question"]), _texts(answers))
+        return ParsedQuestion("", str(record["QuestionId"]), str(record["Question"]), _texts(answers))
     except (KeyError, TypeError, AttributeError) as error:
         raise _Malformed(
-            f"no TriviaQA question: {type(error).__name__} {error} (a test file without answers?)."
+            f"not a TriviaQA question: {type(error).__name__} {error} (a test file without answers?)."
         ) from None
 
 
@@ -177,36 +183,36 @@ def _squad_questions(path: Path, articles: list[Any]) -> Iterator[Any]:
         ) from None
 
 
-def _from_squad(record: Any) -> Found:
-    """SQuAD 1.1 and 2.0; an impossible question has no answers, whatever it lists."""
+def _from_squad(record: Any) -> ParsedQuestion:
+    """Read a SQuAD 1.1 or 2.0 record. An impossible question has no answers, even if it lists some."""
     try:
         answers = [] if record.get("is_impossible") else [answer["text"] for answer in record["answers"]]
-        return Found("", str(record["id"]), str(record["question"]), _texts(answers))
+        return ParsedQuestion("", str(record["id"]), str(record["question"]), _texts(answers))
     except (KeyError, TypeError, AttributeError) as error:
-        raise _Malformed(f"no SQuAD question: {type(error).__name__} {error}.") from None
+        raise _Malformed(f"not a SQuAD question: {type(error).__name__} {error}.") from None
 
 
-def _from_dpr_row(line: str) -> Found:
-    """Question, tab, a Python list of strings: read as a literal, never evaluated."""
+def _from_dpr_row(line: str) -> ParsedQuestion:
+    """Read a question, a tab, and a Python list of strings. The list is parsed as a literal and never evaluated."""
     try:
         row = next(csv.reader([line], delimiter="\t"))
     except csv.Error as error:
         raise _Malformed(f"not a tab-separated row ({error}).") from None
     if len(row) != 2 or not row[0].strip():
-        raise _Malformed(f"{len(row)} column(s) where a question and its answer list are wanted.")
+        raise _Malformed(f"{len(row)} column(s), but a question and its answer list are expected.")
     try:
         answers = ast.literal_eval(row[1].strip())
     except (ValueError, SyntaxError, RecursionError, MemoryError):
-        raise _Malformed(f"{row[1][:60]!r} is no list of answers such as ['one', 'two'].") from None
-    return Found("", "", row[0], _texts(answers))
+        raise _Malformed(f"{row[1][:60]!r} is not a list of answers such as ['one', 'two'].") from None
+    return ParsedQuestion("", "", row[0], _texts(answers))
 
 
-def _from_trec_row(line: str) -> Found:
-    """Id, kind, question, one regular expression that may hold anything."""
+def _from_trec_row(line: str) -> ParsedQuestion:
+    """Read id, kind, question and one regular expression, which may contain tabs."""
     row = line.split("\t", maxsplit=3)
     if len(row) != 4 or not row[2].strip():
-        raise _Malformed(f"{len(row)} column(s) where id, kind, question and regex are wanted.")
-    return Found("", row[0].strip(), row[2].strip(), [row[3]], is_regex=True)
+        raise _Malformed(f"{len(row)} column(s), but id, kind, question and regex are expected.")
+    return ParsedQuestion("", row[0].strip(), row[2].strip(), [row[3]], is_regex=True)
 
 
 def _first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
@@ -214,12 +220,12 @@ def _first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
 
 
 def _texts(value: Any, field: str | None = None) -> list[str]:
-    """A list of strings, or one string as a list of one."""
+    """Return a list of strings; a single string becomes a list of one."""
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         where = f"under {field}" if field else f"as answers ({', '.join(ANSWER_FIELDS)})"
         held = "nothing" if value is None else repr(value)[:60]
-        raise _Malformed(f"{held} {where}, where text or a list of texts is wanted.")
+        raise _Malformed(f"{held} {where}, but text or a list of texts is expected.")
     return texts
 
 

@@ -1,4 +1,4 @@
-"""Questions and their answers, from whatever file a data set comes in, told by content and never by name."""
+"""Read questions with their answers from the file of a data set. The content tells the format, not the name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from realmctl.errors import InputError
 from realmctl.log import say, warn
-from realmctl.text.qa.question_formats import Found, detect
+from realmctl.text.qa.question_formats import ParsedQuestion, parse_questions
 from realmctl.text.qa.regexes import looks_like_regex
 
 MAX_SUSPECT_SHARE = 0.05
@@ -17,7 +17,7 @@ MAX_SUSPECT_SHARE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question and every answer that counts as right; with `is_regex`, answers are regular expressions."""
+    """A question and its right answers. With `is_regex` the answers are regular expressions."""
 
     id: str
     question: str
@@ -26,24 +26,26 @@ class Question:
 
 
 def read_questions(path: Path, *, is_regex: bool | None = None, answer_field: str | None = None) -> list[Question]:
-    """The questions of a file, in its order. Plain, gzip, bzip2 or zstd.
+    """Return the questions of a file in its order, without repeated questions and questions without answers.
 
-    Formats: NQ-open and its kin (JSON lines), EfficientQA (its `answer_field` named), WebQuestions (brmson,
-    SEMPRE or DrQA), CuratedTREC (brmson TSV or DrQA), SQuAD 1.1 and 2.0, DPR's qas.csv, TriviaQA. `is_regex`:
-    whether answers are regular expressions; None means what the format says, which DrQA's CuratedTREC cannot
-    (it looks like NQ-open).
+    The layouts are those of `question_formats`, plain or compressed. The number of dropped questions goes to stderr.
 
-    Questions without answers and repeated ones are dropped, and said so on stderr. Raises InputError naming
-    file and line for a malformed record, for one id with two different questions, and for a file without a
-    question.
+    Args:
+        path: the file.
+        is_regex: whether answers are regular expressions. None takes what the format says.
+        answer_field: name of the field or column of answers, for instance for EfficientQA.
+
+    Raises:     InputError: a malformed record, one id with two different questions, a file without questions, or
+    answers that look         like regular expressions while neither `is_regex` nor the format says so (DrQA's
+    CuratedTREC).
     """
-    name, found = detect(path, answer_field)
+    name, found = parse_questions(path, answer_field)
     dropped: Counter[str] = Counter()
     questions = list(_checked(path, found, is_regex, dropped).values())
     if not questions:
         why = ", ".join(f"{count} {reason}" for reason, count in dropped.items()) or "it holds no record"
         raise InputError(
-            f"{path}: no question with answers in it ({why}; read as {name}). "
+            f"{path}: no question has answers ({why}; read as {name}). "
             "Is this the right file, and the right field of answers?"
         )
     if is_regex is None:
@@ -67,7 +69,9 @@ def require_declared_patterns(path: Path, questions: Sequence[Question]) -> None
         )
 
 
-def _checked(path: Path, found: Iterable[Found], is_regex: bool | None, dropped: Counter[str]) -> dict[str, Question]:
+def _checked(
+    path: Path, found: Iterable[ParsedQuestion], is_regex: bool | None, dropped: Counter[str]
+) -> dict[str, Question]:
     questions: dict[str, Question] = {}
     for number, item in enumerate(found, start=1):
         answers = tuple(dict.fromkeys(answer for answer in item.answers if answer.strip()))
@@ -81,15 +85,15 @@ def _checked(path: Path, found: Iterable[Found], is_regex: bool | None, dropped:
             continue
         if questions[question.id] != question:
             raise InputError(
-                f"{path}:{item.place}: the id {question.id!r} stands for another question earlier in it. "
+                f"{path}:{item.place}: an earlier question has the same id {question.id!r}. "
                 "Give every question an id of its own, or none at all."
             )
         dropped["repeated"] += 1
     return questions
 
 
-def _require_text(path: Path, item: Found) -> None:
-    """Half of a surrogate pair is legal in JSON and can be written nowhere."""
+def _require_text(path: Path, item: ParsedQuestion) -> None:
+    """Raise InputError for half of a surrogate pair, which JSON allows and UTF-8 does not."""
     try:
         "".join((item.id, item.question, *item.answers)).encode()
     except UnicodeEncodeError as error:

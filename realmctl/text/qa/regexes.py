@@ -1,13 +1,12 @@
-"""Answers that are regular expressions (CuratedTREC), run without trusting them.
+r"""Run answers that are regular expressions (CuratedTREC) within limits.
 
-A pattern from a data file can be invalid, or take hours: `(a+)+$` on forty characters. Every question has a
-budget of time; a pattern that outruns it, or that does not compile, is no match, and the verdict says which,
-so it can be counted.
+A pattern of a data file can be invalid, or can take hours: `(a+)+$` on forty characters. So each question has a time
+budget. A pattern that does not compile or exceeds the budget is not a match, and the verdict says so.
 
-Python's own `re` decides what is a valid pattern, for the benchmarks are scored with it; the `regex` package,
-which can be stopped, then runs it, with `\\w`, `\\b` and `\\s` spelled out as `re` means them. The two agree on
-every pattern of CuratedTREC (tests/text/qa/test_regexes.py). `regex` alone would take recursion and fuzzy
-matching from a data file, and writes repeats out: `a{99999999}` fills the memory.
+Published results come from Python's `re`, so `re` decides whether a pattern is valid. The `regex` package, which can
+be stopped, runs it, with `\w`, `\b` and `\s` spelled out as `re` defines them. Both agree on every pattern of
+CuratedTREC (tests/text/qa/test_regexes.py). `regex` alone would accept recursion and fuzzy matching, and would expand
+repeats: `a{99999999}` fills the memory.
 """
 
 from __future__ import annotations
@@ -31,28 +30,28 @@ FLAGS = regex.IGNORECASE | regex.UNICODE | regex.MULTILINE
 
 _COUNTS = re.compile(r"\{(\d*)(?:,(\d*))?\}")
 _PLAIN_BRACE = re.compile(r"(?<!\\)(?<!\\N)\{(?!\d+(?:,\d*)?\}|,\d+\})")
-"""A brace that counts nothing: plain text to `re`, fuzzy matching to `regex`."""
+"""A brace without counts: plain text in `re`, fuzzy matching in `regex`."""
 
 _WORD, _BLANK = r"\p{L}\p{N}_", r"\s\x1c-\x1f"
 _AT_EDGE = f"(?:(?<=[{_WORD}])(?![{_WORD}])|(?<![{_WORD}])(?=[{_WORD}]))"
-_OUTSIDE = {
+_SPELLED_OUT = {
     r"\w": f"[{_WORD}]", r"\W": f"[^{_WORD}]", r"\s": f"[{_BLANK}]", r"\S": f"[^{_BLANK}]",
     r"\b": _AT_EDGE, r"\B": rf"(?!{_AT_EDGE}|\A\Z)",
 }  # fmt: skip
-_INSIDE = {r"\w": _WORD, r"\s": _BLANK, "[": r"\["}
-"""To `regex` a combining mark is part of a word, ½ and ² are not, four control characters are no spaces, and
-`[[:alpha:]]` is a class of its own. Inside brackets `\\W` and `\\S` stay as it has them."""
+_SPELLED_OUT_IN_CLASS = {r"\w": _WORD, r"\s": _BLANK, "[": r"\["}
+"""Where `regex` differs from `re`: combining marks are part of a word, ½ and ² are not, four control characters are not
+spaces, and `[[:alpha:]]` is a class. Inside brackets `\\W` and `\\S` keep the meaning of `regex`."""
 _ESCAPE_OR_CLASS = re.compile(r"\\.|\[(\^?\]?(?:\\.|[^\]\\])*)\]", re.DOTALL)
 _ESCAPE_OR_BRACKET = re.compile(r"\\.|\[", re.DOTALL)
 
 _REGEX_SYNTAX = re.compile(r"\\[sdwbSDW.?*+()]|\.[*+?]|\)[?*]|\([^()]*\|[^()]*\)|\[\^?\w-\w\]")
-"""What 125 of the 430 questions of CuratedTREC's test set hold, and none of NQ-open's or WebQuestions' 5,642."""
+"""What 124 of the 430 questions of CuratedTREC's test set hold, and none of NQ-open's or WebQuestions' 5,642."""
 
-_outran: set[str] = set()
+_too_slow: set[str] = set()
 
 
-class Verdict(StrEnum):
-    """What scoring an answer came to; all but `match` count as wrong."""
+class AnswerVerdict(StrEnum):
+    """The result of scoring one prediction. Every value but `match` counts as wrong."""
 
     MATCH = "match"
     NO_MATCH = "no match"
@@ -65,38 +64,39 @@ def looks_like_regex(answer: str) -> bool:
     return _REGEX_SYNTAX.search(answer) is not None
 
 
-def match_any(patterns: Iterable[str], text: str, *, anywhere: bool, budget_seconds: float = BUDGET_SECONDS) -> Verdict:
-    """Whether any of `patterns` matches `text`: at its very start, or `anywhere`.
+def match_any(
+    patterns: Iterable[str], text: str, *, anywhere: bool, budget_seconds: float = BUDGET_SECONDS
+) -> AnswerVerdict:
+    """Return whether one of `patterns` matches `text`, at its start or `anywhere`.
 
-    All patterns share the budget. Without a match the worst that happened is the verdict: TIMEOUT, then
-    INVALID (does not compile, has more than 1,000 characters or repeats something 10,000 times), then
-    NO_MATCH. Text beyond 20,000 characters is not looked at. A pattern that outran half a second is not run
-    again by this process, so that it costs a question its budget once and not once for every block retrieved.
+    All patterns share the budget. Without a match the verdict is TIMEOUT if a pattern exceeded it, else INVALID if one
+    does not compile, has more than 1,000 characters or repeats something 10,000 times, else NO_MATCH. Only the first
+    20,000 characters of `text` count. A pattern that took more than half a second is not run again in this process.
     """
     deadline = time.monotonic() + budget_seconds
-    verdict = Verdict.NO_MATCH
+    verdict = AnswerVerdict.NO_MATCH
     for pattern in patterns:
-        outcome = _match(pattern, _readable(text), anywhere, deadline - time.monotonic())
-        if outcome in (Verdict.MATCH, Verdict.TIMEOUT):
+        outcome = _match(pattern, _limited(text), anywhere, deadline - time.monotonic())
+        if outcome in (AnswerVerdict.MATCH, AnswerVerdict.TIMEOUT):
             return outcome
-        if outcome is Verdict.INVALID:
+        if outcome is AnswerVerdict.INVALID:
             verdict = outcome
     return verdict
 
 
-def _match(pattern: str, text: str, anywhere: bool, seconds: float) -> Verdict:
+def _match(pattern: str, text: str, anywhere: bool, seconds: float) -> AnswerVerdict:
     compiled = _compiled(pattern)
     if compiled is None:
-        return Verdict.INVALID
-    if seconds <= 0 or pattern in _outran:
-        return Verdict.TIMEOUT
+        return AnswerVerdict.INVALID
+    if seconds <= 0 or pattern in _too_slow:
+        return AnswerVerdict.TIMEOUT
     try:
         found = (compiled.search if anywhere else compiled.match)(text, timeout=seconds)
     except TimeoutError:
         if seconds >= BUDGET_SECONDS / 2:
-            _outran.add(pattern)
-        return Verdict.TIMEOUT
-    return Verdict.NO_MATCH if found is None else Verdict.MATCH
+            _too_slow.add(pattern)
+        return AnswerVerdict.TIMEOUT
+    return AnswerVerdict.NO_MATCH if found is None else AnswerVerdict.MATCH
 
 
 @lru_cache(maxsize=4096)
@@ -110,46 +110,45 @@ def _compiled(pattern: str) -> regex.Pattern[str] | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             re.compile(pattern, re.IGNORECASE | re.UNICODE | re.MULTILINE)
-        return regex.compile(_as_re_means_it(_PLAIN_BRACE.sub(r"\\{", pattern)), FLAGS | regex.VERSION0)
+        return regex.compile(_with_re_semantics(_PLAIN_BRACE.sub(r"\\{", pattern)), FLAGS | regex.VERSION0)
     except (re.error, regex.error, ValueError, RecursionError, OverflowError):
         return None
 
 
-def _as_re_means_it(pattern: str) -> str:
-    """A pattern that `re` compiles, written so that `regex` reads the same in it."""
+def _with_re_semantics(pattern: str) -> str:
+    """Rewrite a pattern that `re` compiles, so that `regex` gives it the same meaning."""
 
     def spelled(match: re.Match[str]) -> str:
         if match[1] is None:
-            return _OUTSIDE.get(match[0], match[0])
-        inside = _ESCAPE_OR_BRACKET.sub(lambda piece: _INSIDE.get(piece[0], piece[0]), match[1])
+            return _SPELLED_OUT.get(match[0], match[0])
+        inside = _ESCAPE_OR_BRACKET.sub(lambda piece: _SPELLED_OUT_IN_CLASS.get(piece[0], piece[0]), match[1])
         return f"[{inside}]"
 
     return _ESCAPE_OR_CLASS.sub(spelled, _dotted(pattern))
 
 
-def _readable(text: str) -> str:
+def _limited(text: str) -> str:
     return _dotted(text[:MAX_TEXT_CHARACTERS])
 
 
 def _dotted(text: str) -> str:
-    """Where case does not count, the Turkish dotless i is an i to `re` and a letter of its own to `regex`."""
+    """Replace the Turkish dotless i. Without regard to case it equals i in `re`, but not in `regex`."""
     return text.replace("ı", "i")
 
 
 def find_spans(patterns: Iterable[str], text: str, *, budget_seconds: float = BUDGET_SECONDS) -> list[tuple[int, int]]:
-    """Character offsets (start, end) of all that `patterns` match in `text`: sorted, each once, none empty.
+    """Return the character offsets (start, end) of all matches of `patterns` in `text`: sorted, distinct, not empty.
 
-    Patterns that `match_any` would call invalid or not run again find nothing; when the budget is spent, what
-    was found counts.
+    Invalid patterns find nothing. When the budget is spent, the matches found so far are returned.
     """
     deadline = time.monotonic() + budget_seconds
     found: set[tuple[int, int]] = set()
     for pattern in patterns:
         compiled, seconds = _compiled(pattern), deadline - time.monotonic()
-        if compiled is None or pattern in _outran or seconds <= 0:
+        if compiled is None or pattern in _too_slow or seconds <= 0:
             continue
         try:
-            found.update(match.span() for match in compiled.finditer(_readable(text), timeout=seconds))
+            found.update(match.span() for match in compiled.finditer(_limited(text), timeout=seconds))
         except TimeoutError:
-            _outran.add(pattern)
+            _too_slow.add(pattern)
     return sorted(span for span in found if span[1] > span[0])

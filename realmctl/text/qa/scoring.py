@@ -1,7 +1,7 @@
-"""Score a file of predictions against a file of questions, as ORQA's evaluator does: no artifact, no model.
+"""Score a file of predictions against a file of questions, as ORQA's evaluator does, without artifacts and models.
 
-Questions are told apart by their text alone: the last of several references, or predictions, with one text
-counts. A question without a prediction is wrong. A prediction of no question is not looked at.
+Questions are identified by their text. Of several references or predictions with one text, the last counts. A question
+without a prediction is wrong. A prediction for an unknown question is ignored.
 
 Source: orqa/utils/eval_utils.py, evaluate_predictions.
 """
@@ -17,9 +17,9 @@ from typing import Any, get_args
 
 from realmctl.errors import ConfigError, InputError
 from realmctl.text.qa.answers import Scorer, judge
-from realmctl.text.qa.question_formats import detect
+from realmctl.text.qa.question_formats import parse_questions
 from realmctl.text.qa.questions import Question, require_declared_patterns
-from realmctl.text.qa.regexes import Verdict
+from realmctl.text.qa.regexes import AnswerVerdict
 from realmctl.text.streams import lines
 
 REGEX_SCORERS: tuple[Scorer, ...] = ("regex-match", "regex-search")
@@ -27,19 +27,19 @@ REGEX_SCORERS: tuple[Scorer, ...] = ("regex-match", "regex-search")
 
 @dataclass(frozen=True, slots=True)
 class ScoredPrediction:
-    """A question, what was predicted (None: nothing) and what each scorer says to it."""
+    """A question, its prediction (None if there is none), and the verdict of each scorer."""
 
     question: Question
     prediction: str | None
-    verdicts: dict[Scorer, Verdict]
+    verdicts: dict[Scorer, AnswerVerdict]
 
     @property
     def disagrees(self) -> bool:
-        """Whether one scorer calls it right and another wrong."""
-        return len({verdict is Verdict.MATCH for verdict in self.verdicts.values()}) > 1
+        """Whether one scorer accepts the prediction and another does not."""
+        return len({verdict is AnswerVerdict.MATCH for verdict in self.verdicts.values()}) > 1
 
     def record(self) -> dict[str, Any]:
-        """As a JSON object: question, prediction, answers and the verdicts by scorer."""
+        """Return a JSON object: question, prediction, answers, and verdicts by scorer."""
         verdicts = {name: str(verdict) for name, verdict in self.verdicts.items()}
         answers = list(self.question.answers)
         return {
@@ -48,14 +48,16 @@ class ScoredPrediction:
 
 
 def judged(question: Question, prediction: str | None, scorers: Sequence[Scorer]) -> ScoredPrediction:
-    """One question under every one of `scorers`; without a prediction all say no match."""
+    """Score one question with each of `scorers`. Without a prediction every verdict is "no match"."""
     if prediction is None:
-        return ScoredPrediction(question, None, dict.fromkeys(scorers, Verdict.NO_MATCH))
+        return ScoredPrediction(question, None, dict.fromkeys(scorers, AnswerVerdict.NO_MATCH))
     return ScoredPrediction(question, prediction, {name: judge(prediction, question.answers, name) for name in scorers})
 
 
 def fitting_scorers(questions: Sequence[Question], wanted: str) -> list[Scorer]:
-    """The scorers that suit these answers, the headline first. Raises ConfigError when `wanted` does not."""
+    """Return the scorers that suit these answers, the main one first. Raises ConfigError if `wanted` does not suit
+    them.
+    """
     regex = any(question.is_regex for question in questions)
     fitting = [name for name in get_args(Scorer) if (name in REGEX_SCORERS) == regex]
     if wanted != "auto" and wanted not in fitting:
@@ -74,14 +76,15 @@ def score(
     is_regex: bool | None = None,
     answer_field: str | None = None,
 ) -> tuple[dict[str, Any], list[ScoredPrediction]]:
-    """Scores, and every question with its verdicts, in the order of `references`.
+    """Return the scores, and each question with its verdicts in the order of `references`.
 
-    The scores: `questions`, `missing` predictions, the counts of `repeated` references and of `unknown` predicted
-    questions; `em` and `scorer`, the headline; for every scorer that fits the answers `em_<scorer>`, a share, and
-    `right_<scorer>`, a count; and patterns that could not be run, by what went wrong.
+    The scores are `questions`, `missing` predictions, `repeated` references and `unknown` predicted questions; `em` and
+    `scorer`, the main result; for each fitting scorer `em_<scorer>`, a share, and `right_<scorer>`, a count; and the
+    numbers of patterns that were invalid or took too long.
 
-    Raises InputError naming file and line for what cannot be read, and for a question with an empty list of
-    answers; ConfigError when `scorer` does not suit the answers.
+    Raises:
+        InputError: a file cannot be read, or a question has no answers. The message names file and line.
+        ConfigError: `scorer` does not suit the answers.
     """
     questions, records = _references(references, is_regex, answer_field)
     predicted = dict(_predictions(predictions))
@@ -98,12 +101,12 @@ def score(
 
 def _exact_matches(verdicts: Sequence[ScoredPrediction], scorers: Sequence[Scorer]) -> dict[str, Any]:
     tallies = {name: Counter(each.verdicts[name] for each in verdicts) for name in scorers}
-    right = {name: tally[Verdict.MATCH] for name, tally in tallies.items()}
+    right = {name: tally[AnswerVerdict.MATCH] for name, tally in tallies.items()}
     shares = {f"em_{name}": round(count / len(verdicts), 6) for name, count in right.items()}
     troubles = {
         f"{name}_{verdict.name.lower()}": tally[verdict]
         for name, tally in tallies.items()
-        for verdict in (Verdict.INVALID, Verdict.TIMEOUT)
+        for verdict in (AnswerVerdict.INVALID, AnswerVerdict.TIMEOUT)
         if tally[verdict]
     }
     headline = {"em": shares[f"em_{scorers[0]}"], "scorer": scorers[0]}
@@ -111,14 +114,14 @@ def _exact_matches(verdicts: Sequence[ScoredPrediction], scorers: Sequence[Score
 
 
 def _references(path: Path, is_regex: bool | None, answer_field: str | None) -> tuple[list[Question], int]:
-    """The questions, and how many records they were. Unlike `read_questions` this drops nothing."""
-    _, found = detect(path, answer_field)
+    """Return the questions and the number of records. Unlike `read_questions`, this drops no question."""
+    _, found = parse_questions(path, answer_field)
     questions: dict[str, Question] = {}
     records = 0
     for records, item in enumerate(found, start=1):  # noqa: B007
         if not item.answers:
             raise InputError(
-                f"{path}:{item.place}: an empty list of answers: by it no prediction can be right or wrong. "
+                f"{path}:{item.place}: the list of answers is empty, so no prediction can be scored. "
                 "Correct the record or take it out."
             )
         regular = item.is_regex if is_regex is None else is_regex
@@ -126,12 +129,12 @@ def _references(path: Path, is_regex: bool | None, answer_field: str | None) -> 
     if is_regex is None:
         require_declared_patterns(path, list(questions.values()))
     if not questions:
-        raise InputError(f"{path} holds no question, where references are wanted.")
+        raise InputError(f"{path} holds no question, but references are expected.")
     return list(questions.values()), records
 
 
 def _predictions(path: Path) -> Iterator[tuple[str, str]]:
-    """(question, prediction) line by line."""
+    """Yield (question, prediction) of each line."""
     for number, line in lines(path):
         if line.strip():
             try:
@@ -146,7 +149,7 @@ def _predictions(path: Path) -> Iterator[tuple[str, str]]:
 def _prediction(place: str, record: Any) -> tuple[str, str]:
     if not isinstance(record, Mapping):
         raise InputError(
-            f"{place}: {type(record).__name__} where an object with question and prediction is wanted. "
+            f"{place}: {type(record).__name__}, but an object with question and prediction is expected. "
             "Write one JSON object a line."
         )
     question, prediction = record.get("question"), record.get("prediction")
@@ -160,7 +163,7 @@ def _prediction(place: str, record: Any) -> tuple[str, str]:
 
 
 def scores_text(value: Mapping[str, Any]) -> str:
-    """Scores, and disagreements where there are any, for people."""
+    """Format the scores, and the disagreements if there are any, for people."""
     names = [name.removeprefix("em_") for name in value if name.startswith("em_")]
     lines = [
         f"{value['questions']} questions, {value['missing']} without a prediction",
@@ -173,7 +176,7 @@ def scores_text(value: Mapping[str, Any]) -> str:
 
 
 def disagreements_text(entries: Sequence[Mapping[str, Any]]) -> str:
-    """The questions that some scorer calls right and another wrong, as `ScoredPrediction.record` has them, for people."""
+    """Format the questions on which scorers disagree, given as `ScoredPrediction.record`, for people."""
     lines = [f"{len(entries)} questions on which they disagree"]
     return "\n".join([*lines, *(_disagreement_text(entry) for entry in entries)])
 

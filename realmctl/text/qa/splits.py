@@ -1,9 +1,9 @@
-"""ORQA's split of a question set into training and dev, and the five-token rule of NQ-open.
+"""ORQA's split of a question set into train and dev, and NQ-open's limit of five answer tokens.
 
-A question is a dev question by its text alone, so the split needs no list and holds for every copy of a data
-set, whatever its order.
+The text of a question alone decides whether it is a dev question, so the split is the same for every copy and order of
+a data set.
 
-Source: orqa/preprocessing/create_data_splits.py (the split), convert_to_nq_open.py (the rule).
+Source: orqa/preprocessing/create_data_splits.py (split), convert_to_nq_open.py (limit).
 """
 
 from __future__ import annotations
@@ -22,15 +22,18 @@ from realmctl.text.qa.questions import Question, read_questions
 
 
 def is_dev(question: str) -> bool:
-    """Whether ORQA's split puts a question into dev: about one in ten, by the fingerprint of its UTF-8 bytes."""
+    """Return whether ORQA's split puts a question into dev. One in ten is, by the fingerprint of its UTF-8 bytes."""
     return fingerprint64(question.encode()) % 100_000 % 10 == 0
 
 
 def shortened(question: Question, max_answer_tokens: int) -> Question | None:
-    """The question with its answers of at most `max_answer_tokens` words; None where none is left.
+    """Return the question with its answers of at most `max_answer_tokens` words, or None if none is left.
 
-    NQ-open counts the tokens of the annotated page, which its release no longer has; words between spaces are
-    what is counted in their place. Raises ConfigError for regular expressions, whose words say nothing.
+    NQ-open counts tokens of the annotated page, which its release does not contain. So this counts words between
+    spaces.
+
+    Raises:
+        ConfigError: the answers are regular expressions, whose words cannot be counted.
     """
     if question.is_regex:
         raise ConfigError(
@@ -50,11 +53,16 @@ def split(
     is_regex: bool | None = None,
     answer_field: str | None = None,
 ) -> dict[str, int]:
-    """Write the questions of `sources` to `train` or `dev` as NQ-open's JSON lines, and count them.
+    """Write the questions of `sources` to `train` and `dev` as NQ-open's JSON lines, and return the counts.
 
-    The files appear, or are replaced, only once both are whole. Returns `train`, `dev`, and with
-    `max_answer_tokens` the `dropped_answers` and the `dropped_questions`. Raises ConfigError where an output is
-    another's or an input's path, and what `read_questions` raises.
+    Both files appear, or are replaced, only when both are complete.
+
+    Returns:
+        `train` and `dev`; with `max_answer_tokens` also `dropped_answers` and `dropped_questions`.
+
+    Raises:
+        ConfigError: an output has the path of another output or of an input.
+        InputError: what `read_questions` raises.
     """
     _require_different([*sources, train, dev])
     read = [read_questions(path, is_regex=is_regex, answer_field=answer_field) for path in sources]
@@ -80,7 +88,7 @@ def _require_different(paths: Sequence[Path]) -> None:
 
 
 def _write_all(parts: dict[Path, list[Question]]) -> None:
-    """Every file whole, or none: written beside their places first, then moved into them."""
+    """Write all files under temporary names, then rename them, so that no incomplete file appears."""
     partial = {path: path.with_name(f"{path.name}.{os.getpid()}.partial") for path in parts}
     with ExitStack() as leftovers:
         for path, questions in parts.items():
@@ -102,5 +110,5 @@ def _write(file: TextIO, questions: Iterable[Question]) -> None:
 
 
 def split_text(value: dict[str, int]) -> str:
-    """The counts, for people."""
+    """Format the counts for people."""
     return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in value.items())

@@ -1,1 +1,1 @@
-"""Salient spans: names and dates, who finds them, and the sentences that become queries."""
+"""Salient spans: the taggers that find names and dates, and the tagged sentences that become queries."""

@@ -1,9 +1,9 @@
-"""Dates by rule.
+"""Find dates by rules.
 
-REALM masks dates found by a regular expression that was never released (section 3.4); these rules are ours.
-Days, months with a year or a day, decades, centuries and ISO dates are known by their shape alone. A bare
-number from 1000 to 2099 is a year only in company that makes it one: "in 1905", "(1905)", "1905–1907", "the
-1905 treaty"; not "1500 people", "page 1905" or "$2000".
+REALM masks dates that a regular expression found (section 3.4), but did not release it. These rules are this project's
+own. Days, months with a year or a day, decades, centuries and ISO dates are recognised by their form. A number from
+1000 to 2099 is a year only in a context that says so: "in 1905", "(1905)", "1905–1907", "the 1905 treaty"; but not
+"1500 people", "page 1905" or "$2000".
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SHAPES = (
 _SHAPED = re.compile("|".join(f"(?:{shape})" for shape in _SHAPES))
 
 _HINT = re.compile(r"\d|centur|millenni", re.IGNORECASE)
-"""What every date holds; most sentences hold none of it."""
+"""Every date contains one of these. Most sentences contain none, so they are skipped."""
 
 _YEARS = re.compile(
     rf"(?:(?<=\b[Mm]id[-–])|(?<![\w.,$£€¥#/–-])){_YEAR}(?:{_DASH}(?:{_YEAR}|\d{{2}}))?(?![\w%]|[.,:/-]\d|-[a-z])"
@@ -83,7 +83,7 @@ _EVENT_AFTER = re.compile(rf"\s(?:[A-Z]|(?:[a-z]+\s)?{_EVENT}\b)")
 
 
 def find_dates(text: str) -> list[SalientSpan]:
-    """The dates in `text`, left to right, not overlapping; offsets count characters of `text`."""
+    """Return the dates in `text` from left to right without overlaps, as character offsets."""
     if not _HINT.search(text):
         return []
     shaped = [SalientSpan(*match.span(), DATE) for match in _SHAPED.finditer(text)]
@@ -91,7 +91,7 @@ def find_dates(text: str) -> list[SalientSpan]:
 
 
 def is_date(text: str) -> bool:
-    """Whether the whole of `text` is a date, a bare year, a month or a day of the week."""
+    """Return whether all of `text` is a date, a year, a month or a day of the week."""
     text = text.strip()
     if text in _CALENDAR or _YEARS.fullmatch(text):
         return True
@@ -105,12 +105,12 @@ def _find_years(text: str) -> Iterator[SalientSpan]:
         if _NUMBERED.search(before) or _COUNTED.match(after):
             continue
         continues_list = last_end >= 0 and _LIST_GLUE.fullmatch(text, last_end, match.start())
-        if continues_list or _in_company(before, match[0], after):
+        if continues_list or _has_year_context(before, match[0], after):
             last_end = match.end()
             yield SalientSpan(*match.span(), DATE)
 
 
-def _in_company(before: str, years: str, after: str) -> bool:
+def _has_year_context(before: str, years: str, after: str) -> bool:
     if _YEAR_BEFORE.search(before) or (len(years) > 4 and _increase(years)):
         return True
     if _MAYBE_YEAR_BEFORE.search(before):
@@ -121,6 +121,6 @@ def _in_company(before: str, years: str, after: str) -> bool:
 
 
 def _increase(years: str) -> bool:
-    """Whether a range such as "1914–1918" or "1914–18" goes forward; "1914–12" is a month or a score."""
+    """Return whether a range such as "1914–1918" or "1914–18" goes forward; "1914–12" is a month or a score."""
     last = re.split(r"\D+", years)[-1]
     return int(years[:4]) < int(years[: 4 - len(last)] + last)

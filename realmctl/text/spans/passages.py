@@ -1,4 +1,4 @@
-"""Blocks as taggers see them, and whole documents of them."""
+"""The blocks of a blocks artifact in the form that taggers read, and their grouping by document."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 
 class LinkAnchor(NamedTuple):
-    """A link: its characters in the text, and the title of the page that it points to."""
+    """A link: character offsets of its label, and the title of the page that it points to."""
 
     start: int
     end: int
@@ -18,7 +18,7 @@ class LinkAnchor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A block without its wordpieces; all offsets count characters of `text`."""
+    """A block without its wordpieces. All offsets count characters of `text`."""
 
     id: str
     document: str
@@ -29,7 +29,7 @@ class Passage:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Passage:
-        """From a record of a blocks artifact."""
+        """Return the passage of one record of blocks.jsonl.zst."""
         return cls(
             id=record["id"],
             document=record["document"],
@@ -40,20 +40,20 @@ class Passage:
         )
 
     def sentence_texts(self) -> list[str]:
-        """The text of each sentence."""
+        """Return the text of each sentence."""
         return [self.text[start:end] for start, end in self.sentences]
 
 
 def by_document(passages: Iterable[Passage]) -> Iterator[list[Passage]]:
-    """Runs of passages that belong to one document."""
+    """Group consecutive passages of the same document."""
     for _, document in groupby(passages, key=lambda passage: passage.document):
         yield list(document)
 
 
 def documents_beginning_in(records: Sequence[Mapping[str, Any]], start: int, stop: int) -> tuple[int, list[Passage]]:
-    """Row of the first document that begins in rows `start` to `stop`, and all passages of those that do.
+    """Return the row of the first document that begins in rows `start` to `stop`, and all passages of such documents.
 
-    A map over ranges of rows so sees every document once and whole, wherever the ranges are cut.
+    So a map over ranges of rows sees each document once and whole, wherever the ranges are cut.
     """
     stop = min(stop, len(records))
     first = next(_beginnings(records, start, stop), stop)

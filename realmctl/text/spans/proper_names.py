@@ -1,7 +1,7 @@
-"""What looks like a proper name in English text, judged by capitals alone.
+"""Decide by capital letters what is a proper name in English text. The rules are this project's own.
 
-The first word of a sentence is capitalised whatever it is; there, other sentences decide: a word that the
-document also writes in lower case is common, one that it capitalises elsewhere in mid-sentence is a name.
+The first word of a sentence always has a capital, so other sentences decide about it: a word that the document also
+writes in lower case is common, and a word that it capitalises inside a sentence is a name.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ were what whatever when whenever where whereas whether which while who whoever w
 within without women works would yes yet you your
 """
 COMMON_STARTERS = frozenset(_STARTERS.split())
-"""Words that begin English sentences and are no names; kept small, the document's own usage does the rest."""
+"""Frequent first words of English sentences that are not names. For other words the document's own usage decides."""
 
 
-class Casing:
-    """How one document writes its words: the evidence about capitals at sentence starts."""
+class DocumentCasing:
+    """How one document writes its words, as evidence for the first words of its sentences."""
 
     def __init__(self, sentences: Iterable[str]) -> None:
         self._lower: set[str] = set()
@@ -68,22 +68,22 @@ class Casing:
                     self._names.add(word)
 
     def is_common(self, word: str) -> bool:
-        """Whether a capitalised `word` at a sentence start is likely no name."""
+        """Return whether a capitalised `word` at the start of a sentence is probably not a name."""
         lower = word.lower()
         return lower in COMMON_STARTERS or lower in self._lower
 
     def is_name(self, word: str) -> bool:
-        """Whether the document capitalises `word` where it need not, and never writes it small."""
+        """Return whether the document capitalises `word` inside a sentence and never writes it in lower case."""
         return word in self._names and not self.is_common(word)
 
 
 def starts_sentence(sentence: str, at: int) -> bool:
-    """Whether the word at offset `at` has to be capitalised: the first, or one after a quote or colon."""
+    """Return whether the word at offset `at` must have a capital: it is the first, or follows a quote or colon."""
     return _FIRST_WORD.search(sentence, max(0, at - 4), at) is not None
 
 
-def looks_like_name(surface: str, sentence: str, at: int, casing: Casing) -> bool:
-    """Whether `surface`, at offset `at` of `sentence`, is written as a name is; dates are no names."""
+def looks_like_name(surface: str, sentence: str, at: int, casing: DocumentCasing) -> bool:
+    """Return whether `surface`, at offset `at` of `sentence`, is written as a name. Dates and degrees are not names."""
     words = _WORD.findall(surface)
     if not words or len(surface) < 2 or is_date(surface) or _DEGREES.fullmatch(surface):
         return False
@@ -98,14 +98,14 @@ def looks_like_name(surface: str, sentence: str, at: int, casing: Casing) -> boo
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """The same stretch of `text` without a leading article, a possessive ending and spaces."""
+    """Return the offsets without a leading article, a possessive ending and spaces."""
     surface = text[start:end]
     core = _TRIM.fullmatch(surface)
     return (start + core.start(1), start + core.end(1)) if core else (start, end)
 
 
-def name_runs(sentence: str, casing: Casing) -> Iterator[tuple[int, int]]:
-    """(start, end) of the capitalised runs of `sentence` that look like names."""
+def name_runs(sentence: str, casing: DocumentCasing) -> Iterator[tuple[int, int]]:
+    """Yield (start, end) of each run of capitalised words in `sentence` that looks like a name."""
     for match in _RUN.finditer(sentence):
         start, end = match.span()
         if starts_sentence(sentence, start):
@@ -115,8 +115,8 @@ def name_runs(sentence: str, casing: Casing) -> Iterator[tuple[int, int]]:
             yield start, end
 
 
-def _common_words(run: str, casing: Casing) -> int:
-    """How many characters of a run, at a sentence start, are common words that lead it."""
+def _common_words(run: str, casing: DocumentCasing) -> int:
+    """Return the number of characters of the common words at the start of a run that begins a sentence."""
     skipped = 0
     for word in run.split(" "):
         if not casing.is_common(word):

@@ -1,8 +1,7 @@
-"""From tagged passages to sentences that can become queries: every span in one sentence, on whole wordpieces,
-maskable.
+"""Turn tagged passages into sentences that can become queries (REALM section 3.4).
 
-Each span that cannot be masked is dropped and counted by reason, so that a corpus which loses most of its
-spans says why.
+Each span must lie in one sentence, consist of whole wordpieces, and be short enough to mask. All other spans are
+dropped and counted by reason.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from realmctl.text.spans.salient import SalientSpan, Tagger, covered_tokens, res
 from realmctl.text.tokens.wordpiece import WordPiece
 
 NUMERIC_LABELS = frozenset({"CARDINAL", "ORDINAL", "PERCENT", "QUANTITY", "MONEY", "TIME"})
-"""OntoNotes labels (spaCy's English pipelines) that are neither names nor dates; kept only when asked for."""
+"""OntoNotes labels (spaCy's English pipelines) that are neither names nor dates. They are kept only if `labels` names them."""
 
 COUNTED = (
     *("blocks", "blocks_without_spans", "sentences", "sentences_with_spans", "spans", "dropped_crossing"),
@@ -34,8 +33,9 @@ COUNTED = (
 class TaggedSentence:
     """A sentence with at least one salient span.
 
-    `block`: row of its block, `number`: its place there; `tokens`: its wordpiece ids, int32 [n], no specials;
-    `spans`: characters of `text`; `token_spans`: (first, last + 1) wordpieces, one for each of `spans`.
+    `block` is the row of its block, and `number` its position there. `tokens` are its wordpiece ids, int32 [n], without
+    special tokens. `spans` are character offsets in `text`. `token_spans` has (first, last + 1) wordpieces of each
+    span.
     """
 
     block: int
@@ -48,7 +48,7 @@ class TaggedSentence:
     token_spans: list[tuple[int, int]]
 
     def record(self) -> dict[str, Any]:
-        """What of it goes to sentences.jsonl.zst."""
+        """Return the fields for sentences.jsonl.zst."""
         return {
             "block": self.block,
             "id": self.id,
@@ -61,11 +61,11 @@ class TaggedSentence:
 
 @dataclass(frozen=True, slots=True)
 class SpanRules:
-    """Which spans are salient: `labels` (none given: all but the numeric ones), the `dates` rules, and the
-    limits.
+    """Which spans are kept.
 
-    `max_masks`: longest span in wordpieces. `query_length`: wordpieces of a query, [CLS] and [SEP] included.
-    `official`: deviations that follow the official code (realmctl.deviations).
+    `labels` are the labels to keep; if empty, all but the numeric ones. `dates` turns the date rules on. `max_masks` is
+    the longest span in wordpieces. `query_length` is the length of a query with [CLS] and [SEP]. `official` are the
+    deviations of the official code to follow (`TagDeviation`).
     """
 
     dates: bool = True
@@ -86,11 +86,11 @@ def tagged_sentences(
     counts: Counter[str],
     first_row: int = 0,
 ) -> Iterator[TaggedSentence]:
-    """The sentences of `passages`, which are blocks `first_row` and on, that hold a salient span; in order.
+    """Yield the sentences with salient spans of `passages`, in order. `first_row` is the row of the first passage.
 
-    To `counts` are added the names in COUNTED and spans_LABEL. Reasons to drop a span: crossing (no one
-    sentence holds it), unaligned (no whole wordpiece within it), too_long (more than `max_masks` wordpieces),
-    past_query (ends beyond what a query holds), overlapping (a longer one has its place).
+    `counts` receives the names in COUNTED and spans_LABEL. A span is dropped as crossing (it is not inside one
+    sentence), unaligned (it contains no whole wordpiece), too_long (more than `max_masks` wordpieces), past_query (it
+    ends after the end of the query) or overlapping (a longer span has its place).
     """
     for row, (passage, names) in enumerate(zip(passages, tagger.tag(passages), strict=True), first_row):
         spans = {span for span in _with_dates(passage, names, rules) if rules.wants(span.label)}
@@ -145,7 +145,7 @@ def _maskable_sentences(
 def _places(
     spans: Iterable[SalientSpan], offsets: Sequence[tuple[int, int]], rules: SpanRules, counts: Counter[str]
 ) -> dict[SalientSpan, tuple[int, int]]:
-    """The wordpieces of each span that can be masked; the others are counted."""
+    """Return the wordpieces of each span that can be masked, and count the others."""
     places: dict[SalientSpan, tuple[int, int]] = {}
     for span in spans:
         place = covered_tokens(span, offsets)

@@ -1,8 +1,7 @@
-"""Salient spans: the names and dates that a query masks and the reader has to recover.
+"""Salient spans: the names and dates that a query masks and the reader recovers.
 
-REALM section 3.4 (arXiv 2002.08909) masks named entities and dates, one whole span at a time, in one
-sentence. Here is what a span is, what a tagger is given, and the rules that turn a tagger's raw finds into
-maskable spans; the taggers themselves are in `taggers`, the date rules in `dates`.
+REALM (arXiv 2002.08909, section 3.4) masks one whole named entity or date in a sentence. This file defines a span and
+a tagger, and the rules that make a tagger's spans maskable. taggers.py finds names, dates.py finds dates.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ DATE = "DATE"
 
 
 class SalientSpan(NamedTuple):
-    """Characters `start` to `end` (exclusive) of some text."""
+    """Character offsets `start` and `end` (exclusive) in a text, with the label of the span."""
 
     start: int
     end: int
@@ -26,15 +25,15 @@ class SalientSpan(NamedTuple):
 
 
 class Tagger(Protocol):
-    """Finds names in passages."""
+    """An object that finds names in passages."""
 
     def tag(self, passages: Sequence[Passage]) -> list[list[SalientSpan]]:
-        """For each passage the spans in its text, in any order; they may overlap or cross sentences."""
+        """Return the spans of each passage, in any order. They may overlap or cross sentences."""
         ...
 
 
 def resolve_overlaps(spans: Iterable[SalientSpan]) -> list[SalientSpan]:
-    """Non-overlapping spans from left to right: the longest wins, then the leftmost; duplicates collapse."""
+    """Return spans without overlaps from left to right. The longest span is kept, then the leftmost."""
     kept: list[SalientSpan] = []  # always sorted by start
     for span in sorted(set(spans), key=lambda s: (s.start - s.end, s.start, s.label)):
         at = bisect_right(kept, span.start, key=lambda s: s.start)
@@ -48,10 +47,11 @@ def resolve_overlaps(spans: Iterable[SalientSpan]) -> list[SalientSpan]:
 def split_by_sentence(
     spans: Iterable[SalientSpan], sentences: Sequence[tuple[int, int]]
 ) -> tuple[list[list[SalientSpan]], int]:
-    """Give each span to the sentence that holds it, with offsets counted from that sentence's start.
+    """Assign each span to the sentence that contains it, with offsets from the start of the sentence.
 
-    Returns the spans of every sentence, and how many spans were dropped because no single sentence holds them
-    (as the official realm/example_generator.py drops them).
+    Returns:
+        The spans of each sentence, and the number of spans that no sentence contains. These are dropped, as in the
+        official realm/example_generator.py.
     """
     starts = [start for start, _ in sentences]
     held: list[list[SalientSpan]] = [[] for _ in sentences]
@@ -66,10 +66,10 @@ def split_by_sentence(
 
 
 def covered_tokens(span: SalientSpan, token_offsets: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
-    """First token and last token + 1 among those whose characters lie within the span; None where none does.
+    """Return the first token and last token + 1 that lie within the span, or None if no token does.
 
-    `token_offsets` are the (start, end) characters of each wordpiece, left to right. This is the official
-    mask rule (realm/featurization.py): a wordpiece that sticks out of the span stays visible.
+    `token_offsets` are the (start, end) characters of each wordpiece. As in the official realm/featurization.py, a
+    wordpiece that is partly outside of the span is not masked.
     """
     inside = [i for i, (start, end) in enumerate(token_offsets) if span.start <= start < end <= span.end]
     return (inside[0], inside[-1] + 1) if inside else None

@@ -1,11 +1,11 @@
-"""The files of a spans artifact, written one sentence at a time and in constant memory.
+"""Write the files of a spans artifact, one sentence at a time and in constant memory.
 
 sentences.jsonl.zst: block (its row), id, title, sentence (its number), text, spans [[start, end, label]]
-tokens.npy: wordpiece ids of all sentences end to end, no specials
-offsets.npy: int64 [n + 1], sentence i is tokens[offsets[i]:offsets[i + 1]]
-uids.npy: uint64 [n], uid of the block that sentence i is from
-spans.npy: int32 [S, 4], (sentence, first token, last token + 1, label id), sorted by sentence
-labels.json: names of the label ids, in order of first appearance
+tokens.npy: wordpiece ids of all sentences, one after the other, without special tokens
+offsets.npy: int64 [n + 1]; sentence i is tokens[offsets[i]:offsets[i + 1]]
+uids.npy: uint64 [n]; the uid of the block that contains sentence i
+spans.npy: int32 [S, 4]; (sentence, first token, last token + 1, label id), sorted by sentence
+labels.json: the names of the label ids, in order of first appearance
 """
 
 from __future__ import annotations
@@ -23,7 +23,12 @@ from realmctl.text.spans.queries import TaggedSentence
 
 
 class SpansWriter:
-    """A context manager. `file` maps a file's name to the path to write; `dtype` is that of the token ids."""
+    """Writer of a spans artifact, to be used as a context manager.
+
+    Args:
+        file: returns the path to write for the name of a file.
+        dtype: type of the wordpiece ids.
+    """
 
     def __init__(self, file: Callable[[str], Path], dtype: DTypeLike) -> None:
         self._sentences = RecordWriter(file("sentences.jsonl.zst"))
@@ -37,7 +42,7 @@ class SpansWriter:
         self._offsets.append([0])
 
     def write(self, sentence: TaggedSentence, uid: int) -> None:
-        """Append a sentence; `uid` is that of its block."""
+        """Append a sentence. `uid` is that of its block."""
         row = self._sentences.count
         for span, (first, stop) in zip(sentence.spans, sentence.token_spans, strict=True):
             self._spans.append([(row, first, stop, self._label_id(span.label))])

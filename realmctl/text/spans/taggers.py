@@ -1,7 +1,7 @@
-"""Taggers that find names: from link anchors, by capitals, or with a spaCy model.
+"""Taggers that find names: by link anchors, by capital letters, or with a spaCy pipeline.
 
-Anchors cost nothing and need no model: whoever wrote the page has already marked its names. The
-token-classification tagger is in `realmctl.nn.ner`, for it needs torch.
+Anchors need no model, because the authors of a Wikipedia page have marked its names as links. The tagger that
+classifies tokens is in `realmctl.nn.ner`, because it needs torch.
 """
 
 from __future__ import annotations
@@ -15,41 +15,41 @@ import regex
 
 from realmctl.errors import InputError
 from realmctl.text.spans.passages import Passage, by_document
-from realmctl.text.spans.proper_names import Casing, looks_like_name, name_runs, trimmed
+from realmctl.text.spans.proper_names import DocumentCasing, looks_like_name, name_runs, trimmed
 from realmctl.text.spans.salient import ENTITY, SalientSpan
 
 NameFinder = Callable[[Sequence[str]], Iterable[Iterable[tuple[int, int, str]]]]
-"""Sentences to the (start, end, label) of the names in each."""
+"""A function from sentences to the (start, end, label) of the names in each."""
 
 ENTITY_PIPES = {"ner", "entity_ruler"}
-HEARD_PIPES = {"tok2vec", "transformer", "curated_transformer"}
-"""spaCy pipes that set entities, and those whose output such pipes may listen to."""
+INPUT_PIPES = {"tok2vec", "transformer", "curated_transformer"}
+"""The spaCy pipes that find entities, and the pipes whose output they may need."""
 
 _DISAMBIGUATION = regex.compile(r"\s*\([^)]*\)$")
 _WORD = regex.compile(r"(?<![\w'’-])\w+")
 
 
 class RuleTagger:
-    """Capitalised runs, with the casing of the whole document as evidence. For text without links."""
+    """Tag runs of capitalised words, with the casing of the whole document as evidence. For text without links."""
 
     def tag(self, passages: Sequence[Passage]) -> list[list[SalientSpan]]:
         found = []
         for document in by_document(passages):
-            casing = Casing(sentence for passage in document for sentence in passage.sentence_texts())
+            casing = DocumentCasing(sentence for passage in document for sentence in passage.sentence_texts())
             found += [list(_runs(passage, casing)) for passage in document]
         return found
 
 
-def _runs(passage: Passage, casing: Casing) -> Iterator[SalientSpan]:
+def _runs(passage: Passage, casing: DocumentCasing) -> Iterator[SalientSpan]:
     for offset, end in passage.sentences:
         for run_start, run_end in name_runs(passage.text[offset:end], casing):
             yield SalientSpan(offset + run_start, offset + run_end, ENTITY)
 
 
 class AnchorTagger:
-    """Links whose text is written as a name, and mentions of the title and of names linked before.
+    """Tag links whose label is written as a name, and further mentions of these names and of the title.
 
-    Wikipedia links a name once, at its first mention, and never a page's own title; hence the mentions.
+    Wikipedia links a name only at its first mention, and never links the title of the page itself.
     """
 
     def tag(self, passages: Sequence[Passage]) -> list[list[SalientSpan]]:
@@ -57,7 +57,7 @@ class AnchorTagger:
 
 
 def _tag_document(document: Sequence[Passage]) -> Iterator[list[SalientSpan]]:
-    casing = Casing(sentence for passage in document for sentence in passage.sentence_texts())
+    casing = DocumentCasing(sentence for passage in document for sentence in passage.sentence_texts())
     names = _NameList()
     title = _DISAMBIGUATION.sub("", document[0].title)
     if looks_like_name(title, title, 0, casing):
@@ -69,7 +69,7 @@ def _tag_document(document: Sequence[Passage]) -> Iterator[list[SalientSpan]]:
         yield [*linked, *names.mentions(passage.text)]
 
 
-def _linked_names(passage: Passage, casing: Casing) -> Iterator[SalientSpan]:
+def _linked_names(passage: Passage, casing: DocumentCasing) -> Iterator[SalientSpan]:
     for anchor in passage.anchors:
         start, end = trimmed(passage.text, anchor.start, anchor.end)
         offset = max((s for s, _ in passage.sentences if s <= start), default=0)
@@ -78,7 +78,7 @@ def _linked_names(passage: Passage, casing: Casing) -> Iterator[SalientSpan]:
 
 
 class _NameList:
-    """Names to look for in text, by first word."""
+    """The names to look for in a text, by their first word."""
 
     def __init__(self) -> None:
         self._by_first_word: dict[str, set[str]] = defaultdict(set)
@@ -88,7 +88,7 @@ class _NameList:
             self._by_first_word[first[0]].add(name[first.start() :])
 
     def mentions(self, text: str) -> Iterator[SalientSpan]:
-        """Every whole-word occurrence of a name, in its own spelling and case."""
+        """Yield every occurrence of a name as whole words in its own spelling."""
         for word in _WORD.finditer(text):
             for name in self._by_first_word.get(word[0], ()):
                 end = word.start() + len(name)
@@ -97,7 +97,7 @@ class _NameList:
 
 
 class SentenceTagger:
-    """A finder of names in single sentences, made a tagger of passages."""
+    """A tagger of passages made from a function that finds names in single sentences."""
 
     def __init__(self, find: NameFinder) -> None:
         self._find = find
@@ -112,10 +112,15 @@ class SentenceTagger:
 
 
 def spacy_finder(model: str, batch_size: int = 256) -> NameFinder:
-    """The entities of a spaCy pipeline, of which only NER and entity rulers run. Never downloads.
+    """Return a function that finds the entities of a spaCy pipeline. Only NER and entity rulers run; nothing is
+    downloaded.
 
-    `model` is an installed pipeline's name or its folder. Raises InputError when it cannot be loaded or finds
-    no entities.
+    Args:
+        model: name of an installed pipeline, or its folder.
+        batch_size: sentences in a batch.
+
+    Raises:
+        InputError: the pipeline cannot be loaded, or it finds no entities.
     """
     import spacy
 
@@ -127,10 +132,10 @@ def spacy_finder(model: str, batch_size: int = 256) -> NameFinder:
             f"tagger spacy:{model}: spaCy cannot load this pipeline ({str(error).splitlines()[0]}). "
             "Name a folder saved by nlp.to_disk(), or a pipeline made for the installed spaCy."
         ) from None
-    pipeline.select_pipes(enable=[name for name in pipeline.pipe_names if name in ENTITY_PIPES | HEARD_PIPES])
+    pipeline.select_pipes(enable=[name for name in pipeline.pipe_names if name in ENTITY_PIPES | INPUT_PIPES])
     if not ENTITY_PIPES & set(pipeline.pipe_names):
         raise InputError(
-            f"tagger spacy:{model}: it has no pipe of {', '.join(sorted(ENTITY_PIPES))}. Name one that has."
+            f"tagger spacy:{model}: this pipeline has no pipe {' or '.join(sorted(ENTITY_PIPES))}. Name a pipeline that has one."
         )
 
     def find(texts: Sequence[str]) -> Iterator[list[tuple[int, int, str]]]:
@@ -141,8 +146,10 @@ def spacy_finder(model: str, batch_size: int = 256) -> NameFinder:
 
 
 def find_spacy_model(model: str) -> Path:
-    """Folder of a spaCy pipeline, given as a folder or as an installed package. Raises InputError where there
-    is none.
+    """Return the folder of a spaCy pipeline, given as a folder or as an installed package.
+
+    Raises:
+        InputError: there is no such pipeline.
     """
     if (Path(model) / "config.cfg").is_file():
         return Path(model)

@@ -1,1 +1,1 @@
-"""Wordpieces and sentences."""
+"""Wordpieces (BERT's tokenizer) and sentence boundaries."""

@@ -1,9 +1,8 @@
-"""Sentence boundaries, as character offsets: a regex finds the candidates, a few rules about abbreviations
-decide.
+"""Find sentence boundaries as character offsets, by a regular expression and rules about abbreviations.
 
-Agrees with NLTK's Punkt on more than 98 % of the boundaries of encyclopedic English
-(benchmarks/dump_to_blocks.py) at ten times its speed. A sentence never spans a newline: paragraphs and list
-items are lines.
+The rules are this project's own. They agree with NLTK's Punkt on more than 98 % of the boundaries of encyclopedic
+English, at ten times its speed (benchmarks/dump_to_blocks.py). A sentence never contains a line break, because each
+paragraph and each list item is a line.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# a stop with space behind it, or a newline; written with one set in front, which re looks for fastest
+# An end mark before a space, or a line break. It starts with one character set, because `re` searches that fastest.
 CANDIDATE = re.compile(r"""[.!?…\n](?:(?<=\n)\s*|(?<!\n)["'”’)\]»]*\s+(?=["'“‘«(\[¿¡]*\S))""")
 ABBREVIATIONS = _words(
     """
@@ -55,8 +54,8 @@ WORD_BORDER = re.compile(r"[\s(\[\"'“”‘’—–/,;]")
 
 
 def split(text: str) -> list[CharacterRange]:
-    """(start, end) of every sentence in order, without surrounding spaces; none is empty, none spans a
-    newline.
+    """Return (start, end) of each sentence in order, without the spaces around it. None is empty or contains a line
+    break.
     """
     spans, start = list[CharacterRange](), len(text) - len(text.lstrip())
     for match in CANDIDATE.finditer(text):
@@ -72,7 +71,7 @@ def split(text: str) -> list[CharacterRange]:
 
 
 def _ends(text: str, place: int, stop: int) -> bool:
-    """Whether the mark at `place`, followed by the word at `stop`, ends a sentence."""
+    """Return whether the mark at `place` ends a sentence; the next word starts at `stop`."""
     following = text[stop]
     if following in "\"'“‘«([¿¡":
         following = text[stop : stop + 4].lstrip("\"'“‘«([¿¡")[:1] or following
@@ -84,13 +83,13 @@ def _ends(text: str, place: int, stop: int) -> bool:
         return False
     tail = text[max(0, place - LONGEST_ABBREVIATION - 1) : place]
     if len(tail) > LONGEST_ABBREVIATION and tail.isalpha():
-        return True  # letters enough to be no abbreviation
+        return True  # too many letters for an abbreviation
     word = WORD_BORDER.split(text[max(0, place - 24) : place].rpartition(" ")[2])[-1]
     return _period_ends(word, text[stop : stop + 24])
 
 
 def _period_ends(word: str, after: str) -> bool:
-    """Whether the full stop of `word` ends a sentence when the text goes on with `after`."""
+    """Return whether the full stop after `word` ends a sentence when the text `after` follows."""
     plain = word.lower()
     new_sentence = after.partition(" ")[0].rstrip(",;:").lower() in STARTERS
     if len(word) == 1 and word.isupper():
@@ -103,12 +102,12 @@ def _period_ends(word: str, after: str) -> bool:
 
 
 def _initials(word: str) -> bool:
-    """J.R.R or U.S: letters and stops by turns."""
+    """Return whether a word is letters and full stops in turn, such as J.R.R or U.S."""
     return len(word) > 2 and word[1::2].strip(".") == "" and word[::2].isalpha()
 
 
 def splitter(name: str) -> Splitter:
-    """The splitter of this name: `rules` (this file), `spacy` (its rule-based sentencizer), or `punkt:FOLDER` (NLTK's)."""
+    """Return a splitter by name: "rules" (this file), "spacy" (its sentencizer), or "punkt:FOLDER" (NLTK's)."""
     if name.startswith(PUNKT):
         return punkt(Path(name.removeprefix(PUNKT)))
     return split if name == "rules" else _spacy_split
@@ -127,8 +126,9 @@ def _spacy_split(text: str) -> list[CharacterRange]:
 
 
 def punkt(folder: Path) -> Splitter:
-    """NLTK's Punkt with the model in a folder of nltk_data's punkt_tab. It knows no lines: a sentence may hold a newline,
-    as in ORQA's blocks.
+    """Return NLTK's Punkt with the model in a folder of nltk_data's punkt_tab.
+
+    Punkt does not look at lines, so a sentence may contain a line break, as in ORQA's blocks.
     """
     from nltk.tabdata import PunktDecoder
     from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer

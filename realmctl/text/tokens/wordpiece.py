@@ -1,11 +1,9 @@
-"""BERT WordPiece: load, train and save tokenizers, and encode a corpus faster than the library does.
+"""BERT's WordPiece: load, train and save tokenizers, and encode a corpus faster than the library does.
 
-Tokenization is Hugging Face `tokenizers`'. The fast path rests on one fact about BERT's normalizer and
-pre-tokenizer: nothing reaches across a space. So each chunk between two spaces is encoded once and
-remembered. PackedWords of plain ASCII are cut by WordPiece's greedy rule right here; anything else goes to the
-library. Ids are the library's, always.
+Hugging Face `tokenizers` defines the ids. Each word between two spaces is encoded once and remembered
+(wordpiece_cache.py), because BERT's normalizer and pre-tokenizer look at nothing across a space.
 
-Corpus text holds no special tokens: a literal "[SEP]" in it is three ordinary wordpieces.
+Corpus text contains no special tokens: a literal "[SEP]" in it is three ordinary wordpieces.
 """
 
 from __future__ import annotations
@@ -23,22 +21,20 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 
 from realmctl.errors import InputError
 from realmctl.text.tokens.text_pieces import pieces
-from realmctl.text.tokens.wordpiece_cache import GreedyRule, PackedWords, is_berts
+from realmctl.text.tokens.wordpiece_cache import GreedyRule, PackedWords, is_bert_pipeline
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 Encoding = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
 class WordPiece:
-    """A BERT tokenizer with the corpus fast path. `dtype` is what its ids are stored in: uint16 below 65,536
-    entries.
-    """
+    """A BERT tokenizer with a fast path for corpora. `dtype` is the type of stored ids: uint16 below 65,536 entries."""
 
     def __init__(self, tokenizer: Tokenizer, where: str = "tokenizer") -> None:
         vocabulary = tokenizer.get_vocab(with_added_tokens=True)
         if missing := [token for token in SPECIALS if token not in vocabulary]:
             raise InputError(
-                f"{where}: its vocabulary has no {', '.join(missing)}, which REALM needs. Use a BERT "
+                f"{where}: the vocabulary has no {', '.join(missing)}, but REALM needs it. Use a BERT "
                 f"tokenizer, or train one (train:30522)."
             )
         tokenizer.no_truncation()
@@ -50,26 +46,28 @@ class WordPiece:
         self.itemsize = self.dtype.itemsize
         self._plain, setup = _without_specials(tokenizer)
         self.lowercase = bool((setup.get("normalizer") or {}).get("lowercase", True))
-        rule = GreedyRule(setup, self.dtype) if is_berts(setup) else None
+        rule = GreedyRule(setup, self.dtype) if is_bert_pipeline(setup) else None
         self._cache = PackedWords(self._plain, rule, self.dtype)
 
     def __len__(self) -> int:
         return len(self.vocabulary)
 
     def ids(self, text: str) -> NDArray[Any]:
-        """Wordpiece ids of `text`, no specials added or recognised; `self.dtype` [n]."""
+        """Return the wordpiece ids of `text` as `dtype` [n]. Special tokens are neither added nor recognised."""
         return np.frombuffer(self.packed(text), self.dtype)
 
     def packed(self, text: str) -> bytes:
-        """The same ids as bytes of `self.dtype`: what goes to a file as it is."""
+        """Return the same ids as bytes, in the form in which they are written to a file."""
         return self._cache.packed(text)
 
-    def forget(self) -> None:
-        """Empty the cache of the fast path, but for the words that are wordpieces themselves."""
-        self._cache.forget()
+    def clear_cache(self) -> None:
+        """Empty the cache of the fast path, except for words that are one wordpiece."""
+        self._cache.clear_cache()
 
     def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
-        """(ids int32 [n], character offsets int32 [n, 2]) of every text, no specials added or recognised."""
+        """Return (ids int32 [n], character offsets int32 [n, 2]) of each text. Special tokens are neither added nor
+        recognised.
+        """
         found = self._plain.encode_batch(list(texts), add_special_tokens=False)
         return [(np.array(e.ids, np.int32), np.array(e.offsets, np.int32).reshape(-1, 2)) for e in found]
 
@@ -83,20 +81,22 @@ class WordPiece:
                 yield offset + start, 1 + len(others)
 
     def spaced(self, text: str) -> str:
-        """The words of `text` as the pre-tokenizer finds them, in their own letters, with one blank between them."""
+        """Return the words of `text` as the pre-tokenizer finds them, unchanged, with one space between them."""
         starts = [start for start, _ in self.words(text)]
         return " ".join(text[start:stop].strip() for start, stop in pairwise([*starts, len(text)]))
 
     def aligns(self, text: str, ids: NDArray[Any]) -> bool:
-        """Whether the official featuriser finds these wordpieces in `text` again: none is [UNK], and lower case without
-        accents is as long as the text (google-research realm/featurization.py).
+        """Return whether the official featuriser can align these wordpieces with `text` (google-research
+        realm/featurization.py).
+
+        It can if no wordpiece is [UNK] and the text keeps its length in lower case without accents.
         """
         plain = "".join(c for c in unicodedata.normalize("NFD", text.lower()) if unicodedata.category(c) != "Mn")
         return self.unk not in ids and (not self.lowercase or len(plain) == len(text))
 
     def save(self, folder: Path) -> None:
-        """Write tokenizer.json, vocab.txt and tokenizer_config.json: transformers' AutoTokenizer takes the
-        folder for BERT's.
+        """Write tokenizer.json, vocab.txt and tokenizer_config.json. Transformers' AutoTokenizer loads the folder as
+        BERT's.
         """
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "tokenizer.json").write_text(self.tokenizer.to_str(pretty=True), encoding="utf-8")
@@ -113,20 +113,17 @@ class WordPiece:
 
 
 def _without_specials(tokenizer: Tokenizer) -> tuple[Tokenizer, dict[str, Any]]:
-    """The same tokenizer, blind to special tokens in its input; it adds, cuts and pads nothing. And its
-    setup.
-    """
+    """Return the tokenizer without special tokens, truncation and padding, and its description as JSON."""
     setup = json.loads(tokenizer.to_str())
     setup.update(added_tokens=[], post_processor=None, truncation=None, padding=None)
     return Tokenizer.from_str(json.dumps(setup)), setup
 
 
 def load(folder: Path) -> WordPiece:
-    """The tokenizer of a folder: tokenizer.json, or a BERT vocab.txt; a blocks artifact's own `tokenizer/`
-    too.
+    """Return the tokenizer of a folder with tokenizer.json or BERT's vocab.txt, or of a blocks artifact.
 
-    Raises InputError when there is none, when it is not WordPiece, or when [PAD], [UNK], [CLS], [SEP] or
-    [MASK] is missing.
+    Raises:
+        InputError: there is no tokenizer, it is not WordPiece, or it lacks [PAD], [UNK], [CLS], [SEP] or [MASK].
     """
     folder = folder / "tokenizer" if (folder / "tokenizer").is_dir() else folder
     try:
@@ -148,7 +145,7 @@ def load(folder: Path) -> WordPiece:
     if not isinstance(tokenizer.model, models.WordPiece):
         kind = type(tokenizer.model).__name__
         raise InputError(
-            f"{folder}: a {kind} tokenizer, where REALM needs BERT's WordPiece. Name a BERT folder, or "
+            f"{folder}: a {kind} tokenizer, but REALM needs BERT's WordPiece. Name a BERT folder, or "
             f"train one (train:30522)."
         )
     return WordPiece(tokenizer, str(folder))
@@ -165,7 +162,7 @@ def _lowercase(folder: Path) -> bool:
 
 
 def bert_tokenizer(model: models.WordPiece, lowercase: bool) -> Tokenizer:
-    """BERT's normalizer, pre-tokenizer and specials around a WordPiece model."""
+    """Return a tokenizer with BERT's normalizer, pre-tokenizer and special tokens around a WordPiece model."""
     tokenizer = Tokenizer(model)
     tokenizer.normalizer = normalizers.BertNormalizer(
         clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=lowercase

@@ -1,7 +1,7 @@
-"""What makes `WordPiece.packed` fast: ids remembered by what stands between two spaces, as bytes.
+"""The fast path of `WordPiece.packed`: a cache from each word between two spaces to its ids as bytes.
 
-Text of ASCII and common typography is cut by the greedy rule here, because in it BERT's normalizer changes
-nothing but the case. The rest is asked of the library, once.
+Words of ASCII and common typography are cut here by the greedy rule of WordPiece (google-research/bert,
+tokenization.py), because BERT's normalizer changes only their case. The library encodes all other words, once each.
 """
 
 from __future__ import annotations
@@ -17,25 +17,23 @@ from realmctl.text.tokens.text_pieces import BERT_BORDER, PIECE_CHARS, SPACE_BOR
 
 CACHED = 2**20
 MAX_WORD_CHARS = 100
-MARKS = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~–—‘’“”…")
+PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~–—‘’“”…")
 # a word or mark in which BERT's normalizer changes nothing but the case
 SIMPLE_WORD = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~–—‘’“”…]")
 
 
 class PackedWords(dict[str, bytes]):
-    """What stands between two spaces -> its ids, as the library cuts it: worked out when first asked for, all
-    forgotten when there are too many.
-    """
+    """A cache from a word between two spaces to its packed ids. It is emptied when it holds too many words."""
 
     def __init__(self, library: Tokenizer, rule: GreedyRule | None, dtype: np.dtype[Any]) -> None:
         super().__init__()
         self._library, self._rule, self._dtype = library, rule, dtype
         self._known = rule.whole_words() if rule else {}
         self.border = BERT_BORDER if rule else SPACE_BORDER
-        self.forget()
+        self.clear_cache()
 
-    def forget(self) -> None:
-        """Remember nothing but the words that are wordpieces themselves."""
+    def clear_cache(self) -> None:
+        """Empty the cache, except for words that are one wordpiece."""
         self.clear()
         self.update(self._known)
 
@@ -55,13 +53,13 @@ class PackedWords(dict[str, bytes]):
         packed = self._work_out(chunk)
         if len(chunk) <= MAX_WORD_CHARS:
             if len(self) - len(self._known) >= CACHED:
-                self.forget()
+                self.clear_cache()
             self[chunk] = packed
         return packed
 
     def _work_out(self, chunk: str) -> bytes:
         if self._rule is not None:
-            if (chunk.isalnum() and chunk.isascii()) or chunk in MARKS:
+            if (chunk.isalnum() and chunk.isascii()) or chunk in PUNCTUATION:
                 plain = self._rule.plain(chunk)
                 return self.get(plain) or self._rule.cut(plain)
             words = SIMPLE_WORD.findall(chunk)
@@ -70,9 +68,9 @@ class PackedWords(dict[str, bytes]):
         return np.array(self._library.encode(chunk, add_special_tokens=False).ids, self._dtype).tobytes()
 
 
-def is_berts(setup: dict[str, Any]) -> bool:
-    """Whether BERT's own normalizer, pre-tokenizer and greedy rule are at work, so that their sense for ASCII
-    is known.
+def is_bert_pipeline(setup: dict[str, Any]) -> bool:
+    """Return whether a tokenizer has BERT's normalizer, pre-tokenizer and greedy rule. Only then is the fast path
+    valid.
     """
     model = setup["model"]
     greedy = (model["type"], model["continuing_subword_prefix"], model["max_input_chars_per_word"])
@@ -84,7 +82,7 @@ def is_berts(setup: dict[str, Any]) -> bool:
 
 
 class GreedyRule:
-    """WordPiece's longest-match-first rule for one word of letters and digits, or one punctuation mark."""
+    """WordPiece's longest-match-first rule, for one word of letters and digits or one punctuation mark."""
 
     def __init__(self, setup: dict[str, Any], dtype: np.dtype[Any]) -> None:
         vocabulary = setup["model"]["vocab"]
@@ -97,11 +95,11 @@ class GreedyRule:
         self._lowercase: bool = setup["normalizer"]["lowercase"]
 
     def plain(self, word: str) -> str:
-        """The word in the case that the wordpieces have."""
+        """Return the word in the case of the vocabulary."""
         return word.lower() if self._lowercase else word
 
     def whole_words(self) -> dict[str, bytes]:
-        """The words that are one wordpiece: they need no rule."""
+        """Return the words that are one wordpiece. They need no rule."""
         return {
             word: packed
             for word, packed in self._first.items()
@@ -109,7 +107,7 @@ class GreedyRule:
         }
 
     def cut(self, word: str) -> bytes:
-        """Its ids, or the unknown wordpiece's."""
+        """Return the packed ids of a word, or that of [UNK]."""
         if len(word) > MAX_WORD_CHARS:
             return self._unknown
         found, start, pieces = b"", 0, self._first

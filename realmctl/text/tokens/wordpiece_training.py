@@ -1,4 +1,4 @@
-"""Learn a WordPiece vocabulary from a corpus: the library's trainer, made deterministic."""
+"""Learn a WordPiece vocabulary from a corpus, with the trainer of `tokenizers` made deterministic."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ ALPHABET = 1000
 
 
 def train(texts: Iterable[str], size: int, lowercase: bool = True) -> WordPiece:
-    """A BERT WordPiece tokenizer of at most `size` entries, learnt from `texts`; [PAD] is 0. Same texts, same
+    """Return a BERT tokenizer of at most `size` wordpieces, learnt from `texts`. The same texts give the same
     tokenizer.
 
-    The library's trainer numbers characters in the order of a hash map and breaks ties by number, so two runs
-    differ. Given every character beforehand, with and without "##", it has nothing left to number. The texts
-    are spooled to a temporary file, because the characters must be known before training starts.
+    The library's trainer numbers characters in the order of a hash map and breaks ties by number, so two runs would
+    differ. Here all characters, with and without "##", are given to it in a fixed order. They must be known before the
+    training starts, so the texts are copied to a temporary file first. [PAD] gets id 0.
     """
     tokenizer = bert_tokenizer(models.WordPiece({}, unk_token="[UNK]"), lowercase)
     with tempfile.TemporaryFile("w+", encoding="utf-8", newline="\n") as spool:
@@ -44,7 +44,7 @@ def train(texts: Iterable[str], size: int, lowercase: bool = True) -> WordPiece:
 
 
 def _alphabet(tokenizer: Tokenizer, texts: Iterable[str], spool: IO[str]) -> list[str]:
-    """The ALPHABET most frequent characters, in code order; the texts go to `spool`."""
+    """Return the ALPHABET most frequent characters in the order of their codes, and write the texts to `spool`."""
     counts: Counter[str] = Counter()
     for text in texts:
         for _, piece in pieces(text, BERT_BORDER):
@@ -55,5 +55,5 @@ def _alphabet(tokenizer: Tokenizer, texts: Iterable[str], spool: IO[str]) -> lis
 
 
 def _joins(tokenizer: Tokenizer, char: str) -> bool:
-    """Whether a character can stand inside a word: neither punctuation nor an ideograph."""
+    """Return whether a character can be inside a word: it is neither punctuation nor an ideograph."""
     return len(tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str("a" + char))) == 1

@@ -1,1 +1,1 @@
-"""Wikipedia: dumps into pages, and wikitext into prose."""
+"""Wikipedia: read pages from dumps, and turn wikitext into prose."""

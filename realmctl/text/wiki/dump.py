@@ -1,8 +1,8 @@
-"""MediaWiki `pages-articles` dumps as a stream of pages, read by SAX in bounded memory.
+"""Read MediaWiki `pages-articles` dumps as a stream of pages, by SAX in bounded memory.
 
-A dump is an outside file: document types (entity bombs) are refused, no text node or tag can grow without
-limit, and a dump that does not end in `</mediawiki>` is an error with its position, however many pages came
-before.
+The format is mediawiki.org/wiki/Help:Export. A dump comes from outside, so document types (entity bombs) are refused,
+and text nodes, tags and nesting have limits. A dump that does not end in `</mediawiki>` is an error with its position.
+The filters are those of ORQA's preprocessing (language/orqa/preprocessing).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ DISAMBIGUATION = re.compile(
 
 @dataclass(slots=True)
 class Page:
-    """One page of a dump. `oversized`: its text passed 16 MiB and was not kept."""
+    """A page of a dump. With `oversized`, its text had more than 16 MiB and was not kept."""
 
     id: str = ""
     title: str = ""
@@ -53,7 +53,7 @@ class Page:
 
 @dataclass
 class _Reader:
-    """The parser's handlers and what they have gathered so far."""
+    """The handlers of the XML parser, and what they have read so far."""
 
     path: Path
     namespaces: dict[str, int]
@@ -69,9 +69,13 @@ class _Reader:
     def start(self, name: str, attributes: dict[str, str]) -> None:
         self.trail.append(name)
         if len(self.trail) > MAX_DEPTH:
-            raise InputError(f"{self.path}: elements nested {MAX_DEPTH} deep are not a MediaWiki dump.")
+            raise InputError(
+                f"{self.path}: elements are nested more than {MAX_DEPTH} deep, which no MediaWiki dump has. Name a pages-articles dump."
+            )
         if len(self.trail) == 1 and name != "mediawiki":
-            raise InputError(f"{self.path}: XML with root <{name}>, where a MediaWiki dump has <mediawiki>.")
+            raise InputError(
+                f"{self.path}: the root element is <{name}>, but that of a MediaWiki dump is <mediawiki>. Name a pages-articles dump."
+            )
         trail = tuple(self.trail)
         if name == "page":
             self.values, self.redirect, self.oversized = {}, False, False
@@ -114,7 +118,7 @@ class _Reader:
 
     def refuse_doctype(self, *_: object) -> None:
         raise InputError(
-            f"{self.path} declares a document type, as no MediaWiki dump does and XML bombs do. It was not read."
+            f"{self.path} declares a document type. MediaWiki dumps do not, but XML bombs do, so it was not read. Check where the file is from."
         )
 
 
@@ -123,16 +127,20 @@ def _integer(text: str) -> int:
 
 
 def pages(path: Path, namespaces: dict[str, int] | None = None) -> Iterator[Page]:
-    """Every page of a dump in file order, redirects and talk pages too; of several revisions, the last.
+    """Yield every page of a dump in file order, with redirects and talk pages. Of several revisions the last counts.
 
-    `namespaces` is filled with the site's own names ({"Kategorie": 14}) before the first page comes. Raises
-    InputError naming file, line and byte for XML that is broken, cut, or hostile.
+    Args:
+        path: the dump.
+        namespaces: receives the names of the site's namespaces, such as {"Kategorie": 14}, before the first page.
+
+    Raises:
+        InputError: broken, cut or hostile XML. The message names file, line and byte.
     """
     reader = _Reader(path, {} if namespaces is None else namespaces)
     parser = _parser(reader)
     fed = 0
     try:
-        for piece in streams.chunks(path):
+        for piece in streams.decompressed(path):
             for begin in range(0, len(piece), FEED_BYTES):
                 part = piece[begin : begin + FEED_BYTES]
                 parser.Parse(part, False)
@@ -140,7 +148,7 @@ def pages(path: Path, namespaces: dict[str, int] | None = None) -> Iterator[Page
                 if fed - parser.CurrentByteIndex > MAX_TAG_BYTES:
                     raise InputError(
                         f"{path}: a tag of more than {MAX_TAG_BYTES // 2**20} MiB at byte "
-                        f"{parser.CurrentByteIndex}. This is no MediaWiki dump."
+                        f"{parser.CurrentByteIndex}. This is not a MediaWiki dump."
                     )
                 while reader.pages:
                     yield reader.pages.popleft()
@@ -171,9 +179,9 @@ def _reason(error: expat.ExpatError, fed: int) -> str:
 
 
 def skip_title(title: str, keep_lists: bool) -> str | None:
-    """Why pages of this title are not wanted: `disambiguation`, `list`, or None.
+    """Return why pages with this title are dropped: "disambiguation", "list", or None.
 
-    As ORQA's preprocessing does it: titles that start with "List of", "Index of" or "Outline of", or contain
+    ORQA's preprocessing drops titles that start with "List of", "Index of" or "Outline of", or contain
     "(disambiguation)".
     """
     if "(disambiguation)" in title:
@@ -182,9 +190,7 @@ def skip_title(title: str, keep_lists: bool) -> str | None:
 
 
 def skip_page(page: Page, keep_lists: bool) -> str | None:
-    """Why a page of a dump is not an article: `redirect`, `namespace`, `disambiguation`, `list`, `empty`, or
-    None.
-    """
+    """Return why a page is not an article: "redirect", "namespace", "empty", "disambiguation", "list", or None."""
     if page.redirect or page.text[:12].lstrip().upper().startswith("#REDIRECT"):
         return "redirect"
     if page.namespace != 0:
@@ -197,9 +203,7 @@ def skip_page(page: Page, keep_lists: bool) -> str | None:
 
 
 def media_names(namespaces: Mapping[str, int]) -> frozenset[str]:
-    """Lower-case names of the file and category namespaces, English and the site's own: their links show no
-    words.
-    """
+    """Return the lower-case names of the file and category namespaces, in English and in the site's language."""
     own = (
         name.lower() for name, key in namespaces.items() if key in (FILE_NAMESPACE, CATEGORY_NAMESPACE, MEDIA_NAMESPACE)
     )

@@ -1,14 +1,16 @@
-"""The links of wikitext: labels stay, marked so that where they stand survives the cleaning that follows.
+"""Replace the links of wikitext by their labels. Marks keep the places of the labels while the text is cleaned
+further.
 
-One walk from left to right, linear in the text: a file or category link is skipped with all that is inside
-it, up to its end or a blank line; what does not balance loses its brackets only.
+The rules are those of mediawiki.org/wiki/Help:Links. The text is read once from left to right. A file or category link
+is dropped with everything inside it, up to its end or a blank line. Brackets that do not match are dropped; their
+content stays.
 """
 
 from __future__ import annotations
 
 import re
 
-from realmctl.text.wiki.names import ELSEWHERE, MEDIA
+from realmctl.text.wiki.names import MEDIA, OTHER_PROJECTS
 
 LINKS = re.compile(
     r"\[\[([^\[\]|\n]*+)(?:\|([^\[\]\n]*+))?+\]\]([a-z]*+)"
@@ -23,21 +25,25 @@ HALF, FIRST = 4096, 0xE000
 
 
 def opening(number: int) -> str:
-    """Marks where anchor `number` of a page starts: a private-use character and the number in two more."""
+    """Return the mark before the label of anchor `number`: a private-use character, and the number in two more."""
     return OPEN_ANCHOR + chr(FIRST + number // HALF) + chr(FIRST + number % HALF)
 
 
 def anchor_number(two: str) -> int:
-    """The number that `opening` wrote behind its first character."""
+    """Return the number that `opening` wrote in the two characters after the first."""
     return (ord(two[0]) - FIRST) * HALF + ord(two[1]) - FIRST
 
 
-def unlink(text: str, media: frozenset[str] = MEDIA) -> tuple[str, list[str]]:
-    """Replace links by their labels, marked `opening(i)` label CLOSE_ANCHOR; drop files, categories and other
-    languages.
+def replace_links(text: str, media: frozenset[str] = MEDIA) -> tuple[str, list[str]]:
+    """Replace each link by `opening(i)`, its label and CLOSE_ANCHOR. Links to files, categories and other languages
+    are dropped.
 
-    `media` are the lower-case namespace names whose links are dropped with everything inside. Returns the
-    marked text and the targets: targets[i] is the page title that anchor i links to.
+    Args:
+        text: wikitext without templates.
+        media: lower-case names of the namespaces whose links are dropped with their content.
+
+    Returns:
+        The marked text, and the targets: anchor i links to the page titled targets[i].
     """
     out, targets = list[str](), list[str]()
     done, depth, limit = 0, 0, -1
@@ -66,7 +72,7 @@ def unlink(text: str, media: frozenset[str] = MEDIA) -> tuple[str, list[str]]:
 
 
 def _block_end(text: str, start: int, known: int) -> int:
-    """The blank line after `start`; `known` is the one found last."""
+    """Return the position of the next blank line after `start`; `known` is the one found last."""
     if known > start:
         return known
     end = text.find("\n\n", start)
@@ -79,7 +85,7 @@ def _label(target: str, label: str | None, trail: str, targets: list[str], media
         prefix = prefix.strip().lower().replace(" ", "_")
         if prefix in media:
             return trail
-        if not prefix or prefix in ELSEWHERE:
+        if not prefix or prefix in OTHER_PROJECTS:
             return (rest.rpartition(":")[2] if label is None else label) + trail
         if LANGUAGE.fullmatch(prefix) and rest[:1] != " ":
             return (label or "") + trail

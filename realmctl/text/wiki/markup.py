@@ -1,7 +1,7 @@
-"""Balance-tolerant passes over wikitext: hidden elements and braces.
+"""Remove the hidden elements, templates and tables of wikitext, whether or not their marks are balanced.
 
-Each is one walk from left to right and linear in the text whatever it holds: no unclosed thing is searched
-for twice, and what does not balance loses its brackets, not the text behind them.
+Each function reads the text once from left to right, so its time is linear for any text. Where marks do not match,
+only the marks are dropped. The elements are those of mediawiki.org/wiki/Help:Formatting.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from realmctl.text.wiki.names import ELEMENTS_WITHOUT_PROSE
 from realmctl.text.wiki.templates import render
 
-# comments, references with nothing in them (a short cut: they are most of all elements), tags
+# comments; references without tags inside, which are most of all elements; other tags
 HIDDEN = re.compile(
     rf"<!--|<ref\b[^<>/]*+>[^<]*+(</ref\s*+>)|<(/?)(nowiki|{'|'.join(sorted(ELEMENTS_WITHOUT_PROSE))})\b([^<>]*+)>",
     re.IGNORECASE,
@@ -23,10 +23,8 @@ LITERAL = str.maketrans({c: f"&#{ord(c)};" for c in "[]{}|<>'*#:;=_"})
 SIMPLE_FORMULA = re.compile(r"[\w\s.,+\-=/()!−]{1,40}")
 
 
-def hide(text: str) -> str:
-    """Drop comments and the elements that hold no prose (<ref>, <math>, <gallery>...); escape what <nowiki>
-    protects.
-    """
+def drop_hidden(text: str) -> str:
+    """Drop comments and the elements without prose (<ref>, <math>, <gallery>), and escape what <nowiki> protects."""
     return "".join(_visible(text)) if "<" in text else text
 
 
@@ -51,12 +49,12 @@ def _visible(text: str) -> Iterator[str]:
 
 
 def _gap(text: str, place: int) -> str:
-    """What a reference leaves: words on both sides of it must not grow together."""
+    """Return what replaces a reference: a space where two words would touch."""
     return " " if text[place : place + 1].isalpha() else ""
 
 
 def _close(text: str, name: str, start: int, known: dict[str, re.Match[str] | None]) -> re.Match[str] | None:
-    """The end tag that belongs to the tag before `start`, or None if it was forgotten."""
+    """Return the end tag that belongs to the tag before `start`, or None if there is none."""
     if name not in known or ((close := known[name]) and close.start() < start):
         known[name] = CLOSE[name].search(text, start)
     close = known[name]
@@ -90,8 +88,8 @@ class _Open:
     pieces: list[str] = field(default_factory=list)
 
 
-def unbrace(text: str) -> str:
-    """Templates give way to the words they carry, tables to nothing. An unclosed one loses its first line."""
+def render_templates(text: str) -> str:
+    """Replace templates by the words that they show, and drop tables. An unclosed one loses its first line."""
     stack = [_Open("")]
     waiting = {"{{": 0, "{|": 0}
     done = 0
@@ -114,7 +112,7 @@ CLOSES = {"}}": "{{", "|}": "{|"}
 
 
 def _braces(text: str) -> Iterator[re.Match[str]]:
-    """The matches of BRACES in order; `str.find` passes over text without braces faster than a regex does."""
+    """Yield the matches of BRACES in order. `str.find` skips text without braces faster than the regular expression."""
     place = opened = closed = 0
     while True:
         opened = _find(text, "{", place) if opened <= place else opened
@@ -127,7 +125,7 @@ def _braces(text: str) -> Iterator[re.Match[str]]:
 
 
 def _shut(stack: list[_Open], waiting: dict[str, int], token: str) -> None:
-    """Close the innermost `token`; whatever was left open inside it ends with it."""
+    """Close the innermost `token`, and with it everything that was opened inside it and not closed."""
     inside: list[list[str]] = []
     while True:
         top = stack.pop()

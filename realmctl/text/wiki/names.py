@@ -1,4 +1,8 @@
-"""The names that mean something in wikitext: tags, namespaces, interwiki prefixes, sections without prose."""
+"""Names with a meaning in wikitext: tags, namespaces, interwiki prefixes, titles of sections without prose.
+
+Sources: mediawiki.org/wiki/Help:Formatting (tags), en.wikipedia.org/wiki/Help:Interwiki_linking (prefixes). The section
+titles are those that end most articles of the English Wikipedia.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +16,25 @@ ELEMENTS_WITHOUT_PROSE = _words("""
     syntaxhighlight pre templatedata templatestyles style script inputbox indicator categorytree rt
     includeonly
 """)
-"""Elements whose content no reader reads as prose; <nowiki> is treated apart."""
+"""Elements whose content is not prose. <nowiki> is handled separately."""
 BLOCK_TAGS = _words("""
     p div ul ol dl dd dt blockquote center poem table tr td th caption hr h1 h2 h3 h4 h5 h6
 """)
-"""Tags that begin a line of their own; all INLINE_TAGS leave nothing behind."""
+"""Tags that start a new line. INLINE_TAGS are removed without a trace."""
 INLINE_TAGS = _words("""
     b i u s em strong small big sub sup span font tt code var samp kbd cite abbr dfn del ins strike
     q br wbr nowiki ref references section noinclude onlyinclude includeonly bdi bdo mark ruby rb rp
     data time nobr gallery math source pre
 """)
 MEDIA = _words("file image media category")
-"""Namespaces whose links show no words; a site's own names join them (`dump.media_names`)."""
-ELSEWHERE = _words("""
+"""Namespaces whose links show no words, in English. `dump.media_names` adds the names of the site's language."""
+OTHER_PROJECTS = _words("""
     wikt wiktionary s wikisource w wikipedia q wikiquote b wikibooks n wikinews v wikiversity voy
     wikivoyage species wikispecies commons c m meta mw d wikidata bugzilla phab doi hdl rfc arxiv
     special user template wp project help portal talk user_talk module draft book mediawiki mos cat
 """)
-"""Prefixes of links to other projects and namespaces: their labels are words, their targets no articles."""
-APPARATUS = frozenset(
+"""Prefixes of links to other projects and namespaces. The labels stay, but the targets are not articles."""
+SECTIONS_WITHOUT_PROSE = frozenset(
     """\
 references
 references and notes
@@ -59,4 +63,4 @@ gallery
 image gallery
 """.splitlines()
 )
-"""Titles of sections that hold no prose."""
+"""Titles of sections without prose."""

@@ -1,8 +1,8 @@
-"""The few templates that carry words of the running text ({{convert|5|km}}, {{lang|fr|mot}}); all others are
-furniture.
+"""The templates that show words of the running text, such as {{convert|5|km}} and {{lang|fr|mot}}. Others show
+nothing.
 
-Each entry says how MediaWiki would show the template, shortened: no footnotes, no second unit, no "age"
-notes.
+Each rule gives what Wikipedia's documentation of the template (en.wikipedia.org/wiki/Template:NAME/doc) shows, without
+footnotes, second units and ages.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ BRACKETS = re.compile(r"\[\[|\]\]|\|")
 
 @dataclass
 class Arguments:
-    """What stands between the pipes of a template: `args[0]` is its first positional argument, `named` the
-    others.
-    """
+    """The arguments of a template: `args` by position, `named` by name."""
 
     args: list[str]
     named: dict[str, str]
@@ -45,7 +43,7 @@ TemplateRule = Callable[[Arguments], str]
 
 
 def render(content: str) -> str:
-    """The words that `{{content}}` shows, as wikitext; "" for a template that carries none."""
+    """Return the words that `{{content}}` shows, as wikitext, or "" for a template without words."""
     name, _, rest = content.partition("|")
     name = name.strip().replace("_", " ").lower()
     rule = RULES.get(name)
@@ -132,7 +130,7 @@ RANGES = {"-", "–", "to", "and", "or", "by", "x", "×", "to(-)", "and(-)", "+/
 
 
 def _convert(a: Arguments) -> str:
-    """`5|km` -> 5 km; `5|to|10|km` -> 5 to 10 km."""
+    """`5|km` gives "5 km"; `5|to|10|km` gives "5 to 10 km"."""
     if a[1].lower() in RANGES and a[3]:
         joint = a[1].removesuffix("(-)")
         return f"{a[0]}{joint}{a[2]} {a[3]}" if joint in "-–" else f"{a[0]} {joint} {a[2]} {a[3]}"
@@ -140,7 +138,7 @@ def _convert(a: Arguments) -> str:
 
 
 def _date(a: Arguments) -> str:
-    """`1879|3|14` -> March 14, 1879, or 14 March 1879 with df=y; years and year-months as far as they go."""
+    """`1879|3|14` gives "March 14, 1879", or with df=y "14 March 1879". A missing day or month is left out."""
     year, month, day = (a[i].lstrip("0") for i in range(3))
     if not year.isdigit():
         return a[0]
@@ -171,7 +169,7 @@ def _value(a: Arguments) -> str:
 
 
 def _foreign(a: Arguments) -> str:
-    """`nihongo`: English (kanji, romaji)."""
+    """`nihongo`: English text (kanji, romaji)."""
     inside = ", ".join(filter(None, a.args[1:3]))
     return f"{a[0]} ({inside})" if a[0] and inside else a[0] or inside
 

@@ -1,10 +1,8 @@
-"""Wikitext to prose: the words a reader of the page sees in its paragraphs and lists, and where its links
-stand in them.
+"""Turn wikitext (mediawiki.org/wiki/Help:Formatting) into prose: the text of paragraphs and lists, with its links.
 
-Our own scanner because of measurement, not taste: the libraries are slower by a factor, and less clean (one
-unbalanced `[[` spoils the rest of a page). Templates are not expanded; the few that carry words are in
-templates.py. Section headings are dropped, and so are the sections that hold no prose (References, External
-links...).
+This scanner is faster than the available libraries, and an unbalanced `[[` does not spoil the rest of a page.
+Templates are not expanded; templates.py has the few that show words. Headings are dropped, and so are sections without
+prose (References, External links).
 """
 
 from __future__ import annotations
@@ -15,14 +13,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from realmctl.text.wiki.links import CLOSE_ANCHOR, OPEN_ANCHOR, anchor_number, unlink
-from realmctl.text.wiki.markup import hide, unbrace
-from realmctl.text.wiki.names import APPARATUS, BLOCK_TAGS, INLINE_TAGS, MEDIA
+from realmctl.text.wiki.links import CLOSE_ANCHOR, OPEN_ANCHOR, anchor_number, replace_links
+from realmctl.text.wiki.markup import drop_hidden, render_templates
+from realmctl.text.wiki.names import BLOCK_TAGS, INLINE_TAGS, MEDIA, SECTIONS_WITHOUT_PROSE
 
 AnchorOffsets = tuple[int, int, str]
 HEADING = re.compile(r"\n=[^\n]*")
 TABLE_LINE = re.compile(r"\n[ \t]*(?:\||!(?=[^\n]*\|))[^\n]*")
-# spaces of all kinds but the common ones, and characters that show nothing
+# unusual spaces, and characters that show nothing
 ODD = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f\x85\xa0\u00ad\u1680\u2000-\u200f\u2028-\u202f"
     "\u205f\u2060\u3000\ue000-\uf8ff\ufeff\ufffe\uffff]"
@@ -31,13 +29,13 @@ TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)\b[^<>]*+>")
 POWER = re.compile(r"<sup>(?<=\d<sup>)(?=[-−–]?\d{1,4}</sup>)")
 POSSESSIVE = re.compile(r"'''(?=s\b)")
 QUOTES = re.compile("''+")
-BRACES = re.compile(r" *(?:\{\{+|\}\}+) *")  # what dropped markup between single ones has brought together
+BRACES = re.compile(r" *(?:\{\{+|\}\}+) *")  # single braces that became pairs when the markup between them was dropped
 SWITCH = re.compile(r"__[A-Z]{3,30}__")
 ENTITY = re.compile(r"&(?:#\w{1,8}|[A-Za-z]\w{1,31});?")
 LIST_MARKS = "*#:;"
 CLOSERS = frozenset(")]\"'”’%")
 # what is left at the start of a line that began with a formula or a template: "). ", ", ", "."
-HANGING = re.compile(r"(?:(?:[)\]]|[.,](?=[\s)\]]|$))\s*)+")
+LEFTOVER_MARKS = re.compile(r"(?:(?:[)\]]|[.,](?=[\s)\]]|$))\s*)+")
 EMPTY = re.compile(r"\((?=[ ,;:/–)-])[ ,;:/–-]*\)")
 LEADING = re.compile(r"\((?=[ ,;:])(?: *[,;:](?= ))* *")
 LOOSE = re.compile(r" (?=[ ,;)]|[.:]\s)")
@@ -46,8 +44,10 @@ DOUBLED = ((",)", ")"), (";)", ")"), (",,", ","))
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """`text`: paragraphs and list items, one a line. `anchors`: (start, end, target title), character offsets
-    into it.
+    """The prose of a page.
+
+    `text` has one paragraph or list item a line. `anchors` are (start, end, target title), with character offsets in
+    `text`.
     """
 
     text: str
@@ -55,18 +55,20 @@ class Prose:
 
 
 def prose(wikitext: str, media: frozenset[str] = MEDIA) -> Prose:
-    """The prose of one page, in time linear in its length, however hostile it is.
+    """Return the prose of one page, in time linear in its length for any text.
 
-    `media` are the lower-case names of the namespaces whose links show no words (files, categories).
+    Args:
+        wikitext: the page as its author wrote it.
+        media: lower-case names of the namespaces whose links are dropped (files, categories).
     """
-    text = unbrace(without_apparatus(hide(wikitext.replace("\r\n", "\n"))))
-    text, targets = unlink(ODD.sub(_space, TABLE_LINE.sub("\n", "\n" + text)), media)
+    text = render_templates(without_reference_sections(drop_hidden(wikitext.replace("\r\n", "\n"))))
+    text, targets = replace_links(ODD.sub(_space, TABLE_LINE.sub("\n", "\n" + text)), media)
     text = "\n".join(paragraphs(ENTITY.sub(_entity, _untagged(text))))
     return _resolved(tidy(text), targets)
 
 
-def without_apparatus(text: str) -> str:
-    """Drop every heading, and sections that hold no prose up to the next heading of their level."""
+def without_reference_sections(text: str) -> str:
+    """Drop every heading, and each section without prose up to the next heading of its level."""
     text = "\n" + text
     kept, start, skipping = list[str](), 0, 0
     for match in HEADING.finditer(text):
@@ -76,7 +78,7 @@ def without_apparatus(text: str) -> str:
             continue
         if not skipping:
             kept.append(text[start : match.start()])
-        skipping = level if line.strip("= \t").lower() in APPARATUS else 0
+        skipping = level if line.strip("= \t").lower() in SECTIONS_WITHOUT_PROSE else 0
         start = match.end()
     if not skipping:
         kept.append(text[start:])
@@ -88,7 +90,7 @@ def _space(match: re.Match[str]) -> str:
 
 
 def _untagged(text: str) -> str:
-    """Without HTML tags, quotes marks and behaviour switches; 10<sup>6</sup> becomes 10^6."""
+    """Drop HTML tags, quote marks and behaviour switches; 10<sup>6</sup> becomes 10^6."""
     if "<" in text:
         text = TAG.sub(_tag, POWER.sub("^", text))
     if "__" in text:
@@ -108,7 +110,9 @@ def _tag(match: re.Match[str]) -> str:
 
 
 def _possessive(match: re.Match[str]) -> str:
-    """''The Times'''s is italics and an apostrophe, '''cat'''s is bold."""
+    """Return the apostrophe of `''The Times'''s`, where `'''` ends italics; return nothing for `'''cat'''s`, which is
+    bold.
+    """
     if not match.string[match.start() - 1 : match.start()].isalpha():
         return ""
     before = match.string[max(0, match.start() - 300) : match.start()].rpartition("\n")[2]
@@ -126,7 +130,7 @@ def _unescaped(entity: str) -> str:
 
 
 def tidy(text: str) -> str:
-    """Mend the holes that dropped markup left: "(, born 1900)", "( )", "word ."; one space between words."""
+    """Repair what dropped markup left, such as "(, born 1900)", "( )" and "word ."; put one space between words."""
     text = LOOSE.sub("", LEADING.sub("(", EMPTY.sub("", text)) + "\n")
     for doubled, single in DOUBLED:
         while doubled in text:
@@ -135,8 +139,8 @@ def tidy(text: str) -> str:
 
 
 def paragraphs(text: str) -> Iterator[str]:
-    """Lines of running text joined until a blank line; each list item by itself, ended by a full stop if it
-    has no end.
+    """Yield paragraphs and list items. Lines are joined up to a blank line; a list item gets a full stop if it has no
+    end.
     """
     open_lines: list[str] = []
     for line in text.split("\n"):
@@ -157,12 +161,13 @@ def paragraphs(text: str) -> Iterator[str]:
 
 
 def _without_leftovers(line: str) -> str:
-    match = HANGING.match(line)
+    """Return a line without the marks that dropped markup left at its start."""
+    match = LEFTOVER_MARKS.match(line)
     return line[match.end() :] if match else line
 
 
 def _resolved(text: str, targets: list[str]) -> Prose:
-    """Take the marks of `unlink` out, and say where they stood."""
+    """Remove the marks of `replace_links`, and return the text with the anchors."""
     out, anchors, length = list[str](), list[AnchorOffsets](), 0
     *marked, last = text.split(CLOSE_ANCHOR)
     for piece in marked:

@@ -9,7 +9,7 @@ import typing
 import pytest
 
 from realmctl.errors import InputError
-from realmctl.text.corpus.detect_format import FORMATS, FormatName, sniff
+from realmctl.text.corpus.detect_format import FORMATS, FormatName, format_of
 from realmctl.text.corpus.documents import Document, document, raw_documents
 from realmctl.text.corpus.formats import PageCounts
 from stages.chunk import Chunk
@@ -66,7 +66,7 @@ def test_a_table_without_a_text_column_is_refused(tmp_path, text, message):
 def test_what_cannot_be_read_is_named(tmp_path, content, message):
     (tmp_path / "c").write_bytes(content)
     with pytest.raises(InputError, match=message):
-        sniff(tmp_path / "c")
+        format_of(tmp_path / "c")
 
 
 def test_ms_marco_is_read_where_the_user_says_so(tmp_path):
@@ -78,7 +78,7 @@ def test_ms_marco_is_read_where_the_user_says_so(tmp_path):
 
 def test_prose_is_plain_text(tmp_path):
     for text in ("One line, two commas, three.\nAnother, with, commas.\n", "One\ttab\nnone\n", "<p>x</p>", "word"):
-        assert sniff(written(tmp_path, text)).name == "plain text, one document a file"
+        assert format_of(written(tmp_path, text)).name == "plain text, one document a file"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from realmctl.errors import InputError
 from realmctl.text.corpus import documents, formats
-from realmctl.text.corpus.detect_format import sniff
+from realmctl.text.corpus.detect_format import format_of
 from realmctl.text.corpus.documents import Document, SkippedPage, document, raw_documents
 from realmctl.text.corpus.formats import PageCounts
 from realmctl.text.corpus.unique_ids import UniqueIds
@@ -32,7 +32,7 @@ def test_wikiextractor_links_become_anchors_and_entities_text(tmp_path):
         tmp_path / "wiki_00",
         {"id": "7", "revid": "1", "url": "u?curid=7", "title": "Rome &amp; Co", "text": text},
     )
-    assert sniff(path).name == "WikiExtractor JSON lines"
+    assert format_of(path).name == "WikiExtractor JSON lines"
     (found,) = read(path)
     assert found.title == "Rome & Co"
     assert found.text == "Rome is in northern Italy, by the Tiber."
@@ -129,10 +129,10 @@ def test_plain_text_is_one_document_a_file(tmp_path):
 def test_titles_are_filtered_and_everything_is_counted(tmp_path):
     titles = ["A", "List of As", "A (disambiguation)", "B"]
     path = jsonl(tmp_path / "c.jsonl", *({"id": t, "title": t, "text": "" if t == "B" else "x"} for t in titles))
-    tally = PageCounts()
-    assert [raw.title for raw in raw_documents([path], tally)] == ["A"]
-    assert tally.pages == 4
-    assert tally.dropped == {"list": 1, "disambiguation": 1, "empty": 1}
+    counts = PageCounts()
+    assert [raw.title for raw in raw_documents([path], counts)] == ["A"]
+    assert counts.pages == 4
+    assert counts.dropped == {"list": 1, "disambiguation": 1, "empty": 1}
     assert [d.title for d in read(path, keep_lists=True)] == ["A", "List of As"]
 
 
@@ -174,7 +174,7 @@ def test_an_empty_corpus_is_an_error(tmp_path, content):
 def test_an_id_that_comes_twice_is_refused_with_its_line(tmp_path):
     first = jsonl(tmp_path / "a.jsonl", {"id": 1, "text": "x"}, {"id": 2, "text": "x"})
     second = jsonl(tmp_path / "b.jsonl", {"id": 3, "text": "x"}, {"id": 2, "text": "x"})
-    with pytest.raises(InputError, match=r"b\.jsonl:2: the document id '2' is taken by .*a\.jsonl:2"):
+    with pytest.raises(InputError, match=r"b\.jsonl:2: the document id '2' is already used by .*a\.jsonl:2"):
         read(first, second)
 
 
@@ -190,7 +190,7 @@ def test_ids_seen_long_ago_are_noticed_too():
 def test_a_json_array_is_refused_with_the_way_out(tmp_path):
     (tmp_path / "a.json").write_text('[{"id": 1}]')
     with pytest.raises(InputError, match="jq -c"):
-        sniff(tmp_path / "a.json")
+        format_of(tmp_path / "a.json")
 
 
 def test_what_is_neither_file_nor_folder(tmp_path):

@@ -15,7 +15,7 @@ from realmctl.text.qa.answers import (
     normalise_orqa,
     normalise_squad,
 )
-from realmctl.text.qa.regexes import Verdict
+from realmctl.text.qa.regexes import AnswerVerdict
 
 NFC, NFD = "Beyonc\u00e9", "Beyonce\u0301"
 
@@ -163,13 +163,13 @@ def test_orqa_is_the_default_scorer():
 
 
 def test_a_hostile_pattern_is_a_counted_verdict():
-    assert judge("a" * 3000 + "!", ["(a|aa)+$"], "regex-search") is Verdict.TIMEOUT
+    assert judge("a" * 3000 + "!", ["(a|aa)+$"], "regex-search") is AnswerVerdict.TIMEOUT
 
 
 def test_unknown_scorer_and_test_are_named():
-    with pytest.raises(ConfigError, match="'f1' is no scorer"):
+    with pytest.raises(ConfigError, match="'f1' is not a scorer"):
         exact_match("a", ["a"], "f1")
-    with pytest.raises(ConfigError, match="'fuzzy' is no answer test"):
+    with pytest.raises(ConfigError, match="'fuzzy' is not an answer test"):
         has_answer("a", ["a"], "fuzzy")
 
 

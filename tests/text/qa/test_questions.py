@@ -159,7 +159,7 @@ def test_a_repeated_record_is_dropped_and_a_contradicting_id_is_refused(write, c
     record = '{"id": "x", "question": "a", "answer": ["1"]}\n'
     assert len(read_questions(write(record * 2))) == 1
     assert "1 questions dropped: repeated" in capsys.readouterr().err
-    with pytest.raises(InputError, match="data:2: the id 'x' stands for another question"):
+    with pytest.raises(InputError, match="data:2: an earlier question has the same id 'x'"):
         read_questions(write(record + record.replace('"a"', '"b"')))
 
 
@@ -171,23 +171,23 @@ def test_one_question_asked_twice_under_two_ids_stays_two(write):
 BAD = {
     "empty": ("", "is empty"),
     "blank": ("\n \n", "is empty"),
-    "prose": ("Once upon a time\nthere was", "no questions in it"),
-    "three columns": ("a\tb\tc\n", "no questions in it"),
+    "prose": ("Once upon a time\nthere was", "questions cannot be read from it"),
+    "three columns": ("a\tb\tc\n", "questions cannot be read from it"),
     "broken line": ('{"question": "a", "answer": ["b"]}\n{"question": \n', "data:2: not valid JSON"),
     "broken first line": (
         '{"question": "a", "answer": ["b}\n{"question": "a", "answer": ["b"]}\n',
         "data:1: not valid JSON",
     ),
-    "not an object": ('{"question": "a", "answer": ["b"]}\n[1]\n', "data:2: list where an object"),
+    "not an object": ('{"question": "a", "answer": ["b"]}\n[1]\n', "data:2: list, but an object"),
     "no question": ('{"text": "a", "answer": ["b"]}\n', "data:1: no text under any of question"),
     "empty question": ('{"question": " ", "answer": ["b"]}\n', "data:1: no text under any"),
     "no answer field": ('{"question": "a"}\n', "data:1: nothing as answers"),
     "answers of the wrong kind": ('{"question": "a", "answer": [1]}\n', r"data:1: \[1\] as answers"),
-    "all unanswered": ('{"question": "a", "answer": []}\n', "no question with answers in it"),
-    "no list literal": ("q\t['a']\nq\t__import__('os')\n", "data:2: .* is no list of answers"),
+    "all unanswered": ('{"question": "a", "answer": []}\n', "no question has answers"),
+    "no list literal": ("q\t['a']\nq\t__import__('os')\n", "data:2: .* is not a list of answers"),
     "literal of the wrong kind": ("q\t{'a': 1}\n", "data:1: .* as answers"),
-    "columns missing": ("1\tfactoid\tq\tregex\n1\tq\n", "data:2: 2 column.s. where id"),
-    "tab missing": ("q\t['a']\nq\n", "data:2: 1 column.s. where a question"),
+    "columns missing": ("1\tfactoid\tq\tregex\n1\tq\n", "data:2: 2 column.s., but id"),
+    "tab missing": ("q\t['a']\nq\n", "data:2: 1 column.s., but a question"),
     "a number too long": (
         '{"question": "a", "answer": ["b"], "n": ' + "9" * 5000 + "}",
         "data:1: not valid JSON",
@@ -195,12 +195,12 @@ BAD = {
     "a list too long for csv": ("q\t['" + "a" * 200_000 + "']", "data:1: not a tab-separated row"),
     "half a surrogate": ('{"question": "a", "answer": ["\\ud800"]}', "data:1: not text .surrogates"),
     "cut JSON": ('[{"question": "a"', "data:1: not valid JSON"),
-    "record of a list": ('[{"question": "a", "answer": ["b"]}, 3]', "data:record 2: int where"),
+    "record of a list": ('[{"question": "a", "answer": ["b"]}, 3]', "data:record 2: int, but"),
     "half a SQuAD": ('{"data": [{"title": "T"}]}', "not laid out as SQuAD"),
-    "SQuAD without ids": (squad({"question": "q", "answers": []}), "data:record 1: no SQuAD question"),
+    "SQuAD without ids": (squad({"question": "q", "answers": []}), "data:record 1: not a SQuAD question"),
     "TriviaQA without answers": (
         '{"Data": [{"Question": "q", "QuestionId": "1"}]}',
-        "data:record 1: no TriviaQA question",
+        "data:record 1: not a TriviaQA question",
     ),
 }
 
@@ -261,7 +261,7 @@ def test_json_lines_with_regular_expressions_must_say_so(tmp_path):
     """Issue 19, section 2: DrQA's CuratedTREC was read as literal answers."""
     path = tmp_path / "CuratedTrec-test.txt"
     path.write_text('{"question": "Who?", "answer": ["(John )?Lennon"]}\n{"question": "When?", "answer": ["1980"]}\n')
-    with pytest.raises(InputError, match="1 of 2 questions look like regular expressions.*--regex-answers"):
+    with pytest.raises(InputError, match=r"1 of 2 questions look like regular expressions.*--regex-answers"):
         read_questions(path)
     assert all(question.is_regex for question in read_questions(path, is_regex=True))
     assert not any(question.is_regex for question in read_questions(path, is_regex=False))

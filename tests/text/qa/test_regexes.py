@@ -8,34 +8,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from realmctl.text.qa.questions import read_questions
-from realmctl.text.qa.regexes import Verdict, match_any
+from realmctl.text.qa.regexes import AnswerVerdict, match_any
 
 
 def test_all_patterns_of_a_question_share_one_budget():
     start = time.monotonic()
     verdict = match_any(["(a|aa)+$"] * 50, "a" * 3000 + "!", anywhere=True, budget_seconds=0.1)
-    assert verdict is Verdict.TIMEOUT
+    assert verdict is AnswerVerdict.TIMEOUT
     assert time.monotonic() - start < 5  # without the budget: years
 
 
 def test_a_pattern_that_outran_the_budget_is_not_run_again():
     start = time.monotonic()
     verdicts = {match_any(["(b|bb)+$"], "b" * 3000 + "!", anywhere=True) for _ in range(1000)}
-    assert verdicts == {Verdict.TIMEOUT}
+    assert verdicts == {AnswerVerdict.TIMEOUT}
     assert time.monotonic() - start < 60  # otherwise: a thousand seconds
 
 
 def test_a_match_before_the_hostile_pattern_counts():
-    assert match_any(["a", "(a|aa)+$"], "a" * 3000 + "!", anywhere=True, budget_seconds=0.1) is Verdict.MATCH
+    assert match_any(["a", "(a|aa)+$"], "a" * 3000 + "!", anywhere=True, budget_seconds=0.1) is AnswerVerdict.MATCH
 
 
 def test_a_spent_budget_is_a_timeout():
-    assert match_any(["a"], "a", anywhere=True, budget_seconds=0) is Verdict.TIMEOUT
+    assert match_any(["a"], "a", anywhere=True, budget_seconds=0) is AnswerVerdict.TIMEOUT
 
 
 def test_text_is_looked_at_up_to_a_cap():
-    assert match_any(["b"], "a" * 19_999 + "b", anywhere=True) is Verdict.MATCH
-    assert match_any(["b"], "a" * 20_000 + "b", anywhere=True) is Verdict.NO_MATCH
+    assert match_any(["b"], "a" * 19_999 + "b", anywhere=True) is AnswerVerdict.MATCH
+    assert match_any(["b"], "a" * 20_000 + "b", anywhere=True) is AnswerVerdict.NO_MATCH
 
 
 @pytest.mark.parametrize("pattern", ["{", "a{,2}b", "a{2}{e}", "x{1,}", r"\{e}", "[{]", "{1}", "a{b}"])
@@ -43,9 +43,9 @@ def test_braces_mean_what_they_mean_to_re(pattern):
     try:
         expected = re.search(pattern, "a{b} aab {e} aa{e}x") is not None
     except re.error:
-        assert match_any([pattern], "a{b} aab {e} aa{e}x", anywhere=True) is Verdict.INVALID
+        assert match_any([pattern], "a{b} aab {e} aa{e}x", anywhere=True) is AnswerVerdict.INVALID
     else:
-        assert (match_any([pattern], "a{b} aab {e} aa{e}x", anywhere=True) is Verdict.MATCH) is expected
+        assert (match_any([pattern], "a{b} aab {e} aa{e}x", anywhere=True) is AnswerVerdict.MATCH) is expected
 
 
 def test_curated_trec_patterns_mean_the_same_to_re(shared_data):
@@ -58,8 +58,12 @@ def test_curated_trec_patterns_mean_the_same_to_re(shared_data):
     for pattern in (answer for question in questions for answer in question.answers):
         compiled = re.compile(pattern, flags)
         for text in texts:
-            assert (match_any([pattern], text, anywhere=True) is Verdict.MATCH) == bool(compiled.search(text)), pattern
-            assert (match_any([pattern], text, anywhere=False) is Verdict.MATCH) == bool(compiled.match(text)), pattern
+            assert (match_any([pattern], text, anywhere=True) is AnswerVerdict.MATCH) == bool(compiled.search(text)), (
+                pattern
+            )
+            assert (match_any([pattern], text, anywhere=False) is AnswerVerdict.MATCH) == bool(compiled.match(text)), (
+                pattern
+            )
 
 
 ATOMS = [
@@ -81,7 +85,7 @@ def test_patterns_mean_what_they_mean_to_re(atoms, text, anywhere):
     try:
         compiled = re.compile(pattern, re.IGNORECASE | re.UNICODE | re.MULTILINE)
     except (re.error, ValueError):
-        assert match_any([pattern], text, anywhere=anywhere) is Verdict.INVALID
+        assert match_any([pattern], text, anywhere=anywhere) is AnswerVerdict.INVALID
     else:
         expected = (compiled.search if anywhere else compiled.match)(text) is not None
-        assert (match_any([pattern], text, anywhere=anywhere) is Verdict.MATCH) is expected
+        assert (match_any([pattern], text, anywhere=anywhere) is AnswerVerdict.MATCH) is expected

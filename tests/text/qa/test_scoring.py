@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from realmctl.errors import ConfigError, InputError
 from realmctl.text.qa.questions import Question
-from realmctl.text.qa.regexes import Verdict
+from realmctl.text.qa.regexes import AnswerVerdict
 from realmctl.text.qa.scoring import fitting_scorers, judged, score, scores_text
 from tests.text.published_scorers import right
 
@@ -124,12 +124,12 @@ def test_the_chosen_scorer_is_the_headline():
     plain, pattern = Question("1", "q", ("a",)), Question("2", "q", ("a",), is_regex=True)
     assert fitting_scorers([plain], "dpr") == ["dpr", "orqa", "squad"]
     assert fitting_scorers([plain, pattern], "auto") == ["regex-match", "regex-search"]
-    assert judged(pattern, "b", ["regex-match"]).verdicts == {"regex-match": Verdict.NO_MATCH}
+    assert judged(pattern, "b", ["regex-match"]).verdicts == {"regex-match": AnswerVerdict.NO_MATCH}
 
 
 BAD_PREDICTIONS = [
     ("not json", "p:2: not valid JSON"),
-    ("[1]", "p:2: list where an object"),
+    ("[1]", "p:2: list, but an object"),
     ('{"question": "who"}', "p:2: no text under question and prediction; it has question"),
     ('{"question": "who", "prediction": null}', "p:2: no text under"),
     ('{"question": "who", "prediction": ["Ada"]}', "p:2: no text under"),
@@ -144,7 +144,7 @@ def test_bad_predictions_are_named_by_line(write, line, message):
 
 
 BAD_REFERENCES = [
-    ('{"question": "q", "answer": []}', "r:5: an empty list of answers"),
+    ('{"question": "q", "answer": []}', "r:5: the list of answers is empty"),
     ('{"question": "q"}', "r:5: nothing as answers"),
     ("{", "r:5: not valid JSON"),
 ]
@@ -159,7 +159,7 @@ def test_bad_references_are_named_by_line(write, line, message):
 def test_missing_and_empty_files(write, tmp_path):
     with pytest.raises(InputError, match="there is no such file"):
         score(tmp_path / "none", write("r", REFERENCES))
-    with pytest.raises(InputError, match="is empty, where questions are wanted"):
+    with pytest.raises(InputError, match="is empty, but questions are expected"):
         score(write("p", PREDICTIONS), write("r", []))
     with pytest.raises(InputError, match="holds no question"):
         score(write("p", PREDICTIONS), write("r", ["[]"]))

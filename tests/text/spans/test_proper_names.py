@@ -2,9 +2,9 @@
 
 import pytest
 
-from realmctl.text.spans.proper_names import Casing, looks_like_name, name_runs, starts_sentence, trimmed
+from realmctl.text.spans.proper_names import DocumentCasing, looks_like_name, name_runs, starts_sentence, trimmed
 
-NOTHING_KNOWN = Casing([])
+NOTHING_KNOWN = DocumentCasing([])
 
 RUNS = [
     ("Albert Einstein was born in Ulm.", ["Albert Einstein", "Ulm"]),
@@ -31,7 +31,7 @@ def test_capitalised_runs(sentence, names):
 
 
 def test_the_documents_own_casing_decides_at_a_sentence_start():
-    known = Casing(["We saw Paris.", "Dogs in Dogs Street.", "the dogs", "Paris fell."])
+    known = DocumentCasing(["We saw Paris.", "Dogs in Dogs Street.", "the dogs", "Paris fell."])
     assert [*name_runs("Paris fell.", known)] == [(0, 5)]
     assert [*name_runs("Dogs bark.", known)] == []
     assert [*name_runs("Dogs Paris.", known)] == [(5, 10)]
@@ -97,7 +97,7 @@ def test_articles_and_possessives_are_trimmed(surface, core):
 def test_degrees_are_not_names(surface):
     """Issue 19, section 4: "18°S" became an entity."""
     for sentence in (f"It lies at {surface}. Paris is north.", f"the line ({surface}) is near Paris."):
-        casing = Casing([sentence])
+        casing = DocumentCasing([sentence])
         assert not looks_like_name(surface, sentence, sentence.index(surface), casing)
         assert [sentence[a:b] for a, b in name_runs(sentence, casing)] in (["Paris"], [])
         assert "Paris" in sentence
@@ -105,4 +105,4 @@ def test_degrees_are_not_names(surface):
 
 def test_a_name_beside_degrees_stays_a_name():
     sentence = "At 18°S the Nile Delta meets Cairo."
-    assert [sentence[a:b] for a, b in name_runs(sentence, Casing([sentence]))] == ["Nile Delta", "Cairo"]
+    assert [sentence[a:b] for a, b in name_runs(sentence, DocumentCasing([sentence]))] == ["Nile Delta", "Cairo"]

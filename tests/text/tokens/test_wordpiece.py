@@ -176,7 +176,7 @@ def test_words_of_the_vocabulary_are_cut_as_the_library_cuts_them(lowercase):
 
 def test_the_cache_is_bounded(trained, monkeypatch):
     monkeypatch.setattr(wordpiece_cache, "CACHED", 10)
-    trained.forget()
+    trained.clear_cache()
     text = " ".join(f"fox{n}" for n in range(100))
     assert trained.ids(text).tolist() == library(trained, text)
     assert len(trained._cache) <= len(trained._cache._known) + 10
