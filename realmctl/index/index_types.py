@@ -1,4 +1,4 @@
-"""The types of index that realmctl has: exact search, and the hnsw graph with its measured recall."""
+"""The index types of realmctl: exact search, and an hnsw graph with a required recall."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AUTO_EF = (64, 128, 256, 512, 1024)
 
 
 class ExactIndexType(IndexType):
-    """Every vector is scored; nothing is stored but the vectors."""
+    """Exact search: every vector is scored. Only the vectors are stored."""
 
     def build(self, folder: Path, vectors: Vectors, options: IndexOptions, device: str) -> Mapping[str, Any]:
         count, dimension = vectors.shape
@@ -38,7 +38,7 @@ class ExactIndexType(IndexType):
 
 @dataclass(frozen=True)
 class HnswIndexDescription(IndexDescription):
-    """`index.json` of an hnsw index: what the graph's file does not say or hnswlib forgets, and the file's hash."""
+    """Content of `index.json` for an hnsw index: what the graph file does not record, and the hash of that file."""
 
     m: int = 16
     ef_construction: int = 200
@@ -51,7 +51,7 @@ class HnswIndexDescription(IndexDescription):
 
     @property
     def shape(self) -> GraphShape:
-        """What the graph file must look like."""
+        """The numbers that determine the layout of the graph file."""
         return GraphShape(self.count, self.dimension, self.m, self.ef_construction, self.max_level, self.entry_point)
 
     def check(self) -> None:
