@@ -1,6 +1,6 @@
-"""`block_records.npy` of the published checkpoints: the texts of the blocks, in the order of the index.
+"""Read `block_records.npy` of the published checkpoints: the texts of the blocks, in the order of the index.
 
-It is an array of Python objects, which NumPy writes as a pickle behind the `.npy` header. It is never unpickled:
+The file is an array of Python objects, which NumPy writes as a pickle after the `.npy` header. It is never unpickled;
 pickled_texts.py interprets it.
 """
 
@@ -13,26 +13,26 @@ from pathlib import Path
 import numpy as np
 
 from realmctl.errors import InputError
-from realmctl.exchange.pickled_texts import Machine
+from realmctl.exchange.pickled_texts import PickleInterpreter
 
 
 def read_records(path: Path) -> tuple[int, Iterator[str]]:
-    """The number of records, and the records as text, decoded from UTF-8 where they are bytes.
+    """Return the number of records, and an iterator over their texts. Bytes are decoded as UTF-8.
 
-    Everything before the first record is checked before this returns; the rest as it is read. Raises InputError
-    for a file that is missing, cut short, or anything but a one-dimensional array of bytes or str.
+    The part before the first record is checked at once, the rest while it is read. Raises InputError for a file that is
+    missing, cut short, or not a one-dimensional array of bytes or str.
     """
     count, start = _header(path)
     with path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     if not count:
-        raise InputError(f"{path} holds no records. Get the file again.")
-    next(Machine(path, mapped, start, count).records())
-    return count, Machine(path, mapped, start, count).records()
+        raise InputError(f"{path} holds no records. Download the file again.")
+    next(PickleInterpreter(path, mapped, start, count).records())
+    return count, PickleInterpreter(path, mapped, start, count).records()
 
 
 def _header(path: Path) -> tuple[int, int]:
-    """Number of records, and where the pickle begins."""
+    """Return the number of records, and the position of the pickle in the file."""
     try:
         with path.open("rb") as file:
             version = np.lib.format.read_magic(file)

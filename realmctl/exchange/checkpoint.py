@@ -1,7 +1,7 @@
-"""A REALM checkpoint as transformers wrote it: config.json, and weights as safetensors or plain pickled tensors.
+"""Open a REALM checkpoint that transformers wrote: config.json, and weights as safetensors or plain pickled tensors.
 
-The kind of model is told by the names of its tensors. Tensors are mapped, not read: an index of seven gigabytes
-costs nothing until its rows are asked for.
+The names of the tensors tell the kind of model. Tensors are memory-mapped: an index of seven gigabytes costs no memory until
+its rows are read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch import Tensor
 from realmctl.errors import InputError
 from realmctl.nn.weights import load_tensors
 
-Kind = Literal["embedder", "scorer", "encoder", "reader", "openqa"]
+CheckpointKind = Literal["embedder", "scorer", "encoder", "reader", "openqa"]
 BLOCK_EMBEDDINGS = "block_emb"
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "tokenizer_config.json")
@@ -32,19 +32,19 @@ REFUSED_GLOBAL = re.compile(r"GLOBAL ([\w.]+)")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """`config`: the fields of config.json. `tensors`: all of them, by the names of transformers' REALM classes."""
+    """An open checkpoint. `config` holds the fields of config.json, `tensors` all tensors by transformers' names."""
 
     folder: Path
     files: tuple[Path, ...]
     config: Mapping[str, Any]
     tensors: Mapping[str, Tensor]
-    kind: Kind
+    kind: CheckpointKind
 
 
 def open_checkpoint(folder: Path) -> Checkpoint:
-    """The checkpoint in a folder.
+    """Open the checkpoint in a folder.
 
-    Raises InputError for a file that is missing, damaged, or no plain weights, and for another kind of model.
+    Raises InputError for a file that is missing, damaged or holds more than plain weights, and for another kind of model.
     """
     config = _config(folder / "config.json")
     weights = _weight_files(folder)
@@ -55,7 +55,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
 
 
 def tokenizer_files(folder: Path) -> tuple[Path, ...]:
-    """The files of a folder that say how text becomes wordpieces. Raises InputError when there is no vocabulary."""
+    """Return the tokenizer files of a folder. Raises InputError when there is no vocabulary."""
     found = tuple(folder / name for name in TOKENIZER_FILES if (folder / name).is_file())
     if not any(path.name in TOKENIZER_FILES[:2] for path in found):
         raise InputError(
@@ -69,15 +69,15 @@ def _config(path: Path) -> dict[str, Any]:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(config, dict):
-            raise ValueError("it is no JSON object")
+            raise ValueError("it is not a JSON object")
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"Cannot read {path}: {error}. A checkpoint is a folder with config.json and weights."
         ) from None
     if config.get("model_type", "realm") != "realm":
         raise InputError(
-            f"{path.parent} holds a model of type '{config['model_type']}', no REALM checkpoint. A BERT needs no import: "
-            "give it to --bert."
+            f"{path.parent} holds a model of type '{config['model_type']}', not a REALM checkpoint. A BERT can be used without import: "
+            "pass it to --bert."
         )
     return config
 
@@ -104,12 +104,14 @@ def _shards(index: Path) -> list[Path]:
 
 
 def _plain(path: Path) -> dict[str, Tensor]:
-    """Tensors of a pickle, by torch's loader of weights alone: it makes tensors and calls nothing else."""
+    """Load the tensors of a pickle with torch's `weights_only` loader, which makes tensors and calls nothing else."""
     try:
         tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
     except Exception as error:  # torch raises many kinds for a file that is not plain weights
         refused = REFUSED_GLOBAL.search(str(error))
-        why = f"it asks for {refused[1]}, which weights have no use for" if refused else str(error).split("\n")[0][:200]
+        why = (
+            f"it asks for {refused[1]}, which plain weights do not need" if refused else str(error).split("\n")[0][:200]
+        )
         raise InputError(
             f"{path} is refused: {why}. Only plain tensors are read, and nothing in the file was executed. Get the "
             "checkpoint from a source that you trust, as model.safetensors."
@@ -117,11 +119,11 @@ def _plain(path: Path) -> dict[str, Tensor]:
     if not isinstance(tensors, dict) or not all(
         isinstance(name, str) and isinstance(tensor, Tensor) for name, tensor in tensors.items()
     ):
-        raise InputError(f"{path} holds something else than named tensors. Get the checkpoint again.")
+        raise InputError(f"{path} holds something other than named tensors. Get the checkpoint again.")
     return tensors
 
 
-def _kind(tensors: Mapping[str, Tensor], folder: Path) -> Kind:
+def _kind(tensors: Mapping[str, Tensor], folder: Path) -> CheckpointKind:
     def has(*beginnings: str) -> bool:
         return any(name.startswith(beginnings) for name in tensors)
 

@@ -1,6 +1,7 @@
-"""Blocks that others cut, into ours: their texts and titles as they are, sentences found and wordpieces counted anew.
+"""Convert published block records into our blocks.
 
-A unit's result depends on nothing but the unit and the tokenizer, so it is the same whichever worker makes it.
+Texts and titles are kept as they are. Sentences are split and wordpieces computed here. The result of a unit depends only
+on the unit and the tokenizer, so every worker gives the same result.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ BLOCKS_PER_UNIT = 512
 
 
 class ForeignBlock(NamedTuple):
-    """A block before its wordpieces: the number of its document and its own within it."""
+    """A published block: the number of its document, its number within the document, title and text."""
 
     document: int
     number: int
@@ -30,9 +31,9 @@ class ForeignBlock(NamedTuple):
 
 
 def foreign_blocks(records: Iterable[str], titles: Path | None, count: int) -> Iterator[ForeignBlock]:
-    """Records with their titles. Neighbours of one title are of one document; without titles each is its own.
+    """Yield records with their titles. Neighbours with the same title form a document; without titles each block does.
 
-    titles: a text file, a line a block. Raises MismatchError when it does not have `count` lines.
+    titles: a text file with one line for each block. Raises MismatchError when it does not have `count` lines.
     """
     if titles is None:
         yield from (ForeignBlock(row, 0, "", text) for row, text in enumerate(records))
@@ -52,7 +53,7 @@ def foreign_blocks(records: Iterable[str], titles: Path | None, count: int) -> I
 
 
 def units(blocks: Iterable[ForeignBlock]) -> Iterator[list[ForeignBlock]]:
-    """Blocks in groups of BLOCKS_PER_UNIT."""
+    """Yield the blocks in groups of BLOCKS_PER_UNIT."""
     unit = list[ForeignBlock]()
     for block in blocks:
         unit.append(block)
@@ -67,13 +68,13 @@ _wordpiece: WordPiece
 
 
 def prepare(tokenizer: Path) -> None:
-    """Give this process its tokenizer; `map_units` calls it once in each worker."""
+    """Load the tokenizer for this process. `map_units` calls it once in each worker."""
     global _wordpiece
     _wordpiece = wordpiece.load(tokenizer)
 
 
 def blocks_of(unit: list[ForeignBlock]) -> list[Block]:
-    """Our blocks of a unit, by the tokenizer of `prepare`. No text is cut or changed, however long it is."""
+    """Return our blocks of a unit, with the tokenizer of `prepare`. Texts are never cut or changed."""
     return [_block(foreign) for foreign in unit]
 
 

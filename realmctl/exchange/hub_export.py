@@ -1,10 +1,12 @@
-"""`realmctl export`: an artifact as a folder that other libraries load.
+"""`realmctl export`: write an artifact as a folder that other libraries load.
 
-The folder is a BERT for transformers' AutoModel. A retriever's is beside that a sentence-transformers model, whose
-`encode` gives our embeddings: `[CLS]`, pooler, projection, layer norm. Their LayerNorm has an epsilon of 1e-5 and
-ours of 1e-12, which near-constant projections would show; a layer norm does not see the scale of its input, so the
-projection is written larger by a power of two, and their epsilon is small beside it. No bit of it is rounded. Where
-ours is larger (`ict-init --projection-norm-eps`), it is written at the scale that makes the two one.
+The folder holds a BERT for transformers' AutoModel. For a retriever it is also a sentence-transformers model whose `encode`
+gives our embeddings: pooling, projection, layer norm (whose weight holds the scale).
+
+sentence-transformers' LayerNorm has an epsilon of 1e-5, ours of 1e-12. The difference would change nearly constant
+projections. A layer norm with epsilon 0 ignores the scale of its input. So the projection is written larger by a power of
+two, which rounds nothing, and 1e-5 becomes negligible. For a larger epsilon (`ict-init --projection-norm-eps`) the
+projection is scaled so that both epsilons have the same effect.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from realmctl.nn.retriever_settings import NORM_EPS
 from realmctl.nn.weights import save_tensors
 from realmctl.stage import resolve
 
-Side = Literal["query", "block"]
+TowerSide = Literal["query", "block"]
 KINDS = ("retriever", "encoder", "reader", "span-reader")
 BERT_FILES = ("config.json", "model.safetensors")
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "tokenizer_config.json")
@@ -37,10 +39,10 @@ TANH, IDENTITY = "torch.nn.modules.activation.Tanh", "torch.nn.modules.linear.Id
 MODULES = "sentence_transformers.models."
 
 
-def export(path: Path, folder: Path, side: Side | None = None) -> dict[str, Any]:
-    """Write the artifact at `path` (or a model's retriever) to the new folder `folder`; what was written.
+def export(path: Path, folder: Path, side: TowerSide | None = None) -> dict[str, Any]:
+    """Write the artifact at `path`, or a model's retriever, to the new folder `folder`. Return a summary.
 
-    Raises ConfigError for a folder that is not new and for a side that the artifact does not have.
+    Raises ConfigError for a folder that exists, and for a tower that the artifact does not have.
     """
     artifact = resolve(open_artifact(path), KINDS)
     _require_new(folder)
@@ -75,19 +77,21 @@ def _require_new(folder: Path) -> None:
         raise ConfigError(f"{folder} lies in an artifact, {inside}, which never changes. Export to another folder.")
 
 
-def _side(retriever: Retriever | None, side: Side | None, artifact: Artifact) -> Side | None:
+def _side(retriever: Retriever | None, side: TowerSide | None, artifact: Artifact) -> TowerSide | None:
     if retriever is None:
         if side:
-            raise ConfigError(f"--side {side}: {artifact} is one BERT and has no sides. Leave --side out.")
+            raise ConfigError(
+                f"--side {side}: {artifact} is a single BERT and has no sides (query, block). Leave --side out."
+            )
         return None
     if retriever.towers == "separate" and side is None:
         raise ConfigError(f"{artifact} has a query tower and a block tower. Say which: --side query or --side block.")
     if retriever.towers == "query-only" and side == "block":
-        raise ConfigError(f"{artifact} came out of fine-tuning and has a query side alone. Leave --side out.")
+        raise ConfigError(f"{artifact} was fine-tuned and has a query side alone (no block tower). Leave --side out.")
     return side or ("query" if retriever.towers == "query-only" else "block")
 
 
-def _write(artifact: Artifact, retriever: Retriever | None, side: Side | None, folder: Path) -> None:
+def _write(artifact: Artifact, retriever: Retriever | None, side: TowerSide | None, folder: Path) -> None:
     if retriever is None:
         _copy(artifact, [*BERT_FILES, *TOKENIZER_FILES], "", folder)
         return
@@ -105,7 +109,7 @@ def _copy(artifact: Artifact, names: list[str], below: str, folder: Path) -> Non
 
 
 def _write_modules(tower: Tower, length: int, folder: Path) -> None:
-    """modules.json of sentence-transformers, and the modules after the BERT."""
+    """Write sentence-transformers' modules.json and the modules after the BERT."""
     hidden, pooler = tower.bert.config.hidden_size, tower.bert.pooler
     _write_json(folder / "sentence_bert_config.json", {"max_seq_length": length, "do_lower_case": False})
     mean = tower.pooling == "mean"

@@ -1,8 +1,8 @@
-"""What `realmctl import` makes: a stage for each kind of artifact, so that recipes, locks and commits are the usual ones.
+"""The stages behind `realmctl import`, one for each kind of artifact.
 
-They are no commands of their own: importing.py finds out what a checkpoint is and fills in their fields. Every
-tensor is looked at before anything is written (an open-QA checkpoint's by importing.py, before its blocks are), so
-that a bad checkpoint leaves nothing behind.
+As stages they have the usual recipes, locks and commits. They have no commands of their own: importing.py finds out the kind
+of a checkpoint and fills in their fields. All tensors are checked before anything is written, so that a bad checkpoint
+leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Imported(Stage):
-    """Something of a published checkpoint. The base of the stages below; it makes nothing itself."""
+    """The base class of the stages below. It makes nothing itself."""
 
     makes = "nothing"
     checkpoint: tuple[Path, ...] = source("config.json and the weights.")
@@ -34,7 +34,7 @@ class Imported(Stage):
         return "import"
 
     def opened(self) -> tuple[Checkpoint, WordPiece]:
-        """The checkpoint and its tokenizer. Raises MismatchError when the vocabulary is another one."""
+        """Return the checkpoint and its tokenizer. Raises MismatchError when their vocabularies differ."""
         from realmctl.exchange.checkpoint import open_checkpoint
         from realmctl.exchange.realm_weights import bert_config
         from realmctl.text.tokens import wordpiece
@@ -51,7 +51,7 @@ class Imported(Stage):
 
 
 class ImportRetriever(Imported):
-    """A published embedder or scorer as a retriever."""
+    """Import a published embedder or scorer as a retriever."""
 
     makes = "retriever"
 
@@ -70,7 +70,7 @@ class ImportRetriever(Imported):
 
 
 class ImportEncoder(Imported):
-    """A published knowledge-augmented encoder as a BERT with its head."""
+    """Import a published knowledge-augmented encoder as a BERT with its head."""
 
     makes = "encoder"
 
@@ -90,7 +90,7 @@ class ImportEncoder(Imported):
 
 
 class ImportReader(Imported):
-    """A published reader as a span reader."""
+    """Import a published reader as a span reader."""
 
     makes = "span-reader"
 
@@ -109,12 +109,12 @@ class ImportReader(Imported):
 
 
 class ImportBlocks(Stage):
-    """Published block records, with titles where there are any."""
+    """Import published block records, with titles where there are any."""
 
     makes = "blocks"
     version = 2
     records: Path = source("block_records.npy.")
-    titles: Path | None = source("A text file, the title of a block a line.", default=None)
+    titles: Path | None = source("A text file with the title of one block on each line.", default=None)
     tokenizer: tuple[Path, ...] = source("The files of the tokenizer.")
     workers: int = runtime("Processes; 0 = all cores.", default=0)
 

@@ -1,7 +1,7 @@
-"""An open-QA checkpoint as a qa-model: query side, span reader, and the index of the *pre-trained* embedder.
+"""Import an open-QA checkpoint as a qa-model: query tower, span reader, and the index of the pre-trained embedder.
 
-Fine-tuning moved the embedder and left the index as it was. So the embedder becomes a retriever for queries alone,
-and the index is tagged with the one that made it: the artifact that is named, or else one that nobody has.
+Fine-tuning changed the embedder and not the index. So the embedder becomes a query-only retriever. The lineage of the index
+names the pre-trained embedder: the artifact given by --retriever, or else a placeholder that fits no artifact.
 """
 
 from __future__ import annotations
@@ -24,15 +24,17 @@ if TYPE_CHECKING:
 
 ROWS_COMPARED = 8
 TOLERANCE = 0.05
-"""Largest distance of a row from the embedding made anew, as a share of its length. Another model's is above 1."""
+"""Largest accepted distance between a row and its block embedded again, as a share of the row's norm.
+
+For another model the distance is above 1."""
 
 
 class ImportQaModel(Imported):
-    """A published open-QA checkpoint."""
+    """Import a published open-QA checkpoint."""
 
     makes = "qa-model"
     version = 2
-    blocks: Artifact = reads("blocks", help="Blocks that the index is of.")
+    blocks: Artifact = reads("blocks", help="Blocks of the index.")
     retriever: Artifact | None = reads("retriever", help="The pre-trained embedder.", named=True)
     reader_beam: int = setting("Blocks that are read.", default=5)
     reader_length: int = setting("Wordpieces of the reader's input.", default=320)
@@ -95,7 +97,7 @@ class ImportQaModel(Imported):
 
 
 def require_rows_of(retriever: Artifact, blocks: Artifact, vectors: Path) -> None:
-    """Raise MismatchError unless a few rows, spread over the index, are what `retriever` makes of their blocks."""
+    """Raise MismatchError unless `retriever` gives the same vectors for a few blocks spread over the index."""
     import numpy as np
 
     from realmctl.index.vectors import open_vectors
@@ -112,7 +114,7 @@ def require_rows_of(retriever: Artifact, blocks: Artifact, vectors: Path) -> Non
     far = np.linalg.norm(anew - theirs, axis=1) / np.maximum(np.linalg.norm(theirs, axis=1), 1e-12)
     if np.median(far) > TOLERANCE:
         raise MismatchError(
-            f"{retriever} did not make this index: of {len(rows)} blocks embedded anew, row {rows[int(far.argmax())]} "
-            f"lies {far.max():.0%} of its length away. Name the pre-trained embedder of the index, and the titles of "
+            f"{retriever} did not make this index: of {len(rows)} blocks embedded again, row {rows[int(far.argmax())]} "
+            f"differs by {far.max():.0%} of its norm. Name the pre-trained embedder of the index, and the titles of "
             "these blocks."
         )

@@ -1,4 +1,4 @@
-"""`realmctl import`: a published REALM checkpoint, on this machine or on the hub, as artifacts."""
+"""`realmctl import`: turn a published REALM checkpoint, on this machine or on the hub, into artifacts."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ MODELS: Mapping[str, type[Imported]] = {
 
 
 @dataclass(frozen=True)
-class Extras:
-    """What a checkpoint may lack: its tokenizer, and for an open-QA checkpoint its records, titles and embedder."""
+class ImportExtras:
+    """Sources of what a checkpoint may lack: tokenizer; for an open-QA checkpoint also block records, titles and embedder."""
 
     tokenizer: str | None = None
     records: Path | None = None
@@ -31,10 +31,10 @@ class Extras:
     retriever: Path | None = None
 
 
-def import_checkpoint(source: str, out: Path, extras: Extras, workers: int = 0) -> dict[str, Artifact]:
-    """The artifacts of a checkpoint by kind, in series of that name below `out`.
+def import_checkpoint(source: str, out: Path, extras: ImportExtras, workers: int = 0) -> dict[str, Artifact]:
+    """Import a checkpoint. Return its artifacts by kind; each is in a series of that name below `out`.
 
-    Raises ConfigError for an extra that it has no use for, InputError and MismatchError for what does not fit.
+    Raises ConfigError for an extra that the checkpoint does not need, InputError and MismatchError for one that does not fit.
     """
     folder = Path(localise(source, (), True, "SOURCE", files=HUB_FILES))
     named = localise(extras.tokenizer, (), True, "--tokenizer") if extras.tokenizer else folder
@@ -51,7 +51,7 @@ def import_checkpoint(source: str, out: Path, extras: Extras, workers: int = 0) 
 
 
 def _open_qa(
-    checkpoint: Checkpoint, words: tuple[Path, ...], out: Path, extras: Extras, workers: int
+    checkpoint: Checkpoint, words: tuple[Path, ...], out: Path, extras: ImportExtras, workers: int
 ) -> dict[str, Artifact]:
     from realmctl.exchange.realm_weights import block_embeddings_of, query_side_of, span_reader_of
 
@@ -75,20 +75,20 @@ def _pre_trained(path: Path | None) -> Artifact | None:
     artifact = open_artifact(path) if path else None
     if artifact and (artifact.kind != "retriever" or describe_retriever(artifact).block_retriever):
         raise MismatchError(
-            f"--retriever {artifact.path} is no pre-trained embedder: the index was made before fine-tuning. Import "
+            f"--retriever {artifact.path} is no pre-trained embedder, and the index was made before fine-tuning. Import "
             "google/realm-cc-news-pretrained-embedder and name the retriever that this makes."
         )
     return artifact
 
 
 def _records(checkpoint: Checkpoint, named: Path | None, rows: int) -> Path:
-    """The block records, as many as the index has rows."""
+    """Return the path of the block records. Raises InputError or MismatchError unless there are as many as index rows."""
     from realmctl.exchange.block_records import read_records
 
     path = named or checkpoint.folder / RECORDS
     if not path.is_file():
         raise InputError(
-            f"There are no block records at {path}: the index says which block, and nothing says what is in it. Name "
+            f"There are no block records at {path}: the index refers to blocks whose texts are missing. Name "
             f"the {RECORDS} of google/realm-orqa-nq-openqa, which has the same blocks: --block-records."
         )
     count, _ = read_records(path)

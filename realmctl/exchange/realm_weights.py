@@ -1,8 +1,8 @@
-"""The tensors of transformers' REALM classes into our towers, encoder and span reader: strict, by an allow-list.
+"""Load the tensors of transformers' REALM classes into our towers, encoder and span reader.
 
-Every tensor has a place, a known lack of one (the vocabulary decoder that no retriever and no reader uses, the
-numbers of the positions), or is an error that names it. What the configurations of the checkpoints leave wrong
-is set right here: [PAD] is 0, the decoder is tied. Names and shapes: transformers 4.57.6, modeling_realm.py.
+Loading is strict. Every tensor is used, or known to be unused (the vocabulary decoder of retrievers and readers, the
+position numbers), or raises an error that names it. Two faults of the published configurations are corrected: [PAD] is 0,
+and the decoder is tied. Names and shapes: transformers 4.57.6, modeling_realm.py.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TIED = {
 
 
 def retriever_of(checkpoint: Checkpoint) -> Retriever:
-    """The retriever of an embedder or a scorer; one tower for queries and blocks, unless a scorer has two."""
+    """Return the retriever of an embedder or a scorer. Towers are shared unless a scorer has two different ones."""
     if checkpoint.kind == "embedder":
         tower = _tower(checkpoint, "")
         return _retriever(tower, tower)
@@ -55,13 +55,13 @@ def retriever_of(checkpoint: Checkpoint) -> Retriever:
 
 
 def query_side_of(checkpoint: Checkpoint, block_encoder: str) -> Retriever:
-    """The embedder of an open-QA checkpoint, fit for queries alone: its index is the pre-trained embedder's."""
+    """Return the query-only retriever of an open-QA checkpoint. Its index was made by the pre-trained embedder."""
     _only(checkpoint, "embedder.", "reader.")
     return _retriever(_tower(checkpoint, "embedder."), None, block_encoder)
 
 
 def encoder_of(checkpoint: Checkpoint) -> BertForMaskedLM:
-    """The knowledge-augmented encoder, its decoder tied to the word embeddings and its pooler kept."""
+    """Return the knowledge-augmented encoder with its decoder tied to the word embeddings, and with its pooler."""
     config = bert_config(checkpoint)
 
     def make() -> BertForMaskedLM:
@@ -73,13 +73,13 @@ def encoder_of(checkpoint: Checkpoint) -> BertForMaskedLM:
 
 
 def span_reader_of(checkpoint: Checkpoint) -> SpanReader:
-    """The reader of a reader or open-QA checkpoint."""
+    """Return the span reader of a reader or open-QA checkpoint."""
     span_hidden = checkpoint.config.get("span_hidden_size", SPAN_HIDDEN)
     eps = checkpoint.config.get("reader_layer_norm_eps", SPAN_EPS)
     if (span_hidden, eps) != (SPAN_HIDDEN, SPAN_EPS):
         raise InputError(
             f"{checkpoint.folder} has a span head of {span_hidden} with layer-norm epsilon {eps}; REALM's readers "
-            f"have {SPAN_HIDDEN} and {SPAN_EPS}, and no other is known here."
+            f"have {SPAN_HIDDEN} and {SPAN_EPS}, and only these can be imported."
         )
     config, prefix = bert_config(checkpoint), "reader." if checkpoint.kind == "openqa" else ""
 
@@ -90,7 +90,7 @@ def span_reader_of(checkpoint: Checkpoint) -> SpanReader:
 
 
 def block_embeddings_of(checkpoint: Checkpoint) -> Tensor:
-    """The frozen rows of the index, float16 or float32 [n, D], mapped. Raises InputError when they are none."""
+    """Return the index's vectors, float16 or float32 [n, D], memory-mapped. Raises InputError when the tensor is not that."""
     rows = checkpoint.tensors.get(BLOCK_EMBEDDINGS)
     width, said = _size(checkpoint, "retriever_proj_size"), checkpoint.config.get("num_block_records")
     if rows is None or rows.dtype not in (torch.float16, torch.float32) or rows.ndim != 2 or 0 in rows.shape:
@@ -107,13 +107,16 @@ def block_embeddings_of(checkpoint: Checkpoint) -> Tensor:
 
 
 def span_head_is_fresh(reader: SpanReader) -> bool:
-    """Whether the span head never learnt: its layer norm is the identity, as in the pre-trained open-QA checkpoint."""
+    """Return whether the span head is untrained: its layer norm is the identity, as in the pre-trained open-QA checkpoint."""
     norm = reader.head.norm
     return bool((norm.weight == 1).all() and (norm.bias == 0).all())
 
 
 def bert_config(checkpoint: Checkpoint) -> BertConfig:
-    """The BERT inside: GELU by tanh (`gelu_new`) unless config.json says otherwise, and [PAD] 0 whatever it says."""
+    """Return the configuration of the checkpoint's BERT.
+
+    The activation is `gelu_new` unless config.json names another. [PAD] is always 0.
+    """
     fields = checkpoint.config
     activation = fields.get("hidden_act", "gelu_new")
     if fields.get("layer_norm_eps", EPS) != EPS or not isinstance(activation, str) or activation not in ACT2FN:
@@ -138,14 +141,16 @@ def bert_config(checkpoint: Checkpoint) -> BertConfig:
 def _size(checkpoint: Checkpoint, name: str) -> int:
     value = checkpoint.config.get(name, SIZES[name])
     if type(value) is not int or not 1 <= value <= (MOST_LAYERS if name == "num_hidden_layers" else LARGEST_SIZE):
-        raise InputError(f"{checkpoint.folder / 'config.json'}: {name} is {value!r}, which is no size. Get it again.")
+        raise InputError(f"{checkpoint.folder / 'config.json'}: {name} is {value!r}, not a size. Download it again.")
     return value
 
 
 def _rate(checkpoint: Checkpoint, name: str) -> float:
     value = checkpoint.config.get(name, 0.1)
     if type(value) not in (int, float) or not 0 <= value < 1:
-        raise InputError(f"{checkpoint.folder / 'config.json'}: {name} is {value!r}, not from 0 to 1. Get it again.")
+        raise InputError(
+            f"{checkpoint.folder / 'config.json'}: {name} is {value!r}, not at least 0 and below 1. Download it again."
+        )
     return float(value)
 
 
@@ -181,21 +186,21 @@ def _below(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def _only(checkpoint: Checkpoint, *prefixes: str) -> None:
-    """Raise InputError for a tensor outside of the parts that the checkpoint has."""
+    """Raise InputError for a tensor whose name begins with none of the prefixes."""
     foreign = sorted(name for name in set(checkpoint.tensors) - {BLOCK_EMBEDDINGS} if not name.startswith(prefixes))
     if foreign:
         raise _extra(checkpoint.folder, foreign)
 
 
 def _filled(make: Callable[[], Model], checkpoint: Checkpoint, prefix: str, name_there: Callable[[str], str]) -> Model:
-    """The module with the tensors below `prefix`. Raises InputError naming one that does not fit.
+    """Return the module with the tensors below `prefix`. Raises InputError that names a tensor which does not fit.
 
-    Its shapes are known from a copy without memory, so that a config.json that lies about them costs none.
+    Shapes are checked on a copy without memory first, so that a wrong config.json cannot use up memory.
     """
     with torch.device("meta"):
         state = make().state_dict()
     folder, tensors = checkpoint.folder, _below(checkpoint.tensors, prefix)
-    if "cls.predictions.decoder.bias" in tensors:  # one tensor under two names, of which a file may hold either
+    if "cls.predictions.decoder.bias" in tensors:  # one tensor with two names; a file may hold either
         tensors.setdefault("cls.predictions.bias", tensors["cls.predictions.decoder.bias"])
     places = {name: name_there(name) for name in state}
     shapes = {places[name]: tuple(tensor.shape) for name, tensor in state.items()}
@@ -203,7 +208,7 @@ def _filled(make: Callable[[], Model], checkpoint: Checkpoint, prefix: str, name
     for name, shape in {**shapes, **unused}.items():
         if name not in tensors and name in shapes:
             raise InputError(
-                f"The weights in {folder} lack the tensor '{prefix}{name}' of shape {shape}. They are cut, or their "
+                f"The weights in {folder} lack the tensor '{prefix}{name}' of shape {shape}. They are incomplete, or their "
                 "config.json does not describe them."
             )
         if name in tensors and (tuple(tensors[name].shape) != shape or not tensors[name].is_floating_point()):
@@ -216,7 +221,7 @@ def _filled(make: Callable[[], Model], checkpoint: Checkpoint, prefix: str, name
 
 
 def _unused(checkpoint: Checkpoint) -> dict[str, tuple[int, ...]]:
-    """What a checkpoint may hold without any use: the vocabulary head, its untied decoder, the pooler."""
+    """Return the shapes of tensors that a checkpoint may hold unused: vocabulary head, decoder, pooler."""
     words, hidden = _size(checkpoint, "vocab_size"), _size(checkpoint, "hidden_size")
     head, square = "cls.predictions.", (hidden, hidden)
     return {
@@ -236,6 +241,6 @@ def _misshapen(folder: Path, name: str, tensor: Tensor, shape: tuple[Any, ...]) 
 
 def _extra(folder: Path, names: list[str]) -> InputError:
     return InputError(
-        f"The weights in {folder} hold {len(names)} tensor(s) that this model has no place for, the first is "
+        f"The weights in {folder} hold {len(names)} tensor(s) that this model does not have. The first is "
         f"'{names[0]}'. They belong to another kind of model."
     )

@@ -1,1 +1,1 @@
-"""Maximum inner product search: vectors in, (scores, ids) out. Knows no artifact, no model and no text."""
+"""Maximum inner product search: takes vectors, returns scores and row ids. Does not import artifacts, models or text."""

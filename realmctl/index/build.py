@@ -1,7 +1,7 @@
-"""From a folder with `vectors.npy` to a whole index: what `build-index` and the index refresh both call.
+"""Build an index from a folder with `vectors.npy`. `build-index` and the index refresh both call this.
 
-The vectors are checked first, then the type of index builds its files. An index whose recall is below the floor is
-refused before anybody can search it.
+The vectors are checked first, then the type of index builds its files. An index below the required recall is refused before
+it can be searched.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class IndexOptions:
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """The options among the settings of an index's stage; what they do not name has its default."""
+        """Take the options from the settings of an index's stage. Options that are not among them have their defaults."""
         return cls(**{field.name: settings[field.name] for field in fields(cls) if field.name in settings})
 
     def check(self) -> None:
@@ -60,10 +60,12 @@ class IndexOptions:
 
 
 def build(folder: Path, options: IndexOptions, device: str = "cpu") -> dict[str, Any]:
-    """Make the index over `folder/vectors.npy` in that folder and return its metrics. Exact search runs on `device`.
+    """Build the index of `folder/vectors.npy` in that folder, and return its metrics. Exact search runs on `device`.
 
-    Raises InputError for vectors that are not finite, QualityError below `min_recall` (the folder is then no
-    index), ResourceError without hnswlib, memory or disk.
+    Raises:
+        InputError: a vector is not finite.
+        QualityError: the recall is below `min_recall`. The folder then has no index.json.
+        ResourceError: hnswlib, memory or disk space is missing.
     """
     options.check()
     index_type = INDEX_TYPES.load(options.type)()
@@ -77,7 +79,7 @@ def build(folder: Path, options: IndexOptions, device: str = "cpu") -> dict[str,
 
 
 def _measured(folder: Path, vectors: Vectors, options: IndexOptions, device: str) -> Recall:
-    """Recall of the finished index. Raises QualityError below the floor, and takes the index's description away."""
+    """Return the recall of the finished index. Below `min_recall`, remove the description and raise QualityError."""
     sample = RecallSample(vectors, k=options.recall_k, sample=options.recall_sample, seed=options.seed, device=device)
     recall = sample.measure(open_index(folder, device).search)
     say(f"recall@{recall.k} of the {options.type} index: {recall}")

@@ -1,7 +1,6 @@
-"""ExactIndex search: chunked matrix products with a running top-k. The other indexes are measured by it.
+"""Exact search: matrix products over chunks of rows, with a running top-k. Other indexes are measured against it.
 
-Fast enough for training: over a million blocks it costs about 6 ms a query on one CPU core, against seconds
-of model work. B queries, K answers, C rows of a chunk, D dimension.
+It is fast enough for training. One query over a million blocks costs about 6 ms on one CPU core. B queries, K answers, C rows of a chunk, D dimension.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from realmctl.index.vectors import ROWS_PER_CHUNK
 
 QUERIES_AT_ONCE = 512
 SCORES_AT_ONCE = 2**22
-"""On a CPU: 16 MB, so that a product is still in the cache when its best are picked."""
+"""Scores computed at once on a CPU: 16 MB, so that they are still in the cache when the best are picked."""
 ROWS_ON_ACCELERATOR = 2**17
-"""Rows scored at once there: fewer and larger products, at most 256 MB of scores."""
+"""Rows scored at once on an accelerator: fewer and larger products, at most 256 MB of scores."""
 GROUP = 32
 
 
@@ -63,7 +62,7 @@ class ExactIndex:
             scores, ids = best_columns(queries_BD @ chunk_CD.T, k)
             both_scores = torch.cat([scores_BK, scores], dim=1)
             both_ids = torch.cat([ids_BK, ids + start], dim=1)
-            # Rising ids in, stable sort by score: ties stay in the order of their ids, chunk after chunk.
+            # Ids rise from chunk to chunk and the sort is stable, so ties stay in the order of their ids.
             scores_BK, order = both_scores.sort(dim=1, descending=True, stable=True)
             scores_BK, ids_BK = scores_BK[:, :k], both_ids.gather(1, order[:, :k])
         return scores_BK.cpu().numpy(), ids_BK.cpu().numpy()
@@ -82,10 +81,10 @@ class ExactIndex:
 
 
 def best_columns(scores_BC: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k best columns of each row by falling score, ties by rising column: both [B, min(k, C)].
+    """Return scores and columns of the k best of each row, by falling score, ties by rising column: both [B, min(k, C)].
 
-    `torch.topk` is fast but picks freely among equal scores. So it is asked for one more than needed, and the
-    rare rows in which the last wanted score equals the first unwanted one are sorted in full.
+    `torch.topk` is fast, but its choice among equal scores is arbitrary. So it returns one more than needed, and a row
+    is sorted in full in the rare case that scores k and k + 1 are equal.
     """
     if k >= scores_BC.shape[1]:
         return scores_BC.sort(dim=1, descending=True, stable=True)
@@ -101,9 +100,10 @@ def best_columns(scores_BC: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def _top(scores_BC: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """`scores_BC.topk(k)`, which for a small k costs as much as the product that made the scores.
+    """Return `scores_BC.topk(k)`, faster for a small k.
 
-    Of groups of columns, those k with the highest maxima are enough: they hold the k best scores.
+    For a small k, `topk` costs as much as the product that made the scores. The k best scores lie in the k groups of
+    columns with the highest maxima, so only these groups are searched.
     """
     columns = scores_BC.shape[1]
     if 2 * GROUP * k > columns:

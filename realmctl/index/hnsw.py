@@ -1,9 +1,8 @@
-"""Approximate search with hnswlib: the protocol of exact search, and every known trap guarded.
+"""Approximate search with hnswlib, with guards against its known faults.
 
-hnswlib reports no write error, forgets `ef` on load, does not record dimension or metric, accepts NaN, and
-crashes on a damaged file. Hence: a save is measured and read back, a load is checked before (hnsw_file.py)
-and its `ef` set after, what is searched never changes, and the scores of what it finds are computed again
-from the frozen vectors.
+hnswlib does not report write errors, forgets `ef` on load, does not record dimension or metric, accepts NaN, and crashes on
+a damaged file. So the size of a saved file is checked, a file is checked before it is loaded (hnsw_file.py), and `ef` is
+set after that. A graph never changes while it is searched. The scores of the rows found are computed from the vectors.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from numpy.typing import NDArray
 
 from realmctl.errors import ResourceError
 from realmctl.index.exact import ExactIndex
-from realmctl.index.hnsw_file import Shape, check_file, read_entry
+from realmctl.index.hnsw_file import GraphShape, check_file, read_entry
 from realmctl.index.protocol import RowIds, Scores, Vectors, by_score, check_queries
 from realmctl.index.vectors import chunks
 from realmctl.log import progress
 
 VECTORS_AT_ONCE = 256
-"""hnswlib answers Ctrl-C only between calls; this many insertions take well under half a second."""
+"""Insertions in one call: well under half a second. hnswlib reacts to Ctrl-C only between calls."""
 
 UNREACHED = -1
 Graph = Any
@@ -35,7 +34,7 @@ Graph = Any
 class HnswIndex:
     """A graph over frozen vectors (`realmctl.index.protocol.Index`). `ef` is the width of the search beam.
 
-    Searches use as many threads as torch does; the answers do not depend on it.
+    Searches use as many threads as torch. The results do not depend on the number.
     """
 
     def __init__(self, graph: Graph, vectors: Vectors, ef: int) -> None:
@@ -64,7 +63,7 @@ class HnswIndex:
         return self._exact.vectors(ids)
 
     def search(self, queries_BD: Vectors, k: int) -> tuple[Scores, RowIds]:
-        """As the protocol says. What the graph cannot answer is answered exactly."""
+        """Search as `Index.search` says. Queries for which the graph finds too few rows are answered by exact search."""
         scores, ids = self.search_graph(queries_BD, k)
         lost = ids[:, 0] == UNREACHED
         if lost.any():
@@ -72,9 +71,9 @@ class HnswIndex:
         return scores, ids
 
     def search_graph(self, queries_BD: Vectors, k: int) -> tuple[Scores, RowIds]:
-        """What the graph alone finds; ids -1 and scores -inf where fewer than k rows can be reached.
+        """Search the graph only. Ids are -1 and scores -inf where it reaches fewer than k rows.
 
-        A beam narrower than k is widened to k (hnswlib does that itself).
+        hnswlib widens a beam narrower than k to k.
         """
         queries = check_queries(queries_BD, k, dimension=self.dimension)
         ids = self._labels(queries, min(k, self.count))
@@ -85,7 +84,7 @@ class HnswIndex:
         return by_score(scores, ids)
 
     def _labels(self, queries_BD: NDArray[np.float32], k: int) -> RowIds:
-        """One query beyond reach fails the whole call; then the queries are asked one by one."""
+        """Return the ids that the graph finds. One query with too few results fails a whole call; then each is asked alone."""
         try:
             labels, _ = self._graph.knn_query(queries_BD, k, num_threads=torch.get_num_threads())
             return np.asarray(labels, dtype=np.int64)
@@ -96,14 +95,14 @@ class HnswIndex:
 
 
 def build_graph(vectors: Vectors, m: int, ef_construction: int, seed: int, threads: int) -> Graph:
-    """Insert the rows in order: the same bytes every time with one thread, but not with more.
+    """Build a graph of the rows. One thread gives the same bytes every time; several threads do not.
 
-    Rows must be finite (`vectors.check_finite`). Raises ResourceError without hnswlib or enough memory.
+    Rows must be finite (`vectors.check_finite`). Raises ResourceError when hnswlib or memory is missing.
     """
     count, dimension = vectors.shape
     graph = _hnswlib().Index(space="ip", dim=dimension)
     try:
-        # C++'s default engine takes the seeds 0 and 1 for one.
+        # C++'s default engine treats the seeds 0 and 1 as equal.
         graph.init_index(max_elements=count, M=m, ef_construction=ef_construction, random_seed=seed + 1)
     except RuntimeError as error:
         raise ResourceError(
@@ -118,10 +117,10 @@ def build_graph(vectors: Vectors, m: int, ef_construction: int, seed: int, threa
     return graph
 
 
-def save_graph(graph: Graph, path: Path) -> Shape:
-    """Write a graph durably, and prove that it is there: on a full disk hnswlib returns as if all were well.
+def save_graph(graph: Graph, path: Path) -> GraphShape:
+    """Write a graph durably and check the size of the file: on a full disk hnswlib reports no error.
 
-    Raises ResourceError when the file is not whole.
+    Raises ResourceError when the file is incomplete.
     """
     graph.save_index(str(path))
     expected, found = graph.index_file_size(), path.stat().st_size if path.exists() else 0
@@ -136,13 +135,13 @@ def save_graph(graph: Graph, path: Path) -> Shape:
     finally:
         os.close(handle)
     max_level, entry_point = read_entry(path)
-    return Shape(graph.element_count, graph.dim, graph.M, graph.ef_construction, max_level, entry_point)
+    return GraphShape(graph.element_count, graph.dim, graph.M, graph.ef_construction, max_level, entry_point)
 
 
-def load_graph(path: Path, shape: Shape, vectors: Vectors) -> Graph:
-    """A new graph object from a file, checked against its shape and vectors before hnswlib sees it.
+def load_graph(path: Path, shape: GraphShape, vectors: Vectors) -> Graph:
+    """Load a graph from a file that was first checked against its shape and vectors.
 
-    hnswlib holds the interpreter lock while it reads (about 260 MB/s), so other threads of the process wait.
+    hnswlib holds the interpreter lock while it reads (about 260 MB/s), so other threads of the process wait meanwhile.
     """
     check_file(path, shape, vectors)
     graph = _hnswlib().Index(space="ip", dim=shape.dimension)

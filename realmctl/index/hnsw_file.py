@@ -1,8 +1,8 @@
-"""hnswlib's file, checked byte by byte before hnswlib may read it.
+"""Check hnswlib's file before hnswlib reads it.
 
-hnswlib 0.8 parses its files without any check: a flipped bit crashes the process or gives wrong neighbours in
-silence, and neither dimension nor metric stands in the file. So everything that follows from what is known
-about the graph must be as it follows, and the rest must be a graph. Layout (little endian), from `saveIndex`
+hnswlib 0.8 does not check its files: a flipped bit crashes the process or gives wrong neighbours without an error. The file
+records neither dimension nor metric. So every byte that is determined by the graph's known numbers is compared, and the
+links are checked for consistency. Layout (little endian), from `saveIndex`
 and `loadIndex` in hnswlib's hnswalg.h:
 
     header   96 bytes, `_HEADER`
@@ -28,8 +28,8 @@ _HEADER = struct.Struct("<6Q i I 3Q d Q")
 
 
 @dataclass(frozen=True)
-class Shape:
-    """All that the bytes of a graph file depend on, but the links and the vectors."""
+class GraphShape:
+    """The numbers that determine a graph file, apart from its links and vectors."""
 
     count: int
     dimension: int
@@ -39,7 +39,7 @@ class Shape:
     entry_point: int
 
     def header(self) -> bytes:
-        """The only 96 bytes that a sound file of this shape can begin with."""
+        """Return the 96 bytes that a valid file of this shape begins with."""
         vector_at = 4 + 8 * self.m
         label_at = vector_at + 4 * self.dimension
         return _HEADER.pack(
@@ -48,26 +48,26 @@ class Shape:
         )  # fmt: skip
 
     def record(self) -> np.dtype[np.void]:
-        """One vector's record on level 0."""
+        """Return the type of one vector's record on level 0."""
         links = [("links", "<u2"), ("deleted", "u1"), ("unused", "u1"), ("ids", "<u4", (2 * self.m,))]
         return np.dtype([*links, ("vector", "<f4", (self.dimension,)), ("label", "<u8")])
 
     def upper(self) -> np.dtype[np.void]:
-        """One link list of an upper level."""
+        """Return the type of one link list on an upper level."""
         return np.dtype([("links", "<u2"), ("unused", "<u2"), ("ids", "<u4", (self.m,))])
 
 
 def read_entry(path: Path) -> tuple[int, int]:
-    """(max_level, entry_point) of a file that was just written: they are the graph's own choice."""
+    """Return (max_level, entry_point) of a file that was just written. hnswlib chose them at random."""
     with path.open("rb") as file:
         fields = _HEADER.unpack(file.read(_HEADER.size))
     return fields[6], fields[7]
 
 
-def check_file(path: Path, shape: Shape, vectors: Vectors) -> None:
-    """Raise InputError unless `path` is a whole graph of this shape over exactly these vectors [n, D].
+def check_file(path: Path, shape: GraphShape, vectors: Vectors) -> None:
+    """Raise InputError unless `path` is a complete graph of this shape over exactly these vectors [n, D].
 
-    What remains possible is a file whose links are valid but other than those built; its hash excludes that.
+    A file with valid links other than those built passes this check. The file's hash in index.json excludes it.
     """
     try:
         data = np.memmap(path, np.uint8, mode="r")
@@ -81,7 +81,7 @@ def check_file(path: Path, shape: Shape, vectors: Vectors) -> None:
     nodes = data[_HEADER.size : upper_at].view(record)
     levels, lists = _upper_lists(data[upper_at:], shape, path)
     _check_levels(levels, shape, path)
-    ids = nodes["label"].astype(np.int64)  # insertion order: the rows' own with one thread, another with several
+    ids = nodes["label"].astype(np.int64)  # in insertion order: the order of the rows with one thread only
     _require(np.array_equal(np.sort(ids), np.arange(shape.count)), path, "its ids are not the rows of the vectors")
     for start, rows in chunks(vectors):
         held = ids[start : start + len(rows)]
@@ -91,11 +91,11 @@ def check_file(path: Path, shape: Shape, vectors: Vectors) -> None:
 
 
 def _upper_lists(
-    tail: NDArray[np.uint8], shape: Shape, path: Path
+    tail: NDArray[np.uint8], shape: GraphShape, path: Path
 ) -> tuple[NDArray[np.int64], list[tuple[int, NDArray[np.void]]]]:
-    """The level of every node, and (node, its link lists above level 0) for the few that have some.
+    """Return the level of every node, and (node, its link lists above level 0) for the few nodes that have some.
 
-    Most entries are an empty size word, so the walk leaps from one word that is not zero to the next that
+    Most entries are a single zero, the size of an empty list. So the loop skips from one nonzero word to the next one that
     begins an entry.
     """
     _require(len(tail) % 4 == 0, path, "its length is odd")
@@ -115,21 +115,21 @@ def _upper_lists(
     return levels, lists
 
 
-def _check_levels(levels: NDArray[np.int64], shape: Shape, path: Path) -> None:
+def _check_levels(levels: NDArray[np.int64], shape: GraphShape, path: Path) -> None:
     sound = levels.max() == shape.max_level and levels[shape.entry_point] == shape.max_level
     _require(bool(sound), path, "its entry point is not on its highest level")
 
 
-def _check_nodes(nodes: NDArray[np.void], rows: Vectors, shape: Shape, path: Path) -> None:
+def _check_nodes(nodes: NDArray[np.void], rows: Vectors, shape: GraphShape, path: Path) -> None:
     _require(np.array_equal(nodes["vector"], rows), path, "its vectors are not those of the embeddings")
     _require(not nodes["deleted"].any(), path, "some of its vectors are marked as deleted")
     _require(_links_within(nodes, 2 * shape.m, shape.count), path, "some of its links point nowhere")
 
 
 def _check_upper(
-    lists: list[tuple[int, NDArray[np.void]]], levels: NDArray[np.int64], shape: Shape, path: Path
+    lists: list[tuple[int, NDArray[np.void]]], levels: NDArray[np.int64], shape: GraphShape, path: Path
 ) -> None:
-    """A link on level l must lead to a node that reaches l, or hnswlib reads beyond that node's lists."""
+    """Check that a link on level l leads to a node on level l or higher. Otherwise hnswlib reads beyond that node's lists."""
     if not lists:
         return
     links = np.concatenate([own for _, own in lists])

@@ -1,4 +1,4 @@
-"""The types of index that realmctl has: exact search, and the hnsw graph with its measured recall."""
+"""The index types of realmctl: exact search, and an hnsw graph with a required recall."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from realmctl.errors import InputError, QualityError
 from realmctl.index.exact import ExactIndex
 from realmctl.index.hnsw import HnswIndex, build_graph, load_graph, save_graph
-from realmctl.index.hnsw_file import Shape
+from realmctl.index.hnsw_file import GraphShape
 from realmctl.index.protocol import Index, Vectors
 from realmctl.index.recall import Recall, RecallSample
-from realmctl.index.store import Description, IndexType, write_description
+from realmctl.index.store import IndexDescription, IndexType, write_description
 from realmctl.log import say
 from realmctl.storage.hashing import digest_file
 
@@ -25,20 +25,20 @@ AUTO_EF = (64, 128, 256, 512, 1024)
 
 
 class ExactIndexType(IndexType):
-    """Every vector is scored; nothing is stored but the vectors."""
+    """Exact search: every vector is scored. Only the vectors are stored."""
 
     def build(self, folder: Path, vectors: Vectors, options: IndexOptions, device: str) -> Mapping[str, Any]:
         count, dimension = vectors.shape
-        write_description(folder, Description("exact", dimension, count))
+        write_description(folder, IndexDescription("exact", dimension, count))
         return {"recall": 1.0}
 
-    def open(self, folder: Path, description: Description, vectors: Vectors, device: str) -> Index:
+    def open(self, folder: Path, description: IndexDescription, vectors: Vectors, device: str) -> Index:
         return ExactIndex(vectors, device)
 
 
 @dataclass(frozen=True)
-class HnswDescription(Description):
-    """`index.json` of an hnsw index: what the graph's file does not say or hnswlib forgets, and the file's hash."""
+class HnswIndexDescription(IndexDescription):
+    """Content of `index.json` for an hnsw index: what the graph file does not record, and the hash of that file."""
 
     m: int = 16
     ef_construction: int = 200
@@ -50,9 +50,9 @@ class HnswDescription(Description):
     sha256: str = ""
 
     @property
-    def shape(self) -> Shape:
-        """What the graph file must look like."""
-        return Shape(self.count, self.dimension, self.m, self.ef_construction, self.max_level, self.entry_point)
+    def shape(self) -> GraphShape:
+        """The numbers that determine the layout of the graph file."""
+        return GraphShape(self.count, self.dimension, self.m, self.ef_construction, self.max_level, self.entry_point)
 
     def check(self) -> None:
         super().check()
@@ -70,7 +70,7 @@ class HnswIndexType(IndexType):
     It is built, saved, loaded again and measured against exact search. An index below the recall floor is not described.
     """
 
-    description = HnswDescription
+    description = HnswIndexDescription
 
     def build(self, folder: Path, vectors: Vectors, options: IndexOptions, device: str) -> Mapping[str, Any]:
         path = folder / GRAPH_FILE
@@ -79,12 +79,12 @@ class HnswIndexType(IndexType):
         index = HnswIndex(load_graph(path, shape, vectors), vectors, ef=AUTO_EF[0])
         recall = _reach_recall(index, vectors, options, device)
         described = {**asdict(shape), "ef": index.ef, "seed": options.seed, "threads": options.threads}
-        write_description(folder, HnswDescription(type="hnsw", sha256=digest_file(path), **described))
+        write_description(folder, HnswIndexDescription(type="hnsw", sha256=digest_file(path), **described))
         return {"ef": index.ef, **recall.metrics()}
 
-    def open(self, folder: Path, description: Description, vectors: Vectors, device: str) -> Index:
+    def open(self, folder: Path, description: IndexDescription, vectors: Vectors, device: str) -> Index:
         path = folder / GRAPH_FILE
-        assert isinstance(description, HnswDescription)
+        assert isinstance(description, HnswIndexDescription)
         if not path.is_file() or digest_file(path) != description.sha256:
             raise InputError(
                 f"The graph {path} is missing or damaged (its SHA-256 is not the one in index.json). Build the index again."

@@ -1,4 +1,4 @@
-"""What every index can do, and the checks that every search starts with.
+"""The interface of every index, and the checks at the start of every search.
 
 B queries, K answers to a query, D dimension.
 """
@@ -18,11 +18,10 @@ Vectors = NDArray[np.floating]
 
 
 class Index(Protocol):
-    """Frozen vectors under inner product; a vector's id is its row.
+    """A fixed set of vectors that is searched by inner product. The id of a vector is its row.
 
-    An index never changes after it was made: a refresh builds another one and swaps the reference, because
-    hnswlib crashes when one thread searches while another adds or loads, and updates in place cost more than
-    a rebuild.
+    An index never changes after it was built. A refresh builds another index and replaces the reference: hnswlib crashes
+    when one thread searches while another adds or loads, and updates in place cost more than a rebuild.
     """
 
     @property
@@ -32,7 +31,7 @@ class Index(Protocol):
     def count(self) -> int: ...
 
     def search(self, queries_BD: Vectors, k: int) -> tuple[Scores, RowIds]:
-        """The k best rows of each query: scores [B, K] float32 and ids [B, K] int64, K = min(k, count).
+        """Return the k best rows of each query: scores [B, K] float32 and ids [B, K] int64, K = min(k, count).
 
         Sorted by falling score, ties by rising id. Raises InputError for queries that are not finite,
         MismatchError for queries of another dimension, ConfigError for k < 1.
@@ -40,12 +39,12 @@ class Index(Protocol):
         ...
 
     def vectors(self, ids: RowIds) -> NDArray[np.float32]:
-        """The frozen rows with these ids: ids of any shape [...] give float32 [..., D]."""
+        """Return the vectors with these ids: ids of any shape [...] give float32 [..., D]."""
         ...
 
 
 def check_queries(queries_BD: Vectors, k: int, *, dimension: int) -> NDArray[np.float32]:
-    """The queries as contiguous float32 [B, D], or an error that says what is wrong with them."""
+    """Return the queries as contiguous float32 [B, D]. Raises what `Index.search` raises."""
     if k < 1:
         raise ConfigError(f"A search asks for {k} answers a query; the least is 1.")
     if queries_BD.ndim != 2 or queries_BD.shape[1] != dimension:
@@ -59,13 +58,13 @@ def check_queries(queries_BD: Vectors, k: int, *, dimension: int) -> NDArray[np.
     if len(bad):
         raise InputError(
             f"{len(bad)} of {len(queries)} queries (the first is row {bad[0]}) hold NaN or infinite values, "
-            "so they have no nearest blocks. The query encoder's weights are probably damaged or its "
+            "so they cannot be searched. The query encoder's weights are probably damaged or its "
             "training has diverged."
         )
     return queries
 
 
 def by_score(scores_BK: Scores, ids_BK: RowIds) -> tuple[Scores, RowIds]:
-    """Each row sorted by falling score, ties by rising id."""
+    """Sort each row by falling score, ties by rising id."""
     order = np.lexsort((ids_BK, -scores_BK), axis=-1)
     return np.take_along_axis(scores_BK, order, axis=1), np.take_along_axis(ids_BK, order, axis=1)

@@ -1,8 +1,8 @@
-"""How many of the true nearest blocks an index finds: recall@k against exact search, on a fixed sample.
+"""Recall@k of an index against exact search, on a fixed sample of queries.
 
-Real queries are not known when an index is built, and blocks alone are too easy: each sits among its own. So
-half of the sample are rows of the matrix, each without itself among its answers, and half are rows moved in a
-random direction by half their distance from the mean row: like a query that resembles a block but is none.
+Real queries are not known when an index is built, and blocks as queries are too easy. So half of the sample are rows of
+the matrix, where the row itself does not count as an answer. The other half are rows moved in a random direction by half
+their distance from the mean row; they resemble queries that are near a block.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Search = Callable[[Vectors, int], tuple[Scores, RowIds]]
 NOISE = 0.5
 NONE = -1
 TOLERANCE = 1e-5
-"""Scores nearer than this, relative to the largest, are one score: the order of summation may differ."""
+"""Scores that differ by less than this, relative to the largest, count as equal, because sums are rounded."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Recall:
 
 
 class RecallSample:
-    """The sample and its exact answers, computed once for any number of indexes over the same vectors.
+    """A sample of queries and its exact answers. Computed once, it measures any number of indexes over the same vectors.
 
     Rows must be finite. `sample` queries are drawn with `seed`; fewer when there are fewer rows.
     """
@@ -63,7 +63,7 @@ class RecallSample:
         self._wanted = np.isfinite(scores).sum(axis=1)
 
     def measure(self, search: Search) -> Recall:
-        """Recall of a search. What scores like the k-th best or better counts: equal blocks are one."""
+        """Return the recall of a search. A result counts if it scores at least as high as the true k-th best."""
         scores, _ = _neighbours(search, self.queries, self.own, self.k)
         found = (np.isfinite(scores) & (scores >= self._worst_wanted)).sum(axis=1)
         shares = np.where(self._wanted == 0, 1.0, np.minimum(found / np.maximum(self._wanted, 1), 1.0))
@@ -73,7 +73,10 @@ class RecallSample:
 
 
 def sample_queries(vectors: Vectors, size: int, seed: int) -> tuple[NDArray[np.float32], RowIds]:
-    """Queries [S, D], rows before moved rows, and the row each may not find again or -1; S = min(size, n)."""
+    """Return queries [S, D] and, for each, the row that does not count as an answer, or -1; S = min(size, n).
+
+    Unmoved rows come before moved rows.
+    """
     random = np.random.default_rng(seed)
     ids = random.choice(len(vectors), size=min(size, len(vectors)), replace=False).astype(np.int64)
     queries = np.array(vectors[ids], dtype=np.float32)
@@ -86,7 +89,7 @@ def sample_queries(vectors: Vectors, size: int, seed: int) -> tuple[NDArray[np.f
 
 
 def wilson(share: float, trials: int) -> tuple[float, float]:
-    """95 % score interval (Wilson 1927) of a mean of `trials` values in [0, 1]; wide enough for any such."""
+    """95 % score interval (Wilson 1927) of a mean of `trials` values in [0, 1]."""
     z2 = 1.96**2
     middle = (share + z2 / (2 * trials)) / (1 + z2 / trials)
     half = math.sqrt(z2 * (share * (1 - share) / trials + z2 / (4 * trials**2))) / (1 + z2 / trials)
@@ -94,7 +97,7 @@ def wilson(share: float, trials: int) -> tuple[float, float]:
 
 
 def _neighbours(search: Search, queries: NDArray[np.float32], own: RowIds, k: int) -> tuple[Scores, RowIds]:
-    """The k best rows other than `own`. Without own, the k best; a place that nothing fills scores -inf."""
+    """Return scores and ids of the k best rows other than `own` (-1: none is left out). Empty places score -inf."""
     scores, ids = search(queries, k + 1)
     scores = np.where(ids == own[:, None], -np.inf, scores)
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]

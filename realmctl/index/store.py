@@ -1,6 +1,6 @@
-"""An index on disk: `vectors.npy`, `index.json` that describes it, and whatever other files its type has.
+"""An index on disk: `vectors.npy`, `index.json` that describes it, and the other files of its type.
 
-Only `open_index` reads the folder, and it checks the files against the description before anything is searched.
+`open_index` checks all files against the description before the index can be searched.
 Types of index are found by name, so that other packages can add some (docs/extending.md).
 """
 
@@ -26,10 +26,10 @@ DESCRIPTION_FILE = "index.json"
 
 
 @dataclass(frozen=True)
-class Description:
-    """`index.json`: what every index has. `metric` is always the inner product.
+class IndexDescription:
+    """Content of `index.json`: the fields that every index has. `metric` is always the inner product.
 
-    A type of index with more to remember extends this class with fields of type int, float or str.
+    A type of index that records more extends this class with fields of type int, float or str.
     """
 
     type: str
@@ -38,7 +38,7 @@ class Description:
     metric: str = "ip"
 
     def check(self) -> None:
-        """Raise ValueError for values that describe no index. Types were checked before."""
+        """Raise ValueError for values that cannot describe an index. The types of the fields were checked before."""
         if self.dimension < 1 or self.count < 1:
             raise ValueError(f"it has {self.count} vectors of dimension {self.dimension}")
         if self.metric != "ip":
@@ -48,8 +48,8 @@ class Description:
 class IndexType(ABC):
     """One type of index: how it is built from vectors, and how it is opened."""
 
-    description: ClassVar[type[Description]] = Description
-    """What its `index.json` holds."""
+    description: ClassVar[type[IndexDescription]] = IndexDescription
+    """The class of its `index.json`."""
 
     @abstractmethod
     def build(self, folder: Path, vectors: Vectors, options: IndexOptions, device: str) -> Mapping[str, Any]:
@@ -59,17 +59,17 @@ class IndexType(ABC):
         """
 
     @abstractmethod
-    def open(self, folder: Path, description: Description, vectors: Vectors, device: str) -> Index:
-        """The index in a folder that `build` wrote. Raises InputError for files that are missing or damaged."""
+    def open(self, folder: Path, description: IndexDescription, vectors: Vectors, device: str) -> Index:
+        """Open the index in a folder that `build` wrote. Raises InputError for files that are missing or damaged."""
 
 
-def write_description(folder: Path, description: Description) -> None:
+def write_description(folder: Path, description: IndexDescription) -> None:
     """Write `index.json`."""
     (folder / DESCRIPTION_FILE).write_text(json.dumps(asdict(description), indent=1) + "\n")
 
 
-def read_description(folder: Path) -> Description:
-    """`index.json`, every field checked. Raises InputError when it does not describe an index that can be opened here."""
+def read_description(folder: Path) -> IndexDescription:
+    """Read `index.json` and check every field. Raises InputError when it does not describe an index that can be opened here."""
     path = folder / DESCRIPTION_FILE
     try:
         fields = json.loads(path.read_text())
@@ -87,10 +87,12 @@ def read_description(folder: Path) -> Description:
 
 
 def open_index(folder: Path, device: str = "cpu") -> Index:
-    """The index in a folder, ready to search; an exact one on `device`, a graph always on the CPU.
+    """Open the index in a folder. An exact index searches on `device`, a graph always on the CPU.
 
-    Raises InputError when a file is missing or damaged, MismatchError when the files are not of one index,
-    and ResourceError when hnswlib, memory or the package of its type is missing.
+    Raises:
+        InputError: a file is missing or damaged.
+        MismatchError: the files do not belong to one index.
+        ResourceError: hnswlib, memory or the package of its type is missing.
     """
     description = read_description(folder)
     vectors = open_vectors(folder / VECTORS_FILE, count=description.count, dimension=description.dimension)

@@ -1,4 +1,4 @@
-"""The matrix under every index: `vectors.npy`, float16 or float32 [n, D], memory-mapped and checked."""
+"""The matrix of an index: `vectors.npy`, float16 or float32 [n, D], memory-mapped and checked."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ ROWS_PER_CHUNK = 16_384
 def open_vectors(path: Path, *, count: int | None = None, dimension: int | None = None) -> Vectors:
     """Map a matrix of vectors without reading it.
 
-    Mapped copy-on-write: torch takes it without a copy, and the file cannot be changed through it. Raises
-    InputError for a file that is missing, cut or no matrix of float16 or float32, MismatchError for another
-    shape than expected.
+    The map is copy-on-write: torch can use it without a copy, and the file cannot be changed through it.
+
+    Raises:
+        InputError: the file is missing, cut short, or not a matrix of float16 or float32.
+        MismatchError: the shape is not the expected one.
     """
     try:
         vectors: Vectors = np.load(path, mmap_mode="c", allow_pickle=False)
@@ -42,14 +44,14 @@ def open_vectors(path: Path, *, count: int | None = None, dimension: int | None 
 
 
 def chunks(vectors: Vectors, rows: int | None = None) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    """(first row, float32 [rows, D]) one after the other; ROWS_PER_CHUNK unless told. Copies only float16."""
+    """Yield (first row, float32 [rows, D]) chunk by chunk, ROWS_PER_CHUNK rows by default. Only float16 is copied."""
     rows = rows or ROWS_PER_CHUNK
     for start in range(0, len(vectors), rows):
         yield start, np.asarray(vectors[start : start + rows], dtype=np.float32)
 
 
 def check_finite(vectors: Vectors, name: str) -> None:
-    """Refuse NaN and infinity: one such row is enough to lead a graph search astray without any error."""
+    """Raise InputError for NaN and infinite values. One such row makes a graph search return wrong rows without an error."""
     for start, chunk in chunks(vectors):
         bad = np.flatnonzero(~np.isfinite(chunk).all(axis=1))
         if len(bad):

@@ -1,1 +1,1 @@
-"""The neural parts: tensors and folders of weights in, tensors out. Nothing here knows an artifact."""
+"""Neural networks: they take tensors and folders of weights, and return tensors. This package does not import artifacts."""

@@ -1,7 +1,7 @@
-"""Wordpiece ids into padded batches, one layout for each tower.
+"""Lay out wordpiece ids as padded batches, with one layout for each tower.
 
-Every layout of the project is made here and only here, so that the retriever that builds the index, the
-one that is trained and the one that answers see the very same bytes.
+Every layout of the project is made here. So the retriever that builds the index, the one in training and the one that
+answers questions see the same inputs.
 Legend: B rows, L tokens of the longest row.
 """
 
@@ -20,9 +20,9 @@ TokenSequence = Sequence[int] | np.ndarray
 
 @dataclass(frozen=True)
 class TokenBatch:
-    """A batch of token rows, padded to its longest row. The real tokens of a row are its first ones.
+    """A batch of token rows, padded to its longest row. The real tokens of a row come first.
 
-    ids_BL: int64, mask_BL: bool, True at real tokens, segments_BL: int64, 0 or 1 and 0 at padding.
+    ids_BL: int64. mask_BL: bool, True at real tokens. segments_BL: int64, 0 or 1; 0 at padding.
     """
 
     ids_BL: Tensor
@@ -34,11 +34,11 @@ class TokenBatch:
 
     @cached_property
     def lengths_B(self) -> Tensor:
-        """Real tokens of each row, int64 [B]."""
+        """Number of real tokens in each row, int64 [B]."""
         return self.mask_BL.sum(1)
 
     def to(self, device: torch.device | str) -> TokenBatch:
-        """The same batch on another device."""
+        """Return the same batch on another device."""
         return TokenBatch(
             self.ids_BL.to(device, non_blocking=True),
             self.mask_BL.to(device, non_blocking=True),
@@ -48,10 +48,11 @@ class TokenBatch:
 
 @dataclass(frozen=True)
 class Collator:
-    """Lays out token ids between the special tokens of one vocabulary.
+    """Lay out token ids between the special tokens of one vocabulary.
 
-    Sequences are integer arrays without special tokens. The first sequence is truncated first, never the
-    longer one, as in ORQA's and REALM's featurisers (google-research/language, orqa/utils/bert_utils.py).
+    Sequences are integer arrays without special tokens. Each method says which sequence is cut when both do not fit. This
+    follows the featurisers of ORQA and REALM (google-research/language, orqa/utils/bert_utils.py), which do not cut the
+    longer sequence first.
     """
 
     cls_id: int
@@ -60,11 +61,11 @@ class Collator:
     mask_id: int
 
     def query(self, token_lists: Sequence[TokenSequence], length: int) -> TokenBatch:
-        """`[CLS] x [SEP]`, in segment 0, at most `length` tokens. Token i of x lands at position i + 1."""
+        """Return `[CLS] x [SEP]` in segment 0, at most `length` tokens. Token i of x is at position i + 1."""
         return self._rows([tokens[: length - 2] for tokens in token_lists], None)
 
     def block(self, titles: Sequence[TokenSequence], bodies: Sequence[TokenSequence], length: int = 288) -> TokenBatch:
-        """`[CLS] title [SEP] body [SEP]`: the title is kept first, the body fills what is left of `length`.
+        """Return `[CLS] title [SEP] body [SEP]`. The body is cut to the room that the title leaves in `length`.
 
         The null document is an empty title and an empty body: `[CLS] [SEP] [SEP]`, segments 0 0 1.
         """
@@ -75,7 +76,7 @@ class Collator:
     def joint(
         self, queries: Sequence[TokenSequence], bodies: Sequence[TokenSequence], query_length: int, block_length: int
     ) -> TokenBatch:
-        """`[CLS] x [SEP] body [SEP]` without the title, at most `query_length + block_length` tokens."""
+        """Return `[CLS] x [SEP] body [SEP]` without the title. x and body are cut to their own lengths."""
         return self._rows(
             [query[: query_length - 2] for query in queries], [body[: block_length - 2] for body in bodies]
         )
@@ -83,7 +84,7 @@ class Collator:
     def reader(
         self, questions: Sequence[TokenSequence], bodies: Sequence[TokenSequence], length: int = 320
     ) -> tuple[TokenBatch, Tensor]:
-        """`[CLS] question [SEP] body [SEP]` of at most `length` tokens; only the body is cut.
+        """Return `[CLS] question [SEP] body [SEP]` of at most `length` tokens. The body is cut to the room that is left.
 
         Also returns block_start_B, int64: the position of each row's first block token.
         """
@@ -112,7 +113,7 @@ class Collator:
 
 
 def block_token_mask(packed: TokenBatch, block_start_B: Tensor) -> Tensor:
-    """bool [B, L], True at the block's own tokens of a reader batch: not the question, no special token."""
+    """Return bool [B, L], True at the block's tokens of a reader batch; False at the question and at special tokens."""
     position_L = torch.arange(packed.ids_BL.shape[1], device=packed.ids_BL.device)
     start_B1, stop_B1 = block_start_B[:, None].to(position_L.device), packed.lengths_B[:, None] - 1
     return (position_L >= start_B1) & (position_L < stop_B1)

@@ -1,4 +1,4 @@
-"""One learned number: how much the scores of a frozen ranker count beside those of a reader that learns."""
+"""A learned scale: it weighs the scores of a frozen ranker (BM25) against those of a trained reader."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 class LearnedScale(nn.Module):
-    """score -> exp(w) score, with one trained number w.
+    """The map score -> exp(w) * score with one trained parameter w.
 
     `LR_MULTIPLIER` is the factor of its learning rate. Adam moves a number by at most the learning rate, and 300 steps
     at 3e-4 cannot halve or double the scale; at 100 times that rate about twenty steps do.
@@ -22,10 +22,10 @@ class LearnedScale(nn.Module):
         self.log_scale = nn.Parameter(torch.tensor(math.log(start)))
 
     def forward(self, score: Tensor) -> Tensor:
-        """The scaled scores, float32, in the shape given."""
+        """Return the scaled scores, float32, in the shape of `score`."""
         return self.log_scale.exp() * score.float()
 
     @property
     def value(self) -> float:
-        """exp(w)."""
+        """The current scale, exp(w)."""
         return math.exp(float(self.log_scale.detach()))

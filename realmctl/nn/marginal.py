@@ -1,8 +1,8 @@
-"""The objectives that couple retriever and reader, and what they say about retrieval.
+"""Training objectives that couple retriever and reader, and the utility of retrieval.
 
 p(y|x) = sum_n p(z_n|x) p(y|z_n,x) over the candidates (paper, equation 1). The paper takes the product
 over masked pieces inside the sum (`sequence`); the official code takes the sum for each piece alone
-(`token`; google-research/language, realm/model.py). They agree when one piece is masked.
+(`token`; google-research/language, realm/model.py). Both are equal when one piece is masked.
 Legend: B queries, N candidates (the null document first), C blocks of the batch, M masks, D projection.
 """
 
@@ -24,12 +24,12 @@ def token_marginal(
     candidate_mask_BN: Tensor | None = None,
     normaliser: Tensor | float | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """-sum log p(y_m|x) over masked pieces / normaliser, and log p(y_m|x) itself, [B, M], 0 at unused slots.
+    """Return the loss, -sum log p(y_m|x) / normaliser, and log p(y_m|x), [B, M], 0 at unused slots.
 
     score_BN: inner products. mlm_log_prob_BNM: log p(y_m|z_n,x). mask_BM: bool, True at real masked pieces.
-    candidate_mask_BN: bool, False where a query has fewer candidates. normaliser: by default the masked
-    pieces of this batch; a distributed caller gives the global count / number of processes.
-    An empty batch gives loss 0 with zero gradients.
+    candidate_mask_BN: bool, False where a query has fewer candidates. normaliser: the number of masked
+    pieces of this batch by default; a distributed caller passes the global count / number of processes.
+    An empty batch gives a loss of 0 with zero gradients.
     """
     prior_BN, likelihood_BNM = _log_terms(score_BN, mlm_log_prob_BNM, mask_BM, candidate_mask_BN)
     log_prob_BM = torch.logsumexp(prior_BN[:, :, None] + likelihood_BNM, 1).masked_fill(~mask_BM, 0.0)
@@ -43,10 +43,10 @@ def sequence_marginal(
     candidate_mask_BN: Tensor | None = None,
     normaliser: Tensor | float | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """-sum log p(y|x) over queries / normaliser, and log p(y|x), [B], 0 for a query without a mask.
+    """Return the loss, -sum log p(y|x) / normaliser, and log p(y|x), [B], 0 for a query without a mask.
 
-    As `token_marginal`, but the masked pieces of a query share one candidate, and the default normaliser
-    is the number of queries with a mask.
+    Arguments as in `token_marginal`. Here the masked pieces of a query share one candidate, and the default
+    normaliser is the number of queries with a mask.
     """
     prior_BN, likelihood_BNM = _log_terms(score_BN, mlm_log_prob_BNM, mask_BM, candidate_mask_BN)
     asked_B = mask_BM.any(1)
@@ -55,11 +55,11 @@ def sequence_marginal(
 
 
 class Utility(NamedTuple):
-    """What retrieval was worth, in nats; all detached.
+    """Retrieval utility in nats. All tensors are detached.
 
     token_gain: scalar, mean over masked pieces of log p(y_m|x) - log p(y_m|null,x) (official metric).
     document_BN: RU(z|x) = log p(y|z,x) - log p(y|null,x) of each candidate (paper, section 4.5).
-    top_1_B: RU of the best-scored real candidate, 0 where there is none.
+    top_1_B: RU of the best-scored real candidate, 0 for a query without real candidates.
     null_share_B: p(null|x).
     """
 
@@ -73,7 +73,7 @@ class Utility(NamedTuple):
 def retrieval_utility(
     score_BN: Tensor, mlm_log_prob_BNM: Tensor, mask_BM: Tensor, candidate_mask_BN: Tensor | None = None
 ) -> Utility:
-    """Compare each candidate, and the marginal, with the null document (candidate 0). Arguments as above."""
+    """Compare each candidate, and the marginal, with the null document (candidate 0). Arguments as in `token_marginal`."""
     present_BN = torch.ones_like(score_BN).bool() if candidate_mask_BN is None else candidate_mask_BN
     prior_BN, likelihood_BNM = _log_terms(score_BN, mlm_log_prob_BNM, mask_BM, present_BN)
     gain_BM = torch.logsumexp(prior_BN[:, :, None] + likelihood_BNM, 1) - likelihood_BNM[:, 0]
@@ -92,10 +92,13 @@ def retrieval_utility(
 def in_batch_softmax(
     query_BD: Tensor, block_CD: Tensor, target_B: Tensor, block_mask_BC: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The inverse cloze task: each query picks its own block, number target_B (int64), among all of the batch.
+    """Return loss and accuracy of the inverse cloze task: each query picks its block among all blocks of the batch.
 
-    Under several processes block_CD holds the blocks of all, with gradient. block_mask_BC: bool, False takes a block
-    out of a query's softmax. Returns mean cross-entropy and accuracy, scalars.
+    target_B: int64, the number of each query's block. block_CD: with several processes, the blocks of all of them, with
+    gradient. block_mask_BC: bool, False removes a block from a query's softmax.
+
+    Returns:
+        Mean cross-entropy and accuracy, scalars.
     """
     with full_precision(query_BD.device):
         score_BC = query_BD.float() @ block_CD.float().T
@@ -108,7 +111,7 @@ def in_batch_softmax(
 def _log_terms(
     score_BN: Tensor, mlm_log_prob_BNM: Tensor, mask_BM: Tensor, candidate_mask_BN: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """log p(z|x) [B, N] and log p(y_m|z,x) [B, N, M], float32, absent candidates and unused slots neutral."""
+    """Return log p(z|x) [B, N] and log p(y_m|z,x) [B, N, M], float32. Absent candidates and unused slots do not count."""
     score_BN, kept_BNM = score_BN.float(), mask_BM[:, None, :]
     if candidate_mask_BN is not None:
         score_BN = score_BN.masked_fill(~candidate_mask_BN, torch.finfo(torch.float32).min)

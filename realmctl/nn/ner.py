@@ -1,8 +1,6 @@
-"""Names by a token-classification model in Hugging Face's layout (BERT trained on CoNLL-2003 is what the
-paper used).
+"""Named entities from a token-classification model in Hugging Face's layout.
 
-It is here and not among `realmctl.text.spans.taggers` because it needs torch; strings go in and character spans
-come out.
+The paper used BERT trained on CoNLL-2003. This file is not among `realmctl.text.spans.taggers` because it needs torch.
 """
 
 from __future__ import annotations
@@ -22,10 +20,10 @@ NamedEntity = tuple[int, int, str]
 
 
 class EntityRecognizer:
-    """The entities of single sentences, whole words at a time.
+    """Finds the named entities of single sentences. Entities consist of whole words.
 
-    A word takes the label of its first wordpiece, as such models are trained; neighbouring words join by
-    their BIO, IO or BILOU tags. What is past the model's longest input has no entities.
+    A word takes the label of its first wordpiece, as in the training of such models. Neighbouring words are joined by
+    their BIO, IO or BILOU tags. Text beyond the model's longest input has no entities.
     """
 
     def __init__(self, folder: Path, *, batch_size: int = 64, device: str = "auto") -> None:
@@ -40,14 +38,16 @@ class EntityRecognizer:
                 "Name a folder or hub id with config.json, model.safetensors and tokenizer files."
             ) from None
         if not self._tokenizer.is_fast:
-            raise InputError(f"tagger hf:{folder}: its tokenizer gives no offsets. Use a model with a tokenizer.json.")
+            raise InputError(
+                f"tagger hf:{folder}: its tokenizer does not give character offsets. Use a model with a tokenizer.json."
+            )
         self._device, self._batch_size = pick_device(device), batch_size
         self._model = model.float().to(self._device).eval()
         self._labels = [model.config.id2label[i] for i in range(model.config.num_labels)]
         self._max_length = min(self._tokenizer.model_max_length, model.config.max_position_embeddings)
 
     def __call__(self, texts: Sequence[str]) -> list[list[NamedEntity]]:
-        """The entities of each text; texts of like lengths share a batch."""
+        """Return the entities of each text. Texts of similar lengths share a batch."""
         found: list[list[NamedEntity]] = [[] for _ in texts]
         order = sorted((row for row, text in enumerate(texts) if text), key=lambda row: len(texts[row]))
         for at in range(0, len(order), self._batch_size):

@@ -1,7 +1,8 @@
-"""BERT's optimiser and schedule (google-research/bert, optimization.py), which are not PyTorch's defaults.
+"""BERT's optimiser and learning-rate schedule (google-research/bert, optimization.py).
 
-Adam without bias correction, epsilon 1e-6, weight decay beside the gradient and never on norms or biases,
-global-norm clipping, and a linear decay that warm-up does not shift.
+They differ from PyTorch's defaults: Adam has no bias correction and an epsilon of 1e-6; weight decay is decoupled from
+the gradient and skips norms and biases; gradients are clipped by their global norm; the linear decay counts from step 0,
+also with warm-up.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ import torch
 from torch import Tensor, nn
 
 _LONG_AGO = 1e9
-"""At this step number both bias corrections, 1 - beta ** step, are exactly 1."""
+"""A step number at which both bias corrections, 1 - beta ** step, are exactly 1."""
 
 
 def warmup_steps(total: int) -> int:
-    """The warm-up of REALM and ORQA: a tenth of the run, at least 100 and at most 10,000 steps."""
+    """Return the warm-up steps of REALM and ORQA: a tenth of the run, at least 100 and at most 10,000."""
     return min(10_000, max(100, total // 10))
 
 
 def bert_lr(step: int, total: int, warmup: int, base: float) -> float:
-    """The rate of update number `step`, from 0: base * step / warmup, then base * (1 - step / total).
+    """Return the learning rate of update `step`, counted from 0: base * step / warmup, then base * (1 - step / total).
 
-    The decay counts from step 0, so the rate drops a little where warm-up ends.
+    The decay counts from step 0. So the rate drops a little at the end of warm-up.
     """
     return base * step / warmup if step < warmup else base * max(0.0, 1 - step / total)
 
@@ -32,7 +33,7 @@ def bert_lr(step: int, total: int, warmup: int, base: float) -> float:
 def decay_groups(
     modules: Iterable[nn.Module], weight_decay: float = 0.01, lr_multipliers: Mapping[nn.Module, float] | None = None
 ) -> list[dict[str, Any]]:
-    """Parameter groups: matrices, which decay, and norms, biases and other vectors or numbers, which do not.
+    """Return parameter groups: matrices with weight decay; norms, biases and other vectors or numbers without.
 
     Each parameter is in one group. `lr_multipliers`: {module: factor}; the parameters below such a module form groups
     of their own, and the learning rate of these groups is multiplied by the factor.
@@ -63,11 +64,12 @@ def decay_groups(
 
 
 class BertAdamW(torch.optim.AdamW):
-    """BERT's AdamW as PyTorch's fused one whose step counter starts where bias correction has worn off.
+    """BERT's AdamW, computed by PyTorch's fused AdamW.
 
-    `step` clips the gradients to a global norm of `clip` first; `gradient_norm` is the norm before clipping.
-    `bias_correction` is PyTorch's Adam again: without it, second moments that average a thousand steps
-    make the first hundreds of steps several times too long, which a short run does not outlive.
+    To switch bias correction off, the step counter starts at a number where the correction is 1. `bias_correction`
+    switches it on again. Short runs need it: without it the first hundreds of updates are several times too large, because
+    the second moments average over a thousand steps. `step` first clips the gradients to a global norm of `clip`.
+    `gradient_norm` is the norm before clipping.
     """
 
     def __init__(
@@ -87,7 +89,7 @@ class BertAdamW(torch.optim.AdamW):
         self.gradient_norm = torch.zeros(())
 
     def set_lr(self, lr: float) -> None:
-        """Set the learning rate of the next step; groups with a multiplier take that many times as much."""
+        """Set the learning rate of the next step. Groups with a multiplier use `lr` times the multiplier."""
         for group in self.param_groups:
             group["lr"] = lr * group.get("lr_multiplier", 1.0)
 

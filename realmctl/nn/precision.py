@@ -1,4 +1,4 @@
-"""Which device, which number format, which seed: the three choices of hardware, made in one place."""
+"""Choice of device, arithmetic precision and seed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ from realmctl.execution import processes
 
 
 def pick_device(name: str = "auto") -> torch.device:
-    """`auto` is the first CUDA device (of several processes each has its own), else the CPU. Raises ConfigError or ResourceError otherwise."""
+    """Return the device of this name.
+
+    `auto` is the first CUDA device, or the CPU where there is none. With several processes `auto` gives each its own device.
+
+    Raises:
+        ConfigError: the name is not a device.
+        ResourceError: this process does not see that CUDA device.
+    """
     if name == "auto" and torch.cuda.is_available() and processes.world_size() > 1:
         name = f"cuda:{processes.local_rank()}"
     if name == "auto":
@@ -33,7 +40,7 @@ def pick_device(name: str = "auto") -> torch.device:
 
 
 def has_bf16(device: torch.device) -> bool:
-    """Whether the device multiplies bfloat16 in hardware. Emulated bfloat16 is slower than float32."""
+    """Return whether the device multiplies bfloat16 in hardware. Emulated bfloat16 is slower than float32."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     return not {"avx512_bf16", "amx_bf16", "bf16"}.isdisjoint(processor())
@@ -41,7 +48,7 @@ def has_bf16(device: torch.device) -> bool:
 
 @cache
 def processor() -> frozenset[str]:
-    """The words Linux has for the processor, instruction sets and vendor among them; none elsewhere."""
+    """Return the words of /proc/cpuinfo, which include the vendor and the instruction sets; empty where there is no such file."""
     try:
         return frozenset(Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
     except OSError:
@@ -49,7 +56,7 @@ def processor() -> frozenset[str]:
 
 
 def autocast(device: torch.device, precision: str = "auto") -> AbstractContextManager[None]:
-    """The context to run a forward pass in: `fp32`, `bf16`, or `auto` = bf16 where the hardware has it."""
+    """Return the context for a forward pass in `fp32`, `bf16`, or `auto` (bf16 where the hardware has it)."""
     if precision not in ("auto", "fp32", "bf16"):
         raise ConfigError(f"'{precision}' is no precision. Use auto, fp32 or bf16.")
     if precision == "bf16" or (precision == "auto" and has_bf16(device)):
@@ -58,7 +65,7 @@ def autocast(device: torch.device, precision: str = "auto") -> AbstractContextMa
 
 
 def full_precision(device: torch.device) -> AbstractContextManager[None]:
-    """Leaves autocast for a few products whose rounding would show, such as scores of size 100."""
+    """Return a context that switches autocast off, for products such as scores of size 100, whose rounding would matter."""
     return torch.autocast(device.type, enabled=False)
 
 

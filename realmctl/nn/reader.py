@@ -1,6 +1,6 @@
-"""The reader p(y|z,x) of pre-training: BERT over `[CLS] x [SEP] z [SEP]` that fills the masks of x.
+"""The reader p(y|z,x) of pre-training: BERT reads `[CLS] x [SEP] z [SEP]` and predicts the masked wordpieces of x.
 
-Paper section 3.3.1, knowledge-augmented encoder. Legend: B queries, N candidates, M masks, V vocabulary.
+Source: paper, section 3.3.1, knowledge-augmented encoder. Legend: B queries, N candidates, M masks, V vocabulary.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from realmctl.nn.bert.files import load_masked_lm, save_masked_lm
 from realmctl.nn.inputs import TokenBatch
 
 _LOGITS_AT_ONCE = 1 << 28
-"""Vocabulary logits held at a time (1 GiB in fp32); more are made in parts, again in the backward pass."""
+"""Vocabulary logits held at a time (1 GiB in fp32). Larger batches are computed in parts, and again in the backward pass."""
 
 
 class Reader(nn.Module):
@@ -32,15 +32,15 @@ class Reader(nn.Module):
 
     @classmethod
     def from_masked_lm(cls, mlm: BertForMaskedLM) -> Reader:
-        """A reader on a copy of `mlm`, its unused pooler dropped."""
+        """Return a reader on a copy of `mlm` without its pooler, which the reader does not use."""
         return cls(copy.deepcopy(mlm))
 
     def mlm_log_prob(self, joint: TokenBatch, position_BM: Tensor, target_BM: Tensor, candidates: int) -> Tensor:
-        """log p(y_m | z_n, x), float32 [B, N, M].
+        """Return log p(y_m | z_n, x), float32 [B, N, M].
 
         joint: B * N rows, the candidates of a query side by side. position_BM, target_BM: int64; x is first
         in the joint input, so all candidates of a query share its mask positions. Unused slots may hold
-        position 0 and any target: the marginal leaves them out.
+        position 0 and any target, because the marginal ignores them.
         """
         state_RMH = states_at(self.mlm.bert, joint, position_BM.repeat_interleave(candidates, 0))
         target_RM = target_BM.repeat_interleave(candidates, 0)
@@ -50,13 +50,13 @@ class Reader(nn.Module):
     forward = mlm_log_prob
 
     def logits(self, joint: TokenBatch, position_BM: Tensor, candidates: int) -> Tensor:
-        """Vocabulary logits at the masks under each candidate, [B, N, M, V]: for looking, not training."""
+        """Return the vocabulary logits at the masks for each candidate, [B, N, M, V]. For inspection; training does not use it."""
         state_RMH = states_at(self.mlm.bert, joint, position_BM.repeat_interleave(candidates, 0))
         logits_RMV: Tensor = self.mlm.cls(state_RMH)
         return logits_RMV.view(-1, candidates, *logits_RMV.shape[1:])
 
     def save(self, folder: Path) -> None:
-        """A BERT folder with its head."""
+        """Write a BERT folder with its masked-language-model head."""
         save_masked_lm(self.mlm, folder)
 
     @classmethod

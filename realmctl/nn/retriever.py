@@ -95,13 +95,13 @@ class Tower(nn.Module):
         nn.init.constant_(self.norm.weight, math.sqrt(scale / self.projection.out_features))
 
     def save(self, folder: Path) -> None:
-        """BertModel for AutoModel, and the projection beside it."""
+        """Write the BertModel, which AutoModel loads, and the projection beside it."""
         save_bert(self.bert, folder)
         save_tensors(self._projection().state_dict(), folder / "projection.safetensors")
 
     @classmethod
     def load(cls, folder: Path, projection: int, pooling: Pooling, norm_eps: float = NORM_EPS) -> Tower:
-        """Read what `save` wrote. Raises InputError naming a tensor that does not fit."""
+        """Read what `save` wrote. Raises InputError that names a tensor which does not fit."""
         tower = cls(load_bert(folder, pooler=pooling == "pooler"), projection, pooling, norm_eps)
         load_into(tower._projection(), load_tensors(folder / "projection.safetensors"), folder)
         return tower.eval()
@@ -111,10 +111,10 @@ class Tower(nn.Module):
 
 
 class Retriever(nn.Module):
-    """Query tower and block tower: one and the same, two, or the query tower alone.
+    """A query tower and a block tower, which may be one shared tower, or a query tower only.
 
-    A query-only retriever comes out of fine-tuning. It still names the block encoder whose embeddings it
-    searches, so that nobody embeds blocks with the wrong weights.
+    Fine-tuning makes a query-only retriever. It records the hash of the block encoder whose embeddings it searches, so
+    that blocks are not embedded with other weights.
     """
 
     def __init__(
@@ -183,11 +183,11 @@ class Retriever(nn.Module):
         return self.query_tower.projection.out_features
 
     def embed_queries(self, packed: TokenBatch) -> Tensor:
-        """e_q, [B, D]."""
+        """Return the query embeddings e_q, float32 [B, D]."""
         return self.query_tower.embed(packed)
 
     def embed_blocks(self, packed: TokenBatch) -> Tensor:
-        """e_d, [B, D]. Raises MismatchError for a query-only retriever."""
+        """Return the block embeddings e_d, float32 [B, D]. Raises MismatchError for a query-only retriever."""
         if self.block_tower is None:
             raise MismatchError(
                 "This retriever is query-only: fine-tuning trained its query tower and left the blocks' "
@@ -198,12 +198,12 @@ class Retriever(nn.Module):
 
     @staticmethod
     def score(query_BD: Tensor, block_BND: Tensor) -> Tensor:
-        """Relevance f(x, z), the raw inner product (paper, section 3.2), float32 [B, N]."""
+        """Return the relevance f(x, z), the inner product (paper, section 3.2), float32 [B, N]."""
         with full_precision(query_BD.device):
             return torch.einsum("bd,bnd->bn", query_BD.float(), block_BND.float())
 
     def query_only(self) -> Retriever:
-        """A copy of the query side that remembers its block encoder."""
+        """Return a copy of the query tower that records the hash of its block encoder."""
         return Retriever(
             copy.deepcopy(self.query_tower),
             None,
@@ -215,15 +215,16 @@ class Retriever(nn.Module):
         )
 
     def block_encoder_hash(self) -> str:
-        """sha256 over the block tower's tensors: equal hashes give equal embeddings."""
+        """Return the sha256 of the block tower's tensors. Equal hashes mean equal embeddings."""
         if self.block_tower is None:
             return self._block_encoder
         return hash_tensors(self.block_tower.state_dict())
 
     def save(self, folder: Path, block_retriever: str | None = None) -> None:
-        """Write retriever.json, query/ and block/ (a shared tower: block/ alone). The caller writes the tokenizer.
+        """Write retriever.json, query/ and block/ (block/ only for a shared tower). The caller writes the tokenizer.
 
-        block_retriever: name of the retriever whose vectors a query-only one searches; it is written to retriever.json.
+        block_retriever: for a query-only retriever, the name of the retriever whose vectors it searches; recorded in
+            retriever.json.
         """
         if self.block_tower is not None:
             self.block_tower.save(folder / "block")

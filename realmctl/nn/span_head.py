@@ -1,6 +1,6 @@
-"""The reader of fine-tuning: BERT that scores every short span of a block as the answer.
+"""The span reader of fine-tuning: BERT scores every short span of a block as a possible answer.
 
-Scores and losses of ORQA (Lee et al. 2019; google-research/language, orqa/models/orqa_model.py).
+Source of scores and losses: ORQA (Lee et al. 2019; google-research/language, orqa/models/orqa_model.py).
 Legend: B rows (question, block), Q questions, K blocks of a question, L tokens, S spans, H hidden.
 """
 
@@ -21,11 +21,11 @@ from realmctl.nn.inputs import TokenBatch
 from realmctl.nn.weights import load_into, load_tensors, save_tensors
 
 LOWEST = torch.finfo(torch.float32).min
-"""The score of what cannot be chosen: finite, so that a row of nothing else has finite gradients."""
+"""The score of spans that cannot be chosen. It is finite, so that a row with only such spans has finite gradients."""
 
 
 def span_table(length: int, max_width: int) -> tuple[Tensor, Tensor]:
-    """First and last position (inclusive) of all spans of 1 to max_width tokens, int64 [S], by width."""
+    """Return the first and last positions (inclusive) of all spans of 1 to max_width tokens, int64 [S], ordered by width."""
     widths = range(1, min(max_width, length) + 1)
     start_S = torch.cat([torch.arange(length - width + 1) for width in widths])
     end_S = torch.cat([torch.arange(width - 1, length) for width in widths])
@@ -45,9 +45,9 @@ class SpanHead(nn.Module):
             nn.init.zeros_(linear.bias)
 
     def forward(self, state_BLH: Tensor, max_width: int) -> Tensor:
-        """Scores of the spans of `span_table(L, max_width)`, float32 [B, S].
+        """Return the scores of the spans of `span_table(L, max_width)`, float32 [B, S].
 
-        One width at a time: shifted sums instead of gathered pairs, recomputed in the backward pass.
+        Spans of one width are scored together, from shifted sums. The backward pass computes them again to save memory.
         """
         start_BLX, end_BLX = self.dense(state_BLH).chunk(2, -1)
         length = state_BLH.shape[1]
@@ -74,15 +74,15 @@ class SpanReader(nn.Module):
 
     @classmethod
     def from_bert(cls, bert: BertModel) -> SpanReader:
-        """A fresh head on a copy of `bert`."""
+        """Return a span reader with a random head on a copy of `bert`."""
         return cls(copy.deepcopy(bert))
 
     def span_scores(
         self, packed: TokenBatch, block_mask_BL: Tensor, max_width: int
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Scores of all spans, float32 [B, S], and the table (start_S, end_S), int64, ends inclusive.
+        """Return the scores of all spans, float32 [B, S], and their positions (start_S, end_S), int64, ends inclusive.
 
-        block_mask_BL: bool, True at the block's tokens. Spans with an end elsewhere score `LOWEST`.
+        block_mask_BL: bool, True at the block's tokens. Spans that begin or end elsewhere score `LOWEST`.
         """
         table = span_table(block_mask_BL.shape[1], max_width)
         start_S, end_S = (part.to(block_mask_BL.device) for part in table)
@@ -93,7 +93,7 @@ class SpanReader(nn.Module):
     forward = span_scores
 
     def save(self, folder: Path) -> None:
-        """config.json and model.safetensors for AutoModel, and span_head.safetensors."""
+        """Write config.json and model.safetensors for AutoModel, and span_head.safetensors."""
         save_bert(self.bert, folder)
         save_tensors(self.head.state_dict(), folder / "span_head.safetensors")
 
@@ -106,7 +106,7 @@ class SpanReader(nn.Module):
 
 
 def reader_loss(score_QKS: Tensor, correct_QKS: Tensor) -> Tensor:
-    """-log of the probability of all correct (block, span) pairs in one softmax over them all, [Q].
+    """Return -log of the probability of the correct (block, span) pairs in one softmax over all pairs, [Q].
 
     score_QKS: span score + retrieval score of its block. correct_QKS: bool. 0 with zero gradient for a
     question without a correct span.
@@ -115,15 +115,15 @@ def reader_loss(score_QKS: Tensor, correct_QKS: Tensor) -> Tensor:
 
 
 def within_block(score_QRS: Tensor) -> Tensor:
-    """log p(span | block, question): a softmax over each block's own spans, float32; `LOWEST` stays `LOWEST`."""
+    """Return log p(span | block, question), a softmax over each block's spans, float32. `LOWEST` stays `LOWEST`."""
     return score_QRS.float().log_softmax(-1).masked_fill(score_QRS == LOWEST, LOWEST)
 
 
 def marginal_loss(joint_QRS: Tensor, score_QR: Tensor, correct_QRS: Tensor) -> Tensor:
-    """-log sum_z p(z|x) p(y|z,x), [Q]: the paper's objective (REALM, equation 1 and section 3.1) over the blocks read.
+    """Return -log sum_z p(z|x) p(y|z,x) over the blocks read, [Q]: the paper's objective (REALM, equation 1, section 3.1).
 
-    joint_QRS: `within_block` + the retrieval score of the block, score_QR, whose softmax is p(z|x). p(y|z,x) adds up the
-    spans that are correct. 0 with zero gradient for a question without one.
+    joint_QRS: `within_block` + the retrieval score of the block, score_QR, whose softmax is p(z|x). p(y|z,x) is the sum
+    over the correct spans. 0 with zero gradient for a question without one.
     """
     correct_QC = correct_QRS.flatten(1)
     matching_Q = torch.logsumexp(joint_QRS.float().flatten(1).masked_fill(~correct_QC, LOWEST), 1)
@@ -131,7 +131,7 @@ def marginal_loss(joint_QRS: Tensor, score_QR: Tensor, correct_QRS: Tensor) -> T
 
 
 def retrieval_loss(score_QK: Tensor, correct_QK: Tensor) -> Tensor:
-    """-log of the probability of the blocks with an answer among all retrieved, [Q]; 0 without one."""
+    """Return -log of the probability of the retrieved blocks that hold an answer, [Q]; 0 where none does."""
     return _correct_share(score_QK, correct_QK)
 
 

@@ -1,4 +1,4 @@
-"""Weights on disk: safetensors only, and strict, so that a wrong file is named instead of half loaded."""
+"""Weights on disk, as safetensors. Loading is strict: a file that does not fit raises an error that names the tensor."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     except (OSError, SafetensorError) as error:
         raise InputError(
             f"Cannot read weights from {path}: {error}. The file is missing, cut short or not safetensors; "
-            "copy it again or make the artifact anew."
+            "copy it again or make the artifact again."
         ) from error
     return tensors
 
 
 def load_into(module: nn.Module, tensors: Mapping[str, Tensor], where: Path | str) -> None:
-    """Copy `tensors` into `module`. Raises InputError naming one that is missing, extra or misshapen."""
+    """Copy `tensors` into `module`. Raises InputError that names a missing or extra tensor, or one of another shape."""
     expected = module.state_dict()
     for name, tensor in expected.items():
         if name not in tensors:
@@ -66,14 +66,14 @@ def load_into(module: nn.Module, tensors: Mapping[str, Tensor], where: Path | st
             )
     if extra := sorted(set(tensors) - set(expected)):
         raise InputError(
-            f"The weights in {where} hold {len(extra)} tensor(s) that this model has no place for, the first "
+            f"The weights in {where} hold {len(extra)} tensor(s) that this model does not have. The first "
             f"is '{extra[0]}'. They belong to another kind of model."
         )
     module.load_state_dict(dict(tensors))
 
 
 def hash_tensors(tensors: Mapping[str, Tensor]) -> str:
-    """sha256 (hex) over names, dtypes, shapes and bytes; the order of the mapping does not matter."""
+    """Return the sha256 (hex) of names, dtypes, shapes and bytes. The order of the mapping does not matter."""
     digest = hashlib.sha256()
     for name in sorted(tensors):
         tensor = tensors[name].detach().cpu().contiguous()
@@ -83,16 +83,16 @@ def hash_tensors(tensors: Mapping[str, Tensor]) -> str:
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The optimizer's state as flat named tensors `<parameter number>.<name>`: what a checkpoint has to keep.
+    """Return the optimizer's state for a checkpoint, as tensors named `<parameter number>.<name>`.
 
-    Rates and decays are not in it; they are settings, and the schedule sets the rate at each step.
+    Learning rates and weight decays are left out: they are settings, and the schedule sets the rate at each step.
     """
     state: dict[int, dict[str, Any]] = optimizer.state_dict()["state"]
     return {f"{number}.{name}": value for number, slots in state.items() for name, value in slots.items()}
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor], where: Path | str) -> None:
-    """Put back what `optimizer_tensors` gave. Raises InputError when a tensor does not fit its parameter."""
+    """Load the tensors of `optimizer_tensors`. Raises InputError when a tensor does not fit its parameter."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():

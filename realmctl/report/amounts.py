@@ -1,4 +1,4 @@
-"""Numbers as people read them, with their units."""
+"""Format numbers with their units."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNITS = {"loss": "nats", "retrieval_utility": "nats", "top_1_utility": "nats", "
 
 
 def amount(name: str, value: Any) -> str:
-    """A metric or setting of this name: 24.3 %, 0.75 s, 2.307 nats, 200,000."""
+    """Format the value of a metric or setting by its name: 24.3 %, 0.75 s, 2.307 nats, 200,000."""
     if type(value) is int and name != "seed":
         return f"{value:,}"
     if type(value) is not float or not math.isfinite(value):
@@ -32,17 +32,17 @@ def amount(name: str, value: Any) -> str:
 
 
 def plain(value: float) -> str:
-    """Four digits that count."""
+    """Format with four significant digits."""
     return f"{value:.4g}"
 
 
 def percent(share: float) -> str:
-    """A share in per cent."""
+    """Format a share in per cent."""
     return f"{100 * share:.1f} %"
 
 
 def duration(seconds: float) -> str:
-    """Seconds, in the two units that tell most: 3 d 4 h, 2 h 05 min, 4 min 10 s, 3.2 s."""
+    """Format seconds in one or two suitable units: 3 d 4 h, 2 h 05 min, 4 min 10 s, 3.2 s."""
     minutes, hours, days = seconds / 60, seconds / 3600, seconds / 86400
     if days >= 1:
         return f"{int(days)} d {int(hours % 24)} h"

@@ -1,4 +1,4 @@
-"""Which curves are drawn, under which names and units."""
+"""The charts of the report: which metrics they draw, with labels and units."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from realmctl.report.curves import AGE
 
 @dataclass(frozen=True)
 class Chart:
-    """One plot: {metric: its label} over the steps; `axis` has the unit. A `share` is written in per cent."""
+    """One chart of metrics over training steps.
+
+    `metrics` maps a metric to its label, `axis` is the axis label with its unit. `share`: values are shown in per cent.
+    `recorded_at_times`: the metric is recorded at some steps only.
+    """
 
     title: str
     axis: str
@@ -21,7 +25,7 @@ class Chart:
 
     @property
     def shows_refreshes(self) -> bool:
-        """Whether bars below the curve say when an index was being rebuilt."""
+        """Return whether bars below the curve show when an index was rebuilt."""
         return AGE in self.metrics
 
 
@@ -60,4 +64,4 @@ CHARTS: Mapping[str, Sequence[Chart]] = {
     "retriever": (LOSS, ACCURACY),
     "qa-model": (LOSS, ANSWERS),
 }
-"""By kind of artifact, in the order of the page."""
+"""Charts by kind of artifact, in the order of the page."""

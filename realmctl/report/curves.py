@@ -1,4 +1,4 @@
-"""What a training run logged, as curves of a length that can be drawn: metrics.jsonl of every training stage."""
+"""Read metrics.jsonl of a training run as curves, and shorten them for drawing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from realmctl.errors import InputError
 METRICS = "metrics.jsonl"
 AGE, WAIT, ALARMS = "index_age_steps", "index_wait_seconds", "alarms"
 SMOOTHED_OVER = 20
-"""A smoothed curve is a running mean over this part of the run."""
+"""A smoothed curve is a running mean over one part in this many of the run."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Curve:
     value: NDArray[np.float64]
 
     def thinned(self, most: int = 600) -> Curve:
-        """At most `most` points, the least and the greatest of each stretch: peaks and saw teeth stay."""
+        """Return a curve of at most `most` points: the lowest and highest of each interval, so that peaks stay visible."""
         if len(self.step) <= most:
             return self
         stretches = np.array_split(np.arange(len(self.step)), max(1, most // 2))
@@ -40,7 +40,7 @@ class Curve:
         return Curve(self.step[kept], self.value[kept])
 
     def smoothed(self, most: int = 300) -> Curve | None:
-        """Means over a twentieth of the points around each of at most `most`; None for a curve too short for that."""
+        """Return the running mean over a twentieth of the points, at no more than `most` steps; None for a short curve."""
         count = len(self.step)
         width = count // SMOOTHED_OVER
         if width < 2:
@@ -53,7 +53,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """The log of one training: a curve for every metric, and its alarms as (step, what)."""
+    """The log of one training run: a curve for each metric, and its alarms as (step, message)."""
 
     artifact: Artifact
     curves: Mapping[str, Curve]
@@ -61,7 +61,7 @@ class TrainingRun:
 
     @cached_property
     def refreshes(self) -> list[tuple[int, int]]:
-        """Of every index taken up while training: the step of the snapshot it is of, and the step that first searched it."""
+        """For every index refresh: the step of its snapshot, and the first step that searched the new index."""
         if AGE not in self.curves:
             return []
         age = self.curves[AGE]
@@ -70,13 +70,13 @@ class TrainingRun:
 
     @property
     def waited(self) -> tuple[int, float]:
-        """How many steps waited for a fresher index, and the seconds that took."""
+        """The number of steps that waited for a fresher index, and the seconds waited in total."""
         waits = self.curves.get(WAIT)
         return (len(waits.value), float(waits.value.sum())) if waits else (0, 0.0)
 
 
 def read_run(artifact: Artifact) -> TrainingRun:
-    """The curves of a training artifact. Raises InputError naming the line that is none of ours."""
+    """Read the curves of a training artifact. Raises InputError that names an invalid line."""
     points: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     alarms: list[tuple[int, str]] = []
     path = artifact.file(METRICS)
@@ -86,7 +86,9 @@ def read_run(artifact: Artifact) -> TrainingRun:
                 record = json.loads(line)
                 step = int(record.pop("step"))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                raise InputError(f"{path}:{number}: no metrics of a step ({error!r}). Make {artifact} again.") from None
+                raise InputError(
+                    f"{path}:{number}: the line does not hold the metrics of a step ({error!r}). Make {artifact} again."
+                ) from None
             alarms += [(step, what) for what in _alarms(record.pop(ALARMS, None))]
             for name, value in record.items():
                 if type(value) in (int, float) and math.isfinite(value):
@@ -100,6 +102,6 @@ def _curve(points: list[tuple[float, float]]) -> Curve:
 
 
 def _alarms(value: Any) -> list[str]:
-    """One alarm or several, each as text."""
+    """Return one or several alarms as texts."""
     found = value if isinstance(value, list) else [] if value in (None, False, 0, "") else [value]
     return [each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in found]

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from realmctl.artifacts import Artifact
-from realmctl.report.outcomes import Depths, Failure, QuestionOutcome, entries, records
+from realmctl.report.outcomes import OutcomeLabel, QuestionOutcome, RetrievalDepths, entries, records
 from realmctl.retrieval.answering.answer_search import AnswerSearch
 
 BLOCKS_SHOWN = 5
@@ -16,7 +16,7 @@ BLOCKS_SHOWN = 5
 
 @dataclass(frozen=True)
 class TextPiece:
-    """A stretch of a block: of an answer, of the predicted span, of both or of neither."""
+    """A piece of a block's text: part of an answer, of the predicted span, of both or of neither."""
 
     text: str
     answer: bool
@@ -25,7 +25,7 @@ class TextPiece:
 
 @dataclass(frozen=True)
 class EvidenceBlock:
-    """A retrieved block. `chosen`: the prediction is cut from it."""
+    """A retrieved block. `chosen`: the predicted span was taken from it."""
 
     rank: int
     title: str
@@ -37,17 +37,20 @@ class EvidenceBlock:
 
 @dataclass(frozen=True)
 class QuestionEvidence:
-    """A question of the page, by its number in the set (from 1)."""
+    """A question on the page. `number` is its place in the question set, from 1."""
 
     number: int
-    fate: QuestionOutcome
-    failure: Failure
+    outcome: QuestionOutcome
+    failure: OutcomeLabel
     blocks: list[EvidenceBlock]
 
 
-def chosen_evenly(failures: Sequence[Failure], most: int) -> list[int]:
-    """Numbers of at most `most` questions, ascending: as many of each failure as can be, spread over the set."""
-    places: dict[Failure, list[int]] = {}
+def sample_evenly(failures: Sequence[OutcomeLabel], most: int) -> list[int]:
+    """Return the numbers of at most `most` questions, ascending.
+
+    Each outcome gets an equal share where possible, spread over the question set.
+    """
+    places: dict[OutcomeLabel, list[int]] = {}
     for number, failure in enumerate(failures):
         places.setdefault(failure, []).append(number)
     left, chosen = most, []
@@ -58,29 +61,31 @@ def chosen_evenly(failures: Sequence[Failure], most: int) -> list[int]:
     return sorted(chosen)
 
 
-def shown(scores: Artifact, fates: Sequence[QuestionOutcome], depths: Depths, most: int) -> list[QuestionEvidence]:
-    """At most `most` questions with their evidence."""
-    failures = [depths.failure(fate) for fate in fates]
-    wanted = set(chosen_evenly(failures, most))
+def question_evidence(
+    scores: Artifact, outcomes: Sequence[QuestionOutcome], depths: RetrievalDepths, most: int
+) -> list[QuestionEvidence]:
+    """Return at most `most` questions with their evidence."""
+    failures = [depths.label(outcome) for outcome in outcomes]
+    wanted = set(sample_evenly(failures, most))
     seen = records(scores, "evidence.jsonl")
     found = []
     for number, entry in enumerate(entries(scores)):
         if number in wanted:
             span = seen[number] if number < len(seen) else {}
-            blocks = list(_blocks(entry["ctxs"], fates[number], span))
-            found.append(QuestionEvidence(number + 1, fates[number], failures[number], blocks))
+            blocks = list(_blocks(entry["ctxs"], outcomes[number], span))
+            found.append(QuestionEvidence(number + 1, outcomes[number], failures[number], blocks))
     return found
 
 
 def _blocks(
-    contexts: Sequence[Mapping[str, Any]], fate: QuestionOutcome, span: Mapping[str, Any]
+    contexts: Sequence[Mapping[str, Any]], outcome: QuestionOutcome, span: Mapping[str, Any]
 ) -> Iterator[EvidenceBlock]:
-    """The best five, the best that holds an answer, and the one that the prediction is of."""
-    search = AnswerSearch(fate.question, "tokens")
-    ranks = {*range(1, BLOCKS_SHOWN + 1), fate.rank, fate.chosen}
+    """Yield the best five blocks, the best one that holds an answer, and the one with the predicted span."""
+    search = AnswerSearch(outcome.question, "tokens")
+    ranks = {*range(1, BLOCKS_SHOWN + 1), outcome.rank, outcome.chosen}
     for rank, context in enumerate(contexts, 1):
         if rank in ranks:
-            chosen, text = rank == fate.chosen, context["text"]
+            chosen, text = rank == outcome.chosen, context["text"]
             predicted = [(int(span["start"]), int(span["end"]))] if chosen else []
             answers = search.spans(text) if context["has_answer"] else []
             yield EvidenceBlock(
@@ -94,7 +99,7 @@ def _blocks(
 
 
 def pieces(text: str, answers: Sequence[tuple[int, int]], predicted: Sequence[tuple[int, int]]) -> list[TextPiece]:
-    """`text` cut where a mark begins or ends; the pieces end to end are the text."""
+    """Cut `text` where an answer or a predicted span begins or ends. The pieces joined are the text."""
     cuts = sorted({0, len(text), *(at for span in (*answers, *predicted) for at in span if 0 < at < len(text))})
     return [
         TextPiece(text[start:end], _covered(start, end, answers), _covered(start, end, predicted))

@@ -1,4 +1,4 @@
-"""Where each question of a scores artifact fails: in the corpus, in the retrieval, in the reading, or not at all."""
+"""Find out at which step each question of a scores artifact fails: corpus, retrieval, reading, or none."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from realmctl.storage.records import Records
 from realmctl.text.qa.answers import Scorer, exact_match
 from realmctl.text.qa.questions import Question
 
-Failure = Literal["corpus", "far", "near", "read", "right", "wrong", "found"]
+OutcomeLabel = Literal["corpus", "far", "near", "read", "right", "wrong", "found"]
 FAR, NEAR = 100, 5
 NOTHING: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
 class QuestionOutcome:
-    """How far a question came. None stands for what was not recorded or not asked.
+    """The outcome of one question. None means that a value was not recorded.
 
-    rank: of the best block that holds an answer, from 1. retrieved, read: numbers of blocks. in_corpus: some block of
-    the corpus holds an answer. chosen: rank of the block that the prediction is cut from. right: exact match.
+    rank: rank of the best block that holds an answer, from 1. retrieved, read: numbers of blocks. in_corpus: whether a
+    block of the corpus holds an answer. chosen: rank of the block that the prediction was taken from. right: exact match.
     """
 
     question: Question
@@ -40,34 +40,34 @@ class QuestionOutcome:
     right: bool | None
 
     def within(self, depth: int) -> bool:
-        """Whether an answer is in the best `depth` blocks."""
+        """Return whether one of the best `depth` blocks holds an answer."""
         return self.rank is not None and self.rank <= depth
 
 
 @dataclass(frozen=True)
-class Depths:
-    """How many blocks a question was given, at most 100, and how many of them were read, else the best 5."""
+class RetrievalDepths:
+    """`far`: how many blocks were retrieved for a question, at most 100. `near`: how many of them were read, or 5."""
 
     far: int
     near: int
 
-    def failure(self, fate: QuestionOutcome) -> Failure:
-        """The first step that a question fails; `right` whatever came before, for a test of blocks is no exact match."""
-        if fate.right:
+    def label(self, outcome: QuestionOutcome) -> OutcomeLabel:
+        """Return the first step that a question fails, or `right` for an exact match, whatever the other steps say."""
+        if outcome.right:
             return "right"
         if not self.far:
             return "wrong"
-        if not fate.within(self.far):
-            return "corpus" if fate.in_corpus is False else "far"
-        if not fate.within(self.near):
+        if not outcome.within(self.far):
+            return "corpus" if outcome.in_corpus is False else "far"
+        if not outcome.within(self.near):
             return "near"
-        return "found" if fate.right is None else "read"
+        return "found" if outcome.right is None else "read"
 
 
 def entries(scores: Artifact) -> Iterator[dict[str, Any]]:
-    """Question by question what was retrieved (DPR's format, one entry a line), in constant memory.
+    """Yield the retrieved blocks of each question (DPR's format, one entry a line), in constant memory.
 
-    Where nothing was retrieved, the questions with no block.
+    Where nothing was retrieved, yield the questions without blocks.
     """
     if not scores.has("retrieved.json"):
         both = zip(records(scores, "predictions.jsonl"), records(scores, "evidence.jsonl"), strict=False)
@@ -81,7 +81,7 @@ def entries(scores: Artifact) -> Iterator[dict[str, Any]]:
 
 
 def records(scores: Artifact, name: str) -> list[dict[str, Any]]:
-    """A file of JSON lines; none where the artifact has no such file."""
+    """Read a file of JSON lines. Returns an empty list where the artifact does not have it."""
     if not scores.has(name):
         return []
     path = scores.file(name)
@@ -95,20 +95,23 @@ def _parsed(text: str, place: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{place}: not valid JSON ({error}). Make the scores again.") from None
     if not isinstance(value, dict):
-        raise InputError(f"{place}: {type(value).__name__} where an object is wanted. Make the scores again.")
+        raise InputError(f"{place}: {type(value).__name__} where an object is expected. Make the scores again.")
     return value
 
 
-def fates(scores: Artifact, blocks: Artifact | None) -> list[QuestionOutcome]:
-    """The fate of every question, in the file's order. `blocks`: where to look for answers; None leaves that open."""
+def read_outcomes(scores: Artifact, blocks: Artifact | None) -> list[QuestionOutcome]:
+    """Return the outcome of every question, in the file's order.
+
+    Answers that were not retrieved are looked up in `blocks`. With None `in_corpus` stays None for them.
+    """
     scorer: Scorer | None = scores.metrics.get("scorer")
     predictions, evidence = records(scores, "predictions.jsonl"), records(scores, "evidence.jsonl")
     beside = zip_longest(predictions, evidence, fillvalue=NOTHING)
-    found = [_fate(entry, *next(beside, (NOTHING, NOTHING)), scorer=scorer) for entry in entries(scores)]
-    return _looked_for(found, blocks) if blocks and any(fate.retrieved for fate in found) else found
+    found = [_outcome(entry, *next(beside, (NOTHING, NOTHING)), scorer=scorer) for entry in entries(scores)]
+    return _with_corpus_lookup(found, blocks) if blocks and any(outcome.retrieved for outcome in found) else found
 
 
-def _fate(
+def _outcome(
     entry: Mapping[str, Any], predicted: Mapping[str, Any], seen: Mapping[str, Any], *, scorer: Scorer | None
 ) -> QuestionOutcome:
     contexts = entry["ctxs"]
@@ -125,7 +128,7 @@ def _fate(
 
 
 def question_of(entry: Mapping[str, Any], scorer: str | None) -> Question:
-    """A question of retrieved.json. Only plain answers were looked for as raw text too."""
+    """Return the question of an entry in retrieved.json. Substring matches were recorded only for plain answers."""
     plain = any("has_answer_substring" in context for context in entry["ctxs"]) or scorer in ("orqa", "squad", "dpr")
     return Question("", entry["question"], tuple(entry["answers"]), is_regex=not plain)
 
@@ -136,11 +139,11 @@ def _texts(blocks: Records, count: Callable[[], None]) -> Iterator[str]:
         count()
 
 
-def _looked_for(found: Sequence[QuestionOutcome], blocks: Artifact) -> list[QuestionOutcome]:
-    """The same, with the corpus searched for answers that were not retrieved."""
-    missing = [number for number, fate in enumerate(found) if fate.in_corpus is None]
+def _with_corpus_lookup(found: Sequence[QuestionOutcome], blocks: Artifact) -> list[QuestionOutcome]:
+    """Return the outcomes after a search of the corpus for answers that were not retrieved."""
+    missing = [number for number, outcome in enumerate(found) if outcome.in_corpus is None]
     texts = Records(blocks.file("blocks.jsonl.zst"))
     with progress(len(texts), "looking for answers in the corpus", "blocks") as bar:
         known = answered_by([found[number].question for number in missing], _texts(texts, bar.advance))
     in_corpus = {number: place in known for place, number in enumerate(missing)}
-    return [replace(fate, in_corpus=in_corpus.get(number, True)) for number, fate in enumerate(found)]
+    return [replace(outcome, in_corpus=in_corpus.get(number, True)) for number, outcome in enumerate(found)]

@@ -1,4 +1,4 @@
-"""The page: what the template is given, and the one file it becomes. No request leaves it, by its own security policy."""
+"""Render the report: one HTML file. Its content security policy forbids all requests."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from realmctl.artifacts import Artifact
 from realmctl.report import amounts
 from realmctl.report.charts import CHARTS
 from realmctl.report.curves import TrainingRun, read_run
-from realmctl.report.evidence import QuestionEvidence, shown
+from realmctl.report.evidence import QuestionEvidence, question_evidence
 from realmctl.report.funnel import Funnel, funnel_of
-from realmctl.report.outcomes import fates
-from realmctl.report.plots import drawn
+from realmctl.report.outcomes import read_outcomes
+from realmctl.report.plots import draw_chart
 from realmctl.report.sources import blocks_of, is_training, reported
 from realmctl.version import __version__
 
@@ -29,8 +29,8 @@ TITLES = {"model": "Pre-training", "qa-model": "Fine-tuning", "retriever": "Retr
 
 
 @dataclass(frozen=True)
-class Plot:
-    """A drawn chart."""
+class DrawnChart:
+    """A chart as SVG, with its title and a sentence about it."""
 
     title: str
     about: str
@@ -39,11 +39,11 @@ class Plot:
 
 @dataclass(frozen=True)
 class Training:
-    """All runs of one kind, drawn over each other; `missing`: charts that no run has a curve for."""
+    """All training runs of one kind, drawn in the same charts. `missing`: titles of charts without any curve."""
 
     title: str
     runs: list[TrainingRun]
-    plots: list[Plot]
+    plots: list[DrawnChart]
     missing: list[str]
 
 
@@ -57,15 +57,15 @@ class Evaluation:
 
 
 def write(paths: Sequence[Path], out: Path, *, blocks: Path | None, workspace: Path, questions: int) -> dict[str, Any]:
-    """Write the report of these artifacts (see `sources.reported`) to `out`: whole, or not at all.
+    """Write the report of these artifacts (see `sources.reported`) to `out`, atomically.
 
-    Returns its path and size, what it is of, and how many questions it shows. Raises InputError or MismatchError for
-    what cannot be reported.
+    Returns its path, its size, the artifacts, and how many questions there are and are shown. Raises InputError or
+    MismatchError for artifacts that cannot be reported.
     """
     artifacts = reported(paths)
     evaluations = [_evaluation(one, blocks, workspace, questions) for one in artifacts if one.kind == "scores"]
     text = _rendered(artifacts, [_training(kind, artifacts) for kind in TITLES if _of(kind, artifacts)], evaluations)
-    _place(out, text.encode("utf-8", "replace"))
+    _write_atomically(out, text.encode("utf-8", "replace"))
     return {
         "report": str(out),
         "bytes": out.stat().st_size,
@@ -81,19 +81,19 @@ def _of(kind: str, artifacts: Sequence[Artifact]) -> list[Artifact]:
 
 def _training(kind: str, artifacts: Sequence[Artifact]) -> Training:
     runs = [read_run(artifact) for artifact in _of(kind, artifacts)]
-    drawings = [(chart, drawn(chart, runs, f"{kind}-{place}")) for place, chart in enumerate(CHARTS[kind])]
-    plots = [Plot(chart.title, chart.about, Markup(svg)) for chart, svg in drawings if svg]
+    drawings = [(chart, draw_chart(chart, runs, f"{kind}-{place}")) for place, chart in enumerate(CHARTS[kind])]
+    plots = [DrawnChart(chart.title, chart.about, Markup(svg)) for chart, svg in drawings if svg]
     return Training(TITLES[kind], runs, plots, [chart.title for chart, svg in drawings if not svg])
 
 
 def _evaluation(scores: Artifact, blocks: Path | None, workspace: Path, questions: int) -> Evaluation:
-    found = fates(scores, blocks_of(scores, blocks, workspace))
+    found = read_outcomes(scores, blocks_of(scores, blocks, workspace))
     funnel = funnel_of(found)
-    return Evaluation(scores, funnel, shown(scores, found, funnel.depths, questions))
+    return Evaluation(scores, funnel, question_evidence(scores, found, funnel.depths, questions))
 
 
 def _rendered(artifacts: Sequence[Artifact], trainings: Sequence[Training], evaluations: Sequence[Evaluation]) -> str:
-    style, script = (_own(name) for name in ("report.css", "report.js"))
+    style, script = (_page_file(name) for name in ("report.css", "report.js"))
     environment = Environment(
         loader=PackageLoader("realmctl.report", "page"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
@@ -105,17 +105,17 @@ def _rendered(artifacts: Sequence[Artifact], trainings: Sequence[Training], eval
     )  # fmt: skip
 
 
-def _own(name: str) -> str:
+def _page_file(name: str) -> str:
     return resources.files("realmctl.report").joinpath("page", name).read_text(encoding="utf-8")
 
 
 def _policy(script: str) -> str:
-    """Nothing is loaded from anywhere, and this script alone runs."""
+    """Return a content security policy: nothing is loaded, and only this script runs."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
-def _place(out: Path, content: bytes) -> None:
+def _write_atomically(out: Path, content: bytes) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     partial = out.with_name(f"{out.name}.{os.getpid()}.partial")
     try:
@@ -126,5 +126,5 @@ def _place(out: Path, content: bytes) -> None:
 
 
 def written_text(value: dict[str, Any]) -> str:
-    """The result for people: the path, as every stage prints it."""
+    """Return the result as text: the path, as every stage prints it."""
     return str(value["report"])

@@ -1,6 +1,6 @@
-"""Curves as SVG that stands inside a page: drawn by matplotlib, coloured by the page's style sheet, the same bytes each time.
+"""Draw curves as inline SVG with matplotlib. The page's style sheet sets the colours. The same input gives the same bytes.
 
-No text of a user gets in here: runs are told apart by colour, and the page names them.
+The SVG contains no text of the user: runs differ by colour, and the page names them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from realmctl.report.curves import Curve, TrainingRun
 
 INCHES = (4.1, 2.5)
 SERIES = tuple(f"#0000{number:02x}" for number in range(0xF1, 0xF7))
-"""Stand-ins for the style sheet's --series-1 to --series-6; a colour that matplotlib would not choose itself."""
+"""Placeholders for the style sheet's --series-1 to --series-6: colours that matplotlib does not use itself."""
 INK, FAINT = "#0100f1", "#0100f2"
 PAINT = {INK: "var(--ink-soft)", FAINT: "var(--line)"} | {
     color: f"var(--series-{number})" for number, color in enumerate(SERIES, 1)
@@ -46,27 +46,27 @@ FONT_FAMILY = re.compile(r"font-family: [^;]*; ?")
 REFERENCE = re.compile(r"url\(#([^)]+)\)|^#(.+)")
 
 
-def drawn(chart: Chart, runs: Sequence[TrainingRun], name: str) -> str | None:
-    """The chart as an <svg> element, every run in its colour; None where no run has such a curve.
+def draw_chart(chart: Chart, runs: Sequence[TrainingRun], name: str) -> str | None:
+    """Return the chart as an <svg> element, with one colour for each run; None where no run has such a curve.
 
-    `name` is one of its own on the page: identifiers begin with it.
+    `name` must be unique on the page. Identifiers in the SVG begin with it.
     """
     if not any(metric in run.curves for run in runs for metric in chart.metrics):
         return None
-    with _own_style(name):
+    with _report_style(name):
         figure = Figure(figsize=INCHES, layout="constrained")
         axes = figure.add_subplot()
         for number, run in enumerate(runs):
             _draw(axes, chart, run, number if len(runs) > 1 else None)
-        _furnish(axes, chart)
+        _format_axes(axes, chart)
         written = io.BytesIO()
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     return _inline(written.getvalue(), name, f"{chart.title} over training steps")
 
 
 @contextmanager
-def _own_style(name: str) -> Iterator[None]:
-    """Matplotlib's own defaults and ours, whatever the user's matplotlibrc says."""
+def _report_style(name: str) -> Iterator[None]:
+    """Use matplotlib's defaults and our style, and ignore the user's matplotlibrc."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update({**STYLE, "svg.hashsalt": name})
@@ -74,7 +74,7 @@ def _own_style(name: str) -> Iterator[None]:
 
 
 def _draw(axes: Axes, chart: Chart, run: TrainingRun, number: int | None) -> None:
-    """One run. Of several each has a colour, of one each metric."""
+    """Draw one run. With several runs each run has a colour; with one run each metric has."""
     named = axes.get_legend_handles_labels()[1]
     for place, (metric, label) in enumerate(chart.metrics.items()):
         if metric not in run.curves:
@@ -97,7 +97,7 @@ def _draw_curve(axes: Axes, chart: Chart, curve: Curve, color: str, dash: str, l
 
 
 def _draw_refreshes(axes: Axes, run: TrainingRun, row: int) -> None:
-    """A strip below the curve; a refresh that took no step is a hair wide."""
+    """Draw refreshes as a strip below the curve. A refresh of zero steps gets a minimal width."""
     hair = max(float(curve.step[-1]) for curve in run.curves.values()) / 250
     bars = [(begun, max(hair, taken - begun)) for begun, taken in run.refreshes]
     if bars:
@@ -108,7 +108,7 @@ def _draw_refreshes(axes: Axes, run: TrainingRun, row: int) -> None:
         axes.tick_params(axis="x", length=0, pad=17 + 11 * row)
 
 
-def _furnish(axes: Axes, chart: Chart) -> None:
+def _format_axes(axes: Axes, chart: Chart) -> None:
     axes.set_xlabel("training step")
     axes.set_ylabel(chart.axis)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
@@ -124,7 +124,7 @@ def _furnish(axes: Axes, chart: Chart) -> None:
 
 
 def _inline(svg: bytes, name: str, title: str) -> str:
-    """The <svg> element without what only a file needs: name spaces, metadata, style sheet, size, idle identifiers."""
+    """Return the <svg> element without the parts that only a file needs: name spaces, metadata, style sheet, size, unused ids."""
     root = ET.fromstring(svg)
     used = {
         one or other

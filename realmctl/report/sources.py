@@ -1,4 +1,4 @@
-"""What a report is of: the artifacts that a user names, or those of a workspace, and the blocks behind a score."""
+"""Find the artifacts of a report, and the blocks that a scores artifact was made with."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from realmctl.report.curves import METRICS
 
 
 def reported(paths: Sequence[Path]) -> list[Artifact]:
-    """The artifacts of a report, each once: every path is a version, a series, or a folder of series.
+    """Return the artifacts of a report, each once. A path is a version, a series, or a folder of series.
 
-    Raises MismatchError for an artifact that says nothing of a run, InputError for a folder without one that does.
+    Raises MismatchError for an artifact without curves and scores, InputError for a folder without any artifact that has them.
     """
     found = [artifact for path in paths for artifact in _below(path)]
     return list({artifact.path.resolve(): artifact for artifact in found}.values())
@@ -23,33 +23,33 @@ def reported(paths: Sequence[Path]) -> list[Artifact]:
 def _below(path: Path) -> list[Artifact]:
     if (path / MANIFEST).is_file() or version_numbers(path):
         artifact = open_artifact(path)
-        if not _tells(artifact):
+        if not _is_reportable(artifact):
             raise MismatchError(
-                f"{artifact} has neither curves nor scores. Name what a training stage or eval-em made."
+                f"{artifact} has neither curves nor scores. Name an artifact of a training stage or of eval-em."
             )
         return [artifact]
     series = {Path(entry["path"]).parent for entry in catalogue.listing(path)}
     newest = [open_artifact(folder) for folder in sorted(series) if version_numbers(folder)]
-    if not any(map(_tells, newest)):
+    if not any(map(_is_reportable, newest)):
         raise InputError(
-            f"{path} holds nothing that a training stage or eval-em made. Run one, or name another folder."
+            f"{path} holds no artifact of a training stage or of eval-em. Run one, or name another folder."
         )
-    return [artifact for artifact in newest if _tells(artifact)]
+    return [artifact for artifact in newest if _is_reportable(artifact)]
 
 
-def _tells(artifact: Artifact) -> bool:
+def _is_reportable(artifact: Artifact) -> bool:
     return artifact.kind == "scores" or is_training(artifact)
 
 
 def is_training(artifact: Artifact) -> bool:
-    """Whether it is of a training run that kept its log."""
+    """Return whether the artifact was made by a training run and holds its log."""
     return artifact.kind in CHARTS and artifact.has(METRICS)
 
 
 def blocks_of(scores: Artifact, named: Path | None, workspace: Path) -> Artifact | None:
-    """The blocks that were searched: those named, or those of the workspace or beside the scores; None if they are gone.
+    """Return the blocks that were searched: those named, or those found in the workspace or beside the scores, or None.
 
-    Raises MismatchError for blocks that the scores are not of.
+    Raises MismatchError when the scores were made with other blocks than those named.
     """
     if named:
         blocks = open_artifact(named)

@@ -13,11 +13,11 @@ from transformers import BertForMaskedLM
 from realmctl.errors import InputError
 from realmctl.log import progress
 from realmctl.nn.bert.encoder import hidden_states
+from realmctl.nn.bert.ridge_head import set_ridge_head
 from realmctl.nn.inputs import Collator
 from realmctl.nn.pca import pca_projection
 from realmctl.nn.precision import autocast, pick_device
 from realmctl.nn.retriever import Retriever
-from realmctl.nn.ridge_head import set_ridge_head
 from realmctl.retrieval.corpus import Corpus
 from realmctl.training.random_streams import Stream, generator
 

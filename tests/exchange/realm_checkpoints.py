@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from transformers import BertConfig, BertForMaskedLM, BertModel
 
 from realmctl.artifacts import Artifact
-from realmctl.exchange.importing import Extras, import_checkpoint
+from realmctl.exchange.importing import ImportExtras, import_checkpoint
 from realmctl.nn.retriever import Tower
 from realmctl.nn.span_head import SpanReader
 from tests.exchange import realm_case as case
@@ -143,4 +143,4 @@ def titles(folder: Path) -> Path:
 
 
 def imported(folder: Path, out: Path, **extras: Any) -> dict[str, Artifact]:
-    return import_checkpoint(str(folder), out, Extras(**extras), workers=1)
+    return import_checkpoint(str(folder), out, ImportExtras(**extras), workers=1)

@@ -16,7 +16,7 @@ from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, BertMod
 from realmctl.artifacts import Artifact, Writer
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.exchange.hub_export import export
-from realmctl.exchange.importing import Extras, import_checkpoint
+from realmctl.exchange.importing import ImportExtras, import_checkpoint
 from realmctl.nn.bert.encoder import hidden_states, scratch_config
 from realmctl.nn.bert.files import load_masked_lm
 from realmctl.nn.retriever import Retriever
@@ -145,7 +145,7 @@ def test_a_title_and_a_body_are_a_pair(tmp_path, blocks):
 
 def test_an_encoder_loads_in_transformers_with_its_head(tmp_path):
     source = published.write(tmp_path / "c", published.encoder())
-    artifact = import_checkpoint(str(source), tmp_path / "w", Extras())["encoder"]
+    artifact = import_checkpoint(str(source), tmp_path / "w", ImportExtras())["encoder"]
     assert export(artifact.path, tmp_path / "deep" / "er" / "out")["loads_in"] == ["transformers"]
     folder = tmp_path / "deep" / "er" / "out"
     tokenizer = AutoTokenizer.from_pretrained(folder)

@@ -16,7 +16,7 @@ from torch.testing import assert_close
 from realmctl.artifacts import open_artifact
 from realmctl.artifacts.description import describe_retriever, has_titles
 from realmctl.errors import InputError, MismatchError
-from realmctl.exchange.importing import Extras, import_checkpoint
+from realmctl.exchange.importing import ImportExtras, import_checkpoint
 from realmctl.index.store import open_index
 from realmctl.nn.bert.files import load_masked_lm
 from realmctl.nn.inputs import Collator, block_token_mask
@@ -224,7 +224,7 @@ def test_a_hub_id_is_fetched_with_its_records(tmp_path, monkeypatch, embedded):
         return str(folder)
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
-    assert import_checkpoint("google/realm-orqa-nq-openqa", tmp_path / "w", Extras(), 1).keys() == {
+    assert import_checkpoint("google/realm-orqa-nq-openqa", tmp_path / "w", ImportExtras(), 1).keys() == {
         "blocks",
         "qa-model",
     }

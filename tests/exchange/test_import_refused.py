@@ -66,11 +66,11 @@ def test_unused_tensors_are_checked_too(tmp_path, kind: str):
 @pytest.mark.parametrize(
     ("config", "match"),
     [
-        ({"model_type": "bert"}, "type 'bert'"), ({"hidden_size": 64}, "word_embeddings"), ({"hidden_size": 10**12}, "no size"),
-        ({"num_hidden_layers": 3}, "layer.2"), ({"num_hidden_layers": 1}, "no place for"), ({"vocab_size": "60"}, "no size"),
+        ({"model_type": "bert"}, "type 'bert'"), ({"hidden_size": 64}, "word_embeddings"), ({"hidden_size": 10**12}, "not a size"),
+        ({"num_hidden_layers": 3}, "layer.2"), ({"num_hidden_layers": 1}, "does not have"), ({"vocab_size": "60"}, "not a size"),
         ({"layer_norm_eps": 1e-3}, "layer_norm_eps"), ({"hidden_act": "sinh"}, "hidden_act"), ({"hidden_act": ["x"]}, "hidden_act"),
         ({"num_attention_heads": 5}, "do not divide"), ({"hidden_dropout_prob": "x"}, "hidden_dropout_prob"),
-        ({"retriever_proj_size": 8}, "cls.dense.weight"), ({"intermediate_size": True}, "no size"),
+        ({"retriever_proj_size": 8}, "cls.dense.weight"), ({"intermediate_size": True}, "not a size"),
         ({"intermediate_size": 2**20, "num_hidden_layers": 500}, "intermediate.dense.weight"),
     ],
 )  # fmt: skip
@@ -133,7 +133,7 @@ def test_weights_that_are_an_attack(tmp_path):
     refused(folder, tmp_path, InputError, r"asks for \w+\.system")
     for content in ([1, 2], {"a": 1}, {1: torch.ones(1)}, torch.ones(2)):
         torch.save(content, folder / "pytorch_model.bin")
-        refused(folder, tmp_path, InputError, "something else than named tensors")
+        refused(folder, tmp_path, InputError, "something other than named tensors")
     assert not canary.exists()
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from realmctl.report.evidence import chosen_evenly, pieces
+from realmctl.report.evidence import pieces, sample_evenly
 
 TEXT = st.text(max_size=40)
 
@@ -25,7 +25,7 @@ def test_pieces_are_the_text_and_marks_are_the_spans(text, data):
 
 @given(st.lists(st.sampled_from(["corpus", "far", "near", "read", "right"]), max_size=80), st.integers(0, 90))
 def test_the_shown_are_as_even_as_can_be(failures, most):
-    chosen = chosen_evenly(failures, most)
+    chosen = sample_evenly(failures, most)
     assert chosen == sorted(set(chosen)) and len(chosen) == min(most, len(failures))
     all_of, shown = Counter(failures), Counter(failures[number] for number in chosen)
     fullest = max(shown.values(), default=0)
@@ -33,4 +33,4 @@ def test_the_shown_are_as_even_as_can_be(failures, most):
 
 
 def test_the_shown_are_spread_over_the_set():
-    assert chosen_evenly(["far"] * 100, 4) == [0, 25, 50, 75]
+    assert sample_evenly(["far"] * 100, 4) == [0, 25, 50, 75]

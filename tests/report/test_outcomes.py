@@ -7,8 +7,8 @@ import json
 import pytest
 
 from realmctl.errors import InputError
-from realmctl.report.funnel import depths_of, funnel_of
-from realmctl.report.outcomes import Depths, QuestionOutcome, fates
+from realmctl.report.funnel import funnel_of, retrieval_depths
+from realmctl.report.outcomes import QuestionOutcome, RetrievalDepths, read_outcomes
 from realmctl.storage.records import Records
 from realmctl.text.qa.answers import exact_match, has_answer
 from realmctl.text.qa.questions import Question
@@ -21,39 +21,39 @@ def passed(funnel):
     return {step.label: step.passed for step in funnel.steps}
 
 
-def fate(rank=None, in_corpus=True, right=False, retrieved=100, read=5):
+def outcome(rank=None, in_corpus=True, right=False, retrieved=100, read=5):
     return QuestionOutcome(Question("", "?", ("x",)), "y", retrieved, rank, in_corpus, read, 1, False, right)
 
 
 @pytest.mark.parametrize(
     ("one", "failure"),
     [
-        (fate(in_corpus=False), "corpus"),
-        (fate(), "far"),
-        (fate(in_corpus=None), "far"),
-        (fate(rank=101, retrieved=200), "far"),
-        (fate(rank=100), "near"),
-        (fate(rank=6), "near"),
-        (fate(rank=5), "read"),
-        (fate(rank=5, right=True), "right"),
-        (fate(right=True), "right"),
-        (fate(rank=5, right=None), "found"),
+        (outcome(in_corpus=False), "corpus"),
+        (outcome(), "far"),
+        (outcome(in_corpus=None), "far"),
+        (outcome(rank=101, retrieved=200), "far"),
+        (outcome(rank=100), "near"),
+        (outcome(rank=6), "near"),
+        (outcome(rank=5), "read"),
+        (outcome(rank=5, right=True), "right"),
+        (outcome(right=True), "right"),
+        (outcome(rank=5, right=None), "found"),
     ],
 )
 def test_the_first_failure(one, failure):
-    assert Depths(100, 5).failure(one) == failure
+    assert RetrievalDepths(100, 5).label(one) == failure
 
 
 def test_depths_are_what_was_retrieved_and_read():
-    assert depths_of([fate(retrieved=300)]) == Depths(100, 5)
-    assert depths_of([fate(retrieved=12, read=3), fate(retrieved=12, read=2)]) == Depths(12, 3)
-    assert depths_of([fate(read=None)]) == Depths(100, 5)
-    assert depths_of([fate(retrieved=2, read=None)]) == Depths(2, 2)
-    assert depths_of([fate(retrieved=0, read=None)]) == Depths(0, 0)
+    assert retrieval_depths([outcome(retrieved=300)]) == RetrievalDepths(100, 5)
+    assert retrieval_depths([outcome(retrieved=12, read=3), outcome(retrieved=12, read=2)]) == RetrievalDepths(12, 3)
+    assert retrieval_depths([outcome(read=None)]) == RetrievalDepths(100, 5)
+    assert retrieval_depths([outcome(retrieved=2, read=None)]) == RetrievalDepths(2, 2)
+    assert retrieval_depths([outcome(retrieved=0, read=None)]) == RetrievalDepths(0, 0)
 
 
 def test_the_funnel_agrees_with_the_scores_and_the_blocks(scores, chain):
-    funnel, total = funnel_of(fates(scores, chain.blocks)), 21
+    funnel, total = funnel_of(read_outcomes(scores, chain.blocks)), 21
     texts = [record["text"] for record in Records(chain.blocks.file("blocks.jsonl.zst"))]
     entries = json.loads(scores.file("retrieved.json").read_text())
     predictions = [json.loads(line)["prediction"] for line in scores.file("predictions.jsonl").read_text().splitlines()]
@@ -75,7 +75,7 @@ def test_the_funnel_agrees_with_the_scores_and_the_blocks(scores, chain):
 
 
 def test_without_blocks_the_corpus_is_not_guessed(scores, chain):
-    known, unknown = (funnel_of(fates(scores, blocks)) for blocks in (chain.blocks, None))
+    known, unknown = (funnel_of(read_outcomes(scores, blocks)) for blocks in (chain.blocks, None))
     assert passed(unknown) == {**passed(known), "answer in the corpus": None}
     assert "corpus" not in unknown.counts and unknown.counts["far"] == known.counts.get("far", 0) + 1
     assert any("--blocks" in note for note in unknown.notes) and not any("--blocks" in note for note in known.notes)
@@ -85,7 +85,7 @@ def test_a_retriever_alone(chain, tmp_path):
     made = EvalEm(
         retriever=chain.retriever, index=chain.index, blocks=chain.blocks, questions=chain.questions, hits=8
     ).make(tmp_path)
-    funnel = funnel_of(fates(made, chain.blocks))
+    funnel = funnel_of(read_outcomes(made, chain.blocks))
     steps = passed(funnel)
     assert list(steps) == ["answer in the corpus", "in the top 8", "in the top 5"]
     assert steps["in the top 5"] == round(made.metrics["recall@5"] * 20) == funnel.counts.get("found", 0)
@@ -106,10 +106,10 @@ def test_closed_book_scores(tmp_path):
         tmp_path, {"scorer": "orqa", "em": 0.5}, predictions=predictions,
         evidence=[{"answers": ["ada"], "read": 0}, {"answers": ["Paris"], "read": 0}],
     )  # fmt: skip
-    funnel = funnel_of(fates(scores, None))
+    funnel = funnel_of(read_outcomes(scores, None))
     assert passed(funnel) == {"exact match": 1} and funnel.counts == {"right": 1, "wrong": 1}
     assert any("Nothing was retrieved" in note for note in funnel.notes)
-    assert funnel_of(fates(written(tmp_path, {"scorer": "orqa"}, predictions=predictions), None)).questions == 0
+    assert funnel_of(read_outcomes(written(tmp_path, {"scorer": "orqa"}, predictions=predictions), None)).questions == 0
 
 
 @pytest.mark.parametrize("retrieval", ["bm25", "none"])
@@ -122,7 +122,7 @@ def test_baselines(chain, tmp_path, retrieval):
     made = EvalEm(
         qa_model=tuned.make(tmp_path / "qa-model"), blocks=chain.blocks, questions=chain.questions, hits=8
     ).make(tmp_path / "scores")
-    funnel = funnel_of(fates(made, chain.blocks))
+    funnel = funnel_of(read_outcomes(made, chain.blocks))
     assert funnel.questions == sum(funnel.counts.values()) == 20
     assert passed(funnel)["exact match"] == round(made.metrics["em"] * 20)
     if retrieval == "none":
@@ -139,7 +139,7 @@ def test_scores_of_before_evidence_was_written(tmp_path):
     scores = written(
         tmp_path, {"scorer": "dpr"}, retrieved=entries, predictions=[{"question": "Who?", "prediction": "Ben"}]
     )
-    funnel = funnel_of(fates(scores, None))
+    funnel = funnel_of(read_outcomes(scores, None))
     assert list(passed(funnel)) == ["answer in the corpus", "in the top 7", "in the top 5", "exact match"]
     assert passed(funnel)["answer in the corpus"] == 1 and funnel.counts == {"read": 1}
     assert any("do not say which block was read" in note for note in funnel.notes)
@@ -148,10 +148,10 @@ def test_scores_of_before_evidence_was_written(tmp_path):
 def test_damaged_scores_are_named(tmp_path):
     scores = written(tmp_path, {}, retrieved=["not an entry"])
     with pytest.raises(InputError, match=r"retrieved\.json:1"):
-        fates(scores, None)
+        read_outcomes(scores, None)
     other = written(
         tmp_path, {"scorer": "orqa"}, retrieved=[{"question": "Who?", "answers": ["Ada"], "ctxs": []}],
         predictions=[{"question": "Where?", "prediction": "Rome"}],
     )  # fmt: skip
     with pytest.raises(InputError, match=r"'Where\?'"):
-        fates(other, None)
+        read_outcomes(other, None)

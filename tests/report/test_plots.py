@@ -11,7 +11,7 @@ import pytest
 
 from realmctl.report.charts import CHARTS, PRETRAIN
 from realmctl.report.curves import Curve, TrainingRun
-from realmctl.report.plots import drawn
+from realmctl.report.plots import draw_chart
 
 NAMES = [name for chart in PRETRAIN for name in chart.metrics]
 
@@ -30,7 +30,7 @@ def run(seed=0, names=NAMES, steps=60):
 )
 @pytest.mark.parametrize("count", [1, 3, 8])
 def test_every_chart_is_drawn_for_the_page(chart, count):
-    svg = drawn(chart, [run(seed, [*chart.metrics]) for seed in range(count)], "one")
+    svg = draw_chart(chart, [run(seed, [*chart.metrics]) for seed in range(count)], "one")
     root = ET.fromstring(svg)  # well-formed, and needs no name space: HTML knows svg
     text = " ".join(root.itertext())
     assert root.tag == "svg" and root.attrib["role"] == "img" and chart.title in root.attrib["aria-label"]
@@ -41,7 +41,7 @@ def test_every_chart_is_drawn_for_the_page(chart, count):
 
 
 def test_identifiers_are_unique_on_the_page_and_each_is_used():
-    svgs = [drawn(chart, [run()], f"chart-{number}") for number, chart in enumerate(PRETRAIN)]
+    svgs = [draw_chart(chart, [run()], f"chart-{number}") for number, chart in enumerate(PRETRAIN)]
     made = [name for svg in svgs for name in re.findall(r' id="([^"]+)"', svg)]
     used = {
         name for svg in svgs for name in re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', svg) for name in name if name
@@ -50,23 +50,23 @@ def test_identifiers_are_unique_on_the_page_and_each_is_used():
 
 
 def test_the_same_bytes_whatever_the_users_style():
-    first = drawn(PRETRAIN[0], [run()], "a")
+    first = draw_chart(PRETRAIN[0], [run()], "a")
     with matplotlib.rc_context(
         {"lines.linewidth": 9, "font.size": 30, "svg.fonttype": "path", "axes.facecolor": "red"}
     ):
-        assert drawn(PRETRAIN[0], [run()], "a") == first
+        assert draw_chart(PRETRAIN[0], [run()], "a") == first
         assert matplotlib.rcParams["font.size"] == 30
-    assert drawn(PRETRAIN[0], [run(1)], "a") != first
+    assert draw_chart(PRETRAIN[0], [run(1)], "a") != first
 
 
 def test_a_curve_that_nobody_logged_is_no_chart():
     recall = next(chart for chart in PRETRAIN if chart.recorded_at_times)
-    assert drawn(recall, [run(names=["loss"])], "a") is None
-    assert drawn(recall, [run(names=["loss"]), run(names=["recall@5"])], "a") is not None
+    assert draw_chart(recall, [run(names=["loss"])], "a") is None
+    assert draw_chart(recall, [run(names=["loss"]), run(names=["recall@5"])], "a") is not None
 
 
 def test_a_bar_for_every_refresh():
     age = PRETRAIN[-1]
-    with_refreshes, without = (drawn(age, [run(steps=steps)], "a") for steps in (60, 9))
+    with_refreshes, without = (draw_chart(age, [run(steps=steps)], "a") for steps in (60, 9))
     bars = [len(re.findall(r'clip|<path d="M [^"]* z', svg)) for svg in (with_refreshes, without)]
     assert bars[0] - bars[1] == 5  # the index of step 0, then taken up at 10, 20, .. 50

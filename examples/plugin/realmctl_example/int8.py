@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from realmctl.index.build import IndexOptions
 from realmctl.index.protocol import Index, RowIds, Scores, Vectors, by_score, check_queries
-from realmctl.index.store import Description, IndexType, write_description
+from realmctl.index.store import IndexDescription, IndexType, write_description
 
 CODES, SCALES = "codes.npy", "scales.npy"
 
@@ -48,9 +48,9 @@ class Int8IndexType(IndexType):
         scales = np.maximum(np.abs(rows).max(axis=1), np.finfo(np.float32).tiny) / 127
         np.save(folder / CODES, np.rint(rows / scales[:, None]).astype(np.int8), allow_pickle=False)
         np.save(folder / SCALES, scales, allow_pickle=False)
-        write_description(folder, Description("int8", dimension=rows.shape[1], count=len(rows)))
+        write_description(folder, IndexDescription("int8", dimension=rows.shape[1], count=len(rows)))
         return {}
 
-    def open(self, folder: Path, description: Description, vectors: Vectors, device: str) -> Index:
+    def open(self, folder: Path, description: IndexDescription, vectors: Vectors, device: str) -> Index:
         codes = np.load(folder / CODES, mmap_mode="r", allow_pickle=False)
         return Int8Index(codes, np.load(folder / SCALES, allow_pickle=False), vectors)

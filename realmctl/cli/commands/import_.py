@@ -37,9 +37,9 @@ def import_(
     An embedder or scorer becomes a retriever, an encoder an encoder, a reader a span-reader, and an open-QA
     checkpoint blocks and a qa-model. Nothing of a checkpoint is ever executed.
     """
-    from realmctl.exchange.importing import Extras, import_checkpoint
+    from realmctl.exchange.importing import ImportExtras, import_checkpoint
 
-    extras = Extras(tokenizer, block_records, titles, retriever)
+    extras = ImportExtras(tokenizer, block_records, titles, retriever)
     artifacts = import_checkpoint(source, out or workspace, extras, workers)
     made = {kind: catalogue.summary(artifact) for kind, artifact in artifacts.items()}
     emit({"made": made}, json, lambda value: "\n".join(entry["path"] for entry in value["made"].values()))

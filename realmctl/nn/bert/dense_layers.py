@@ -1,8 +1,11 @@
-"""Dense layers in float32 on AMD's processors with AVX-512, where PyTorch's matrix library, MKL, does not use its full width.
+"""Faster float32 dense layers on AMD processors with AVX-512.
 
-MKL reaches less than half there of what oneDNN does, which comes with PyTorch as well (benchmarks/pretrain_step.md). oneDNN
-makes and keeps code for every shape it sees, so it is given pieces of few sizes. The rounding is float32's, the order of the
-sums another.
+What: `linear` computes the same product as `nn.Linear`, with the library oneDNN instead of MKL. Both come with PyTorch.
+When: float32, on a CPU, outside autocast, on an AMD processor where PyTorch uses AVX-512. Otherwise `nn.Linear` runs.
+Why: on these processors MKL reaches less than half of oneDNN's speed (benchmarks/pretrain_step.md).
+
+oneDNN compiles and caches code for every shape that it sees. So the tokens are cut into pieces of a few sizes. Results
+differ from MKL's by float32 rounding, because the sums are taken in another order.
 Legend: T tokens, I inputs, O outputs.
 """
 
@@ -20,14 +23,14 @@ from torch.autograd.function import once_differentiable
 from realmctl.nn.precision import processor
 
 _PIECE = 512
-"""Tokens of a product: oneDNN is at its full speed from 256."""
+"""Tokens of one product. oneDNN reaches its full speed from 256 tokens on."""
 
 _STEP = 64
-"""The rest of a batch is cut to a multiple of this; what is left of that goes to MKL."""
+"""The last oneDNN piece of a batch has a multiple of this many tokens. MKL computes the tokens that remain."""
 
 
 def linear(layer: nn.Linear, state_TI: Tensor) -> Tensor:
-    """`layer(state)`, [..., I] to [..., O], by the faster library. Gradients of the first order alone."""
+    """Return `layer(state)`, [..., I] to [..., O], computed by the faster library. Supports first-order gradients only."""
     plain = layer.weight.dtype == state_TI.dtype == torch.float32 and state_TI.device.type == "cpu"
     if not plain or torch.is_autocast_enabled("cpu") or not onednn_is_faster():
         output: Tensor = layer(state_TI)
@@ -37,7 +40,11 @@ def linear(layer: nn.Linear, state_TI: Tensor) -> Tensor:
 
 
 def onednn_is_faster() -> bool:
-    """Whether this is AMD's processor, PyTorch uses AVX-512 on it (ATEN_CPU_CAPABILITY decides) and offers oneDNN's products."""
+    """Return whether `linear` should use oneDNN.
+
+    True on an AMD processor where PyTorch uses AVX-512 (the environment variable ATEN_CPU_CAPABILITY can forbid it) and
+    offers oneDNN's linear product.
+    """
     wide = "AuthenticAMD" in processor() and torch.backends.cpu.get_cpu_capability() == "AVX512"
     return wide and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 

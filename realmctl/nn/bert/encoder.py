@@ -1,4 +1,4 @@
-"""BERT: what is read of its states, and its masked-language-model head.
+"""States of BERT at all positions or at some, and logits of its masked-language-model head.
 
 Legend: B rows, L tokens of the longest row, T real tokens of the batch, M or P positions read in each
 row, H hidden, V vocabulary.
@@ -29,12 +29,12 @@ __all__ = [
 
 
 def hidden_states(bert: BertModel, packed: TokenBatch) -> Tensor:
-    """The last layer's states, [B, L, H]; zeros at padding."""
+    """Return the last layer's states, [B, L, H]; zeros at padding."""
     return layer_states(bert, packed, (bert.config.num_hidden_layers,))[0]
 
 
 def layer_states(bert: BertModel, packed: TokenBatch, layers: tuple[int, ...]) -> tuple[Tensor, ...]:
-    """The states after the given layers (0 = the embeddings), each [B, L, H]; zeros at padding."""
+    """Return the states after the given layers (0 = the embeddings), each [B, L, H]; zeros at padding."""
     rows = TokenLayout(packed.mask_BL)
     states = [_embed(bert, packed, rows)]
     for layer in bert.encoder.layer[: max(layers)]:
@@ -43,7 +43,9 @@ def layer_states(bert: BertModel, packed: TokenBatch, layers: tuple[int, ...]) -
 
 
 def states_at(bert: BertModel, packed: TokenBatch, position_BP: Tensor) -> Tensor:
-    """The last layer's states at some positions of each row, [B, P, H]: exact, and nothing else is computed.
+    """Return the last layer's states at some positions of each row, [B, P, H].
+
+    The result is exact. The last layer computes only these positions.
 
     position_BP: int64, each at a real token of its row.
     """
@@ -55,17 +57,17 @@ def states_at(bert: BertModel, packed: TokenBatch, position_BP: Tensor) -> Tenso
 
 
 def cls_state(bert: BertModel, packed: TokenBatch, last_layer_cls_only: bool = True) -> Tensor:
-    """The last layer's state at `[CLS]`, [B, H]. By default the last layer runs for that position alone."""
+    """Return the last layer's state at `[CLS]`, [B, H]. By default the last layer computes only that position."""
     if not last_layer_cls_only:
         return hidden_states(bert, packed)[:, 0]
     return states_at(bert, packed, packed.ids_BL.new_zeros(len(packed), 1))[:, 0]
 
 
 def masked_logits(mlm: BertForMaskedLM, state_BLH: Tensor, position_BM: Tensor) -> Tensor:
-    """Vocabulary logits at the given positions, [B, M, V]: gathered first, then projected.
+    """Return vocabulary logits at the given positions, [B, M, V].
 
-    REALM's own code does so too (google-research/language, realm/model.py); the alternative, logits at
-    every position, is by far the largest tensor of a step.
+    The states are gathered before they are projected, as in REALM's code (google-research/language, realm/model.py).
+    Logits at every position would be by far the largest tensor of a step.
     """
     row_B1 = torch.arange(len(state_BLH), device=state_BLH.device)[:, None]
     logits_BMV: Tensor = mlm.cls(state_BLH[row_B1, position_BM])
@@ -83,7 +85,7 @@ def _embed(bert: BertModel, packed: TokenBatch, rows: TokenLayout) -> Tensor:
 
 
 def _run(layer: BertLayer, state_TH: Tensor, rows: TokenLayout, position_BP: Tensor | None = None) -> Tensor:
-    """The layer, recomputed in the backward pass where `gradient_checkpointing_enable` was called."""
+    """Run the layer. After `gradient_checkpointing_enable` the backward pass computes it again to save memory."""
     if layer.gradient_checkpointing and layer.training and torch.is_grad_enabled():
         state: Tensor = checkpoint(run_layer, layer, state_TH, rows, position_BP, use_reentrant=False)
         return state

@@ -1,7 +1,7 @@
 """BERT folders: configurations from a short name, strict loading, saving for `transformers`.
 
-A folder is data. Its tensors are matched against an allow-list and its config.json builds a stock
-BertForMaskedLM; no code of the folder ever runs, and pickles are read by `weights_only` alone.
+Code in a folder is never run. Tensors are matched against an allow-list, config.json builds transformers'
+BertForMaskedLM, and pickled weights are read with `weights_only=True`.
 """
 
 from __future__ import annotations
@@ -33,19 +33,18 @@ def scratch_config(
     init_std: float = 0.02,
     positions: int = 512,
 ) -> BertConfig:
-    """The configuration of a BERT from scratch: a size name, or `L<layers>-H<hidden>[-A<heads>]`.
+    """Return the configuration of a BERT from scratch: a size name, or `L<layers>-H<hidden>[-A<heads>]`.
 
-    Heads default to hidden / 64, at least 2. The activation is the exact GELU, five times as fast on a CPU as
-    the tanh approximation `gelu_new` that Google's weights were trained with. Raises ConfigError for a size
-    that is none.
+    Heads default to hidden / 64, at least 2. The default activation is the exact GELU. On a CPU it is five times as fast
+    as the tanh approximation `gelu_new`, which Google's weights were trained with. Raises ConfigError for an unknown size.
     """
     match = _SPEC.fullmatch(SIZES.get(spec, spec))
     layers, hidden, heads = (int(part or 0) for part in match.groups()) if match else (0, 0, 0)
     heads = heads or max(2, hidden // 64)
     if not layers or not hidden or hidden % heads:
         raise ConfigError(
-            f"'{spec}' is no BERT size. Use {', '.join(SIZES)}, or L<layers>-H<hidden>[-A<heads>] such as "
-            "L2-H128-A4, with a hidden size that the heads divide."
+            f"'{spec}' is no BERT size (layers, hidden width). Use {', '.join(SIZES)}, or L<layers>-H<hidden>[-A<heads>] such as "
+            "L2-H128-A4, where the number of heads divides the hidden size."
         )
     return BertConfig(
         vocab_size=vocab_size,
@@ -64,7 +63,7 @@ def scratch_config(
 
 
 def read_config(folder: Path) -> BertConfig:
-    """config.json of a BERT folder. Raises InputError when it is missing, malformed or no BERT's."""
+    """Read config.json of a BERT folder. Raises InputError when it is missing, malformed or of another kind of model."""
     try:
         fields = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         kind = fields.get("model_type", "bert")
@@ -81,11 +80,13 @@ def read_config(folder: Path) -> BertConfig:
 
 
 def load_masked_lm(folder: Path) -> tuple[BertForMaskedLM, bool]:
-    """A BERT folder as BertForMaskedLM, and whether it had a masked-language-model head (else that is fresh).
+    """Load a BERT folder. Return the model, and whether the folder held a masked-language-model head.
+
+    A folder without a head gets one with random weights.
 
     Takes the weights of BertModel, BertForMaskedLM or BertForPreTraining, as model.safetensors or
-    pytorch_model.bin. A pooler is kept in `bert.pooler`, without gradient, for the retriever to take.
-    Raises InputError naming the tensor that is missing, misshapen or unknown.
+    pytorch_model.bin. A pooler is kept in `bert.pooler`, without gradient; a retriever may use it.
+    Raises InputError that names a tensor which is missing, unknown or of another shape.
     """
     model = BertForMaskedLM(read_config(folder))
     words = "bert.embeddings.word_embeddings.weight"
@@ -103,12 +104,12 @@ def load_masked_lm(folder: Path) -> tuple[BertForMaskedLM, bool]:
 
 
 def save_masked_lm(model: BertForMaskedLM, folder: Path) -> None:
-    """config.json and model.safetensors, which AutoModel and AutoModelForMaskedLM load."""
+    """Write config.json and model.safetensors, which AutoModel and AutoModelForMaskedLM load."""
     save_bert(model, folder)
 
 
 def save_bert(model: BertModel | BertForMaskedLM, folder: Path) -> None:
-    """Write a BERT with or without its head: config.json and model.safetensors, tied tensors once."""
+    """Write a BERT with or without a head: config.json and model.safetensors. Tied tensors are written once."""
     tied = {_HEAD + "decoder.weight", _HEAD + "decoder.bias"}
     tensors = {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
     save_tensors(tensors, folder / "model.safetensors")
@@ -117,7 +118,7 @@ def save_bert(model: BertModel | BertForMaskedLM, folder: Path) -> None:
 
 
 def load_bert(folder: Path, pooler: bool) -> BertModel:
-    """A BertModel that `save_bert` wrote. Raises InputError naming a tensor that does not fit."""
+    """Load a BertModel that `save_bert` wrote. Raises InputError that names a tensor which does not fit."""
     model = BertModel(read_config(folder), add_pooling_layer=pooler)
     load_into(model, load_tensors(folder / "model.safetensors"), folder)
     return model.eval()
@@ -137,13 +138,13 @@ def _read(folder: Path) -> dict[str, Tensor]:
 
 
 def _name(name: str) -> str:
-    """The name in BertForMaskedLM of a tensor as old TensorFlow exports and bare BertModels name it."""
+    """Translate a tensor's name from old TensorFlow exports and bare BertModels to BertForMaskedLM."""
     name = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
     return name if name.startswith(("bert.", "cls.")) else f"bert.{name}"
 
 
 def _tie(tensors: dict[str, Tensor], folder: Path) -> None:
-    """The decoder is the embedding table with the head's bias. Raises InputError when the file differs."""
+    """Tie the decoder to the embedding table and the head's bias. Raises InputError when the file holds other values."""
     words, bias = "bert.embeddings.word_embeddings.weight", _HEAD + "bias"
     for name, source in (("decoder.weight", words), ("decoder.bias", bias)):
         if source not in tensors:

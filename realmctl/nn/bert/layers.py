@@ -1,8 +1,8 @@
-"""One BERT layer over the real tokens of a batch: no work on padding, none on positions nobody reads.
+"""One BERT layer, computed only for real tokens and only at positions whose output is needed.
 
-Transformers keeps the weights (`BertLayer`); this file replaces only the way they are applied. The
-matrix products see the tokens of all rows end to end, and attention alone sees rows. A last layer of
-which only some positions are read (`[CLS]`, the masks) computes queries for those alone, which is exact.
+The weights stay in transformers' `BertLayer`; this file changes how they are applied. Matrix products run over the tokens
+of all rows, laid end to end. Attention runs row by row. Where only some positions of the last layer are needed ([CLS], the
+masks), it computes queries for these positions only. The result is exact.
 Legend: B rows, L tokens of the longest row, T real tokens of the batch, P positions read, H hidden,
 A heads, X anything.
 """
@@ -27,11 +27,13 @@ _FUSED_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 _WORTH_RECOMPUTING = 1 << 20
-"""Elements from which an activation is made again in the backward pass: a quarter of what a layer keeps."""
+"""Activations with at least this many elements are computed again in the backward pass.
+
+They are a quarter of what a layer would keep in memory."""
 
 
 class TokenLayout:
-    """Where the real tokens of a padded batch lie: `pack` drops the padding, `pad` puts it back."""
+    """Positions of the real tokens in a padded batch. `pack` drops the padding, `pad` puts it back."""
 
     def __init__(self, mask_BL: Tensor) -> None:
         self.mask_BL = mask_BL
@@ -41,21 +43,21 @@ class TokenLayout:
         self.token_T = mask_BL.flatten().nonzero()[:, 0]
 
     def pack(self, padded_BLX: Tensor) -> Tensor:
-        """[B, L, ...] to [T, ...]."""
+        """Drop the padding: [B, L, ...] to [T, ...]."""
         return padded_BLX.flatten(0, 1).index_select(0, self.token_T)
 
     def pad(self, packed_TX: Tensor) -> Tensor:
-        """[T, ...] to [B, L, ...], zeros at padding."""
+        """Put the padding back: [T, ...] to [B, L, ...], zeros at padding."""
         zeros = packed_TX.new_zeros(self.mask_BL.numel(), *packed_TX.shape[1:])
         return zeros.index_copy(0, self.token_T, packed_TX).view(*self.mask_BL.shape, *packed_TX.shape[1:])
 
     def at(self, packed_TX: Tensor, position_BP: Tensor) -> Tensor:
-        """[T, X] to [B, P, X]: the tokens at the given positions of each row."""
+        """Return the tokens at the given positions of each row: [T, X] to [B, P, X]."""
         return packed_TX[self.first_B1 + position_BP]
 
 
 def run_layer(layer: BertLayer, state_TH: Tensor, rows: TokenLayout, position_BP: Tensor | None = None) -> Tensor:
-    """The layer's output for all tokens, [T, H], or for the given positions of each row, [B, P, H]."""
+    """Return the layer's output for all tokens, [T, H], or for the given positions of each row, [B, P, H]."""
     attention = layer.attention.self
     residual = state_TH if position_BP is None else rows.at(state_TH, position_BP)
     inputs = ((attention.query, residual), (attention.key, state_TH), (attention.value, state_TH))
@@ -75,7 +77,7 @@ def _add_and_normalise(part: BertSelfOutput | BertOutput, state: Tensor, residua
 
 
 def _contract(layer: BertLayer, expanded: Tensor) -> Tensor:
-    """Back from the inner width. Of a large activation and its input, the input alone is kept for the backward pass."""
+    """Project from the inner width back to H. For the backward pass a large activation is not kept, only its input."""
     activation = _activation(layer)
     activated = activation(expanded)
     if not torch.is_grad_enabled() or expanded.numel() < _WORTH_RECOMPUTING:
@@ -93,7 +95,7 @@ def _contract(layer: BertLayer, expanded: Tensor) -> Tensor:
 
 
 def _attend_by_row(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: TokenLayout, dropout: float) -> Tensor:
-    """Attention inside each row, [T, A, X] or [B, P, A, X] as `query` is. A CPU is best off so."""
+    """Attention inside each row, in the shape of `query`: [T, A, X] or [B, P, A, X]. The fastest way on a CPU."""
     parts = torch.split(query, rows.lengths) if query.ndim == 3 else query.unbind()
     key, value = torch.split(key_TAX, rows.lengths), torch.split(value_TAX, rows.lengths)
     context = [
@@ -103,7 +105,7 @@ def _attend_by_row(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: Toke
 
 
 def _attend_padded(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: TokenLayout, dropout: float) -> Tensor:
-    """The same in one call over padded rows, as accelerators want it."""
+    """The same in one call over padded rows. The fastest way on an accelerator."""
     query_BLAX = rows.pad(query) if query.ndim == 3 else query
     key_BLAX, value_BLAX = rows.pad(key_TAX), rows.pad(value_TAX)
     context_BLAX = _attention(query_BLAX, key_BLAX, value_BLAX, rows.mask_BL[:, None, None, :], dropout)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from realmctl.log import progress
 from realmctl.nn.marginal import retrieval_utility
 from realmctl.nn.precision import autocast, pick_device
+from realmctl.retrieval.corpus import Corpus
+from realmctl.training.monitoring.telling_blocks import TellingBlocks
+from realmctl.training.objectives.masking import MaskedQuery
+from realmctl.training.objectives.mlm import occurrences
 from realmctl.training.objectives.pretrain import PretrainMicroBatch, PretrainObjective
-from realmctl.training.objectives.telling_blocks import TellingBlocks, telling
 from realmctl.training.random_streams import Stream, generator
 
 
@@ -59,3 +64,13 @@ def _add(
     rows_BN = part.rows_BN[:, 1:]
     tells_BN = telling(part.queries, rows_BN, objective.corpus)
     blocks.add(gain_BN[:, 1:].float().cpu().numpy(), score_BN[:, 1:].float().cpu().numpy(), tells_BN, rows_BN >= 0)
+
+
+def telling(queries: Sequence[MaskedQuery], rows_BN: NDArray[np.int64], corpus: Corpus) -> NDArray[np.bool_]:
+    """Return which candidates hold the hidden wordpieces of their query side by side, bool [B, N]; False at rows below 0."""
+    tells_BN = np.zeros(rows_BN.shape, dtype=bool)
+    for place, row in np.ndenumerate(rows_BN):
+        if row >= 0:
+            body = np.asarray(corpus.tokens(int(row)), dtype=np.int64)
+            tells_BN[place] = len(occurrences(body, queries[place[0]].targets)) > 0
+    return tells_BN

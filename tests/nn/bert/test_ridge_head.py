@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from transformers import BertForMaskedLM
 
 from realmctl.errors import ConfigError
-from realmctl.nn.ridge_head import GAIN, ridge_regression, set_ridge_head
+from realmctl.nn.bert.ridge_head import GAIN, ridge_regression, set_ridge_head
 
 TOKENS, HIDDEN, VOCABULARY = 400, 32, 300
 

@@ -7,14 +7,8 @@ Legend: B queries, N candidates without the null document.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
-
-from realmctl.retrieval.corpus import Corpus
-from realmctl.training.objectives.masking import MaskedQuery
-from realmctl.training.objectives.mlm import occurrences
 
 
 def area_under_curve(score: NDArray[np.floating], positive: NDArray[np.bool_]) -> float | None:
@@ -29,16 +23,6 @@ def area_under_curve(score: NDArray[np.floating], positive: NDArray[np.bool_]) -
     rank = (np.cumsum(equal) - (equal - 1) / 2)[place]  # ties share their mean rank, from 1
     above = float(rank[positive].sum()) - count * (count + 1) / 2
     return above / (count * (len(positive) - count))
-
-
-def telling(queries: Sequence[MaskedQuery], rows_BN: NDArray[np.int64], corpus: Corpus) -> NDArray[np.bool_]:
-    """Return which candidates hold the hidden wordpieces of their query side by side, bool [B, N]; False at rows below 0."""
-    tells_BN = np.zeros(rows_BN.shape, dtype=bool)
-    for place, row in np.ndenumerate(rows_BN):
-        if row >= 0:
-            body = np.asarray(corpus.tokens(int(row)), dtype=np.int64)
-            tells_BN[place] = len(occurrences(body, queries[place[0]].targets)) > 0
-    return tells_BN
 
 
 class TellingBlocks:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from realmctl.retrieval.corpus import Corpus
+from realmctl.training.monitoring.telling_blocks import TellingBlocks, area_under_curve
 from realmctl.training.objectives.masking import MaskedQuery
-from realmctl.training.objectives.telling_blocks import TellingBlocks, area_under_curve, telling
+from realmctl.training.objectives.utility import telling
 
 
 def brute_force_auc(score, positive):
