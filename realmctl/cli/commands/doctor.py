@@ -23,7 +23,7 @@ def doctor(workspace: Workspace = Path("artifacts"), json: Json = False) -> None
 
 def _torch() -> dict[str, Any]:
     try:
-        from realmctl.nn.machine import torch_facts
+        from realmctl.cli.machine import torch_facts
     except (ImportError, OSError) as error:
         return {"error": " ".join(str(error).split())}
     return torch_facts()

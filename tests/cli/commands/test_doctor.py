@@ -10,8 +10,8 @@ from importlib import metadata
 
 import torch
 
+from realmctl.cli import machine
 from realmctl.execution import environment
-from realmctl.nn import machine
 
 
 def test_facts_agree_with_the_system(realmctl, monkeypatch):
@@ -48,6 +48,6 @@ def test_extras_are_those_of_the_package_and_missing_ones_say_how_to_get_them(mo
 
 
 def test_a_torch_that_cannot_be_imported_is_said_with_the_rest(monkeypatch, realmctl):
-    monkeypatch.setitem(sys.modules, "realmctl.nn.machine", None)
+    monkeypatch.setitem(sys.modules, "realmctl.cli.machine", None)
     code, out, err = realmctl("doctor")
     assert code == 5 and "PyTorch      cannot be imported" in out and "free disk" in out and err.count("\n") == 1

@@ -11,7 +11,7 @@ import torch
 import zstandard
 from safetensors.torch import save
 
-from realmctl.artifacts.file_kinds import kind_of_file
+from realmctl.storage.file_kinds import kind_of_file
 
 FILES = {
     "a.bin": (b"", "empty file"),
