@@ -1,7 +1,7 @@
 """Every error that a user can meet, with its exit code.
 
-The message is one paragraph that says what happened, where, why, and what to do. Scripts depend on the codes,
-so the meaning of a code never changes.
+A message is one paragraph. It says what happened, where, why, and what to do. Scripts branch on the exit codes, so the meaning
+of a code never changes.
 """
 
 import errno
@@ -16,18 +16,28 @@ NO_ACCESS = (
     errno.ENAMETOOLONG,
     errno.ELOOP,
     errno.ENOTDIR,
+    errno.EISDIR,
 )
+NO_HANDLES_OR_PROCESSES = (errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN)
+MEMORY_MESSAGES = (
+    "defaultcpuallocator: can't allocate memory",  # PyTorch on the CPU
+    "defaultcpuallocator: not enough memory",
+    "cannot allocate memory",  # memory maps
+    "std::bad_alloc",  # C++ libraries
+    "not enough memory",  # hnswlib
+)
+THREAD_MESSAGE = "can't start new thread"
 OUR_PACKAGES = ("realmctl", "stages")
 
 
 class RealmctlError(Exception):
-    """Base of all errors that are raised on purpose. The message of each is written for the user."""
+    """Base of all errors that are raised on purpose. The message is written for the user."""
 
     exit_code = 1
 
 
 class ConfigError(RealmctlError):
-    """A setting or a combination of settings that cannot work."""
+    """A setting, or a combination of settings, cannot work."""
 
     exit_code = 2
 
@@ -39,25 +49,25 @@ class InputError(RealmctlError):
 
 
 class MismatchError(RealmctlError):
-    """Artifacts that do not belong together."""
+    """Artifacts do not belong together."""
 
     exit_code = 4
 
 
 class ResourceError(RealmctlError):
-    """Not enough memory, disk or device, or a package that is not installed."""
+    """There is not enough memory, disk space or device, or a package is not installed."""
 
     exit_code = 5
 
 
 class QualityError(RealmctlError):
-    """A quality gate failed, and nothing was published."""
+    """A quality gate failed. Nothing was published."""
 
     exit_code = 6
 
 
 class LockedError(RealmctlError):
-    """Another run holds the series."""
+    """Another run is writing the series."""
 
     exit_code = 7
 
@@ -69,26 +79,38 @@ class InterruptedRun(RealmctlError):
 
 
 def error_of(exit_code: int, message: str) -> RealmctlError:
-    """The error of a process that ended with this exit code."""
+    """Return the error that belongs to the exit code of a child process."""
     kinds = {kind.exit_code: kind for kind in RealmctlError.__subclasses__()}
     return kinds.get(exit_code, RealmctlError)(message)
 
 
 def require_package(name: str, extra: str, what: str) -> None:
-    """Raise ResourceError unless the Python package `name`, which comes with an extra of ours, is installed."""
+    """Check that an optional Python package is installed.
+
+    Args:
+        name: The package as it is imported.
+        extra: The extra of realmctl that installs it.
+        what: The command or option that needs it, for the message.
+
+    Raises:
+        ResourceError: The package is not installed.
+    """
     if importlib.util.find_spec(name) is None:
         raise ResourceError(
-            f"{what} needs the Python package {name}, which is not installed. Install it with the extra it is in: "
+            f"{what} needs the Python package {name}, which is not installed. Install the extra that contains it: "
             f"pip install 'realmctl[{extra}]'."
         )
 
 
-def explained(error: BaseException, where: object = "") -> RealmctlError | None:
-    """The user's error that an exception of Python or the system means; None when it can only be a bug.
+def as_realmctl_error(error: BaseException, where: object = "") -> RealmctlError | None:
+    """Translate an exception of Python, the system or a library into an error that a user understands.
 
     Args:
-        error: The exception.
-        where: What was being written or read, for exceptions that do not name a file.
+        error: Any exception.
+        where: The path that was being read or written, for errors that do not contain it.
+
+    Returns:
+        The error to show, or None if `error` can only be a bug.
     """
     if isinstance(error, RealmctlError):
         return error
@@ -98,17 +120,28 @@ def explained(error: BaseException, where: object = "") -> RealmctlError | None:
         )
     if isinstance(error, OSError):
         return _of_system(error, f"{error.filename or where}")
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return ResourceError(f"not enough memory ({_one_line(error)}). Use smaller batches, or free some memory.")
+    if _is_out_of_memory(error):
+        return ResourceError(
+            f"not enough memory ({_one_line(error)}). Use a smaller model or smaller batches, or free some memory."
+        )
+    if isinstance(error, RuntimeError) and THREAD_MESSAGE in str(error):
+        return ResourceError(f"{error}. Use fewer --workers, or end other processes.")
     return None
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out. PyTorch's error class is matched by name because this module does not import torch."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    return isinstance(error, RuntimeError) and any(text in str(error).lower() for text in MEMORY_MESSAGES)
 
 
 def _of_system(error: OSError, where: str) -> RealmctlError | None:
     what = f"{where}: {error.strerror}" if where else str(error.strerror)
     if error.errno in NO_SPACE:
         return ResourceError(f"{what}. Free some disk space and run the same command again.")
-    if error.errno in (errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN):
-        return ResourceError(f"{what}. Use fewer --workers, or free what other processes hold.")
+    if error.errno in NO_HANDLES_OR_PROCESSES:
+        return ResourceError(f"{what}. Use fewer --workers, or end other processes.")
     if error.errno in DEVICE_FAILED:
         return ResourceError(f"{what}. The disk failed. Check it (dmesg), then run the same command again.")
     if error.errno in NO_ACCESS:

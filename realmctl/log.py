@@ -1,4 +1,4 @@
-"""What the user reads on stderr: plain lines, warnings, and progress that suits a terminal or a log file."""
+"""What the user reads on stderr: plain lines, warnings, and progress for a terminal or a log file."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-PLAIN_EVERY_SECONDS = 30.0
+SECONDS_BETWEEN_LINES = 30.0
+"""How often progress is printed where there is no terminal."""
 _quiet = False
 _label = ""
 
 
 class Progress(Protocol):
-    """What a worker sees of a progress display."""
+    """A display of progress, as the code that does the work sees it."""
 
-    def advance(self, n: int = 1) -> None: ...
+    def advance(self, n: int = 1, note: str = "") -> None:
+        """Count `n` more units as done. `note`: current values to show beside the rate, such as a loss."""
 
 
 def set_quiet(quiet: bool) -> None:
-    """Silence everything but errors (`-q`), what libraries warn about too."""
+    """Turn `--quiet` on or off. When on, only errors reach stderr; warnings of libraries are silenced too."""
     global _quiet
     _quiet = quiet
     if quiet:
@@ -32,85 +34,102 @@ def set_quiet(quiet: bool) -> None:
 
 
 def is_quiet() -> bool:
-    """Whether `set_quiet` silenced this process."""
+    """Return whether `--quiet` is on in this process."""
     return _quiet
 
 
 def set_label(name: str) -> None:
-    """Head every line with a name: of one of several processes that write to one stderr, where no live bar has a place."""
+    """Begin every line with `[name]`. Several processes write to one stderr, so a live bar is not shown either."""
     global _label
     _label = f"[{name}] " if name else ""
 
 
 def say(message: str) -> None:
-    """One line of information."""
+    """Print one line of information."""
     if not _quiet:
         print(f"{_label}{message}", file=sys.stderr, flush=True)
 
 
 def warn(message: str) -> None:
-    """One line the user should not miss."""
+    """Print one line that the user should not miss."""
     say(f"warning: {message}")
 
 
-class _Silent:
-    def advance(self, n: int = 1) -> None:
+class _NoDisplay:
+    def advance(self, n: int = 1, note: str = "") -> None:
         pass
 
 
-class _Plain:
-    """One line every 30 seconds, for log files and CI."""
+class _Lines:
+    """A line every 30 seconds, for log files and CI."""
 
     def __init__(self, total: int | None, what: str, unit: str) -> None:
         self.total, self.what, self.unit = total, what, unit
         self.done, self.start = 0, time.monotonic()
-        self.said = self.start
+        self.last_line = self.start
 
-    def advance(self, n: int = 1) -> None:
+    def advance(self, n: int = 1, note: str = "") -> None:
         self.done += n
         now = time.monotonic()
-        if now - self.said < PLAIN_EVERY_SECONDS:
+        if now - self.last_line < SECONDS_BETWEEN_LINES:
             return
-        self.said = now
+        self.last_line = now
         rate = self.done / (now - self.start)
+        values = "".join(f", {value}" for value in (note, _rate_text(rate) if rate else "") if value)
         if self.total:
             left = (self.total - self.done) / rate if rate else 0.0
-            say(f"{self.what}: {self.done}/{self.total} {self.unit}, {rate:.1f}/s, about {left:.0f} s left")
+            say(f"{self.what}: {self.done}/{self.total} {self.unit}{values}, about {left:.0f} s left")
         else:
-            say(f"{self.what}: {self.done} {self.unit}, {rate:.1f}/s")
+            say(f"{self.what}: {self.done} {self.unit}{values}")
+
+
+def _rate_text(rate: float) -> str:
+    return f"{rate:.1f}/s" if rate >= 1 else f"{1 / rate:.1f} s each"
 
 
 @contextmanager
 def progress(total: int | None, what: str, unit: str) -> Iterator[Progress]:
-    """Show progress: a live bar on a terminal, a plain line every 30 s elsewhere, nothing when quiet.
+    """Show progress: a live bar on a terminal, a line every 30 seconds elsewhere, and nothing with `--quiet`.
 
-    `total` may be None when it is not known beforehand.
+    Args:
+        total: Number of units, or None if it is not known beforehand.
+        what: What is being done, such as `embedding`.
+        unit: What is counted, such as `blocks`.
     """
     if _quiet:
-        yield _Silent()
+        yield _NoDisplay()
     elif sys.stderr.isatty() and not _label:
         with _bar(total, what, unit) as bar:
             yield bar
     else:
-        yield _Plain(total, what, unit)
+        yield _Lines(total, what, unit)
 
 
 @contextmanager
 def _bar(total: int | None, what: str, unit: str) -> Iterator[Progress]:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress
+    from rich.text import Text
 
-    what_column, unit_column = (
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(_rate_text(task.speed) if task.speed else "")
+
+    columns = (
         TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
         TextColumn(unit, markup=False),
+        TextColumn("{task.fields[note]}", markup=False),
+        Rate(),
+        TimeRemainingColumn(),
     )
-    columns = (what_column, BarColumn(), MofNCompleteColumn(), unit_column, TimeRemainingColumn())
     with RichProgress(*columns, console=Console(stderr=True), transient=True) as display:
-        task = display.add_task(what, total=total)
+        task = display.add_task(what, total=total, note="")
 
         class Bar:
-            def advance(self, n: int = 1) -> None:
-                display.advance(task, n)
+            def advance(self, n: int = 1, note: str = "") -> None:
+                display.update(task, advance=n, note=note)
 
         yield Bar()

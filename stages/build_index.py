@@ -21,6 +21,7 @@ class BuildIndex(Stage):
     """
 
     makes = "index"
+    headline = ("recall", "rows", "ef")
 
     embeddings: Artifact = reads("embeddings", help="Embeddings to build the index over.")
     type: str = setting(

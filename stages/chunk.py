@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from realmctl.text.tokens.wordpiece import WordPiece
 
 TRAINING_BYTES = 200_000_000
+MAX_PAGE_SECONDS = 86_400
 
 
 class Chunk(Stage):
@@ -30,6 +31,7 @@ class Chunk(Stage):
     """
 
     makes = "blocks"
+    headline = ("blocks", "documents", "mean_wordpieces", "quarantined")
     version = 2  # 2: no sentence, and no part of a split sentence, starts with a closing bracket
 
     corpus: tuple[Path, ...] = source("Files or folders with a dump, JSON lines, TSV or text.", positional=True)
@@ -47,7 +49,7 @@ class Chunk(Stage):
     long_titles: Literal["cut", "keep"] = setting(
         "What happens to a title longer than half a block. cut: it is shortened. keep: each sentence becomes a block of its own.",
         default="cut",
-        later=True,
+        added_later=True,
     )
     sentence_splitter: str = setting(
         "Sentence splitter: rules, spacy, or punkt:FOLDER for NLTK's with a model such as nltk_data's punkt_tab/english.",
@@ -56,7 +58,7 @@ class Chunk(Stage):
     lowercase: bool = setting("Lower-case the text. Only for a tokenizer that is trained here.", default=True)
     format: Literal[
         "auto", "dump", "wikiextractor", "json-lines", "squad", "dpr", "table", "ms-marco", "doc-text", "trec", "text"
-    ] = setting("Format of the corpus files; auto tells it from their first bytes.", default="auto", later=True)
+    ] = setting("Format of the corpus files; auto tells it from their first bytes.", default="auto", added_later=True)
     keep_lists: bool = setting("Keep pages whose title begins with List of, Index of or Outline of.", default=False)
     page_seconds: float = setting(
         "Time limit for cleaning one page, in seconds. A page that takes longer is set aside.", default=10.0
@@ -75,8 +77,8 @@ class Chunk(Stage):
                 "--long-titles keep may leave no room for sentences, so none could be split to fit. Add --long-sentences keep."
             )
         self._check_splitter()
-        if self.page_seconds <= 0:
-            raise ConfigError(f"--page-seconds {self.page_seconds:g} must be positive.")
+        if not 0 < self.page_seconds <= MAX_PAGE_SECONDS:
+            raise ConfigError(f"--page-seconds {self.page_seconds:g} must be positive and at most {MAX_PAGE_SECONDS}.")
         size = self.tokenizer.removeprefix("train:")
         if size == self.tokenizer and not self.lowercase:
             raise ConfigError(

@@ -25,12 +25,16 @@ class CondenserInit(Stage):
     """
 
     makes = "encoder"
+    headline = ("loss", "accuracy", "seconds_per_step")
     resumable = True
     parallel = True
 
     blocks: Artifact = reads("blocks", help="Blocks to train on.")
     encoder: Artifact | None = reads(
-        "encoder", help="Encoder to start from; one of condenser-init brings its head.", optional=True, unless=("bert",)
+        "encoder",
+        help="Encoder to start from; one of condenser-init brings its head.",
+        optional=True,
+        replaced_by=("bert",),
     )
     bert: str | None = source(
         "BERT to start from instead: a folder, a hub id, or scratch:SIZE. A folder of the public Condenser code brings its head.",

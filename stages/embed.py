@@ -19,6 +19,7 @@ class Embed(Stage):
     """
 
     makes = "embeddings"
+    headline = ("rows", "dimension", "truncated_blocks")
     resumable = True
 
     blocks: Artifact = reads("blocks", help="Blocks to embed.")

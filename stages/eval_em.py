@@ -29,16 +29,17 @@ class EvalEm(Stage):
     """
 
     makes = "scores"
+    headline = ("recall@*",)
     version = 4
 
     qa_model: Artifact | None = reads(
         "qa-model",
         help="Fine-tuned model to evaluate.",
-        unless=lambda given: bool(given.get("retrieval") or (given.get("retriever") and given.get("index"))),
+        replaced_by=lambda given: bool(given.get("retrieval") or (given.get("retriever") and given.get("index"))),
     )
     blocks: Artifact = reads("blocks", help="Blocks to retrieve.")
-    retriever: Artifact | None = reads("retriever", help="Retriever to evaluate without a reader.", named=True)
-    index: Artifact | None = reads("index", help="Index of that retriever.", named=True)
+    retriever: Artifact | None = reads("retriever", help="Retriever to evaluate without a reader.", explicit_only=True)
+    index: Artifact | None = reads("index", help="Index of that retriever.", explicit_only=True)
     retrieval: str | None = setting(
         "Searcher to evaluate without a reader. bm25: BM25 over title and text. dense: --retriever and --index. Other names come"
         " from plug-ins.",
@@ -58,7 +59,7 @@ class EvalEm(Stage):
         "Blocks retrieved per question. They are written to retrieved.json, and the recall is counted over them.",
         default=100,
     )
-    official: tuple[EvalDeviation, ...] = setting(explained(EvalDeviation), default=(), later=True)
+    official: tuple[EvalDeviation, ...] = setting(explained(EvalDeviation), default=(), added_later=True)
     all_scorers: bool = runtime("Print the questions on which the scorers disagree, on stderr.", default=False)
     batch_size: int = runtime("Questions per batch.", default=16)
     device: str = runtime(help_texts.DEVICE, default="auto")
@@ -89,10 +90,20 @@ class EvalEm(Stage):
             self._evaluated(), questions, out, scorer=self.scorer, hits=self.hits, batch_size=self.batch_size
         )
 
+    @classmethod
+    def headline_text(cls, metrics: Mapping[str, Any]) -> str:
+        """Exact match, the number of right answers by each scorer, recall@k, and the number of questions."""
+        questions = metrics["questions"]
+        right = {name.removeprefix("em_"): round(share * questions) for name, share in metrics.items() if "em_" in name}
+        exact = [f"em {metrics['em']:.4g} ({metrics['scorer']})"] if "em" in metrics else []
+        counted = [f"{name} {count}/{questions}" for name, count in right.items()]
+        return ", ".join([*exact, *counted, super().headline_text(metrics) or "no recall", f"{questions} questions"])
+
     def print_summary(self, made: Artifact) -> None:
-        """With --all-scorers: print the questions that one scorer calls right and another wrong."""
+        """Print the headline, and with --all-scorers the questions on which the scorers disagree."""
         from realmctl.text.qa.scoring import disagreements_text
 
+        super().print_summary(made)
         if self.all_scorers:
             lines = made.file("disagreements.jsonl").read_text(encoding="utf-8").splitlines()
             say(disagreements_text([json.loads(line) for line in lines]))

@@ -18,17 +18,18 @@ class EvalUtility(Stage):
     """
 
     makes = "utility"
+    headline = ("retrieval_utility", "top_1_utility", "null_share", "log_prob", "queries")
     version = 2  # 2: one precision, and whether the reader's gains single out the blocks that tell the answer
 
     model: Artifact | None = reads(
-        "model", help="Pre-trained model to measure.", unless=("retriever", "index", "encoder")
+        "model", help="Pre-trained model to measure.", replaced_by=("retriever", "index", "encoder")
     )
     spans: Artifact = reads("spans", help="Tagged sentences to measure on. Choose sentences that were not trained on.")
     blocks: Artifact = reads("blocks", help="Blocks to retrieve.")
-    retriever: Artifact | None = reads("retriever", help="Retriever to use instead of the model's.", named=True)
-    index: Artifact | None = reads("index", help="Index to use instead of the model's.", named=True)
+    retriever: Artifact | None = reads("retriever", help="Retriever to use instead of the model's.", explicit_only=True)
+    index: Artifact | None = reads("index", help="Index to use instead of the model's.", explicit_only=True)
     encoder: Artifact | None = reads(
-        "encoder", "reader", help="Encoder to read with, instead of the model's reader.", named=True
+        "encoder", "reader", help="Encoder to read with, instead of the model's reader.", explicit_only=True
     )
     candidates: int = setting("Candidates per query, the null document included.", default=8)
     batch_size: int = runtime("Sentences per batch.", default=16)

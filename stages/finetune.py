@@ -45,6 +45,7 @@ class Finetune(Stage):
     """
 
     makes = "qa-model"
+    headline = ("loss", "span_exact_match", "answer_*", "best_dev_span_exact_match", "seconds_per_step")
     version = 2
     resumable = True
 
@@ -52,13 +53,16 @@ class Finetune(Stage):
         "model",
         "qa-model",
         help="Pre-trained model to start from, or a qa-model to train further.",
-        unless=_needs_no_model,
+        replaced_by=_needs_no_model,
     )
     blocks: Artifact = reads("blocks", help="Blocks to retrieve.")
-    retriever: Artifact | None = reads("retriever", help="Retriever to use instead of the model's.", named=True)
-    index: Artifact | None = reads("index", help="Index to use instead of the model's.", named=True)
+    retriever: Artifact | None = reads("retriever", help="Retriever to use instead of the model's.", explicit_only=True)
+    index: Artifact | None = reads("index", help="Index to use instead of the model's.", explicit_only=True)
     encoder: Artifact | None = reads(
-        "encoder", "reader", help="Encoder that the reader starts from, instead of the model's reader.", named=True
+        "encoder",
+        "reader",
+        help="Encoder that the reader starts from, instead of the model's reader.",
+        explicit_only=True,
     )
     bert: str | None = source(
         "BERT that the reader starts from, instead of --encoder: a folder, a hub id or scratch:SIZE.",
@@ -71,15 +75,17 @@ class Finetune(Stage):
         "Searcher that finds the blocks. dense: retriever and index. bm25: BM25 over title and text. none: no blocks (closed"
         " book). Other names come from plug-ins.",
         default="dense",
-        later=True,
+        added_later=True,
         choices=retrieval_names,
     )
-    freeze_retriever: bool = setting("Train the reader and leave the retriever as it is.", default=False, later=True)
+    freeze_retriever: bool = setting(
+        "Train the reader and leave the retriever as it is.", default=False, added_later=True
+    )
     dev: Path | None = source(
         "File of development questions. The weights with the best span exact match on them are kept, instead of the last.",
         default=None,
     )
-    dev_every: int = setting("Number of steps between evaluations on --dev.", default=500, later=True)
+    dev_every: int = setting("Number of steps between evaluations on --dev.", default=500, added_later=True)
     epochs: float = setting("Number of passes over the questions.", default=2.0)
     steps: int | None = setting("Number of training steps, instead of --epochs.", default=None)
     batch_size: int = setting("Questions per step; the official code has 1.", default=16)
@@ -99,9 +105,9 @@ class Finetune(Stage):
         "Objective. orqa: one softmax over the spans of all blocks read, plus the retriever's loss. paper: the sum over the blocks"
         " read of p(z|x) p(y|z,x), with a softmax over the spans of each block.",
         default="orqa",
-        later=True,
+        added_later=True,
     )
-    official: tuple[FinetuneDeviation, ...] = setting(explained(FinetuneDeviation), default=(), later=True)
+    official: tuple[FinetuneDeviation, ...] = setting(explained(FinetuneDeviation), default=(), added_later=True)
     seed: int = setting(help_texts.SEED, default=0)
     micro_batch: int = runtime("Questions computed at once; 0 means the whole batch.", default=0)
     device: str = runtime(help_texts.DEVICE, default="auto")

@@ -9,6 +9,8 @@ from realmctl.artifacts import Artifact, Writer
 from realmctl.errors import ConfigError
 from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
 
+MAX_PROJECTION = 65_536
+
 
 class IctInit(Stage):
     """Train a retriever on the inverse cloze task: find the block that a sentence was taken from.
@@ -17,12 +19,13 @@ class IctInit(Stage):
     """
 
     makes = "retriever"
+    headline = ("loss", "accuracy", "seconds_per_step")
     resumable = True
     parallel = True
 
     blocks: Artifact = reads("blocks", help="Blocks to train on.")
     encoder: Artifact | None = reads(
-        "encoder", "reader", help="Encoder that the retriever starts from.", optional=True, unless=("bert",)
+        "encoder", "reader", help="Encoder that the retriever starts from.", optional=True, replaced_by=("bert",)
     )
     bert: str | None = source(
         "BERT that the retriever starts from, instead of --encoder: a folder, a hub id or scratch:SIZE.",
@@ -41,7 +44,7 @@ class IctInit(Stage):
     null_share: float = setting(
         "Share of the sentences that may not choose their block, so that the null document is right. 0 is ORQA's task.",
         default=0.0,
-        later=True,
+        added_later=True,
     )
     projection: int = setting("Width of the embeddings, in numbers.", default=128)
     query_length: int = setting("Longest query in wordpieces, [CLS] and [SEP] included.", default=64)
@@ -49,12 +52,12 @@ class IctInit(Stage):
         "Projection at the start. random: random numbers. pca: the principal components of the blocks' vectors, which keep what "
         "a sentence encoder knows.",
         default="random",
-        later=True,
+        added_later=True,
     )
     scale: float | None = setting(
         "Factor between an inner product and the cosine at the start. Default: the width of the embeddings.",
         default=None,
-        later=True,
+        added_later=True,
     )
     pooling: Literal["pooler", "cls", "mean"] = setting(
         "What is projected. pooler: the output of BERT's tanh pooler. cls: the state of [CLS] as it is, as Condenser does. "
@@ -64,7 +67,7 @@ class IctInit(Stage):
     projection_norm_eps: float = setting(
         "Epsilon of the projection's layer norm. The published weights have 1e-12, the open ICT code has 1e-3.",
         default=1e-12,
-        later=True,
+        added_later=True,
     )
     towers: Literal["shared", "separate"] = setting(
         "shared: one encoder for queries and blocks. separate: two encoders that start equal.", default="shared"
@@ -75,6 +78,8 @@ class IctInit(Stage):
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
 
     def check(self) -> None:
+        if not 1 <= self.projection <= MAX_PROJECTION:
+            raise ConfigError(f"--projection {self.projection}: use 1 to {MAX_PROJECTION} (128 is ORQA's).")
         if not 0 < self.projection_norm_eps < 1:
             raise ConfigError(f"--projection-norm-eps {self.projection_norm_eps:g} must lie between 0 and 1.")
         if not 0 <= self.null_share < 1:

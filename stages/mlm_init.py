@@ -22,11 +22,12 @@ class MlmInit(Stage):
     """
 
     makes = "encoder"
+    headline = ("loss", "accuracy", "seconds_per_step")
     resumable = True
 
     blocks: Artifact = reads("blocks", help="Blocks to train on.")
     spans: Artifact | None = reads(
-        "spans", help="Tagged sentences for reading practice. Default: train on blocks alone.", named=True
+        "spans", help="Tagged sentences for reading practice. Default: train on blocks alone.", explicit_only=True
     )
     bert: str = source(
         "BERT to start from: a folder, a hub id, or scratch:SIZE, where SIZE is tiny, mini, small, medium, base or such as L2-H128-A4.",
@@ -36,7 +37,7 @@ class MlmInit(Stage):
         "Masked-language-model head at the start. random: random numbers where the BERT has no head. ridge: fitted to the states "
         "of visible wordpieces, in place of any head that the BERT has.",
         default="random",
-        later=True,
+        added_later=True,
     )
     steps: int = setting("Training steps. 0 with --head-init ridge keeps the fitted head.", default=10_000)
     batch_size: int = setting("Examples per step.", default=128)
@@ -48,9 +49,9 @@ class MlmInit(Stage):
         "Kind of reading practice with --spans. steady: blocks that restate the sentence. curriculum: copies of the sentence "
         "first, then noisy copies, other blocks, random blocks and null documents.",
         default="steady",
-        later=True,
+        added_later=True,
     )
-    window: int = setting("Window of a block in wordpieces, with --practice curriculum.", default=64, later=True)
+    window: int = setting("Window of a block in wordpieces, with --practice curriculum.", default=64, added_later=True)
     length: int = setting("Longest example in wordpieces without --spans, [CLS] and [SEP] included.", default=128)
     dropout: float = setting(
         "Dropout of a BERT from scratch, from 0 to below 1. A loaded BERT keeps its own.", default=0.1

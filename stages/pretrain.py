@@ -38,6 +38,7 @@ class Pretrain(Stage):
     """
 
     makes = "model"
+    headline = ("loss", "retrieval_utility", "null_share", "recall@*", "alarms", "seconds_per_step")
     resumable = True
 
     spans: Artifact = reads(
@@ -47,7 +48,7 @@ class Pretrain(Stage):
     retriever: Artifact = reads("retriever", help="Retriever to start from.")
     index: Artifact = reads("index", help="Index of the blocks, built with that retriever.")
     encoder: Artifact | None = reads(
-        "encoder", "reader", help="Encoder that the reader starts from.", optional=True, unless=("bert",)
+        "encoder", "reader", help="Encoder that the reader starts from.", optional=True, replaced_by=("bert",)
     )
     bert: str | None = source(
         "BERT that the reader starts from, instead of --encoder: a folder, a hub id or scratch:SIZE.",
@@ -63,7 +64,7 @@ class Pretrain(Stage):
     batch_size: int = setting("Sentences per step.", default=512)
     lr: float = setting(help_texts.LEARNING_RATE, default=3e-5)
     retriever_lr: float | None = setting(
-        "Peak learning rate of the retriever. Default: --lr.", default=None, later=True
+        "Peak learning rate of the retriever. Default: --lr.", default=None, added_later=True
     )
     warmup: int | None = setting(help_texts.WARMUP, default=None)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="bert")
@@ -82,7 +83,7 @@ class Pretrain(Stage):
         "What is hidden. salient: a salient span. random-span: a random span of the same length. random-uniform: random wordpieces.",
         default="salient",
     )
-    official: tuple[PretrainDeviation, ...] = setting(explained(PretrainDeviation), default=(), later=True)
+    official: tuple[PretrainDeviation, ...] = setting(explained(PretrainDeviation), default=(), added_later=True)
     refresh: Literal["background", "inline", "never"] = setting(
         "What refreshes the index. background: another process. inline: this process. never: nothing.",
         default="background",

@@ -31,6 +31,7 @@ class Tag(Stage):
     """
 
     makes = "spans"
+    headline = ("spans_per_block", "spans", "tagger")
     version = 2  # 2: degrees such as 18°S are not names
 
     blocks: Artifact = reads("blocks", help="Blocks whose sentences become queries.")
@@ -47,7 +48,7 @@ class Tag(Stage):
     query_length: int = setting(
         "Longest query in wordpieces, [CLS] and [SEP] included. Spans beyond it are dropped.", default=96
     )
-    official: tuple[TagDeviation, ...] = setting(explained(TagDeviation), default=(), later=True)
+    official: tuple[TagDeviation, ...] = setting(explained(TagDeviation), default=(), added_later=True)
     workers: int = runtime(help_texts.WORKERS + " The hf tagger runs in one process.", default=0)
     device: str = runtime("Device of the hf tagger: auto, cpu or cuda:N.", default="auto")
 

@@ -31,10 +31,10 @@ def test_the_help_says_what_each_means(name):
 
 @pytest.mark.parametrize("name", STAGES)
 def test_without_a_deviation_the_recipe_is_as_it_was(name):
-    assert roles(STAGES[name])["official"].later and STAGES[name].official == ()
+    assert roles(STAGES[name])["official"].added_later and STAGES[name].official == ()
 
 
 def test_an_unknown_deviation_is_refused_with_the_known_ones(realmctl, chain):
     inputs = [f"--{name}={getattr(chain, name).path}" for name in ("blocks", "retriever", "index", "encoder")]
     code, _, err = realmctl("finetune", *inputs, "--questions", chain.questions, "--official", "haste")
-    assert code == 2 and "--official: 'haste' is none of empty-steps." in err
+    assert code == 2 and "--official: 'haste' is not one of empty-steps." in err

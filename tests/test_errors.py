@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from realmctl import errors
-from realmctl.errors import InputError, RealmctlError, ResourceError, explained
+from realmctl.errors import InputError, RealmctlError, ResourceError, as_realmctl_error
 
 CODES = {
     "RealmctlError": 1,
@@ -32,32 +32,42 @@ def test_codes_never_change():
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM, errno.EMFILE, errno.EIO])
 def test_want_of_something_is_a_resource_error(number):
-    known = explained(OSError(number, "why", "/some/where"))
+    known = as_realmctl_error(OSError(number, "why", "/some/where"))
     assert isinstance(known, ResourceError) and str(known).startswith("/some/where: why. ")
-    assert str(explained(OSError(number, "why"), "w/blocks")).startswith("w/blocks: why. ")
+    assert str(as_realmctl_error(OSError(number, "why"), "w/blocks")).startswith("w/blocks: why. ")
 
 
-@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENOTDIR])
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENOTDIR, errno.EISDIR])
 def test_a_path_that_cannot_be_used_is_an_input_error(number):
-    assert isinstance(explained(OSError(number, "why", "x")), InputError)
+    assert isinstance(as_realmctl_error(OSError(number, "why", "x")), InputError)
 
 
 def test_memory_and_packages():
     class OutOfMemoryError(RuntimeError):
         """As torch has it."""
 
-    assert isinstance(explained(MemoryError()), ResourceError)
-    assert "CUDA out of memory" in str(explained(OutOfMemoryError("CUDA out\nof memory")))
-    missing = explained(ModuleNotFoundError("No module named 'hnswlib'", name="hnswlib"))
+    assert isinstance(as_realmctl_error(MemoryError()), ResourceError)
+    assert "CUDA out of memory" in str(as_realmctl_error(OutOfMemoryError("CUDA out\nof memory")))
+    missing = as_realmctl_error(ModuleNotFoundError("No module named 'hnswlib'", name="hnswlib"))
     assert isinstance(missing, ResourceError) and "hnswlib is not installed" in str(missing)
+
+
+def test_memory_that_runs_out_on_the_cpu():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(RuntimeError) as torchs:
+        torch.empty(2**55)
+    with pytest.raises(MemoryError) as numpys:
+        pytest.importorskip("numpy").empty(2**55)
+    for error in (torchs.value, numpys.value, RuntimeError("can't start new thread"), RuntimeError("std::bad_alloc")):
+        assert isinstance(as_realmctl_error(error), ResourceError), error
 
 
 def test_bugs_stay_bugs():
     ours = ModuleNotFoundError("no", name="realmctl.text")
     for bug in (ValueError("x"), KeyError("x"), RuntimeError("x"), FileNotFoundError(2, "x"), ours, OSError(9, "x")):
-        assert explained(bug) is None
+        assert as_realmctl_error(bug) is None
 
 
 def test_our_own_errors_stay_themselves():
     error = InputError("x")
-    assert explained(error) is error
+    assert as_realmctl_error(error) is error

@@ -1,4 +1,4 @@
-"""Listing, showing and verifying artifacts: as values for `--json`, and as text for people."""
+"""Listing, showing and verifying artifacts: as JSON values. catalogue_text.py formats them for people."""
 
 from __future__ import annotations
 
@@ -8,22 +8,52 @@ from typing import Any
 
 from realmctl.artifacts import unfinished
 from realmctl.artifacts.artifact import Artifact, open_artifact, verify, version_numbers
+from realmctl.artifacts.catalogue_text import listing_text, shown_file_text, shown_text, size_text, verified_text
+from realmctl.artifacts.manifest import is_artifact
+from realmctl.artifacts.manifest_schema import MANIFEST
 from realmctl.errors import InputError, MismatchError, RealmctlError
+from realmctl.storage.file_kinds import kind_of_file
+from realmctl.storage.hashing import digest_file
 
 MAX_ANCESTORS = 10_000
-"""Limit on the nodes of the tree that `shown` makes."""
+"""Limit on the nodes of the tree that `shown` returns."""
+
+__all__ = [
+    "in_workspace",
+    "listing",
+    "listing_text",
+    "near",
+    "predictions_of",
+    "shown",
+    "shown_file",
+    "shown_file_text",
+    "shown_text",
+    "size_text",
+    "summary",
+    "verified",
+    "verified_text",
+]
 
 
 def summary(artifact: Artifact) -> dict[str, Any]:
-    """The fields of an artifact that `--json` prints."""
+    """Return what `--json` prints about an artifact."""
     keys = ("kind", "stage", "content", "recipe", "metrics", "seconds")
     return {"path": str(artifact.path), **{key: artifact.manifest[key] for key in keys}}
 
 
-def listing(folder: Path) -> list[dict[str, Any]]:
-    """Every version and unfinished run of every series in `folder`, or of `folder` itself.
+def in_workspace(path: Path, workspace: Path) -> Path:
+    """Return `path` if it exists, else the series of that name in the workspace if there is one, else `path`."""
+    inside = workspace / path
+    return inside if not path.exists() and inside.exists() else path
 
-    A damaged version has the kind `damaged` and the field `error`. Raises InputError when `folder` does not exist.
+
+def listing(folder: Path) -> list[dict[str, Any]]:
+    """Return an entry for each version of each series in `folder`, or of the series `folder`.
+
+    A damaged version has the kind `damaged` and its error; an unfinished one has the kind `unfinished`.
+
+    Raises:
+        InputError: The folder does not exist.
     """
     if not folder.is_dir():
         raise InputError(
@@ -46,44 +76,36 @@ def _entry(path: Path) -> dict[str, Any]:
         size = artifact.total_bytes()
     except (RealmctlError, OSError) as error:
         return {"path": str(path), "kind": "damaged", "error": str(error)}
-    keys = ("kind", "stage", "content", "time", "seconds")
+    keys = ("kind", "stage", "content", "metrics", "time", "seconds")
     return {"path": str(path), "bytes": size, **{key: artifact.manifest[key] for key in keys}}
 
 
-def listing_text(value: Mapping[str, Any]) -> str:
-    """The text of `ls`: one line for each version."""
-    lines = []
-    for entry in value["artifacts"]:
-        line = f"{entry['path']:<32} {entry['kind']:<11} "
-        if "content" in entry:
-            line += f"{size_text(entry['bytes']):>9}  {entry['content'][:12]}  "
-            line += f"{entry['stage']:<12} {entry['time'][:16]}  {entry['seconds']:>8.1f} s"
-        lines.append((line + entry.get("error", "")).rstrip())
-    return "\n".join(lines) or "no artifacts yet"
-
-
-def size_text(size: int) -> str:
-    """A number of bytes as text: 6.8 GB."""
-    number = float(size)
-    for unit in ("B", "kB", "MB", "GB"):
-        if number < 1000:
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1000
-    return f"{number:.1f} TB"
-
-
 def shown(path: Path, workspace: Path) -> dict[str, Any]:
-    """An artifact's manifest, and the tree of its ancestors.
-
-    An ancestor that lies in the workspace, or in the same folder of series, has its path. Below others the tree ends.
-    """
+    """Return an artifact's manifest and its ancestors. Ancestors in the workspace or beside the artifact have a path."""
     artifact = open_artifact(path)
     ancestors = _AncestorTree(near(artifact, workspace)).of(artifact)
     return {"path": str(artifact.path), "manifest": dict(artifact.manifest), "ancestors": ancestors}
 
 
+def shown_file(path: Path) -> dict[str, Any]:
+    """Return what a file is: its format and size, and the artifact it belongs to.
+
+    `matches` says whether the bytes are those that the artifact was committed with.
+    """
+    value: dict[str, Any] = {"path": str(path), "bytes": path.stat().st_size, "format": kind_of_file(path)}
+    folder = next((folder for folder in (*path.parents, *path.absolute().parents) if is_artifact(folder)), None)
+    if folder is None:
+        return value
+    artifact, name = open_artifact(folder), str(path.absolute().relative_to(folder.absolute()))
+    value |= {"artifact": str(artifact.path), "kind": artifact.kind}
+    if name == MANIFEST:
+        return value
+    entry = artifact.manifest["files"].get(name)
+    return {**value, "matches": entry is not None and digest_file(path) == entry["sha256"]}
+
+
 def near(artifact: Artifact, workspace: Path) -> dict[str, Artifact]:
-    """{content: artifact} of the workspace and of the folder that this artifact's series lies in, parts included."""
+    """Return {content hash: artifact} of the workspace and of the folder of this artifact's series, with all parts."""
     folders = {
         artifact.path.absolute().parent.parent: artifact.path.parent.parent,
         workspace.absolute(): workspace,
@@ -106,72 +128,44 @@ class _AncestorTree:
         self._known, self._nodes = known, 0
 
     def of(self, artifact: Artifact, above: frozenset[Path] = frozenset()) -> list[dict[str, Any]]:
-        """The nodes below `artifact`. `above`: artifacts on the way to it, which are not followed a second time."""
+        """Return the nodes below `artifact`. `above`: artifacts on the way to it, which are not followed a second time."""
         above |= {artifact.path}
-        return [self._node(field, content, above) for field, content in artifact.manifest["inputs"].items()]
+        return [self._node(artifact, field, above) for field in artifact.manifest["inputs"]]
 
-    def _node(self, field: str, content: Any, above: frozenset[Path]) -> dict[str, Any]:
+    def _node(self, artifact: Artifact, field: str, above: frozenset[Path]) -> dict[str, Any]:
         self._nodes += 1
         if self._nodes > MAX_ANCESTORS:
             raise InputError(
                 f"More than {MAX_ANCESTORS} ancestors: they are not shown. Remove artifacts that you doubt."
             )
+        content = artifact.manifest["inputs"][field]
         made = self._known.get(content) if isinstance(content, str) else None
         inputs = self.of(made, above) if made and made.path not in above else []
-        return {"field": field, "content": content, "path": str(made.path) if made else None, "inputs": inputs}
-
-
-def shown_text(value: Mapping[str, Any]) -> str:
-    """The text of `show`."""
-    it = value["manifest"]
-    made = f"made by {it['stage']} (version {it['stage_version']}) in {it['seconds']} s on {it['time']}"
-    lines = [f"{value['path']}  {it['kind']} {it['content'][:12]}", f"{made}, recipe {it['recipe'][:12]}"]
-    for title in ("settings", "metrics"):
-        lines += [f"{title}:", *(f"  {name:<24} {number}" for name, number in it[title].items())]
-    lines += ["files:", *(_file_line(name, entry) for name, entry in it["files"].items())]
-    lines += [f"  {name + '/':<36} part       {content[:12]}" for name, content in it["parts"].items()]
-    return "\n".join(map(_escaped, [*lines, "made from:", *_tree(value["ancestors"], "  ")]))
-
-
-def _escaped(line: str) -> str:
-    """A line whose control characters cannot command the terminal."""
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in line)
-
-
-def _file_line(name: str, entry: Mapping[str, Any]) -> str:
-    return f"  {name:<36} {size_text(entry['bytes']):>9}  {entry['sha256'][:12]}"
-
-
-def _tree(nodes: list[dict[str, Any]], indent: str) -> list[str]:
-    lines = []
-    for node in nodes:
-        contents = [node["content"]] if isinstance(node["content"], str) else node["content"]
-        names = ", ".join(str(content)[:12] for content in contents)
-        lines.append(f"{indent}{node['field']}: {node['path'] or 'outside'} ({names})")
-        lines += _tree(node["inputs"], indent + "  ")
-    return lines
+        files = artifact.manifest.get("sources", {}).get(field, [])
+        return {
+            "field": field, "content": content, "path": str(made.path) if made else None, "files": files, "inputs": inputs
+        }  # fmt: skip
 
 
 def verified(path: Path) -> dict[str, Any]:
-    """Verify one artifact. Raises InputError, which names the first damaged file."""
+    """Recompute every hash of one artifact. Raises InputError with the name of the first damaged file."""
     artifact = open_artifact(path)
     size = verify(artifact)
     return {"path": str(artifact.path), "kind": artifact.kind, "content": artifact.content, "bytes": size}
 
 
-def verified_text(value: Mapping[str, Any]) -> str:
-    """The text of `verify`."""
-    return "\n".join(f"{one['path']}: whole, {size_text(one['bytes'])} hashed" for one in value["verified"])
-
-
 def predictions_of(path: Path) -> Path:
-    """The predictions file that `path` names: a file, or a scores artifact that holds one.
+    """Return a file of predictions: `path` itself, or the file of the scores artifact at `path`.
 
-    Raises MismatchError for an artifact of another kind, InputError for a folder without artifacts.
+    Raises:
+        MismatchError: The artifact is of another kind, or it has no predictions.
+        InputError: The folder has no artifact.
     """
     if not path.is_dir():
         return path
     artifact = open_artifact(path)
-    if artifact.kind != "scores":
-        raise MismatchError(f"{artifact} holds no predictions. Name a scores artifact, or a file of predictions.")
+    if artifact.kind != "scores" or not artifact.has("predictions.jsonl"):
+        raise MismatchError(
+            f"{artifact} has no predictions. Name the scores of a model that answers, or a file of predictions."
+        )
     return artifact.file("predictions.jsonl")

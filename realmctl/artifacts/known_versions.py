@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from realmctl.version import __version__
 from realmctl.log import warn
+from realmctl.version import __version__
 
 _stage_versions: dict[str, int] = {}
 _warned: set[str] = set()

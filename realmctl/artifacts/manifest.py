@@ -27,7 +27,7 @@ from realmctl.artifacts.manifest_schema import (
     recipe_of,
     require_known_format,
 )
-from realmctl.errors import InputError, explained
+from realmctl.errors import InputError, as_realmctl_error
 from realmctl.storage.durable import write_file
 from realmctl.storage.hashing import digest, digest_regular
 from realmctl.storage.regular_file import read_small
@@ -44,6 +44,8 @@ class Origin:
     settings: Mapping[str, Any]
     inputs: Mapping[str, Any]
     lineage: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """{field: [{name, bytes}]} of the files outside that were read. For people only: no recipe or content hash covers it."""
 
     @property
     def recipe(self) -> str:
@@ -112,7 +114,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         require_known_format(manifest, folder)
         sealed = manifest.get("seal") == seal(manifest) and text == _rendered(manifest)
     except (OSError, ValueError, RecursionError) as error:
-        raise explained(error, path) or InputError(
+        raise as_realmctl_error(error, path) or InputError(
             f"{path} is not a readable manifest ({_one_line(error)}). Restore it or make the artifact again."
         ) from None
     if not sealed:

@@ -42,6 +42,9 @@ FIELDS = frozenset((
     "metrics", "realmctl", "time", "seconds", "host", "seal",
 ))  # fmt: skip
 
+OPTIONAL_FIELDS = frozenset(("sources",))
+"""Fields that manifests of earlier releases do not have."""
+
 
 def recipe_of(stage: str, version: int, settings: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
     """The hash of what an artifact is made from."""
@@ -75,8 +78,8 @@ def require_known_format(manifest: Mapping[str, Any], where: object) -> None:
 
 def check_manifest(manifest: Mapping[str, Any]) -> None:
     """Raise ValueError, which says what is wrong, unless `manifest` is a valid manifest of format 1."""
-    if manifest.keys() != FIELDS:
-        odd = ", ".join(shown(name) for name in sorted(manifest.keys() ^ FIELDS)[:5])
+    if manifest.keys() - OPTIONAL_FIELDS != FIELDS:
+        odd = ", ".join(shown(name) for name in sorted((manifest.keys() - OPTIONAL_FIELDS) ^ FIELDS)[:5])
         raise ValueError(f"fields are missing or unknown: {odd}")
     for name in ("kind", "stage", "realmctl", "time"):
         _require(_is_short_text(manifest[name]) and bool(manifest[name]), f"{name} is not a short text")
@@ -92,8 +95,25 @@ def check_manifest(manifest: Mapping[str, Any]) -> None:
     for name, value in manifest["inputs"].items():
         _require(_is_text_or_list(value), f"input {shown(name)} is not a hash")
     _check_hashes("lineage", manifest["lineage"])
+    _check_sources(manifest.get("sources", {}))
     _check_files(manifest["files"], manifest["parts"])
     _check_computed(manifest)
+
+
+def _check_sources(sources: Any) -> None:
+    """Names and sizes of files outside. They are only shown."""
+    _require(isinstance(sources, dict), "sources is not a table")
+    _check_json(sources, MAX_JSON_DEPTH)
+    for field, files in sources.items():
+        _require(isinstance(files, list), f"the sources of {shown(field)} are not a list")
+        for file in files:
+            _require(
+                isinstance(file, dict) and file.keys() == {"name", "bytes"}, f"a source of {shown(field)} is not valid"
+            )
+            _require(isinstance(file["name"], str), f"the name of a source of {shown(field)} is not a text")
+            _require(
+                _is_integer(file["bytes"], 0, MAX_FILE_BYTES), f"the size of a source of {shown(field)} is not valid"
+            )
 
 
 def _check_files(files: Any, parts: Any) -> None:

@@ -1,4 +1,4 @@
-"""The command line: the stages, the commands beside them, and the one entry point. Only it knows typer."""
+"""The application: a command for each stage, the other commands, and the entry point."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from realmctl.cli import available_stages, commands
-from realmctl.cli.invoke import escaped, exit_code, guarded
+from realmctl.cli.help import Command, escape_markup
+from realmctl.cli.invoke import exit_code_of, with_exit_code
 from realmctl.cli.stage_command import command_of
 from realmctl.errors import ConfigError, RealmctlError
 from realmctl.execution.signals import install_stop_now
@@ -20,9 +21,10 @@ from realmctl.version import __version__
 
 EPILOG = (
     "Example: realmctl chunk dump.xml.bz2 && realmctl tag && realmctl ict-init --bert bert-base-uncased\n\n"
-    "Exit codes: 0 done, or nothing to do; 1 a bug; 2 usage or a bad setting; 3 an input is missing, "
-    "malformed or corrupt; 4 artifacts that do not fit together; 5 not enough memory, disk or device; "
-    "6 a quality gate failed; 7 locked by another run; 75 interrupted, run the command again; 130 Ctrl-C."
+    "Exit codes: 0 done, or nothing to do; 1 a bug; 2 wrong usage or a setting that cannot work; 3 an input is missing, "
+    "malformed or corrupt; 4 artifacts do not belong together; 5 not enough memory, disk or device, or a package is "
+    "missing; 6 a quality gate failed; 7 another run is writing the series; 75 interrupted, run the command again; "
+    "130 Ctrl-C."
 )
 
 
@@ -43,7 +45,7 @@ def _main(version: Annotated[bool, Version] = False) -> None:
 
 
 def build() -> typer.Typer:
-    """The application: every stage, then the hand-written commands."""
+    """Return the application: a command for each stage, then the other commands."""
     app = typer.Typer(
         name="realmctl",
         epilog=EPILOG,
@@ -54,44 +56,44 @@ def build() -> typer.Typer:
     app.callback()(_main)
     own, unusable = own_stages(), available_stages.unusable_stages()
     for name, stage in available_stages.available_stages().items():
-        text = escaped(inspect.getdoc(stage) or "")
+        text = escape_markup(inspect.getdoc(stage) or "")
         panel = "Stages" if name in own else "Stages of plug-ins"
-        app.command(name, rich_help_panel=panel, help=text)(guarded(command_of(stage)))
+        app.command(name, cls=Command, rich_help_panel=panel, help=text)(with_exit_code(command_of(stage)))
     for name, error in unusable.items():
         _add_unusable(app, name, error)
     for name, module in available_stages.other_commands().items():
         if name not in unusable:
             command = getattr(importlib.import_module(f"{commands.__name__}.{module}"), module)
-            app.command(name, rich_help_panel="Other commands")(guarded(command))
+            app.command(name, cls=Command, rich_help_panel="Other commands")(with_exit_code(command))
     return app
 
 
 def _add_unusable(app: typer.Typer, name: str, error: RealmctlError) -> None:
-    """A command that only raises `error`, whatever its options."""
+    """Add a command that raises `error`, whatever its options."""
 
     def refuse() -> None:
         raise error
 
     anything = {"allow_extra_args": True, "ignore_unknown_options": True}
     text = f"Not available: {error}".splitlines()[0]
-    app.command(name, rich_help_panel="Stages of plug-ins", help=escaped(text), context_settings=anything)(
-        guarded(refuse)
+    app.command(name, rich_help_panel="Stages of plug-ins", help=escape_markup(text), context_settings=anything)(
+        with_exit_code(refuse)
     )
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Entry point of `realmctl`: parse, run, leave with the documented exit code."""
+    """Parse the arguments, run the command, and leave with the documented exit code. The entry point of `realmctl`."""
     install_stop_now()
     sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
     given = list(sys.argv[1:] if arguments is None else arguments)
-    sys.exit(exit_code(lambda: _parsed_and_run(given or ["--help"])))
+    sys.exit(exit_code_of(lambda: _parse_and_run(given or ["--help"])))
 
 
-def _parsed_and_run(arguments: list[str]) -> Any:
+def _parse_and_run(arguments: list[str]) -> Any:
     try:
         return build()(arguments, standalone_mode=False)
     except Exception as error:
-        message = getattr(error, "format_message", None)  # a usage error, of whichever click typer brings
+        message = getattr(error, "format_message", None)  # a usage error; its class depends on the version of typer
         if message is None:
             raise
         where = getattr(getattr(error, "ctx", None), "command_path", "realmctl")

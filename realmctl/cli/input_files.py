@@ -1,4 +1,4 @@
-"""Input files of commands, with standard input and pipes copied to disk first."""
+"""Input files of commands. Standard input and pipes are copied to temporary files first."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from realmctl.stage.sources import localise
 
 @contextmanager
 def on_disk(*paths: Path) -> Iterator[list[Path]]:
-    """The paths of files, with standard input (`-`) and pipes as files of their own."""
+    """Yield the paths, with temporary copies in place of standard input (`-`) and pipes."""
     with tempfile.TemporaryDirectory() as spool:
         yield [localise(each, (), False, "input", Path(spool)) for each in paths]

@@ -1,4 +1,4 @@
-"""How a command ends: its result on stdout, its errors as one paragraph and an exit code."""
+"""The end of a command: its result on stdout, an error as one paragraph on stderr, and an exit code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import functools
 import inspect
 import json
 import os
-import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -15,39 +14,46 @@ import typer
 
 from realmctl import log
 from realmctl.cli.options import Quiet
-from realmctl.errors import explained
+from realmctl.errors import as_realmctl_error
 from realmctl.execution import processes
 
 SCHEMA_VERSION = 1
+"""Version of the JSON that `--json` prints."""
 
 
-def exit_code(work: Callable[[], Any]) -> int:
-    """Do `work`, and say what went wrong in one paragraph. A bug keeps its traceback."""
+def exit_code_of(work: Callable[[], Any]) -> int:
+    """Run `work` and return its exit code. A known error is printed as one paragraph; a bug is raised."""
     try:
         code = work()
         sys.stdout.flush()
         return int(code or 0)
     except KeyboardInterrupt:
-        print("error: interrupted. Run the same command again; resumable stages go on.", file=sys.stderr)
+        print("error: interrupted. Run the same command again; a resumable stage continues.", file=sys.stderr)
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except Exception as error:
-        known = explained(error)
+        known = as_realmctl_error(error)
         if known is None:
             raise
-        print("error:", " ".join(str(known).splitlines()), file=sys.stderr)
+        print("error:", _printable(" ".join(str(known).splitlines())), file=sys.stderr)
         return known.exit_code
 
 
-def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with `--quiet`, leaving with the documented exit code."""
+def _printable(text: str) -> str:
+    """The text with escapes for characters that the encoding of stderr does not have."""
+    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def with_exit_code(command: Callable[..., None]) -> Callable[..., None]:
+    """Return `command` with the option `--quiet`. The returned function leaves with the documented exit code."""
 
     @functools.wraps(command)
     def run(quiet: bool, **values: Any) -> None:
         log.set_quiet(quiet or not processes.is_first())
-        raise typer.Exit(exit_code(lambda: command(**values)))
+        raise typer.Exit(exit_code_of(lambda: command(**values)))
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     own = inspect.signature(command, eval_str=True).parameters.values()
@@ -57,11 +63,12 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def escaped(text: str) -> str:
-    """Text as it stands, where rich would take [this] for a style."""
-    return re.sub(r"(\\*)(\[[a-z#/@][^[]*?\])", r"\1\1\\\2", text)
+def print_result(value: Any, as_json: bool, text: Callable[[Any], str]) -> None:
+    """Print the result of a command on stdout.
 
-
-def emit(value: Any, as_json: bool, text: Callable[[Any], str]) -> None:
-    """The result on stdout: one JSON object, or its text."""
+    Args:
+        value: The result, as JSON values.
+        as_json: Print one JSON object instead of text.
+        text: Formats the result for people.
+    """
     print(json.dumps({"schema_version": SCHEMA_VERSION, **value}) if as_json else text(value))

@@ -1,4 +1,4 @@
-"""Options that several commands share, with one meaning and one help text each."""
+"""Options that several commands share. Each has one meaning and one help text."""
 
 from __future__ import annotations
 
@@ -10,29 +10,39 @@ import typer
 
 
 def path(value: str | Path) -> Path:
-    """A path from the command line or a default. Raises a usage error for one that is empty."""
+    """Convert a value of the command line to a path. Raises a usage error if it is empty."""
     text = str(value)
     if not text.strip() or "\0" in text:
         raise typer.BadParameter("a path cannot be empty")
     return Path(text)
 
 
+def text(value: str) -> str:
+    """Check a text of the command line. Raises a usage error if its bytes are not in the encoding of the locale."""
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise typer.BadParameter(f"{value!a} is not valid text. Write it in the encoding of the terminal (UTF-8).")
+    return value
+
+
 _output = functools.partial(typer.Option, rich_help_panel="Output")
-WORKSPACE_HELP = "Where inputs and outputs lie unless named."
+WORKSPACE_HELP = "Folder of the inputs and outputs that are not named."
 OUT_HELP = "Series to write to. Default: <workspace>/<kind>."
 Workspace = Annotated[
     Path,
     _output("--workspace", "-w", envvar="REALMCTL_WORKSPACE", parser=path, help=WORKSPACE_HELP),
 ]
 Json = Annotated[bool, _output("--json", help="Print one JSON object.")]
-Quiet = Annotated[bool, _output("--quiet", "-q", help="Nothing on stderr but errors.")]
+Quiet = Annotated[bool, _output("--quiet", "-q", help="Print only errors on stderr.")]
 DryRun = Annotated[bool, _output("--dry-run", help="Print the plan and do nothing.")]
 Out = Annotated[Path | None, _output("--out", "-o", parser=path, help=OUT_HELP)]
 RegexAnswers = Annotated[
     bool | None,
     typer.Option(
-        "--regex-answers/--no-regex-answers", help="Answers are regular expressions; default as the format says."
+        "--regex-answers/--no-regex-answers",
+        help="Whether answers are regular expressions. Default: as the file's format says.",
     ),
 ]
-AnswerField = Annotated[str | None, typer.Option(help="Field that holds the answers, such as EfficientQA's.")]
-Series = typer.Argument(parser=path, help="A series (its newest version) or one version.")
+AnswerField = Annotated[
+    str | None, typer.Option(help="Field that contains the answers, for a layout like EfficientQA's.")
+]
+Series = typer.Argument(parser=path, help="A version, or a series for its newest version.")

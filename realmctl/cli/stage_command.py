@@ -1,4 +1,4 @@
-"""A stage as a command: its fields become options, its result one line on stdout, its errors exit codes."""
+"""The command of a stage. The stage's fields become options, and the path of its artifact is printed on stdout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import typer
 
 from realmctl import log
 from realmctl.artifacts import catalogue
-from realmctl.cli.invoke import emit, escaped
+from realmctl.cli.help import escape_markup
+from realmctl.cli.invoke import print_result
 from realmctl.cli.options import DryRun, Json, Out, Workspace, path
 from realmctl.execution import processes
 from realmctl.stage import ROLE, Role, Stage, flag_of, hints, planning, presets
@@ -29,10 +30,10 @@ PANELS = {
 
 
 def command_of(stage: type[Stage]) -> Callable[..., None]:
-    """The function that Typer turns into the stage's command."""
+    """Return the function that Typer turns into the stage's command."""
 
     def run(workspace: Path, out: Path | None, json: bool, dry_run: bool, **values: Any) -> None:
-        values.pop("preset", None)  # it has given its defaults
+        values.pop("preset", None)  # its callback has set the defaults of the other options
         given = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
         made = stage(**with_defaults(stage, given, workspace))
         for name, artifact in made.inputs().items():
@@ -40,11 +41,11 @@ def command_of(stage: type[Stage]) -> Callable[..., None]:
             log.say(f"{stage.command()}: {flag_of(name)} {artifact.path} ({what})")
         series = out or workspace / stage.makes
         if dry_run:
-            emit(planning.plan(made, series), json, planning.plan_text)
+            print_result(planning.plan(made, series), json, planning.plan_text)
         else:
             entry = {"command": stage.command(), **catalogue.summary(made.make(series))}
             if processes.is_first():
-                emit(entry, json, lambda value: str(value["path"]))
+                print_result(entry, json, lambda value: str(value["path"]))
 
     keyword = functools.partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -67,16 +68,16 @@ def _parameter(item: Field[Any], hint: Any) -> inspect.Parameter:
         hint, default = Path | None, None
     if typing.get_origin(hint) is tuple:
         inner = typing.get_args(hint)[0]
-        chosen = typing.get_origin(inner) is typing.Literal  # the names may come with commas
+        chosen = typing.get_origin(inner) is typing.Literal  # several names in one value, separated by commas
         hint = list[str] if chosen else list[inner]  # type: ignore[valid-type]
         default = list(default) if isinstance(default, tuple) else default
     parser = path if Path in (hint, *typing.get_args(hint)) else None
     if role.positional:
-        info: Any = typer.Argument(help=escaped(role.help), show_default=False, parser=parser)
+        info: Any = typer.Argument(help=escape_markup(role.help), show_default=False, parser=parser)
     else:
         flag, no = flag_of(item.name), f"--no-{item.name.replace('_', '-')}"
         name = f"{flag}/{no}" if bool in (hint, *typing.get_args(hint)) else flag
-        text = escaped(_help(item.name, role))
+        text = escape_markup(_help(item.name, role))
         names = f"<{'|'.join(role.choices())}>" if role.choices else None
         info = typer.Option(name, help=text, rich_help_panel=PANELS[role.name], parser=parser, metavar=names)
     annotation = Annotated[hint, info]
@@ -84,23 +85,26 @@ def _parameter(item: Field[Any], hint: Any) -> inspect.Parameter:
 
 
 def _preset(command: str) -> list[inspect.Parameter]:
-    """`--preset` of a stage that some preset concerns: read first, it changes the defaults of the other options."""
+    """Return the option `--preset`, if some preset has settings for the stage.
+
+    Typer reads it first. It changes the defaults of the other options.
+    """
     names = presets.names_for(command)
 
-    def give_defaults(context: typer.Context, name: str | None) -> str | None:
+    def set_defaults(context: typer.Context, name: str | None) -> str | None:
         if name is not None:
             context.default_map = dict(presets.settings_of(name, command))
         return name
 
-    text = f"Settings of a paper, where they are not given: {', '.join(names)}."
-    info = typer.Option("--preset", help=text, rich_help_panel=PANELS["setting"], is_eager=True, callback=give_defaults)
+    text = f"Use the settings of a paper for the options that are not given: {', '.join(names)}."
+    info = typer.Option("--preset", help=text, rich_help_panel=PANELS["setting"], is_eager=True, callback=set_defaults)
     annotation = Annotated[str | None, info]
     keyword = inspect.Parameter.KEYWORD_ONLY
     return [inspect.Parameter("preset", keyword, default=None, annotation=annotation)] if names else []
 
 
 def _help(name: str, role: Role) -> str:
-    if role.name != "reads" or role.named:
+    if role.name != "reads" or role.explicit_only:
         return role.help
     where = f"<workspace>/{name.replace('_', '-')}"
-    return f"{role.help} Default: {where}{', if there is one' if role.optional else ''}."
+    return f"{role.help} Default: {where}{', if it exists' if role.optional else ''}."

@@ -35,7 +35,7 @@ class ImportQaModel(Imported):
     makes = "qa-model"
     version = 2
     blocks: Artifact = reads("blocks", help="Blocks of the index.")
-    retriever: Artifact | None = reads("retriever", help="The pre-trained embedder.", named=True)
+    retriever: Artifact | None = reads("retriever", help="The pre-trained embedder.", explicit_only=True)
     reader_beam: int = setting("Blocks that are read.", default=5)
     reader_length: int = setting("Wordpieces of the reader's input.", default=320)
     span_width: int = setting("Longest answer in wordpieces.", default=10)

@@ -1,1 +1,1 @@
-"""Pipelines of stages: the YAML file, its steps in order, and the child processes that make several at a time."""
+"""Pipelines of stages: the YAML file, the order of its steps, and the child processes of `--jobs`."""

@@ -1,9 +1,10 @@
-"""Stages in child processes, several at a time: what `realmctl run --jobs` starts.
+"""Stages in child processes: what `realmctl run --jobs` starts.
 
-A child makes one stage after another, for it takes seconds to import PyTorch and transformers. The parent writes an order, one
-line of JSON, to its stdin; the child answers with one line of JSON, and after a failure it ends. End of file means that the
-parent is gone, even by SIGKILL, or done; the child then leaves as on SIGTERM. It is a process group of its own, so that
-Ctrl-C reaches the parent alone, and each child is asked once.
+A child runs one stage after another, because importing PyTorch and transformers takes seconds. The parent writes a request,
+which is one line of JSON, to the child's stdin. The child answers with one line of JSON, and ends after a failure. End of file
+means that the parent has finished or was killed. The child then stops as it does on SIGTERM.
+
+A child is a process group of its own. So Ctrl-C reaches only the parent, which asks each child to stop.
 """
 
 from __future__ import annotations
@@ -23,19 +24,23 @@ from typing import Any
 
 from realmctl import log
 from realmctl.artifacts import Artifact, open_artifact
-from realmctl.errors import InterruptedRun, RealmctlError, ResourceError, error_of, explained
+from realmctl.errors import InterruptedRun, RealmctlError, ResourceError, as_realmctl_error, error_of
 from realmctl.execution.shards import worker_count
 from realmctl.execution.signals import install_stop_now
 from realmctl.stage import Stage
 
 STOP_SECONDS = 10.0
-"""How long a child that was asked twice, or has nothing to do, may take to leave before it is killed."""
+"""Seconds that a child gets to end before it is killed, when it has no work or was asked to stop for the second time."""
 
 
 class Child:
-    """A process that makes one stage after another. `name` is the present one's: it heads its lines on stderr and its error.
+    """A child process that runs one stage after another.
 
-    It computes with so many `threads`, unless OMP_NUM_THREADS says otherwise.
+    Attributes:
+        name: Name of the current step. The lines on stderr begin with it, and so does an error.
+
+    Args:
+        threads: Threads to compute with, unless OMP_NUM_THREADS is set.
     """
 
     def __init__(self, threads: int) -> None:
@@ -45,20 +50,20 @@ class Child:
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, process_group=0, env=environment)
         assert self._process.stdin and self._process.stdout
-        self._orders, self._answers = self._process.stdin, self._process.stdout
+        self._requests, self._answers = self._process.stdin, self._process.stdout
 
     def begin(self, name: str, stage: Stage, out: Path) -> None:
-        """Make `stage` at `out`."""
+        """Send the request to make `stage` in the series `out`."""
         self.name = name
-        with suppress(BrokenPipeError):  # it has died; `result` says so
-            self._orders.write(_order(name, stage, out).encode() + b"\n")
+        with suppress(BrokenPipeError):  # the child has died; `result` raises that
+            self._requests.write(_request(name, stage, out).encode() + b"\n")
 
     def fileno(self) -> int:
-        """Readable once the child has answered or ended."""
+        """File descriptor that is readable when the child has answered or ended."""
         return self._answers.fileno()
 
     def result(self) -> Artifact:
-        """What it made, once it has answered. Raises what stopped it, with its name and exit code; then it has ended."""
+        """Wait for the answer and return the artifact. Raises the child's error, with the name of the step."""
         answer = self._answers.readline()
         if not answer.endswith(b"\n"):
             self.dismiss()
@@ -72,28 +77,28 @@ class Child:
     def _died(self, code: int) -> RealmctlError:
         if code < 0:
             return ResourceError(
-                f"{self.name}: its process was killed by signal {-code}, most likely for want of memory. "
+                f"{self.name}: its process was killed by signal {-code}, most likely because memory ran out. "
                 "Use fewer --jobs, or free some memory."
             )
-        return error_of(code, f"{self.name}: its process ended with exit code {code}; what it said stands above.")
+        return error_of(code, f"{self.name}: its process ended with exit code {code}. Its messages are above.")
 
     def ask_to_stop(self) -> None:
-        """The first time: save and leave. The second: leave at once."""
+        """Ask the child to save and end. If it was asked before, it ends at once."""
         self._process.terminate()
 
     def wait(self, seconds: float | None) -> None:
-        """Until it has ended. Raises subprocess.TimeoutExpired."""
+        """Wait until the child has ended. Raises subprocess.TimeoutExpired."""
         self._process.wait(seconds)
 
     def kill(self) -> None:
-        """End it and whatever it started."""
+        """Kill the child and the processes that it started."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
     def dismiss(self) -> None:
-        """Let it leave: there is no other order. Returns when it has."""
-        self._orders.close()
+        """Tell the child that there are no more requests, and wait until it has ended."""
+        self._requests.close()
         try:
             self.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
@@ -102,13 +107,16 @@ class Child:
 
 
 class Jobs:
-    """At most `most` children at work at once, which divide the cores. Leaving the block with some of them at work stops those."""
+    """Up to `most` child processes that work at the same time and share the cores.
+
+    This is a context manager. Leaving it stops the children that still work.
+    """
 
     def __init__(self, most: int) -> None:
         self.most = most
         self._threads = max(1, worker_count(0) // most)
         self.running: list[Child] = []
-        self._resting: list[Child] = []
+        self._idle: list[Child] = []
 
     def __enter__(self) -> Jobs:
         return self
@@ -116,33 +124,30 @@ class Jobs:
     def __exit__(self, *error: object) -> None:
         if self.running:
             self._stop()
-        while self._resting:
-            self._resting.pop().dismiss()
+        while self._idle:
+            self._idle.pop().dismiss()
 
     @property
     def full(self) -> bool:
         return len(self.running) >= self.most
 
     def start(self, name: str, stage: Stage, out: Path) -> None:
-        """Make `stage` at `out` in a child."""
-        child = self._resting.pop() if self._resting else Child(self._threads)
+        """Make `stage` in the series `out` in a child process."""
+        child = self._idle.pop() if self._idle else Child(self._threads)
         self.running.append(child)
         child.begin(name, stage, out)
 
     def next_made(self) -> tuple[str, Artifact]:
-        """Wait for a child to answer; of several the one that was started first. Its stage's name, and what it made.
-
-        Raises what stopped it.
-        """
+        """Wait for the next child to answer, and return the name of its step and the artifact. Raises the child's error."""
         ready = connection.wait([child.fileno() for child in self.running])
         child = next(child for child in self.running if child.fileno() in ready)
         self.running.remove(child)
         made = child.result()
-        self._resting.append(child)
+        self._idle.append(child)
         return child.name, made
 
     def _stop(self) -> None:
-        """Ask all to save and leave, and wait. A signal meanwhile asks again, and then they have little time."""
+        """Ask all children to save and end, and wait. A signal meanwhile asks again and limits the wait."""
         for patience in (None, STOP_SECONDS):
             for child in self.running:
                 child.ask_to_stop()
@@ -154,59 +159,59 @@ class Jobs:
             child.kill()
 
 
-def _order(name: str, stage: Stage, out: Path) -> str:
+def _request(name: str, stage: Stage, out: Path) -> str:
     fields = {field: getattr(stage, field) for field in stage.__dataclass_fields__}  # type: ignore[attr-defined]
     kind = type(stage)
-    order = {"name": name, "stage": [kind.__module__, kind.__name__], "fields": fields, "out": out}
-    return json.dumps({**order, "quiet": log.is_quiet()}, default=_spelled)
+    request = {"name": name, "stage": [kind.__module__, kind.__name__], "fields": fields, "out": out}
+    return json.dumps({**request, "quiet": log.is_quiet()}, default=_as_text)
 
 
-def _spelled(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return str(value.path if isinstance(value, Artifact) else value)
 
 
 def _main() -> int:
-    """The child: order after order, until one fails or none is left."""
+    """Run the child: handle requests until one fails or none is left."""
     install_stop_now()
     answer = os.dup(1)
-    os.dup2(2, 1)  # whatever a library prints is no answer
-    orders: SimpleQueue[bytes] = SimpleQueue()
-    threading.Thread(target=_take_orders, args=(orders,), daemon=True).start()
-    with suppress(InterruptedRun, KeyboardInterrupt, BrokenPipeError):  # asked to leave meanwhile, or nobody listens
+    os.dup2(2, 1)  # so what a library prints is not taken for an answer
+    requests: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_read_requests, args=(requests,), daemon=True).start()
+    with suppress(InterruptedRun, KeyboardInterrupt, BrokenPipeError):  # asked to stop, or the parent has gone
         while True:
-            report = _report(json.loads(orders.get()))
+            report = _report(json.loads(requests.get()))
             os.write(answer, json.dumps(report).encode() + b"\n")
             if "error" in report:
                 return int(report["exit_code"])
     return 0
 
 
-def _take_orders(orders: SimpleQueue[bytes]) -> None:
-    """Until the parent is gone, or done."""
-    with open(0, "rb", buffering=0, closefd=False) as stdin:  # a buffer's lock, held here, would break the exit
+def _read_requests(requests: SimpleQueue[bytes]) -> None:
+    """Read requests until the parent closes the pipe or dies. Then stop this process."""
+    with open(0, "rb", buffering=0, closefd=False) as stdin:  # a buffered reader would hold a lock and block the exit
         for line in stdin:
-            orders.put(line)
+            requests.put(line)
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _report(order: dict[str, Any]) -> dict[str, Any]:
-    log.set_quiet(order["quiet"])
-    log.set_label(order["name"])
+def _report(request: dict[str, Any]) -> dict[str, Any]:
+    log.set_quiet(request["quiet"])
+    log.set_label(request["name"])
     try:
-        return _made(order)
+        return _made(request)
     except KeyboardInterrupt:
-        return _failure(InterruptedRun("interrupted. Run the same command again; resumable stages go on."))
+        return _failure(InterruptedRun("interrupted. Run the same command again; a resumable stage continues."))
     except Exception as error:
-        known = explained(error)
+        known = as_realmctl_error(error)
         if known is None:
             raise
         return _failure(known)
 
 
-def _made(order: dict[str, Any]) -> dict[str, Any]:
-    module, name = order["stage"]
+def _made(request: dict[str, Any]) -> dict[str, Any]:
+    module, name = request["stage"]
     stage = getattr(importlib.import_module(module), name)
-    return {"path": str(stage(**order["fields"]).make(order["out"]).path)}
+    return {"path": str(stage(**request["fields"]).make(request["out"]).path)}
 
 
 def _failure(error: RealmctlError) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Several stages together: the order of the data, and the steps of a pipeline, made one after the other or some at a time."""
+"""The steps of a pipeline, run one after the other or several at the same time."""
 
 from __future__ import annotations
 
@@ -20,26 +20,31 @@ from realmctl.stage.workspace import with_defaults
 
 @dataclass(frozen=True)
 class PipelineStep:
-    """One output of a pipeline: its stage, the values given, what it takes from others.
+    """One output of a pipeline.
 
-    `inputs`: {field: output} for artifacts; `inside`: {field: "output/path"} for sources inside one.
+    Attributes:
+        name: Name of the output and of its series.
+        stage: The stage that makes it.
+        values: {field: value} of the fields that the file gives.
+        inputs: {field: output} of the input artifacts that other steps make.
+        paths_in_outputs: {field: "output/path"} of the sources that are files in the artifacts of other steps.
     """
 
     name: str
     stage: type[Stage]
     values: Mapping[str, Any]
     inputs: Mapping[str, str]
-    inside: Mapping[str, str]
+    paths_in_outputs: Mapping[str, str]
 
     @property
     def needs(self) -> set[str]:
-        """The outputs that must be made first."""
-        return {*self.inputs.values(), *(place.partition("/")[0] for place in self.inside.values())}
+        """Names of the outputs that must be made first."""
+        return {*self.inputs.values(), *(place.partition("/")[0] for place in self.paths_in_outputs.values())}
 
     def build(self, made: Mapping[str, Artifact], workspace: Path) -> Stage:
-        """The stage with its inputs in place."""
+        """Return the stage with its inputs, given the artifacts `made` by other steps."""
         values = dict(self.values) | {field: made[output] for field, output in self.inputs.items()}
-        for field, place in self.inside.items():
+        for field, place in self.paths_in_outputs.items():
             output, _, path = place.partition("/")
             values[field] = str(made[output].path / path)
         return self.stage(**with_defaults(self.stage, values, workspace))
@@ -47,13 +52,13 @@ class PipelineStep:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Steps in the order in which they can be made."""
+    """Steps in the order in which they can run."""
 
     workspace: Path
     steps: tuple[PipelineStep, ...]
 
     def until(self, name: str | None) -> tuple[PipelineStep, ...]:
-        """All steps, or `name` and what it needs. Raises ConfigError for an unknown output."""
+        """Return all steps, or the step `name` and the steps it needs. Raises ConfigError for an unknown output."""
         if name is None:
             return self.steps
         by_name = {step.name: step for step in self.steps}
@@ -67,10 +72,12 @@ class Pipeline:
         return tuple(step for step in self.steps if step.name in wanted)
 
     def make(self, steps: Iterable[PipelineStep], jobs: int = 1) -> dict[str, Artifact]:
-        """Make every step that is not made already, `jobs` at a time. Returns the artifact of each output, in order of `steps`.
+        """Make the artifacts that do not exist yet. Return the artifact of each output, in the order of `steps`.
 
-        With several jobs each is a child process. After a failure those that run are let end, no other is started, and
-        the first failure is raised; anything else that ends this stops them.
+        Args:
+            steps: Steps in the order in which they can run.
+            jobs: Number of stages that run at the same time. With more than one, each runs in a child process. After a
+                failure no other stage is started, the running ones finish, and the first failure is raised.
         """
         if jobs > 1:
             with Jobs(jobs) as children:
@@ -82,15 +89,15 @@ class Pipeline:
         return made
 
     def outline(self, steps: Iterable[PipelineStep]) -> list[dict[str, Any]]:
-        """The plan for `--dry-run`. What is made already is named, as far as all its inputs are."""
+        """Return the plan for `--dry-run`. A step is looked up in its series if all its inputs exist."""
         made: dict[str, Artifact] = {}
         lines = []
         for step in steps:
-            reused = self.made_already(step, made)
+            reused = self.existing(step, made)
             if reused:
                 made[step.name] = reused
             values = {name: _shown(value) for name, value in step.values.items()}
-            inputs = {**step.inputs, **{name: f"@{place}" for name, place in step.inside.items()}}
+            inputs = {**step.inputs, **{name: f"@{place}" for name, place in step.paths_in_outputs.items()}}
             path = str(reused.path) if reused else None
             lines.append(
                 {
@@ -103,8 +110,8 @@ class Pipeline:
             )
         return lines
 
-    def made_already(self, step: PipelineStep, made: Mapping[str, Artifact]) -> Artifact | None:
-        """The version that has the step's recipe; None where there is none, or an input is still to be made."""
+    def existing(self, step: PipelineStep, made: Mapping[str, Artifact]) -> Artifact | None:
+        """Return the version with the step's recipe. None if there is none, or if an input does not exist yet."""
         if not step.needs <= made.keys():
             return None
         planned = plan(step.build(made, self.workspace), self.workspace / step.name)
@@ -112,7 +119,7 @@ class Pipeline:
 
 
 class _Schedule:
-    """Starts a step as soon as what it needs is made and a job is free; the first in the pipeline where several could be."""
+    """Starts each step when its inputs exist and a job is free. If several steps can start, the first of the pipeline does."""
 
     def __init__(self, pipeline: Pipeline, steps: tuple[PipelineStep, ...], jobs: Jobs) -> None:
         self.pipeline, self.steps, self.jobs = pipeline, steps, jobs
@@ -126,36 +133,37 @@ class _Schedule:
         while True:
             self.ready.update(self.graph.get_ready())
             if self.ready and not self.jobs.full and not self.failure:
-                with self._noting_failure():
-                    self._take(next(step for step in self.steps if step.name in self.ready))
+                with self._keeping_first_failure():
+                    self._start(next(step for step in self.steps if step.name in self.ready))
             elif self.jobs.running:
-                with self._noting_failure():
-                    self._done(*self.jobs.next_made())
+                with self._keeping_first_failure():
+                    self._finish(*self.jobs.next_made())
             else:
                 break
         if self.failure:
             raise self.failure
         return {step.name: self.made[step.name] for step in self.steps}
 
-    def _take(self, step: PipelineStep) -> None:
-        """Start a step, or skip it."""
+    def _start(self, step: PipelineStep) -> None:
+        """Start a step, or skip it if its artifact exists."""
         self.ready.remove(step.name)
         say(f"--- {step.name} ({step.stage.command()})")
-        made = self.pipeline.made_already(step, self.made)
+        made = self.pipeline.existing(step, self.made)
         if made:
             say(f"{step.stage.command()}: nothing to do, {made.path} has this recipe")
-            self._done(step.name, made)
+            step.build(self.made, self.pipeline.workspace).print_summary(made)
+            self._finish(step.name, made)
         else:
             workspace = self.pipeline.workspace
             self.jobs.start(step.name, step.build(self.made, workspace), workspace / step.name)
 
-    def _done(self, name: str, made: Artifact) -> None:
+    def _finish(self, name: str, made: Artifact) -> None:
         self.made[name] = made
         self.graph.done(name)
 
     @contextmanager
-    def _noting_failure(self) -> Iterator[None]:
-        """A step's failure is raised when the running ones have ended. An interruption is at once."""
+    def _keeping_first_failure(self) -> Iterator[None]:
+        """Keep a step's failure until the running steps have ended. An interruption is raised at once."""
         try:
             yield
         except InterruptedRun:
@@ -164,7 +172,7 @@ class _Schedule:
             self.failure = self.failure or error
             if self.jobs.running:
                 running = ", ".join(job.name for job in self.jobs.running)
-                warn(f"a stage has failed; waiting for those that run to end ({running})")
+                warn(f"a stage failed; waiting for the running stages ({running})")
 
 
 def _shown(value: Any) -> Any:
@@ -174,7 +182,7 @@ def _shown(value: Any) -> Any:
 
 
 def outline_text(value: Mapping[str, Any]) -> str:
-    """A pipeline's dry run for people."""
+    """Format the plan of a pipeline for people."""
     lines = []
     for step in value["steps"]:
         given = " ".join(f"{name}={it}" for name, it in {**step["inputs"], **step["values"]}.items())

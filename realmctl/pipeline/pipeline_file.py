@@ -1,16 +1,19 @@
-"""`realmctl run`: a YAML file of stages with named outputs, made in order of their inputs.
+"""The file of `realmctl run`: a YAML file of stages with named outputs.
 
-    workspace: w                     # where the outputs' series lie
-    vars: {seed: 0}                  # ${seed} below; `--var seed=1` from the command line; $$ is a dollar
-    defaults:                        # what every output of a stage is given unless it says otherwise
+    workspace: w                     # folder of the outputs' series
+    vars: {seed: 0}                  # used as ${seed} below; `--var seed=1` replaces it; $$ is a dollar sign
+    defaults:                        # settings of every output of a stage, unless the output has its own
       tag: {tagger: rules}
     stages:
       blocks:    {stage: chunk, corpus: [dump.xml.bz2], tokenizer: "train:8000"}
-      spans:     {stage: tag}        # an input not named is the output of that name in this file
-      other:     {stage: chunk, corpus: [news.jsonl], tokenizer: "@blocks/tokenizer"}  # inside an output
-      retriever: {stage: ict-init, preset: ict, steps: 60}  # a preset's settings, but for those given here
+      spans:     {stage: tag}        # its input `blocks` is not given, so it is the output `blocks` of this file
+      other:     {stage: chunk, corpus: [news.jsonl], tokenizer: "@blocks/tokenizer"}  # a path inside an output
+      retriever: {stage: ict-init, preset: ict, steps: 60}  # the settings of a preset, except `steps`
 
-Paths are those of the folder that the command is run in. The file is checked whole before anything is made.
+Paths are relative to the folder in which the command runs. The whole file is checked before any stage starts.
+
+Numbers and dates are read as text, and the type of each setting decides what they mean. So `010` is ten and `1:30` is not a
+number, where YAML 1.1 would read 8 and 90.
 """
 
 from __future__ import annotations
@@ -40,22 +43,35 @@ Stages = Mapping[str, type[Stage]]
 
 
 def pair(text: str) -> tuple[str, str]:
-    """`name=value` as a pair. Raises ConfigError."""
+    """Split `name=value`. Raises ConfigError."""
     name, equals, value = text.partition("=")
     if not equals:
-        raise ConfigError(f"--var {text}: write name=value.")
+        raise ConfigError(f"--var {text}: there is no `=`. Write name=value.")
     return name, value
 
 
 def read(file: Path, stages: Stages, variables: Mapping[str, str], workspace: Path | None) -> Pipeline:
-    """Parse and check a pipeline file. Raises InputError or ConfigError naming the file and the key."""
+    """Parse and check a pipeline file.
+
+    Args:
+        file: The file.
+        stages: {command: stage} of the stages that it may name.
+        variables: Values that replace those of the file's `vars`.
+        workspace: Workspace to use instead of the file's.
+
+    Raises:
+        InputError: The file cannot be read, or it is not YAML of this form.
+        ConfigError: A key or a value is wrong. The message names the output and the key.
+    """
     document = _filled(file, _document(file), variables)
     where = workspace or Path(str(document.get("workspace", "artifacts")))
     entries = document.get("stages")
     if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
         raise ConfigError(f"{file}: `stages` must name outputs, each with its `stage` and settings.")
     if odd := [name for name in entries if not OUTPUT_NAME.fullmatch(str(name))]:
-        raise ConfigError(f"{file}: {odd[0]!r} cannot name an output; use letters, digits, dot, dash, underscore.")
+        raise ConfigError(
+            f"{file}: {odd[0]!r} cannot be the name of an output. Use letters, digits, dot, dash and underscore."
+        )
     defaults = _defaults(file, document.get("defaults") or {}, stages)
     whole = {str(name): defaults.get(str(entry.get("stage")), {}) | _fields(entry) for name, entry in entries.items()}
     steps = {name: _step(file, name, entry, stages, entries) for name, entry in whole.items()}
@@ -67,11 +83,11 @@ def read(file: Path, stages: Stages, variables: Mapping[str, str], workspace: Pa
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML without duplicate keys and without aliases (which can be made to explode)."""
+    """Safe YAML without duplicate keys, without aliases (a short file can expand to gigabytes), with numbers as text."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases (*name) are not taken here; use vars")
+            raise yaml.YAMLError("aliases (*name) are not supported; use vars")
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
@@ -79,6 +95,12 @@ class _Loader(yaml.SafeLoader):
         if double := [str(key) for key in keys if keys.count(key) > 1]:
             raise yaml.YAMLError(f"line {node.start_mark.line + 1}: {double[0]!r} is given twice")
         return super().construct_mapping(node, deep)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith((":int", ":float", ":timestamp"))]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 
 
 def _document(file: Path) -> dict[str, Any]:
@@ -89,11 +111,11 @@ def _document(file: Path) -> dict[str, Any]:
             raise yaml.YAMLError("it is larger than 1 MiB")
         document = yaml.load(text.decode("utf-8"), _Loader)  # a SafeLoader
         if not isinstance(document, dict):
-            raise yaml.YAMLError("it holds no mapping")
+            raise yaml.YAMLError("it is not a mapping")
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}. Name a pipeline file.") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise InputError(f"{file} is no pipeline: {' '.join(str(error).split())}") from None
+        raise InputError(f"{file} is not a pipeline: {' '.join(str(error).split())}. Correct the file.") from None
     for key in document:
         _known(file, key, TOP_LEVEL)
     return document
@@ -117,16 +139,16 @@ def _filled(file: Path, document: dict[str, Any], variables: Mapping[str, str]) 
     try:
         return {key: filled(value) for key, value in document.items() if key != "vars"}
     except KeyError as error:
-        raise ConfigError(f"{file}: no variable {error}; give it under `vars`.") from None
+        raise ConfigError(f"{file}: there is no variable {error}. Define it under `vars`.") from None
     except ValueError as error:
-        raise ConfigError(f"{file}: {error}; write $$ for a dollar.") from None
+        raise ConfigError(f"{file}: {error}. Write $$ for a dollar sign.") from None
 
 
 def _known(file: Path, key: Any, names: Iterable[Any]) -> None:
     known = [str(name) for name in names]
     if key not in known:
         near = difflib.get_close_matches(str(key), known, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known) or 'none'}."
+        hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(known) or 'none'}."
         raise ConfigError(f"{file}: unknown key {key!r}; {hint}")
 
 
@@ -141,7 +163,7 @@ def _defaults(file: Path, given: Any, stages: Stages) -> dict[str, dict[str, Any
 
 
 def _fields(entry: Mapping[Any, Any]) -> dict[str, Any]:
-    """The entry with the names of fields: kind-of becomes kind_of."""
+    """Return the entry with field names as keys: kind-of becomes kind_of."""
     return {str(key).replace("-", "_"): value for key, value in entry.items()}
 
 
@@ -156,14 +178,14 @@ def _step(file: Path, name: str, entry: Mapping[str, Any], stages: Stages, outpu
     for key in given:
         _known(file, key, roles(stage))
     inputs = _inputs(where, name, stage, given, set(outputs))
-    inside = {key: value[1:] for key, value in given.items() if _lies_inside(value, roles(stage)[key])}
-    for place in inside.values():
-        _known(file, place.partition("/")[0], outputs)
-    rest = {key: value for key, value in given.items() if key not in inputs and key not in inside}
+    paths = {key: value[1:] for key, value in given.items() if _is_path_in_output(value, roles(stage)[key])}
+    for path in paths.values():
+        _known(file, path.partition("/")[0], outputs)
+    rest = {key: value for key, value in given.items() if key not in inputs and key not in paths}
     values = {key: _value(stage, key, value, f"{where}.{key}") for key, value in rest.items()}
-    if missing := [key for key in _required(stage) if key not in values and key not in inside]:
+    if missing := [key for key in _required(stage) if key not in values and key not in paths]:
         raise ConfigError(f"{where} needs {missing[0].replace('_', '-')}: {roles(stage)[missing[0]].help}")
-    return PipelineStep(name, stage, values, inputs, inside)
+    return PipelineStep(name, stage, values, inputs, paths)
 
 
 def _preset(where: str, stage: type[Stage], entry: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -174,23 +196,23 @@ def _preset(where: str, stage: type[Stage], entry: Mapping[str, Any]) -> Mapping
 
 
 def _inputs(where: str, name: str, stage: type[Stage], given: Mapping[str, Any], outputs: set[str]) -> dict[str, str]:
-    """{field: output}: those that are named, then those that have the name of their field."""
+    """Return {field: output} for the inputs that the entry names, and for those whose field has the name of an output."""
     reads = {field: role for field, role in roles(stage).items() if role.name == "reads"}
     inputs = {}
     for field in reads.keys() & given.keys():
         if given[field] in (outputs if isinstance(given[field], str) else ()):
             inputs[field] = given[field]
         elif not isinstance(given[field], str) or not Path(given[field]).exists():
-            raise ConfigError(f"{where}.{field}: {given[field]!r} is no output of this file and no folder here.")
+            raise ConfigError(f"{where}.{field}: {given[field]!r} is neither an output of this file nor a folder.")
     for field, role in reads.items():
         output = field.replace("_", "-")
-        covered = role.unless is not None and role.unless(given)
-        if field not in given and not role.named and not covered and output in outputs - {name}:
+        replaced = role.replaced_by is not None and role.replaced_by(given)
+        if field not in given and not role.explicit_only and not replaced and output in outputs - {name}:
             inputs[field] = output
     return inputs
 
 
-def _lies_inside(value: Any, role: Role) -> bool:
+def _is_path_in_output(value: Any, role: Role) -> bool:
     return role.name == "source" and isinstance(value, str) and value.startswith("@")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from realmctl.artifacts import Artifact
+from realmctl.artifacts import Artifact, verify
 from realmctl.report import amounts
 from realmctl.report.charts import CHARTS
 from realmctl.report.curves import TrainingRun, read_run
@@ -63,7 +63,9 @@ def write(paths: Sequence[Path], out: Path, *, blocks: Path | None, workspace: P
     MismatchError for artifacts that cannot be reported.
     """
     artifacts = reported(paths)
-    evaluations = [_evaluation(one, blocks, workspace, questions) for one in artifacts if one.kind == "scores"]
+    for scores in _of_kind("scores", artifacts):
+        verify(scores)
+    evaluations = [_evaluation(one, blocks, workspace, questions) for one in _of_kind("scores", artifacts)]
     text = _rendered(artifacts, [_training(kind, artifacts) for kind in TITLES if _of(kind, artifacts)], evaluations)
     _write_atomically(out, text.encode("utf-8", "replace"))
     return {
@@ -73,6 +75,10 @@ def write(paths: Sequence[Path], out: Path, *, blocks: Path | None, workspace: P
         "questions": sum(each.funnel.questions for each in evaluations),
         "shown": sum(len(each.shown) for each in evaluations),
     }
+
+
+def _of_kind(kind: str, artifacts: Sequence[Artifact]) -> list[Artifact]:
+    return [artifact for artifact in artifacts if artifact.kind == kind]
 
 
 def _of(kind: str, artifacts: Sequence[Artifact]) -> list[Artifact]:

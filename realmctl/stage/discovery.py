@@ -35,7 +35,11 @@ def own_stages() -> dict[str, type[Stage]]:
 
 
 def discover(package: ModuleType) -> dict[str, type[Stage]]:
-    """{command: stage} of a package of stage files, each holding exactly one. Raises ConfigError if not."""
+    """Return {command: stage} of a package in which every file holds exactly one stage.
+
+    Raises:
+        ConfigError: A file holds no stage, or several.
+    """
     found: dict[str, type[Stage]] = {}
     for info in pkgutil.iter_modules(package.__path__):
         module = importlib.import_module(f"{package.__name__}.{info.name}")
@@ -48,7 +52,7 @@ def discover(package: ModuleType) -> dict[str, type[Stage]]:
 
 
 def in_order(found: Mapping[str, type[Stage]]) -> dict[str, type[Stage]]:
-    """Stages as the data flows, so that `--help` reads as the chain does."""
+    """Return the stages in the order of the data flow: each stage comes after those that make its inputs."""
     makers: dict[str, list[str]] = {}
     for name, stage in found.items():
         makers.setdefault(stage.makes, []).append(name)

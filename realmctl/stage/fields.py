@@ -1,4 +1,4 @@
-"""The fields of a stage: what each of them is to the stage, and the flag it becomes."""
+"""The fields of a stage: the role of each field, and the command-line flag that it becomes."""
 
 from __future__ import annotations
 
@@ -14,32 +14,42 @@ if TYPE_CHECKING:
     from realmctl.stage.stage import Stage
 
 ROLE = "realmctl"
+"""The key of the `Role` in a field's metadata."""
 
-
-Unless = Callable[[Mapping[str, Any]], bool]
-"""Given the other fields that were named, whether an artifact is not wanted."""
+Replaced = Callable[[Mapping[str, Any]], bool]
+"""Takes the values of the other fields. Returns whether they replace the artifact, so that it is not needed."""
 
 
 @dataclass(frozen=True)
 class Role:
-    """What a field is to its stage; kept in the field's metadata."""
+    """What a field is to its stage."""
 
-    name: str  # reads, source, setting or runtime
+    name: str
+    """`reads`, `source`, `setting` or `runtime`."""
     help: str
     kinds: tuple[str, ...] = ()
+    """reads: the kinds of artifact that are accepted."""
     optional: bool = False
-    unless: Unless | None = None
-    named: bool = False
-    later: bool = False
+    """reads: the stage works without this artifact."""
+    replaced_by: Replaced | None = None
+    """reads: whether other fields replace this artifact."""
+    explicit_only: bool = False
+    """reads: the workspace's artifact is never taken; the user must name one."""
+    added_later: bool = False
+    """setting: the recipe leaves the setting out while it has its default."""
     positional: bool = False
+    """source: an argument of the command instead of an option."""
     literals: tuple[str, ...] = ()
+    """source: prefixes of values that are not paths, such as `train:`."""
     hub: bool = False
+    """source: a hub id is accepted."""
     choices: Callable[[], Sequence[str]] | None = None
+    """setting: returns the names that the value can have."""
 
     def check_choice(self, value: Any, where: str) -> None:
-        """Raise ConfigError naming `where` for a value that is not among the choices."""
+        """Check that a value is one of the choices. Raises ConfigError, which names `where`."""
         if self.choices is not None and value is not None and value not in (names := self.choices()):
-            raise ConfigError(f"{where}: {value!r} is none of {', '.join(names)}.")
+            raise ConfigError(f"{where}: {value!r} is not one of {', '.join(names)}.")
 
 
 def _field(role: Role, default: Any) -> Any:
@@ -47,19 +57,29 @@ def _field(role: Role, default: Any) -> Any:
 
 
 def reads(
-    *kinds: str, help: str, optional: bool = False, unless: tuple[str, ...] | Unless = (), named: bool = False
+    *kinds: str,
+    help: str,
+    optional: bool = False,
+    replaced_by: tuple[str, ...] | Replaced = (),
+    explicit_only: bool = False,
 ) -> Any:
-    """An input artifact of one of `kinds`, or one that holds such a part (a model for its index).
+    """Declare an input artifact. On the command line it defaults to the workspace's artifact of the field's name.
 
-    On the command line it defaults to the workspace's. `optional`: only if there is one; `unless`: not when
-    all of these fields are given, or not when this says so of the fields given; `named`: never, it must be named.
+    Args:
+        kinds: Accepted kinds. An artifact that contains a part of one of these kinds, such as a model for its index, is
+            accepted too.
+        help: Help text of the flag.
+        optional: The default is used only if the workspace has such an artifact.
+        replaced_by: The default is not used if all of these fields have a value, or if this function of the fields' values
+            returns true.
+        explicit_only: There is no default; the artifact is used only when the user names it.
     """
-    spared = unless if callable(unless) else _all_given(unless) if unless else None
-    role = Role("reads", help, kinds, optional or named, spared, named)
-    return _field(role, None if optional or named or spared else MISSING)
+    replaced = replaced_by if callable(replaced_by) else _all_given(replaced_by) if replaced_by else None
+    role = Role("reads", help, kinds, optional or explicit_only, replaced, explicit_only)
+    return _field(role, None if optional or explicit_only or replaced else MISSING)
 
 
-def _all_given(names: tuple[str, ...]) -> Unless:
+def _all_given(names: tuple[str, ...]) -> Replaced:
     return lambda given: all(given.get(name) is not None for name in names)
 
 
@@ -71,38 +91,45 @@ def source(
     literals: tuple[str, ...] = (),
     hub: bool = False,
 ) -> Any:
-    """Something outside, known by its content: a path, `-`, a literal such as `train:8000`, or a hub id."""
+    """Declare an input from outside: a path, `-`, a literal such as `train:8000`, or a hub id. The recipe has its hash."""
     return _field(Role("source", help, positional=positional, literals=literals, hub=hub), default)
 
 
 def setting(
-    help: str, *, default: Any = MISSING, later: bool = False, choices: Callable[[], Sequence[str]] | None = None
+    help: str,
+    *,
+    default: Any = MISSING,
+    added_later: bool = False,
+    choices: Callable[[], Sequence[str]] | None = None,
 ) -> Any:
-    """A value that changes the result.
+    """Declare a value that changes the result. It is part of the recipe.
 
-    `choices`: the names that it can have, where installed packages can add some. Other choices are a Literal.
-
-    `later`: added to a stage that was in use already. The recipe leaves it out while it has its default, which is what
-    the stage did before, so that nothing made before has to be made again.
+    Args:
+        help: Help text of the flag.
+        default: Value where none is given.
+        added_later: The setting was added to a stage that was already in use, and its default is what the stage did before.
+            The recipe leaves it out while it has its default, so artifacts made earlier are found again.
+        choices: Returns the names that the value can have, where installed packages can add some. Other choices are a
+            Literal.
     """
-    return _field(Role("setting", help, later=later, choices=choices), default)
+    return _field(Role("setting", help, added_later=added_later, choices=choices), default)
 
 
 def runtime(help: str, *, default: Any = MISSING) -> Any:
-    """A value that changes only the speed or the place of work."""
+    """Declare a value that changes only where or how fast the work is done. It is not part of the recipe."""
     return _field(Role("runtime", help), default)
 
 
 def roles(stage: type[Stage]) -> dict[str, Role]:
-    """{field name: role} in order of declaration."""
+    """Return {field name: role} in the order of declaration."""
     return {item.name: item.metadata[ROLE] for item in dataclasses.fields(stage)}  # type: ignore[arg-type]
 
 
 def hints(stage: type[Stage]) -> dict[str, Any]:
-    """{field name: type}."""
+    """Return {field name: type}."""
     return typing.get_type_hints(stage)
 
 
 def flag_of(name: str) -> str:
-    """The option of a field: `--max-wordpieces`."""
+    """Return the option of a field: `--max-wordpieces` for `max_wordpieces`."""
     return "--" + name.replace("_", "-")

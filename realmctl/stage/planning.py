@@ -1,4 +1,4 @@
-"""What a stage would do: its inputs from the workspace, and the dry run that writes nothing."""
+"""Dry runs: what a stage would do. Nothing is written."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from realmctl.stage.stage import Stage
 
 
 def plan(stage: Stage, out: Path) -> dict[str, Any]:
-    """What making this stage at `out` would do. Nothing is written. Raises what making it would."""
+    """Return what `stage.make(out)` would do, as JSON values. Raises the errors that it would raise before any work."""
     out = series.series_folder(out, stage.makes)
     with stage.localised() as local:
         local.check()
         origin, estimate = local.origin(), local.estimate()
     made = series.find_version(out, origin.recipe)
-    going_on = None if made else unfinished_run(out, origin)
+    unfinished = None if made else unfinished_run(out, origin)
     return {
         "stage": stage.command(),
-        "makes": str(made.path if made else (going_on or out / f"v{series.next_number(out)}").with_suffix("")),
+        "makes": str(made.path if made else (unfinished or out / f"v{series.next_number(out)}").with_suffix("")),
         "reuses": made is not None,
-        "resumes": going_on is not None,
+        "resumes": unfinished is not None,
         "inputs": {name: str(artifact.path) for name, artifact in stage.inputs().items()},
         "settings": dict(origin.settings),
         "recipe": origin.recipe,
-        "estimate": {**estimate, **_seconds_of_last(out)},
+        "estimate": {**estimate, **_seconds_of_last_version(out)},
     }
 
 
-def _seconds_of_last(out: Path) -> dict[str, float]:
+def _seconds_of_last_version(out: Path) -> dict[str, float]:
     try:
         return {"seconds_of_last_version": float(open_artifact(out).manifest["seconds"])}
     except (InputError, MismatchError):
@@ -41,7 +41,7 @@ def _seconds_of_last(out: Path) -> dict[str, float]:
 
 
 def plan_text(value: Mapping[str, Any]) -> str:
-    """A dry run for people."""
+    """Format a plan for people."""
     verb = "reuse" if value["reuses"] else "resume" if value["resumes"] else "make"
     lines = [f"{value['stage']}: would {verb} {value['makes']}"]
     lines += [f"  input    {name:<20} {path}" for name, path in value["inputs"].items()]

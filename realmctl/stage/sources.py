@@ -1,4 +1,4 @@
-"""Sources: what a stage takes from outside the artifacts; known by content, so that a moved file fits."""
+"""Sources: inputs from outside the artifacts. A recipe has the hash of their content, so a file may be moved."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from realmctl.errors import ConfigError, InputError, ResourceError
 from realmctl.log import say
-from realmctl.storage.hashing import digest_source
+from realmctl.storage.hashing import digest_source, files_below
 
 HUB_FILES = ("*.json", "*.safetensors", "pytorch_model.bin", "vocab.txt")
 COPY_BYTES = 2**26
@@ -22,7 +22,7 @@ HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
 def digest_of(value: Any, literals: tuple[str, ...]) -> Any:
-    """What a source adds to a recipe: the hash of its content, or a literal as it stands; None for None."""
+    """Return what a source adds to a recipe: the hash of its content, the literal itself, or None for None."""
     if value is None:
         return None
     if isinstance(value, tuple):
@@ -32,8 +32,29 @@ def digest_of(value: Any, literals: tuple[str, ...]) -> Any:
     return digest_source(Path(value))
 
 
+def provenance_of(value: Any, literals: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return name and size of each file or folder of a source, for people. No hash covers this.
+
+    A folder's name ends in `/`, and its size is that of all its files.
+    """
+    if value is None or is_literal(value, literals):
+        return []
+    if isinstance(value, tuple):
+        return [entry for item in value for entry in provenance_of(item, literals)]
+    path = Path(value)
+    if path.is_dir():
+        size = sum(file.stat().st_size for file in files_below(path))
+        return [{"name": f"{_printable(path.resolve().name)}/", "bytes": size}]
+    return [{"name": _printable(path.name), "bytes": path.stat().st_size}] if path.is_file() else []
+
+
+def _printable(name: str) -> str:
+    """A file name with escapes for bytes that are not UTF-8."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
 def is_literal(value: Any, literals: tuple[str, ...]) -> bool:
-    """Whether a source is spelled out (`train:8000`) instead of lying somewhere."""
+    """Return whether a source is a literal, such as `train:8000`, and not a path or a hub id."""
     return str(value).startswith(literals)
 
 
@@ -45,11 +66,19 @@ def localise(
     spool: Path | None = None,
     files: tuple[str, ...] = HUB_FILES,
 ) -> Any:
-    """A source as something on this machine: a path as it is, a hub id fetched, a stream copied into `spool`.
+    """Return a source as a path on this machine. A hub id is fetched, and a stream is copied into `spool`.
 
-    `files`: patterns of the files that are fetched of a hub id.
+    Args:
+        value: A path, a hub id, a literal, `-`, a pipe such as the shell's `<(zcat x.gz)`, or a tuple of these.
+        literals: Prefixes of values that are returned as they are.
+        hub: Whether a hub id is accepted.
+        flag: The flag, for messages.
+        spool: Folder for copies of streams; None if streams are not accepted.
+        files: Patterns of the files to fetch for a hub id.
 
-    A stream is `-` or a pipe such as the shell's `<(zcat x.gz)`. Raises InputError when there is nothing.
+    Raises:
+        ConfigError: The value is not a path, or standard input is named twice.
+        InputError: Nothing is found here or on the hub.
     """
     if isinstance(value, tuple):
         return tuple(localise(item, literals, hub, flag, spool, files) for item in value)
@@ -79,15 +108,15 @@ def _same_type(value: Any, path: Path) -> Any:
 def _expanded(text: str, flag: str) -> Path:
     try:
         if not text.strip() or "\0" in text:
-            raise RuntimeError("it is no path")
+            raise RuntimeError("this is not a path")
         return Path(text).expanduser()
     except RuntimeError as error:
-        raise ConfigError(f"{flag} {text!r}: {error}. Write it out.") from None
+        raise ConfigError(f"{flag} {text!r}: {error}. Write the whole path.") from None
 
 
 def _spooled_stdin(flag: str, spool: Path) -> Path:
     if (spool / "stdin").exists():
-        raise ConfigError(f"{flag} -: standard input can be read once. Give the other sources as files.")
+        raise ConfigError(f"{flag} -: standard input can be read only once. Give the other sources as files.")
     if _is_device_without_end(sys.stdin.buffer):
         raise InputError(_not_readable(f"{flag} -"))
     say(f"{flag} -: reading standard input")
@@ -126,11 +155,11 @@ def _fetched(name: str, flag: str, files: tuple[str, ...]) -> Path:
 
     try:
         folder = Path(snapshot_download(name, allow_patterns=list(files)))
-    except Exception as error:  # whatever the network, its proxies and the hub may answer
+    except Exception as error:  # the network, a proxy or the hub may raise anything
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise InputError(
-            f"{flag} {name}: there is no such folder here (looked from {Path.cwd()}), and the hub did not "
-            f"give it ({reason}). Name a folder, or check the id and the network."
+            f"{flag} {name}: there is no such folder here (looked from {Path.cwd()}), and it could not be "
+            f"fetched from the hub ({reason}). Name a folder, or check the id and the network."
         ) from None
     say(f"{flag} {name}: using {folder}")
     return folder

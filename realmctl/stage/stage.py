@@ -1,14 +1,15 @@
-"""A stage reads artifacts and makes one; commands, skipping, manifests and pipelines derive from its fields.
+"""A stage reads artifacts and makes one. Its command, its manifest and its place in pipelines follow from its fields.
 
     class Embed(Stage):
         "Embed every block."                                  # the help text
         makes = "embeddings"
+        headline = ("rows",)                                  # metrics that are printed at the end
         blocks: Artifact = reads("blocks", help="...")        # an input artifact
-        corpus: tuple[Path, ...] = source("...")              # something outside, known by its content
+        corpus: tuple[Path, ...] = source("...")              # an input from outside; the recipe has its hash
         dtype: str = setting("...", default="float32")        # changes the result: part of the recipe
-        batch_size: int = runtime("...", default=16)             # changes only the speed
+        batch_size: int = runtime("...", default=16)          # changes only the speed
 
-A setting is a flag only in the stage that first decides it; later stages read it from their input.
+A setting is a flag only in the stage that first decides it. Later stages read it from their input artifact.
 """
 
 from __future__ import annotations
@@ -35,23 +36,30 @@ from realmctl.artifacts import (
     verify,
     write_manifest,
 )
-from realmctl.errors import ConfigError, MismatchError, explained
+from realmctl.errors import ConfigError, MismatchError, as_realmctl_error
 from realmctl.execution import processes
 from realmctl.log import say
+from realmctl.stage.common_fields import check_common_fields
 from realmctl.stage.fields import ROLE, Role, flag_of, hints, reads, roles, runtime, setting, source
-from realmctl.stage.sources import digest_of, localise
+from realmctl.stage.headline import headline_text
+from realmctl.stage.sources import digest_of, localise, provenance_of
 from realmctl.stage.values import typed
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(reads, source, setting, runtime))
 class Stage:
-    """Base of all stages. A subclass becomes a frozen, keyword-only dataclass, or an import error."""
+    """Base class of all stages. A subclass becomes a frozen dataclass with keyword-only fields."""
 
     makes: ClassVar[str]
+    """The kind of artifact that the stage makes."""
     version: ClassVar[int] = 1
+    """Part of the recipe. It is raised when the same settings begin to give another result."""
+    headline: ClassVar[tuple[str, ...]] = ()
+    """Names of the metrics that are printed at the end, the most important first. A name may end in `*`."""
     resumable: ClassVar[bool] = False
+    """Whether an unfinished run can be continued."""
     parallel: ClassVar[bool] = False
-    """Whether torchrun may start several processes of it; the first one writes."""
+    """Whether torchrun may start the stage in several processes. The first process writes the artifact."""
 
     def __init_subclass__(cls) -> None:
         if not cls.__doc__ or not isinstance(getattr(cls, "makes", None), str):
@@ -70,68 +78,90 @@ class Stage:
             if role.name != "reads":
                 value = typed(hints(type(self))[name], value, flag_of(name))
                 role.check_choice(value, flag_of(name))
-            elif value is not None:
-                value = resolve(value, role.kinds)
+            elif value is not None or not self._may_be_none(name):
+                value = resolve(value, role.kinds, flag_of(name))
             object.__setattr__(self, name, value)
+        check_common_fields({name: getattr(self, name) for name in roles(type(self))})
 
     def check(self) -> None:
-        """Refuse what cannot work, before any work. Raises ConfigError or MismatchError."""
+        """Check fields and inputs before any work. Raises ConfigError, InputError or MismatchError."""
 
     def estimate(self) -> dict[str, float]:
-        """For `--dry-run`: what is known beforehand of `disk_bytes` and `memory_bytes`."""
+        """Return what `--dry-run` can know beforehand: `disk_bytes` and `memory_bytes`."""
         return {}
 
     def run(self, out: Writer) -> Mapping[str, Any]:
-        """Fill `out`; the returned numbers become the manifest's metrics."""
+        """Write the files of the artifact to `out`. The returned numbers become the metrics of its manifest."""
         raise TypeError(f"stage {type(self).__name__} has no run()")
 
     def print_summary(self, made: Artifact) -> None:
-        """Say on stderr what was asked to be shown of the result, made now or found."""
+        """Print the headline of the artifact on stderr, whether it was made now or found."""
+        if text := self.headline_text(made.metrics):
+            say(f"{self.command()}: {text}")
+
+    @classmethod
+    def headline_text(cls, metrics: Mapping[str, Any]) -> str:
+        """Return the headline of an artifact with these metrics; the most important number comes first."""
+        return headline_text(cls.headline, metrics)
 
     @classmethod
     def command(cls) -> str:
-        """Name of the stage and of its command: the file's name, with dashes."""
+        """Return the name of the stage and of its command: the name of its file, with dashes."""
         return cls.__module__.rpartition(".")[2].replace("_", "-")
 
     def inputs(self) -> dict[str, Artifact]:
-        """The artifacts it was given, by field."""
-        return {name: value for name, value in self._of("reads").items() if value is not None}
+        """Return {field: artifact} of the input artifacts that were given."""
+        return {name: value for name, value in self._fields_with_role("reads").items() if value is not None}
 
     def origin(self) -> Origin:
-        """What the result is made from. Sources are digested here."""
-        settings = {name: _plain(value) for name, value in self._of("setting").items() if not self._as_before(name)}
+        """Return what the artifact is made from. This reads all sources to hash them."""
+        settings = {name: _plain(value) for name, value in self._fields_with_role("setting").items()}
+        settings = {name: value for name, value in settings.items() if not self._is_left_out(name)}
         literals = {name: role.literals for name, role in roles(type(self)).items()}
-        sources = {name: digest_of(value, literals[name]) for name, value in self._of("source").items()}
+        sources = self._fields_with_role("source")
+        digests = {name: digest_of(value, literals[name]) for name, value in sources.items()}
+        files = {name: provenance_of(value, literals[name]) for name, value in sources.items()}
         artifacts = self.inputs()
         inputs = {name: artifact.content for name, artifact in artifacts.items()}
-        inputs |= {name: digest for name, digest in sources.items() if digest is not None}
-        return Origin(self.makes, self.command(), self.version, settings, inputs, lineage_of(artifacts))
+        inputs |= {name: digest for name, digest in digests.items() if digest is not None}
+        return Origin(
+            self.makes, self.command(), self.version, settings, inputs, lineage_of(artifacts),
+            sources={name: entries for name, entries in files.items() if entries},
+        )  # fmt: skip
 
-    def _as_before(self, name: str) -> bool:
-        return roles(type(self))[name].later and getattr(self, name) == getattr(type(self), name)
+    def _is_left_out(self, name: str) -> bool:
+        """Whether the recipe leaves out a setting, because it was added later and has its default."""
+        return roles(type(self))[name].added_later and getattr(self, name) == getattr(type(self), name)
 
-    def _of(self, role: str) -> dict[str, Any]:
+    def _may_be_none(self, name: str) -> bool:
+        return getattr(type(self), name, dataclasses.MISSING) is None
+
+    def _fields_with_role(self, role: str) -> dict[str, Any]:
         return {name: getattr(self, name) for name, its in roles(type(self)).items() if its.name == role}
 
     @contextmanager
     def localised(self) -> Iterator[typing.Self]:
-        """The same stage with its sources on this machine: hub ids fetched, streams spooled meanwhile."""
+        """Yield the same stage with its sources on this machine. Hub ids are fetched, streams copied to temporary files."""
         with tempfile.TemporaryDirectory(prefix="realmctl-") as spool:
             changes = {
-                name: localise(value, role.literals, role.hub, _called(name, role), Path(spool))
+                name: localise(value, role.literals, role.hub, _label(name, role), Path(spool))
                 for name, role in roles(type(self)).items()
                 if role.name == "source" and (value := getattr(self, name)) is not None
             }
             yield dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
     def make(self, out: Path | str) -> Artifact:
-        """The only driver: check, digest inputs, return the version of this recipe or make and commit it.
+        """Return the artifact of this recipe: a version that exists in the series `out`, or a new one.
 
-        Raises ConfigError, InputError, MismatchError, LockedError, ResourceError, and what `run` raises.
+        Args:
+            out: Folder of the series.
+
+        Raises:
+            ConfigError, InputError, MismatchError, LockedError, ResourceError: See the classes. `run` may raise others.
         """
         if processes.world_size() > 1 and not self.parallel:
             raise ConfigError(
-                f"{self.command()} works in one process, not in {processes.world_size()}. Start it without torchrun."
+                f"{self.command()} runs in one process, not in {processes.world_size()}. Start it without torchrun."
             )
         where = series.series_folder(out, self.makes)
         try:
@@ -141,7 +171,7 @@ class Stage:
                 stage.print_summary(made)
                 return made
         except Exception as error:
-            known = explained(error, where)
+            known = as_realmctl_error(error, where)
             if known is None or known is error:
                 raise
             raise known from error
@@ -152,6 +182,7 @@ class Stage:
             return made
         if not processes.is_first():
             return self._run_as_other_process(out, origin)
+        _make_folder(out)
         with series.locked(out):
             series.commit_finished_runs(out)
             if made := series.find_version(out, origin.recipe):
@@ -159,11 +190,11 @@ class Stage:
             return self._write(series.start_or_resume(out, origin, self.resumable))
 
     def _run_as_other_process(self, out: Path, origin: Origin) -> Artifact:
-        """Work with the first process and keep nothing; what it made, once that is there."""
+        """Run beside the first process and write nothing. Return the artifact when the first process has committed it."""
         with tempfile.TemporaryDirectory(prefix="realmctl-") as folder:
             self.run(unfinished.UnpublishedWriter(Path(folder), origin, series=out))
         while not (made := series.find_version(out, origin.recipe)):
-            time.sleep(0.1)  # torchrun ends this process when the first one fails
+            time.sleep(0.1)  # torchrun ends this process if the first one fails
         return made
 
     def _write(self, writer: Writer) -> Artifact:
@@ -181,22 +212,44 @@ class Stage:
         return made
 
 
-def _called(name: str, role: Role) -> str:
+def _make_folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except FileNotFoundError:  # of a file system that makes no folders, such as /proc
+        raise ConfigError(f"--out {out}: a folder cannot be made there. Name another folder.") from None
+
+
+def _label(name: str, role: Role) -> str:
     return name if role.positional else flag_of(name)
 
 
-def resolve(value: Artifact | Path | str, kinds: tuple[str, ...]) -> Artifact:
-    """The artifact at `value`, or its part of one of these kinds. Raises MismatchError if it is neither."""
+def resolve(value: Artifact | Path | str, kinds: tuple[str, ...], where: str = "input") -> Artifact:
+    """Return the artifact at `value`, or its part of one of these kinds.
+
+    Args:
+        value: An artifact, or the path of a version or of a series.
+        kinds: The kinds that are accepted.
+        where: The flag, for the message.
+
+    Raises:
+        ConfigError: The value is neither an artifact nor a path.
+        InputError: There is no whole artifact at this path.
+        MismatchError: The artifact is of another kind.
+    """
+    if not isinstance(value, Artifact | Path | str) or not str(value):
+        raise ConfigError(
+            f"{where}: {value!r} is not an artifact. Give an artifact of kind {' or '.join(kinds)}, or the path of one."
+        )
     artifact = value if isinstance(value, Artifact) else open_artifact(value)
     if artifact.kind in kinds:
         return artifact
     parts = [artifact.part(kind) for kind in kinds if kind in artifact.manifest["parts"]]
-    fitting = [part for part in parts if part.kind in kinds]
-    if not fitting:
+    matching = [part for part in parts if part.kind in kinds]
+    if not matching:
         raise MismatchError(
-            f"{artifact.path} is of kind {artifact.kind}, where {' or '.join(kinds)} is wanted. Name another artifact."
+            f"{artifact.path} is of kind {artifact.kind}, but {' or '.join(kinds)} is needed. Name another artifact."
         )
-    return fitting[0]
+    return matching[0]
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A value as the type of its field: the one check behind Python calls and pipeline files."""
+"""Conversion of a value to the type of its field, for Python calls and for pipeline files."""
 
 from __future__ import annotations
 
@@ -12,13 +12,22 @@ from typing import Any
 
 from realmctl.errors import ConfigError
 
+LARGEST_INT = 2**63 - 1
+
 
 def typed(hint: Any, value: Any, where: str) -> Any:
-    """`value` as `hint` says: int, float, bool, str, Path, Literal, a tuple of these, or these or None.
+    """Convert `value` to the type `hint`.
 
-    A tuple of a Literal is a choice among its names.
+    Numbers and truth values may be text, because a pipeline file gives every number as text.
 
-    Numbers and truth values may be spelled (YAML 1.1 reads 3e-5 as text). Raises ConfigError naming `where`.
+    Args:
+        hint: int, float, bool, str, Path or a Literal; a tuple of one of these; or one of these or None. A tuple of a Literal
+            is a choice of several of its names.
+        value: The value.
+        where: The flag or the place in a file, for the message.
+
+    Raises:
+        ConfigError: The value does not have this type.
     """
     if NoneType in typing.get_args(hint):
         (hint,) = set(typing.get_args(hint)) - {NoneType}
@@ -28,21 +37,21 @@ def typed(hint: Any, value: Any, where: str) -> Any:
         items = value if isinstance(value, list | tuple) else [value]
         (inner, *_) = typing.get_args(hint)
         if typing.get_origin(inner) is typing.Literal:
-            return _chosen(inner, items, where)
+            return _choices(inner, items, where)
         return tuple(typed(inner, item, where) for item in items)
     if typing.get_origin(hint) is typing.Literal:
         if value not in typing.get_args(hint):
-            raise ConfigError(f"{where}: {value!r} is none of {', '.join(map(str, typing.get_args(hint)))}.")
+            raise ConfigError(f"{where}: {value!r} is not one of {', '.join(map(str, typing.get_args(hint)))}.")
         return value
-    read, word = READERS[hint]
+    convert, description = CONVERTERS[hint]
     try:
-        return read(value)
-    except (TypeError, ValueError):
-        raise ConfigError(f"{where}: {value!r} is not {word}.") from None
+        return convert(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ConfigError(f"{where}: {value!r} is not {description}.") from None
 
 
-def _chosen(hint: Any, items: Sequence[Any], where: str) -> tuple[Any, ...]:
-    """Some of a Literal's names, each once and in its order, however they were given: one by one or with commas."""
+def _choices(hint: Any, items: Sequence[Any], where: str) -> tuple[Any, ...]:
+    """Return some names of a Literal, each once and in the Literal's order. They may come one by one or with commas."""
     names = [typed(hint, name.strip(), where) for item in items for name in str(item).split(",")]
     return tuple(name for name in typing.get_args(hint) if name in names)
 
@@ -61,7 +70,15 @@ def _float(value: Any) -> float:
 
 
 def _int(value: Any) -> int:
-    if isinstance(value, Integral) and not isinstance(value, bool):
+    number = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else _int_of_text(value)
+    if abs(number) > LARGEST_INT:
+        raise ValueError
+    return number
+
+
+def _int_of_text(value: Any) -> int:
+    """Convert text or a float. Digits are converted exactly, `1e5` through a float."""
+    if isinstance(value, str) and value.strip().lstrip("+-").isdecimal():
         return int(value)
     if not _float(value).is_integer():
         raise ValueError
@@ -74,9 +91,9 @@ def _str(value: Any) -> str:
     return str(value)
 
 
-READERS: Mapping[Any, tuple[Callable[[Any], Any], str]] = {
+CONVERTERS: Mapping[Any, tuple[Callable[[Any], Any], str]] = {
     bool: (_bool, "true or false"),
-    int: (_int, "a whole number"),
+    int: (_int, "a whole number of at most 63 bits"),
     float: (_float, "a finite number"),
     str: (_str, "a text"),
     Path: (Path, "a path"),

@@ -1,4 +1,4 @@
-"""What a stage takes from the workspace where the user names no artifact."""
+"""Inputs that a stage takes from the workspace when the user names none."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ from realmctl.stage.stage import Stage
 
 
 def with_defaults(stage: type[Stage], given: Mapping[str, Any], workspace: Path) -> dict[str, Any]:
-    """Field values, with the workspace's artifacts where none was named. Raises InputError if one lacks."""
+    """Return the values of a stage's fields, with the workspace's artifacts for the inputs that were not given.
+
+    Raises:
+        InputError: The workspace lacks an artifact that the stage needs.
+    """
     values = dict(given)
     for name, role in roles(stage).items():
-        if not _wanted(name, role, values):
+        if not _has_default(name, role, values):
             continue
         path = workspace / name.replace("_", "-")
         if version_numbers(path) or (path / MANIFEST).is_file():
@@ -24,13 +28,13 @@ def with_defaults(stage: type[Stage], given: Mapping[str, Any], workspace: Path)
         elif not role.optional:
             raise InputError(
                 f"{stage.command()} needs {flag_of(name)}, and {path} has no finished version (looked from "
-                f"{Path.cwd()}). Run the stage that makes {' or '.join(role.kinds)} first, or name one."
+                f"{Path.cwd()}). Run the stage that makes {' or '.join(role.kinds)} first, or name an artifact."
             )
     return values
 
 
-def _wanted(name: str, role: Role, values: Mapping[str, Any]) -> bool:
-    """Whether a field takes the workspace's artifact."""
-    if role.name != "reads" or role.named or values.get(name) is not None:
+def _has_default(name: str, role: Role, values: Mapping[str, Any]) -> bool:
+    """Return whether a field takes the workspace's artifact."""
+    if role.name != "reads" or role.explicit_only or values.get(name) is not None:
         return False
-    return role.unless is None or not role.unless(values)
+    return role.replaced_by is None or not role.replaced_by(values)

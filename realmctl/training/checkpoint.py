@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from realmctl.errors import InputError, MismatchError, explained
+from realmctl.errors import InputError, MismatchError, as_realmctl_error
 from realmctl.log import warn
 from realmctl.nn.weights import load_tensors, optimizer_tensors, restore_optimizer, save_tensors
 from realmctl.storage.durable import sync
@@ -57,7 +57,7 @@ class Checkpoints:
             self._write(partial, step, state)
         except OSError as error:
             shutil.rmtree(partial, ignore_errors=True)
-            raise explained(error, partial) or error from None
+            raise as_realmctl_error(error, partial) or error from None
         shutil.rmtree(final, ignore_errors=True)
         partial.rename(final)
         sync(self.folder)

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from realmctl.artifacts import Writer
-from realmctl.errors import InputError, RealmctlError, ResourceError, explained
+from realmctl.errors import InputError, RealmctlError, ResourceError, as_realmctl_error
 from realmctl.execution import processes
 from realmctl.execution.signals import StopRequested, deferred
 from realmctl.log import Progress, progress, say
@@ -135,8 +135,14 @@ class _Run:
         self.seconds.append(time.monotonic() - start)
         self._log(line, log)
         self.recent.append(line)
-        bar.advance()
+        bar.advance(1, self._progress_note())
         return 1
+
+    def _progress_note(self) -> str:
+        """Means of the last steps, to show beside the progress."""
+        names = {"loss": "loss", "retrieval_utility": "utility"}
+        values = {name: [line[name] for line in self.recent if name in line] for name in names}
+        return ", ".join(f"{names[name]} {sum(found) / len(found):.3f}" for name, found in values.items() if found)
 
     def _log(self, line: dict[str, Any], log: BinaryIO) -> None:
         data = json.dumps(line).encode() + b"\n"
@@ -144,7 +150,7 @@ class _Run:
             if log.write(data) != len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
-            raise explained(error, self.metrics) or error from None
+            raise as_realmctl_error(error, self.metrics) or error from None
 
     def _guarded_step(self, step: int) -> dict[str, float]:
         try:

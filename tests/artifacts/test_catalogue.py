@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from realmctl.artifacts.catalogue import (
+    in_workspace,
     listing,
     listing_text,
     shown,
+    shown_file,
+    shown_file_text,
     shown_text,
     size_text,
     summary,
@@ -37,8 +41,21 @@ def test_listing_names_every_version_and_its_size(w):
     files = [path for path in model.rglob("*") if path.is_file() and path.name != "manifest.json"]
     assert entries[str(model)]["bytes"] == sum(path.stat().st_size for path in files)
     assert listing(w / "plain") == [entries[str(w / "plain" / f"v{n}")] for n in (1, 2)]
-    text = listing_text({"artifacts": list(entries.values())})
-    assert text.count("\n") == 3 and "small-stages" in text
+
+
+def test_a_listing_has_counts_a_header_and_headlines_in_80_columns(w):
+    Plain(text="another").make(w / "plain")
+    long = "a-series-with-a-name-longer-than-its-column"
+    Plain(text="x").make(w / long)
+    entries = [{**entry, "headline": "length 5, em 0.25, " + "x" * 50} for entry in listing(w)]
+    lines = listing_text({"folder": str(w), "artifacts": entries}).splitlines()
+    size = sum(entry["bytes"] for entry in entries)
+    assert lines[0] == f"{w}: 5 versions in 4 series, {size_text(size)}"
+    assert lines[1].split() == ["VERSION", "KIND", "SIZE", "MADE", "(UTC)", "RESULT"]
+    assert max(map(len, lines[1:])) <= 80
+    [plain] = [line for line in lines if line.startswith("plain/v2 ")]
+    assert plain.split()[1] == "plain" and plain.endswith("length 5, em 0.25")
+    assert lines[lines.index(f"{long}/v1") + 1].split()[0] == "plain"
 
 
 def test_damaged_and_unfinished_versions_are_listed_as_such(w):
@@ -54,12 +71,13 @@ def test_damaged_and_unfinished_versions_are_listed_as_such(w):
         str(w / "plain/v1"): "plain",
         str(w / "steps/v1.partial"): "unfinished",
     }
-    assert "is not whole" in listing_text({"artifacts": listing(w)})
+    text = listing_text({"folder": str(w), "artifacts": listing(w)})
+    assert "is not whole" in text and "1 version in 4 series" in text and "2 damaged, 1 unfinished" in text
     assert [entry["kind"] for entry in listing(w / "steps")] == ["unfinished"]
 
 
 def test_an_empty_folder_and_none(tmp_path):
-    assert listing_text({"artifacts": listing(tmp_path)}) == "no artifacts yet"
+    assert listing_text({"folder": str(tmp_path), "artifacts": listing(tmp_path)}) == "no artifacts yet"
     with pytest.raises(InputError, match="does not exist"):
         listing(tmp_path / "none")
 
@@ -75,7 +93,7 @@ def test_showing_follows_the_lineage_to_its_end(w, tmp_path):
     assert other_node["path"] == str(w / "model/v1/child") or other_node["path"] == str(w / "child/v1")
     assert other_node["inputs"][0]["path"] == str(w / "plain/v1")
     text = shown_text(value)
-    assert "    corpus: outside (" in text and "  plain: " in text
+    assert "    corpus: corpus 1 B (" in text and "    vocabulary: train:10\n" in text and "  plain: " in text
     assert json.loads(json.dumps(value)) == value
 
 
@@ -94,6 +112,40 @@ def test_verifying_counts_the_bytes(w):
     path.write_text("own?"[:3].upper())
     with pytest.raises(InputError, match=r"own\.txt is damaged"):
         verified(w / "model")
+
+
+def test_names_of_sources_are_shown_and_outside_of_every_hash(w, tmp_path):
+    for name, text in (("one.txt", "same"), ("two.txt", "same")):
+        (tmp_path / name).write_text(text)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "a").write_text("abc")
+    one, two = (Plain(corpus=(tmp_path / name,)).make(tmp_path / name[:3]) for name in ("one.txt", "two.txt"))
+    assert one.manifest["sources"] == {"corpus": [{"name": "one.txt", "bytes": 4}]} != two.manifest["sources"]
+    assert (one.recipe, one.content) == (two.recipe, two.content)
+    assert Plain(corpus=(folder,)).origin().sources == {"corpus": [{"name": "folder/", "bytes": 3}]}
+    assert Plain().origin().sources == {}
+
+
+def test_a_file_is_described_with_the_artifact_it_belongs_to(w):
+    path = w / "model/v1/plain/text.txt"
+    found = shown_file(path)
+    assert (found["kind"], found["artifact"], found["matches"]) == ("plain", str(w / "model/v1/plain"), True)
+    assert "text, 4 B" in shown_file_text(found) and "matches the manifest" in shown_file_text(found)
+    path.chmod(0o644)
+    path.write_text("harm")
+    assert "NOT" in shown_file_text(shown_file(path))
+    (w / "alone.html").write_text("<p>")
+    text = shown_file_text(shown_file(w / "alone.html"))
+    assert "HTML page, 3 B" in text and "does not belong to an artifact" in text
+
+
+def test_a_series_is_found_in_the_workspace_by_name(w, monkeypatch):
+    monkeypatch.chdir(w.parent)
+    assert in_workspace(Path("plain"), w) == w / "plain" and in_workspace(Path("plain/v1"), w) == w / "plain/v1"
+    assert in_workspace(Path("none"), w) == Path("none")
+    (w.parent / "plain").mkdir()
+    assert in_workspace(Path("plain"), w) == Path("plain")
 
 
 def test_a_summary_is_json(w):

@@ -16,7 +16,8 @@ import typer
 
 from realmctl.artifacts import open_artifact
 from realmctl.cli import app
-from realmctl.cli.invoke import SCHEMA_VERSION, escaped
+from realmctl.cli.help import escape_markup
+from realmctl.cli.invoke import SCHEMA_VERSION
 from realmctl.cli.stage_command import command_of
 from tests.fixtures.small_stages import Plain
 
@@ -69,11 +70,23 @@ def test_every_command_has_help_in_its_groups(realmctl):
     assert "─ Arguments ─" in text and "─ Settings (part of the recipe) ─" in text and "─ Compute ─" in text
 
 
+def test_no_help_cuts_a_name_and_switches_are_shown_once(realmctl):
+    application = typer.main.get_command(app.build())
+    for name, command in application.commands.items():  # type: ignore[attr-defined]
+        text = realmctl(name, "--help")[1]
+        assert "…" not in text and max(map(len, text.splitlines())) <= 80
+        for parameter in command.params:
+            if parameter.param_type_name == "option":
+                switch = f"--[no-]{parameter.opts[0][2:]}"
+                assert f"{switch if parameter.secondary_opts else parameter.opts[0]} " in text, (name, parameter.name)
+    assert "[default: (on)]" in realmctl("pretrain", "--help")[1]
+
+
 def test_help_shows_brackets_as_they_are(small):
     text = re.sub(r"[│\s]+", " ", small("plain", "-h")[1])
     assert "Text to write: [MASK] or [mask]." in text and "[CLS] and [lower] are not markup." in text
     assert "[default: hello]" in text
-    assert escaped("[MASK] [mask] [/x] [0]") == r"[MASK] \[mask] \[/x] [0]"
+    assert escape_markup("[MASK] [mask] [/x] [0]") == r"[MASK] \[mask] \[/x] [0]"
 
 
 def test_a_foreign_stages_package_is_refused_before_it_runs(tmp_path):
@@ -158,7 +171,9 @@ def test_json_is_one_object_with_a_version_on_every_command(small, tmp_path):
     made = value("plain")
     assert (made["path"], made["command"], made["metrics"]) == ("artifacts/plain/v1", "small-stages", {"length": 5})
     assert [entry["path"] for entry in value("ls")["artifacts"]] == ["artifacts/plain/v1"]
-    assert value("show", "artifacts/plain")["manifest"]["content"] == made["content"]
+    for name in ("artifacts/plain", "plain", "plain/v1"):
+        assert value("show", name)["manifest"]["content"] == made["content"]
+    assert value("show", "artifacts/plain/v1/text.txt")["artifact"].endswith("artifacts/plain/v1")
     assert value("verify", "artifacts/plain", "artifacts/plain/v1")["verified"][1]["content"] == made["content"]
     assert value("run", "p.yaml", "--dry-run")["steps"][0]["made"] == "artifacts/plain/v1"
     assert value("run", "p.yaml")["made"]["plain"]["path"] == "artifacts/plain/v1"
@@ -212,7 +227,7 @@ def test_a_path_that_is_no_unicode_is_printed_as_it_is(small):
     name = os.fsdecode(b"caf\xe9")
     Plain().make("w/plain").path.parent.rename(name)
     run = subprocess.run([*REALMCTL, "ls", os.fsencode(name)], capture_output=True)  # type: ignore[list-item]
-    assert run.returncode == 0 and run.stdout.startswith(b"caf\xe9/v1 ")
+    assert run.returncode == 0 and run.stdout.startswith(b"caf\xe9: 1 version in 1 series") and b"\nv1 " in run.stdout
 
 
 def test_the_command_keeps_its_fields_in_order():

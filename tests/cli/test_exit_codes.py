@@ -43,9 +43,10 @@ USAGE = [
     (["child", "--plain", ""], "a path cannot be empty"),
     (["plain", "--out", "a\nb"], "cannot be printed"),
     (["plain", "--rate", "nan"], "--rate: nan is not a finite number"),
+    (["plain", "--out", "/proc/x"], "--out /proc/x: a folder cannot be made there"),
     (["plain", "-w", " "], "a path cannot be empty"),
     (["verify"], "Missing argument"),
-    (["run", "p.yaml", "--var", "x"], "write name=value"),
+    (["run", "p.yaml", "--var", "x"], "Write name=value"),
 ]
 
 
@@ -70,7 +71,7 @@ def test_missing_and_damaged_inputs_exit_3(realmctl, corpus):
 def test_artifacts_that_do_not_fit_exit_4(realmctl):
     Plain().make("plain")
     code, _, err = realmctl("tag", "--blocks", "plain")
-    assert code == 4 and "is of kind plain, where blocks is wanted" in one_paragraph(err)
+    assert code == 4 and "is of kind plain, but blocks is needed" in one_paragraph(err)
 
 
 def test_a_full_disk_exits_5_and_leaves_nothing(corpus):

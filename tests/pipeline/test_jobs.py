@@ -101,7 +101,7 @@ def test_a_failure_lets_the_running_ones_end_and_starts_no_other(capfd):
     with pytest.raises(InputError, match="bad: bad fails as it was told"):
         plan.make(plan.steps, jobs=2)
     said = capfd.readouterr().err
-    assert "waiting for those that run to end (slow)" in said and "[slow] jobs: made w/slow/v1" in said
+    assert "waiting for the running stages (slow)" in said and "[slow] jobs: made w/slow/v1" in said
     assert open_artifact("w/slow").metrics["ended"]
     assert {path.name for path in Path("w").rglob("*") if path.is_dir()} == {"bad", "slow", "v1"}
 

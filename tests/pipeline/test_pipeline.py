@@ -99,18 +99,18 @@ def test_an_input_may_be_an_artifact_that_is_there():
 
 
 BAD_FILES = {
-    "": "it holds no mapping",
-    "[]": "it holds no mapping",
-    "a: [": "is no pipeline",
+    "": "it is not a mapping",
+    "[]": "it is not a mapping",
+    "a: [": "is not a pipeline",
     "stages: {x: {stage: plain}}\nstages: {}": r"line 1: 'stages' is given twice",
     "stages: {x: {stage: plain, text: a, text: b}}": "'text' is given twice",
     "stages: {x: {stage: plain}, y: *x}": "aliases",
     "stages: {x: &x {stage: plain}, y: *x}": "aliases",
-    "stages: !!python/object/apply:os.system ['true']": "is no pipeline",
-    "stages: {? [a] : b}": "is no pipeline",
-    "[" * 5000: "is no pipeline",
+    "stages: !!python/object/apply:os.system ['true']": "is not a pipeline",
+    "stages: {? [a] : b}": "is not a pipeline",
+    "[" * 5000: "is not a pipeline",
     "stages: '" + "x" * 2**20 + "'": "larger than 1 MiB",
-    "\x00": "is no pipeline",
+    "\x00": "is not a pipeline",
 }
 
 
@@ -123,7 +123,7 @@ def test_a_file_that_is_no_pipeline_is_refused(text, message):
 
 def test_a_file_that_cannot_be_read():
     Path("p.yaml").write_bytes(b"\xff\xfe\xfa")
-    with pytest.raises(InputError, match=r"p\.yaml is no pipeline"):
+    with pytest.raises(InputError, match=r"p\.yaml is not a pipeline"):
         read(Path("p.yaml"), STAGES, {}, None)
     for path in (Path("none.yaml"), Path()):
         with pytest.raises(InputError, match="cannot be read"):
@@ -136,22 +136,22 @@ BAD_SETTINGS = {
     "workspace: w": "`stages` must name outputs",
     "stages: {x: {text: a}}": "x needs `stage`, one of plain, child",
     "stages: {x: {stage: plane}}": "unknown key 'plane'; did you mean 'plain'",
-    "stages: {x: {stage: 5}}": "unknown key 5",
+    "stages: {x: {stage: 5}}": "unknown key '5'",
     "stages: {x: {stage: plain, txt: a}}": "unknown key 'txt'; did you mean 'text'",
-    "stages: {../x: {stage: plain}}": "cannot name an output",
-    "stages: {/x: {stage: plain}}": "cannot name an output",
-    "stages: {.x: {stage: plain}}": "cannot name an output",
+    "stages: {../x: {stage: plain}}": "cannot be the name of an output",
+    "stages: {/x: {stage: plain}}": "cannot be the name of an output",
+    "stages: {.x: {stage: plain}}": "cannot be the name of an output",
     "stages: {x: {stage: plain, rate: fast}}": r"p\.yaml: x\.rate: 'fast' is not a finite number",
-    "stages: {x: {stage: plain, limit: 2.5}}": r"x\.limit: 2\.5 is not a whole number",
-    "stages: {x: {stage: plain, strict: 1}}": r"x\.strict: 1 is not true or false",
-    "stages: {x: {stage: plain, kind-of: medium}}": r"x\.kind_of: 'medium' is none of short, long",
+    "stages: {x: {stage: plain, limit: 2.5}}": r"x\.limit: '2\.5' is not a whole number",
+    "stages: {x: {stage: plain, strict: 1}}": r"x\.strict: '1' is not true or false",
+    "stages: {x: {stage: plain, kind-of: medium}}": r"x\.kind_of: 'medium' is not one of short, long",
     "stages: {x: {stage: plain, text: [a]}}": r"x\.text: \['a'\] is not a text",
-    "stages: {x: {stage: plain, text: $}}": "write \\$\\$ for a dollar",
-    "stages: {x: {stage: plain, text: '${a}'}}": "no variable 'a'",
+    "stages: {x: {stage: plain, text: $}}": "Write \\$\\$ for a dollar",
+    "stages: {x: {stage: plain, text: '${a}'}}": "there is no variable 'a'",
     "vars: [a]\nstages: {}": "`vars` must be names",
-    "stages: {x: {stage: child, plain: nowhere}}": "'nowhere' is no output of this file and no folder here",
-    "stages: {x: {stage: child, plain: [a]}}": "is no output of this file",
-    "stages: {x: {stage: plain, corpus: '@y/z'}}": "unknown key 'y'; known are x",
+    "stages: {x: {stage: child, plain: nowhere}}": "'nowhere' is neither an output of this file nor a folder",
+    "stages: {x: {stage: child, plain: [a]}}": "is neither an output of this file",
+    "stages: {x: {stage: plain, corpus: '@y/z'}}": "unknown key 'y'; known keys: x",
     "defaults: [a]\nstages: {}": "`defaults` must name stages",
     "defaults: {plain: a}\nstages: {}": "`defaults` must name stages",
     "defaults: {plane: {}}\nstages: {}": "unknown key 'plane'; did you mean 'plain'",
@@ -177,7 +177,7 @@ def test_variables_are_those_of_the_file():
     assert parsed(FILE, "word=5").steps[0].values["text"] == "5 $5"
     with pytest.raises(ConfigError, match="unknown key 'wrd'; did you mean 'word'"):
         parsed(FILE, "wrd=x")
-    with pytest.raises(ConfigError, match="write name=value"):
+    with pytest.raises(ConfigError, match="Write name=value"):
         parsed(FILE, "word")
     assert pair("a=b=c") == ("a", "b=c")
 
@@ -198,6 +198,17 @@ def test_yaml_values_as_people_write_them():
     values = stage_of("rate: 1e-3, limit: 1e5, strict: yes, tags: one, text: 2024-05-01").steps[0].values
     assert values == {"rate": 0.001, "limit": 100_000, "strict": True, "tags": ("one",), "text": "2024-05-01"}
     assert stage_of("vocabulary: 'train:30'").steps[0].values == {"vocabulary": "train:30"}
+
+
+def test_numbers_mean_what_people_read_and_not_what_yaml_1_1_says():
+    values = stage_of("limit: 010, text: 1:30, rate: 1_000.5, tags: [0x10, 2001-12-14t21:59:43Z, 2.50]").steps[0].values
+    assert values == {
+        "limit": 10, "text": "1:30", "rate": 1000.5, "tags": ("0x10", "2001-12-14t21:59:43Z", "2.50")
+    }  # fmt: skip
+    for written in ("1:30", "0x10", "0b1"):
+        with pytest.raises(ConfigError, match=rf"x\.limit: '{written}' is not a whole number"):
+            stage_of(f"limit: {written}")
+    assert [step.name for step in parsed("stages: {010: {stage: plain}}").steps] == ["010"]
 
 
 def test_stages_come_in_order_of_the_data():

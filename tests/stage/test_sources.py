@@ -129,7 +129,7 @@ def test_what_was_spooled_is_freed_on_every_way_out(tmp_path, monkeypatch, spool
 
 def test_standard_input_is_read_once(tmp_path, monkeypatch, spools):
     feed(monkeypatch, b"data")
-    with pytest.raises(ConfigError, match="can be read once"):
+    with pytest.raises(ConfigError, match="can be read only once"):
         Plain(corpus=(Path("-"), Path("-"))).make(tmp_path / "plain")
     assert not list(spools.iterdir())
 

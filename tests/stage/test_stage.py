@@ -45,7 +45,7 @@ CHANGES: list[dict[str, Any]] = [
 ]
 
 
-def test_every_setting_is_part_of_the_recipe_and_no_knob_is():
+def test_every_setting_is_part_of_the_recipe_and_no_runtime_option_is():
     recipes = {Plain(**change).origin().recipe for change in [{}, *CHANGES]}
     assert len(recipes) == len(CHANGES) + 1
     assert Plain(workers=7).origin().recipe == Plain().origin().recipe
@@ -96,7 +96,7 @@ def test_a_part_will_do_where_its_kind_is_wanted(tmp_path, model):
 
 def test_what_is_of_another_kind_is_refused(tmp_path, plain):
     child = Child(plain=plain).make(tmp_path / "child")
-    with pytest.raises(MismatchError, match="is of kind child, where plain is wanted"):
+    with pytest.raises(MismatchError, match="is of kind child, but plain is needed"):
         Child(plain=child)
     with pytest.raises(InputError, match="does not exist"):
         Child(plain=tmp_path / "nothing")
@@ -107,7 +107,7 @@ def test_a_part_by_the_right_name_but_of_another_kind_is_refused(tmp_path):
     with writing(tmp_path / "model", origin) as out, writing(out.path / "plain", replace(origin, kind="other")) as part:
         part.file("text.txt").write_text("x")
     assert open_artifact(tmp_path / "model").part("plain").kind == "other"
-    with pytest.raises(MismatchError, match="is of kind model, where plain is wanted"):
+    with pytest.raises(MismatchError, match="is of kind model, but plain is needed"):
         Child(plain=tmp_path / "model")
 
 
@@ -132,6 +132,7 @@ def test_check_comes_before_anything_is_written(tmp_path):
     [
         (OSError(28, "No space left on device"), ResourceError),
         (MemoryError(), ResourceError),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 byte"), ResourceError),
         (ModuleNotFoundError("x", name="hnswlib"), ResourceError),
         (PermissionError(13, "Permission denied", "/x"), InputError),
         (ZeroDivisionError(), ZeroDivisionError),
@@ -150,7 +151,7 @@ def test_a_failing_run_leaves_nothing_and_says_what_it_was(tmp_path, monkeypatch
 
 def test_python_calls_are_checked_like_commands():
     assert Plain(rate=1).origin() == Plain(rate=1.0).origin()
-    with pytest.raises(ConfigError, match="--kind-of: 'medium' is none of short, long"):
+    with pytest.raises(ConfigError, match="--kind-of: 'medium' is not one of short, long"):
         Plain(kind_of="medium")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="--rate: nan is not a finite number"):
         Plain(rate=float("nan"))

@@ -1,1 +1,1 @@
-"""The commands that are not stages: one file, one command of the same name."""
+"""The commands that are not stages. The function in a file has the name of the file and of the command."""

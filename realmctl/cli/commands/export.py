@@ -1,4 +1,4 @@
-"""`realmctl export`: an artifact as a folder for other libraries."""
+"""`realmctl export`: write an artifact as a folder that other libraries load."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from realmctl.cli.invoke import emit
+from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, path
 
 
@@ -15,13 +15,13 @@ def export(
     artifact: Annotated[
         Path, typer.Argument(parser=path, help="A retriever, encoder or reader, or a model for its retriever.")
     ],
-    folder: Annotated[Path, typer.Argument(parser=path, help="New folder to write.")],
+    folder: Annotated[Path, typer.Argument(parser=path, help="Folder to write. It must not exist.")],
     side: Annotated[
-        Literal["query", "block"] | None, typer.Option(help="Which tower of a retriever that has two.")
+        Literal["query", "block"] | None, typer.Option(help="Tower to export from a retriever with separate towers.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Write a folder that transformers' AutoModel loads; a retriever's loads in sentence-transformers too."""
+    """Write a folder that transformers' AutoModel loads. sentence-transformers loads that of a retriever too."""
     from realmctl.exchange.hub_export import export
 
-    emit(export(artifact, folder, side), json, lambda value: str(value["path"]))
+    print_result(export(artifact, folder, side), json, lambda value: str(value["path"]))

@@ -1,4 +1,4 @@
-"""`realmctl fill-mask`: fill the masks of one sentence."""
+"""`realmctl fill-mask`: predict the masked wordpieces of one sentence."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Annotated
 
 import typer
 
-from realmctl.cli.invoke import emit
-from realmctl.cli.options import Json, Workspace, path
+from realmctl.cli.invoke import print_result
+from realmctl.cli.options import Json, Workspace, path, text
 
 
 def fill_mask(
-    sentence: Annotated[str, typer.Argument(help="A sentence with one or more [MASK].")],
+    sentence: Annotated[str, typer.Argument(parser=text, help="A sentence with one or more [MASK].")],
     model: Annotated[Path | None, typer.Option(parser=path, help="Default: <workspace>/model.")] = None,
     blocks: Annotated[Path | None, typer.Option(parser=path, help="Default: <workspace>/blocks.")] = None,
-    candidates: Annotated[int, typer.Option(min=2, help="Candidates, the null document included.")] = 8,
+    candidates: Annotated[int, typer.Option(min=2, help="Number of candidates, including the null document.")] = 8,
     workspace: Workspace = Path("artifacts"),
     json: Json = False,
 ) -> None:
-    """Fill the [MASK]s of a sentence, with and without retrieval, candidate by candidate (REALM's Table 3)."""
+    """Predict the [MASK]s of a sentence without retrieval, with each candidate, and with all (REALM's Table 3)."""
     from realmctl.retrieval.answering.asking import fill_masks, filled_text
 
     fills = fill_masks(sentence, model or workspace / "model", blocks or workspace / "blocks", candidates)
-    emit(fills, json, filled_text)
+    print_result(fills, json, filled_text)

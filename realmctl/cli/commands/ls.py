@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from realmctl.artifacts import catalogue
-from realmctl.cli.invoke import emit
+from realmctl.cli import available_stages
+from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, path
 
 
@@ -20,5 +22,13 @@ def ls(
     workspace: Workspace = Path("artifacts"),
     json: Json = False,
 ) -> None:
-    """List series and versions: size, age, what made them."""
-    emit({"artifacts": catalogue.listing(folder or workspace)}, json, catalogue.listing_text)
+    """List the versions of all series: kind, size, time and the most important number of each."""
+    folder = folder or workspace
+    listed = [{**entry, "headline": _headline(entry)} for entry in catalogue.listing(folder)]
+    print_result({"folder": str(folder), "artifacts": listed}, json, catalogue.listing_text)
+
+
+def _headline(entry: Mapping[str, Any]) -> str:
+    """Return the headline of the stage that made an artifact; empty for stages of other packages."""
+    stage = available_stages.available_stages().get(entry.get("stage", ""))
+    return stage.headline_text(entry["metrics"]) if stage else ""

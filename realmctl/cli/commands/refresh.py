@@ -1,4 +1,4 @@
-"""`realmctl refresh`: the index refresher of a running pretrain."""
+"""`realmctl refresh`: rebuild the index of a running pretrain."""
 
 from __future__ import annotations
 
@@ -7,20 +7,27 @@ from typing import Annotated
 
 import typer
 
-from realmctl.cli.invoke import emit
+from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, path
+from realmctl.stage.common_fields import check_device
 
 
 def refresh(
-    run: Annotated[Path, typer.Argument(parser=path, help="Folder of a running pretrain: vN.partial/live.")],
-    device: Annotated[str, typer.Option(help="Device to embed on.")] = "auto",
+    run: Annotated[
+        Path,
+        typer.Argument(
+            parser=path, help="Folder `live` of the unfinished version that pretrain writes: vN.partial/live."
+        ),
+    ],
+    device: Annotated[str, typer.Option(help="Device to embed on: auto, cpu or cuda:N.")] = "auto",
     json: Json = False,
 ) -> None:
-    """Keep the index of a running pretrain fresh.
+    """Rebuild the index of a running pretrain from its newest snapshots.
 
-    Pretrain starts this itself; by hand it serves another GPU or host.
+    Pretrain starts this itself. Start it by hand to use another GPU or another host.
     """
     from realmctl.training.refresh.refresher import serve
 
+    check_device("--device", device)
     serve(run, device)
-    emit({"run": str(run)}, json, lambda value: f"{value['run']} is over")
+    print_result({"run": str(run)}, json, lambda value: f"{value['run']}: the run has ended")

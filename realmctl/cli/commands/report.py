@@ -1,4 +1,4 @@
-"""`realmctl report`: one HTML page of a run."""
+"""`realmctl report`: write one HTML page about runs."""
 
 from __future__ import annotations
 
@@ -7,31 +7,41 @@ from typing import Annotated
 
 import typer
 
-from realmctl.cli.invoke import emit
+from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, path
-from realmctl.errors import require_package
+from realmctl.errors import ConfigError, require_package
 
 
 def report(
     runs: Annotated[
         list[Path] | None,
         typer.Argument(
-            parser=path, help="Models, scores, other training artifacts, or folders of them. Default: the workspace."
+            parser=path, help="Models, scores or other training artifacts, or folders of them. Default: the workspace."
         ),
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", parser=path, help="HTML file to write.")] = Path("report.html"),
     blocks: Annotated[
         Path | None,
-        typer.Option(parser=path, help="Blocks to look for answers in. Default: those of the scores, if at hand."),
+        typer.Option(
+            parser=path,
+            help="Blocks to search for answers. Default: the blocks of the scores, if they are in the workspace.",
+        ),
     ] = None,
-    questions: Annotated[int, typer.Option(min=0, help="Questions to show of each scores, at most.")] = 200,
+    questions: Annotated[
+        int, typer.Option(min=0, help="Largest number of questions to show for each scores artifact.")
+    ] = 200,
     workspace: Workspace = Path("artifacts"),
     json: Json = False,
 ) -> None:
-    """Write one HTML file, to be opened offline: curves over steps, where questions fail, and the evidence of each answer."""
+    """Write one HTML file: curves over steps, the step at which each question fails, and the evidence of each answer.
+
+    The file needs no network.
+    """
+    if out.is_dir():
+        raise ConfigError(f"--out {out} is a folder. Name an HTML file, such as {out / 'report.html'}.")
     for package in ("jinja2", "matplotlib"):
         require_package(package, "report", "realmctl report")
     from realmctl.report import page
 
     written = page.write(runs or [workspace], out, blocks=blocks, workspace=workspace, questions=questions)
-    emit(written, json, page.written_text)
+    print_result(written, json, page.written_text)

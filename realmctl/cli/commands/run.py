@@ -1,4 +1,4 @@
-"""`realmctl run`: a YAML pipeline."""
+"""`realmctl run`: make the outputs of a YAML pipeline."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ import typer
 
 from realmctl.artifacts import catalogue
 from realmctl.cli import available_stages
-from realmctl.cli.invoke import emit
+from realmctl.cli.invoke import print_result
 from realmctl.cli.options import DryRun, Json, path
 from realmctl.pipeline import pipeline, pipeline_file
 
 
 def run(
-    file: Annotated[Path, typer.Argument(parser=path, help="YAML file of stages.")],
-    until: Annotated[str | None, typer.Option(help="Stop after this output.")] = None,
-    var: Annotated[list[str] | None, typer.Option(help="name=value, over the file's vars. Repeatable.")] = None,
+    file: Annotated[Path, typer.Argument(parser=path, help="Pipeline file (YAML).")],
+    until: Annotated[str | None, typer.Option(help="Make only this output and what it needs.")] = None,
+    var: Annotated[
+        list[str] | None, typer.Option(help="name=value: replaces a variable of the file. Repeatable.")
+    ] = None,
     workspace: Annotated[
-        Path | None, typer.Option("--workspace", "-w", parser=path, help="Instead of the file's workspace.")
+        Path | None, typer.Option("--workspace", "-w", parser=path, help="Workspace to use instead of the file's.")
     ] = None,
     jobs: Annotated[
         int,
@@ -28,21 +30,22 @@ def run(
             "-j",
             min=1,
             rich_help_panel="Compute",
-            help="Stages made at a time. They divide the cores, unless OMP_NUM_THREADS says how many threads each takes.",
+            help="Number of stages that run at the same time. They share the cores, unless OMP_NUM_THREADS sets the threads of each.",
         ),
     ] = 1,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Make the outputs of a YAML pipeline in order of their inputs; what is made already is skipped.
+    """Make the outputs of a YAML pipeline in the order of their inputs. Outputs that exist are skipped.
 
-    With --jobs, stages that do not need each other run at once. After a failure the running ones are let end.
+    With --jobs, stages that do not need each other run at the same time. After a failure no other stage is started, and
+    the running stages finish.
     """
     variables = dict(pipeline_file.pair(text) for text in var or [])
     plan = pipeline_file.read(file, available_stages.available_stages(), variables, workspace)
     steps = plan.until(until)
     if dry_run:
-        emit({"steps": plan.outline(steps)}, json, pipeline.outline_text)
+        print_result({"steps": plan.outline(steps)}, json, pipeline.outline_text)
     else:
         made = {name: catalogue.summary(artifact) for name, artifact in plan.make(steps, jobs).items()}
-        emit({"made": made}, json, lambda value: "\n".join(entry["path"] for entry in value["made"].values()))
+        print_result({"made": made}, json, lambda value: "\n".join(entry["path"] for entry in value["made"].values()))

@@ -1,4 +1,4 @@
-"""`realmctl score`: score a file of predictions."""
+"""`realmctl score`: score a file of predictions, without a model."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ import typer
 
 from realmctl.artifacts import catalogue
 from realmctl.cli.input_files import on_disk
-from realmctl.cli.invoke import emit
+from realmctl.cli.invoke import print_result
 from realmctl.cli.options import AnswerField, Json, RegexAnswers, path
 
 
 def score(
     predictions: Annotated[
-        Path, typer.Argument(parser=path, help="JSON lines of question and prediction, or a scores artifact.")
+        Path, typer.Argument(parser=path, help="JSON lines with question and prediction, or a scores artifact.")
     ],
-    references: Annotated[Path, typer.Argument(parser=path, help="Questions with answers, as eval-em reads them.")],
+    references: Annotated[
+        Path, typer.Argument(parser=path, help="Questions with answers, in any format that eval-em reads.")
+    ],
     scorer: Annotated[
         Literal["auto", "orqa", "squad", "dpr", "regex-match", "regex-search"],
-        typer.Option(help="What `em` means; auto is orqa, and regex-match where answers are regular expressions."),
+        typer.Option(help="Scorer of `em`. auto: regex-match if answers are regular expressions, else orqa."),
     ] = "auto",
     all_scorers: Annotated[
-        bool, typer.Option("--all-scorers", help="List the questions that the scorers disagree on.")
+        bool, typer.Option("--all-scorers", help="List the questions on which the scorers disagree.")
     ] = False,
     regex_answers: RegexAnswers = None,
     answer_field: AnswerField = None,
     json: Json = False,
 ) -> None:
-    """Score a file of predictions: exact match under every scorer that suits the answers, no model needed."""
+    """Score a file of predictions: exact match with every scorer that fits the answers. No model is needed."""
     from realmctl.text.qa import scoring
 
     with on_disk(predictions, references) as (predicted, asked):
@@ -38,4 +40,4 @@ def score(
         )
     if all_scorers:
         scores["disagreements"] = [each.record() for each in judged if each.disagrees]
-    emit(scores, json, scoring.scores_text)
+    print_result(scores, json, scoring.scores_text)

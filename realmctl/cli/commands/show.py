@@ -1,15 +1,27 @@
-"""`realmctl show`: one artifact, and what it was made from."""
+"""`realmctl show`: describe one artifact or file, and what it was made from."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 from realmctl.artifacts import catalogue
-from realmctl.cli.invoke import emit
-from realmctl.cli.options import Json, Series, Workspace
+from realmctl.cli.invoke import print_result
+from realmctl.cli.options import Json, Workspace, path
 
 
-def show(artifact: Annotated[Path, Series], workspace: Workspace = Path("artifacts"), json: Json = False) -> None:
-    """Print an artifact's manifest, and what it was made from as a tree."""
-    emit(catalogue.shown(artifact, workspace), json, catalogue.shown_text)
+def show(
+    artifact: Annotated[
+        Path, typer.Argument(parser=path, help="A version, a series, the name of a series in the workspace, or a file.")
+    ],
+    workspace: Workspace = Path("artifacts"),
+    json: Json = False,
+) -> None:
+    """Print the manifest of an artifact, and the artifacts and files that it was made from. Of a file: what it is."""
+    if artifact.is_file():
+        print_result(catalogue.shown_file(artifact), json, catalogue.shown_file_text)
+    else:
+        place = catalogue.in_workspace(artifact, workspace)
+        print_result(catalogue.shown(place, workspace), json, catalogue.shown_text)

@@ -1,4 +1,4 @@
-"""`realmctl split`: training and dev questions."""
+"""`realmctl split`: split questions into training and dev."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from typing import Annotated
 import typer
 
 from realmctl.cli.input_files import on_disk
-from realmctl.cli.invoke import emit
+from realmctl.cli.invoke import print_result
 from realmctl.cli.options import AnswerField, Json, RegexAnswers, path
 
 
 def split(
-    questions: Annotated[list[Path], typer.Argument(parser=path, help="Question files, taken as one set.")],
-    train: Annotated[Path, typer.Option(parser=path, help="JSON lines to write: training questions.")],
-    dev: Annotated[Path, typer.Option(parser=path, help="JSON lines to write: dev questions.")],
+    questions: Annotated[list[Path], typer.Argument(parser=path, help="Question files; together they are one set.")],
+    train: Annotated[Path, typer.Option(parser=path, help="File to write: training questions, as JSON lines.")],
+    dev: Annotated[Path, typer.Option(parser=path, help="File to write: dev questions, as JSON lines.")],
     max_answer_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Drop longer answers, and questions left without one; NQ-open: 5.")
+        int | None,
+        typer.Option(min=1, help="Drop answers with more tokens, and questions without an answer left. NQ-open: 5."),
     ] = None,
     regex_answers: RegexAnswers = None,
     answer_field: AnswerField = None,
     json: Json = False,
 ) -> None:
-    """Split questions into training and dev as ORQA does, by FarmHash: a tenth is dev."""
+    """Split questions into training and dev as ORQA does: by FarmHash, with a tenth for dev."""
     from realmctl.text.qa import splits
 
     with on_disk(*questions) as sources:
         counts = splits.split(
             sources, train, dev, max_answer_tokens=max_answer_tokens, is_regex=regex_answers, answer_field=answer_field
         )
-    emit(counts, json, splits.split_text)
+    print_result(counts, json, splits.split_text)

@@ -1,4 +1,4 @@
-"""`realmctl verify`: check every hash."""
+"""`realmctl verify`: check every hash of artifacts."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Annotated
 
 from realmctl.artifacts import catalogue
-from realmctl.cli.invoke import emit
-from realmctl.cli.options import Json, Series
+from realmctl.cli.invoke import print_result
+from realmctl.cli.options import Json, Series, Workspace
 
 
-def verify(artifacts: Annotated[list[Path], Series], json: Json = False) -> None:
-    """Recompute every hash of an artifact, parts included."""
-    emit({"verified": [catalogue.verified(each) for each in artifacts]}, json, catalogue.verified_text)
+def verify(
+    artifacts: Annotated[list[Path], Series], workspace: Workspace = Path("artifacts"), json: Json = False
+) -> None:
+    """Recompute every hash of artifacts and of their parts."""
+    places = [catalogue.in_workspace(artifact, workspace) for artifact in artifacts]
+    print_result({"verified": [catalogue.verified(place) for place in places]}, json, catalogue.verified_text)

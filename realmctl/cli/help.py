@@ -1,0 +1,45 @@
+"""The `--help` of a command, readable on a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any
+
+from typer.core import TyperCommand, TyperOption
+
+WIDEST_TYPE = 16
+"""Characters of the column of types. Choices that are longer are listed in the help text."""
+
+
+class Command(TyperCommand):
+    """A command whose help never cuts the name of an option.
+
+    A switch is shown as `--[no-]name` instead of as two names in two columns.
+    """
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help."""
+        shown = copy.copy(self)
+        shown.params = [_for_display(parameter, ctx) for parameter in self.params]
+        TyperCommand.format_help(shown, ctx, formatter)
+
+
+def _for_display(parameter: Any, ctx: Any) -> Any:
+    if not isinstance(parameter, TyperOption):
+        return parameter
+    shown = copy.copy(parameter)
+    type_text = parameter.display_type_rich(ctx) or ""
+    if parameter.secondary_opts:
+        shown.opts, shown.secondary_opts, shown.metavar = [f"--[no-]{parameter.opts[0].lstrip('-')}"], [], "<switch>"
+        default = parameter.default
+        shown.show_default = ("on" if default else "off") if isinstance(default, bool) else False
+    elif "|" in type_text and len(type_text) > WIDEST_TYPE:
+        shown.metavar = "<name>"
+        shown.help = f"{parameter.help} One of: {type_text.strip('<>').replace('|', ', ')}."
+    return shown
+
+
+def escape_markup(text: str) -> str:
+    """Return text in which rich does not take [words in brackets] for a style."""
+    return re.sub(r"(\\*)(\[[a-z#/@][^[]*?\])", r"\1\1\\\2", text)

@@ -1,0 +1,68 @@
+"""What PyTorch finds on this machine: devices, libraries, and the measured speed of matrix products."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+
+from realmctl.nn.precision import autocast, has_bf16, pick_device
+
+WIDTH = 768
+ROWS = 2048
+"""The measured product is that of a feed-forward layer of BERT-base: 2048 wordpieces, 768 by 3072."""
+
+
+def torch_facts(seconds: float = 2.0) -> dict[str, Any]:
+    """Return PyTorch's version, threads, libraries and devices, and the speed of the default device.
+
+    Args:
+        seconds: Time that the measurement takes, half of it for each precision.
+    """
+    device = pick_device()
+    return {
+        "version": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "blas": _blas(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "bf16_in_hardware": has_bf16(device),
+        "devices": devices(),
+        "default_device": str(device),
+        "gflops": {name: _gflops(device, name, seconds / 2) for name in ("fp32", "auto")},
+    }
+
+
+def devices() -> list[dict[str, Any]]:
+    """Return the devices that `--device` accepts here, with name and memory in bytes of each GPU."""
+    found: list[dict[str, Any]] = [{"device": "cpu"}]
+    for number in range(torch.cuda.device_count()):
+        properties = torch.cuda.get_device_properties(number)
+        found.append({"device": f"cuda:{number}", "name": properties.name, "memory_bytes": properties.total_memory})
+    return found
+
+
+def _blas() -> list[str]:
+    """Return the libraries for matrix products on the CPU."""
+    available = {"MKL": torch.backends.mkl.is_available(), "oneDNN": torch.backends.mkldnn.is_available()}  # type: ignore[no-untyped-call]
+    return [name for name, there in available.items() if there] or ["built-in"]
+
+
+@torch.inference_mode()
+def _gflops(device: torch.device, precision: str, seconds: float) -> float:
+    """Measure products for `seconds` and return 10^9 floating-point operations per second."""
+    rows, weight = torch.randn(ROWS, WIDTH, device=device), torch.randn(4 * WIDTH, WIDTH, device=device)
+    with autocast(device, precision):
+        _product(rows, weight)
+        start, count = time.perf_counter(), 0
+        while time.perf_counter() - start < seconds:
+            _product(rows, weight)
+            count += 1
+        elapsed = time.perf_counter() - start
+    return round(count * 2 * ROWS * WIDTH * 4 * WIDTH / elapsed / 1e9, 1)
+
+
+def _product(rows: torch.Tensor, weight: torch.Tensor) -> None:
+    torch.nn.functional.linear(rows, weight)
+    if rows.is_cuda:
+        torch.cuda.synchronize(rows.device)
