@@ -14,6 +14,7 @@ from realmctl.stage.discovery import own_stages
 if TYPE_CHECKING:
     from stages.build_index import BuildIndex
     from stages.chunk import Chunk
+    from stages.condenser_init import CondenserInit
     from stages.embed import Embed
     from stages.eval_em import EvalEm
     from stages.eval_utility import EvalUtility
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from stages.tag import Tag
 
 __all__ = [
-    "BuildIndex", "Chunk", "Embed", "EvalEm", "EvalUtility", "Finetune", "IctInit", "MlmInit", "Pretrain", "Tag",
+    "BuildIndex", "Chunk", "CondenserInit", "Embed", "EvalEm", "EvalUtility", "Finetune", "IctInit", "MlmInit", "Pretrain", "Tag",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # so that a type checker still reports a name that does not exist

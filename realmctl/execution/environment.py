@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from realmctl import __version__
+from realmctl.version import __version__
 
 REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+).*;.*extra\s*==\s*['\"]([A-Za-z0-9._-]+)['\"]")
 EXTRAS_FOR_DEVELOPERS = ("dev", "docs")

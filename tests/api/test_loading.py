@@ -95,7 +95,7 @@ def test_kinds_that_cannot_be_loaded_are_refused(chain):
         realmctl.load(chain.index, blocks=chain.blocks)
     with pytest.raises(InputError, match="does not exist"):
         realmctl.load(chain.folder / "nothing")
-    with pytest.raises(MismatchError, match="of kind index, where qa-model is wanted"):
+    with pytest.raises(MismatchError, match="of kind index, but qa-model is needed"):
         LoadedQaModel.open(chain.index)
     with pytest.raises(ConfigError, match="no device"):
         realmctl.load(chain.retriever, device="abacus")

@@ -105,7 +105,7 @@ def test_the_index_is_built_measured_and_searched(installed, plugged, chain, tmp
     np.testing.assert_allclose(scores, wanted_scores, rtol=1e-4, atol=1e-5)
     assert (ids == wanted_ids).mean() > 0.95
     refused = runner(tmp_path)("build-index", "--embeddings", embeddings, "--type", "int8", code=2)
-    assert "--type: 'int8' is none of hnsw, exact" in refused.stderr
+    assert "--type: 'int8' is not one of hnsw, exact" in refused.stderr
 
 
 def test_the_searcher_is_fine_tuned_evaluated_and_reopened(installed, plugged, chain, tmp_path, monkeypatch):

@@ -108,7 +108,7 @@ def test_a_retriever_or_an_index_is_of_no_use(finetuned, chain, retrieval):
 
 def test_an_unknown_searcher_is_refused_with_the_known_ones(finetuned, realmctl, chain):
     code, _, err = finetuned("bm24")
-    assert code == 2 and "--retrieval: 'bm24' is none of dense, bm25, none." in err
+    assert code == 2 and "--retrieval: 'bm24' is not one of dense, bm25, none." in err
     inputs = ("--blocks", chain.blocks.path, "--questions", chain.questions)
     code, _, err = realmctl("eval-em", *inputs, "--retrieval", "none")
     assert code == 2 and "--retrieval: 'none' is none of dense, bm25." in err

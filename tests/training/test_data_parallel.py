@@ -120,7 +120,7 @@ def test_two_processes_go_on_from_a_checkpoint_of_one(chain, encoder, alone, tmp
 def test_pairs_that_cannot_be_shared_are_refused_by_name(chain, tmp_path, monkeypatch):
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(ConfigError, match="7 pairs cannot be shared by 2 processes"):
+    with pytest.raises(ConfigError, match="7 pairs cannot be divided among 2 processes"):
         IctInit(blocks=chain.blocks, bert="scratch:L1-H16", **{**SETTINGS, "batch_size": 7}).make(tmp_path / "odd")
     assert not list((tmp_path / "odd").glob("v*"))
 
@@ -129,4 +129,4 @@ def test_other_stages_work_in_one_process(chain, tmp_path, realmctl, monkeypatch
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "4")
     code, out, err = realmctl("tag", "--blocks", chain.blocks.path, "--out", tmp_path / "spans")
-    assert code == 2 and out == "" and "tag works in one process, not in 4" in err
+    assert code == 2 and out == "" and "tag runs in one process, not in 4" in err
