@@ -111,7 +111,7 @@ def test_an_unknown_searcher_is_refused_with_the_known_ones(finetuned, realmctl,
     assert code == 2 and "--retrieval: 'bm24' is not one of dense, bm25, none." in err
     inputs = ("--blocks", chain.blocks.path, "--questions", chain.questions)
     code, _, err = realmctl("eval-em", *inputs, "--retrieval", "none")
-    assert code == 2 and "--retrieval: 'none' is none of dense, bm25." in err
+    assert code == 2 and "--retrieval: 'none' is not one of dense, bm25." in err
     _, out, _ = realmctl("finetune", "--help")
     assert "dense|bm25|none" in "".join(out.split())
 
