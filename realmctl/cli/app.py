@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
@@ -11,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from realmctl.cli import available_stages, commands
-from realmctl.cli.help import Command, escape_markup
+from realmctl.cli.help import Command, description_of, escape_markup
 from realmctl.cli.invoke import exit_code_of, with_exit_code
 from realmctl.cli.stage_command import command_of
 from realmctl.errors import ConfigError, RealmctlError
@@ -56,7 +55,7 @@ def build() -> typer.Typer:
     app.callback()(_main)
     own, unusable = own_stages(), available_stages.unusable_stages()
     for name, stage in available_stages.available_stages().items():
-        text = escape_markup(inspect.getdoc(stage) or "")
+        text = description_of(stage)
         panel = "Stages" if name in own else "Stages of plug-ins"
         app.command(name, cls=Command, rich_help_panel=panel, help=text)(with_exit_code(command_of(stage)))
     for name, error in unusable.items():
@@ -64,7 +63,8 @@ def build() -> typer.Typer:
     for name, module in available_stages.other_commands().items():
         if name not in unusable:
             command = getattr(importlib.import_module(f"{commands.__name__}.{module}"), module)
-            app.command(name, cls=Command, rich_help_panel="Other commands")(with_exit_code(command))
+            text = description_of(command)
+            app.command(name, cls=Command, rich_help_panel="Other commands", help=text)(with_exit_code(command))
     return app
 
 

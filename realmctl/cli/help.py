@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import re
 from typing import Any
 
@@ -38,6 +39,12 @@ def _for_display(parameter: Any, ctx: Any) -> Any:
         shown.metavar = "<name>"
         shown.help = f"{parameter.help} One of: {type_text.strip('<>').replace('|', ', ')}."
     return shown
+
+
+def description_of(function: object) -> str:
+    """Return a docstring as help text: each paragraph is one line, which the terminal wraps."""
+    text = inspect.getdoc(function) or ""
+    return escape_markup(re.sub(r"(?<!\n)\n(?!\n)", " ", text))
 
 
 def escape_markup(text: str) -> str:
