@@ -6,12 +6,9 @@ import dataclasses
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from realmctl.errors import ConfigError
-
-if TYPE_CHECKING:
-    from realmctl.stage.stage import Stage
 
 ROLE = "realmctl"
 """The key of the `Role` in a field's metadata."""
@@ -120,12 +117,12 @@ def runtime(help: str, *, default: Any = MISSING) -> Any:
     return _field(Role("runtime", help), default)
 
 
-def roles(stage: type[Stage]) -> dict[str, Role]:
+def roles(stage: type[Any]) -> dict[str, Role]:
     """Return {field name: role} in the order of declaration."""
     return {item.name: item.metadata[ROLE] for item in dataclasses.fields(stage)}  # type: ignore[arg-type]
 
 
-def hints(stage: type[Stage]) -> dict[str, Any]:
+def hints(stage: type[Any]) -> dict[str, Any]:
     """Return {field name: type}."""
     return typing.get_type_hints(stage)
 
