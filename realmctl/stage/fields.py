@@ -119,7 +119,7 @@ def runtime(help: str, *, default: Any = MISSING) -> Any:
 
 def roles(stage: type[Any]) -> dict[str, Role]:
     """Return {field name: role} in the order of declaration."""
-    return {item.name: item.metadata[ROLE] for item in dataclasses.fields(stage)}  # type: ignore[arg-type]
+    return {item.name: item.metadata[ROLE] for item in dataclasses.fields(stage)}
 
 
 def hints(stage: type[Any]) -> dict[str, Any]:
