@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from realmctl.artifacts import Artifact, Writer
+from realmctl.artifacts.description import ENCODER, EncoderDescription, describe_encoder, write_description
 from realmctl.errors import ConfigError
 from realmctl.log import say, warn
-from realmctl.stage import Stage, reads, runtime, setting, source
+from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
 
 if TYPE_CHECKING:
     from realmctl.nn.condenser import Condenser
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
 
 
 class CondenserInit(Stage):
-    """Train an encoder whose [CLS] state sums a passage up: Condenser, or coCondenser with --contrastive.
+    """Train an encoder whose [CLS] state summarises a passage: Condenser, or coCondenser with --contrastive.
 
-    A short head fills masks from the last [CLS] state and early token states. Later stages read the backbone alone; the
-    head is kept beside it, so that another condenser-init goes on from both. Under torchrun each process takes a part of
-    the batch, and spans are compared with the spans of all processes.
+    A short head predicts masked wordpieces from the [CLS] state of the last layer and the token states of an early layer.
+    Later stages use the backbone without the head. The head is saved with the backbone, so that another condenser-init
+    can continue from both. Under torchrun each process takes a part of the batch, and each span is compared with the
+    spans of all processes.
     """
 
     makes = "encoder"
@@ -32,48 +34,48 @@ class CondenserInit(Stage):
     blocks: Artifact = reads("blocks", help="Blocks to train on.")
     encoder: Artifact | None = reads(
         "encoder",
-        help="Encoder to start from; one of condenser-init brings its head.",
+        help="Encoder to start from. If condenser-init made it, training continues with its head.",
         optional=True,
         replaced_by=("bert",),
     )
     bert: str | None = source(
-        "BERT to start from instead: a folder, a hub id, or scratch:SIZE. A folder of the public Condenser code brings its head.",
+        "BERT to start from, instead of --encoder: a folder, a hub id or scratch:SIZE. If the folder holds a Condenser head "
+        "(exported by realmctl, or model.pt of the public code), training continues with that head.",
         default=None,
         literals=("scratch:",),
         hub=True,
     )
-    contrastive: bool = setting("Also contrast two spans of each document (coCondenser).", default=False)
+    contrastive: bool = setting("Also train two spans of one document to find each other (coCondenser).", default=False)
     skip_from: int | None = setting(
-        "Layer whose token states the head reads, 0 = the embeddings. Default: the middle layer, 6 of 12.", default=None
+        "Layer whose token states the head reads; 0 = the embeddings. Default: that of the head that training continues with, "
+        "otherwise the middle layer (6 of 12).",
+        default=None,
     )
-    head_layers: int = setting("Layers of the head.", default=2)
+    head_layers: int | None = setting(
+        "Layers of the head. Default: those of the head that training continues with, otherwise 2.", default=None
+    )
     late_mlm: bool = setting("Also predict the masked wordpieces from the last layer.", default=True)
     steps: int = setting("Training steps.", default=10_000)
-    batch_size: int = setting("Blocks in a step; with --contrastive documents, two spans each.", default=128)
-    lr: float = setting("Peak learning rate.", default=1e-4)
+    batch_size: int = setting("Blocks per step; with --contrastive, documents per step, two spans each.", default=128)
+    lr: float = setting(help_texts.LEARNING_RATE, default=1e-4)
     warmup: int | None = setting("Warm-up steps. Default: a tenth of --steps.", default=None)
-    optimizer: Literal["bert", "adamw"] = setting(
-        "bert: AdamW as BERT used it; adamw: betas .9 and .98 with bias correction, for runs of hundreds of steps.",
-        default="adamw",
-    )
-    mask_rate: float = setting("Share of the wordpieces to mask, by whole words.", default=0.15)
-    length: int = setting("Wordpieces of an example, [CLS] and [SEP] included.", default=128)
-    seed: int = setting("Seed of everything random.", default=0)
+    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
+    mask_rate: float = setting("Share of the wordpieces to mask. Words are masked whole.", default=0.15)
+    length: int = setting("Longest example in wordpieces, [CLS] and [SEP] included.", default=128)
+    seed: int = setting(help_texts.SEED, default=0)
     micro_batch: int = runtime("Blocks computed at once; 0 = the whole batch.", default=0)
     cache_chunk: int = runtime(
         "With --contrastive: spans computed at once by the gradient cache; 0 = the whole batch.", default=0
     )
-    device: str = runtime("auto, cpu or cuda:N.", default="auto")
-    precision: Literal["auto", "fp32", "bf16"] = setting(
-        "Arithmetic; auto is bf16 where the hardware has it.", default="auto"
-    )
-    checkpoint_every: int = runtime("Steps between checkpoints.", default=500)
+    device: str = runtime(help_texts.DEVICE, default="auto")
+    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
 
     def check(self) -> None:
         least = {"steps": 1, "batch-size": 2 if self.contrastive else 1, "head-layers": 1}
         for name, minimum in least.items():
             value = getattr(self, name.replace("-", "_"))
-            if value < minimum:
+            if value is not None and value < minimum:
                 raise ConfigError(f"--{name} is {value}; it must be at least {minimum}.")
         if not 0 < self.mask_rate < 1 or not 3 <= self.length <= 512:
             raise ConfigError(
@@ -83,7 +85,7 @@ class CondenserInit(Stage):
             raise ConfigError("--cache-chunk and --micro-batch must not be below 0.")
         if (self.contrastive and self.micro_batch) or (self.cache_chunk and not self.contrastive):
             raise ConfigError(
-                "--micro-batch divides masked passages and --cache-chunk divides the spans of --contrastive. "
+                "--micro-batch divides a batch of blocks, and --cache-chunk divides the spans of --contrastive. "
                 "Use --cache-chunk with --contrastive, and --micro-batch without."
             )
 
@@ -109,8 +111,8 @@ class CondenserInit(Stage):
         model.cpu()
         save_masked_lm(model.mlm, out.path)
         model.save_head(out.path)
-        described = {"pooling": "cls", "skip_from": model.skip_from, "head_layers": self.head_layers}
-        out.file("encoder.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
+        described = EncoderDescription(pooling="cls", skip_from=model.skip_from, head_layers=len(model.head))
+        write_description(out.file(ENCODER), described)
         out.copy_folder(".", tokenizer_folder(self.blocks))
         return {"examples": len(examples), **metrics}
 
@@ -120,27 +122,34 @@ class CondenserInit(Stage):
         from realmctl.retrieval.initial_encoder import starting_bert
 
         mlm = starting_bert(self.encoder, self.bert, self.blocks, self.seed)
+        folder = self._trained_folder()
+        before = describe_encoder(folder) if folder else None
         seed_everything(self.seed)  # the head is new, whatever the encoder
-        middle = mlm.config.num_hidden_layers // 2
         model = Condenser(
-            mlm, skip_from=middle if self.skip_from is None else self.skip_from, head_layers=self.head_layers
+            mlm,
+            skip_from=_first_given(
+                self.skip_from, before.skip_from if before else None, mlm.config.num_hidden_layers // 2
+            ),
+            head_layers=_first_given(self.head_layers, before.head_layers if before else None, 2),
         )
-        folder = self._folder()
-        if folder is not None and model.load_head(folder):
-            say(f"condenser-init: going on with the Condenser head of {folder}")
-        elif folder is not None:
-            warn(
-                f"{folder} has no Condenser head, so a fresh random head starts on a trained backbone. The authors of Condenser "
-                "warn that this can corrupt the backbone. For coCondenser start from an encoder that condenser-init made."
-                if self.contrastive
-                else f"{folder} has no Condenser head; a fresh random head starts on the trained backbone. Keep the warm-up long."
-            )
+        if folder is not None:
+            self._load_head(model, folder)
         return model
 
-    def _folder(self) -> Any:
-        """The folder of the trained backbone to start from; None for a BERT from scratch."""
-        from pathlib import Path
+    def _load_head(self, model: Condenser, folder: Path) -> None:
+        if model.load_head(folder):
+            say(f"condenser-init: continuing with the Condenser head of {folder}")
+            return
+        advice = (
+            "Start coCondenser from an encoder that condenser-init made." if self.contrastive else "Use a long warm-up."
+        )
+        warn(
+            f"{folder} has no Condenser head, so a random head starts on a trained backbone. The authors of Condenser warn "
+            f"that this can corrupt the backbone. {advice}"
+        )
 
+    def _trained_folder(self) -> Path | None:
+        """The folder of the trained backbone to start from; None for a BERT from scratch."""
         if self.encoder is not None:
             return self.encoder.path
         return Path(self.bert) if self.bert and not self.bert.startswith("scratch:") else None
@@ -163,3 +172,8 @@ class CondenserInit(Stage):
         if not self.contrastive:
             return MaskedPassages(corpus, collator, masking, length=self.length)
         return SpanPairs(corpus, collator, masking, rows_by_document(corpus), length=self.length)
+
+
+def _first_given(*values: int | None) -> int:
+    """The first value that is not None."""
+    return next(value for value in values if value is not None)

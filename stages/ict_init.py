@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 from realmctl.artifacts import Artifact, Writer
+from realmctl.artifacts.description import describe_encoder
 from realmctl.errors import ConfigError
+from realmctl.log import warn
 from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
 
 MAX_PROJECTION = 65_536
@@ -59,10 +62,11 @@ class IctInit(Stage):
         default=None,
         added_later=True,
     )
-    pooling: Literal["pooler", "cls", "mean"] = setting(
+    pooling: Literal["pooler", "cls", "mean"] | None = setting(
         "What is projected. pooler: the output of BERT's tanh pooler. cls: the state of [CLS] as it is, as Condenser does. "
-        "mean: the mean over the tokens, as sentence encoders do.",
-        default="pooler",
+        "mean: the mean over the tokens, as sentence encoders do. Default: what the encoder's encoder.json says (cls for one "
+        "that condenser-init made), otherwise pooler.",
+        default=None,
     )
     projection_norm_eps: float = setting(
         "Epsilon of the projection's layer norm. The published weights have 1e-12, the open ICT code has 1e-3.",
@@ -77,6 +81,24 @@ class IctInit(Stage):
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        folder = self._trained_folder()
+        if self.pooling is None and (folder is None or folder.exists()):  # else `localised` fetches the folder first
+            object.__setattr__(self, "pooling", self._pooling_of_the_encoder() or "pooler")
+
+    def _trained_folder(self) -> Path | None:
+        """The folder of the BERT to start from; None for a BERT from scratch."""
+        if self.encoder is not None:
+            return self.encoder.path
+        return Path(self.bert) if self.bert and not self.bert.startswith("scratch:") else None
+
+    def _pooling_of_the_encoder(self) -> Literal["pooler", "cls", "mean"] | None:
+        """The pooling that the encoder was trained for; None where it does not say."""
+        folder = self._trained_folder()
+        described = describe_encoder(folder) if folder else None
+        return described.pooling if described else None
+
     def check(self) -> None:
         if not 1 <= self.projection <= MAX_PROJECTION:
             raise ConfigError(f"--projection {self.projection}: use 1 to {MAX_PROJECTION} (128 is ORQA's).")
@@ -89,6 +111,11 @@ class IctInit(Stage):
         if self.steps < 0 or self.seed < 0 or self.batch_size < 2 or not 0 <= self.mask_rate <= 1:
             raise ConfigError(
                 "--steps and --seed must be at least 0, --batch-size at least 2 (a lone block has no negatives), --mask-rate from 0 to 1."
+            )
+        if (described := self._pooling_of_the_encoder()) not in (None, self.pooling):
+            warn(
+                f"--pooling {self.pooling}: the encoder was trained for --pooling {described}. Another pooling usually retrieves "
+                "worse. Leave --pooling out."
             )
 
     def run(self, out: Writer) -> Mapping[str, Any]:
@@ -104,7 +131,7 @@ class IctInit(Stage):
         start = starting_bert(self.encoder, self.bert, self.blocks, self.seed)
         corpus = Corpus(self.blocks)
         retriever = Retriever.from_bert(
-            start.bert, projection=self.projection, query_length=self.query_length, pooling=self.pooling, towers=self.towers,
+            start.bert, projection=self.projection, query_length=self.query_length, pooling=self.pooling or "pooler", towers=self.towers,
             block_length=corpus.max_wordpieces, norm_eps=self.projection_norm_eps,
         )  # fmt: skip
         collator = packer_of(tokenizer_of(self.blocks))

@@ -1,4 +1,4 @@
-"""Small JSON files in which an artifact says what it is: `qa-model.json`, `retriever.json`, `blocks.json`.
+"""Small JSON files in which an artifact says what it is: `qa-model.json`, `retriever.json`, `encoder.json`, `blocks.json`.
 
 The manifest says how an artifact was made; later stages must not depend on the names of those settings. They read a
 description, whose fields are checked here. Artifacts of earlier versions lack some of these files; their readers then
@@ -13,13 +13,13 @@ import typing
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from realmctl.artifacts.artifact import Artifact
 from realmctl.errors import InputError
 
 T = TypeVar("T")
-QA_MODEL, RETRIEVER, BLOCKS = "qa-model.json", "retriever.json", "blocks.json"
+QA_MODEL, RETRIEVER, ENCODER, BLOCKS = "qa-model.json", "retriever.json", "encoder.json", "blocks.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +52,19 @@ class RetrieverDescription:
     towers: str
     projection: int
     block_retriever: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderDescription:
+    """`encoder.json`: what a retriever takes from an encoder, and the Condenser head beside it. Plain BERTs have no such file.
+
+    pooling: what represents a passage, as in `ict-init --pooling`.
+    skip_from: number of the layer whose token states the head reads. head_layers: number of layers of the head.
+    """
+
+    pooling: Literal["pooler", "cls", "mean"]
+    skip_from: int | None = None
+    head_layers: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +108,10 @@ def _checked(name: str, hint: Any, found: dict[str, Any]) -> Any:
     if name not in found:
         raise ValueError(f"it lacks {name}")
     value, types = found[name], typing.get_args(hint) or (hint,)
+    if typing.get_origin(hint) is Literal:
+        if value not in types:
+            raise ValueError(f"{name} is {value!r}, where one of {', '.join(types)} is needed")
+        return value
     if type(value) not in types:
         wanted = " or ".join("null" if each is NoneType else each.__name__ for each in types)
         raise ValueError(f"{name} is {value!r}, where a value of type {wanted} is needed")
@@ -128,6 +145,12 @@ def describe_retriever(retriever: Artifact) -> RetrieverDescription:
     if described.block_retriever is None:
         return dataclasses.replace(described, block_retriever=retriever.metrics.get("block_retriever"))
     return described
+
+
+def describe_encoder(folder: Path) -> EncoderDescription | None:
+    """What the encoder in a folder is, for an artifact as well as for an exported folder. None for a plain BERT."""
+    path = folder / ENCODER
+    return read_description(path, EncoderDescription) if path.is_file() else None
 
 
 def has_titles(blocks: Artifact) -> bool:

@@ -1,7 +1,8 @@
 """`realmctl export`: write an artifact as a folder that other libraries load.
 
 The folder holds a BERT for transformers' AutoModel. For a retriever it is also a sentence-transformers model whose `encode`
-gives our embeddings: pooling, projection, layer norm (whose weight holds the scale).
+gives our embeddings: pooling, projection, layer norm (whose weight holds the scale). For an encoder of `condenser-init` the
+folder also holds the head, with the tensor names of the public Condenser code, and encoder.json, which holds the pooling.
 
 sentence-transformers' LayerNorm has an epsilon of 1e-5, ours of 1e-12. The difference would change nearly constant
 projections. A layer norm with epsilon 0 ignores the scale of its input. So the projection is written larger by a power of
@@ -23,8 +24,10 @@ import torch
 from torch import Tensor
 
 from realmctl.artifacts import Artifact, open_artifact, verify
+from realmctl.artifacts.description import ENCODER
 from realmctl.artifacts.manifest import is_artifact
 from realmctl.errors import ConfigError
+from realmctl.nn.condenser import HEAD_FILE
 from realmctl.nn.retriever import Retriever, Tower
 from realmctl.nn.retriever_settings import NORM_EPS
 from realmctl.nn.weights import save_tensors
@@ -93,7 +96,8 @@ def _side(retriever: Retriever | None, side: TowerSide | None, artifact: Artifac
 
 def _write(artifact: Artifact, retriever: Retriever | None, side: TowerSide | None, folder: Path) -> None:
     if retriever is None:
-        _copy(artifact, [*BERT_FILES, *TOKENIZER_FILES], "", folder)
+        of_condenser = [name for name in (HEAD_FILE, ENCODER) if artifact.has(name)]
+        _copy(artifact, [*BERT_FILES, *TOKENIZER_FILES, *of_condenser], "", folder)
         return
     below = "query/" if side == "query" and retriever.towers != "shared" else "block/"
     _copy(artifact, list(BERT_FILES), below, folder)

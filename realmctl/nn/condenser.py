@@ -20,6 +20,7 @@ from realmctl.errors import ConfigError, InputError
 from realmctl.nn.bert.encoder import layer_states
 from realmctl.nn.bert.layers import TokenLayout, run_layer
 from realmctl.nn.inputs import TokenBatch
+from realmctl.nn.precision import full_precision
 from realmctl.nn.weights import load_into, load_tensors, save_tensors
 
 HEAD_FILE = "condenser_head.safetensors"
@@ -106,7 +107,8 @@ def contrastive_loss(own_SH: Tensor, all_CH: Tensor, first: int) -> tuple[Tensor
     Returns:
         The mean loss and the accuracy over the spans of this process.
     """
-    score_SC = own_SH.float() @ all_CH.float().T
+    with full_precision(own_SH.device):
+        score_SC = own_SH.float() @ all_CH.float().T
     place_S = torch.arange(first, first + len(own_SH), device=own_SH.device)
     score_SC = score_SC.scatter(1, place_S[:, None], float("-inf"))
     target_S = place_S ^ 1

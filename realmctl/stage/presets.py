@@ -2,7 +2,8 @@
 
 A preset changes the defaults of the stages that it covers; a setting that is given explicitly wins. The manifest holds the
 values, not the name of the preset. Lengths and sizes that follow from an input (the joint input of 384 wordpieces, dropout
-0.1, the span head of 256) are not here.
+0.1, the span head of 256) are not here. Neither are the steps of Condenser and coCondenser: their recipe counts 8 passes over
+the corpus, so --steps is 8 times the blocks (or documents) divided by the batch size.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ _ORQA: Settings = {
     "answer_test": "substring", "objective": "orqa", "official": get_args(FinetuneDeviation),
 }  # fmt: skip
 _EVAL: Settings = {"scorer": "orqa", "reader_beam": 5, "official": get_args(EvalDeviation)}
+_CONDENSER: Settings = {  # warmup None: a tenth of the steps
+    "optimizer": "adamw", "lr": 1e-4, "warmup": None, "mask_rate": 0.15, "length": 128, "skip_from": 6, "head_layers": 2,
+    "late_mlm": True,
+}  # fmt: skip
 
 PRESETS: Mapping[str, Mapping[str, Settings]] = {
     "ict": {
@@ -32,6 +37,8 @@ PRESETS: Mapping[str, Mapping[str, Settings]] = {
             "query_length": 64, "pooling": "pooler", "towers": "shared", "projection_norm_eps": 1e-3,
         },
     },
+    "condenser": {"condenser-init": {**_CONDENSER, "batch_size": 1024, "contrastive": False}},
+    "cocondenser": {"condenser-init": {**_CONDENSER, "batch_size": 2000, "contrastive": True}},
     "realm": {
         "chunk": _CHUNK,
         "tag": {"query_length": 96, "max_masks": 10, "dates": True, "official": get_args(TagDeviation)},

@@ -44,6 +44,15 @@ def test_training_is_as_long_and_as_fast_as_the_papers(preset, command):
     assert settings["optimizer"] == "bert" and settings["warmup"] is None and warmup_steps(steps) == warmup
 
 
+@pytest.mark.parametrize(("preset", "batch", "contrastive"), [("condenser", 1024, False), ("cocondenser", 2000, True)])
+def test_condenser_is_trained_as_its_authors_train_it(preset, batch, contrastive):
+    settings = settings_of(preset, "condenser-init")
+    recipe = {"lr": 1e-4, "mask_rate": 0.15, "length": 128, "skip_from": 6, "head_layers": 2, "late_mlm": True}
+    assert {**recipe, "batch_size": batch, "contrastive": contrastive}.items() <= settings.items()
+    assert "steps" not in settings  # the recipe counts passes over the corpus
+    assert settings["optimizer"] == "adamw" and settings["warmup"] is None  # None: a tenth of the steps
+
+
 @pytest.mark.parametrize(("preset", "command"), LENGTHS_AND_SIZES)
 def test_lengths_and_sizes_are_the_papers(preset, command):
     assert LENGTHS_AND_SIZES[preset, command].items() <= settings_of(preset, command).items()

@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.errors import ConfigError
 from realmctl.nn.retriever import Retriever
+from stages.condenser_init import CondenserInit
 from stages.ict_init import IctInit
 from stages.mlm_init import MlmInit
 from tests.fixtures.chain import Stopped, metrics_of, stop_at
@@ -115,6 +116,26 @@ def test_two_processes_go_on_from_a_checkpoint_of_one(chain, encoder, alone, tmp
     assert result.returncode == 0, result.stderr
     assert "going on after step 4" in result.stderr
     require_equal(open_artifact(tmp_path / "r"), alone)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", [0, 3])
+def test_two_processes_learn_cocondenser_as_one_does(chain, encoder, tmp_path, chunk):
+    settings = {"steps": 4, "batch_size": 4, "lr": 1e-3, "warmup": 2, "length": 24, "skip_from": 0, "precision": "fp32"}
+    stage = CondenserInit(blocks=chain.blocks, encoder=encoder, contrastive=True, cache_chunk=chunk, **settings)
+    alone = stage.make(tmp_path / "one")
+    flags = {"blocks": chain.blocks.path, "encoder": encoder.path, "out": tmp_path / "two", "cache-chunk": chunk}
+    flags |= {name.replace("_", "-"): value for name, value in settings.items()}
+    options = (part for name, value in flags.items() for part in (f"--{name}", value))
+    result = torchrun("condenser-init", "--contrastive", *options)
+    assert result.returncode == 0, result.stderr
+    made = open_artifact(tmp_path / "two")
+    assert made.manifest["recipe"] == alone.manifest["recipe"]
+    for mine, theirs in zip(metrics_of(made), metrics_of(alone), strict=True):
+        assert mine == pytest.approx(theirs, rel=1e-4, abs=1e-5)
+    for name in ("model.safetensors", "condenser_head.safetensors"):
+        weights, expected = (load_file(one.file(name)) for one in (made, alone))
+        torch.testing.assert_close(weights, expected, atol=2e-4, rtol=1e-3)
 
 
 def test_pairs_that_cannot_be_shared_are_refused_by_name(chain, tmp_path, monkeypatch):
