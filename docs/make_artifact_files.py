@@ -84,7 +84,21 @@ KINDS: dict[str, Kind] = {
         {},
         {},
     ),
-    "encoder": Kind("`mlm-init`, `import`", {**_BERT, **_METRICS}, {}, {"metrics.jsonl": "not in an imported encoder"}),
+    "encoder": Kind(
+        "`mlm-init`, `condenser-init`, `import`",
+        {
+            **_BERT,
+            "encoder.json": "pooling for a retriever; layers of the Condenser head, and the layer that the head reads",
+            "condenser_head.safetensors": "the Condenser head; only `condenser-init` reads it",
+            **_METRICS,
+        },
+        {},
+        {
+            "encoder.json": "in the output of `condenser-init`",
+            "condenser_head.safetensors": "in the output of `condenser-init`",
+            "metrics.jsonl": "not in an imported encoder",
+        },
+    ),
     "retriever": Kind(
         "`ict-init`, `import`; part of a model and of a qa-model",
         {
@@ -129,7 +143,10 @@ KINDS: dict[str, Kind] = {
     "reader": Kind("part of a model and of a closed-book qa-model", dict(_BERT), {}, {}),
     "qa-model": Kind(
         "`finetune`, `import`",
-        dict(_METRICS),
+        {
+            "qa-model.json": "what reads and what searches, the objective, the reader's beam and lengths",
+            **_METRICS,
+        },
         {
             "retriever": "retriever: the query encoder alone",
             "index": "index: hard-linked from the model",

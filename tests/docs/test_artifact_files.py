@@ -9,6 +9,7 @@ import pytest
 
 from docs.make_artifact_files import KINDS, PAGE, condition, page
 from realmctl.artifacts import Artifact, open_artifact
+from stages.condenser_init import CondenserInit
 from stages.eval_em import EvalEm
 from stages.eval_utility import EvalUtility
 from stages.ict_init import IctInit
@@ -25,6 +26,9 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
     two_towers = IctInit(
         blocks=chain.blocks, bert="scratch:L1-H16", steps=1, batch_size=4, projection=8, towers="separate"
     ).make(folder / "two-towers")
+    condenser = CondenserInit(blocks=chain.blocks, bert="scratch:L1-H16", steps=1, batch_size=2, length=24).make(
+        folder / "condenser"
+    )
     hnsw = make_index(folder, chain.blocks, chain.retriever, type="hnsw", min_recall=0.1)
     evaluated = {"blocks": chain.blocks, "questions": chain.questions}
     scores = [
@@ -34,7 +38,7 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
     recall = EvalEm(retriever=model, index=model, **evaluated).make(folder / "recall")
     utility = EvalUtility(model=model, spans=chain.spans, blocks=chain.blocks).make(folder / "utility")
     embeddings = open_artifact(chain.folder / "embeddings")
-    first = [chain.blocks, chain.spans, chain.encoder, chain.retriever, two_towers, embeddings, chain.index, hnsw]
+    first = [chain.blocks, chain.spans, chain.encoder, condenser, chain.retriever, two_towers, embeddings, chain.index, hnsw]
     return [*first, model, dense, bm25, closed_book, *scores, recall, utility]
 
 
