@@ -94,7 +94,7 @@ KINDS: dict[str, Kind] = {
         },
         {},
         {
-            "encoder.json": "in the output of `condenser-init`",
+            "encoder.json": "in the output of `condenser-init`, and of `mlm-init` that started from such an encoder",
             "condenser_head.safetensors": "in the output of `condenser-init`",
             "metrics.jsonl": "not in an imported encoder",
         },

@@ -115,7 +115,7 @@ class IctInit(Stage):
         if (described := self._pooling_of_the_encoder()) not in (None, self.pooling):
             warn(
                 f"--pooling {self.pooling}: the encoder was trained for --pooling {described}. Another pooling usually retrieves "
-                "worse. Leave --pooling out."
+                f"worse. Use --pooling {described}, or leave the option out."
             )
 
     def run(self, out: Writer) -> Mapping[str, Any]:

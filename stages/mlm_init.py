@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary
+from realmctl.artifacts.description import ENCODER, EncoderDescription, describe_encoder, write_description
 from realmctl.errors import ConfigError
 from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
 
@@ -98,6 +100,8 @@ class MlmInit(Stage):
         if self.steps:
             metrics = self._train(mlm, out)
         save_masked_lm(mlm.cpu(), out.path)
+        if not self.bert.startswith("scratch:") and (before := describe_encoder(Path(self.bert))):
+            write_description(out.file(ENCODER), EncoderDescription(pooling=before.pooling))  # the head is out of date
         out.copy_folder(".", tokenizer_folder(self.blocks))
         return {**fitted, **metrics}
 

@@ -1,8 +1,8 @@
-"""Condenser: a BERT whose [CLS] state has to carry what a short head needs to fill masks.
+"""Condenser: a BERT (the backbone) with a short head that predicts masked wordpieces from the [CLS] state.
 
-The head of two fresh layers reads the last layer's [CLS] state and an early layer's token states, and predicts the
-masked wordpieces through the same vocabulary head as the backbone (Gao and Callan, "Condenser", EMNLP 2021, section 3;
-public code luyug/Condenser, modeling.py). Later stages use the backbone alone, with its raw [CLS] state.
+The head has a few BERT layers of its own. It reads the [CLS] state of the last layer and the token states of an early layer.
+Backbone and head predict through the same vocabulary layer (Gao and Callan, "Condenser", EMNLP 2021, section 3; public code
+luyug/Condenser, modeling.py). Later stages use the backbone without the head, with its raw [CLS] state.
 Legend: B rows, L tokens of the longest row, M masks of the batch, H hidden, S spans of the batch, V vocabulary.
 """
 
@@ -32,9 +32,9 @@ class Condenser(nn.Module):
     """A masked language model with a Condenser head.
 
     Args:
-        mlm: the backbone with its masked-language-model head, which both predictions share.
+        mlm: the backbone with its vocabulary layer.
         skip_from: number of the layer whose token states the head reads; 0 = the embeddings.
-        head_layers: number of fresh BERT layers in the head.
+        head_layers: number of BERT layers in the head. They start from random weights.
 
     Raises:
         ConfigError: when `skip_from` lies outside the backbone, or `head_layers` is below 1.
@@ -65,8 +65,8 @@ class Condenser(nn.Module):
 
         Args:
             state_BLH: states of the head or of the last layer.
-            positions_M: int64, places of the masks in the flattened [B * L].
-            targets_M: int64, the hidden wordpieces.
+            positions_M: int64, positions of the masks in the flattened [B * L].
+            targets_M: int64, ids of the masked wordpieces.
         """
         logits_MV = self.mlm.cls(state_BLH.flatten(0, 1)[positions_M]).float()
         return F.cross_entropy(logits_MV, targets_M, reduction="sum")
@@ -78,13 +78,13 @@ class Condenser(nn.Module):
         )
 
     def load_head(self, folder: Path) -> bool:
-        """Load a head saved beside a backbone, in our file or in the public code's `model.pt`.
+        """Load the head from a folder that also holds the backbone. Its file is ours, or `model.pt` of the public code.
 
         Returns:
-            Whether there was one.
+            Whether the folder holds a head.
 
         Raises:
-            InputError: when the file is damaged, or belongs to another width or number of layers.
+            InputError: The file is damaged, or the head in it has another width or number of layers.
         """
         tensors = _head_tensors(folder)
         if tensors is None:
@@ -94,15 +94,15 @@ class Condenser(nn.Module):
 
 
 def contrastive_loss(own_SH: Tensor, all_CH: Tensor, first: int) -> tuple[Tensor, Tensor]:
-    """coCondenser's loss: the other span of the same document among all spans of the batch.
+    """Return coCondenser's loss: each span has to find the other span of its document among all spans of the batch.
 
-    Span i and span i xor 1 are from one document. Scores are inner products of raw [CLS] states; a span is not compared
+    Spans i and i xor 1 are from one document. Scores are inner products of raw [CLS] states; a span is not compared
     with itself (Gao and Callan, "Unsupervised Corpus Aware Language Model Pre-training", ACL 2022, equation 5).
 
     Args:
-        own_SH: spans of this process.
-        all_CH: spans of all processes, in order of the process numbers.
-        first: place of this process's first span among all.
+        own_SH: [CLS] states of this process's spans.
+        all_CH: [CLS] states of the spans of all processes, ordered by process number.
+        first: row of this process's first span in `all_CH`.
 
     Returns:
         The mean loss and the accuracy over the spans of this process.
@@ -125,7 +125,7 @@ def _fresh_layer(config: BertConfig) -> BertLayer:
 
 
 def _head_tensors(folder: Path) -> dict[str, Tensor] | None:
-    """Tensors of the head without their prefix, or None where the folder holds no head."""
+    """The head's tensors, named without their prefix; None if the folder holds no head."""
     if (folder / HEAD_FILE).is_file():
         tensors = load_tensors(folder / HEAD_FILE)
     elif (folder / PUBLIC_HEAD_FILE).is_file():
@@ -138,7 +138,7 @@ def _head_tensors(folder: Path) -> dict[str, Tensor] | None:
 
 
 def _plain_tensors(path: Path) -> dict[str, Tensor]:
-    """Tensors of a torch file; nothing in it is executed."""
+    """The tensors in a file of torch.save. No code in the file is executed."""
     try:
         tensors = torch.load(path, map_location="cpu", weights_only=True)
         if not all(isinstance(tensor, Tensor) for tensor in tensors.values()):

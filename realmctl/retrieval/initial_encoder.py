@@ -105,7 +105,7 @@ def _fresh(size: str, words: int, dropout: float) -> BertForMaskedLM:
     """A BERT with random weights.
 
     Their standard deviation is BERT's 0.02 times sqrt(768 / hidden size), so that a sum over the hidden units has the same
-    variance at every width. docs/fidelity.md lists this deviation.
+    variance at every width. docs/concepts/fidelity.md lists this deviation.
     """
     config = scratch_config(size, words, dropout)
     config.initializer_range = BERT_INITIALIZER_RANGE * (BERT_HIDDEN_SIZE / config.hidden_size) ** 0.5

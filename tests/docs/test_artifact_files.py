@@ -38,7 +38,17 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
     recall = EvalEm(retriever=model, index=model, **evaluated).make(folder / "recall")
     utility = EvalUtility(model=model, spans=chain.spans, blocks=chain.blocks).make(folder / "utility")
     embeddings = open_artifact(chain.folder / "embeddings")
-    first = [chain.blocks, chain.spans, chain.encoder, condenser, chain.retriever, two_towers, embeddings, chain.index, hnsw]
+    first = [
+        chain.blocks,
+        chain.spans,
+        chain.encoder,
+        condenser,
+        chain.retriever,
+        two_towers,
+        embeddings,
+        chain.index,
+        hnsw,
+    ]
     return [*first, model, dense, bm25, closed_book, *scores, recall, utility]
 
 

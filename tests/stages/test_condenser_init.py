@@ -14,6 +14,7 @@ from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.exchange.hub_export import export
 from stages.condenser_init import CondenserInit
 from stages.ict_init import IctInit
+from stages.mlm_init import MlmInit
 from tests.fixtures.chain import Stopped, metrics_of, stop_at
 
 SMALL = {"bert": "scratch:L2-H16", "steps": 3, "batch_size": 4, "length": 24, "checkpoint_every": 1, "lr": 1e-2}
@@ -66,6 +67,13 @@ def test_the_pooling_comes_from_the_encoder_unless_it_is_given(chain, condenser,
         assert ("was trained for --pooling cls" in capsys.readouterr().err) is warned
     ict(chain, encoder=chain.encoder, pooling="mean").check()
     assert capsys.readouterr().err == ""
+
+
+def test_reading_practice_keeps_the_pooling_and_drops_the_head(chain, condenser, tmp_path):
+    settings = {"steps": 1, "batch_size": 2, "length": 24}
+    practised = MlmInit(blocks=chain.blocks, bert=str(condenser.path), **settings).make(tmp_path / "practised")
+    assert ict(chain, encoder=practised).pooling == "cls" and not practised.has("condenser_head.safetensors")
+    assert not chain.encoder.has("encoder.json")
 
 
 def test_a_recipe_without_a_description_is_that_of_a_given_pooler(chain):

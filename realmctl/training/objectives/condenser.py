@@ -1,9 +1,12 @@
-"""Condenser and coCondenser: masked language modelling through a short head, and spans of one document that find each other.
+"""The objectives of Condenser and coCondenser.
 
-The loss is CE(head) + CE(last layer) over the masked wordpieces of the whole batch, plus for coCondenser the mean
-contrastive loss, each with weight 1. The gradient cache (Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size
-under Memory Limited Setup") computes a large contrastive batch in chunks: the [CLS] states first, without gradient; then
-the loss and its gradient by each state; then each chunk again, under the same dropout, with that gradient.
+Condenser's loss is the cross-entropy of the head plus the cross-entropy of the last layer. Both are means over the masked
+wordpieces of the whole batch. coCondenser adds the mean contrastive loss. All terms have weight 1.
+
+The gradient cache (Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup") computes a
+large contrastive batch in chunks. A first pass computes the [CLS] states of all chunks without gradients, then the contrastive
+loss and its gradient with respect to each state. A second pass computes each chunk again with the same dropout, and
+propagates the stored gradients to the weights.
 """
 
 from __future__ import annotations
@@ -27,7 +30,11 @@ from realmctl.training.random_streams import Stream, generator
 
 @dataclass(frozen=True, kw_only=True)
 class CondenserOptions:
-    """`chunk`: examples computed at once, 0 = all; for coCondenser the chunk of the gradient cache, in spans."""
+    """Settings of the objective.
+
+    late_mlm: whether the last layer's cross-entropy is part of the loss.
+    chunk: examples computed at once, 0 = all. For coCondenser this is the chunk of the gradient cache, in spans.
+    """
 
     batch_size: int
     seed: int
@@ -38,10 +45,12 @@ class CondenserOptions:
 
 @dataclass(frozen=True)
 class CachedGradient:
-    """What the first pass of the gradient cache leaves for a chunk.
+    """What the second pass of the gradient cache needs for a chunk.
 
-    The random states before the chunk, d loss / d [CLS] (float32 [S, H]), the chunk's fraction of the batch, that fraction
-    of the contrastive loss, and the accuracy over the batch.
+    cpu_state, cuda_state: random states before the chunk, which repeat its dropout.
+    gradient_SH: float32, gradient of the contrastive loss with respect to the [CLS] states.
+    fraction: the chunk's share of the spans. loss: the contrastive loss of the batch times this share.
+    accuracy: accuracy over the whole batch.
     """
 
     cpu_state: Tensor
@@ -54,7 +63,7 @@ class CachedGradient:
 
 @dataclass(frozen=True)
 class CondenserMicroBatch:
-    """Masked inputs, and the number of masks in the batch of all processes."""
+    """Masked inputs. `masks_in_batch` is the number of masks in the whole batch of all processes."""
 
     batch: MlmBatch
     masks_in_batch: int
@@ -64,11 +73,11 @@ class CondenserMicroBatch:
 class CondenserObjective(SelfContained):
     """Trains a Condenser on masked passages, or on pairs of spans (coCondenser).
 
-    Among several processes each takes its part of the batch; a span is compared with the spans of all processes.
+    Each process takes its part of the batch, and each span is compared with the spans of all processes.
 
     Raises:
-        InputError: when there are too few documents with two blocks for a contrast.
-        ConfigError: when the batch cannot be shared by the processes.
+        InputError: Fewer than two documents have two blocks.
+        ConfigError: The batch cannot be divided among the processes.
     """
 
     def __init__(self, model: Condenser, examples: MaskedPassages, options: CondenserOptions) -> None:
@@ -128,7 +137,7 @@ class CondenserObjective(SelfContained):
         return surrogate - surrogate.detach() + cached.loss, cached.accuracy
 
     def _with_cached_gradients(self, parts: Sequence[CondenserMicroBatch]) -> list[CondenserMicroBatch]:
-        """The first pass: all [CLS] states, their loss, and its gradient by each of them."""
+        """The first pass of the gradient cache. Returns the micro-batches with what the second pass needs."""
         device = next(self.model.parameters()).device
         states = []
         with torch.no_grad():

@@ -1,8 +1,8 @@
-"""Reading practice with a curriculum: from pure copying to reading other blocks, with random blocks and null documents.
+"""Reading practice with a curriculum: first copying, then reading blocks that say the same in other words.
 
-A reader that starts without a trained vocabulary head first learns to copy from a block that holds the very sentence.
-Then it reads noisy copies and other blocks that tell what the sentence hides. Random blocks teach it to pass over what
-does not help. Null documents teach it the input that retrieval utility is measured against.
+A reader whose vocabulary head was never trained first learns to copy words from a block that contains the sentence itself.
+Later it reads noisy copies, and other blocks that contain the hidden spans. Random blocks teach it to ignore blocks that
+do not help. Null documents teach it the input that retrieval utility compares with.
 """
 
 from __future__ import annotations
@@ -22,7 +22,14 @@ Tokens = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class Mixture:
-    """Shares of the kinds of examples; they add up to 1."""
+    """Shares of the kinds of examples. The shares add up to 1.
+
+    copy: the sentence beside a block that contains it.
+    noisy: a copy in which some words of the sentence and of the block are left out.
+    told: the sentence beside another block that contains one of its spans.
+    random: the sentence beside a random block.
+    null: the sentence beside the null document.
+    """
 
     copy: float
     noisy: float
@@ -31,33 +38,34 @@ class Mixture:
     null: float
 
     def draw(self, rng: np.random.Generator) -> str:
-        """One kind, by its share."""
+        """Draw a kind with the probability of its share."""
         names = ("copy", "noisy", "told", "random", "null")
         shares = [getattr(self, name) for name in names]
         return str(rng.choice(names, p=shares))
 
 
-# A prototype on real text chose these numbers: a six-layer encoder, 8 examples a step, windows of 64 wordpieces.
+# These numbers worked in a prototype on real text: an encoder of six layers, 8 examples per step, windows of 64 wordpieces.
 FIRST = Mixture(copy=0.75, noisy=0.10, told=0.0, random=0.10, null=0.05)
 LATER = Mixture(copy=0.05, noisy=0.35, told=0.40, random=0.10, null=0.10)
 FIRST_PART = 0.35
-"""Share of the steps that take examples of `FIRST`."""
+"""Share of the steps whose examples are drawn from `FIRST`. The other steps use `LATER`."""
 HIDDEN_WORDS = 0.2
-"""Share of the other wordpieces that a copied sentence hides beside its spans."""
+"""In a copy: probability of hiding a wordpiece outside the salient spans."""
 HIDDEN_OTHER_SPANS = 0.3
+"""Probability of hiding a further span. One span is always hidden."""
 DROPPED_FROM_BLOCK, DROPPED_FROM_SENTENCE = 0.35, 0.25
-"""Shares of the words that are left out of a noisy copy."""
+"""In a noisy copy: shares of the words that are left out of the block and of the sentence."""
 
 
 class Curriculum(Examples):
-    """Tagged sentences, each beside a window of text of the kind that the mixture draws.
+    """Tagged sentences, each beside a window of text. The mixture draws the kind of the window.
 
     Args:
         queries: sentences with salient spans.
-        corpus: the blocks that random and telling windows are taken from.
+        corpus: the blocks that windows are taken from.
         partners: row of the block that restates a sentence, int64 [sentences], -1 for none (`pairing.partners`).
         continues_V: bool, True at wordpieces that continue a word.
-        window: wordpieces of a window.
+        window: width of a window in wordpieces.
     """
 
     def __init__(
@@ -80,7 +88,7 @@ class Curriculum(Examples):
         return len(self.queries)
 
     def draw(self, number: int, rng: np.random.Generator, progress: float = 0.0) -> Masked:
-        """Sentence `number` with a window; `progress` from 0 to 1 chooses the mixture."""
+        """Return sentence `number` with a window. `progress`, from 0 to 1, is the share of the steps that are done."""
         kind = (FIRST if progress < FIRST_PART else LATER).draw(rng)
         sentence: Tokens = np.array(self.queries.tokens(number), dtype=np.int64)
         spans = [(int(first), int(stop)) for first, stop in self.queries.spans_of(number)]
@@ -108,7 +116,7 @@ class Curriculum(Examples):
         return np.array(self.corpus.tokens(row), dtype=np.int64)
 
     def _cut(self, body: Tokens, keep: tuple[int, int] | None, rng: np.random.Generator) -> Tokens:
-        """A random window of `body`, one that holds the places of `keep` where it can."""
+        """Return a random window of `body`. It contains the positions of `keep`, if they fit into a window."""
         last = max(0, len(body) - self.window)
         low, high = 0, last
         if keep is not None:
@@ -117,7 +125,7 @@ class Curriculum(Examples):
         return body[start : start + self.window]
 
     def _around(self, number: int, sentence: Tokens, rng: np.random.Generator) -> Tokens:
-        """A window of the sentence's own block; where the corpus has no such block, the sentence within random text."""
+        """Return a window of the sentence's own block. If the corpus lacks this block, insert the sentence into a random block."""
         row = int(self.own[number])
         if row >= 0:
             body = self._body(row)
@@ -132,7 +140,7 @@ class Curriculum(Examples):
     def _telling(
         self, number: int, sentence: Tokens, spans: list[tuple[int, int]], rng: np.random.Generator
     ) -> tuple[Tokens, list[tuple[int, int]]]:
-        """A window of the partner around one span that it tells, and the spans that the window tells."""
+        """Return a window of the partner around a span that both contain, and all spans that the window contains."""
         row = int(self.partners[number])
         if row < 0:
             return np.empty(0, dtype=np.int64), []
@@ -146,7 +154,7 @@ class Curriculum(Examples):
         return window, [span for span in spans if len(occurrences(window, sentence[slice(*span)]))]
 
     def _asked(self, spans: list[tuple[int, int]], rng: np.random.Generator) -> list[tuple[int, int]]:
-        """One of the spans, and each other with probability `HIDDEN_OTHER_SPANS`."""
+        """Draw the spans to hide: one of them always, each other one with probability `HIDDEN_OTHER_SPANS`."""
         chosen = int(rng.integers(len(spans))) if spans else -1
         return [span for k, span in enumerate(spans) if k == chosen or rng.random() < HIDDEN_OTHER_SPANS]
 
@@ -156,7 +164,7 @@ class Curriculum(Examples):
     def _dropped(
         self, tokens: Tokens, keep: list[tuple[int, int]], share: float, rng: np.random.Generator
     ) -> tuple[Tokens, list[tuple[int, int]]]:
-        """The tokens without a share of their words, those of `keep` excepted, and where `keep` lies then."""
+        """Leave out a share of the words outside `keep`. Return the other tokens, and the new positions of `keep`."""
         word = np.cumsum(~self.continues_V[tokens]) if len(tokens) else np.empty(0, dtype=np.int64)
         gone = rng.random(int(word.max(initial=0)) + 1)[word] < share
         for first, stop in keep:

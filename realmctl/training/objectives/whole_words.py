@@ -1,7 +1,7 @@
-"""Whole-word masking: a word is masked with all of its wordpieces or not at all.
+"""Whole-word masking, as Condenser uses it (public code luyug/Condenser, data.py), and the examples that it masks.
 
-Of the chosen wordpieces 80 % become [MASK], 10 % a random wordpiece, 10 % stay (BERT's rates). Condenser masks this way
-(public code luyug/Condenser, data.py). Tokens are cut before masks are drawn, so targets stay aligned on long inputs.
+All wordpieces of a word are masked, or none. Of the chosen wordpieces, 80 % become [MASK], 10 % become a random wordpiece and
+10 % stay as they are (BERT's rates). Long inputs are cut before masks are drawn, so masks and targets stay aligned.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ FIRST_ORDINARY = 5
 class WholeWordMasking:
     """Draws masks over whole words.
 
-    `continues_V`: bool, True at wordpieces that continue a word ("##..."). `rate`: share of the wordpieces to mask.
+    continues_V: bool, True at wordpieces that continue a word ("##...").
+    rate: share of the wordpieces to mask.
     """
 
     continues_V: NDArray[np.bool_]
@@ -33,7 +34,7 @@ class WholeWordMasking:
     rate: float = 0.15
 
     def masked(self, tokens: TokenIds, rng: np.random.Generator) -> Masked:
-        """Return the tokens with masks, and what was masked; at least one word of a non-empty input is."""
+        """Return the masked tokens and the targets. At least one word of a non-empty input is masked."""
         masked: NDArray[np.int64] = np.array(tokens, dtype=np.int64)
         chosen = np.array(sorted(self._chosen(masked, rng)), dtype=np.int64)
         hidden = [(0, int(place), int(masked[place])) for place in chosen]
@@ -60,7 +61,7 @@ class WholeWordMasking:
 
 
 class MaskedPassages(Examples):
-    """Windows of blocks, at most `length` tokens with [CLS] and [SEP]."""
+    """Masked windows of blocks. A window has at most `length` tokens, [CLS] and [SEP] included."""
 
     def __init__(self, corpus: Corpus, collator: Collator, masking: WholeWordMasking, *, length: int) -> None:
         self.corpus, self.collator, self.masking, self.lengths = corpus, collator, masking, (length, 0)
@@ -69,20 +70,20 @@ class MaskedPassages(Examples):
         return len(self.corpus)
 
     def draw_all(self, number: int, rng: np.random.Generator) -> list[Masked]:
-        """One masked window of block `number`."""
+        """Return one masked window of block `number`."""
         return [self.window(number, rng)]
 
     def window(self, row: int, rng: np.random.Generator) -> Masked:
-        """A random window of a block, masked."""
+        """Return a random window of a block, masked."""
         body, room = self.corpus.tokens(row), self.lengths[0] - 2
         start = int(rng.integers(max(1, len(body) - room + 1)))
         return self.masking.masked(body[start : start + room], rng)
 
 
 class SpanPairs(MaskedPassages):
-    """Documents of two blocks or more; each gives windows of two different blocks.
+    """Pairs of masked windows. Both windows are from one document, and from different blocks of it.
 
-    `documents`: rows of the blocks of each document.
+    documents: rows of the blocks of each document. Documents with a single block are left out.
     """
 
     def __init__(
@@ -101,13 +102,13 @@ class SpanPairs(MaskedPassages):
         return len(self.documents)
 
     def draw_all(self, number: int, rng: np.random.Generator) -> list[Masked]:
-        """Masked windows of two blocks of document `number`."""
+        """Return masked windows of two random blocks of document `number`."""
         rows = rng.choice(self.documents[number], 2, replace=False)
         return [self.window(int(row), rng) for row in rows]
 
 
 def rows_by_document(corpus: Corpus) -> list[NDArray[np.int64]]:
-    """Rows of the blocks of each document, in the order of the corpus."""
+    """Return the rows of each document's blocks, in the order of the corpus."""
     found: dict[str, list[int]] = {}
     for row in range(len(corpus)):
         found.setdefault(str(corpus.records[row]["document"]), []).append(row)
