@@ -2,11 +2,13 @@
 
 The best weights so far are in a folder that outlives a killed process. A run that continues from a checkpoint scores the
 same steps again; equal scores change nothing, so it ends with the weights of a run that never stopped.
+
+Both files carry a hash. When they are damaged, a checkpoint that was written after the first score cannot be continued,
+because the best weights before it are lost. The run falls back to a checkpoint before the first score, or to the beginning.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,18 +16,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from realmctl.errors import InputError
 from realmctl.log import say
 from realmctl.nn.precision import autocast
 from realmctl.nn.weights import load_tensors, save_tensors
 from realmctl.storage.durable import sync
+from realmctl.storage.hashing import digest_file
 from realmctl.text.qa.questions import Question
 from realmctl.training.checkpoint import module_tensors, restore_modules
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.objectives.finetune import FinetuneMicroBatch, FinetuneObjective
 from realmctl.training.refresh.refresh_folder import at_step
-from realmctl.training.scratch_files import write_json
+from realmctl.training.scratch_files import QUARANTINE, read_sealed, set_aside, write_sealed
 
 BEST = "best.json"
+AGAIN = "A run of the same command goes on from a point before the first score on dev."
 
 
 class BestOnDev(SelfContained):
@@ -36,12 +41,26 @@ class BestOnDev(SelfContained):
     ) -> None:
         self.tuning, self.dev, self.modules = tuning, tuning.on(questions), tuning.modules
         self.every, self.folder, self.precision = every, folder, precision
+        self._set_damaged_files_aside()
 
     def draw(self, step: int) -> Sequence[FinetuneMicroBatch]:
         return self.tuning.draw(step)
 
     def loss(self, part: FinetuneMicroBatch) -> tuple[Tensor | None, Sums]:
         return self.tuning.loss(part)
+
+    def state(self) -> dict[str, Any]:
+        """Return whether a step was scored before the checkpoint: `restore` needs the best weights then."""
+        return {"scored": bool(self.best())}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Check that the best weights so far are there.
+
+        Raises:
+            InputError: A step was scored before the checkpoint, and its weights were damaged or are missing.
+        """
+        if state.get("scored", True) and not self.best():
+            raise InputError(f"The best weights before this checkpoint are not in {self.folder}.")
 
     def before_step(self, step: int) -> Mapping[str, float]:
         """Every `every` steps, score the weights after `step` steps."""
@@ -56,19 +75,49 @@ class BestOnDev(SelfContained):
         return score
 
     def take(self, step: int) -> dict[str, float]:
-        """Called after the last step: load the best weights into the modules, and return their step and score."""
+        """Called after the last step: load the best weights into the modules, and return their step and score.
+
+        Raises:
+            InputError: The files of the best weights are damaged. The same command continues the run without them.
+        """
         self.measure(step)
-        best = self.best()
+        best = self._checked_best()
         weights = self._weights(best["step"])
         restore_modules(self.modules, load_tensors(weights), weights)
         say(f"finetune: the best of {step} steps on dev is step {best['step']}, span exact match {best['score']:.4f}")
         return {"best_step": best["step"], "best_dev_span_exact_match": round(best["score"], 6)}
 
     def best(self) -> dict[str, Any]:
-        """`step` and `score` of the best so far; empty before the first."""
+        """`step` and `score` of the best so far, and the SHA-256 of its weights; empty before the first.
+
+        Raises:
+            InputError: best.json is damaged.
+        """
         path = self.folder / BEST
-        found: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
+        try:
+            found: dict[str, Any] = read_sealed(path)
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise InputError(f"{path} is damaged ({error}). {AGAIN}") from None
         return found
+
+    def _checked_best(self) -> dict[str, Any]:
+        """Return `best()` after a check of the weights. Raises InputError when one of the two files is damaged."""
+        best = self.best()
+        if best:
+            weights = self._weights(best["step"])
+            if not weights.is_file() or digest_file(weights) != best["sha256"]:
+                raise InputError(f"{weights} is missing or does not have the hash in {BEST}. {AGAIN}")
+        return best
+
+    def _set_damaged_files_aside(self) -> None:
+        """Move files of an earlier process that are damaged to the quarantine folder, with a warning."""
+        try:
+            self._checked_best()
+        except InputError as error:
+            for path in [self.folder / BEST, *self.folder.glob("step-*")]:
+                set_aside(path, self.folder.parent / QUARANTINE, str(error))
 
     def _keep(self, step: int, score: float) -> None:
         """Flush the weights to the disk, then name them in best.json, then delete the previous ones."""
@@ -76,7 +125,7 @@ class BestOnDev(SelfContained):
         save_tensors(module_tensors(self.modules), partial)
         sync(partial)
         partial.rename(final)
-        write_json(self.folder / BEST, {"step": step, "score": score})
+        write_sealed(self.folder / BEST, {"step": step, "score": score, "sha256": digest_file(final)})
         for other in self.folder.glob("step-*"):
             if other != final:
                 other.unlink()

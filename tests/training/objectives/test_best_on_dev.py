@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
 import torch
 
-from realmctl.errors import ConfigError
+from realmctl.errors import ConfigError, InputError
 from realmctl.nn.weights import load_tensors
 from realmctl.training.objectives.best_on_dev import BestOnDev
 from tests.fixtures.chain import Stopped, baseline, finetune, metrics_of, stop_at
@@ -74,6 +75,54 @@ def test_a_run_that_was_stopped_keeps_what_one_that_was_not_keeps(chain, dev, tm
     last = head_of(finetune(chain, steps=7).make(tmp_path / "last"))
     assert all(torch.equal(one, last[name]) for name, one in head_of(made).items()) == (made.metrics["best_step"] == 7)
     assert not list(made.path.rglob("step-*.safetensors"))
+
+
+@pytest.fixture
+def stopped(chain, dev, tmp_path, monkeypatch):
+    """A run that was stopped after the best of two scores, with checkpoints at steps 1 to 5."""
+    out = tmp_path / "stopped"
+    with monkeypatch.context() as patch:
+        stop_at(patch, 5)
+        with pytest.raises(Stopped):
+            tuned(chain, dev, checkpoint_every=1).make(out)
+    return out
+
+
+def flipped(path, place):
+    data = bytearray(path.read_bytes())
+    data[int(place * len(data))] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("name", ["best.json", "step-*.safetensors"])
+@pytest.mark.parametrize("place", [0.0, 0.3, 0.6, 0.99])
+def test_a_flipped_bit_in_the_best_so_far_does_not_change_what_a_resume_ends_with(
+    chain, dev, stopped, tmp_path, capsys, name, place
+):
+    whole = tuned(chain, dev).make(tmp_path / "whole")
+    [path] = (stopped / "v1.partial" / ".scratch" / "best").glob(name)
+    flipped(path, place)
+    capsys.readouterr()
+    assert tuned(chain, dev, checkpoint_every=1).make(stopped).content == whole.content
+    said = capsys.readouterr().err
+    assert f"{path.name} was moved to" in said and "Falling back to the checkpoint before it" in said
+
+
+def test_the_best_so_far_that_is_gone_is_trained_again(chain, dev, stopped, tmp_path):
+    whole = tuned(chain, dev).make(tmp_path / "whole")
+    shutil.rmtree(stopped / "v1.partial" / ".scratch" / "best")
+    assert tuned(chain, dev, checkpoint_every=1).make(stopped).content == whole.content
+
+
+def test_weights_that_rot_before_the_end_are_refused(chain, tmp_path, monkeypatch):
+    best = BestOnDev(objective_of(chain, QUESTIONS), DEV, 2, tmp_path, "fp32")
+    scores = iter([0.4, 0.3])
+    monkeypatch.setattr(best, "_span_exact_match", lambda: next(scores))
+    best.before_step(2)
+    [path] = tmp_path.glob("step-*")
+    flipped(path, 0.9)
+    with pytest.raises(InputError, match="does not have the hash in best.json"):
+        best.take(3)
 
 
 def test_without_spans_there_is_nothing_to_choose_by(chain, dev):
