@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +24,7 @@ from realmctl.artifacts.artifact import (
 )
 from realmctl.artifacts.manifest import Origin, is_artifact, read_manifest
 from realmctl.artifacts.manifest_schema import MANIFEST
-from realmctl.artifacts.unfinished import delete_hint, new_partial, partial_folders, unfinished_run
+from realmctl.artifacts.unfinished import delete_hint, new_partial, partial_folders, remove_or_set_aside, unfinished_run
 from realmctl.artifacts.writer import Writer, publish
 from realmctl.errors import ConfigError, InputError, LockedError, MismatchError, RealmctlError
 from realmctl.log import say, warn
@@ -162,7 +161,8 @@ def commit_finished_runs(series: Path) -> None:
 def start_or_resume(series: Path, origin: Origin, resumable: bool) -> Writer:
     """A writer for the unfinished run of this recipe, or for the next number.
 
-    Call it with the lock held, after `commit_finished_runs`.
+    Call it with the lock held, after `commit_finished_runs`. A run whose recipe.json is damaged is moved to the quarantine
+    folder of the series.
 
     Raises:
         MismatchError: There is an unfinished run of another recipe, whose progress would be lost.
@@ -170,7 +170,7 @@ def start_or_resume(series: Path, origin: Origin, resumable: bool) -> Writer:
     resumed = unfinished_run(series, origin)
     for partial in partial_folders(series):
         if partial != resumed:
-            shutil.rmtree(partial)
+            remove_or_set_aside(partial)
     if resumed:
         say(f"resuming {resumed}")
         return Writer(resumed, origin)

@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.artifacts.artifact import VERSION_NAME
-from realmctl.artifacts.manifest import Origin
+from realmctl.artifacts.manifest import Origin, seal
 from realmctl.artifacts.manifest_schema import MANIFEST, MAX_MANIFEST_BYTES, RECIPE
 from realmctl.artifacts.writer import Writer
 from realmctl.errors import InputError, MismatchError
 from realmctl.storage.durable import write_file
+from realmctl.storage.quarantine import QUARANTINE, set_aside
 from realmctl.storage.regular_file import read_small
+
+UNSEALED = object()
 
 
 @dataclass
@@ -55,6 +58,8 @@ def unfinished_run(series: Path, origin: Origin) -> Path | None:
         if not has_progress(partial):
             continue
         started = read_recipe(partial)
+        if not started:
+            continue  # damaged: `start_or_resume` sets it aside
         if started["recipe"] == origin.recipe:
             return partial
         raise MismatchError(
@@ -65,9 +70,22 @@ def unfinished_run(series: Path, origin: Origin) -> Path | None:
 
 
 def has_progress(partial: Path) -> bool:
-    """Whether an unfinished run of a resumable stage has scratch files, which a new start would lose."""
-    scratch = (partial / ".scratch").rglob("*")
-    return bool(read_recipe(partial).get("resumable")) and any(path.is_file() for path in scratch)
+    """Whether an unfinished run has scratch files, which a new start would lose.
+
+    A run of a stage that is not resumable has no progress. A damaged recipe.json does not say whether the stage is.
+    """
+    started = read_recipe(partial)
+    resumable = started["resumable"] if started else True
+    return bool(resumable) and any(path.is_file() for path in (partial / ".scratch").rglob("*"))
+
+
+def remove_or_set_aside(partial: Path) -> None:
+    """Remove an unfinished run that has no progress. Move one that has to the quarantine folder of its series."""
+    if has_progress(partial):
+        reason = f"{partial / RECIPE} is missing or damaged, so this unfinished run cannot be continued. It is started again."
+        set_aside(partial, partial.parent / QUARANTINE, reason)
+    else:
+        shutil.rmtree(partial)
 
 
 def new_partial(partial: Path, origin: Origin, resumable: bool) -> Writer:
@@ -75,7 +93,7 @@ def new_partial(partial: Path, origin: Origin, resumable: bool) -> Writer:
     partial.mkdir()
     recipe = {**asdict(origin), "recipe": origin.recipe, "resumable": resumable}
     try:
-        write_file(partial / RECIPE, json.dumps(recipe).encode())
+        write_file(partial / RECIPE, json.dumps({**recipe, "seal": seal(recipe)}).encode())
     except OSError:
         shutil.rmtree(partial, ignore_errors=True)
         raise
@@ -89,13 +107,17 @@ def remove_failed_run(writer: Writer) -> None:
 
 
 def read_recipe(partial: Path) -> dict[str, Any]:
-    """What `new_partial` wrote. An empty table when it is missing or damaged."""
+    """What `new_partial` wrote. An empty table when it is missing or damaged.
+
+    Versions of realmctl before the seal wrote a recipe without one, which is accepted.
+    """
     try:
         recipe = json.loads(read_small(partial / RECIPE, MAX_MANIFEST_BYTES))
+        whole = isinstance(recipe, dict) and recipe.get("seal", UNSEALED) in (UNSEALED, seal(recipe))
     except (OSError, ValueError, RecursionError, InputError):
         return {}
-    tables = isinstance(recipe, dict) and all(isinstance(recipe.get(name), dict) for name in ("settings", "inputs"))
-    return recipe if tables and {"recipe", "stage"} <= recipe.keys() else {}
+    tables = whole and all(isinstance(recipe.get(name), dict) for name in ("settings", "inputs"))
+    return recipe if tables and {"recipe", "stage", "resumable"} <= recipe.keys() else {}
 
 
 def delete_hint(partial: Path) -> str:

@@ -182,7 +182,6 @@ class Stage:
             return made
         if not processes.is_first():
             return self._run_as_other_process(out, origin)
-        _make_folder(out)
         with series.locked(out):
             series.commit_finished_runs(out)
             if made := series.find_version(out, origin.recipe):
@@ -210,13 +209,6 @@ class Stage:
             unfinished.remove_failed_run(writer)
         say(f"{self.command()}: made {made.path} in {seconds:.1f} s")
         return made
-
-
-def _make_folder(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except FileNotFoundError:  # of a file system that makes no folders, such as /proc
-        raise ConfigError(f"--out {out}: a folder cannot be made there. Name another folder.") from None
 
 
 def _label(name: str, role: Role) -> str:

@@ -23,7 +23,8 @@ from realmctl.log import warn
 from realmctl.nn.weights import load_tensors, optimizer_tensors, restore_optimizer, save_tensors
 from realmctl.storage.durable import sync
 from realmctl.storage.hashing import digest_file
-from realmctl.training.scratch_files import QUARANTINE, read_sealed, set_aside, write_sealed
+from realmctl.storage.quarantine import QUARANTINE, set_aside
+from realmctl.training.scratch_files import read_sealed, write_sealed
 
 KEPT = 2
 WEIGHTS, MOMENTS, METRICS, STATE = "modules.safetensors", "optimizer.safetensors", "metrics.jsonl", "state.json"

@@ -1,20 +1,14 @@
-"""Files that only an unfinished run has: JSON that carries its own hash, and a place for damaged files.
+"""Files that only an unfinished run has: JSON that carries its own hash.
 
 These files are no part of the finished artifact. A run that is resumed reads them, so each read checks a hash.
-A damaged file or folder is moved to a quarantine folder and reported. It is never deleted silently.
 """
 
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 from pathlib import Path
 from typing import Any
-
-from realmctl.log import warn
-
-QUARANTINE = "quarantine"
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -40,21 +34,6 @@ def read_sealed(path: Path) -> Any:
     if not isinstance(parsed, dict) or "value" not in parsed or parsed.get("sha256") != _seal(parsed["value"]):
         raise ValueError("its SHA-256 does not match its content")
     return parsed["value"]
-
-
-def set_aside(path: Path, quarantine: Path, reason: str) -> None:
-    """Move a damaged file or folder into the folder `quarantine`, whose parent must exist, and warn.
-
-    Do nothing when `path` is gone: another process moved it, or the run has ended.
-    """
-    try:
-        quarantine.mkdir(exist_ok=True)
-        names = (quarantine / f"{path.name}-{number}" for number in itertools.count(1))
-        target = next(name for name in names if not name.exists())
-        path.rename(target)
-    except FileNotFoundError:
-        return
-    warn(f"{reason} {path.name} was moved to {target}.")
 
 
 def _seal(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from realmctl.artifacts import open_artifact, series, verify, version_numbers
-from realmctl.errors import ConfigError, InputError, ResourceError
+from realmctl.errors import ConfigError, InputError, MismatchError, ResourceError
 from realmctl.storage.array_file import ArrayAppender
 from realmctl.storage.durable import copy_file
 from realmctl.storage.records import RecordWriter
@@ -187,11 +188,47 @@ def test_a_finished_run_whose_number_is_taken_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["[]", "7", "null", '{"recipe": 1}', "[" * 50_000, '{"resumable": true}', "\xff"])
-def test_an_unfinished_run_whose_recipe_is_damaged_is_started_again(tmp_path, text):
+def test_an_unfinished_run_whose_recipe_is_damaged_is_set_aside_and_started_again(tmp_path, text, capsys):
     with pytest.raises(RuntimeError):
         Steps(stop_before=2).make(tmp_path / "steps")
     (tmp_path / "steps" / "v1.partial" / "recipe.json").write_text(text, encoding="latin-1")
-    assert Steps().make(tmp_path / "steps").metrics["taken"] == 4
+    made = Steps().make(tmp_path / "steps")
+    assert (made.metrics["taken"], made.path.name) == (4, "v1")
+    assert sorted(path.name for path in saved_steps(tmp_path / "steps")) == ["0", "1"]
+    assert "recipe.json is missing or damaged" in capsys.readouterr().err
+
+
+def saved_steps(series: Path) -> list[Path]:
+    """The files of the set-aside run of `Steps`."""
+    return [*(series / "quarantine" / "v1.partial-1" / ".scratch" / "done").iterdir()]
+
+
+def test_no_flipped_bit_of_a_recipe_deletes_the_unfinished_run(tmp_path):
+    with pytest.raises(RuntimeError):
+        Steps(stop_before=2).make(tmp_path / "unfinished")
+    whole = (tmp_path / "unfinished" / "v1.partial" / "recipe.json").read_bytes()
+    for place in range(len(whole)):
+        series = tmp_path / f"flip-{place}"
+        shutil.copytree(tmp_path / "unfinished", series)
+        flipped = whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :]
+        (series / "v1.partial" / "recipe.json").write_bytes(flipped)
+        try:
+            made = Steps().make(series)
+        except MismatchError:
+            assert (series / "v1.partial" / ".scratch" / "done" / "1").is_file(), place
+            continue
+        assert made.metrics["taken"] == 2 or len(saved_steps(series)) == 2, place
+
+
+def test_an_unfinished_run_without_a_seal_is_continued(tmp_path):
+    """Versions of realmctl before the seal wrote recipes without one."""
+    with pytest.raises(RuntimeError):
+        Steps(stop_before=2).make(tmp_path / "steps")
+    path = tmp_path / "steps" / "v1.partial" / "recipe.json"
+    recipe = json.loads(path.read_text())
+    del recipe["seal"]
+    path.write_text(json.dumps(recipe))
+    assert Steps().make(tmp_path / "steps").metrics["taken"] == 2
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")

@@ -13,15 +13,20 @@ from pathlib import Path
 import torch
 from torch import Tensor
 from transformers import BertConfig, BertForMaskedLM, BertModel
+from transformers.activations import ACT2FN
 from transformers.models.bert.modeling_bert import BertPooler
 
 from realmctl.errors import ConfigError, InputError
+from realmctl.nn.bert.limits import check_sizes, require_memory
 from realmctl.nn.weights import load_into, load_tensors, save_tensors
 
 SIZES = {"tiny": "L2-H128", "mini": "L4-H256", "small": "L4-H512", "medium": "L8-H512", "base": "L12-H768"}
 _SPEC = re.compile(r"L(\d+)-H(\d+)(?:-A(\d+))?")
 _IGNORED = re.compile(r".*position_ids|cls\.seq_relationship\..*")
 _HEAD = "cls.predictions."
+MAX_SPEC = 40
+"""Characters of a size name."""
+MAX_CONFIG_BYTES = 16 * 2**20
 
 
 def scratch_config(
@@ -36,17 +41,26 @@ def scratch_config(
     """Return the configuration of a BERT from scratch: a size name, or `L<layers>-H<hidden>[-A<heads>]`.
 
     Heads default to hidden / 64, at least 2. The default activation is the exact GELU. On a CPU it is five times as fast
-    as the tanh approximation `gelu_new`, which Google's weights were trained with. Raises ConfigError for an unknown size.
+    as the tanh approximation `gelu_new`, which Google's weights were trained with.
+
+    Raises:
+        ConfigError: The size is unknown, or beyond `limits.SIZE_LIMITS`.
+        ResourceError: The weights do not fit into the free memory.
     """
-    match = _SPEC.fullmatch(SIZES.get(spec, spec))
+    match = _SPEC.fullmatch(SIZES.get(spec, spec)) if len(spec) <= MAX_SPEC else None
     layers, hidden, heads = (int(part or 0) for part in match.groups()) if match else (0, 0, 0)
     heads = heads or max(2, hidden // 64)
     if not layers or not hidden or hidden % heads:
         raise ConfigError(
-            f"'{spec}' is no BERT size (layers, hidden width). Use {', '.join(SIZES)}, or L<layers>-H<hidden>[-A<heads>] such as "
+            f"'{spec[:MAX_SPEC]}' is no BERT size (layers, hidden width). Use {', '.join(SIZES)}, or L<layers>-H<hidden>[-A<heads>] such as "
             "L2-H128-A4, where the number of heads divides the hidden size."
         )
-    return BertConfig(
+    sizes = {"num_hidden_layers": layers, "hidden_size": hidden, "num_attention_heads": heads}
+    try:
+        check_sizes({**sizes, "intermediate_size": 4 * hidden, "vocab_size": vocab_size})
+    except ValueError as error:
+        raise ConfigError(f"The BERT size '{spec}' is too large: {error}. Use a smaller one.") from None
+    config = BertConfig(
         vocab_size=vocab_size,
         hidden_size=hidden,
         num_hidden_layers=layers,
@@ -60,23 +74,43 @@ def scratch_config(
         pad_token_id=0,
         attn_implementation="sdpa",
     )
+    require_memory(config, f"a BERT of size '{spec}'")
+    return config
 
 
 def read_config(folder: Path) -> BertConfig:
-    """Read config.json of a BERT folder. Raises InputError when it is missing, malformed or of another kind of model."""
+    """Read config.json of a BERT folder.
+
+    Raises:
+        InputError: It is missing, malformed, of another kind of model, or has sizes beyond `limits.SIZE_LIMITS`.
+        ResourceError: The weights of such a model do not fit into the free memory.
+    """
+    path = folder / "config.json"
     try:
-        fields = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        if path.stat().st_size > MAX_CONFIG_BYTES or not path.is_file():
+            raise ValueError(f"it is no regular file of at most {MAX_CONFIG_BYTES:,} bytes")
+        fields = json.loads(path.read_text(encoding="utf-8"))
         kind = fields.get("model_type", "bert")
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
         raise InputError(
-            f"Cannot read {folder / 'config.json'}: {error}. A BERT folder holds config.json and the weights beside it."
+            f"Cannot read {path}: {error}. A BERT folder holds config.json and the weights beside it."
         ) from error
     if kind != "bert":
         raise InputError(
-            f"{folder} holds a model of type '{kind}'. Only BERT models (model_type bert) can be used here; "
+            f"{folder} holds a model of type '{str(kind)[:40]}'. Only BERT models (model_type bert) can be used here; "
             "give another folder or hub id."
         )
-    return BertConfig.from_dict(fields, attn_implementation="sdpa")
+    try:
+        check_sizes(fields)
+        config = BertConfig.from_dict(fields, attn_implementation="sdpa")
+        check_sizes(config.to_dict())
+        if config.hidden_act not in ACT2FN:
+            raise ValueError(f"hidden_act is {str(config.hidden_act)[:40]!r}, which transformers does not know")
+    except Exception as error:  # transformers raises many kinds for fields of a wrong type
+        reason = " ".join(str(error).split())[:200].rstrip(".")
+        raise InputError(f"{path} does not describe a BERT that can be used: {reason}. Use another folder.") from None
+    require_memory(config, str(folder))
+    return config
 
 
 def load_masked_lm(folder: Path) -> tuple[BertForMaskedLM, bool]:

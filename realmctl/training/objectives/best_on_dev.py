@@ -22,12 +22,13 @@ from realmctl.nn.precision import autocast
 from realmctl.nn.weights import load_tensors, save_tensors
 from realmctl.storage.durable import sync
 from realmctl.storage.hashing import digest_file
+from realmctl.storage.quarantine import QUARANTINE, set_aside
 from realmctl.text.qa.questions import Question
 from realmctl.training.checkpoint import module_tensors, restore_modules
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.objectives.finetune import FinetuneMicroBatch, FinetuneObjective
 from realmctl.training.refresh.refresh_folder import at_step
-from realmctl.training.scratch_files import QUARANTINE, read_sealed, set_aside, write_sealed
+from realmctl.training.scratch_files import read_sealed, write_sealed
 
 BEST = "best.json"
 AGAIN = "A run of the same command goes on from a point before the first score on dev."

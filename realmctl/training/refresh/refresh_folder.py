@@ -25,7 +25,8 @@ from realmctl.artifacts import MANIFEST, Artifact, open_artifact, verify
 from realmctl.errors import InputError, MismatchError
 from realmctl.index.build import IndexOptions
 from realmctl.storage.durable import sync
-from realmctl.training.scratch_files import QUARANTINE, read_sealed, set_aside, write_sealed
+from realmctl.storage.quarantine import QUARANTINE, set_aside
+from realmctl.training.scratch_files import read_sealed, write_sealed
 
 STEP = re.compile(r"step-(\d{8})")
 KEPT_SNAPSHOTS = 2

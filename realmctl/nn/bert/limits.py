@@ -1,0 +1,89 @@
+"""Limits on the size of a BERT, checked before its weights are allocated.
+
+A name such as `scratch:L9999-H65536` or a damaged config.json asks for any amount of memory. The limits are well above every
+published BERT. Below them, the weights must fit into the memory that is free.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from realmctl.errors import ResourceError
+
+SIZE_LIMITS: Mapping[str, int] = {
+    "num_hidden_layers": 256,
+    "hidden_size": 16_384,
+    "num_attention_heads": 256,
+    "intermediate_size": 65_536,
+    "vocab_size": 4_194_304,
+    "max_position_embeddings": 131_072,
+    "type_vocab_size": 1_024,
+}
+"""{field of config.json: its largest value}. The smallest value of each is 1."""
+RATES = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+BYTES_OF_A_WEIGHT = 4
+"""float32, in which every model is made and loaded."""
+
+
+def check_sizes(fields: Mapping[str, Any]) -> None:
+    """Check the sizes in the fields of a config.json. Fields that are missing have a default and are not checked.
+
+    Raises:
+        ValueError: A size is not an integer within its limits, or the sizes do not fit together.
+    """
+    for name, most in SIZE_LIMITS.items():
+        value = fields.get(name, 1)
+        if type(value) is not int or not 1 <= value <= most:
+            raise ValueError(f"{name} is {str(value)[:40]!r}; it must be an integer from 1 to {most:,}")
+    if "hidden_size" in fields and fields["hidden_size"] % fields.get("num_attention_heads", 1):
+        raise ValueError(f"{fields['num_attention_heads']} heads do not divide hidden_size {fields['hidden_size']}")
+    pad = fields.get("pad_token_id")
+    if pad is not None and (type(pad) is not int or not 0 <= pad < fields.get("vocab_size", SIZE_LIMITS["vocab_size"])):
+        raise ValueError(f"pad_token_id is {str(pad)[:40]!r}; it must be a row of the vocabulary")
+    for name in RATES:
+        value = fields.get(name, 0.0)
+        if type(value) not in (int, float) or not 0 <= value <= 1:
+            raise ValueError(f"{name} is {str(value)[:40]!r}; it must be a number from 0 to 1")
+
+
+def weight_count(layers: int, hidden: int, intermediate: int, vocabulary: int, positions: int, segments: int) -> int:
+    """Return the number of weights of a BERT with its masked-language-model head and tied decoder, without a pooler."""
+    embeddings = (vocabulary + positions + segments + 2) * hidden
+    layer = 4 * (hidden + 1) * hidden + (hidden + 1) * intermediate + (intermediate + 1) * hidden + 4 * hidden
+    head = (hidden + 1) * hidden + 2 * hidden + vocabulary
+    return embeddings + layers * layer + head
+
+
+def require_memory(config: Any, what: str) -> None:
+    """Check that the weights of a BERT fit into the free memory.
+
+    Args:
+        config: A `BertConfig`.
+        what: The spec or folder, for the message.
+
+    Raises:
+        ResourceError: They do not fit.
+    """
+    count = weight_count(
+        config.num_hidden_layers, config.hidden_size, config.intermediate_size,
+        config.vocab_size, config.max_position_embeddings, config.type_vocab_size,
+    )  # fmt: skip
+    needed, free = BYTES_OF_A_WEIGHT * count, free_memory()
+    if needed > free:
+        raise ResourceError(
+            f"The weights of {what} need {needed / 1e9:.1f} GB of memory ({count:,} weights), and {free / 1e9:.1f} GB "
+            "are free. Use a smaller model, or free some memory."
+        )
+
+
+def free_memory() -> int:
+    """Return the bytes that a process can still allocate: MemAvailable and SwapFree of Linux, else all memory."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        kilobytes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
+        return 1024 * (kilobytes["MemAvailable"] + kilobytes["SwapFree"])
+    except (OSError, ValueError, KeyError, IndexError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
