@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from realmctl.errors import InputError, QualityError
+from realmctl.index.canaries import check_canaries, choose_canaries, worse_canaries
 from realmctl.index.exact import ExactIndex
 from realmctl.index.hnsw import HnswIndex, build_graph, load_graph, save_graph
 from realmctl.index.hnsw_file import GraphShape
@@ -21,6 +24,16 @@ if TYPE_CHECKING:
     from realmctl.index.build import IndexOptions
 
 GRAPH_FILE = "hnsw.bin"
+RANGES = {
+    "m": (2, 512),
+    "ef_construction": (1, 2**31 - 1),
+    "ef": (1, 2**31 - 1),
+    "threads": (1, 2**31 - 1),
+    "seed": (0, 2**64),
+    "max_level": (0, 2**31 - 1),
+    "entry_point": (0, 2**31 - 1),
+}
+"""{field of an hnsw index's description: (smallest, largest value)}."""
 AUTO_EF = (64, 128, 256, 512, 1024)
 
 
@@ -48,6 +61,10 @@ class HnswIndexDescription(IndexDescription):
     max_level: int = 0
     entry_point: int = 0
     sha256: str = ""
+    canaries: list[list[int]] = field(default_factory=list)
+    """See `realmctl.index.canaries`. Indexes of older versions have none."""
+    seal: str = ""
+    """SHA-256 of the other fields. Indexes of older versions have none."""
 
     @property
     def shape(self) -> GraphShape:
@@ -56,12 +73,20 @@ class HnswIndexDescription(IndexDescription):
 
     def check(self) -> None:
         super().check()
-        least = {"m": 2, "ef_construction": 1, "ef": 1, "threads": 1, "seed": 0, "max_level": 0, "entry_point": 0}
-        for name, smallest in least.items():
-            if getattr(self, name) < smallest:
+        for name, (smallest, largest) in RANGES.items():
+            if not smallest <= getattr(self, name) <= largest:
                 raise ValueError(f"{name} is {getattr(self, name)!r}")
         if self.entry_point >= self.count:
             raise ValueError(f"entry_point is {self.entry_point} of {self.count} vectors")
+        check_canaries(self.canaries, self.count)
+        sealed = bool(self.seal or self.canaries)
+        if sealed and self.seal != self.computed_seal():
+            raise ValueError("its content does not have the hash in its seal")
+
+    def computed_seal(self) -> str:
+        """Return the SHA-256 of all fields but the seal."""
+        fields = {name: value for name, value in asdict(self).items() if name != "seal"}
+        return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
 class HnswIndexType(IndexType):
@@ -79,7 +104,9 @@ class HnswIndexType(IndexType):
         index = HnswIndex(load_graph(path, shape, vectors), vectors, ef=AUTO_EF[0])
         recall = _reach_recall(index, vectors, options, device)
         described = {**asdict(shape), "ef": index.ef, "seed": options.seed, "threads": options.threads}
-        write_description(folder, HnswIndexDescription(type="hnsw", sha256=digest_file(path), **described))
+        canaries = choose_canaries(index.search_graph, vectors)
+        description = HnswIndexDescription(type="hnsw", sha256=digest_file(path), canaries=canaries, **described)
+        write_description(folder, replace(description, seal=description.computed_seal()))
         return {"ef": index.ef, **recall.metrics()}
 
     def open(self, folder: Path, description: IndexDescription, vectors: Vectors, device: str) -> Index:
@@ -89,7 +116,14 @@ class HnswIndexType(IndexType):
             raise InputError(
                 f"The graph {path} is missing or damaged (its SHA-256 is not the one in index.json). Build the index again."
             )
-        return HnswIndex(load_graph(path, description.shape, vectors), vectors, description.ef)
+        index = HnswIndex(load_graph(path, description.shape, vectors), vectors, description.ef)
+        worse = worse_canaries(description.canaries, index.search_graph, vectors)
+        if worse:
+            raise InputError(
+                f"The graph {path} is damaged: {worse} of its {len(description.canaries)} canary queries find worse "
+                "neighbours than when it was built. Build the index again."
+            )
+        return index
 
 
 def _reach_recall(index: HnswIndex, vectors: Vectors, options: IndexOptions, device: str) -> Recall:

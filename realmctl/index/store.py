@@ -23,13 +23,15 @@ if TYPE_CHECKING:
     from realmctl.index.build import IndexOptions
 
 DESCRIPTION_FILE = "index.json"
+MAX_DESCRIPTION_BYTES = 2**20
+MAX_VECTORS, MAX_DIMENSION = 2**32, 2**20
 
 
 @dataclass(frozen=True)
 class IndexDescription:
     """Content of `index.json`: the fields that every index has. `metric` is always the inner product.
 
-    A type of index that records more extends this class with fields of type int, float or str.
+    A type of index that records more extends this class with fields of type int, float, str or list.
     """
 
     type: str
@@ -41,6 +43,8 @@ class IndexDescription:
         """Raise ValueError for values that cannot describe an index. The types of the fields were checked before."""
         if self.dimension < 1 or self.count < 1:
             raise ValueError(f"it has {self.count} vectors of dimension {self.dimension}")
+        if self.dimension > MAX_DIMENSION or self.count > MAX_VECTORS:
+            raise ValueError(f"it has more than {MAX_VECTORS:,} vectors, or more than {MAX_DIMENSION:,} dimensions")
         if self.metric != "ip":
             raise ValueError(f"metric is {self.metric!r}, and only 'ip' is searched")
 
@@ -72,16 +76,18 @@ def read_description(folder: Path) -> IndexDescription:
     """Read `index.json` and check every field. Raises InputError when it does not describe an index that can be opened here."""
     path = folder / DESCRIPTION_FILE
     try:
-        fields = json.loads(path.read_text())
+        if not path.is_file() or path.stat().st_size > MAX_DESCRIPTION_BYTES:
+            raise ValueError(f"it is no regular file of at most {MAX_DESCRIPTION_BYTES:,} bytes")
+        fields = json.loads(path.read_text(encoding="utf-8"))
         kind = INDEX_TYPES.load(str(fields["type"])).description
         hints = typing.get_type_hints(kind)
         for name, value in fields.items():
-            if name in hints and type(value) is not hints[name]:
-                raise ValueError(f"{name} is {value!r}")
+            if name in hints and type(value) is not (typing.get_origin(hints[name]) or hints[name]):
+                raise ValueError(f"{name} is {str(value)[:80]!r}")
         description = kind(**fields)
         description.check()
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
-        reason = str(error).rstrip(".")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, ConfigError) as error:
+        reason = " ".join(str(error).split())[:300].rstrip(".")
         raise InputError(f"{path} does not describe an index ({reason}). Build the index again.") from None
     return description
 
