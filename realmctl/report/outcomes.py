@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -11,6 +10,7 @@ from typing import Any, Literal
 from realmctl.artifacts import Artifact
 from realmctl.errors import InputError
 from realmctl.log import progress
+from realmctl.report.score_files import entries, records
 from realmctl.retrieval.answering.corpus_search import answered_by
 from realmctl.storage.records import Records
 from realmctl.text.qa.answers import Scorer, exact_match
@@ -64,41 +64,6 @@ class RetrievalDepths:
         return "found" if outcome.right is None else "read"
 
 
-def entries(scores: Artifact) -> Iterator[dict[str, Any]]:
-    """Yield the retrieved blocks of each question (DPR's format, one entry a line), in constant memory.
-
-    Where nothing was retrieved, yield the questions without blocks.
-    """
-    if not scores.has("retrieved.json"):
-        both = zip(records(scores, "predictions.jsonl"), records(scores, "evidence.jsonl"), strict=False)
-        yield from ({"question": one["question"], "answers": two["answers"], "ctxs": []} for one, two in both)
-        return
-    path = scores.file("retrieved.json")
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            if (text := line.strip().strip(",")) not in ("", "[", "]", "[]"):
-                yield _parsed(text, f"{path}:{number}")
-
-
-def records(scores: Artifact, name: str) -> list[dict[str, Any]]:
-    """Read a file of JSON lines. Returns an empty list where the artifact does not have it."""
-    if not scores.has(name):
-        return []
-    path = scores.file(name)
-    with path.open(encoding="utf-8") as lines:
-        return [_parsed(line, f"{path}:{number}") for number, line in enumerate(lines, 1)]
-
-
-def _parsed(text: str, place: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{place}: not valid JSON ({error}). Make the scores again.") from None
-    if not isinstance(value, dict):
-        raise InputError(f"{place}: {type(value).__name__} where an object is expected. Make the scores again.")
-    return value
-
-
 def read_outcomes(scores: Artifact, blocks: Artifact | None) -> list[QuestionOutcome]:
     """Return the outcome of every question, in the file's order.
 
@@ -120,6 +85,11 @@ def _outcome(
         raise InputError(f"a prediction is of {predicted['question']!r} where {question.question!r} was retrieved for.")
     rank = next((rank for rank, context in enumerate(contexts, 1) if context["has_answer"]), None)
     chosen = seen.get("rank")
+    if chosen and chosen > len(contexts):
+        raise InputError(
+            f"the evidence of {question.question!r} is block {chosen}, and {len(contexts)} blocks were retrieved. "
+            "Make the scores again."
+        )
     right = exact_match(predicted["prediction"], question.answers, scorer) if predicted and scorer else None
     return QuestionOutcome(
         question, predicted.get("prediction"), len(contexts), rank, True if rank else None, seen.get("read"), chosen,
