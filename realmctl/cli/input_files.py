@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from realmctl.stage.sources import localise
+from realmctl.storage.temporary import temporary_folder
 
 
 @contextmanager
 def on_disk(*paths: Path) -> Iterator[list[Path]]:
     """Yield the paths, with temporary copies in place of standard input (`-`) and pipes."""
-    with tempfile.TemporaryDirectory() as spool:
-        yield [localise(each, (), False, "input", Path(spool)) for each in paths]
+    with temporary_folder() as spool:
+        yield [localise(each, (), False, "input", spool) for each in paths]

@@ -67,7 +67,7 @@ def read_entry(path: Path) -> tuple[int, int]:
 def check_file(path: Path, shape: GraphShape, vectors: Vectors) -> None:
     """Raise InputError unless `path` is a complete graph of this shape over exactly these vectors [n, D].
 
-    A file with valid links other than those built passes this check. The file's hash in index.json excludes it.
+    A file with valid links other than those built passes this check. The hash in index.json and the canaries exclude it.
     """
     try:
         data = np.memmap(path, np.uint8, mode="r")

@@ -86,7 +86,16 @@ def read_description(folder: Path) -> IndexDescription:
                 raise ValueError(f"{name} is {str(value)[:80]!r}")
         description = kind(**fields)
         description.check()
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, ConfigError) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+        ConfigError,
+    ) as error:
         reason = " ".join(str(error).split())[:300].rstrip(".")
         raise InputError(f"{path} does not describe an index ({reason}). Build the index again.") from None
     return description

@@ -14,7 +14,8 @@ MISSING = object()
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+    """Whether the value is a string that can be written as UTF-8. JSON can hold half a surrogate pair, which cannot."""
+    return isinstance(value, str) and value == value.encode(errors="ignore").decode()
 
 
 def _is_number(value: Any) -> bool:

@@ -15,7 +15,6 @@ A setting is a flag only in the stage that first decides it. Later stages read i
 from __future__ import annotations
 
 import dataclasses
-import tempfile
 import time
 import typing
 from collections.abc import Iterator, Mapping
@@ -44,6 +43,7 @@ from realmctl.stage.fields import ROLE, Role, flag_of, hints, reads, roles, runt
 from realmctl.stage.headline import headline_text
 from realmctl.stage.sources import digest_of, localise, provenance_of
 from realmctl.stage.values import typed
+from realmctl.storage.temporary import temporary_folder
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(reads, source, setting, runtime))
@@ -142,9 +142,9 @@ class Stage:
     @contextmanager
     def localised(self) -> Iterator[typing.Self]:
         """Yield the same stage with its sources on this machine. Hub ids are fetched, streams copied to temporary files."""
-        with tempfile.TemporaryDirectory(prefix="realmctl-") as spool:
+        with temporary_folder() as spool:
             changes = {
-                name: localise(value, role.literals, role.hub, _label(name, role), Path(spool))
+                name: localise(value, role.literals, role.hub, _label(name, role), spool)
                 for name, role in roles(type(self)).items()
                 if role.name == "source" and (value := getattr(self, name)) is not None
             }
@@ -190,8 +190,8 @@ class Stage:
 
     def _run_as_other_process(self, out: Path, origin: Origin) -> Artifact:
         """Run beside the first process and write nothing. Return the artifact when the first process has committed it."""
-        with tempfile.TemporaryDirectory(prefix="realmctl-") as folder:
-            self.run(unfinished.UnpublishedWriter(Path(folder), origin, series=out))
+        with temporary_folder() as folder:
+            self.run(unfinished.UnpublishedWriter(folder, origin, series=out))
         while not (made := series.find_version(out, origin.recipe)):
             time.sleep(0.1)  # torchrun ends this process if the first one fails
         return made

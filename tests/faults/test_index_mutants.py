@@ -47,7 +47,16 @@ def mutants(text: str) -> Iterator[str]:
         yield json.dumps({**fields, name: fields[draw.choice(sorted(fields))]})
         if type(fields[name]) is int:
             yield from (json.dumps({**fields, name: fields[name] + step}) for step in (-1, 1, 8))
-    yield from ("", "[]", "7", "null", "[" * 50_000, json.dumps({**fields, "more": 1}), '{"type": "nosuch"}', "9" * 5_000)
+    yield from (
+        "",
+        "[]",
+        "7",
+        "null",
+        "[" * 50_000,
+        json.dumps({**fields, "more": 1}),
+        '{"type": "nosuch"}',
+        "9" * 5_000,
+    )
     for _ in range(MUTANTS):
         data = bytearray(text.encode())
         place = draw.randrange(len(data))

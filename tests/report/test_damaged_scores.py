@@ -20,7 +20,7 @@ LINES: dict[str, dict[str, Any]] = {
     "predictions.jsonl": {"question": "Who?", "prediction": "Ada"},
     "evidence.jsonl": {"answers": ["Ada"], "read": 1, "score": 1.0, "rank": 1, "start": 0, "end": 3},
 }
-ODD: list[Any] = [None, 7, -1, 1.5, "x", [], {}, [7], [{}], [{"title": 1}], 10**30, True]
+ODD: list[Any] = [None, 7, -1, 1.5, "x", [], {}, [7], [{}], [{"title": 1}], 10**30, True, "\ud800"]
 
 
 def page(folder: Path, lines: dict[str, dict[str, Any]]) -> int:
@@ -47,7 +47,9 @@ def test_a_missing_or_odd_field_is_one_paragraph(tmp_path, name, key, closed_boo
     refused, changes = 0, [{k: v for k, v in lines[name].items() if k != key}]
     changes += [{**lines[name], key: value} for value in ODD]
     if closed_book:
-        changes = [{**change, "rank": None} if name == "evidence.jsonl" and key != "rank" else change for change in changes]
+        changes = [
+            {**change, "rank": None} if name == "evidence.jsonl" and key != "rank" else change for change in changes
+        ]
         lines["evidence.jsonl"] = {**lines["evidence.jsonl"], "rank": None}
     for number, change in enumerate(changes):
         try:
@@ -73,5 +75,7 @@ def test_a_missing_or_odd_field_of_a_block_is_one_paragraph(tmp_path, key):
 
 
 def test_the_key_of_the_reproduction_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"predictions\.jsonl:1: the field 'prediction' is missing\. Make the scores again"):
+    with pytest.raises(
+        InputError, match=r"predictions\.jsonl:1: the field 'prediction' is missing\. Make the scores again"
+    ):
         page(tmp_path, {**LINES, "predictions.jsonl": {"question": "Who?"}})

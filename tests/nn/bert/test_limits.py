@@ -16,7 +16,9 @@ from realmctl.nn.bert.limits import SIZE_LIMITS, weight_count
 from realmctl.storage.hashing import files_below
 
 
-@pytest.mark.parametrize("spec", ["L9999-H65536-A2", "L1-H32768", "L1000000000-H16", "L1-H1024-A512", "L" + "9" * 5000 + "-H16"])
+@pytest.mark.parametrize(
+    "spec", ["L9999-H65536-A2", "L1-H32768", "L1000000000-H16", "L1-H1024-A512", "L" + "9" * 5000 + "-H16"]
+)
 def test_a_size_beyond_the_limits_is_refused(spec: str) -> None:
     with pytest.raises(ConfigError) as error:
         scratch_config(spec, 100)
