@@ -8,7 +8,7 @@ PARITY := .venv-parity
 # hnswlib is built from source; without this it is tuned to this very CPU and dies on another.
 export HNSWLIB_NO_NATIVE := 1
 
-.PHONY: help demo ablation test test-slow docs parity check format bench clean
+.PHONY: help demo ablation test test-slow faults docs parity check format bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -31,6 +31,10 @@ test: $(READY) ## unit and pipeline tests on the CPU, without network
 
 test-slow: $(READY) ## the rest: kills, scripts, the wheel in an empty folder running the demo
 	$(BIN)/python -m pytest -m slow
+
+faults: $(READY) ## damaged files, failing disks and killed runs: what docs/reliability.md promises
+	$(BIN)/python -m pytest -m "not slow" tests/faults tests/training/test_checkpoint.py \
+	  tests/training/objectives/test_best_on_dev.py tests/nn/bert/test_limits.py tests/report/test_damaged_scores.py
 
 docs: $(READY) ## the documentation site, built strictly into build/site; open build/site/index.html
 	$(BIN)/mkdocs build --strict
