@@ -1,4 +1,4 @@
-"""Opening and verifying artifacts. An artifact is a folder that says what it was made from.
+"""Opening and verifying artifacts. An artifact is a folder that records what it was made from.
 
     w/blocks/          a series: one kind, many versions
       v1/              a committed version: manifest.json and the files that it names
@@ -34,7 +34,7 @@ class Artifact:
 
     @property
     def kind(self) -> str:
-        """Such as blocks, spans, encoder, retriever, embeddings, index, model, qa-model or scores."""
+        """Kind of the artifact: blocks, spans, encoder, retriever, embeddings, index, model, qa-model or scores."""
         return str(self.manifest["kind"])
 
     @property
@@ -153,7 +153,7 @@ def verify(artifact: Artifact, unfinished: bool = False) -> int:
 
     Args:
         artifact: What to check.
-        unfinished: Whether it is not committed yet, so that scratch folders may lie in it.
+        unfinished: Whether the artifact is not committed yet and may contain scratch folders.
 
     Returns:
         The number of bytes that were hashed.

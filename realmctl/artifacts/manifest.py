@@ -61,7 +61,8 @@ def seal(manifest: Mapping[str, Any]) -> str:
 def write_manifest(folder: Path, origin: Origin, metrics: Mapping[str, Any], seconds: float) -> None:
     """Hash every file below `folder`, flush all of them to the disk, then write the manifest and flush it.
 
-    The hashes are of what is read back from the files. Parts keep their own manifest. Empty folders are removed.
+    The hashes are computed from the bytes that are read back from the files. Parts keep their own manifest. Empty
+    folders are removed.
 
     Raises:
         InputError: `folder` holds something that an artifact may not hold, such as a symbolic link.
@@ -145,7 +146,7 @@ def _rendered(manifest: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A metric as JSON has it: numpy's numbers as Python's, and null for a number that is not finite."""
+    """Convert a metric to JSON: numpy's numbers to Python's, and a number that is not finite to null."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
