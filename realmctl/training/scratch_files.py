@@ -1,6 +1,6 @@
-"""Files that only an unfinished run has: JSON that carries its own hash, and a place for damaged files.
+"""Files that only an unfinished run has: JSON with its own hash, and a folder for damaged files.
 
-These files are no part of the finished artifact. A run that is resumed reads them, so each read checks a hash.
+These files are not part of the finished artifact. A run that is resumed reads them, so each read checks a hash.
 A damaged file or folder is moved to a quarantine folder and reported. It is never deleted silently.
 """
 
@@ -45,7 +45,7 @@ def read_sealed(path: Path) -> Any:
 def set_aside(path: Path, quarantine: Path, reason: str) -> None:
     """Move a damaged file or folder into the folder `quarantine`, whose parent must exist, and warn.
 
-    Do nothing when `path` is gone: another process moved it, or the run has ended.
+    Do nothing when `path` does not exist: another process moved it, or the run has ended.
     """
     try:
         quarantine.mkdir(exist_ok=True)

@@ -171,7 +171,7 @@ def _has_its_index(folder: RefreshFolder, step: int) -> bool:
     try:
         snapshot = open_artifact(at_step(folder.snapshots, step))
     except (RealmctlError, OSError):
-        return False  # `_refresh` finds out what is wrong with it
+        return False  # `_refresh` determines what is wrong with it
     try:
         index = open_artifact(at_step(folder.indexes, step))
     except (RealmctlError, OSError) as error:
