@@ -31,7 +31,7 @@ def candidates(
         null: whether candidate 0 is the null document.
 
     Returns:
-        int64 [B, N]; -2 fills the places for which the index has too few blocks.
+        int64 [B, N]; -2 fills the slots for which the index has too few blocks.
     """
     first = int(null)
     rows_BN = np.full((len(query_BD), count), ABSENT, dtype=np.int64)
