@@ -30,4 +30,4 @@ MEANING: Mapping[str, str] = {
 def explained(deviations: Any) -> str:
     """The help text of `--official` for a stage with these deviations."""
     meanings = "; ".join(f"{name}: {MEANING[name]}" for name in typing.get_args(deviations))
-    return f"Do as the official code does: one or more names, separated by commas. {meanings}."
+    return f"Follow the official code in these points: one or more names, separated by commas. {meanings}."

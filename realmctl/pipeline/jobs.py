@@ -1,4 +1,4 @@
-"""Stages in child processes: what `realmctl run --jobs` starts.
+"""Run stages in child processes, for `realmctl run --jobs`.
 
 A child runs one stage after another, because importing PyTorch and transformers takes seconds. The parent writes a request,
 which is one line of JSON, to the child's stdin. The child answers with one line of JSON, and ends after a failure. End of file

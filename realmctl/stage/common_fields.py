@@ -40,7 +40,7 @@ def _check_refresh_device(flag: str, value: str) -> None:
 def _at_least(least: int) -> Callable[[str, int], None]:
     def check(flag: str, value: int) -> None:
         if value < least:
-            raise ConfigError(f"{flag} {value} is too small. The least is {least}.")
+            raise ConfigError(f"{flag} {value} is too small. It must be at least {least}.")
 
     return check
 
