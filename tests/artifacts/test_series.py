@@ -129,7 +129,7 @@ def test_a_damaged_version_is_passed_over_with_a_warning(tmp_path, capsys):
     broken = Plain().make(tmp_path / "out").path
     (broken / "text.txt").unlink()
     assert Plain().make(tmp_path / "out").path.name == "v2"
-    assert f"warning: plain {broken} is not whole" in capsys.readouterr().err
+    assert f"warning: plain {broken} is incomplete" in capsys.readouterr().err
 
 
 def test_finding_an_older_version_says_which_one_the_series_means(tmp_path, capsys):

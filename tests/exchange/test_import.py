@@ -211,7 +211,7 @@ def test_names_that_may_be_there_or_not(tmp_path):
     (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": parts}))
     assert imported(folder, tmp_path / "w3")["span-reader"]
     (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": {"a": "../../pre/x.bin"}}))
-    with pytest.raises(InputError, match="no file of weights beside it"):
+    with pytest.raises(InputError, match="not a file of weights in the same folder"):
         imported(folder, tmp_path / "w4")
 
 
