@@ -58,7 +58,7 @@ class Chunk(Stage):
     lowercase: bool = setting("Lower-case the text. Only for a tokenizer that is trained here.", default=True)
     format: Literal[
         "auto", "dump", "wikiextractor", "json-lines", "squad", "dpr", "table", "ms-marco", "doc-text", "trec", "text"
-    ] = setting("Format of the corpus files; auto tells it from their first bytes.", default="auto", added_later=True)
+    ] = setting("Format of the corpus files; auto detects it.", default="auto", added_later=True)
     keep_lists: bool = setting("Keep pages whose title begins with List of, Index of or Outline of.", default=False)
     page_seconds: float = setting(
         "Time limit for cleaning one page, in seconds. A page that takes longer is set aside.", default=10.0

@@ -13,7 +13,7 @@ from settings import WorldSettings
 
 @dataclass(frozen=True)
 class Splits:
-    """Disjoint sets of facts by split name, and the facts that the sentence corpus tells."""
+    """Disjoint sets of facts by split name, and the facts in the sentence corpus."""
 
     held_out: frozenset[str]  # names of entities
     told: tuple[Fact, ...]

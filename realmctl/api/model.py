@@ -51,7 +51,7 @@ class LoadedModel(TextSearch):
 
         Raises:
             InputError: a file is missing or damaged, or no blocks are named and none are found.
-            MismatchError: the artifact is of another kind, or the blocks are not those of its index.
+            MismatchError: the artifact is of another kind, or its index was built from other blocks.
         """
         artifact = resolve(path, ("model",))
         searcher = DenseSearcher(

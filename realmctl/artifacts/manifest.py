@@ -98,8 +98,8 @@ def write_manifest(folder: Path, origin: Origin, metrics: Mapping[str, Any], sec
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of an artifact, after every check that needs no other file.
 
-    The checks are: it is a regular file of a known format, its seal holds, its text is the one that realmctl writes,
-    its fields are valid, and `recipe` and `content` are the hashes that follow from the other fields.
+    The checks are: it is a regular file of a known format, its seal is correct, its text has the form that realmctl
+    writes, its fields are valid, and `recipe` and `content` are the hashes that follow from the other fields.
 
     Raises:
         InputError: The manifest is missing, damaged or not valid.

@@ -1,6 +1,6 @@
 """What a manifest of format 1 may hold: its fields, their types and their limits.
 
-The seal of a manifest is no protection against an attacker, who can compute it too. So every value is checked
+The seal of a manifest does not protect against an attacker, who can compute it too. So every value is checked
 before it is used, and the two hashes that can be computed from the manifest alone are computed again.
 """
 

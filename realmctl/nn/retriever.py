@@ -86,7 +86,7 @@ class Tower(nn.Module):
 
     @torch.no_grad()
     def set_projection(self, weight_DH: Tensor, bias_D: Tensor) -> None:
-        """Replace the projection's weights. The shapes must be those of the projection."""
+        """Replace the projection's weights. The shapes must not change."""
         self.projection.weight.copy_(weight_DH)
         self.projection.bias.copy_(bias_D)
 

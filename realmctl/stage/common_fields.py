@@ -16,7 +16,7 @@ DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,3})?")
 
 
 def check_common_fields(values: Mapping[str, Any]) -> None:
-    """Check those of a stage's fields that many stages have. Raises ConfigError.
+    """Check the fields of a stage that many stages have in common. Raises ConfigError.
 
     Args:
         values: {field name: value} of a stage, with values of the fields' types.

@@ -58,7 +58,7 @@ class Refresh(Protocol):
         ...
 
     def too_old(self, step: int, index_step: int) -> bool:
-        """Return whether training at `step` must wait for an index fresher than that of `index_step`."""
+        """Return whether training at `step` must wait for an index that is fresher than the index of `index_step`."""
         ...
 
     def close(self) -> None:

@@ -165,7 +165,10 @@ def _refreshed(folder: RefreshFolder, maker: IndexMaker, step: int, heart: Heart
 
 
 def _has_its_index(folder: RefreshFolder, step: int) -> bool:
-    """Return whether the index of this step was made with the snapshot of this step, not with that of an earlier attempt."""
+    """Return whether the index of this step was made with the current snapshot of this step.
+
+    The folder may hold an index of an earlier attempt at this step.
+    """
     if step not in steps_in(folder.indexes):
         return False
     try:
