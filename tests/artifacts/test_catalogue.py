@@ -72,7 +72,11 @@ def test_damaged_and_unfinished_versions_are_listed_as_such(w):
         str(w / "steps/v1.partial"): "unfinished",
     }
     text = listing_text({"folder": str(w), "artifacts": listing(w)})
-    assert "is incomplete" in text and "1 version in 4 series" in text and "2 damaged, 1 unfinished" in text
+    assert (
+        "is missing or not in its manifest" in text
+        and "1 version in 4 series" in text
+        and "2 damaged, 1 unfinished" in text
+    )
     assert [entry["kind"] for entry in listing(w / "steps")] == ["unfinished"]
 
 
