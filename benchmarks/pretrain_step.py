@@ -1,16 +1,16 @@
-"""A REALM pre-training step, forward and backward, beside the only PyTorch port of REALM's objective.
+"""Time a REALM pre-training step, forward and backward, by realmctl and by the only PyTorch port of REALM's objective.
 
     python -m venv peer
     peer/bin/pip install torch==2.13.0 transformers==4.57.6 safetensors numpy
     python benchmarks/pretrain_step.py --peer-python peer/bin/python [--size L6-H384-A12] [--precision bf16]
 
-The peer is RealmScorer + RealmKnowledgeAugEncoder of transformers 4.57.6, removed from 5.x, hence an
-environment of its own. Both get the same random weights and token ids, dropout off, one thread, and must come
-to the same loss: to 1e-5 of it in float32, to 1e-3 when our side computes in bfloat16 beside the peer's float32
-(`--precision bf16`, what `realmctl pretrain` does by itself on a processor that has it). `--micro-batch N` is that of
-`realmctl pretrain`: N queries at once, gradients summed. Sides take turns, each
-turn a fresh process: one step unmeasured, then one in CPU seconds; the peak memory of the process, and what of it
-was there before the first step.
+The peer is RealmScorer + RealmKnowledgeAugEncoder of transformers 4.57.6, which transformers 5.x removed, so it needs a
+separate environment. Both sides get the same random weights and token ids, without dropout, on one thread. Their losses
+must agree to a relative 1e-5 in float32, and to 1e-3 when our side computes in bfloat16 and the peer in float32
+(`--precision bf16`, the default of `realmctl pretrain` on a processor that has it). `--micro-batch N` is the option of
+`realmctl pretrain`: N queries at once, gradients summed. The sides take turns, each turn in a fresh process: one step
+that is not measured, then one step timed in CPU seconds. The peak memory of the process, and its memory before the
+first step, are measured too.
 """
 
 from __future__ import annotations
@@ -37,12 +37,18 @@ TOLERANCE = {"fp32": 1e-5, "bf16": 1e-3}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--peer-python", default="", help="python of an environment with transformers 4.57.6")
+    parser.add_argument(
+        "--peer-python", default="", help="Python interpreter of an environment with transformers 4.57.6"
+    )
     parser.add_argument("--size", default="L6-H384-A12")
     parser.add_argument("--queries", type=int, default=2)
-    parser.add_argument("--micro-batch", type=int, default=0, help="ours: queries computed at once; 0: all")
+    parser.add_argument(
+        "--micro-batch", type=int, default=0, help="our side: number of queries computed at once; 0 means all"
+    )
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--precision", choices=TOLERANCE, default="fp32", help="ours; the peer's is fp32")
+    parser.add_argument(
+        "--precision", choices=TOLERANCE, default="fp32", help="precision of our side; the peer computes in fp32"
+    )
     parser.add_argument("--side", choices=["ours", "peer"], help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -58,7 +64,7 @@ def main() -> None:
 def compare(options: argparse.Namespace) -> None:
     probe = [options.peer_python or "false", "-c", "from transformers import RealmScorer"]
     if not options.peer_python or subprocess.run(probe, capture_output=True).returncode:
-        sys.exit(f"--peer-python must name a python with transformers 4.57.6.\n\n{__doc__}")
+        sys.exit(f"--peer-python must name a Python interpreter with transformers 4.57.6.\n\n{__doc__}")
     runs: dict[str, list[dict[str, float]]] = {"ours": [], "peer": []}
     with tempfile.TemporaryDirectory() as folder:
         prepare(Path(folder), options.size, options.queries)
@@ -89,7 +95,7 @@ def compare(options: argparse.Namespace) -> None:
 
 
 def measure(step: Callable[[], Tensor]) -> dict[str, float]:
-    """Loss, CPU seconds of the second step, and the peak resident memory of the process."""
+    """Return the loss, the CPU seconds of the second step, and the peak resident memory of the process."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     step()
     start = time.process_time()
@@ -100,7 +106,7 @@ def measure(step: Callable[[], Tensor]) -> dict[str, float]:
 
 
 def prepare(folder: Path, size: str, queries: int) -> None:
-    """Random weights and token ids for both sides, with the block lengths of greedy packing: mostly full."""
+    """Return random weights and token ids for both sides. Most blocks are full, as after greedy packing."""
     import numpy as np
     from transformers import BertForMaskedLM
 
@@ -128,7 +134,7 @@ def prepare(folder: Path, size: str, queries: int) -> None:
 
 
 def ours(folder: Path, precision: str, micro_batch: int) -> Callable[[], Tensor]:
-    """The step as `realmctl pretrain` takes it."""
+    """Take the step as `realmctl pretrain` does."""
     from realmctl.nn.inputs import Collator
     from realmctl.nn.marginal import token_marginal
     from realmctl.nn.precision import autocast
@@ -143,7 +149,7 @@ def ours(folder: Path, precision: str, micro_batch: int) -> Callable[[], Tensor]
     cuts = [slice(start, start + size) for start in range(0, count, size)]
 
     def loss_of(cut: slice) -> Tensor:
-        """These queries' part of the batch's loss."""
+        """Return the part of the batch's loss that comes from these queries."""
         queries, positions, targets = (draws[name][cut] for name in ("queries", "positions", "targets"))
         rows = slice(cut.start * CANDIDATES, cut.stop * CANDIDATES)
         pairs = [*zip(draws["titles"][rows], draws["bodies"][rows], strict=True)]
@@ -179,7 +185,7 @@ def ours(folder: Path, precision: str, micro_batch: int) -> Callable[[], Tensor]
 
 
 def peer(folder: Path) -> Callable[[], Tensor]:
-    """The step as transformers' documentation of REALM takes it, every input padded to its full length."""
+    """Take the step as in transformers' documentation of REALM, with every input padded to its full length."""
     from safetensors.torch import load_file
     from transformers import RealmConfig, RealmKnowledgeAugEncoder, RealmScorer
 
@@ -224,7 +230,7 @@ def peer(folder: Path) -> Callable[[], Tensor]:
 
 
 def padded(firsts: list[list[int]], seconds: list[list[int]] | None, length: int) -> dict[str, Tensor]:
-    """`first` or `first second [SEP]`, padded to `length`, under the names that transformers knows."""
+    """Return `first` or `first second [SEP]`, padded to `length`, under the argument names of transformers."""
     ids, mask, segments = (torch.zeros(len(firsts), length, dtype=torch.long) for _ in range(3))
     for row, first in enumerate(firsts):
         second = [] if seconds is None else [*seconds[row], SEP]
@@ -235,7 +241,7 @@ def padded(firsts: list[list[int]], seconds: list[list[int]] | None, length: int
 
 
 def fill(module: Any, tensors: dict[str, Tensor]) -> None:
-    """Load all of `tensors`; what the module has beyond them must be the head that the step does not use."""
+    """Load all of `tensors`. Any other tensor of the module must belong to the head, which the step does not use."""
     missing, unexpected = module.load_state_dict(tensors, strict=False)
     left = [name for name in missing if "cls.predictions" not in name and not name.startswith("realm.pooler")]
     if left or unexpected:

@@ -1,6 +1,7 @@
 """Print scores and utility artifacts side by side: compare_scores.py NAME=FOLDER ...
 
-A name that comes more than once is one row: mean ± sample standard deviation over its folders, the seeds of one setting.
+Folders with the same name, such as seeds of one setting, form one row: mean ± sample standard deviation over the
+folders.
 """
 
 import sys
@@ -26,7 +27,10 @@ COUNTS = {"questions", "queries"}
 
 
 def print_table(program: str, arguments: Sequence[str]) -> None:
-    """The table of NAME=FOLDER arguments; leaves with a line in `program`'s name where a folder cannot be read."""
+    """Print the table of NAME=FOLDER arguments.
+
+    If a folder cannot be read, exit with one line that starts with `program`.
+    """
     try:
         lines = table(arguments)
     except InputError as error:
@@ -38,7 +42,10 @@ def print_table(program: str, arguments: Sequence[str]) -> None:
 
 
 def table(arguments: Sequence[str]) -> list[list[str]]:
-    """A heading and a row a name, in the order of first mention; `-` for what was not measured, no columns of it alone."""
+    """Return a heading and a row for each name, in order.
+
+    `-` marks a missing value; columns without values are left out.
+    """
     rows: dict[str, list[dict[str, Any]]] = {}
     for name, _, folder in (argument.partition("=") for argument in arguments):
         rows.setdefault(name, []).append(open_artifact(folder).metrics)
@@ -53,7 +60,10 @@ def table(arguments: Sequence[str]) -> list[list[str]]:
 
 
 def cell(key: str, values: Sequence[float]) -> str:
-    """`0.250`, or `0.250 ± 0.010` of several; counts as they are, all of them where they differ."""
+    """Format `0.250`, or `0.250 ± 0.010` for several values.
+
+    Counts are not averaged: different counts are all listed.
+    """
     if not values:
         return "-"
     if key in COUNTS:

@@ -1,4 +1,4 @@
-"""Print what enwiki.sh measured: enwiki_scores.py WORKSPACE ...; workspaces of several seeds give means and spread."""
+"""Print the scores of enwiki.sh: enwiki_scores.py WORKSPACE ...; workspaces of several seeds give means and spread."""
 
 import argparse
 
@@ -18,6 +18,6 @@ MEASURED = {
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("workspaces", nargs="+", metavar="WORKSPACE", help="a folder that enwiki.sh has made")
+    parser.add_argument("workspaces", nargs="+", metavar="WORKSPACE", help="a folder that enwiki.sh wrote")
     workspaces = parser.parse_args().workspaces
     print_table("enwiki_scores", [f"{name}={w}/{series}" for w in workspaces for name, series in MEASURED.items()])

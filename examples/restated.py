@@ -1,10 +1,10 @@
-"""How much of what tagged sentences say stands elsewhere in the blocks: what a retriever could be worth at most.
+"""Count how many spans of tagged sentences occur in other blocks: an upper bound of what retrieval can contribute.
 
     python examples/restated.py SPANS BLOCKS [--sentences 2000]
 
-A hidden span can be read off a block only if it stands there; a block with two different spans of one sentence may tell
-what the sentence tells. A sentence's own block does not count: pre-training leaves it out. Words are compared in lower
-case. Reads all blocks into memory.
+A hidden span can be copied from a block only if it occurs there. A block with two different spans of a sentence may
+state the same fact. The block of the sentence itself does not count, because pre-training excludes it. Words are
+compared in lower case. All blocks are read into memory.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from realmctl.storage.records import Records
 
 
 class Blocks:
-    """Where words stand. `documents` and `uids` are by row, as in the artifact."""
+    """The blocks that contain each word. `documents` and `uids` are indexed by row, as in the artifact."""
 
     def __init__(self, artifact: Artifact) -> None:
         self._texts, self.documents = list[str](), list[str]()
@@ -35,18 +35,18 @@ class Blocks:
         self.uids = np.load(artifact.file("uids.npy"))
 
     def holding(self, words: str) -> set[int]:
-        """The rows of the blocks with these words next to each other."""
+        """Return the rows of the blocks that contain these words next to each other."""
         rows = set[int].intersection(*(self._rows.get(word, set()) for word in words.split()))
         return {row for row in rows if words in self._texts[row]}
 
 
 def words_of(text: str) -> str:
-    """Lower-case words and numbers with a blank before, between and behind them."""
+    """Return the lower-case words and numbers, with a space before, between and after them."""
     return " ".join(["", *re.findall(r"\w+", text.lower()), ""])
 
 
 def restated(sentences: list[tuple[dict[str, Any], int]], blocks: Blocks) -> dict[str, tuple[int, int]]:
-    """What is counted: how often it is so, and of how many. `sentences`: record and uid of the own block."""
+    """Return {name of a count: (count, total)}. `sentences` are records with the uid of their block."""
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for sentence, uid in sentences:
         own = set(np.flatnonzero(blocks.uids == uid).tolist())
@@ -69,11 +69,13 @@ def _count(pair: list[int], found: bool) -> None:
 
 
 def main() -> None:
-    """The command line: print the shares."""
+    """Run the command line: print the shares."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("spans", type=Path)
     parser.add_argument("blocks", type=Path)
-    parser.add_argument("--sentences", type=int, default=2000, help="how many are drawn at random (default 2000)")
+    parser.add_argument(
+        "--sentences", type=int, default=2000, help="number of sentences, drawn at random (default 2000)"
+    )
     given = parser.parse_args()
     if given.sentences < 1:
         parser.error("--sentences must be at least 1")

@@ -16,7 +16,7 @@ Article = Mapping[str, Any]
 
 
 def paragraph_records(articles: Iterable[Article]) -> Iterator[dict[str, str]]:
-    """One document a paragraph, titled by its article."""
+    """Yield a document for each paragraph, with the title of its article."""
     for article in articles:
         title = article["title"].replace("_", " ")
         for number, paragraph in enumerate(article["paragraphs"]):
@@ -24,7 +24,7 @@ def paragraph_records(articles: Iterable[Article]) -> Iterator[dict[str, str]]:
 
 
 def question_records(articles: Iterable[Article]) -> Iterator[dict[str, Any]]:
-    """NQ-open's form, each answer once."""
+    """Yield the questions in NQ-open's format, with each answer once."""
     for article in articles:
         for paragraph in article["paragraphs"]:
             for asked in paragraph["qas"]:
@@ -33,18 +33,18 @@ def question_records(articles: Iterable[Article]) -> Iterator[dict[str, Any]]:
 
 
 def write_json_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """One JSON object a line; the folder is made."""
+    """Write a JSON object on each line. The folder is created if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
     path.write_text("".join(lines), encoding="utf-8")
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("questions", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--dev-every", type=int, default=3, help="every so many articles go to dev (default 3)")
+    parser.add_argument("--dev-every", type=int, default=3, help="one article in N goes to dev (default 3)")
     arguments = parser.parse_args()
 
     articles = json.loads(arguments.questions.read_text(encoding="utf-8"))["data"]

@@ -20,7 +20,7 @@ MEANING: Mapping[str, str] = {
     "unknown-words": "skip sentences with [UNK] and those whose length changes in lower case without accents",
     "span-draws": "draw one span of each block at random instead of taking all spans in turn",
     "shards": "pass over 4 random shards of 5,000 examples at a time instead of over all data",
-    "double-candidates": "leave out a query whose hits hold copies of one block",
+    "double-candidates": "leave out a query whose hits contain copies of one block",
     "snapshot-queries": "search with the query encoder of the index's snapshot instead of the one in training",
     "answer-text": "join the words of an answer by spaces, so that `U.S.` becomes `U . S .`",
     "empty-steps": "let the optimizer step although no retrieved block holds an answer, so that weights decay and moments fade",
@@ -30,4 +30,4 @@ MEANING: Mapping[str, str] = {
 def explained(deviations: Any) -> str:
     """The help text of `--official` for a stage with these deviations."""
     meanings = "; ".join(f"{name}: {MEANING[name]}" for name in typing.get_args(deviations))
-    return f"Do as the official code does: one or more names, separated by commas. {meanings}."
+    return f"Follow the official code in these points: one or more names, separated by commas. {meanings}."

@@ -1,4 +1,4 @@
-"""What the user reads on stderr: plain lines, warnings, and progress for a terminal or a log file."""
+"""Messages to the user on stderr: plain lines, warnings, and progress for a terminal or a log file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _label = ""
 
 
 class Progress(Protocol):
-    """A display of progress, as the code that does the work sees it."""
+    """The interface of a progress display for the code that does the work."""
 
     def advance(self, n: int = 1, note: str = "") -> None:
         """Count `n` more units as done. `note`: current values to show beside the rate, such as a loss."""

@@ -1,7 +1,7 @@
 """Parts found by name: those of realmctl, and those that other packages offer through entry points.
 
 A name stands for `module:attribute`, and nothing is imported before its name is used. An entry point cannot take a name
-that is in use: the name is then refused for everybody, with an error that says who offers it.
+that is in use: the name is then refused for all packages, with an error that lists them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ MAX_REASON = 300
 
 
 class Registry(Generic[T]):
-    """The subclasses of `base` ("module:attribute") by name: `built_in` (name to "module:attribute"), and the entry points
-    of `group`.
+    """Classes by name: those of `built_in` and the entry points of `group`.
 
-    `what` says in errors what the names stand for.
+    Every class is a subclass of `base`. `base` and the values of `built_in` have the form "module:attribute".
+    `what` describes the names in errors, such as `searcher`.
     """
 
     def __init__(self, what: str, *, base: str, group: str, built_in: Mapping[str, str]) -> None:
@@ -61,7 +61,7 @@ def _imported(name: str) -> Any:
 
 @cache
 def points(group: str) -> tuple[EntryPoint, ...]:
-    """The entry points of a group in all installed packages, by name."""
+    """Return the entry points of a group in all installed packages, by name."""
     return tuple(sorted(entry_points(group=group), key=lambda point: (point.name, point.value)))
 
 
@@ -71,7 +71,10 @@ def owner_of(point: EntryPoint) -> str:
 
 
 def load(point: EntryPoint) -> Any:
-    """What an entry point names. Raises ResourceError naming the distribution when it cannot be imported."""
+    """Return the object that an entry point names.
+
+    Raises ResourceError naming the distribution when it cannot be imported.
+    """
     try:
         return point.load()
     except (Exception, SystemExit) as error:

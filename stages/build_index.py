@@ -42,7 +42,7 @@ class BuildIndex(Stage):
     min_recall: float = setting("Lowest recall at which the index is written, from 0 to 1.", default=0.95)
     seed: int = setting("Seed of the graph's levels and of the sampled queries.", default=0)
     threads: int = setting(
-        "hnsw: threads of the build. With more than one thread, each build writes other bytes.", default=1
+        "hnsw: threads of the build. With more than one thread, each build writes different bytes.", default=1
     )
     device: str = runtime(
         "Device of the exact search that the recall is measured against: auto, cpu or cuda:N.", default="auto"

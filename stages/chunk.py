@@ -58,7 +58,7 @@ class Chunk(Stage):
     lowercase: bool = setting("Lower-case the text. Only for a tokenizer that is trained here.", default=True)
     format: Literal[
         "auto", "dump", "wikiextractor", "json-lines", "squad", "dpr", "table", "ms-marco", "doc-text", "trec", "text"
-    ] = setting("Format of the corpus files; auto tells it from their first bytes.", default="auto", added_later=True)
+    ] = setting("Format of the corpus files; auto detects it.", default="auto", added_later=True)
     keep_lists: bool = setting("Keep pages whose title begins with List of, Index of or Outline of.", default=False)
     page_seconds: float = setting(
         "Time limit for cleaning one page, in seconds. A page that takes longer is set aside.", default=10.0
@@ -82,8 +82,8 @@ class Chunk(Stage):
         size = self.tokenizer.removeprefix("train:")
         if size == self.tokenizer and not self.lowercase:
             raise ConfigError(
-                "--no-lowercase is for a tokenizer that is trained here (train:N). A tokenizer that is given has "
-                "its own casing. Leave out --no-lowercase."
+                "--no-lowercase is for a tokenizer that is trained here (train:N). An existing "
+                "tokenizer has its own casing. Leave out --no-lowercase."
             )
         if size != self.tokenizer and not (size.isdecimal() and 100 <= int(size) <= 1_000_000):
             raise ConfigError(
@@ -109,7 +109,7 @@ class Chunk(Stage):
         return Path(folder) if kind == "punkt" and folder else None
 
     def origin(self) -> Origin:
-        """As for every stage, with a Punkt model identified by its content instead of its path."""
+        """Return the origin. A Punkt model is identified by its content instead of its path."""
         from realmctl.storage.hashing import digest_source
 
         origin, folder = super().origin(), self._punkt()

@@ -27,7 +27,7 @@ class Embed(Stage):
         "retriever", help="Retriever whose block encoder embeds the blocks, or a pre-trained model."
     )
     dtype: Literal["float32", "float16"] = setting(
-        "Number format on disk. float16 halves the size of the file.", default="float32"
+        "Floating-point type on disk. float16 halves the size of the file.", default="float32"
     )
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     batch_size: int = runtime(
@@ -37,12 +37,12 @@ class Embed(Stage):
 
     def check(self) -> None:
         if self.batch_size < 0:
-            raise ConfigError(f"--batch-size {self.batch_size}: use 1 or more, or 0 for what suits the device.")
+            raise ConfigError(f"--batch-size {self.batch_size}: use 1 or more, or 0 to choose a number for the device.")
         require_same_vocabulary(self.blocks, self.retriever)
         if describe_retriever(self.retriever).towers == "query-only":
             raise MismatchError(
-                f"{self.retriever} came out of fine-tuning, which trains the query encoder alone: it has no "
-                "block encoder to embed blocks with. Name the pre-trained model or retriever that it was "
+                f"{self.retriever} was fine-tuned, which trains only the query encoder: it has no "
+                f"block encoder to embed blocks with. Name the pre-trained model or retriever that it was "
                 "fine-tuned from."
             )
         require_titles(self.blocks)

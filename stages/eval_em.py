@@ -52,7 +52,7 @@ class EvalEm(Stage):
     )
     regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
     answer_field: str | None = setting(
-        "Name of the field that holds the answers. Default: as the format of the file says.", default=None
+        "Name of the field that holds the answers. Default: decided by the format of the file.", default=None
     )
     reader_beam: int | None = setting("Blocks read per question. Default: as in fine-tuning.", default=None)
     hits: int = setting(
@@ -92,7 +92,7 @@ class EvalEm(Stage):
 
     @classmethod
     def headline_text(cls, metrics: Mapping[str, Any]) -> str:
-        """Exact match, the number of right answers by each scorer, recall@k, and the number of questions."""
+        """Return exact match, the number of right answers by each scorer, recall@k, and the number of questions."""
         questions = metrics["questions"]
         right = {name.removeprefix("em_"): round(share * questions) for name, share in metrics.items() if "em_" in name}
         exact = [f"em {metrics['em']:.4g} ({metrics['scorer']})"] if "em" in metrics else []
@@ -109,7 +109,7 @@ class EvalEm(Stage):
             say(disagreements_text([json.loads(line) for line in lines]))
 
     def _kind(self) -> type[Searcher]:
-        """The searcher to evaluate without a qa-model."""
+        """Return the class of the searcher to evaluate without a qa-model."""
         return SEARCHERS.load(self.retrieval or "dense")
 
     def _search_inputs(self) -> SearchInputs:

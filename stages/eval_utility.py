@@ -1,4 +1,4 @@
-"""`realmctl eval-utility`: measure what retrieval is worth, on sentences that were not trained on."""
+"""`realmctl eval-utility`: measure the gain from retrieval on sentences that were not trained on."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from realmctl.stage import Stage, help_texts, reads, runtime, setting
 class EvalUtility(Stage):
     """Measure retrieval utility: how much better hidden salient spans are filled with retrieved blocks than without.
 
-    The measured model is a pre-trained one, or the parts named by --retriever, --index and --encoder.
+    The model is a pre-trained one, or consists of --retriever, --index and --encoder.
     """
 
     makes = "utility"
     headline = ("retrieval_utility", "top_1_utility", "null_share", "log_prob", "queries")
-    version = 2  # 2: one precision, and whether the reader's gains single out the blocks that tell the answer
+    version = 2  # 2: one precision, and metrics of the reader's gains on blocks with the answer
 
     model: Artifact | None = reads(
         "model", help="Pre-trained model to measure.", replaced_by=("retriever", "index", "encoder")

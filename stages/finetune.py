@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def _needs_no_model(given: Mapping[str, Any]) -> bool:
-    """Whether the inputs named are enough without a model."""
+    """Whether the specified inputs are enough without a model."""
     dense = given.get("retrieval", "dense") == "dense"
     return (
         bool(given.get("retriever") and given.get("index"))
@@ -34,10 +34,11 @@ def _needs_no_model(given: Mapping[str, Any]) -> bool:
 
 
 class Finetune(Stage):
-    """Fine-tune for open-domain question answering. The vectors of the blocks stay as they are.
+    """Fine-tune for open-domain question answering. The vectors of the blocks do not change.
 
     Training starts from a pre-trained model, from a qa-model such as an imported one, or from parts: --retriever and --index
-    with --encoder or --bert are the ORQA baseline. A part named together with --model replaces that part of the model.
+    with --encoder or --bert are the ORQA baseline. A part that is passed together with --model replaces that part of
+    the model.
 
     With --retrieval bm25 the reader learns from the blocks that BM25 finds, and one learned factor scales their scores. With
     --retrieval none the masked language model learns to answer without documents. Both start from --encoder, --bert or the
@@ -79,7 +80,7 @@ class Finetune(Stage):
         choices=retrieval_names,
     )
     freeze_retriever: bool = setting(
-        "Train the reader and leave the retriever as it is.", default=False, added_later=True
+        "Train only the reader; the retriever does not change.", default=False, added_later=True
     )
     dev: Path | None = source(
         "File of development questions. The weights with the best span exact match on them are kept, instead of the last.",
@@ -156,7 +157,8 @@ class Finetune(Stage):
         self._require_start()
         if self.reader_length < self.span_width + 8:
             raise ConfigError(
-                f"--reader-length {self.reader_length} leaves no room for a question beside --span-width {self.span_width} masks."
+                f"--reader-length {self.reader_length} leaves no room for a question and "
+                f"--span-width {self.span_width} masks."
             )
 
     def _refuse_dense_parts(self) -> None:
@@ -172,7 +174,7 @@ class Finetune(Stage):
             )
 
     def _search_inputs(self, searcher: type[Searcher]) -> SearchInputs:
-        """What the searcher is made from: the retriever and the index that are named, or else the model's."""
+        """Return the inputs of the searcher: --retriever and --index, or else those of the model."""
         from realmctl.retrieval.search.searcher import SearchInputs
 
         retriever, index = self.retriever, self.index
@@ -183,7 +185,7 @@ class Finetune(Stage):
         )
 
     def _encoder(self) -> Artifact | None:
-        """What the reader starts from: the encoder that is named, or else the model's reader; None with --bert."""
+        """Return the encoder that the reader starts from: --encoder, or else the model's reader; None with --bert."""
         if self.encoder or self.bert or self.model is None:
             return self.encoder
         return self.model.part("reader")

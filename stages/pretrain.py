@@ -42,7 +42,7 @@ class Pretrain(Stage):
     resumable = True
 
     spans: Artifact = reads(
-        "spans", help="Tagged sentences to learn from. They may be of another corpus than the blocks."
+        "spans", help="Tagged sentences to learn from. They may come from another corpus than the blocks."
     )
     blocks: Artifact = reads("blocks", help="Blocks to retrieve.")
     retriever: Artifact = reads("retriever", help="Retriever to start from.")
@@ -186,7 +186,7 @@ class Pretrain(Stage):
         return BackgroundRefresh(folder, origin, tokenizer, every, held, max_age, self.refresh_device, self.device)
 
     def _retriever_origin(self, out: Writer) -> Origin:
-        """The origin of the snapshots and of the final retriever: this run's recipe."""
+        """Return the origin of the snapshots and of the final retriever: this run's recipe."""
         return dataclasses.replace(
             out.origin, kind="retriever", lineage={**out.origin.lineage, "blocks": self.blocks.content}
         )
@@ -234,7 +234,7 @@ class Pretrain(Stage):
         return IndexMaker(folder.request(), self.device).make(last, out.path / "index")
 
     def _final_recall(self, out: Writer, objective: PretrainObjective, index: Artifact) -> dict[str, float]:
-        """Recall of the final retriever and index, also added as the last line of metrics.jsonl."""
+        """Measure the recall of the final retriever and index, and append it to metrics.jsonl."""
         from realmctl.index.store import open_index
         from realmctl.nn.precision import pick_device
 

@@ -27,7 +27,7 @@ BLOCKS_SEARCHED_FOR_ANCHORS = 1024
 class Tag(Stage):
     """Find salient spans: the names and dates that pre-training hides.
 
-    The blocks may be of another corpus than those that pre-training retrieves, as CC-News is in the paper.
+    The blocks may come from another corpus than the blocks that pre-training retrieves, such as CC-News in the paper.
     """
 
     makes = "spans"
@@ -64,7 +64,7 @@ class Tag(Stage):
             )
 
     def origin(self) -> Origin:
-        """As for every stage, with a tagging model identified by its content instead of its name."""
+        """Return the origin. A tagging model is identified by its content instead of its name."""
         from realmctl.storage.hashing import digest_source
 
         origin, folder = super().origin(), _model_folder(self.tagger)
@@ -111,7 +111,7 @@ class Tag(Stage):
 
 
 class _Worker:
-    """What one process needs to tag units of the blocks at `blocks`."""
+    """The tagger and the tokenizer of one process, which tags units of the blocks at `blocks`."""
 
     def __init__(self, blocks: Path, tagger: str, rules: SpanRules, device: str) -> None:
         from realmctl.storage.records import Records
@@ -123,7 +123,7 @@ class _Worker:
         self.rules = rules
 
     def tag(self, start: int, stop: int) -> tuple[list[TaggedSentence], Counter[str]]:
-        """The spans of the documents that begin in blocks `start` to `stop`, and counts of what was found and dropped."""
+        """Return the spans of the documents that begin in blocks `start` to `stop`, and counts by outcome."""
         from realmctl.text.spans.passages import documents_beginning_in
         from realmctl.text.spans.queries import tagged_sentences
 
@@ -169,7 +169,7 @@ def _make_tagger(tagger: str, device: str) -> Tagger:
 
 
 def _model_folder(tagger: str) -> Path | None:
-    """Path of a tagger's model; None for a tagger without one. Raises InputError when it is not there."""
+    """Path of a tagger's model; None for a tagger without one. Raises InputError when it does not exist."""
     from realmctl.text.spans.taggers import find_spacy_model
 
     kind, _, model = tagger.partition(":")

@@ -220,7 +220,7 @@ def test_demo_across_a_kill_and_twice(wheel: Path, tmp_path: Path) -> None:
     assert first.wait() == -signal.SIGKILL
     second = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert second.returncode == 0, second.stderr[-3000:]
-    assert "going on after step" in second.stderr
+    assert "continuing after step" in second.stderr
     artifacts = tmp_path / "demo/artifacts"
     before = {path: path.stat().st_mtime_ns for path in artifacts.glob("*/v*/manifest.json")}
     third = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)

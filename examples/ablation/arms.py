@@ -1,4 +1,4 @@
-"""The arms of the ablation: how `examples/ablation.yaml` calls them, what differs from REALM, what the paper found."""
+"""The arms of the ablation: their names in `examples/ablation.yaml`, what differs, and the paper's results."""
 
 from dataclasses import dataclass
 
@@ -13,22 +13,25 @@ class Paper:
 
 @dataclass(frozen=True)
 class Arm:
-    """One row. Its scores are the output `KEY-scores`; recall before fine-tuning is that of `before`."""
+    """One row of the table.
+
+    Its scores are the output `KEY-scores`; its recall before fine-tuning is in the output `before`.
+    """
 
     key: str
     label: str
     differs: str
     paper: Paper | None = None
-    untuned: str = ""  # whose retrieval it has before fine-tuning, where that is another arm's
+    untuned: str = ""  # the arm with the same retrieval before fine-tuning, if that is another arm
 
     @property
     def scores(self) -> str:
-        """The output with exact match and recall after fine-tuning."""
+        """Name of the output with exact match and recall after fine-tuning."""
         return f"{self.key}-scores"
 
     @property
     def before(self) -> str:
-        """The output with the recall before fine-tuning."""
+        """Name of the output with the recall before fine-tuning."""
         return f"{self.untuned or self.key}-zero-shot"
 
 
@@ -80,6 +83,6 @@ MEASURED_ON_HELD_OUT = {
     "refresh-never-utility": NEVER.label,
     "off-corpus-utility": MIXED.label,
 }
-"""Outputs with what retrieval is worth on sentences that no stage learned from, and whose it is."""
+"""Outputs with the retrieval utility on sentences that no stage trained on, and the models they belong to."""
 MEASURED_ON_STRANGERS = {"off-corpus-strangers": MIXED.label}
-"""The same on sentences about people of whom no block tells."""
+"""The same on sentences about people who are in no block."""

@@ -1,4 +1,4 @@
-"""How the runs were made: versions, machine, minutes. From the manifests where they say it."""
+"""How the runs were made: versions, machine, minutes. They come from the manifests as far as those record them."""
 
 import os
 import platform
@@ -16,7 +16,7 @@ CPU_INFO = Path("/proc/cpuinfo")
 
 
 def versions(runs: Sequence[Run]) -> str:
-    """realmctl's from the manifests, the others as they are here and now."""
+    """Return the versions: realmctl's from the manifests, the others from the present installation."""
     made = sorted({str(artifact.manifest["realmctl"]) for artifact in _artifacts(runs)})
     return (
         f"realmctl {', '.join(made) or 'unknown'} (the runs' manifests); torch {version('torch')}, "
@@ -25,14 +25,14 @@ def versions(runs: Sequence[Run]) -> str:
 
 
 def hardware(runs: Sequence[Run]) -> str:
-    """Of this machine, and whether the runs were made on it."""
+    """Describe this machine, and whether the runs were made on it."""
     hosts = {str(artifact.manifest["host"]) for artifact in _artifacts(runs)}
     named = "this machine" if hosts == {platform.node()} else "another machine" if hosts else "none"
     return f"{_cpu()}, {os.cpu_count()} cores (read when this page was made; the runs' manifests name {named})"
 
 
 def minutes(runs: Sequence[Run]) -> str:
-    """A table: all stages added up, and the time in which at least one of them ran."""
+    """Return a table of the sum of all stages' times, and of the time during which at least one stage ran."""
     rows = [(f"seed {run.seed}", str(len(run.made)), *_minutes(list(run.made.values()))) for run in runs]
     total = ("all", str(sum(len(run.made) for run in runs)), *_minutes(list(_artifacts(runs))))
     return table(["", "stages", "minutes of work", "minutes of wall clock"], [*rows, total])
@@ -44,7 +44,10 @@ def _minutes(artifacts: Sequence[Artifact]) -> tuple[str, str]:
 
 
 def busy_seconds(artifacts: Sequence[Artifact]) -> float:
-    """Length of the union of the stages' times; each ends at its manifest's `time` and lasted its `seconds`."""
+    """Return the seconds during which at least one stage ran.
+
+    A stage ended at its manifest's `time`, after `seconds`.
+    """
     total, until = 0.0, float("-inf")
     for start, end in sorted(map(_span, artifacts)):
         total += max(0.0, end - max(start, until))

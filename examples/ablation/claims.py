@@ -1,4 +1,4 @@
-"""The paper's claims, each decided from the numbers by a rule that stands beside the verdict."""
+"""The paper's claims. A rule decides each claim from the numbers; the page shows the rule and the verdict."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Rule = Callable[[Difference], bool]
 
 @dataclass(frozen=True)
 class Claim:
-    """`holds` is None where nothing was measured."""
+    """A claim with its rule and evidence. `holds` is None if it was not measured."""
 
     statement: str
     rule: str
@@ -24,22 +24,22 @@ class Claim:
 
     @property
     def verdict(self) -> str:
-        """As the page says it."""
+        """The verdict in the words of the page."""
         return {True: "shown", False: "not shown here", None: "not measured"}[self.holds]
 
 
 def every_seed(found: Difference) -> bool:
-    """> 0 on every seed that has both."""
+    """Return whether the difference is above 0 on every seed that has both values."""
     return found.positive == found.n
 
 
 def interval_above_zero(found: Difference) -> bool:
-    """The 95 % interval lies above 0; one seed has none."""
+    """Return whether the 95 % interval lies above 0. A single seed has no interval."""
     return found.low is not None and found.low > 0
 
 
 def claims(runs: Sequence[Run]) -> list[Claim]:
-    """In the order of the page."""
+    """Return the claims in the order of the page."""
     return [*_pretraining_claims(runs), _freshness(runs), *_utility_claims(runs), *_candidate_claims(runs)]
 
 

@@ -1,4 +1,4 @@
-"""Training logs as arrays, one row a seed. R runs, S steps; NaN where a step logged no such number."""
+"""Training logs as arrays with a row for each seed: R runs, S steps. NaN marks a step that did not log the number."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ Curves = NDArray[np.float64]
 
 
 def logged(runs: Sequence[Run], output: str, key: str) -> Curves:
-    """`key` at each step, float64 [R, S]: the runs that logged it at all, S the longest of them."""
+    """Return `key` at each step, float64 [R, S], of the runs that logged it. S is the length of the longest run."""
     points = [[(line["step"], line[key]) for line in run.steps(output) if line.get(key) is not None] for run in runs]
     found = [row for row in points if row]
     values_RS = np.full((len(found), max((row[-1][0] for row in found), default=0)), np.nan)
@@ -21,7 +21,7 @@ def logged(runs: Sequence[Run], output: str, key: str) -> Curves:
 
 
 def smoothed(values_RS: Curves, window: int) -> Curves:
-    """Mean of the numbers among the `window` steps around each step, fewer at the ends; NaN where there is none."""
+    """Return the mean of the numbers in a window of `window` steps around each step; NaN if the window has none."""
     ones = np.ones(min(window, values_RS.shape[1]))
 
     def summed(rows: Curves) -> Curves:
@@ -35,6 +35,6 @@ def smoothed(values_RS: Curves, window: int) -> Curves:
 
 
 def mean_over_runs(values_RS: Curves) -> Curves:
-    """Float64 [S]: mean of the runs that have a number there, NaN where none has."""
+    """Return the mean over the runs with a number at a step, float64 [S]; NaN if no run has one."""
     mean_S: Curves = np.ma.masked_invalid(values_RS).mean(axis=0).filled(np.nan)
     return mean_S

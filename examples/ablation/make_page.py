@@ -2,7 +2,8 @@
 
     python examples/ablation/make_page.py FOLDER --seeds 5 --page PAGE.md
 
-Reads FOLDER/seed-K/artifacts, finished or not: what is missing is a dash. Plots go to the folder PAGE beside PAGE.md.
+Reads FOLDER/seed-K/artifacts of finished and unfinished runs; a dash marks a missing number. Plots go to the folder
+PAGE next to PAGE.md.
 """
 
 import argparse
@@ -17,11 +18,11 @@ from realmctl.errors import RealmctlError
 
 
 def main() -> int:
-    """The command line. Returns the exit code: that of the error where artifacts cannot be read."""
+    """Run the command line. Return 0, or the exit code of the error if artifacts cannot be read."""
     parser = _parser()
     given = parser.parse_args()
     if not given.page.suffix:
-        parser.error(f"--page {given.page}: name a file such as page.md; its plots go to the folder of that name")
+        parser.error(f"--page {given.page}: name a file such as page.md; its plots go to the folder with the same name")
     try:
         runs = open_runs(given.folder, range(given.first_seed, given.first_seed + given.seeds))
         print(results(runs), end="")
@@ -37,11 +38,11 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="where examples/ablation.sh put its seeds")
-    parser.add_argument("--seeds", type=int, required=True, help="how many seeds are read")
-    parser.add_argument("--first-seed", type=int, default=0, help="the first of them")
-    parser.add_argument("--page", type=Path, required=True, help="markdown file to write")
-    parser.add_argument("--command", default="make ablation", help="what made the runs, as the page will say it")
+    parser.add_argument("folder", type=Path, help="folder that examples/ablation.sh wrote")
+    parser.add_argument("--seeds", type=int, required=True, help="number of seeds to read")
+    parser.add_argument("--first-seed", type=int, default=0, help="number of the first seed")
+    parser.add_argument("--page", type=Path, required=True, help="Markdown file to write")
+    parser.add_argument("--command", default="make ablation", help="command that made the runs, for the page")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""How numbers and tables are written: three decimals, a dash for what was not measured."""
+"""Format numbers and tables: three decimals, and a dash for a number that was not measured."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ DASH = "-"
 
 
 def number(value: float | None) -> str:
-    """0.7751 as .775."""
+    """Format a number: 0.7751 becomes .775."""
     if value is None:
         return DASH
     text = f"{value:.3f}"
@@ -16,12 +16,12 @@ def number(value: float | None) -> str:
 
 
 def signed(value: float) -> str:
-    """With its sign: +.100."""
+    """Format a number with its sign: +.100."""
     return ("+" if value >= 0 else "") + number(value)
 
 
 def mean_and_sd(found: Spread | None, n: int | None = None) -> str:
-    """`.775 ± .025`; the mean alone for one seed. `n`: seeds that a reader expects; another number is said."""
+    """Format `.775 ± .025`, or the mean alone for one seed. The number of seeds is added if it is not `n`."""
     if found is None:
         return DASH
     sd = f" ± {number(found.sd)}" if found.sd is not None else ""
@@ -29,14 +29,14 @@ def mean_and_sd(found: Spread | None, n: int | None = None) -> str:
 
 
 def interval(found: Difference) -> str:
-    """`[+.012, +.104]`, or a word on why there is none."""
+    """Format an interval, `[+.012, +.104]`, or the reason why there is none."""
     if found.low is None or found.high is None:
         return "[one seed]"
     return f"[{signed(found.low)}, {signed(found.high)}]"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A markdown table in columns that line up on a terminal too; the first is flush left."""
+    """Format a Markdown table. Its columns are aligned on a terminal too; the first is aligned to the left."""
     widths = [max(3, *(len(row[at]) for row in (header, *rows))) for at in range(len(header))]
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
     return "\n".join(_line(cells, widths) for cells in (header, rule, *rows))

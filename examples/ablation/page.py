@@ -1,4 +1,4 @@
-"""The page in markdown: the table, every seed's exact match, what holds, plots, and how it was run."""
+"""The page in Markdown: the table, the exact match of every seed, the verdicts, the plots, and the machine."""
 
 from collections.abc import Sequence
 
@@ -26,12 +26,12 @@ fine-tuning."""
 
 
 def results(runs: Sequence[Run]) -> str:
-    """What stands on the terminal too: the table, and what holds."""
+    """Return the part that is also printed on the terminal: the table and the verdicts."""
     return f"{arms_table(runs)}\n\n## What holds\n\n{verdicts(runs)}\n"
 
 
 def page(runs: Sequence[Run], command: str, plots: Sequence[tuple[str, str]]) -> str:
-    """The whole page; `plots` are links and captions."""
+    """Return the page. `plots` are links and captions."""
     return f"""\
 # REALM's ablations on a generated world
 
@@ -83,7 +83,7 @@ Thin lines are seeds, bold lines are their mean. Retrieval utility is measured o
 
 
 def arms_table(runs: Sequence[Run]) -> str:
-    """One row an arm."""
+    """Return a table with a row for each arm."""
     return table(HEADER, [_row(runs, arm) for arm in ARMS])
 
 
@@ -101,13 +101,13 @@ def _row(runs: Sequence[Run], arm: Arm) -> list[str]:
 
 
 def seeds_table(runs: Sequence[Run]) -> str:
-    """Exact match, one column a seed."""
+    """Return a table of exact match with a column for each seed."""
     header = ["arm", *(f"seed {run.seed}" for run in runs)]
     return table(header, [[arm.label, *(number(run.number(arm.scores, "em")) for run in runs)] for arm in ARMS])
 
 
 def utility_table(runs: Sequence[Run]) -> str:
-    """Salient spans of held-out sentences, and of some that no block helps with."""
+    """Return a table of the retrieval utility on held-out sentences, and on sentences that no block helps with."""
     metrics = ("top_1_utility", "retrieval_utility", "null_share")
     header = ["pre-trained", "sentences", "n", "top 1 utility", "utility", "null share"]
     measured = [("in corpus", MEASURED_ON_HELD_OUT), ("off corpus", MEASURED_ON_STRANGERS)]
@@ -121,7 +121,7 @@ def utility_table(runs: Sequence[Run]) -> str:
 
 
 def verdicts(runs: Sequence[Run]) -> str:
-    """One line a claim. Where the rule does not hold it says so, with the same numbers."""
+    """Return a line for each claim, with the same numbers whether or not its rule holds."""
     return "\n".join(
         f"- {claim.statement}: **{claim.verdict}** (rule: {claim.rule}). {claim.evidence}" for claim in claims(runs)
     )

@@ -1,4 +1,4 @@
-"""The page's plots, as SVG files with the same bytes each time. Seeds are thin lines, their mean is bold."""
+"""The plots of the page as SVG files. Equal numbers give equal bytes. Seeds are thin lines; their mean is bold."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,16 +23,16 @@ STYLE = {
 }
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 WINDOWS = 15
-"""A curve is smoothed over a window of so many-th of its steps."""
+"""A curve is smoothed over a window of its number of steps divided by this number."""
 FEW = 50
-"""Points of a curve, below which each is marked."""
+"""A curve with fewer points than this has a mark at each point."""
 
 MASKING = (REALM, SPAN, UNIFORM, NEVER)
 REFRESHING = (REALM, *STALE)
 
 
 def draw_all(runs: Sequence[Run], folder: Path) -> list[tuple[str, str]]:
-    """Write the plots that there are numbers for, and remove the others. Returns (file name, caption) of the written."""
+    """Write the plots whose numbers exist, and remove the others. Return (file name, caption) of each one written."""
     drawn = [
         ("utility.svg", "Retrieval utility of the top candidate in training", utility(runs)),
         ("recall.svg", "Recall@5 of dev questions while training", recall(runs)),
@@ -50,24 +50,24 @@ def draw_all(runs: Sequence[Run], folder: Path) -> list[tuple[str, str]]:
 
 
 def utility(runs: Sequence[Run]) -> Figure | None:
-    """Each arm's on what it hides itself."""
+    """Draw the utility of each arm on the wordpieces that it hides."""
     curves = {arm: logged(runs, arm.key, "top_1_utility") for arm in MASKING}
     smooth = {arm: smoothed(values_RS, values_RS.shape[1] // WINDOWS + 1) for arm, values_RS in curves.items()}
     return _over_steps(smooth, "retrieval utility, top 1")
 
 
 def recall(runs: Sequence[Run]) -> Figure | None:
-    """Where the runs were given questions to ask on the way."""
+    """Draw the recall during training, for runs that measured it."""
     return _over_steps({arm: logged(runs, arm.key, "recall@5") for arm in REFRESHING}, "recall@5, dev")
 
 
 def age(runs: Sequence[Run]) -> Figure | None:
-    """The sawtooth of each refresh period."""
+    """Draw the age of the index, a sawtooth for each refresh period."""
     return _over_steps({arm: logged(runs, arm.key, "index_age_steps") for arm in REFRESHING}, "index age, steps")
 
 
 def refresh(runs: Sequence[Run]) -> Figure | None:
-    """Two panels over the refresh periods that were run."""
+    """Draw two panels over the refresh periods."""
     panels = {
         "EM": {arm: by_seed(runs, arm.scores, "em") for arm in REFRESHING},
         "recall@5 before fine-tuning": {arm: by_seed(runs, arm.before, "recall@5") for arm in REFRESHING},
@@ -84,7 +84,7 @@ def refresh(runs: Sequence[Run]) -> Figure | None:
 
 
 def _period(runs: Sequence[Run], arm: Arm) -> str:
-    """As the runs' manifests have it."""
+    """Return the refresh period from the manifests of the runs."""
     settings = [run.made[arm.key].settings for run in runs if arm.key in run.made]
     periods = {"never" if each["refresh"] == "never" else str(each["refresh_every"]) for each in settings}
     return " or ".join(sorted(periods)) or f"({arm.label})"
@@ -121,6 +121,6 @@ def _draw(axes: Axes, values_RS: Curves, color: str, label: str) -> None:
 
 
 def _line(axes: Axes, values_S: Curves, **look: object) -> None:
-    """Through the steps that have a number; each is marked where they are few."""
+    """Draw a line through the steps with a number, and mark the steps if there are few."""
     (there,) = np.nonzero(np.isfinite(values_S))
     axes.plot(there + 1, values_S[there], marker="." if len(there) < FEW else "", **look)

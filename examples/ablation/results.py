@@ -1,4 +1,7 @@
-"""What finished runs left behind: FOLDER/seed-K/artifacts, one series an output. What is missing is None or absent."""
+"""Read the artifacts of the runs in FOLDER/seed-K/artifacts, with a series for each output.
+
+Missing values are None or absent.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +20,7 @@ METRICS_FILE = "metrics.jsonl"
 
 @dataclass(frozen=True)
 class Run:
-    """One seed's pipeline, finished or not."""
+    """The pipeline run of one seed, finished or not."""
 
     seed: int
     folder: Path
@@ -29,12 +32,12 @@ class Run:
         return {path.name: open_artifact(path) for path in series if version_numbers(path)}
 
     def number(self, output: str, metric: str) -> float | None:
-        """A metric of an output, None where it was not measured."""
+        """Return a metric of an output, or None if it was not measured."""
         value = self.made[output].metrics.get(metric) if output in self.made else None
         return None if value is None else float(value)
 
     def steps(self, output: str) -> list[dict[str, Any]]:
-        """The training log: a record for each step, and for what is measured after the last one."""
+        """Return the training log: a record for each step, and a record of the measurements after the last step."""
         if output not in self.made or not self.made[output].has(METRICS_FILE):
             return []
         text = self.made[output].file(METRICS_FILE).read_text(encoding="utf-8")
@@ -42,7 +45,7 @@ class Run:
 
 
 def open_runs(folder: Path, seeds: Iterable[int]) -> list[Run]:
-    """The runs of these seeds. Raises MismatchError where one seed's arms answered different questions."""
+    """Open the runs of these seeds. Raises MismatchError if the arms of a seed answered different questions."""
     runs = [Run(seed, folder / f"seed-{seed}" / "artifacts") for seed in seeds]
     for run in runs:
         _require_same_questions(run)
@@ -55,13 +58,14 @@ def _require_same_questions(run: Run) -> None:
     odd = [name for name in names if asked[name] != asked[names[0]]]
     if odd:
         raise MismatchError(
-            f"{run.folder}: {odd[0]} and {names[0]} were measured on different questions, so they cannot stand in one table. "
+            f"{run.folder}: {odd[0]} and {names[0]} were measured on different questions, so they "
+            f"cannot be in one table. "
             "Run examples/ablation.sh to its end with one SPLIT."
         )
 
 
 def by_seed(runs: Sequence[Run], output: str, metric: str) -> dict[int, float]:
-    """{seed: value} of the seeds that have it."""
+    """Return {seed: value} of the seeds that have the metric."""
     return dict(_present((run.seed, run.number(output, metric)) for run in runs))
 
 

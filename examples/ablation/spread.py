@@ -1,4 +1,4 @@
-"""Numbers of several seeds: mean, standard deviation, paired differences with their interval."""
+"""Statistics over seeds: mean, standard deviation, and paired differences with their interval."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Spread:
-    """`sd`: sample standard deviation (n - 1); None for a single value."""
+    """Mean over seeds. `sd` is the sample standard deviation (n - 1); None for a single value."""
 
     n: int
     mean: float
@@ -22,27 +22,29 @@ class Spread:
 
 @dataclass(frozen=True)
 class Difference:
-    """First minus second over the `n` seeds that have both; `low` to `high` holds the true mean at 95 %.
+    """First minus second over the `n` seeds that have both.
 
-    Student's t with n - 1 degrees of freedom, so the seeds' differences are taken to be normal; None for one seed.
+    `low` to `high` is the 95 % confidence interval of the mean.
+
+    The interval is Student's t with n - 1 degrees of freedom, which assumes normal differences; None for one seed.
     """
 
     n: int
     mean: float
     low: float | None
     high: float | None
-    positive: int  # seeds on which it is > 0
+    positive: int  # number of seeds with a difference above 0
 
 
 def spread(values: BySeed) -> Spread | None:
-    """None for no value at all."""
+    """Return the mean and spread of the values, or None if there are none."""
     if not values:
         return None
     return Spread(len(values), fmean(values.values()), stdev(values.values()) if len(values) > 1 else None)
 
 
 def difference(first: BySeed, second: BySeed) -> Difference | None:
-    """Paired by seed; None where no seed has both."""
+    """Return the difference, paired by seed, or None if no seed has both."""
     pairs = {seed: first[seed] - second[seed] for seed in first.keys() & second.keys()}
     over = spread(pairs)
     if over is None:

@@ -1,4 +1,4 @@
-"""The two corpora of a world as lists of documents: an encyclopedia, and dispatches about the same things."""
+"""The two corpora of a world as lists of documents: an encyclopedia, and news dispatches about the same entities."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ SENTENCES_PER_DOCUMENT = 4
 
 @dataclass(frozen=True)
 class Document:
-    """One document to write. `facts` are those that its text tells."""
+    """One document. `facts` are the facts in its text."""
 
     id: str
     title: str
@@ -23,7 +23,7 @@ class Document:
 
 
 def encyclopedia(worlds: Iterable[World], settings: WorldSettings, rng: random.Random) -> list[Document]:
-    """The knowledge corpus: a document for each section of each entity."""
+    """Return the knowledge corpus: a document for each section of each entity."""
     documents: list[Document] = []
     for world in worlds:
         for entity, facts in world.facts.items():
@@ -33,10 +33,10 @@ def encyclopedia(worlds: Iterable[World], settings: WorldSettings, rng: random.R
 
 
 def dispatches(told: Sequence[Fact], rng: random.Random, *, prefix: str = "", linked: bool = False) -> list[Document]:
-    """The sentence corpus: the facts `told` in other words, four unrelated sentences to a document.
+    """Return the sentence corpus: the facts `told` in different words, with four unrelated sentences in each document.
 
-    `linked`: the subjects are links too, for reading practice: a name that stands in both texts is what copying is
-    learnt from. Hidden where one should retrieve, a subject leaves nothing to retrieve by.
+    `linked`: the subjects are links too. Reading practice needs this, because it learns copying from names in both
+    texts. Pre-training needs visible subjects, because retrieval has no clue if the subject is hidden.
     """
     by_subject: dict[Entity, list[Fact]] = {}
     for fact in told:
@@ -47,7 +47,10 @@ def dispatches(told: Sequence[Fact], rng: random.Random, *, prefix: str = "", li
 
 
 def quizzes(facts: Sequence[Fact], rng: random.Random, *, prefix: str = "") -> list[Document]:
-    """Questions without answers, four to a document: what a reader must have seen to know what "where" means."""
+    """Return questions without answers, four in each document.
+
+    A reader learns from them what question words such as "where" mean.
+    """
     return _gathered([question(fact, rng, linked=True) for fact in facts], "Quiz", prefix)
 
 
@@ -62,7 +65,10 @@ def _gathered(sentences: Sequence[str], what: str, prefix: str) -> list[Document
 def unrecorded_facts(
     count: int, world: World, settings: WorldSettings, inventory: Inventory, rng: random.Random
 ) -> list[Fact]:
-    """`count` facts of people whom the encyclopedia of `world` leaves out, whole families: no block helps with them."""
+    """Return `count` facts about people outside the encyclopedia of `world`. No block helps with them.
+
+    Nobody in the encyclopedia has one of their family names.
+    """
     known = {entity.name for entity in world.facts}
     facts: list[Fact] = []
     while len(facts) < count:

@@ -1,4 +1,4 @@
-"""A world before it is put into words: entities, and one random value for each relation of each entity.
+"""The facts of a world: entities, and a random value for each relation of each entity.
 
 Values are drawn independently. A capital need not lie in its country: worlds teach reading, not geography.
 """
@@ -20,7 +20,7 @@ MONTHS = (
 
 @dataclass(frozen=True)
 class Entity:
-    """Something with documents of its own; `pronouns` are subject, object and possessive form."""
+    """An entity, which has its own documents. `pronouns` are the subject, object and possessive form."""
 
     name: str
     kind: str
@@ -29,7 +29,10 @@ class Entity:
 
     @property
     def title(self) -> str:
-        """What heads its documents: a person's last name alone, so that only a text tells who of the family is meant."""
+        """Title of its documents.
+
+        It is only the last name of a person, so that only the text identifies the member of the family.
+        """
         return self.short if self.kind == "person" else self.name
 
 
@@ -43,7 +46,7 @@ class Fact:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What the value answers: the subject's name and the relation's."""
+        """Key of the fact: the name of the subject and of the relation."""
         return self.subject.name, self.relation.name
 
 
@@ -54,11 +57,11 @@ class World:
     facts: dict[Entity, tuple[Fact, ...]]
 
     def all_facts(self) -> list[Fact]:
-        """Every fact, entity by entity."""
+        """Return every fact, entity by entity."""
         return [fact for facts in self.facts.values() for fact in facts]
 
     def values(self) -> dict[tuple[str, str], str]:
-        """Value by (subject, relation), to keep another world from repeating it."""
+        """Return the values by (subject, relation), so that another world can avoid them."""
         return {fact.key: fact.value for fact in self.all_facts()}
 
 
@@ -69,7 +72,7 @@ def draw_world(
     *,
     unlike: Mapping[tuple[str, str], str] | None = None,
 ) -> World:
-    """Draw people and facts; no fact repeats the value that `unlike` has for its subject and relation."""
+    """Draw people and facts. No fact has the same value as in `unlike` for its subject and relation."""
     entities = _draw_entities(settings, inventory, rng)
     names = {kind: tuple(e.name for e in entities if e.kind == kind) for kind in KINDS}
     pools = {**inventory.names, **names}
@@ -103,7 +106,7 @@ def _draw_value(
     settings: WorldSettings,
     rng: random.Random,
 ) -> str:
-    """A random value that is not in `avoid`."""
+    """Draw a random value that is not in `avoid`."""
     while True:
         if relation.value == "date":
             value = _draw_date(relation.years, settings.two_word_share, rng)

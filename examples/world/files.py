@@ -1,4 +1,4 @@
-"""How a world lies on disk: corpora as WikiExtractor JSON trees, questions and facts as JSON lines."""
+"""Write a world to disk: corpora as WikiExtractor JSON trees, questions and facts as JSON lines."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ FILES_PER_FOLDER = 100
 
 
 def write_corpus(folder: Path, documents: Sequence[Document]) -> None:
-    """Write `AA/wiki_00`, `AA/wiki_01`, ... one JSON object a line, like WikiExtractor --json --links."""
+    """Write `AA/wiki_00`, `AA/wiki_01`, ... with a JSON object on each line, like WikiExtractor --json --links."""
     for start in range(0, len(documents), DOCUMENTS_PER_FILE):
         group = documents[start : start + DOCUMENTS_PER_FILE]
         subfolder, file = divmod(start // DOCUMENTS_PER_FILE, FILES_PER_FOLDER)
@@ -22,7 +22,7 @@ def write_corpus(folder: Path, documents: Sequence[Document]) -> None:
 
 
 def write_json_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Write one JSON object a line; parent folders are made."""
+    """Write a JSON object on each line. Missing parent folders are created."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for record in records:

@@ -2,8 +2,8 @@
 
     python examples/world/make_world.py --out DIR --seed 0 --size demo [--persons 400 ...]
 
-All are ordinary corpus and question files, so that a world goes through the same commands as Wikipedia does.
-examples/README.md tells what each file holds. The same settings write the same bytes on every machine.
+All files are ordinary corpus and question files, so the same commands process a world and Wikipedia. examples/README.md
+describes each file. The same settings write the same bytes on every machine.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from splits import split_world
 
 
 def write_world(out: Path, settings: WorldSettings) -> dict[str, Any]:
-    """Write the world of `settings` into the folder `out`; return the summary that `world.json` holds."""
+    """Write the world of `settings` into the folder `out`; return the summary in `world.json`."""
     inventory = make_inventory(settings)
     world = draw_world(settings, inventory, _rng(settings, "facts"))
     splits = split_world(world, settings, _rng(settings, "splits"))
@@ -57,7 +57,7 @@ def write_world(out: Path, settings: WorldSettings) -> dict[str, Any]:
 def _sentence_corpus(
     told: Sequence[Fact], world: World, settings: WorldSettings, inventory: Inventory
 ) -> list[Document]:
-    """The dispatches on `told`, mixed with the asked share of those that no document helps with."""
+    """Return the dispatches about `told`, mixed with a share of dispatches that no document helps with."""
     rng = _rng(settings, "sentences")
     share = settings.off_corpus_share
     strange = unrecorded_facts(round(len(told) * share / (1 - share)), world, settings, inventory, rng)
@@ -69,7 +69,10 @@ def _sentence_corpus(
 def _write_evaluation(
     out: Path, held_out: frozenset[str], world: World, settings: WorldSettings, inventory: Inventory
 ) -> dict[str, int]:
-    """Sentences to measure on: `held-out` the knowledge corpus can help with, `strangers` it knows nothing of."""
+    """Write sentences for evaluation.
+
+    The knowledge corpus helps with those in `held-out`, and not with those in `strangers`.
+    """
     rng = _rng(settings, "probe")
     hidden = [fact for fact in world.all_facts() if fact.subject.name in held_out]
     evaluation = {
@@ -83,7 +86,10 @@ def _write_evaluation(
 
 
 def _write_parallel(out: Path, world: World, settings: WorldSettings, inventory: Inventory) -> dict[str, int]:
-    """Worlds of the same names and other facts than `world`: both corpora, everything told, some of it asked for."""
+    """Write both corpora of worlds with the names of `world` and other facts.
+
+    All facts are told, and some have questions.
+    """
     if not settings.parallel_worlds:
         return {}
     rng = _rng(settings, "parallel")
@@ -110,14 +116,14 @@ def _ask(questions: Mapping[str, Sequence[Fact]], rng: random.Random) -> Asked:
 
 
 def _question_records(asked: Asked, wanted: str) -> Iterator[dict[str, Any]]:
-    """NQ-open's form: {"question", "answer": [...]}."""
+    """Yield questions in NQ-open's format: {"question", "answer": [...]}."""
     for fact, (split, text) in asked.items():
         if split == wanted:
             yield {"question": text, "answer": [fact.value]}
 
 
 def _fact_records(knowledge: Sequence[Document], told: frozenset[Fact], asked: Asked) -> Iterator[dict[str, Any]]:
-    """Every fact of the world with the one document that tells it, for analysis; no stage reads this."""
+    """Yield every fact of the world with the document that states it, for analysis. No stage reads this file."""
     for document in knowledge:
         for fact in document.facts:
             split, text = asked.get(fact, (None, None))
@@ -134,14 +140,17 @@ def _fact_records(knowledge: Sequence[Document], told: frozenset[Fact], asked: A
 
 
 def _rng(settings: WorldSettings, purpose: str) -> random.Random:
-    """A generator for each purpose, so that more parallel worlds, say, leave the questions as they were."""
+    """Return a generator for one purpose, so that more parallel worlds, for example, do not change the questions."""
     return random.Random(f"{settings.seed} {purpose}")
 
 
 def _parse_arguments() -> tuple[Path, WorldSettings]:
-    """`--size` names the starting point; every field of WorldSettings is an option that overrides it."""
+    """Parse the arguments.
+
+    `--size` chooses the defaults; every field of WorldSettings is an option that overrides its default.
+    """
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, help="folder to write; made if missing")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write; it is created if it is missing")
     parser.add_argument("--size", choices=SIZES, default="demo")
     for field in fields(WorldSettings):
         parser.add_argument(f"--{field.name.replace('_', '-')}", type=type(field.default), default=None)
@@ -151,7 +160,7 @@ def _parse_arguments() -> tuple[Path, WorldSettings]:
 
 
 def main() -> None:
-    """The command line: write the world, print its counts."""
+    """Run the command line: write the world, and print its counts."""
     out, settings = _parse_arguments()
     print(json.dumps(write_world(out, settings)["counts"]))
 

@@ -1,6 +1,6 @@
 """Invented names: one inventory for all seeds, so that worlds differ in their facts and not in their words.
 
-A reading model warmed up on one world's names can therefore read any other world of the same size.
+A reader trained on the names of one world can therefore read any other world of the same size.
 """
 
 import random
@@ -15,7 +15,7 @@ MIDDLES: tuple[str, ...] = (*"lmnrsv", "rt", "nd", "lk", "rm", "st")
 
 @dataclass(frozen=True)
 class Style:
-    """How the names of one kind look: their endings, and the words that make some of them two words long."""
+    """The form of one kind of names: their endings, and the second words of two-word names."""
 
     endings: tuple[str, ...]
     modifiers: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class Inventory:
     names: dict[str, tuple[str, ...]]
 
     def of_strangers(self) -> "Inventory":
-        """The same, but with family names that nobody in an encyclopedia has."""
+        """Return the same inventory with family names that do not occur in an encyclopedia."""
         return Inventory({**self.names, "last": self.names["stranger"]})
 
     def full_names(self, count: int, rng: random.Random) -> list[str]:
@@ -57,9 +57,9 @@ class Inventory:
 
 
 def make_inventory(settings: WorldSettings) -> Inventory:
-    """Invent as many names of each kind as `settings` asks for; the seed plays no part.
+    """Invent as many names of each kind as `settings` asks for; the result does not depend on the seed.
 
-    No name contains another one, so that an answer never turns up inside a longer name.
+    No name contains another one, so that an answer never occurs inside a longer name.
     """
     rng = random.Random(f"names {settings.two_word_share}")
     counts = {
@@ -79,7 +79,7 @@ def make_inventory(settings: WorldSettings) -> Inventory:
 
 
 def _new_word(style: Style, taken: list[str], rng: random.Random) -> str:
-    """A word that neither contains a word of `taken` nor is contained in one; it joins them."""
+    """Invent a word that neither contains a word of `taken` nor is contained in one, and add it to `taken`."""
     while True:
         stem = rng.choice(ONSETS) + rng.choice(VOWELS) + rng.choice(MIDDLES)
         word = stem.capitalize() + rng.choice(style.endings)

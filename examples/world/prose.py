@@ -1,7 +1,7 @@
-"""Facts put into words: documents of the knowledge corpus, sentences of the sentence corpus, questions.
+"""Text for facts: documents of the knowledge corpus, sentences of the sentence corpus, and questions.
 
 Names of entities and values are links as WikiExtractor's `--links` writes them, `<a href="Target">label</a>`;
-dates are plain text. What a text is about is not linked, as on Wikipedia.
+dates are plain text. The subject of a text is not a link, as on Wikipedia.
 """
 
 import random
@@ -14,7 +14,7 @@ from settings import WorldSettings
 
 
 def document_texts(facts: Sequence[Fact], settings: WorldSettings, rng: random.Random) -> list[tuple[str, list[Fact]]]:
-    """The documents of one entity, a section each: (text, the facts it tells)."""
+    """Return the documents of one entity, one for each section: (text, facts in the text)."""
     sections: dict[int, list[Fact]] = {}
     for fact in facts:
         sections.setdefault(min(fact.relation.section, settings.blocks_per_person - 1), []).append(fact)
@@ -22,7 +22,7 @@ def document_texts(facts: Sequence[Fact], settings: WorldSettings, rng: random.R
 
 
 def _section_text(facts: list[Fact], settings: WorldSettings, rng: random.Random) -> str:
-    """One sentence a fact in random order; the first names the subject in full."""
+    """Write a sentence for each fact in random order. The first one has the full name of the subject."""
     told = rng.sample(facts, len(facts))
     sentences = [_knowledge_sentence(fact, rng, settings, first=k == 0) for k, fact in enumerate(told)]
     if rng.random() < settings.filler_share:
@@ -38,7 +38,7 @@ def _knowledge_sentence(fact: Fact, rng: random.Random, settings: WorldSettings,
 
 
 def _mention(entity: Entity, rng: random.Random, settings: WorldSettings, *, first: bool) -> tuple[str, str, str]:
-    """The subject, object and possessive form of one way to speak of the entity."""
+    """Return the subject, object and possessive form of a name, pronoun or short form of the entity."""
     draw = rng.random()
     if not first and draw < settings.pronoun_share:
         return entity.pronouns
@@ -48,9 +48,9 @@ def _mention(entity: Entity, rng: random.Random, settings: WorldSettings, *, fir
 
 
 def corpus_sentences(facts: Sequence[Fact], rng: random.Random, *, linked: bool = False) -> list[str]:
-    """Sentences that tell each of one entity's facts once, a third of them one fact, the others two.
+    """Return sentences that state each fact of an entity once. A third of the sentences state one fact, the others two.
 
-    Their subject is a link where asked.
+    The subject is a link if `linked` is set.
     """
     left = rng.sample(list(facts), len(facts))
     sentences = []
@@ -62,7 +62,10 @@ def corpus_sentences(facts: Sequence[Fact], rng: random.Random, *, linked: bool 
 
 
 def _corpus_sentence(facts: Sequence[Fact], rng: random.Random, linked: bool) -> str:
-    """The subject first, behind an opener, or last, as often each: names are not to be known by their place."""
+    """Write a sentence with the subject at the start, after an opener or at the end, equally often.
+
+    So the position of a name does not identify it as the subject.
+    """
     name = facts[0].subject.name
     subject = link(name) if linked else name
     predicates = [rng.choice(fact.relation.sentences).format(V=value_link(fact)) for fact in facts]
@@ -77,16 +80,16 @@ def _corpus_sentence(facts: Sequence[Fact], rng: random.Random, linked: bool) ->
 
 
 def question(fact: Fact, rng: random.Random, *, linked: bool = False) -> str:
-    """A question whose answer is the fact's value; its subject a link where asked."""
+    """Return a question whose answer is the value of the fact. The subject is a link if `linked` is set."""
     name = fact.subject.name
     return rng.choice(fact.relation.questions).format(S=link(name) if linked else name)
 
 
 def value_link(fact: Fact) -> str:
-    """The value as it stands in text: a link, or a bare date."""
+    """Return the value as it is written in text: a link, or a plain date."""
     return fact.value if fact.relation.value == "date" else link(fact.value)
 
 
 def link(name: str) -> str:
-    """`<a href="Port%20Velford">Port Velford</a>`."""
+    """Return a link: `<a href="Port%20Velford">Port Velford</a>`."""
     return f'<a href="{quote(name)}">{name}</a>'

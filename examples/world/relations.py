@@ -1,11 +1,11 @@
-"""What can be said of whom: the relations of each kind of entity, and the wordings of each relation.
+"""The relations of each kind of entity, and the wordings of each relation.
 
 A relation has three sets of wordings that share no sentence: one for the knowledge corpus, one for the
-sentence corpus and one for questions. Questions speak like the sentences, the knowledge corpus does not, so
-that matching words is not enough to find the right document, and what sentences teach is of use to questions.
+sentence corpus and one for questions. Questions use the words of the sentence corpus but not of the knowledge corpus.
+So matching words does not find the right document, and training on the sentences helps with the questions.
 
 Placeholders: {V} is the value. The subject is {S} ("Anna Velman", "she"), {O} ("Anna Velman", "her") or
-{P} ("Anna Velman's", "her"). A wording of the sentence corpus is a predicate: its subject stands before it.
+{P} ("Anna Velman's", "her"). A wording of the sentence corpus is a predicate without its subject.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Relation:
-    """Who has the relation, in which section of the subject it is told, what its values are, its wordings."""
+    """A relation: the kind of entity that has it, the section that states it, its kind of values, and its wordings."""
 
     name: str
     subject: str

@@ -1,7 +1,7 @@
-"""Who may know what: held-out entities, the facts of the sentence corpus, and the questions of each split.
+"""The splits of a world: held-out entities, the facts of the sentence corpus, and the questions of each split.
 
-A held-out entity appears in the knowledge corpus and nowhere else, neither as subject nor as value. Dev and
-test questions are about held-out entities only: nothing but reading the knowledge corpus can answer them.
+A held-out entity appears only in the knowledge corpus, neither as subject nor as value elsewhere. Dev and
+test questions are about held-out entities only: only the knowledge corpus contains their answers.
 """
 
 import random
@@ -13,7 +13,7 @@ from settings import WorldSettings
 
 @dataclass(frozen=True)
 class Splits:
-    """Disjoint sets of facts by split name, and the facts that the sentence corpus tells."""
+    """Disjoint sets of facts by split name, and the facts in the sentence corpus."""
 
     held_out: frozenset[str]  # names of entities
     told: tuple[Fact, ...]
@@ -23,7 +23,7 @@ class Splits:
 def split_world(world: World, settings: WorldSettings, rng: random.Random) -> Splits:
     """Draw train and seen from the facts that the sentence corpus tells, dev and test from the held-out ones.
 
-    "seen" facts stand in the sentence corpus but in no training question: a model may know them unaided.
+    "seen" facts are in the sentence corpus but in no training question, so a model may know them without retrieval.
     """
     held_out = _draw_held_out(list(world.facts), settings.held_out_share, rng)
     told = tuple(fact for fact in world.all_facts() if fact.subject.name not in held_out and fact.value not in held_out)
@@ -34,7 +34,7 @@ def split_world(world: World, settings: WorldSettings, rng: random.Random) -> Sp
 
 
 def _draw_held_out(entities: list[Entity], share: float, rng: random.Random) -> frozenset[str]:
-    """The same share of every kind."""
+    """Draw the same share of entities of every kind."""
     held_out: set[str] = set()
     for kind in KINDS:
         names = [entity.name for entity in entities if entity.kind == kind]
@@ -45,12 +45,12 @@ def _draw_held_out(entities: list[Entity], share: float, rng: random.Random) -> 
 def _draw(
     facts: tuple[Fact, ...] | list[Fact], counts: tuple[int, int], rng: random.Random
 ) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
-    """Two disjoint random sets of facts, in random order."""
+    """Draw two disjoint random sets of facts, in random order."""
     first, second = counts
     if first + second > len(facts):
         raise SystemExit(
-            f"{first} + {second} questions were asked for, but this world has only {len(facts)} facts "
-            "for them: ask for fewer questions or for more persons."
+            f"{first} + {second} questions were requested, but this world has only {len(facts)} "
+            f"facts for them: request fewer questions or more persons."
         )
     drawn = rng.sample(facts, first + second)
     return tuple(drawn[:first]), tuple(drawn[first:])

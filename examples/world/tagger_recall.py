@@ -1,8 +1,9 @@
-"""How much of what a world's sentences tell `realmctl tag` has found.
+"""Measure the recall and precision of `realmctl tag` on the sentences of a world.
 
     python examples/world/tagger_recall.py WORLD SPANS
 
-SPANS is what `tag` made of WORLD/sentences. The generator knows where every name and date stands; the tagger does not.
+SPANS is the artifact that `tag` made from WORLD/sentences. The generator records every name and date, and the tagger
+must find them.
 """
 
 import argparse
@@ -16,19 +17,19 @@ from realmctl.storage.records import Records
 
 
 def told(world: Path) -> Counter[str]:
-    """The values of all facts that the sentence corpus tells, and how often."""
+    """Return how often the sentence corpus contains the value of each fact."""
     facts = map(json.loads, (world / "facts.jsonl").read_text(encoding="utf-8").splitlines())
     return Counter(fact["value"] for fact in facts if fact["told_in_sentences"])
 
 
 def tagged(spans: Path) -> Counter[str]:
-    """The texts of all spans, and how often. Raises InputError for what is no artifact."""
+    """Return how often each text is a span. Raises InputError if the folder is not an artifact."""
     sentences = Records(open_artifact(spans).file("sentences.jsonl.zst"))
     return Counter(each["text"][start:stop] for each in sentences for start, stop, _ in each["spans"])
 
 
 def main() -> None:
-    """The command line: print recall and precision."""
+    """Run the command line: print recall and precision."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("world", type=Path)
     parser.add_argument("spans", type=Path)

@@ -1,4 +1,4 @@
-"""The way in from Python: `realmctl.load` and `realmctl.stages`. This file imports nothing, so that both stay light.
+"""The Python API: `realmctl.load` and `realmctl.stages`. This file imports nothing, so that both import fast.
 
 loading.py     `load`: an artifact, opened by its kind
 blocks.py      blocks with their texts, and where the blocks of an artifact are found

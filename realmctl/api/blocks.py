@@ -61,14 +61,16 @@ class LoadedBlocks(Sequence[TextBlock]):
 
 
 BlocksLike = Path | str | Artifact | LoadedBlocks
-"""What `blocks=` takes: a series, a version, an open artifact or loaded blocks."""
+"""The values that `blocks=` accepts: a series, a version, an open artifact or loaded blocks."""
 
 
 def blocks_for(artifact: Artifact, blocks: BlocksLike | None) -> Artifact:
-    """The blocks that an artifact descends from: those named, else the right version in the series `blocks` beside its own.
+    """Return the blocks that an artifact was made from.
+
+    They are `blocks` if it is passed, else the matching version in the series `blocks` beside the artifact's series.
 
     Raises:
-        InputError: no blocks are named, and the series beside the artifact's does not hold them.
+        InputError: no blocks are passed, and the series beside the artifact's series does not contain them.
     """
     if isinstance(blocks, LoadedBlocks):
         return blocks.artifact
@@ -78,8 +80,8 @@ def blocks_for(artifact: Artifact, blocks: BlocksLike | None) -> Artifact:
     found = next((version for version in readable_versions(series) if version.content == wanted), None)
     if found is None:
         raise InputError(
-            f"{artifact} needs the blocks it was made from (content {str(wanted)[:12]}) for their texts, and {series} does "
-            "not hold them. Name them: load(..., blocks=FOLDER)."
+            f"{artifact} needs the blocks it was made from (content {str(wanted)[:12]}) for their "
+            f"texts, and {series} does not contain them. Pass them: load(..., blocks=FOLDER)."
         )
     return found
 

@@ -17,8 +17,8 @@ def load(
 ) -> Any:
     """Open an artifact for use.
 
-    What is returned depends on the artifact's kind. For code that a type checker reads, each class has a typed `open`,
-    such as `LoadedQaModel.open(path)` in `realmctl.api.qa_model`.
+    The class of the result depends on the artifact's kind. In code that is type-checked, use the typed `open` of a
+    class, such as `LoadedQaModel.open(path)` in `realmctl.api.qa_model`.
 
     Args:
         path: a series (its newest version), a version, or an open artifact, such as a stage's `make` returns.
@@ -37,7 +37,7 @@ def load(
         | qa-model | `LoadedQaModel` | `answer`, `search` |
 
     Raises:
-        ConfigError: the kind is another one, or `blocks` is named for a kind that needs none.
+        ConfigError: the kind is not in the table, or `blocks` is passed for a kind that needs none.
         InputError: there is no artifact, it is damaged, or its blocks are not found.
         MismatchError: the blocks are not those it was made from.
 

@@ -16,7 +16,7 @@ from realmctl.stage import resolve
 
 
 class LoadedModel(TextSearch):
-    """What `pretrain` makes: retriever, reader and index, searched as text.
+    """A model made by `pretrain`: retriever, reader and index. It retrieves blocks for a text and fills masks.
 
     `retriever` and `index` are loaded parts, `reader` is the PyTorch module that fills masks, `blocks` are the texts.
 
@@ -45,13 +45,13 @@ class LoadedModel(TextSearch):
 
         Args:
             path: a series, a version or an open artifact.
-            blocks: the blocks that its index is of; by default the series `blocks` beside the model's own.
+            blocks: the blocks that its index was built from; by default the series `blocks` beside the model's series.
             device: auto, cpu or cuda:N.
             precision: arithmetic of the encoders and the reader: fp32, bf16, or auto for bf16 where the hardware has it.
 
         Raises:
             InputError: a file is missing or damaged, or no blocks are named and none are found.
-            MismatchError: the artifact is of another kind, or the blocks are not those of its index.
+            MismatchError: the artifact is of another kind, or its index was built from other blocks.
         """
         artifact = resolve(path, ("model",))
         searcher = DenseSearcher(
@@ -60,7 +60,7 @@ class LoadedModel(TextSearch):
         return cls(artifact, searcher, Reader.load(artifact.part("reader").path).to(searcher.device))
 
     def fill_mask(self, sentence: str, candidates: int = 8) -> FilledSentence:
-        """Fill every [MASK] of a sentence: without retrieval, with it, and beside each candidate (REALM, table 3).
+        """Fill every [MASK] of a sentence: without retrieval, with it, and with each candidate alone (REALM, table 3).
 
         Args:
             sentence: text with one or more [MASK].

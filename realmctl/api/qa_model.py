@@ -21,7 +21,7 @@ from realmctl.stage import resolve
 
 @dataclass(frozen=True)
 class AnswerEvidence:
-    """Where an answer stands: the block it was read in, and its character offsets: `hit.text[start:end]`."""
+    """The evidence of an answer: the block that contains it, and its character offsets: `hit.text[start:end]`."""
 
     hit: RetrievedBlock
     start: int
@@ -32,7 +32,8 @@ class AnswerEvidence:
 class ScoredAnswer:
     """An answer with its score and its evidence, which a closed-book model does not have.
 
-    Read from a block, the score is the sum of the span's and the block's; from memory, a mean log-probability.
+    The score of a span is its reader score plus the retrieval score of its block. The score of a closed-book answer is
+    a mean log-probability.
     """
 
     text: str
@@ -51,7 +52,7 @@ class QuestionAnswers(Sequence[ScoredAnswer]):
     def best(self) -> ScoredAnswer:
         """The answer with the highest score. Raises InputError when there is no answer at all."""
         if not self.answers:
-            raise InputError(f"There is no answer to {self.question!r}: no block that was read holds a span of text.")
+            raise InputError(f"There is no answer to {self.question!r}: no retrieved block contains a span of text.")
         return self.answers[0]
 
     def __len__(self) -> int:
@@ -66,7 +67,9 @@ class QuestionAnswers(Sequence[ScoredAnswer]):
 
 
 class LoadedQaModel:
-    """What `finetune` makes: a model that answers questions. It reads dense or BM25's blocks, or none (closed book).
+    """A model made by `finetune`, which answers questions.
+
+    It reads blocks found by dense search or BM25, or none (closed book).
 
     Example:
         >>> qa = realmctl.load("artifacts/qa-model")
@@ -92,14 +95,14 @@ class LoadedQaModel:
 
         Args:
             path: a series, a version or an open artifact.
-            blocks: the blocks it was fine-tuned on; by default the series `blocks` beside the model's own.
+            blocks: the blocks it was fine-tuned on; by default the series `blocks` beside the model's series.
             device: auto, cpu or cuda:N.
             precision: arithmetic of encoder and reader: fp32, bf16, or auto for bf16 where the hardware has it.
 
         Raises:
             InputError: a file is missing or damaged, or no blocks are named and none are found.
-            MismatchError: the artifact is of another kind, or the blocks are not its own.
-            ResourceError: it reads BM25's blocks, and bm25s is not installed.
+            MismatchError: the artifact is of another kind, or it was fine-tuned on other blocks.
+            ResourceError: it retrieves with BM25, and bm25s is not installed.
         """
         artifact = resolve(path, ("qa-model",))
         found = blocks_for(artifact, blocks)

@@ -73,11 +73,11 @@ class LoadedRetriever:
 
         Raises:
             ConfigError: there are not as many titles as texts.
-            MismatchError: the retriever came out of fine-tuning and has no block encoder.
+            MismatchError: the retriever was fine-tuned and has no block encoder.
         """
         if len(titles) != len(texts):
             raise ConfigError(
-                f"encode_blocks was given {len(titles)} titles and {len(texts)} texts. Give as many of each."
+                f"encode_blocks received {len(titles)} titles and {len(texts)} texts. Pass as many titles as texts."
             )
         if not len(titles):
             return self._nothing()

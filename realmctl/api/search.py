@@ -25,7 +25,7 @@ class RetrievedBlock(TextBlock):
 
 
 class TextSearch:
-    """Blocks with a way to search them: dense (retriever and index) or BM25."""
+    """Blocks and the searcher that finds them: dense (retriever and index) or BM25."""
 
     def __init__(self, searcher: Searcher) -> None:
         self._searcher = searcher
@@ -84,6 +84,6 @@ def require_questions(questions: Sequence[str], name: str, count: int) -> None:
     if isinstance(questions, str):
         raise ConfigError(f"A batch is a list of questions, not the one string {questions[:80]!r}. Put it in a list.")
     if empty := [number for number, question in enumerate(questions) if not question.strip()]:
-        raise ConfigError(f"Question {empty[0]} of {len(questions)} is empty. Leave it out, or write one.")
+        raise ConfigError(f"Question {empty[0]} of {len(questions)} is empty. Remove it, or write a question.")
     if count < 1:
-        raise ConfigError(f"{name} is {count}, and the least is 1.")
+        raise ConfigError(f"{name} is {count}, and must be at least 1.")

@@ -1,4 +1,4 @@
-"""Artifacts: folders that say what they were made from, and are visible only when they are complete."""
+"""Artifacts: folders that record what they were made from, and are visible only when they are complete."""
 
 from realmctl.artifacts.artifact import Artifact, newest_version, open_artifact, verify, version_numbers
 from realmctl.artifacts.lineage import lineage_of, require_descent, require_same_vocabulary, require_titles

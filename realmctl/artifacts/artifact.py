@@ -1,4 +1,4 @@
-"""Opening and verifying artifacts. An artifact is a folder that says what it was made from.
+"""Opening and verifying artifacts. An artifact is a folder that records what it was made from.
 
     w/blocks/          a series: one kind, many versions
       v1/              a committed version: manifest.json and the files that it names
@@ -34,7 +34,7 @@ class Artifact:
 
     @property
     def kind(self) -> str:
-        """Such as blocks, spans, encoder, retriever, embeddings, index, model, qa-model or scores."""
+        """Kind of the artifact: blocks, spans, encoder, retriever, embeddings, index, model, qa-model or scores."""
         return str(self.manifest["kind"])
 
     @property
@@ -85,7 +85,7 @@ class Artifact:
         return [self.part(name) for name in self.manifest["parts"]]
 
     def total_bytes(self) -> int:
-        """Size of all files, those of the parts included."""
+        """Size of all files, including the files of parts."""
         own = sum(int(entry["bytes"]) for entry in self.manifest["files"].values())
         return own + sum(part.total_bytes() for part in self.parts())
 
@@ -107,7 +107,10 @@ def open_artifact(path: Path | str) -> Artifact:
 
 
 def open_unfinished(partial: Path) -> Artifact:
-    """Open a run that has its manifest but was not committed. Checks and errors are those of `open_artifact`."""
+    """Open a run that has its manifest but was not committed.
+
+    The checks and errors are the same as in `open_artifact`.
+    """
     return _open(partial, 0, unfinished=True)
 
 
@@ -149,11 +152,11 @@ def version_numbers(series: Path) -> list[int]:
 
 
 def verify(artifact: Artifact, unfinished: bool = False) -> int:
-    """Repeat every check of `open_artifact`, and hash every file again, those of parts included.
+    """Repeat every check of `open_artifact`, and hash every file again, including the files of parts.
 
     Args:
         artifact: What to check.
-        unfinished: Whether it is not committed yet, so that scratch folders may lie in it.
+        unfinished: Whether the artifact is not committed yet and may contain scratch folders.
 
     Returns:
         The number of bytes that were hashed.

@@ -1,4 +1,4 @@
-"""Listing, showing and verifying artifacts: as JSON values. catalogue_text.py formats them for people."""
+"""List, show and verify artifacts. The functions return JSON values, which catalogue_text.py formats for people."""
 
 from __future__ import annotations
 
@@ -128,7 +128,10 @@ class _AncestorTree:
         self._known, self._nodes = known, 0
 
     def of(self, artifact: Artifact, above: frozenset[Path] = frozenset()) -> list[dict[str, Any]]:
-        """Return the nodes below `artifact`. `above`: artifacts on the way to it, which are not followed a second time."""
+        """Return the nodes below `artifact`.
+
+        `above`: the artifacts between the root and `artifact`, which are not followed a second time.
+        """
         above |= {artifact.path}
         return [self._node(artifact, field, above) for field in artifact.manifest["inputs"]]
 
@@ -136,7 +139,7 @@ class _AncestorTree:
         self._nodes += 1
         if self._nodes > MAX_ANCESTORS:
             raise InputError(
-                f"More than {MAX_ANCESTORS} ancestors: they are not shown. Remove artifacts that you doubt."
+                f"More than {MAX_ANCESTORS} ancestors: they are not shown. Remove artifacts that you do not trust."
             )
         content = artifact.manifest["inputs"][field]
         made = self._known.get(content) if isinstance(content, str) else None

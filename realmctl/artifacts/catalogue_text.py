@@ -1,4 +1,4 @@
-"""Text for people of what catalogue.py returns. `ls` fits 80 columns."""
+"""Format the values of catalogue.py as text for people. The text of `ls` fits in 80 columns."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def shown_text(value: Mapping[str, Any]) -> str:
 
 
 def _escaped(line: str) -> str:
-    """A line whose control characters cannot command the terminal."""
+    """Escape the control characters of a line, so that the terminal does not obey them."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in line)
 
 
@@ -110,7 +110,10 @@ def _tree(nodes: Sequence[Mapping[str, Any]], indent: str) -> list[str]:
 
 
 def _origin(node: Mapping[str, Any]) -> str:
-    """Name an input: the path of an artifact, the files of a source, or a literal. Old manifests do not name files."""
+    """Name an input by the path of an artifact, the files of a source, or a literal.
+
+    Old manifests do not contain the names of files.
+    """
     contents = [node["content"]] if isinstance(node["content"], str) else node["content"]
     if not all(HASH.fullmatch(str(content)) for content in contents):
         return ", ".join(map(str, contents))
@@ -127,13 +130,13 @@ def shown_file_text(value: Mapping[str, Any]) -> str:
         )
         return "\n".join(lines)
     lines.append(
-        f"It belongs to {value['kind']} {value['artifact']}; `realmctl show {value['artifact']}` describes that."
+        f"It belongs to {value['kind']} {value['artifact']}; `realmctl show {value['artifact']}` describes it."
     )
     if "matches" in value:
         state = (
             "matches the manifest"
             if value["matches"]
-            else "is NOT that of the manifest: the file is damaged or foreign"
+            else "does NOT match the manifest: the file is damaged or does not belong to the artifact"
         )
         lines.append(f"Its SHA-256 {state}.")
     return "\n".join(lines)
@@ -141,4 +144,4 @@ def shown_file_text(value: Mapping[str, Any]) -> str:
 
 def verified_text(value: Mapping[str, Any]) -> str:
     """Format `verify`."""
-    return "\n".join(f"{one['path']}: whole, {size_text(one['bytes'])} hashed" for one in value["verified"])
+    return "\n".join(f"{one['path']}: intact, {size_text(one['bytes'])} hashed" for one in value["verified"])

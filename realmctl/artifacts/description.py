@@ -1,4 +1,4 @@
-"""Small JSON files in which an artifact says what it is: `qa-model.json`, `retriever.json`, `encoder.json`, `blocks.json`.
+"""Small JSON files that describe an artifact: `qa-model.json`, `retriever.json`, `encoder.json`, `blocks.json`.
 
 The manifest says how an artifact was made; later stages must not depend on the names of those settings. They read a
 description, whose fields are checked here. Artifacts of earlier versions lack some of these files; their readers then
@@ -26,8 +26,8 @@ QA_MODEL, RETRIEVER, ENCODER, BLOCKS = "qa-model.json", "retriever.json", "encod
 class QaModelDescription:
     """`qa-model.json`: how a qa-model answers.
 
-    answerer: name of what reads; `extractive` cuts the answer out of a block, `closed-book` fills masks.
-    searcher: name of what brings the blocks; None where no block is read.
+    answerer: name of the answerer; `extractive` selects a span of a block, `closed-book` fills masks.
+    searcher: name of the searcher that retrieves the blocks; None for a model without retrieval.
     objective: `orqa`, `paper` (each block's spans in a softmax of their own) or `closed-book`.
     reader_beam: blocks read per question, 0 without a searcher. reader_length, span_width: in wordpieces.
     """
@@ -80,9 +80,9 @@ def write_description(path: Path, description: Any) -> None:
 
 
 def read_description(path: Path, kind: type[T]) -> T:
-    """The description in a file. Unknown fields are passed over, so that later versions may add some.
+    """Read the description in a file. Unknown fields are ignored, so that later versions may add some.
 
-    Raises InputError for a file that is missing or no JSON object, and for a field that is missing or of another type.
+    Raises InputError if the file is missing or not a JSON object, and if a field is missing or has another type.
     """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -119,7 +119,7 @@ def _checked(name: str, hint: Any, found: dict[str, Any]) -> Any:
 
 
 def describe_qa_model(qa_model: Artifact) -> QaModelDescription:
-    """What a qa-model is. One made before qa-model.json existed is described by the settings of its stage."""
+    """Return the description of a qa-model. Without qa-model.json, it is built from the settings of the stage."""
     if qa_model.has(QA_MODEL):
         return read_description(qa_model.file(QA_MODEL), QaModelDescription)
     settings = qa_model.settings
@@ -140,7 +140,10 @@ def describe_qa_model(qa_model: Artifact) -> QaModelDescription:
 
 
 def describe_retriever(retriever: Artifact) -> RetrieverDescription:
-    """What a retriever is. One made before `block_retriever` stood in retriever.json has it in its metrics."""
+    """Return the description of a retriever.
+
+    Old retrievers have `block_retriever` in their metrics, not in retriever.json.
+    """
     described = read_description(retriever.file(RETRIEVER), RetrieverDescription)
     if described.block_retriever is None:
         return dataclasses.replace(described, block_retriever=retriever.metrics.get("block_retriever"))
@@ -148,13 +151,16 @@ def describe_retriever(retriever: Artifact) -> RetrieverDescription:
 
 
 def describe_encoder(folder: Path) -> EncoderDescription | None:
-    """What the encoder in a folder is, for an artifact as well as for an exported folder. None for a plain BERT."""
+    """Return the description of the encoder in an artifact or an exported folder; None for a plain BERT."""
     path = folder / ENCODER
     return read_description(path, EncoderDescription) if path.is_file() else None
 
 
 def has_titles(blocks: Artifact) -> bool:
-    """Whether blocks have titles. Imported blocks made before blocks.json existed say so in their metrics."""
+    """Whether blocks have titles.
+
+    Imported blocks without blocks.json, from an earlier version, record it in their metrics.
+    """
     if blocks.has(BLOCKS):
         return read_description(blocks.file(BLOCKS), BlocksDescription).titles
     return blocks.metrics.get("titles") is not False

@@ -40,21 +40,23 @@ def sizes_below(folder: Path, parts: Collection[str], unfinished: bool) -> dict[
             raise InputError(f"{folder} holds more than {MAX_FILES} files, which is the limit. It is not an artifact.")
     if missing:
         names = ", ".join(sorted(missing))
-        raise InputError(f"{folder} is not whole: its part {names} is missing. Restore it, or make the artifact again.")
+        raise InputError(
+            f"{folder} is incomplete: its part {names} is missing. Restore it, or make the artifact again."
+        )
     return sizes
 
 
 def require_files(folder: Path, manifest: Mapping[str, Any], unfinished: bool = False) -> None:
-    """Raise InputError unless the files in `folder` are those of its manifest, with the sizes that it says."""
+    """Raise InputError unless `folder` has exactly the files of its manifest, with the sizes in the manifest."""
     sizes, files = sizes_below(folder, manifest["parts"], unfinished), manifest["files"]
     what = f"{manifest['kind']} {folder}"
     if odd := sorted(sizes.keys() ^ files.keys()):
         names = ", ".join(name if name.isprintable() else shown(name) for name in odd[:5])
-        raise InputError(f"{what} is not whole: {names} missing from it or foreign to it. Make it again.")
+        raise InputError(f"{what} is damaged: {names} is missing or not in its manifest. Make it again.")
     for name, size in sizes.items():
         if size != files[name]["bytes"]:
             raise InputError(
-                f"{folder / name} has {size} bytes, its manifest says {files[name]['bytes']}. "
+                f"{folder / name} has {size} bytes, and its manifest records {files[name]['bytes']}. "
                 f"Restore it or make {what} again."
             )
 
@@ -83,7 +85,7 @@ def part_folders(folder: Path) -> list[Path]:
 
 
 def has_manifest(folder: Path) -> bool:
-    """Whether `folder` holds a regular file that is named as a manifest."""
+    """Whether `folder` contains a regular file with the name of a manifest."""
     try:
         return stat.S_ISREG((folder / MANIFEST).lstat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -114,7 +116,7 @@ def sync_below(folder: Path) -> None:
 
 
 def write_protect(folder: Path) -> None:
-    """Take away the permission to write from every file below `folder`."""
+    """Make every file below `folder` read-only."""
     for below, _, files in os.walk(folder):
         for path in (Path(below) / name for name in files):
             mode = path.lstat().st_mode

@@ -22,7 +22,7 @@ def register_stage(name: str, version: int) -> None:
 def warn_if_newer(manifest: Mapping[str, Any], folder: Path) -> None:
     """Warn, once for each version, when an artifact was made by something newer than what is installed.
 
-    Such an artifact is read all the same: its format is known. But its files may mean something else.
+    Such an artifact is read, because its format is known, but the meaning of its files may have changed.
     """
     stage, version = manifest["stage"], manifest["stage_version"]
     if version > _stage_versions.get(stage, version):

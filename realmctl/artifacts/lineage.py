@@ -25,8 +25,8 @@ def require_descent(artifact: Artifact, *ancestors: Artifact) -> None:
         if known != ancestor.content:
             raise MismatchError(
                 f"{artifact} does not belong to {ancestor}: it descends from {ancestor.kind} "
-                f"{str(known)[:12]}, and that one is {ancestor.content[:12]}. Name the {ancestor.kind} that it was "
-                "made from, or make it again from this one."
+                f"{str(known)[:12]}, not from the content {ancestor.content[:12]}. Name the {ancestor.kind} that "
+                "it was made from, or make it again from the one that you named."
             )
 
 

@@ -61,7 +61,8 @@ def seal(manifest: Mapping[str, Any]) -> str:
 def write_manifest(folder: Path, origin: Origin, metrics: Mapping[str, Any], seconds: float) -> None:
     """Hash every file below `folder`, flush all of them to the disk, then write the manifest and flush it.
 
-    The hashes are of what is read back from the files. Parts keep their own manifest. Empty folders are removed.
+    The hashes are computed from the bytes that are read back from the files. Parts keep their own manifest. Empty
+    folders are removed.
 
     Raises:
         InputError: `folder` holds something that an artifact may not hold, such as a symbolic link.
@@ -97,8 +98,8 @@ def write_manifest(folder: Path, origin: Origin, metrics: Mapping[str, Any], sec
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of an artifact, after every check that needs no other file.
 
-    The checks are: it is a regular file of a known format, its seal holds, its text is the one that realmctl writes,
-    its fields are valid, and `recipe` and `content` are the hashes that follow from the other fields.
+    The checks are: it is a regular file of a known format, its seal is correct, its text has the form that realmctl
+    writes, its fields are valid, and `recipe` and `content` are the hashes that follow from the other fields.
 
     Raises:
         InputError: The manifest is missing, damaged or not valid.
@@ -145,7 +146,7 @@ def _rendered(manifest: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A metric as JSON has it: numpy's numbers as Python's, and null for a number that is not finite."""
+    """Convert a metric to JSON: numpy's numbers to Python's, and a number that is not finite to null."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,6 +1,6 @@
 """What a manifest of format 1 may hold: its fields, their types and their limits.
 
-The seal of a manifest is no protection against an attacker, who can compute it too. So every value is checked
+The seal of a manifest does not protect against an attacker, who can compute it too. So every value is checked
 before it is used, and the two hashes that can be computed from the manifest alone are computed again.
 """
 
@@ -101,7 +101,7 @@ def check_manifest(manifest: Mapping[str, Any]) -> None:
 
 
 def _check_sources(sources: Any) -> None:
-    """Names and sizes of files outside. They are only shown."""
+    """Check the names and sizes of source files. They are only displayed."""
     _require(isinstance(sources, dict), "sources is not a table")
     _check_json(sources, MAX_JSON_DEPTH)
     for field, files in sources.items():
@@ -141,7 +141,7 @@ def _check_computed(manifest: Mapping[str, Any]) -> None:
 
 
 def _check_hashes(field: str, value: Any, problem_of: Callable[[str], str | None] = component_problem) -> None:
-    """A table of names and SHA-256."""
+    """Check a table of names and SHA-256 hashes."""
     _require(isinstance(value, dict), f"{field} is not a table")
     for name, sha256 in value.items():
         problem = problem_of(name)
@@ -164,7 +164,7 @@ def _is_hash(value: Any) -> bool:
 
 
 def _is_integer(value: Any, least: int, most: int) -> bool:
-    """Whether `value` is an integer in a range. A truth value, which Python counts as an integer, is none."""
+    """Whether `value` is an integer in a range. A bool, which Python counts as an integer, is refused."""
     return type(value) is int and least <= value <= most
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from realmctl.errors import InputError
 
 MAX_COMPONENT_BYTES = 255
-"""Limit on the name of one file or folder, as file systems have it."""
+"""Limit on the name of one file or folder, in bytes; common file systems have this limit."""
 MAX_NAME_BYTES = 1024
 """Limit on a relative name with its folders."""
 MAX_NAME_DEPTH = 16

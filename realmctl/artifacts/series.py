@@ -38,7 +38,7 @@ VERIFY_FOUND_BYTES = 2**30
 
 
 def series_folder(out: Path | str, kind: str) -> Path:
-    """The folder that `--out` names, when it can hold versions of this kind.
+    """Return the folder that `--out` names, after checking that it can contain versions of this kind.
 
     Raises:
         ConfigError: The name is not usable, it is a file or lies in an artifact, or it holds versions of another kind.
@@ -78,14 +78,17 @@ def readable_versions(series: Path) -> list[Artifact]:
 
 
 def find_version(series: Path, recipe: str) -> Artifact | None:
-    """The newest whole version with this recipe, or None.
+    """Return the newest undamaged version with this recipe, or None.
 
     A version up to `VERIFY_FOUND_BYTES` is hashed again. A damaged version is left out with a warning.
     """
     versions = readable_versions(series)
     found = next((each for each in reversed(versions) if each.recipe == recipe and _is_whole(each)), None)
     if found and found.path != versions[-1].path:
-        warn(f"{series} means {versions[-1].path}, which has another recipe; name {found.path} to use this one")
+        warn(
+            f"{series} means its newest version, {versions[-1].path}, which has another recipe; to "
+            f"use the version with this recipe, name {found.path}"
+        )
     return found
 
 
@@ -141,7 +144,7 @@ def _lock(handle: int, series: Path) -> None:
 
 
 def commit_finished_runs(series: Path) -> None:
-    """Commit runs that were killed between their manifest and their rename. Call it with the lock held.
+    """Commit runs that were killed after they wrote their manifest. Call it with the lock held.
 
     Raises:
         InputError: Such a run is damaged. Every byte is checked.
@@ -209,7 +212,7 @@ def next_number(series: Path) -> int:
 
 
 def _last_number(series: Path) -> int:
-    """The highest number that was given, as far as `.last` says. 0 when it is missing or damaged."""
+    """Return the highest number given, according to `.last`. It is 0 when the file is missing or damaged."""
     try:
         text = read_small(series / LAST, limit=20).decode().strip()
     except (OSError, ValueError, InputError):

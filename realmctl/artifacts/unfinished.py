@@ -1,7 +1,7 @@
 """Unfinished runs of a series: the `vN.partial` folders, and which of them a run continues.
 
-A run of a resumable stage that made progress is continued by a run of the same recipe, and refuses any other.
-A run that was killed between its manifest and its rename is committed by the next run.
+If a resumable stage made progress, only a run of the same recipe may follow, and it continues the unfinished run.
+If a run was killed after it wrote its manifest, the next run commits it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class UnpublishedWriter(Writer):
 
 
 def partial_folders(series: Path) -> list[Path]:
-    """The `vN.partial` folders of a series. Everything else in it is left alone."""
+    """The `vN.partial` folders of a series. Everything else in it is ignored."""
     folders = sorted(series.glob("v*.partial"))
     return [path for path in folders if VERSION_NAME.fullmatch(path.stem) and path.is_dir() and not path.is_symlink()]
 
@@ -89,7 +89,7 @@ def remove_or_set_aside(partial: Path) -> None:
 
 
 def new_partial(partial: Path, origin: Origin, resumable: bool) -> Writer:
-    """Make the folder of a new run, with a file that says its recipe."""
+    """Make the folder of a new run, with a file that contains its recipe."""
     partial.mkdir()
     recipe = {**asdict(origin), "recipe": origin.recipe, "resumable": resumable}
     try:
@@ -107,9 +107,9 @@ def remove_failed_run(writer: Writer) -> None:
 
 
 def read_recipe(partial: Path) -> dict[str, Any]:
-    """What `new_partial` wrote. An empty table when it is missing or damaged.
+    """Return the recipe that `new_partial` wrote, or an empty table when the file is missing or damaged.
 
-    Versions of realmctl before the seal wrote a recipe without one, which is accepted.
+    Older versions of realmctl wrote a recipe without a seal, which is accepted.
     """
     try:
         recipe = json.loads(read_small(partial / RECIPE, MAX_MANIFEST_BYTES))

@@ -48,7 +48,7 @@ class Writer:
         return self._target(name)
 
     def scratch(self, name: str) -> Path:
-        """A folder that outlives a kill but is not part of the artifact, such as one of checkpoints."""
+        """Return a folder that survives a killed run but is not part of the artifact, for checkpoints for example."""
         require_component(name)
         path = self.path / name if name in SCRATCH_NAMES else self.path / ".scratch" / name
         self._require_no_link(path)
@@ -87,14 +87,14 @@ class Writer:
             self._link_files(f"{folder}/{inner}", part.part(inner))
 
     def _target(self, name: str) -> Path:
-        """Path of `name`, whose parent folders are made and are no symbolic links."""
+        """Return the path of `name`. Make its parent folders, none of which may be a symbolic link."""
         path = self.path / name
         self._require_no_link(path.parent)
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
     def _require_no_link(self, folder: Path) -> None:
-        """Raise InputError when a symbolic link lies on the way from the artifact's folder to `folder`."""
+        """Raise InputError when a folder between the artifact's folder and `folder` is a symbolic link."""
         while folder != self.path:
             if folder.is_symlink():
                 raise InputError(f"{folder} is a symbolic link, which leads out of {self.path}. Remove it.")
@@ -149,7 +149,9 @@ def _remove_folder(folder: Path) -> None:
 
 @contextmanager
 def writing(final: Path, origin: Origin) -> Iterator[Writer]:
-    """Write an artifact at exactly `final`, such as a part or a snapshot. It is committed if the block ends well.
+    """Write an artifact at exactly `final`, such as a part or a snapshot.
+
+    It is committed if the block ends without an error.
 
     An artifact of that name is replaced. Use it only in a folder that no other run writes to, never in a series.
     """

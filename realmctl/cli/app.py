@@ -69,7 +69,7 @@ def build() -> typer.Typer:
 
 
 def _add_unusable(app: typer.Typer, name: str, error: RealmctlError) -> None:
-    """Add a command that raises `error`, whatever its options."""
+    """Add a command that accepts any options and raises `error`."""
 
     def refuse() -> None:
         raise error

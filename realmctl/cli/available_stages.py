@@ -1,6 +1,6 @@
 """The stages that the command line offers: those of realmctl, and those of other packages (`realmctl.stages`).
 
-A plug-in that cannot be used is reported when its command is called. The other commands work all the same.
+A plug-in that cannot be used is reported when its command is called. The other commands still work.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ GROUP = "realmctl.stages"
 
 
 def available_stages() -> dict[str, type[Stage]]:
-    """The stages by command: those of realmctl in the order of the data, then those of plug-ins by name.
+    """The stages by command: realmctl's in the order of a pipeline, then those of plug-ins by name.
 
-    Raises ConfigError for a foreign `stages`, before any of it runs.
+    Raises ConfigError if `stages` is another project's package, before any of its code runs.
     """
     return _all_stages()[0]
 

@@ -11,7 +11,7 @@ from realmctl.nn.precision import autocast, has_bf16, pick_device
 
 WIDTH = 768
 ROWS = 2048
-"""The measured product is that of a feed-forward layer of BERT-base: 2048 wordpieces, 768 by 3072."""
+"""The measured product is the first one of a feed-forward layer of BERT-base: 2048 wordpieces, 768 by 3072."""
 
 
 def torch_facts(seconds: float = 2.0) -> dict[str, Any]:

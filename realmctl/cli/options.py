@@ -25,7 +25,7 @@ def text(value: str) -> str:
 
 
 _output = functools.partial(typer.Option, rich_help_panel="Output")
-WORKSPACE_HELP = "Folder of the inputs and outputs that are not named."
+WORKSPACE_HELP = "Folder of the inputs and outputs whose path is not given."
 OUT_HELP = "Series to write to. Default: <workspace>/<kind>."
 Workspace = Annotated[
     Path,
@@ -39,7 +39,7 @@ RegexAnswers = Annotated[
     bool | None,
     typer.Option(
         "--regex-answers/--no-regex-answers",
-        help="Whether answers are regular expressions. Default: as the file's format says.",
+        help="Whether answers are regular expressions. Default: decided by the file's format.",
     ),
 ]
 AnswerField = Annotated[

@@ -1,1 +1,1 @@
-"""To and from the formats of others: published REALM checkpoints in, transformers and sentence-transformers folders out."""
+"""Import published REALM checkpoints. Export folders that transformers and sentence-transformers load."""

@@ -1,7 +1,7 @@
 """Open a REALM checkpoint that transformers wrote: config.json, and weights as safetensors or plain pickled tensors.
 
-The names of the tensors tell the kind of model. Tensors are memory-mapped: an index of seven gigabytes costs no memory until
-its rows are read.
+The names of the tensors determine the kind of model. Tensors are memory-mapped: an index of seven gigabytes costs no
+memory until its rows are read.
 """
 
 from __future__ import annotations
@@ -99,7 +99,9 @@ def _shards(index: Path) -> list[Path]:
         raise InputError(f"{index} does not list files of weights ({error!r}). Get the checkpoint again.") from None
     for path in paths:
         if path.parent != index.parent or path.suffix not in (".bin", ".safetensors") or not path.is_file():
-            raise InputError(f"{index} names {path.name}, which is no file of weights beside it. Get it again.")
+            raise InputError(
+                f"{index} names {path.name}, which is not a file of weights in the same folder. Get it again."
+            )
     return paths
 
 
@@ -138,6 +140,7 @@ def _kind(tensors: Mapping[str, Tensor], folder: Path) -> CheckpointKind:
     if has("realm.") and has("cls.predictions."):
         return "encoder"
     raise InputError(
-        f"{folder} is none of transformers' REALM models (embedder, scorer, knowledge-augmented encoder, reader, open "
+        f"{folder} is not one of transformers' REALM models (embedder, scorer, knowledge-augmented "
+        f"encoder, reader, open "
         f"QA): it holds {len(tensors)} tensors such as '{next(iter(sorted(tensors)), 'none')}'."
     )

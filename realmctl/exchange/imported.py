@@ -1,8 +1,8 @@
 """The stages behind `realmctl import`, one for each kind of artifact.
 
-As stages they have the usual recipes, locks and commits. They have no commands of their own: importing.py finds out the kind
-of a checkpoint and fills in their fields. All tensors are checked before anything is written, so that a bad checkpoint
-leaves nothing behind.
+As stages they have the usual recipes, locks and commits. They have no commands of their own: importing.py determines
+the kind of a checkpoint and sets their fields. All tensors are checked before anything is written, so that a bad
+checkpoint leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class ImportReader(Imported):
 
 
 class ImportBlocks(Stage):
-    """Import published block records, with titles where there are any."""
+    """Import published block records, with their titles if a file of titles is passed."""
 
     makes = "blocks"
     version = 2

@@ -1,7 +1,7 @@
 """Import an open-QA checkpoint as a qa-model: query tower, span reader, and the index of the pre-trained embedder.
 
 Fine-tuning changed the embedder and not the index. So the embedder becomes a query-only retriever. The lineage of the index
-names the pre-trained embedder: the artifact given by --retriever, or else a placeholder that fits no artifact.
+names the pre-trained embedder: the artifact given by --retriever, or else a placeholder that matches no artifact.
 """
 
 from __future__ import annotations

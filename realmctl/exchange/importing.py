@@ -23,7 +23,10 @@ MODELS: Mapping[str, type[Imported]] = {
 
 @dataclass(frozen=True)
 class ImportExtras:
-    """Sources of what a checkpoint may lack: tokenizer; for an open-QA checkpoint also block records, titles and embedder."""
+    """Paths of parts that a checkpoint may lack.
+
+    They are the tokenizer and, for open QA, the block records, the titles and the embedder.
+    """
 
     tokenizer: str | None = None
     records: Path | None = None
@@ -61,9 +64,12 @@ def _open_qa(
     records = _records(checkpoint, extras.records, len(block_embeddings_of(checkpoint)))
     retriever = _pre_trained(extras.retriever)
     if retriever is None:
-        warn("the pre-trained embedder of this index is not named (--retriever): no block can be added to it later")
+        warn(
+            "--retriever does not name the pre-trained embedder of this index, so no block can be "
+            "added to the index later"
+        )
     if extras.titles is None:
-        warn("there are no titles (--titles): these blocks can be searched and read, but not embedded again")
+        warn("--titles is missing, so these blocks can be searched and read, but not embedded again")
     blocks = ImportBlocks(records=records, titles=extras.titles, tokenizer=words, workers=workers).make(out / "blocks")
     config = {"reader_beam": "reader_beam_size", "reader_length": "reader_seq_len", "span_width": "max_span_width"}
     settings = {name: checkpoint.config[theirs] for name, theirs in config.items() if theirs in checkpoint.config}
@@ -75,7 +81,8 @@ def _pre_trained(path: Path | None) -> Artifact | None:
     artifact = open_artifact(path) if path else None
     if artifact and (artifact.kind != "retriever" or describe_retriever(artifact).block_retriever):
         raise MismatchError(
-            f"--retriever {artifact.path} is no pre-trained embedder, and the index was made before fine-tuning. Import "
+            f"--retriever {artifact.path} is not a pre-trained embedder, but the index was made "
+            f"before fine-tuning. Import "
             "google/realm-cc-news-pretrained-embedder and name the retriever that this makes."
         )
     return artifact

@@ -90,7 +90,10 @@ def span_reader_of(checkpoint: Checkpoint) -> SpanReader:
 
 
 def block_embeddings_of(checkpoint: Checkpoint) -> Tensor:
-    """Return the index's vectors, float16 or float32 [n, D], memory-mapped. Raises InputError when the tensor is not that."""
+    """Return the index's vectors, float16 or float32 [n, D], memory-mapped.
+
+    Raises InputError when the tensor has another shape or type.
+    """
     rows = checkpoint.tensors.get(BLOCK_EMBEDDINGS)
     width, said = _size(checkpoint, "retriever_proj_size"), checkpoint.config.get("num_block_records")
     if rows is None or rows.dtype not in (torch.float16, torch.float32) or rows.ndim != 2 or 0 in rows.shape:

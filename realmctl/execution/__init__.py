@@ -1,1 +1,1 @@
-"""How work runs: worker processes, the processes of torchrun, signals, and the tie between a child and its parent."""
+"""Processes and signals: workers, torchrun's processes, stop signals, and children that end with their parent."""

@@ -32,9 +32,9 @@ def environment(workspace: Path) -> dict[str, Any]:
 
 
 def extras() -> dict[str, dict[str, str | None]]:
-    """Return {extra: {package: version, or None if it is not installed}} as the installed metadata of realmctl has them.
+    """Return {extra: {package: version, or None if it is not installed}} from realmctl's metadata.
 
-    Empty if realmctl runs from a source folder without being installed.
+    It is empty if realmctl runs from a source folder without being installed.
     """
     found: dict[str, dict[str, str | None]] = {}
     try:

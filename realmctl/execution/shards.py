@@ -41,9 +41,9 @@ def map_units(
 ) -> Iterator[Result]:
     """Yield `function(unit)` in the order of `units`, in bounded memory however many there are.
 
-    `function` and `initializer` must be importable (top level). One worker runs in this process. Raises
-    ResourceError when a worker dies (out of memory, most often); an exception inside `function` or
-    `initializer` is raised here as it is.
+    `function` and `initializer` must be importable (top level). One worker runs in this process. Raises ResourceError
+    when a worker dies, which most often means that memory ran out. An exception inside `function` or `initializer` is
+    raised here unchanged.
     """
     if worker_count(workers) == 1:
         if initializer:
@@ -72,7 +72,7 @@ def _pool(
         pool.shutdown()
     except BrokenProcessPool:
         raise ResourceError(
-            "a worker process died, most likely for want of memory. Use fewer --workers or free some memory."
+            "a worker process died, most likely because memory ran out. Use fewer --workers or free some memory."
         ) from None
     finally:
         for worker in set(multiprocessing.active_children()) - before:

@@ -50,7 +50,7 @@ class Stop:
         self.signal = number
 
     def leave(self, saved: str) -> None:
-        """Raise the exception that the signal stands for.
+        """Raise the exception that corresponds to the signal.
 
         Args:
             saved: What has been saved, for the message: "with a checkpoint at step 3 of 8".

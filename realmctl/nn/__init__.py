@@ -1,1 +1,1 @@
-"""Neural networks: they take tensors and folders of weights, and return tensors. This package does not import artifacts."""
+"""Neural networks. They read tensors and folders of weights. This package does not import artifacts."""

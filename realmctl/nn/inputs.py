@@ -1,7 +1,7 @@
 """Lay out wordpiece ids as padded batches, with one layout for each tower.
 
-Every layout of the project is made here. So the retriever that builds the index, the one in training and the one that
-answers questions see the same inputs.
+Every layout of the project is made here. So the retriever gets the same inputs when it builds the index, when it is
+trained and when it answers questions.
 Legend: B rows, L tokens of the longest row.
 """
 

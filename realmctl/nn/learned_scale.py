@@ -1,4 +1,4 @@
-"""A learned scale: it weighs the scores of a frozen ranker (BM25) against those of a trained reader."""
+"""A learned scale. It balances the scores of a frozen ranker (BM25) and of a trained reader."""
 
 from __future__ import annotations
 

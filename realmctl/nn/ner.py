@@ -27,7 +27,7 @@ class EntityRecognizer:
     """
 
     def __init__(self, folder: Path, *, batch_size: int = 64, device: str = "auto") -> None:
-        """Raises InputError when `folder` holds no token-classification model with a fast tokenizer."""
+        """Load the model. Raises InputError when `folder` has no token-classification model with a fast tokenizer."""
         try:
             self._tokenizer = AutoTokenizer.from_pretrained(str(folder))
             model = AutoModelForTokenClassification.from_pretrained(str(folder), use_safetensors=True)
@@ -74,9 +74,7 @@ class EntityRecognizer:
 
 
 def _words(word_ids: list[int | None], tags: list[str], offsets: list[list[int]]) -> Iterator[NamedEntity]:
-    """(start, end, tag) of each word: its characters, and the tag of its first wordpiece. Specials are no
-    words.
-    """
+    """Yield (start, end, tag) of each word, with the tag of its first wordpiece. Special tokens are left out."""
     pieces = zip(word_ids, tags, offsets, strict=True)
     for word, group in groupby(pieces, key=lambda piece: piece[0]):
         if word is not None:
@@ -89,8 +87,8 @@ def _words(word_ids: list[int | None], tags: list[str], offsets: list[list[int]]
 def join_tags(words: Iterable[NamedEntity]) -> list[NamedEntity]:
     """Join tagged words, left to right, into entities.
 
-    B-, S- and U- open one. I-, E- and L-, and tags without a prefix, go on with an open one of their type and
-    open one otherwise, as conlleval reads them. E-, L-, S-, U- and O close.
+    B-, S- and U- open an entity. I-, E- and L-, and tags without a prefix, continue an open entity of the same type, or
+    open one otherwise, as conlleval does. E-, L-, S-, U- and O close the open entity.
     """
     entities: list[NamedEntity] = []
     open_type = None

@@ -16,7 +16,7 @@ def pca_projection(pooled_NH: Tensor, projection: int) -> tuple[Tensor, Tensor]:
     """Return the weight and bias of the linear map x -> V (x - mean), where V holds the leading components as rows.
 
     Computed in float64 from the covariance matrix. Components are ordered by falling variance. The sign of a component
-    is the one that makes its entry of largest magnitude positive, so that the same vectors give the same projection.
+    is chosen so that its entry of largest magnitude is positive. So the same vectors give the same projection.
 
     Args:
         pooled_NH: Pooled vectors, any floating dtype.

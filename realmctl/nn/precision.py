@@ -30,10 +30,10 @@ def pick_device(name: str = "auto") -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError as error:
-        raise ConfigError(f"'{name}' is no device. Use auto, cpu, cuda or cuda:N.") from error
+        raise ConfigError(f"'{name}' is not a device. Use auto, cpu, cuda or cuda:N.") from error
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ResourceError(
-            f"The device '{name}' was asked for, but this process sees {torch.cuda.device_count()} CUDA "
+            f"The device '{name}' was requested, but this process has access to {torch.cuda.device_count()} CUDA "
             "device(s). Use cpu, or check the driver and CUDA_VISIBLE_DEVICES."
         )
     return device
@@ -58,7 +58,7 @@ def processor() -> frozenset[str]:
 def autocast(device: torch.device, precision: str = "auto") -> AbstractContextManager[None]:
     """Return the context for a forward pass in `fp32`, `bf16`, or `auto` (bf16 where the hardware has it)."""
     if precision not in ("auto", "fp32", "bf16"):
-        raise ConfigError(f"'{precision}' is no precision. Use auto, fp32 or bf16.")
+        raise ConfigError(f"'{precision}' is not a precision. Use auto, fp32 or bf16.")
     if precision == "bf16" or (precision == "auto" and has_bf16(device)):
         return torch.autocast(device.type, dtype=torch.bfloat16)
     return nullcontext()

@@ -39,7 +39,7 @@ class Tower(nn.Module):
     """BERT, pooling, and the projection to the retrieval space.
 
     Args:
-        bert: The encoder. The tower takes it over and adds or removes its pooler.
+        bert: The encoder. The tower keeps this object and adds or removes its pooler.
         projection: Width D of the embeddings.
         pooling: How token states become one vector; see the top of this file.
         norm_eps: Epsilon of the layer norm after the projection.
@@ -86,7 +86,7 @@ class Tower(nn.Module):
 
     @torch.no_grad()
     def set_projection(self, weight_DH: Tensor, bias_D: Tensor) -> None:
-        """Replace the projection's weights. The shapes must be those of the projection."""
+        """Replace the projection's weights. The shapes must not change."""
         self.projection.weight.copy_(weight_DH)
         self.projection.bias.copy_(bias_D)
 
@@ -264,7 +264,8 @@ class Retriever(nn.Module):
         )
         if retriever.block_encoder_hash() != settings["block_encoder"]:
             raise InputError(
-                f"The block tower in {folder} is not the one that its retriever.json names: the weights were "
-                "changed after they were saved. Restore the folder, or run `realmctl verify` on its artifact."
+                f"The block tower in {folder} does not match the hash in its retriever.json: the "
+                f"weights were changed after they were saved. Restore the folder, or run `realmctl "
+                f"verify` on its artifact."
             )
         return retriever.eval()

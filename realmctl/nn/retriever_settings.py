@@ -1,4 +1,4 @@
-"""What retriever.json says of a saved retriever, and how it is read."""
+"""Read retriever.json, which describes a saved retriever."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SETTINGS = {"projection", "query_length", "block_length", "pooling", "towers", 
 
 @dataclass(frozen=True)
 class ProjectionStart:
-    """How the projection began: a record for readers of retriever.json. The weights themselves are in the tower.
+    """The initial projection, recorded in retriever.json for people. The weights themselves are in the tower.
 
     Args:
         init: `random`, or `pca` (`realmctl.nn.pca`).

@@ -1,4 +1,4 @@
-"""Stages in child processes: what `realmctl run --jobs` starts.
+"""Run stages in child processes, for `realmctl run --jobs`.
 
 A child runs one stage after another, because importing PyTorch and transformers takes seconds. The parent writes a request,
 which is one line of JSON, to the child's stdin. The child answers with one line of JSON, and ends after a failure. End of file
@@ -174,7 +174,7 @@ def _main() -> int:
     """Run the child: handle requests until one fails or none is left."""
     install_stop_now()
     answer = os.dup(1)
-    os.dup2(2, 1)  # so what a library prints is not taken for an answer
+    os.dup2(2, 1)  # so that the parent does not read the output of a library as an answer
     requests: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_read_requests, args=(requests,), daemon=True).start()
     with suppress(InterruptedRun, KeyboardInterrupt, BrokenPipeError):  # asked to stop, or the parent has gone

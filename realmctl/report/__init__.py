@@ -1,1 +1,1 @@
-"""One HTML file that says how a run went: curves, where questions fail, and the evidence of each answer."""
+"""One HTML file about runs: curves, the step at which questions fail, and the evidence of each answer."""

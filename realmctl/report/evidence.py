@@ -38,7 +38,7 @@ class EvidenceBlock:
 
 @dataclass(frozen=True)
 class QuestionEvidence:
-    """A question on the page. `number` is its place in the question set, from 1."""
+    """A question on the page. `number` is its position in the question set, from 1."""
 
     number: int
     outcome: QuestionOutcome

@@ -13,7 +13,7 @@ from realmctl.report.outcomes import FAR, NEAR, OutcomeLabel, QuestionOutcome, R
 class FunnelStep:
     """A step of the funnel.
 
-    `passed`: questions that pass this step, whatever the other steps say; None when unknown. `lost`: questions that fail
+    `passed`: questions that pass this step, even if they fail another; None when unknown. `lost`: questions that fail
     here first. `lost_as`: the outcome of these questions.
     """
 
@@ -37,7 +37,7 @@ class Funnel:
 
 
 def retrieval_depths(outcomes: Sequence[QuestionOutcome]) -> RetrievalDepths:
-    """Return how many blocks were retrieved (at most 100) and read (5 where the evidence does not say)."""
+    """Return how many blocks were retrieved (at most 100) and read (5 where the evidence does not record it)."""
     far = min(FAR, max((outcome.retrieved for outcome in outcomes), default=0))
     read = max((outcome.read or 0 for outcome in outcomes), default=0)
     return RetrievalDepths(far, min(far, read or NEAR))
@@ -90,11 +90,15 @@ def _retrieval_steps(
         if any(outcome.in_corpus is None for outcome in outcomes)
         else sum(outcome.in_corpus is True for outcome in outcomes)
     )
-    steps = [FunnelStep("answer in the corpus", known, "corpus", counts["corpus"], "some block holds it as words")]
+    steps = [
+        FunnelStep("answer in the corpus", known, "corpus", counts["corpus"], "a block contains it as whole words")
+    ]
     for depth in dict.fromkeys((depths.far, depths.near)):
         within = sum(outcome.within(depth) for outcome in outcomes)
         failure: OutcomeLabel = "far" if depth == depths.far else "near"
-        steps.append(FunnelStep(f"in the top {depth}", within, failure, counts[failure], "a block retrieved holds it"))
+        steps.append(
+            FunnelStep(f"in the top {depth}", within, failure, counts[failure], "a retrieved block contains it")
+        )
     return steps
 
 
@@ -105,11 +109,12 @@ def _notes(outcomes: Sequence[QuestionOutcome], depths: RetrievalDepths) -> list
         notes.append("Nothing was retrieved for these questions: there is no evidence to show.")
     elif any(outcome.in_corpus is None for outcome in outcomes):
         notes.append(
-            "Whether the answers are in the corpus was not looked up: the blocks are not at hand. Name them with --blocks."
+            "Whether the answers are in the corpus was not looked up: the blocks were not found. "
+            "Name them with --blocks."
         )
     if depths.far and any(outcome.right is not None and outcome.read is None for outcome in outcomes):
         notes.append(
-            "These scores do not say which block was read; eval-em writes that since its version 4. Make them again."
+            "These scores do not record which block was read; eval-em records it since its version 4. Run it again."
         )
     unseen = sum(bool(outcome.right) and not outcome.within(depths.near) for outcome in outcomes)
     if depths.far and unseen:

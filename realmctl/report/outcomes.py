@@ -52,7 +52,7 @@ class RetrievalDepths:
     near: int
 
     def label(self, outcome: QuestionOutcome) -> OutcomeLabel:
-        """Return the first step that a question fails, or `right` for an exact match, whatever the other steps say."""
+        """Return the first step that a question fails, or `right` for an exact match even if an earlier step failed."""
         if outcome.right:
             return "right"
         if not self.far:

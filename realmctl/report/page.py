@@ -59,8 +59,8 @@ class Evaluation:
 def write(paths: Sequence[Path], out: Path, *, blocks: Path | None, workspace: Path, questions: int) -> dict[str, Any]:
     """Write the report of these artifacts (see `sources.reported`) to `out`, atomically.
 
-    Returns its path, its size, the artifacts, and how many questions there are and are shown. Raises InputError or
-    MismatchError for artifacts that cannot be reported.
+    Returns its path, its size, the artifacts, the number of questions, and the number of questions shown. Raises
+    InputError or MismatchError for artifacts that cannot be reported.
     """
     artifacts = reported(paths)
     for scores in _of_kind("scores", artifacts):

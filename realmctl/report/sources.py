@@ -25,7 +25,7 @@ def _below(path: Path) -> list[Artifact]:
         artifact = open_artifact(path)
         if not _is_reportable(artifact):
             raise MismatchError(
-                f"{artifact} has neither curves nor scores. Name an artifact of a training stage or of eval-em."
+                f"{artifact} has neither curves nor scores. Choose an artifact of a training stage or of eval-em."
             )
         return [artifact]
     series = {Path(entry["path"]).parent for entry in catalogue.listing(path)}
@@ -47,9 +47,11 @@ def is_training(artifact: Artifact) -> bool:
 
 
 def blocks_of(scores: Artifact, named: Path | None, workspace: Path) -> Artifact | None:
-    """Return the blocks that were searched: those named, or those found in the workspace or beside the scores, or None.
+    """Return the blocks that were searched: those specified, else those in the workspace or beside the scores.
 
-    Raises MismatchError when the scores were made with other blocks than those named.
+    Returns None when there are none.
+
+    Raises MismatchError when the scores were made with other blocks than those specified.
     """
     if named:
         blocks = open_artifact(named)

@@ -1,4 +1,4 @@
-"""The text of every block, kept for the search for answers: thousands of blocks per question and step."""
+"""The text of every block, kept for the answer search, which reads thousands of blocks per question and step."""
 
 from __future__ import annotations
 

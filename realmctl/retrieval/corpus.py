@@ -16,7 +16,7 @@ from realmctl.storage.records import Records
 TokenIds = NDArray[np.integer[Any]]
 RECORDS_REMEMBERED = 8192
 MAX_WORDPIECES = 288
-"""Of blocks whose settings name no longest block, such as imported ones (REALM, section 4.2)."""
+"""The longest block of blocks without this setting, such as imported ones (REALM, section 4.2)."""
 
 
 class Ragged:

@@ -18,12 +18,12 @@ from realmctl.nn.precision import seed_everything
 
 SCRATCH = "scratch:"
 BERT_INITIALIZER_RANGE, BERT_HIDDEN_SIZE = 0.02, 768
-"""Of BERT base (google-research/bert, modeling.py)."""
+"""The initialiser range and hidden size of BERT base (google-research/bert, modeling.py)."""
 SPECIALS = ("[CLS]", "[SEP]", "[PAD]", "[MASK]")
 
 
 def tokenizer_of(artifact: Artifact) -> Tokenizer:
-    """The WordPiece tokenizer that an artifact carries, without special tokens in its output."""
+    """The WordPiece tokenizer in an artifact, without special tokens in its output."""
     name = "tokenizer/tokenizer.json" if artifact.has("tokenizer/tokenizer.json") else "tokenizer.json"
     return Tokenizer.from_file(str(artifact.file(name)))
 
@@ -63,7 +63,7 @@ def starting_bert(
     """Load or make the BERT to start from, with the blocks' vocabulary.
 
     Args:
-        encoder: an encoder artifact; it wins over `bert`.
+        encoder: an encoder artifact; if it is passed, `bert` is ignored.
         bert: a BERT folder or `scratch:SIZE`; None for scratch:tiny.
         blocks: the blocks whose vocabulary the BERT must have.
         seed: seed of fresh weights.
@@ -72,7 +72,7 @@ def starting_bert(
 
     Raises:
         MismatchError: the vocabularies differ.
-        InputError: the head is wanted and missing.
+        InputError: the head is required and missing.
     """
     if encoder is not None:
         require_same_vocabulary(blocks, encoder)

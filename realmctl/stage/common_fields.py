@@ -16,7 +16,7 @@ DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,3})?")
 
 
 def check_common_fields(values: Mapping[str, Any]) -> None:
-    """Check those of a stage's fields that many stages have. Raises ConfigError.
+    """Check the fields of a stage that many stages have in common. Raises ConfigError.
 
     Args:
         values: {field name: value} of a stage, with values of the fields' types.
@@ -40,7 +40,7 @@ def _check_refresh_device(flag: str, value: str) -> None:
 def _at_least(least: int) -> Callable[[str, int], None]:
     def check(flag: str, value: int) -> None:
         if value < least:
-            raise ConfigError(f"{flag} {value} is too small. The least is {least}.")
+            raise ConfigError(f"{flag} {value} is too small. It must be at least {least}.")
 
     return check
 

@@ -1,4 +1,4 @@
-"""Which stages a package holds, and the order in which data flows through them."""
+"""Find the stages of a package, and the order in which data flows through them."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ Replaced = Callable[[Mapping[str, Any]], bool]
 
 @dataclass(frozen=True)
 class Role:
-    """What a field is to its stage."""
+    """The role of a field in its stage."""
 
     name: str
     """`reads`, `source`, `setting` or `runtime`."""
@@ -104,8 +104,8 @@ def setting(
     Args:
         help: Help text of the flag.
         default: Value where none is given.
-        added_later: The setting was added to a stage that was already in use, and its default is what the stage did before.
-            The recipe leaves it out while it has its default, so artifacts made earlier are found again.
+        added_later: The setting was added to a stage that was already in use, and its default is the stage's earlier
+            behaviour. The recipe leaves it out while it has its default, so artifacts made earlier are found again.
         choices: Returns the names that the value can have, where installed packages can add some. Other choices are a
             Literal.
     """

@@ -63,5 +63,5 @@ def settings_of(name: str, command: str) -> Settings:
     """The settings of a preset for a stage. Raises ConfigError for a preset that is unknown or does not cover the stage."""
     if name not in names_for(command):
         fitting = ", ".join(names_for(command)) or "none"
-        raise ConfigError(f"preset {name!r} is none of {command}'s. Use one of: {fitting}.")
+        raise ConfigError(f"preset {name!r} does not cover {command}. Use one of: {fitting}.")
     return PRESETS[name][command]

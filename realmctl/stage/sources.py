@@ -116,7 +116,7 @@ def _expanded(text: str, flag: str) -> Path:
 
 def _spooled_stdin(flag: str, spool: Path) -> Path:
     if (spool / "stdin").exists():
-        raise ConfigError(f"{flag} -: standard input can be read only once. Give the other sources as files.")
+        raise ConfigError(f"{flag} -: standard input can be read only once. Pass the other sources as files.")
     if _is_device_without_end(sys.stdin.buffer):
         raise InputError(_not_readable(f"{flag} -"))
     say(f"{flag} -: reading standard input")
@@ -124,7 +124,7 @@ def _spooled_stdin(flag: str, spool: Path) -> Path:
 
 
 def _is_device_without_end(stream: IO[bytes]) -> bool:
-    """Whether a stream is a device such as /dev/zero; a terminal and what has no descriptor are not."""
+    """Whether a stream is a device such as /dev/zero; a terminal and a stream without a descriptor are not."""
     try:
         return stat.S_ISCHR(os.fstat(stream.fileno()).st_mode) and not stream.isatty()
     except (OSError, ValueError):
@@ -136,7 +136,7 @@ def _not_readable(what: str) -> str:
 
 
 def _spooled(stream: IO[bytes], path: Path, what: str) -> Path:
-    """Copy `stream` to `path`. Raises ResourceError before the disk is full, for a stream need not end."""
+    """Copy `stream` to `path`. Raises ResourceError before the disk is full, because a stream may be endless."""
     copied = 0
     with path.open("wb") as file:
         while piece := stream.read(COPY_BYTES):

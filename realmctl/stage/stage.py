@@ -1,4 +1,6 @@
-"""A stage reads artifacts and makes one. Its command, its manifest and its place in pipelines follow from its fields.
+"""A stage reads artifacts and makes one.
+
+Its command, its manifest and its position in pipelines follow from its fields.
 
     class Embed(Stage):
         "Embed every block."                                  # the help text
@@ -53,7 +55,7 @@ class Stage:
     makes: ClassVar[str]
     """The kind of artifact that the stage makes."""
     version: ClassVar[int] = 1
-    """Part of the recipe. It is raised when the same settings begin to give another result."""
+    """Part of the recipe. It increases when the same settings give another result than before."""
     headline: ClassVar[tuple[str, ...]] = ()
     """Names of the metrics that are printed at the end, the most important first. A name may end in `*`."""
     resumable: ClassVar[bool] = False
@@ -189,7 +191,10 @@ class Stage:
             return self._write(series.start_or_resume(out, origin, self.resumable))
 
     def _run_as_other_process(self, out: Path, origin: Origin) -> Artifact:
-        """Run beside the first process and write nothing. Return the artifact when the first process has committed it."""
+        """Run in parallel with the first process and write nothing.
+
+        Return the artifact when the first process has committed it.
+        """
         with temporary_folder() as folder:
             self.run(unfinished.UnpublishedWriter(folder, origin, series=out))
         while not (made := series.find_version(out, origin.recipe)):
@@ -225,7 +230,7 @@ def resolve(value: Artifact | Path | str, kinds: tuple[str, ...], where: str = "
 
     Raises:
         ConfigError: The value is neither an artifact nor a path.
-        InputError: There is no whole artifact at this path.
+        InputError: There is no complete artifact at this path.
         MismatchError: The artifact is of another kind.
     """
     if not isinstance(value, Artifact | Path | str) or not str(value):

@@ -18,13 +18,13 @@ LARGEST_INT = 2**63 - 1
 def typed(hint: Any, value: Any, where: str) -> Any:
     """Convert `value` to the type `hint`.
 
-    Numbers and truth values may be text, because a pipeline file gives every number as text.
+    Numbers and booleans may be text, because a pipeline file gives every number as text.
 
     Args:
         hint: int, float, bool, str, Path or a Literal; a tuple of one of these; or one of these or None. A tuple of a Literal
             is a choice of several of its names.
         value: The value.
-        where: The flag or the place in a file, for the message.
+        where: The flag or the position in a file, for the message.
 
     Raises:
         ConfigError: The value does not have this type.

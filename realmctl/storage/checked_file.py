@@ -14,8 +14,8 @@ PIECE_BYTES = 4 * 2**20
 class CheckedFile:
     """A new binary file, written from its beginning to its end. An existing file of that name is replaced.
 
-    `close` compares size and checksum (CRC-32) of what is in the file with what was written. A disk or driver
-    that reports success for a write that it did not make is found in this way.
+    `close` compares size and checksum (CRC-32) of what is in the file with what was written. This detects a disk or
+    driver that reports success for a write that did not happen.
 
     Args:
         path: The file. A symbolic or hard link of this name is removed first, so that its target is not changed.

@@ -40,7 +40,7 @@ def make_folders(path: Path) -> None:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a small file in one move: a reader sees the old content, or all of the new content.
+    """Write a small file atomically: a reader sees the old content, or all of the new content.
 
     The order is: write a temporary file, read it back, fsync it, rename it, fsync the folder. If the last fsync
     fails, a file that did not exist before is removed again.

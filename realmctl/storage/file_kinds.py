@@ -60,7 +60,7 @@ def _detail(path: Path, head: bytes, name: str) -> str:
 
 
 def _safetensors(path: Path) -> str:
-    """Count the tensors by the JSON header, which the first 8 bytes give the length of."""
+    """Count the tensors in the JSON header, whose length is in the first 8 bytes."""
     try:
         with path.open("rb") as file:
             length = int.from_bytes(file.read(8), "little")

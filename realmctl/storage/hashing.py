@@ -40,7 +40,7 @@ def _digest_stream(file: BinaryIO) -> str:
 
 
 def digest_source(path: Path) -> str:
-    """SHA-256 of a file or folder that is no artifact. A folder's covers its files and their relative names.
+    """SHA-256 of a file or folder that is not an artifact. A folder's hash covers its files and their relative names.
 
     Raises InputError when `path` does not exist.
     """

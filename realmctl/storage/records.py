@@ -1,6 +1,6 @@
 """`.jsonl.zst` files with random access: records in independent, checksummed zstd frames, and a table of offsets.
 
-`zstdcat x.jsonl.zst | jq` works as on any such file. The table `x.frames.json` makes `records[i]` one small read.
+`zstdcat x.jsonl.zst | jq` works on these files. The table `x.frames.json` makes `records[i]` one small read.
 It also makes a truncated file an error: zstd readers accept a file that was cut between two frames.
 """
 
@@ -107,7 +107,7 @@ class Records(Sequence[dict[str, Any]]):
             raise InputError(f"{path} cannot be read with its frame table: {error}. Make the artifact again.") from None
         if size != self._offsets[-1]:
             raise InputError(
-                f"{path} has {size} bytes, and its frame table says {self._offsets[-1]}. The file was cut or "
+                f"{path} has {size} bytes, but its frame table records {self._offsets[-1]}. The file was cut or "
                 "changed. Restore it, or make the artifact again."
             )
         self._kept = lru_cache(maxsize=KEPT_FRAMES)(self._read)

@@ -20,7 +20,7 @@ TYPES = {
 
 
 def type_name(mode: int) -> str:
-    """What a file of this `st_mode` is, for messages: "a symbolic link"."""
+    """Return the type of a file with this `st_mode`, for messages: "a symbolic link"."""
     return TYPES.get(stat.S_IFMT(mode), "a regular file")
 
 
@@ -54,7 +54,7 @@ def read_small(path: Path, limit: int) -> bytes:
     """The bytes of a regular file.
 
     Raises:
-        InputError: It is no regular file, or it holds more than `limit` bytes.
+        InputError: It is not a regular file, or it has more than `limit` bytes.
         OSError: It does not exist or cannot be read.
     """
     with open_regular(path) as file:

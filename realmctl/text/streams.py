@@ -1,8 +1,9 @@
 """Read files as streams of bytes or lines, plain or compressed by gzip, bzip2, xz or zstd.
 
-The first bytes of a file tell its compression; its name does not matter. Files of several compressed streams, such as
-multistream Wikipedia dumps, are read to the end. Memory stays bounded however much a file expands. A file that was cut
-is an error. The libraries do not check that: a zstd reader takes the end of a cut file for the end of the data.
+The compression of a file is detected from its first bytes; its name does not matter. Files of several compressed
+streams, such as multistream Wikipedia dumps, are read to the end. Memory stays bounded however much a file expands. A
+file that was cut is an error. The libraries do not check that: a zstd reader takes the end of a cut file for the end of
+the data.
 """
 
 from __future__ import annotations

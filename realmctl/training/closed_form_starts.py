@@ -1,4 +1,4 @@
-"""Starts that need no training: a projection by PCA, and a masked-language-model head by ridge regression.
+"""Initial weights that need no training: a projection by PCA, and a masked-language-model head by ridge regression.
 
 Both are computed from the states of a sample of blocks. Blocks are drawn with the run's seed.
 """
@@ -28,7 +28,7 @@ RIDGE_BLOCKS = 256
 COUNTED_BLOCKS = 8192
 """Blocks whose wordpieces are counted for the head's bias."""
 DECODED_TOKENS = 1024
-"""Tokens of the sample that the fitted head is tried on."""
+"""Tokens of the sample on which the fitted head is evaluated."""
 BATCH = 32
 
 
@@ -75,7 +75,7 @@ def start_with_ridge_head(
     Leaves the model in evaluation mode, on `device`.
 
     Returns:
-        The share of visible wordpieces that the head then decodes, among the first tokens of the sample.
+        The share of visible wordpieces that the head then predicts, among the first tokens of the sample.
 
     Raises:
         InputError: the corpus holds no wordpieces.

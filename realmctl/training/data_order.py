@@ -1,4 +1,4 @@
-"""Which examples a step takes: a function of seed and step alone, so a checkpoint need not record it."""
+"""The examples of each step. They depend on seed and step alone, so a checkpoint need not record them."""
 
 from __future__ import annotations
 

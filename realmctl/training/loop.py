@@ -111,7 +111,7 @@ class _Run:
         if not processes.is_first():
             step = self.checkpoints.restore(self.objective.restore, chosen)
         if step:
-            say(f"{self.what}: going on after step {step} of {self.schedule.steps}")
+            say(f"{self.what}: continuing after step {step} of {self.schedule.steps}")
         self.recent.extend(json.loads(line) for line in self.metrics.read_text().splitlines()[-WINDOW:])
         data_parallel.broadcast_weights(self.objective.modules, step, self.device)
         return step
@@ -127,7 +127,7 @@ class _Run:
             extra = self.objective.before_step(step)
         except StopRequested:
             return 0
-        except RealmctlError:  # the refresher failed for good; what was learned so far is kept
+        except RealmctlError:  # the refresher failed permanently; save the progress made so far
             self._save(step)
             raise
         line: dict[str, Any] = {**self._guarded_step(step), **extra}
@@ -139,7 +139,7 @@ class _Run:
         return 1
 
     def _progress_note(self) -> str:
-        """Means of the last steps, to show beside the progress."""
+        """Return the means of the last steps, which the progress display shows."""
         names = {"loss": "loss", "retrieval_utility": "utility"}
         values = {name: [line[name] for line in self.recent if name in line] for name in names}
         return ", ".join(f"{names[name]} {sum(found) / len(found):.3f}" for name, found in values.items() if found)

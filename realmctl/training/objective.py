@@ -31,11 +31,11 @@ class Objective(Protocol):
         ...
 
     def before_step(self, step: int) -> Mapping[str, float]:
-        """Called before each draw with the number of steps taken so far. Returns metrics to log with the step."""
+        """Prepare the next draw, after `step` steps. Return metrics to log with the step."""
         ...
 
     def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Called with the metrics of a step. Returns further metrics to log."""
+        """Process the metrics of a step. Return further metrics to log."""
         ...
 
     def state(self) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class Objective(Protocol):
         """Restore what `state` returned.
 
         Raises:
-            InputError: A file that the state names is gone or damaged. The objective must be unchanged then.
+            InputError: A file that the state names is missing or damaged. The objective must be unchanged then.
         """
         ...
 

@@ -12,7 +12,10 @@ import numpy as np
 
 
 class Stream(IntEnum):
-    """What is drawn. The numbers decide every result, so they never change. A new purpose takes the next free number."""
+    """The purposes of random draws.
+
+    Results depend on the numbers, so they never change. A new purpose gets the next free number.
+    """
 
     ICT_SENTENCES = 1  # sentence of a block, whether it is removed from the block
     MLM_MASKS = 2  # masked positions and pairs

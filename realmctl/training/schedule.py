@@ -61,4 +61,4 @@ class Compute:
     def check(self) -> None:
         """Raise ConfigError if a value cannot work."""
         if self.checkpoint_every < 1:
-            raise ConfigError(f"--checkpoint-every is {self.checkpoint_every}; the least is 1.")
+            raise ConfigError(f"--checkpoint-every is {self.checkpoint_every}; it must be at least 1.")

@@ -1,6 +1,6 @@
 """Files that only an unfinished run has: JSON that carries its own hash.
 
-These files are no part of the finished artifact. A run that is resumed reads them, so each read checks a hash.
+These files are not part of the finished artifact. A run that is resumed reads them, so each read checks a hash.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def test_kinds_that_cannot_be_loaded_are_refused(chain):
         realmctl.load(chain.folder / "nothing")
     with pytest.raises(MismatchError, match="of kind index, but qa-model is needed"):
         LoadedQaModel.open(chain.index)
-    with pytest.raises(ConfigError, match="no device"):
+    with pytest.raises(ConfigError, match="not a device"):
         realmctl.load(chain.retriever, device="abacus")
 
 
@@ -113,7 +113,7 @@ def test_the_right_version_of_the_blocks_is_found_beside_the_model(chain, model,
 
 def test_missing_and_foreign_blocks_are_told(chain, model, tmp_path):
     shutil.copytree(model.path.parent, tmp_path / "w/model")
-    with pytest.raises(InputError, match=r"w/blocks does not hold them\. Name them: load\(\.\.\., blocks=FOLDER\)"):
+    with pytest.raises(InputError, match=r"w/blocks does not contain them\. Pass them: load\(\.\.\., blocks=FOLDER\)"):
         realmctl.load(tmp_path / "w/model")
     assert len(realmctl.load(tmp_path / "w/model", blocks=chain.blocks.path).blocks) == 40
     other = make_blocks(tmp_path / "other", {"Other": [["Other blocks."]]})

@@ -88,7 +88,7 @@ def test_precision_governs_the_arithmetic(model):
     exact, rounded = (realmctl.load(model, precision=name).fill_mask(SENTENCE) for name in ("fp32", "bf16"))
     shares = [[found.probability for found in filled.candidates] for filled in (exact, rounded)]
     assert shares[0] != shares[1] and shares[0] == pytest.approx(shares[1], abs=0.1)
-    with pytest.raises(ConfigError, match="no precision"):
+    with pytest.raises(ConfigError, match="not a precision"):
         realmctl.load(model, precision="fp8").search("Who?")
 
 

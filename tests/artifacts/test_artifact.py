@@ -115,10 +115,10 @@ def test_every_changed_byte_of_the_data_is_noticed_by_verify(copy):
 def test_truncated_missing_and_foreign_files_are_noticed_on_opening(copy):
     text = (copy / "text.txt").read_bytes()
     (copy / "text.txt").write_bytes(text[:-1])
-    with pytest.raises(InputError, match=r"text\.txt has 5 bytes, its manifest says 6"):
+    with pytest.raises(InputError, match=r"text\.txt has 5 bytes, and its manifest records 6"):
         open_artifact(copy)
     (copy / "text.txt").unlink()
-    with pytest.raises(InputError, match=r"not whole: text\.txt"):
+    with pytest.raises(InputError, match=r"is damaged: text\.txt is missing"):
         open_artifact(copy)
     (copy / "text.txt").write_bytes(text)
     (copy / "deep" / "foreign").touch()

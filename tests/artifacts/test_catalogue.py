@@ -72,7 +72,11 @@ def test_damaged_and_unfinished_versions_are_listed_as_such(w):
         str(w / "steps/v1.partial"): "unfinished",
     }
     text = listing_text({"folder": str(w), "artifacts": listing(w)})
-    assert "is not whole" in text and "1 version in 4 series" in text and "2 damaged, 1 unfinished" in text
+    assert (
+        "is missing or not in its manifest" in text
+        and "1 version in 4 series" in text
+        and "2 damaged, 1 unfinished" in text
+    )
     assert [entry["kind"] for entry in listing(w / "steps")] == ["unfinished"]
 
 
@@ -106,7 +110,7 @@ def test_showing_where_the_ancestors_are_gone(w, tmp_path):
 def test_verifying_counts_the_bytes(w):
     value = verified(w / "model")
     assert value["bytes"] == listing(w / "model")[0]["bytes"]
-    assert verified_text({"verified": [value]}).startswith(f"{w / 'model/v1'}: whole, ")
+    assert verified_text({"verified": [value]}).startswith(f"{w / 'model/v1'}: intact, ")
     path = w / "model" / "v1" / "own.txt"
     path.chmod(0o644)
     path.write_text("own?"[:3].upper())

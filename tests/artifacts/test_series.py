@@ -129,7 +129,7 @@ def test_a_damaged_version_is_passed_over_with_a_warning(tmp_path, capsys):
     broken = Plain().make(tmp_path / "out").path
     (broken / "text.txt").unlink()
     assert Plain().make(tmp_path / "out").path.name == "v2"
-    assert f"warning: plain {broken} is not whole" in capsys.readouterr().err
+    assert f"warning: plain {broken} is damaged" in capsys.readouterr().err
 
 
 def test_finding_an_older_version_says_which_one_the_series_means(tmp_path, capsys):
@@ -137,7 +137,7 @@ def test_finding_an_older_version_says_which_one_the_series_means(tmp_path, caps
         Plain(text=text).make(tmp_path / "out")
     capsys.readouterr()
     assert Plain(text="a").make(tmp_path / "out").path.name == "v1"
-    assert f"means {tmp_path / 'out' / 'v2'}, which has another recipe" in capsys.readouterr().err
+    assert f"means its newest version, {tmp_path / 'out' / 'v2'}, which has another recipe" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("out", ["", " ", "a\nb", "a\x1b[0m", "a\x00b"])

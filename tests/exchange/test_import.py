@@ -140,7 +140,7 @@ def test_without_titles_the_blocks_say_so_and_are_not_embedded(tmp_path, embedde
     )
     with pytest.raises(MismatchError, match="without titles"):
         Embed(blocks=made["blocks"], retriever=retriever).make(tmp_path / "w" / "embeddings")
-    with pytest.raises(MismatchError, match="query encoder alone"):
+    with pytest.raises(MismatchError, match="only the query encoder"):
         Embed(blocks=made["blocks"], retriever=made["qa-model"].path).make(tmp_path / "w" / "embeddings")
     assert open_answerer(made["qa-model"], made["blocks"], device="cpu").reader_beam == 2
     assert made["qa-model"].settings["reader_length"] == 24 and made["qa-model"].metrics["span_head_trained"]
@@ -172,7 +172,7 @@ def test_an_index_of_another_embedder_or_other_titles_is_refused(tmp_path, embed
     right = open_qa(tmp_path / "qa2", rows)
     made = imported(right, tmp_path / "w")
     for other in (made["qa-model"].path / "retriever", made["blocks"].path):
-        with pytest.raises(MismatchError, match="no pre-trained embedder"):
+        with pytest.raises(MismatchError, match="not a pre-trained embedder"):
             imported(right, tmp_path / "w", retriever=other)
 
 
@@ -211,7 +211,7 @@ def test_names_that_may_be_there_or_not(tmp_path):
     (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": parts}))
     assert imported(folder, tmp_path / "w3")["span-reader"]
     (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": {"a": "../../pre/x.bin"}}))
-    with pytest.raises(InputError, match="no file of weights beside it"):
+    with pytest.raises(InputError, match="not a file of weights in the same folder"):
         imported(folder, tmp_path / "w4")
 
 

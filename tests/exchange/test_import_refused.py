@@ -158,7 +158,7 @@ def test_other_models_are_no_realm(tmp_path):
         published.write(tmp_path / "c", {"bert.x": torch.ones(1)}),
         tmp_path,
         InputError,
-        "none of transformers' REALM models",
+        "not one of transformers' REALM models",
     )
     with zipfile.ZipFile(published.write(tmp_path / "d", {}, pickled=True) / "pytorch_model.bin", "w") as archive:
         archive.writestr("evil.txt", "x")

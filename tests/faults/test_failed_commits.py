@@ -130,7 +130,7 @@ def test_a_rotten_part_is_not_taken_for_done(tmp_path):
     child = Child(plain=Plain().make(tmp_path / "plain")).make(tmp_path / "child")
     model = Model(child=child).make(tmp_path / "model")
     (model.path / "plain" / "text.txt").unlink()
-    with pytest.raises(InputError, match="is not whole"):
+    with pytest.raises(InputError, match="is missing or not in its manifest"):
         open_artifact(model.path)
     assert Model(child=child).make(tmp_path / "model").path.name == "v2"
 

@@ -184,7 +184,7 @@ def test_a_foreign_folder_is_refused(plain, folder):
     with pytest.raises(InputError, match="empty folder"):
         open_artifact(plain)
     (plain / folder / "file").touch()
-    with pytest.raises(InputError, match=f"{folder}/file missing from it or foreign"):
+    with pytest.raises(InputError, match=f"{folder}/file is missing or not in its manifest"):
         open_artifact(plain)
 
 

@@ -12,7 +12,7 @@ from realmctl.nn.precision import autocast, has_bf16, pick_device, seed_everythi
 def test_devices() -> None:
     assert pick_device("cpu") == torch.device("cpu")
     assert pick_device().type == ("cuda" if torch.cuda.is_available() else "cpu")
-    with pytest.raises(ConfigError, match="no device"):
+    with pytest.raises(ConfigError, match="not a device"):
         pick_device("gpu!")
     with pytest.raises(ResourceError, match="CUDA"):
         pick_device("cuda:99")
@@ -27,7 +27,7 @@ def test_autocast_gives_the_kind_it_names(precision: str) -> None:
 
 
 def test_unknown_precision() -> None:
-    with pytest.raises(ConfigError, match="no precision"):
+    with pytest.raises(ConfigError, match="not a precision"):
         autocast(torch.device("cpu"), "fp16")
 
 

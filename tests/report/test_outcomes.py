@@ -142,7 +142,7 @@ def test_scores_of_before_evidence_was_written(tmp_path):
     funnel = funnel_of(read_outcomes(scores, None))
     assert list(passed(funnel)) == ["answer in the corpus", "in the top 7", "in the top 5", "exact match"]
     assert passed(funnel)["answer in the corpus"] == 1 and funnel.counts == {"read": 1}
-    assert any("do not say which block was read" in note for note in funnel.notes)
+    assert any("do not record which block was read" in note for note in funnel.notes)
 
 
 def test_damaged_scores_are_named(tmp_path):

@@ -130,6 +130,6 @@ def test_a_pipeline_takes_presets(tmp_path):
     for preset in ("orqa", "realm", "3"):
         file.write_text(f"stages:\n  retriever: {{stage: ict-init, preset: {preset}}}\n")
         with pytest.raises(
-            ConfigError, match=rf"p\.yaml: retriever: preset '{preset}' is none of ict-init's. Use one of: ict"
+            ConfigError, match=rf"p\.yaml: retriever: preset '{preset}' does not cover ict-init. Use one of: ict"
         ):
             read(file, available_stages(), {}, None)

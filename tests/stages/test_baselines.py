@@ -130,7 +130,7 @@ def test_dense_parts_may_be_evaluated_by_name(realmctl, chain):
 
 def test_no_room_for_a_question(finetuned, chain):
     code, _, err = finetuned("none", "--encoder", chain.encoder.path, "--span-width", 36)
-    assert code == 2 and "--reader-length 40 leaves no room for a question beside --span-width 36" in err
+    assert code == 2 and "--reader-length 40 leaves no room for a question and --span-width 36" in err
 
 
 def test_closed_book_needs_the_head(finetuned, chain, tmp_path):

@@ -67,7 +67,7 @@ def test_a_qa_model_goes_on_from_where_it_is(chain, model, qa_model, tmp_path):
     assert onward.part("reader").content != qa_model.part("reader").content
     foreign = make_index(tmp_path, chain.blocks, make_retriever(tmp_path / "r", chain.blocks, seed=5))
     refused = finetune_of(chain, tmp_path, "--model", qa_model.path, "--index", foreign.path)
-    assert refused.exit_code == 4 and "was fine-tuned beside" in error_of(refused)
+    assert refused.exit_code == 4 and "was fine-tuned with" in error_of(refused)
 
 
 def test_from_a_model_and_from_its_parts(chain, model, tmp_path):

@@ -276,7 +276,7 @@ def test_kill_9_in_mid_refresh_and_the_same_command_again(large, tmp_path):
             verify(open_artifact(live / f"indexes/step-{step:08d}"))
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "going on after step" in done.stderr
+    assert "continuing after step" in done.stderr
     model = open_artifact(done.stdout.strip())
     verify(model)
     assert [line["step"] for line in metrics_of(model)] == list(range(1, 61))

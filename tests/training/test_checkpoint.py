@@ -92,7 +92,7 @@ def test_a_cut_or_missing_file_falls_back_to_the_checkpoint_before(unfinished, w
 
     for damage in (cut, delete):
         assert resumed(unfinished, tmp_path / "run", damage) == whole
-        assert "going on after step 2" in capsys.readouterr().err
+        assert "continuing after step 2" in capsys.readouterr().err
         assert (tmp_path / "run/.scratch/quarantine/step-00000004-1").is_dir()
 
 
@@ -111,7 +111,7 @@ def test_a_damaged_log_is_kept_in_quarantine_and_restored_from_the_checkpoint(un
     assert found == whole
     assert (tmp_path / "run/.scratch/quarantine/metrics.jsonl-1").read_bytes() == before
     said = capsys.readouterr().err
-    assert "metrics.jsonl is damaged" in said and "going on after step 4" in said  # no step is lost
+    assert "metrics.jsonl is damaged" in said and "continuing after step 4" in said  # no step is lost
 
 
 def test_a_state_that_the_objective_cannot_restore_falls_back_with_the_initial_weights(unfinished, tmp_path):

@@ -96,7 +96,7 @@ def test_an_index_that_is_lost_with_its_snapshot_falls_back_to_a_checkpoint_that
     shutil.rmtree(copy / "v1.partial/live/indexes/step-00000002")
     shutil.rmtree(copy / "v1.partial/live/snapshots/step-00000002")
     finish(chain, whole, copy)
-    assert "going on after step 2" in capsys.readouterr().err
+    assert "continuing after step 2" in capsys.readouterr().err
 
 
 def test_damaged_messages_between_trainer_and_refresher_cost_nothing(chain, whole, copy):

@@ -114,7 +114,7 @@ def test_two_processes_go_on_from_a_checkpoint_of_one(chain, encoder, alone, tmp
         stage.make(tmp_path / "r")
     result = ict_init(chain, encoder, tmp_path / "r")
     assert result.returncode == 0, result.stderr
-    assert "going on after step 4" in result.stderr
+    assert "continuing after step 4" in result.stderr
     require_equal(open_artifact(tmp_path / "r"), alone)
 
 

@@ -139,7 +139,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(chain, whole, tmp_pat
         (newest / "state.json").write_text("")
     assert pretrain(chain).make(tmp_path / "model").content == whole.content
     said = capsys.readouterr().err
-    assert "step-00000004" in said and "Falling back" in said and "going on after step 2" in said
+    assert "step-00000004" in said and "Falling back" in said and "continuing after step 2" in said
 
 
 def test_other_settings_do_not_wipe_an_unfinished_run(chain, tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ CODES, SCALES = "codes.npy", "scales.npy"
 
 
 class Int8Index:
-    """Finds rows by their 8-bit codes, and scores what it finds with the vectors themselves."""
+    """Finds rows by their 8-bit codes, and scores these rows with the original vectors."""
 
     def __init__(self, codes: NDArray[np.int8], scales: NDArray[np.float32], vectors: Vectors) -> None:
         self._codes, self._scales, self._vectors = codes, scales, vectors

@@ -21,7 +21,7 @@ def export(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Write a folder that transformers' AutoModel loads. sentence-transformers loads that of a retriever too."""
+    """Write a folder that transformers' AutoModel loads. sentence-transformers loads the folder of a retriever too."""
     from realmctl.exchange.hub_export import export
 
     print_result(export(artifact, folder, side), json, lambda value: str(value["path"]))

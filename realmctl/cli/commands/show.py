@@ -19,7 +19,10 @@ def show(
     workspace: Workspace = Path("artifacts"),
     json: Json = False,
 ) -> None:
-    """Print the manifest of an artifact, and the artifacts and files that it was made from. Of a file: what it is."""
+    """Print the manifest of an artifact, and the artifacts and files that it was made from.
+
+    For a file, print its format, size and artifact.
+    """
     if artifact.is_file():
         print_result(catalogue.shown_file(artifact), json, catalogue.shown_file_text)
     else:

@@ -29,7 +29,7 @@ _FUSED_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 _WORTH_RECOMPUTING = 1 << 20
 """Activations with at least this many elements are computed again in the backward pass.
 
-They are a quarter of what a layer would keep in memory."""
+Such activations are a quarter of the memory that a layer would keep."""
 
 
 class TokenLayout:
@@ -95,7 +95,10 @@ def _contract(layer: BertLayer, expanded: Tensor) -> Tensor:
 
 
 def _attend_by_row(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: TokenLayout, dropout: float) -> Tensor:
-    """Attention inside each row, in the shape of `query`: [T, A, X] or [B, P, A, X]. The fastest way on a CPU."""
+    """Attention inside each row, in the shape of `query`: [T, A, X] or [B, P, A, X].
+
+    This is the fastest method on a CPU.
+    """
     parts = torch.split(query, rows.lengths) if query.ndim == 3 else query.unbind()
     key, value = torch.split(key_TAX, rows.lengths), torch.split(value_TAX, rows.lengths)
     context = [
@@ -105,7 +108,7 @@ def _attend_by_row(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: Toke
 
 
 def _attend_padded(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: TokenLayout, dropout: float) -> Tensor:
-    """The same in one call over padded rows. The fastest way on an accelerator."""
+    """Attention inside each row, in one call over padded rows. This is the fastest method on an accelerator."""
     query_BLAX = rows.pad(query) if query.ndim == 3 else query
     key_BLAX, value_BLAX = rows.pad(key_TAX), rows.pad(value_TAX)
     context_BLAX = _attention(query_BLAX, key_BLAX, value_BLAX, rows.mask_BL[:, None, None, :], dropout)

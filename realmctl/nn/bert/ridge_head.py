@@ -1,8 +1,8 @@
 """A masked-language-model head by ridge regression: the start of a reader whose BERT was saved without a head.
 
-Sentence encoders come without their masked-language-model head. A random head needs a thousand steps before it decodes a
-wordpiece that stands in plain sight. Ridge regression of wordpiece embeddings on last-layer states finds such a head in
-closed form.
+Sentence encoders come without their masked-language-model head. A random head needs a thousand steps before it can
+predict a wordpiece that is visible in its input. Ridge regression of wordpiece embeddings on last-layer states finds
+such a head in closed form.
 
 BERT's head is logits = E (gain * LayerNorm(gelu(A h + a)) + shift) + b, with the embedding table E. A linear map fits into it:
 far above zero gelu is the identity, and the layer norm removes a constant that is added to all coordinates. So A h + a is
@@ -23,7 +23,7 @@ PENALTY = 1e-3
 GAIN = 0.5
 """Weight of the head's layer norm. It sets how peaked the predictions are."""
 LINEAR_FROM = 4.0
-"""From here up gelu(x) = x to within 2e-4."""
+"""For x of at least this value, gelu(x) = x to within 2e-4."""
 LINEAR_ACTIVATIONS = ("gelu", "gelu_new", "relu")
 """Activations that are the identity for large inputs."""
 

@@ -32,7 +32,7 @@ class AnswerSearch:
         return bool(possible) and has_answer(text, possible, "tokens")
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Character offsets of the answers in `text`: of plain answers as words, of regular expressions the matches."""
+        """Character offsets of the answers in `text`: plain answers as whole words, regex answers by matches."""
         return find_spans(self._answers, text) if self._how == "regex" else answer_spans(text, self._answers)
 
 

@@ -1,6 +1,6 @@
 """Answerers answer questions with a qa-model, from retrieved blocks or from the model's weights alone.
 
-Evaluation and `ask` use nothing else of a qa-model. Answerers are found by the name in its `qa-model.json`.
+Evaluation and `ask` use a qa-model only through an answerer. Answerers are found by the name in its `qa-model.json`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from realmctl.retrieval.search.searcher import Hit, Searcher
 
 @dataclass(frozen=True)
 class Evidence:
-    """Where an answer stands: its block, and its character offsets in the block's text."""
+    """The evidence of an answer: its block, and its character offsets in the block's text."""
 
     hit: Hit
     start: int
@@ -28,8 +28,8 @@ class Evidence:
 class Answer:
     """An answer's text, its score and its evidence; evidence is None for an answer from the model's weights alone.
 
-    The score of an answer read from a block is the sum of the span's and the block's score; that of a closed-book
-    answer is a mean log-probability.
+    The score of an answer from a block is the span's score plus the block's score. The score of a closed-book answer is
+    a mean log-probability.
     """
 
     text: str
@@ -39,7 +39,7 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class AnsweringOptions:
-    """How to answer.
+    """The options of an answerer.
 
     reader_beam: blocks read per question; None for as many as in fine-tuning.
     spaced_words: join the words of an answer by single spaces, as the official code does.
@@ -55,14 +55,14 @@ class Answerer(ABC):
     """A qa-model ready to answer."""
 
     searcher: Searcher | None
-    """What retrieves the blocks; None for an answerer that reads none."""
+    """The searcher that retrieves the blocks; None for an answerer that reads no blocks."""
     reader_beam: int
     """The number of blocks read per question, at most."""
 
     @classmethod
     @abstractmethod
     def open(cls, qa_model: Artifact, blocks: Artifact, options: AnsweringOptions) -> Self:
-        """Open a qa-model. Raises MismatchError for blocks that are not its own."""
+        """Open a qa-model. Raises MismatchError if it was fine-tuned on other blocks."""
 
     @abstractmethod
     def tokens(self, texts: Sequence[str]) -> list[TokenIds]:

@@ -66,7 +66,7 @@ def _marked(text: str, start: int, end: int) -> str:
 
 
 def fill_masks(sentence: str, model: Path, blocks: Path, candidates: int, precision: str = "auto") -> dict[str, Any]:
-    """Fill the masks of a sentence: without retrieval, with it, and under each candidate.
+    """Fill the masks of a sentence: without retrieval, with it, and with each candidate alone.
 
     Raises ConfigError for a sentence without a mask.
     """

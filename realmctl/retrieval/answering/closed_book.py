@@ -1,9 +1,9 @@
-"""Closed-book answers: without documents, the masked language model fills masks behind the question.
+"""Closed-book answers: the masked language model fills masks after the question, without documents.
 
-This baseline shows what a model of this size has memorised. The masks stand behind the question, in its segment. The model
-is not told how long the answer is: every number of masks from one to the span width is filled, each mask with its most
-probable wordpiece, and the filling with the best mean log-probability wins. The text is the joined wordpieces, so case
-and, with an uncased vocabulary, accents are lost; most scorers ignore case.
+This baseline shows what a model of this size has memorised. The masks follow the question, in the same segment. The
+model is not told how long the answer is: every number of masks from one to the span width is filled, each mask with its
+most probable wordpiece, and the filling with the best mean log-probability wins. The text is the joined wordpieces, so
+case and, with an uncased vocabulary, accents are lost; most scorers ignore case.
 Legend: B questions, M masks, V vocabulary.
 """
 

@@ -1,6 +1,6 @@
 """The questions that have an answer anywhere in a corpus, found in one pass over the texts.
 
-A text is compared only with the questions for which it holds the longest run of letters and digits of an answer.
+A text is compared with a question only if it contains the longest run of letters and digits of one of its answers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def answered_by(questions: Sequence[Question], texts: Iterable[str]) -> set[int]
 
 
 def _by_run(questions: Sequence[Question]) -> tuple[dict[str, set[int]], set[int]]:
-    """{run of letters: questions with an answer that holds it}, and the questions to compare with every text."""
+    """{run of letters: questions with an answer that holds it}, and the questions that are compared with every text."""
     by_run: defaultdict[str, set[int]] = defaultdict(set)
     anywhere = {number for number, question in enumerate(questions) if question.is_regex}
     for number, question in enumerate(questions):

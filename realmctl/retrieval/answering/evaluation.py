@@ -2,7 +2,7 @@
 
 predictions.jsonl is the input of ORQA's evaluator. retrieved.json is DPR's retrieval result, one question a line.
 evidence.jsonl has the answers, and the block and span of each prediction. disagreements.jsonl has the questions that one
-scorer calls right and another wrong. A model without retrieval has no recall and no blocks.
+scorer accepts and another rejects. A model without retrieval has no recall and no blocks.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class EvaluatedSystem:
-    """What is evaluated: an answerer with its searcher, an answerer without one, or a searcher alone."""
+    """The system under evaluation: an answerer with or without a searcher, or a searcher alone."""
 
     answerer: Answerer | None
     searcher: Searcher | None

@@ -1,4 +1,4 @@
-"""Fill the masks of a sentence under each candidate, without retrieval, and under the marginal (REALM, table 3).
+"""Fill the masks of a sentence with each candidate, with all of them, and without retrieval (REALM, table 3).
 
 Legend: N candidates (the null document first), M masks, V vocabulary.
 """
@@ -33,7 +33,7 @@ class MaskPrediction:
 
 @dataclass(frozen=True)
 class CandidateFilling:
-    """What the reader predicts beside one candidate.
+    """The reader's predictions with one candidate.
 
     `row` is the candidate's row in the blocks, None for the null document. `probability` is p(z|x) among the candidates.
     """
@@ -70,7 +70,7 @@ def fill_masks(searcher: DenseSearcher, reader: Reader, sentence: str, candidate
     if MASK not in sentence or candidates < 2:
         raise ConfigError(
             f'fill-mask needs a sentence with at least one {MASK}, such as "The capital of {MASK} is Paris.", and at least '
-            f"2 candidates, the null document included. It was given {candidates} candidates and {sentence[:80]!r}."
+            f"2 candidates, the null document included. It received {candidates} candidates and {sentence[:80]!r}."
         )
     tokens = _with_masks(searcher, sentence)
     _require_room(tokens, reader, searcher.retriever.block_length)
@@ -97,7 +97,8 @@ def _require_room(tokens: TokenIds, reader: Reader, block_length: int) -> None:
     room = reader.mlm.config.max_position_embeddings - block_length
     if len(tokens) + 2 > room:
         raise ConfigError(
-            f"The sentence has {len(tokens)} wordpieces; beside a block there is room for {room - 2}. Use a shorter one."
+            f"The sentence has {len(tokens)} wordpieces, and its input with a block has room for "
+            f"{room - 2}. Use a shorter one."
         )
 
 

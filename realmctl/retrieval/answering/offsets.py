@@ -15,7 +15,8 @@ from realmctl.text.tokens.wordpiece import WordPiece
 def char_offsets(corpus: Corpus, wordpiece: WordPiece, row: int) -> NDArray[np.int32]:
     """Character offsets (start, end) of each wordpiece of a block's body in the block's text, int32 [n, 2].
 
-    The text is tokenised sentence by sentence, as `chunk` did it. Raises MismatchError when `wordpiece` is not the blocks'.
+    The text is tokenised sentence by sentence, as `chunk` did it. Raises MismatchError when `wordpiece` is not the
+    tokenizer of the blocks.
     """
     record = corpus.record(row)
     encoded = wordpiece.encode_batch([record["text"][start:end] for start, end in record["sentences"]])
@@ -24,7 +25,7 @@ def char_offsets(corpus: Corpus, wordpiece: WordPiece, row: int) -> NDArray[np.i
     if len(offsets) != len(corpus.tokens(row)):
         raise MismatchError(
             f"Block {record['id']} of {corpus.artifact} has {len(corpus.tokens(row))} wordpieces, but its text gives {len(offsets)}: "
-            "the blocks were not made with the tokenizer that they carry. Chunk the corpus again."
+            "the blocks were not made with the tokenizer in their artifact. Chunk the corpus again."
         )
     return offsets
 

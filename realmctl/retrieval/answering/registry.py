@@ -1,4 +1,4 @@
-"""The answerers by name, as `qa-model.json` has it."""
+"""The answerers, by their names in `qa-model.json`."""
 
 from __future__ import annotations
 

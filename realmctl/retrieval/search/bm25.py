@@ -2,8 +2,8 @@
 
 The score of a block for a question is summed over the question's wordpieces w (Lucene's form, without its constant
 factor): log(1 + (N - n_w + .5) / (n_w + .5)) tf / (tf + k1 (1 - b + b length / mean length)), where n_w of the N blocks
-hold w. The blocks are tokenised into wordpieces already, so no words are counted. Raw scores weigh too little beside a
-reader's scores, so one learned factor scales them.
+hold w. The blocks are tokenised into wordpieces already, so no words are counted. Raw scores are too small in
+comparison with a reader's scores, so one learned factor scales them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ class Postings:
 
     @classmethod
     def load(cls, part: Artifact, blocks: int, words: int) -> Postings:
-        """What `save` wrote, memory-mapped. Raises InputError when it has other numbers of blocks or wordpieces."""
+        """Open what `save` wrote, memory-mapped.
+
+        Raises InputError when it has other numbers of blocks or wordpieces.
+        """
         arrays = {name: load_array(part, f"{name}.npy") for name in ARRAYS}
         data, indices, indptr = arrays.values()
         if (
@@ -83,7 +86,7 @@ class BM25Searcher(Searcher):
     def __init__(self, blocks: Artifact, device: str, saved: Artifact | None = None) -> None:
         """Load the part `saved` of a qa-model, or compute the postings.
 
-        Raises ResourceError without bm25s, MismatchError when `saved` is of other blocks.
+        Raises ResourceError without bm25s, MismatchError when `saved` was made from other blocks.
         """
         super().__init__(blocks, device)
         words = max(self.wordpiece.vocabulary.values()) + 1
@@ -96,7 +99,7 @@ class BM25Searcher(Searcher):
 
     @classmethod
     def check(cls, inputs: SearchInputs) -> None:
-        """bm25s must be installed."""
+        """Raise ResourceError unless bm25s is installed."""
         require_package("bm25s", "bm25", "--retrieval bm25")
 
     @classmethod
@@ -114,11 +117,11 @@ class BM25Searcher(Searcher):
 
     @property
     def lr_multiplier(self) -> float:
-        """The factor for a single number, which Adam moves too slowly at the reader's rate."""
+        """A multiplier above 1, because Adam changes a single number too slowly at the reader's learning rate."""
         return self.scale.LR_MULTIPLIER
 
     def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """By scaled BM25; equal scores by rising row."""
+        """The best blocks by scaled BM25; equal scores are ordered by rising row."""
         best = [_best(self.postings.score(question), min(k, len(self.corpus))) for question in tokens]
         scores_BK, rows_BK = (np.stack(parts) for parts in zip(*best, strict=True))
         return scores_BK * np.float32(self.scale.value), rows_BK
@@ -142,7 +145,7 @@ class BM25Searcher(Searcher):
 
 
 class _Documents:
-    """Title and body of each block as a list of wordpieces, made as it is asked for: bm25s passes over them several times."""
+    """Title and body of each block as a list of wordpieces, computed whenever bm25s iterates over them."""
 
     def __init__(self, corpus: Corpus) -> None:
         self.corpus = corpus

@@ -19,8 +19,8 @@ def candidates(
 ) -> NDArray[np.int64]:  # fmt: skip
     """Rows of `count` candidates for each query: the null document (-1) first, then blocks by rank.
 
-    A block whose uid is the query's own, or that of a better hit, is left out (google-research realm/retrieval.py leaves out
-    the former and discards the whole example for the latter).
+    A block with the uid of the query's own block or of a better hit is left out. (The official code also leaves out the
+    query's own block, but discards an example with copies: google-research realm/retrieval.py.)
 
     Args:
         index: the index to search.
@@ -31,7 +31,7 @@ def candidates(
         null: whether candidate 0 is the null document.
 
     Returns:
-        int64 [B, N]; -2 fills the places for which the index has too few blocks.
+        int64 [B, N]; -2 fills the slots for which the index has too few blocks.
     """
     first = int(null)
     rows_BN = np.full((len(query_BD), count), ABSENT, dtype=np.int64)

@@ -42,7 +42,7 @@ class DenseSearcher(Searcher):
 
     @classmethod
     def check(cls, inputs: SearchInputs) -> None:
-        """The index must be of these blocks, and of this retriever or of the one that it was fine-tuned from."""
+        """Check that the index was built from these blocks, with this retriever or the one it was fine-tuned from."""
         retriever, index = _parts_of(inputs)
         require_parts(retriever, index, inputs.blocks)
 
@@ -57,21 +57,21 @@ class DenseSearcher(Searcher):
         return cls(retriever, index, inputs.blocks, inputs.device, inputs.precision)
 
     def prepare_training(self) -> None:
-        """Keep the query side alone: the vectors of the blocks stay as they are."""
+        """Keep only the query encoder, because the vectors of the blocks are frozen."""
         self.retriever = self.retriever.query_only()
 
     @property
     def learner(self) -> Retriever:
-        """The retriever; after `prepare_training` its query side alone."""
+        """The retriever; after `prepare_training` only its query encoder."""
         return self.retriever
 
     def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """By inner product, from the index."""
+        """The best blocks of the index by inner product."""
         query_BD = embed_questions(self.retriever, self.collator, tokens, QUESTION_LENGTH, precision=self.precision)
         return self.index.search(query_BD, k)
 
     def scores(self, tokens: Sequence[TokenIds], rows_QK: NDArray[np.int64]) -> Tensor:
-        """Inner products of the questions as they are embedded now and the frozen blocks."""
+        """Inner products of the current query vectors with the frozen block vectors."""
         query_QD = self.retriever.embed_queries(self.collator.query(tokens, QUESTION_LENGTH).to(self.device))
         block_QKD = torch.from_numpy(self.index.vectors(rows_QK)).to(self.device)
         return self.retriever.score(query_QD, block_QKD)
@@ -100,12 +100,12 @@ def require_parts(retriever: Artifact, index: Artifact, blocks: Artifact) -> Non
 
 
 def require_index_of(index: Artifact, retriever: Artifact) -> None:
-    """Raise MismatchError unless `retriever` embedded the vectors of the index, or was fine-tuned beside them."""
+    """Raise MismatchError unless `retriever` embedded the vectors of the index, or was fine-tuned with them."""
     embedded_by = describe_retriever(retriever).block_retriever
     if not embedded_by:
         require_descent(index, retriever)
     elif embedded_by != index.lineage.get("retriever"):
         raise MismatchError(
-            f"{index} was not built with the block encoder that {retriever} was fine-tuned beside "
+            f"{index} was not built with the block encoder that {retriever} was fine-tuned with "
             f"({str(index.lineage.get('retriever'))[:12]} and {embedded_by[:12]}). Use the index in its own model."
         )

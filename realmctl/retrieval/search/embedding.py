@@ -1,4 +1,4 @@
-"""From blocks to vectors: one function for the `embed` stage and for every index refresh.
+"""From blocks to vectors: the `embed` stage and every index refresh call the same function.
 
 Blocks are embedded in fixed ranges of rows and, within a range, in a fixed order. So a vector does not depend on
 where an interrupted run continued. Legend: B rows of a batch, D projection.
@@ -49,9 +49,9 @@ def embed_corpus(
         corpus: the blocks.
         path: the .npy file to write, [n, D]; row i is block i.
         journal: file that records the ranges that are done.
-        dtype: number format of the file.
+        dtype: floating-point type of the file.
         precision: arithmetic: auto, fp32 or bf16.
-        batch_size: blocks per batch; 0 for what suits the device.
+        batch_size: blocks per batch; 0 chooses a number for the device.
         on_progress: called with the number of further blocks that are done.
 
     Returns:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from realmctl.retrieval.search.searcher import Searcher
 
 NO_RETRIEVAL = "none"
-"""What `--retrieval` is called where no block is read."""
+"""The value of `--retrieval` for closed book, where no block is read."""
 
 SEARCHERS: Registry[Searcher] = Registry(
     "searcher",
@@ -24,5 +24,5 @@ SEARCHERS: Registry[Searcher] = Registry(
 
 
 def retrieval_names() -> list[str]:
-    """What `finetune --retrieval` can be: the searchers, and none."""
+    """Return the values that `finetune --retrieval` accepts: the searchers, and none."""
     return [*SEARCHERS.names(), NO_RETRIEVAL]

@@ -1,4 +1,6 @@
-"""Searchers bring blocks to a question and score them. Fine-tuning, answering and evaluation use nothing else to retrieve.
+"""Searchers retrieve blocks for a question and score them.
+
+Fine-tuning, answering and evaluation retrieve blocks only through searchers.
 
 Searchers are found by name (`finetune --retrieval NAME`), so that other packages can add some (docs/extending.md).
 Legend: B and Q questions, K blocks of a question.
@@ -33,7 +35,7 @@ class Hit:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchInputs:
-    """What a searcher is made from. retriever and index are None for a searcher that does not use them."""
+    """The inputs of a searcher. retriever and index are None for a searcher that does not use them."""
 
     blocks: Artifact
     retriever: Artifact | None = None
@@ -43,7 +45,7 @@ class SearchInputs:
 
 
 class Searcher(ABC):
-    """Blocks with a way to search them."""
+    """Base class of searchers: retrieves blocks for a question, and scores them."""
 
     uses_index: ClassVar[bool] = False
     """Whether it needs a retriever and an index."""
@@ -56,24 +58,24 @@ class Searcher(ABC):
 
     @classmethod  # noqa: B027 (a searcher may have nothing to check)
     def check(cls, inputs: SearchInputs) -> None:
-        """Refuse inputs that cannot work, before any work. Raises a RealmctlError."""
+        """Check the inputs before any work. Raises a RealmctlError."""
 
     @classmethod
     @abstractmethod
     def start(cls, inputs: SearchInputs) -> Self:
-        """A searcher that was not trained on questions yet."""
+        """Return a searcher that has not been trained on questions."""
 
     @classmethod
     @abstractmethod
     def reopen(cls, qa_model: Artifact, inputs: SearchInputs) -> Self:
-        """The searcher that `save` wrote into a qa-model. `inputs` names neither retriever nor index."""
+        """Return the searcher that `save` wrote into a qa-model. `inputs` names neither retriever nor index."""
 
     @abstractmethod
     def save(self, out: Writer) -> None:
         """Write the searcher into a qa-model."""
 
     def prepare_training(self) -> None:  # noqa: B027 (a searcher may have nothing to prepare)
-        """Called once before fine-tuning."""
+        """Prepare for fine-tuning, which calls this once at its start."""
 
     @property
     @abstractmethod
@@ -97,7 +99,7 @@ class Searcher(ABC):
         """Scores of these blocks with gradients, float32 [Q, K]."""
 
     def learnt(self) -> Mapping[str, float]:
-        """Numbers that are logged at each step."""
+        """Return learned numbers, which are logged at each step."""
         return {}
 
     def tokens(self, texts: Sequence[str]) -> list[TokenIds]:

@@ -1,4 +1,4 @@
-"""A time limit for one piece of work. A page that the cleaning cannot finish is skipped, and the run goes on."""
+"""A time limit for one piece of work. A page that the cleaning cannot finish is skipped, and the run continues."""
 
 from __future__ import annotations
 

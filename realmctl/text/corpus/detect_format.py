@@ -1,8 +1,7 @@
-"""Tell the format of a corpus file from its first bytes, or refuse the file and name `--format`.
+"""Detect the format of a corpus file from its first bytes, or refuse the file and suggest `--format`.
 
-A file of a known format must not be read as plain text, for then its markup and its column separators become text of
-the blocks. So what looks like a table or like tagged text, but has no header that says what the columns are, is
-refused.
+A file of a known format must not be read as plain text, because its markup and its column separators would become text
+of the blocks. So a file that looks like a table or tagged text is refused if no header describes its columns.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ FORMATS: dict[FormatName, Format] = {
 
 
 def format_of(path: Path, name: FormatName = "auto") -> Format:
-    """Return the format of a file: the one that `name` says, or with "auto" the one that its first 64 KiB show.
+    """Return the format of a file: `name`, or with "auto" the format detected in its first 64 KiB.
 
     Raises InputError for a format that cannot be read, and where the format would be a guess.
     """

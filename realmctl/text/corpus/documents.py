@@ -55,7 +55,7 @@ def raw_documents(
         paths: corpus files and folders.
         counts: receives the number of pages read, and of pages dropped by reason.
         keep_lists: keep pages titled "List of ...".
-        format_name: format of all files; "auto" tells it from each file's first bytes.
+        format_name: format of all files; "auto" detects it from each file's first bytes.
 
     Raises:
         InputError: a damaged file, a bad line, an id that comes twice, or a corpus without documents.

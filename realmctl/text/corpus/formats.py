@@ -1,8 +1,8 @@
 """Read corpus files of each format as a stream of raw documents.
 
 Sources: MediaWiki dumps (mediawiki.org/wiki/Help:Export), WikiExtractor's --json, JSON lines with the field names of
-BEIR, KILT, FlashRAG and Pyserini, DPR's psgs_w100.tsv, SQuAD's JSON, plain text. `detect_format` tells which format a
-file has. A raw document keeps its markup; `documents.document` turns it into prose.
+BEIR, KILT, FlashRAG and Pyserini, DPR's psgs_w100.tsv, SQuAD's JSON, plain text. `detect_format` detects the format of
+a file. A raw document keeps its markup; `documents.document` turns it into prose.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ MAX_TITLE_LINE = 300
 
 @dataclass(frozen=True, slots=True)
 class RawDocument:
-    """A document as its file has it.
+    """A document as it is in its file.
 
-    `where` is its place for messages. `media` are the namespaces that `wikitext.prose` drops. `fault` says why the text
-    was not read, and is empty otherwise.
+    `where` is its position in the file, for messages. `media` are the namespaces that `wikitext.prose` drops. `fault`
+    says why the text was not read, and is empty otherwise.
     """
 
     id: str

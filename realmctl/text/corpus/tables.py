@@ -24,7 +24,7 @@ def header(line: str) -> list[str]:
 
 
 def is_header(names: list[str]) -> bool:
-    """Return whether the columns name a text and, besides, an id or a title."""
+    """Return whether the columns name a text and also an id or a title."""
     return bool({*names} & {*TEXTS}) and bool({*names} & {*IDS, *TITLES}) and len(set(names)) == len(names)
 
 

@@ -69,12 +69,14 @@ def exact_match(prediction: str, answers: Sequence[str], scorer: Scorer = "orqa"
 
 
 def judge(prediction: str, answers: Sequence[str], scorer: Scorer = "orqa") -> AnswerVerdict:
-    """Return the verdict of `scorer` on a prediction; it says so if a regular expression could not be run.
+    """Return the verdict of `scorer` on a prediction, which includes whether a regular expression failed to run.
 
-    Args:     prediction: the predicted answer.     answers: the right answers. Without answers no prediction is right.
-    scorer: orqa, squad and dpr compare after their normaliser. regex-match wants a match at the start, as ORQA scores
-    CuratedTREC: "Lincoln" does not accept "Abraham Lincoln". regex-search wants a match anywhere, as the README of
-    the data set says.
+    Args:
+        prediction: the predicted answer.
+        answers: the right answers. Without answers no prediction is right.
+        scorer: orqa, squad and dpr compare normalised texts. regex-match requires a match at the start, as ORQA scores
+            CuratedTREC: "Lincoln" does not accept "Abraham Lincoln". regex-search requires a match anywhere, as the
+            README of the data set specifies.
 
     Raises:
         ConfigError: an unknown scorer.
@@ -91,10 +93,12 @@ def judge(prediction: str, answers: Sequence[str], scorer: Scorer = "orqa") -> A
 def has_answer(text: str, answers: Sequence[str], how: AnswerTest = "substring") -> bool:
     """Return whether `text` contains one of `answers`. Empty answers are never found.
 
-    Args:     text: a block, for instance.     answers: texts, or with "regex" regular expressions.     how: "substring"
-    compares raw and case-sensitive, as ORQA supervises its retriever: "art" is in "party". "tokens"         compares
-    runs of lower-cased words after NFD, as DPR validates retrieval. "regex" searches anywhere after NFD,         as DPR
-    does.
+    Args:
+        text: a block, for instance.
+        answers: texts, or with "regex" regular expressions.
+        how: "substring" compares raw and case-sensitive text, as ORQA supervises its retriever: "art" is in "party".
+            "tokens" compares runs of lower-cased words after NFD, as DPR validates retrieval. "regex" searches anywhere
+            after NFD, as DPR does.
 
     Raises:
         ConfigError: an unknown `how`.

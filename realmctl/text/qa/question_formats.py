@@ -29,7 +29,7 @@ _DESCRIPTION = re.compile(r'\(description (?:"((?:[^"\\]|\\.)*)"|([^()]*))\)')
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
-    """A question as its file has it. `place` is its line or "record N". `id` may be empty."""
+    """A question as it is in its file. `place` is its line or "record N". `id` may be empty."""
 
     place: str
     id: str
@@ -39,11 +39,11 @@ class ParsedQuestion:
 
 
 class _Malformed(Exception):
-    """What is wrong with one record. The caller adds the file and the place."""
+    """An error in one record. The caller adds the file and the line or record."""
 
 
 def parse_questions(path: Path, answer_field: str | None = None) -> tuple[str, Iterator[ParsedQuestion]]:
-    """Return the name of the layout of `path`, told by its content, and its questions.
+    """Return the name of the layout of `path`, detected from its content, and its questions.
 
     Raises:
         InputError: no layout fits, or a record is malformed.

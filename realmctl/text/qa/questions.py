@@ -1,4 +1,7 @@
-"""Read questions with their answers from the file of a data set. The content tells the format, not the name."""
+"""Read questions with their answers from the file of a data set.
+
+The format is detected from the content, not from the name.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +35,12 @@ def read_questions(path: Path, *, is_regex: bool | None = None, answer_field: st
 
     Args:
         path: the file.
-        is_regex: whether answers are regular expressions. None takes what the format says.
+        is_regex: whether answers are regular expressions. None follows the format.
         answer_field: name of the field or column of answers, for instance for EfficientQA.
 
-    Raises:     InputError: a malformed record, one id with two different questions, a file without questions, or
-    answers that look         like regular expressions while neither `is_regex` nor the format says so (DrQA's
-    CuratedTREC).
+    Raises:
+        InputError: a record is malformed, one id has two different questions, the file has no questions, or answers
+            look like regular expressions and neither `is_regex` nor the format declares them (DrQA's CuratedTREC).
     """
     name, found = parse_questions(path, answer_field)
     dropped: Counter[str] = Counter()
@@ -97,4 +100,4 @@ def _require_text(path: Path, item: ParsedQuestion) -> None:
     try:
         "".join((item.id, item.question, *item.answers)).encode()
     except UnicodeEncodeError as error:
-        raise InputError(f"{path}:{item.place}: not text ({error.reason}). Correct it or take it out.") from None
+        raise InputError(f"{path}:{item.place}: not text ({error.reason}). Correct or remove it.") from None

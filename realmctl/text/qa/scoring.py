@@ -189,7 +189,7 @@ def _remarks(value: Mapping[str, Any]) -> dict[str, int]:
     }
     return {
         "references repeat a question; the last of each counts": value["repeated"],
-        "predictions are of no question here": value["unknown"],
+        "predictions belong to none of these questions": value["unknown"],
         **troubles,
     }
 

@@ -53,7 +53,7 @@ def by_document(passages: Iterable[Passage]) -> Iterator[list[Passage]]:
 def documents_beginning_in(records: Sequence[Mapping[str, Any]], start: int, stop: int) -> tuple[int, list[Passage]]:
     """Return the row of the first document that begins in rows `start` to `stop`, and all passages of such documents.
 
-    So a map over ranges of rows sees each document once and whole, wherever the ranges are cut.
+    So a map over ranges of rows receives each complete document once, wherever the ranges are cut.
     """
     stop = min(stop, len(records))
     first = next(_beginnings(records, start, stop), stop)

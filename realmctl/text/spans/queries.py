@@ -90,7 +90,7 @@ def tagged_sentences(
 
     `counts` receives the names in COUNTED and spans_LABEL. A span is dropped as crossing (it is not inside one
     sentence), unaligned (it contains no whole wordpiece), too_long (more than `max_masks` wordpieces), past_query (it
-    ends after the end of the query) or overlapping (a longer span has its place).
+    ends after the end of the query) or overlapping (a longer span covers some of it).
     """
     for row, (passage, names) in enumerate(zip(passages, tagger.tag(passages), strict=True), first_row):
         spans = {span for span in _with_dates(passage, names, rules) if rules.wants(span.label)}

@@ -1,7 +1,7 @@
 """Salient spans: the names and dates that a query masks and the reader recovers.
 
-REALM (arXiv 2002.08909, section 3.4) masks one whole named entity or date in a sentence. This file defines a span and
-a tagger, and the rules that make a tagger's spans maskable. taggers.py finds names, dates.py finds dates.
+REALM (arXiv 2002.08909, section 3.4) masks one complete named entity or date in a sentence. This file defines a span
+and a tagger, and the rules that make a tagger's spans maskable. taggers.py finds names, dates.py finds dates.
 """
 
 from __future__ import annotations

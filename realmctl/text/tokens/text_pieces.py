@@ -14,7 +14,10 @@ from collections.abc import Iterator
 PIECE_CHARS = 2**16
 """A piece ends at the first border after this many characters."""
 MAX_PIECE_CHARS = 2**18
-"""A piece without a border ends here, inside a word. Such a word is [UNK] in any case, for it has over 100 characters."""
+"""A piece without a border ends here, inside a word.
+
+Such a word is [UNK] in any case, because it has over 100 characters.
+"""
 
 SPACE_BORDER = re.compile(" ")
 """The border for any tokenizer."""

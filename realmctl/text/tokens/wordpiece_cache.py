@@ -38,7 +38,7 @@ class PackedWords(dict[str, bytes]):
         self.update(self._known)
 
     def packed(self, text: str) -> bytes:
-        """Return the ids of `text` as bytes. A long text is taken in pieces, so that memory stays bounded."""
+        """Return the ids of `text` as bytes. A long text is processed in pieces, so that memory stays bounded."""
         if len(text) <= PIECE_CHARS:
             return self._packed_piece(text)
         return b"".join(self._packed_piece(piece) for _, piece in pieces(text, self.border))
@@ -107,7 +107,7 @@ class GreedyRule:
         }
 
     def cut(self, word: str) -> bytes:
-        """Return the packed ids of a word, or that of [UNK]."""
+        """Return the packed ids of a word, or the packed id of [UNK]."""
         if len(word) > MAX_WORD_CHARS:
             return self._unknown
         found, start, pieces = b"", 0, self._first

@@ -74,7 +74,8 @@ class _Reader:
             )
         if len(self.trail) == 1 and name != "mediawiki":
             raise InputError(
-                f"{self.path}: the root element is <{name}>, but that of a MediaWiki dump is <mediawiki>. Name a pages-articles dump."
+                f"{self.path}: the root element is <{name}>, but a MediaWiki dump has the root "
+                f"element <mediawiki>. Name a pages-articles dump."
             )
         trail = tuple(self.trail)
         if name == "page":

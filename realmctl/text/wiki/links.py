@@ -1,5 +1,6 @@
-"""Replace the links of wikitext by their labels. Marks keep the places of the labels while the text is cleaned
-further.
+"""Replace the links of wikitext by their labels.
+
+Marks record the positions of the labels while the text is cleaned further.
 
 The rules are those of mediawiki.org/wiki/Help:Links. The text is read once from left to right. A file or category link
 is dropped with everything inside it, up to its end or a blank line. Brackets that do not match are dropped; their

@@ -51,10 +51,10 @@ class CandidateWatch:
         return {"candidates_changed": float((there & ~kept).sum()) / max(1, int(there.sum()))}
 
     def state(self) -> dict[str, Any]:
-        """JSON for a checkpoint."""
+        """Return the JSON state for a checkpoint."""
         return {"last": self._last.tolist(), "watched": None if self._watched is None else self._watched.tolist()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take up what `state` returned."""
+        """Restore what `state` returned."""
         self._last = np.array(state["last"], dtype=np.int64)
         self._watched = None if state["watched"] is None else np.array(state["watched"], dtype=np.int64)

@@ -19,7 +19,7 @@ from realmctl.text.qa.questions import Question
 from realmctl.text.tokens import wordpiece
 
 MAX_QUESTIONS = 300
-"""At most so many questions are asked. They are evenly spaced over the file."""
+"""Largest number of questions. They are evenly spaced over the file."""
 DEPTHS = (1, 5, 20)
 QUESTIONS_AT_ONCE = 64
 

@@ -1,7 +1,7 @@
-"""Whether REALM can learn from this reader: do the reader's gains say which blocks tell the answer?
+"""Measure whether the reader's gains identify the blocks that contain the answer. REALM depends on it.
 
 The gradient of the retriever rewards a candidate z by its gain log p(y|z,x) - log p(y|null,x) (paper, section 3.3). It
-helps only if the gains of blocks that hold the hidden wordpieces exceed those of the others.
+helps only if blocks that contain the hidden wordpieces have larger gains than other blocks.
 Legend: B queries, N candidates without the null document.
 """
 
@@ -26,7 +26,7 @@ def area_under_curve(score: NDArray[np.floating], positive: NDArray[np.bool_]) -
 
 
 class TellingBlocks:
-    """Gains, retrieval scores and labels of many queries' candidates, and what they say together."""
+    """Gains, retrieval scores and labels of the candidates of many queries, and statistics of them."""
 
     def __init__(self) -> None:
         self._gains: list[NDArray[np.float32]] = []
@@ -41,7 +41,7 @@ class TellingBlocks:
         tells_BN: NDArray[np.bool_],
         present_BN: NDArray[np.bool_],
     ) -> None:
-        """Take in a batch. Queries without a candidate are left out."""
+        """Add a batch. Queries without a candidate are left out."""
         for gain, score, tells, present in zip(gain_BN, score_BN, tells_BN, present_BN, strict=True):
             if present.any():
                 self._gains.append(gain[present])
@@ -52,9 +52,9 @@ class TellingBlocks:
     def measured(self) -> dict[str, float]:
         """Return `gain_auc`, and the shares of queries `any_tells`, `first_tells` and `favourite_tells`.
 
-        `any_tells`: at least one candidate holds the answer. `first_tells`: the candidate that the retriever scores highest
-        does. `favourite_tells`: the candidate with the reader's highest gain does. `gain_auc` is left out when all
-        candidates, or none, hold the answer.
+        `any_tells`: at least one candidate contains the answer. `first_tells`: the candidate that the retriever scores
+        highest does. `favourite_tells`: the candidate with the reader's highest gain does. `gain_auc` is left out when
+        all candidates, or none, hold the answer.
         """
         if not self._gains:
             return {}

@@ -1,6 +1,6 @@
-"""Closed-book fine-tuning: the masked language model learns to fill in the answer behind the question, without documents.
+"""Closed-book fine-tuning: the masked language model learns to fill in answers without reading documents.
 
-There are as many masks as the answer has wordpieces, and each is predicted on its own. The loss of a question is the mean
+The masks follow the question. There are as many masks as the answer has wordpieces, and each is predicted on its own. The loss of a question is the mean
 -log p of those wordpieces. For a question with several answers, one is drawn at each step.
 Legend: B questions, M masks.
 """
@@ -114,7 +114,7 @@ class ClosedBookObjective(SelfContained):
 
 
 def _answers(words: WordPiece, question: Question, widest: int) -> list[TokenIds]:
-    """The wordpieces of the answers that can be learnt."""
+    """Return the wordpieces of the answers that the model can learn."""
     texts = () if question.is_regex else question.answers
     answers = [words.ids(text).astype(np.int64) for text in texts]
     return [answer for answer in answers if 0 < len(answer) <= widest]

@@ -53,7 +53,7 @@ class FinetuneOptions:
 
 @dataclass(frozen=True)
 class FinetuneMicroBatch:
-    """A micro-batch: questions, their retrieved rows, which of those hold an answer, and the inputs of the reader.
+    """A micro-batch: questions, their retrieved rows, which rows contain an answer, and the inputs of the reader.
 
     `block_start` and `spans` have an entry per input of the reader [B]: the position of the block's first token, and the
     answers as (first, last) wordpieces of the block.
@@ -91,7 +91,7 @@ class FinetuneObjective(SelfContained):
         self._ask(questions)
 
     def on(self, questions: Sequence[Question]) -> FinetuneObjective:
-        """The same searcher and reader, with other questions."""
+        """Return an objective with the same searcher and reader, and other questions."""
         other = copy.copy(self)
         other._ask(questions)
         return other
@@ -105,15 +105,15 @@ class FinetuneObjective(SelfContained):
         self.order = DataOrder(len(questions), options.batch_size, options.seed)
 
     def before_step(self, step: int) -> Mapping[str, float]:
-        """The searcher's numbers, for the log."""
+        """Return the learned numbers of the searcher, which are logged."""
         return self.searcher.learnt()
 
     def draw(self, step: int) -> Sequence[FinetuneMicroBatch]:
-        """The batch of a step, with the blocks that the searcher finds now."""
+        """Return the batch of a step, with the blocks that the searcher currently finds."""
         return self.parts(self.order.batch(step).tolist())
 
     def parts(self, numbers: list[int]) -> Sequence[FinetuneMicroBatch]:
-        """Micro-batches of the questions with these numbers, with the blocks that the searcher finds now."""
+        """Return micro-batches of these questions, by number, with the blocks that the searcher currently finds."""
         training = self.searcher.learner.training
         self.searcher.learner.eval()
         _, rows_QK = self.searcher.nearest([self.tokens[number] for number in numbers], self.options.retriever_beam)

@@ -26,8 +26,8 @@ from realmctl.training.random_streams import Stream, generator
 class SentenceBlockPair:
     """A sentence and the block that it was taken from.
 
-    `masked`: the sentence was removed from the block. `withheld`: the sentence may not choose that block, so that the null
-    document is the right one.
+    `masked`: the sentence was removed from the block. `withheld`: that block is excluded from the sentence's softmax,
+    so that the null document is the target.
     """
 
     sentence: TokenIds
@@ -40,9 +40,10 @@ class SentenceBlockPair:
 class InverseClozeObjective(SelfContained):
     """Each block of two sentences or more gives a pair. The other blocks of the batch are the negatives.
 
-    `null_share` is not in ORQA: the null document is added to the blocks, and is the right one for that share of the
-    sentences. Without it, ICT leaves the null document's score so far below every block's that p(null|x) and its gradient
-    are 0 in pre-training. With several processes, each takes a part of the pairs; the negatives are those of the whole batch.
+    `null_share` is not in ORQA: the null document is added to the blocks, and is the target for that share of the
+    sentences. Without it, ICT leaves the null document's score so far below every block's that p(null|x) and its
+    gradient are 0 in pre-training. With several processes, each takes a part of the pairs; the negatives are those of
+    the whole batch.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class InverseClozeObjective(SelfContained):
     def _with_null(
         self, block_CD: Tensor, target_B: Tensor, pairs: Sequence[SentenceBlockPair]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Blocks with the null document added, targets, and whether each query may choose each block."""
+        """Add the null document. Return the blocks, the targets, and whether each block is in each query's softmax."""
         null = self.collator.block(*titles_and_bodies(self.corpus, np.array([NULL])))
         null_1D = self.retriever.embed_blocks(null.to(block_CD.device))
         withheld_B = torch.tensor([pair.withheld for pair in pairs], device=block_CD.device)

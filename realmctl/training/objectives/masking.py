@@ -1,4 +1,4 @@
-"""Masks of pre-training: a salient span, or for comparison a random span or random wordpieces (REALM, table 2)."""
+"""Masks of pre-training: a salient span or, as baselines, a random span or random wordpieces (REALM, table 2)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ version of `pretrain`."""
 
 @dataclass(frozen=True)
 class MaskedQuery:
-    """A sentence with hidden wordpieces replaced by [MASK], their places (ascending) and the wordpieces themselves.
+    """A sentence with hidden wordpieces replaced by [MASK], their positions (ascending) and the wordpieces themselves.
 
     Of a span with too many wordpieces only the first are in `places` and `targets`, as in the official code. All arrays
     are int64; `sentence` is the row of the sentence in the queries.
@@ -33,7 +33,7 @@ class MaskedQuery:
 def masked_query(
     queries: TaggedQueries, span: int, masking: Masking, *, most: int, room: int, mask_id: int, rng: np.random.Generator
 ) -> MaskedQuery:
-    """The sentence of salient span number `span`, cut to `room` wordpieces, with at most `most` targets."""
+    """Return the sentence of salient span number `span`, cut to `room` wordpieces, with at most `most` targets."""
     sentence, first, stop = (int(value) for value in queries.spans[span, :3])
     tokens = np.array(queries.tokens(sentence)[:room], dtype=np.int64)
     places = _places(len(tokens), first, stop, masking, most, rng)
@@ -45,7 +45,10 @@ def masked_query(
 def _places(
     length: int, first: int, stop: int, masking: Masking, most: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """The places to hide. `random-span` hides as many wordpieces as the salient span has, `random-uniform` 15 % of all."""
+    """Return the positions to hide.
+
+    `random-span` hides as many wordpieces as the salient span has, `random-uniform` 15 % of all.
+    """
     if masking == "random-uniform":
         count = min(most, length, max(1, round(UNIFORM_RATE * length)))
         return np.sort(rng.choice(length, count, replace=False))

@@ -2,7 +2,7 @@
 
 On blocks it is BERT's masking. Reading practice puts a tagged sentence before the block that restates it and hides salient
 spans of the sentence, and for some of the visible spans their copies in the block. It teaches a small reader to copy
-from the block, which masking of blocks alone does not within the budget of a laptop.
+from the block, which masked blocks alone do not teach within the budget of a laptop.
 """
 
 from __future__ import annotations
@@ -25,21 +25,30 @@ from realmctl.training.data_order import DataOrder
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.random_streams import Stream, generator
 
-# Probabilities that change results. They are no settings: a change of one raises the version of `mlm-init`.
+# Probabilities that change results. They are not settings: if one changes, the version of `mlm-init` must increase.
 MASKED_SHARE, RANDOM_SHARE = 0.8, 0.1
 """Of the hidden wordpieces, the shares replaced by [MASK] and by a random one (Devlin et al. 2019, section 3.1)."""
 FIRST_ORDINARY_ID = 5
 """Random wordpieces are drawn from this id on: the ids below are the special tokens of a vocabulary trained by `chunk`."""
 HIDDEN_TOO = 0.3
-"""Reading practice: probability that a further span that the block repeats is hidden. Ours."""
+"""Reading practice: probability that a further span that the block repeats is hidden.
+
+The value is this project's choice.
+"""
 HIDDEN_COPY = 0.5
-"""Reading practice: probability that a visible span's copies in the block are hidden. Ours."""
+"""Reading practice: probability that a visible span's copies in the block are hidden.
+
+The value is this project's choice.
+"""
 NOISY_BLOCK = 0.5
-"""Reading practice: probability that a block has random wordpieces hidden. Ours."""
+"""Reading practice: probability that a block has random wordpieces hidden. The value is this project's choice."""
 BLOCK_NOISE = 0.03
-"""Reading practice: share of the wordpieces hidden in such a block. Ours."""
+"""Reading practice: share of the wordpieces hidden in such a block. The value is this project's choice."""
 RANDOM_BLOCK = 0.15
-"""Reading practice: probability that the block is a random one, from which nothing can be copied. Ours."""
+"""Reading practice: probability that the block is a random one, from which nothing can be copied.
+
+The value is this project's choice.
+"""
 
 
 @dataclass(frozen=True)
@@ -214,7 +223,7 @@ class ReadingPractice(Examples):
 
 
 def occurrences(tokens: NDArray[np.int64], needle: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The places where `needle` begins in `tokens`, int64."""
+    """Return the positions where `needle` begins in `tokens`, int64."""
     if not 0 < len(needle) <= len(tokens):
         return np.empty(0, dtype=np.int64)
     windows = np.lib.stride_tricks.sliding_window_view(tokens, len(needle))

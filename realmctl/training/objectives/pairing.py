@@ -2,7 +2,7 @@
 
 A reader learns to copy from a block only where the block repeats what the sentence hides. The partner of a sentence is the
 block, other than its own, that shares the largest sum of inverse document frequencies with it. Wordpieces in more than a
-share of `MOST_COMMON` of the blocks are skipped, because they tell little and take the most time.
+share of `MOST_COMMON` of the blocks are skipped, because they carry little information and take the most time.
 """
 
 from __future__ import annotations
@@ -15,13 +15,19 @@ from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.tagged_queries import TaggedQueries
 
 MOST_COMMON = 0.1
-"""Largest share of the blocks that may hold a wordpiece that counts. Ours; a change raises the version of `mlm-init`."""
+"""A wordpiece in more than this share of the blocks is skipped.
+
+The value is this project's choice; if it changes, the version of `mlm-init` must increase.
+"""
 LONGEST_POSTING = 20_000
-"""Largest number of blocks that may hold a wordpiece that counts. Ours; a change raises the version of `mlm-init`."""
+"""A wordpiece in more than this number of blocks is skipped.
+
+The value is this project's choice; if it changes, the version of `mlm-init` must increase.
+"""
 
 
 def partners(queries: TaggedQueries, corpus: Corpus) -> NDArray[np.int64]:
-    """Row of each sentence's partner, int64 [sentences]; -1 where no block shares a wordpiece that counts."""
+    """Row of each sentence's partner, int64 [sentences]; -1 where no block shares a wordpiece that is not skipped."""
     postings = _Postings(corpus)
     best = np.full(len(queries), -1, dtype=np.int64)
     with progress(len(queries), "pairing sentences with blocks", "sentences") as bar:

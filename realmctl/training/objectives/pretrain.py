@@ -2,7 +2,7 @@
 
 The index only chooses candidates. Their scores in the loss are computed with the retriever in training, so that gradients
 reach both towers. The query encoder that searches is the one in training too, although the index may be some steps older.
-With `--official snapshot-queries` it is that of the index's snapshot.
+With `--official snapshot-queries` the query encoder of the index's snapshot searches.
 Legend: B queries, N candidates (null first), C distinct candidates, M masks, D projection.
 """
 
@@ -43,7 +43,7 @@ Marginal = Literal["token", "sequence"]
 class PretrainOptions:
     """The settings of `pretrain` that define the objective.
 
-    precision: arithmetic of the searches; the training loop sets that of the loss.
+    precision: arithmetic of the searches; the training loop sets the precision of the loss.
     """
 
     batch_size: int
@@ -78,7 +78,7 @@ class PretrainMicroBatch:
 
 
 class PretrainObjective:
-    """The marginal likelihood of hidden spans, with an index that is replaced by each fresher one."""
+    """The marginal likelihood of hidden spans, with an index that is refreshed."""
 
     def __init__(
         self, retriever: Retriever, reader: Reader, queries: TaggedQueries, corpus: Corpus, collator: Collator,
@@ -94,10 +94,10 @@ class PretrainObjective:
         self.order = span_order(queries, options.batch_size, options.seed, options.official)
         self.alarms, self.recall_questions, self.watch = alarms or Alarms(), recall_questions, CandidateWatch()
         self._watched = self._watched_queries()
-        self._seen: int | None = None  # step of the index that the watched queries were searched with last
+        self._seen: int | None = None  # step of the index with which the watched queries were last searched
 
     def before_step(self, step: int) -> Mapping[str, float]:
-        """Take a fresher index if there is one, and measure what it changes."""
+        """Switch to a fresher index if there is one, and measure how it changes the candidates."""
         logged = self.current.renew(step, self.retriever)
         if self.current.step != self._seen:
             self._seen = self.current.step
@@ -107,24 +107,24 @@ class PretrainObjective:
         return logged
 
     def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
-        """`hub_share`, and the alarms that this step raises, if any."""
+        """Return `hub_share`, and the alarms that this step raises, if any."""
         share = self.watch.hub_share()
         raised = self.alarms.observe({**line, **share})
         return {**share, **({"alarms": raised} if raised else {})}
 
     def state(self) -> dict[str, Any]:
-        """The step of the index in use, and the state of the watch and of the alarms."""
+        """Return the step of the index in use, and the state of the candidate watch and of the alarms."""
         return {**self.current.state(), "watch": self.watch.state(), "alarms": self.alarms.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take up what `state` returned: open the index that the checkpoint was taken with."""
+        """Restore what `state` returned: open the index that was in use at the checkpoint."""
         self.current.restore(state)
         self._seen = self.current.step
         self.watch.restore(state["watch"])
         self.alarms.restore(state["alarms"])
 
     def draw(self, step: int) -> Sequence[PretrainMicroBatch]:
-        """The masked queries of a step, with the candidates that the index gives now."""
+        """Return the masked queries of a step, with their candidates from the current index."""
         return self.parts(self.order.batch(step), generator(self.options.seed, Stream.QUERY_MASKS, step))
 
     def parts(self, spans: NDArray[np.int64], rng: np.random.Generator) -> Sequence[PretrainMicroBatch]:
@@ -194,7 +194,10 @@ class PretrainObjective:
         return PretrainMicroBatch(drawn, self._packed(drawn), position_BM, target_BM, mask_BM, rows_BN, normaliser)
 
     def loss(self, part: PretrainMicroBatch) -> tuple[Tensor, Sums]:
-        """Return -log p(y|x) of the part's hidden wordpieces over the whole batch's count, and sums of what retrieval was worth."""
+        """Return the loss and sums of the retrieval utility.
+
+        The loss is the sum of -log p(y|x) over hidden wordpieces of the part, divided by their number in the batch.
+        """
         loss, comparison = self.compare(part)
         return loss, self.utility_sums(*comparison)
 
@@ -215,7 +218,7 @@ class PretrainObjective:
         return loss, (mask_BM, *compared)
 
     def _scores(self, part: PretrainMicroBatch) -> Tensor:
-        """f(x, z) with the weights in training. A block that several queries share is embedded once."""
+        """Return f(x, z) with the current weights. A block that several queries share is embedded once."""
         distinct_C, place_BN = np.unique(np.maximum(part.rows_BN, NULL), return_inverse=True)
         packed = self.collator.block(*titles_and_bodies(self.corpus, distinct_C), self.retriever.block_length)
         block_CD = self.retriever.embed_blocks(packed.to(self._device))
@@ -235,7 +238,7 @@ class PretrainObjective:
     def _beside_null(
         self, part: PretrainMicroBatch, score_BN: Tensor, log_prob_BNM: Tensor, present_BN: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The candidates with a null document of weight 0 put first, for the retrieval utility to compare with."""
+        """Prepend a null document of weight 0 to the candidates, as the baseline of the retrieval utility."""
         null_B1M = self._read(part, np.full((len(part.queries), 1), NULL))
         score = F.pad(score_BN.float(), (1, 0), value=torch.finfo(torch.float32).min)
         return score, torch.cat([null_B1M, log_prob_BNM], 1), F.pad(present_BN, (1, 0), value=True)

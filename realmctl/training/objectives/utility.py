@@ -1,4 +1,4 @@
-"""Retrieval utility: what retrieval is worth on sentences that were not trained on (REALM, section 4.5)."""
+"""Retrieval utility: the gain from retrieval on sentences that were not trained on (REALM, section 4.5)."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def measure_utility(objective: PretrainObjective, device: str, batch_size: int) 
     Returns:
         Means: `log_prob`, log p(y_m|x) of a hidden wordpiece in nats; `retrieval_utility`, the mean of log p(y_m|x) -
         log p(y_m|null,x) over hidden wordpieces; `top_1_utility`, the mean over queries of log p(y|z,x) - log p(y|null,x) for
-        the best-scored block z; `null_share`, p(null|x). Counts: `queries` and hidden `wordpieces`. And what
-        `TellingBlocks.measured` returns: whether the reader's gains single out the blocks that tell the answer.
+        the best-scored block z; `null_share`, p(null|x). Counts: `queries` and hidden `wordpieces`. Also the values of
+        `TellingBlocks.measured`, which show whether the reader's gains identify the blocks that contain the answer.
     """
     where = pick_device(device)
     objective.modules.to(where).eval()

@@ -20,7 +20,7 @@ class SeparateProcessRefresh(FolderRefresh):
 
     Args:
         max_age: Number of steps after which training waits for a fresher index.
-        device: Where this process builds a damaged index again.
+        device: Device on which this process rebuilds a damaged index.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class SeparateProcessRefresh(FolderRefresh):
         return step - index_step > self._max_age
 
     def _is_due(self, step: int) -> bool:
-        """Also when the refresher found the newest snapshot damaged and moved it away: it needs another one."""
+        """Return whether a snapshot is due. It is also due when the refresher found the newest one damaged."""
         newest = max(self._snapshots, default=0)
         if self.pending and not (at_step(self.folder.snapshots, newest) / MANIFEST).is_file():
             del self._snapshots[newest]

@@ -22,8 +22,8 @@ class CurrentIndex:
 
     Args:
         first: The index that training begins with.
-        refresh: Where fresher indexes come from.
-        device: Where to search.
+        refresh: The source of fresher indexes.
+        device: Device of the search.
         retriever: The retriever that `first` was made with, if queries are embedded with the retriever of the index.
             `encoder` is then the retriever of the index in use; otherwise it is None.
     """
@@ -35,7 +35,7 @@ class CurrentIndex:
         self._refresh, self._device, self._begun = refresh, device, False
 
     def renew(self, step: int, retriever: Retriever) -> dict[str, float]:
-        """Between steps: offer a snapshot when it is due, take a fresher index if there is one, wait if the index is too old.
+        """Offer a snapshot when one is due, switch to a fresher index, and wait if the index is too old.
 
         Args:
             step: Number of training steps taken so far.
@@ -64,7 +64,7 @@ class CurrentIndex:
         """Open the index that a checkpoint names, with every byte verified. A damaged one is built again.
 
         Raises:
-            InputError: It is gone or damaged and cannot be built again.
+            InputError: It is missing or damaged and cannot be built again.
         """
         step = int(state["index_step"])
         if step:

@@ -1,4 +1,4 @@
-"""From retriever to snapshot, and from snapshot to index: what every kind of refresh, and the last one, calls."""
+"""Make a snapshot of a retriever, and an index of a snapshot. Every kind of refresh uses this file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from realmctl.training.refresh.refresh_folder import KEPT_SNAPSHOTS, RefreshFold
 def take_snapshot(folder: RefreshFolder, origin: Origin, step: int, retriever: Retriever, tokenizer: Path) -> Artifact:
     """Commit the retriever as the snapshot of a step, and prune older snapshots.
 
-    A snapshot that is already there is returned: it was taken at the same step of the same run.
+    If the snapshot exists, return it: it was taken at the same step of the same run.
     """
     path = at_step(folder.snapshots, step)
     if (path / MANIFEST).is_file():

@@ -1,4 +1,7 @@
-"""How the trainer keeps its index fresh. The objective sees only the protocol `Refresh`, whoever builds the indexes."""
+"""Index refresh as the trainer uses it.
+
+The objective depends only on the protocol `Refresh`, not on which process builds the indexes.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,10 @@ from realmctl.training.refresh.refresh_folder import KEPT_INDEXES, RefreshFolder
 
 
 class Refresh(Protocol):
-    """What the objective sees of index refresh. A step is the number of training steps taken so far."""
+    """The interface between the objective and index refresh. A step is the number of training steps taken so far."""
 
     def begin(self, step: int) -> None:
-        """Called once, before the first step of this process: training starts or resumes after `step` steps."""
+        """Start, once before the first step of this process. Training starts or resumes after `step` steps."""
         ...
 
     def offer(self, step: int, retriever: Retriever) -> None:
@@ -51,11 +54,11 @@ class Refresh(Protocol):
         ...
 
     def hold(self, step: int) -> None:
-        """Say that the index of this step is in use."""
+        """Record that the index of this step is in use."""
         ...
 
     def too_old(self, step: int, index_step: int) -> bool:
-        """Return whether training at `step` must wait for an index fresher than that of `index_step`."""
+        """Return whether training at `step` must wait for an index that is fresher than the index of `index_step`."""
         ...
 
     def close(self) -> None:
@@ -64,7 +67,7 @@ class Refresh(Protocol):
 
 
 class NoRefresh:
-    """The index that training started with stays in use."""
+    """No refresh: the index that training started with stays in use."""
 
     def begin(self, step: int) -> None:
         pass
@@ -103,7 +106,7 @@ class FolderRefresh:
         tokenizer: Folder of the tokenizer; every snapshot has a copy.
         every: Number of steps between snapshots.
         held: Returns the steps whose indexes the checkpoints need.
-        device: Where this process builds a damaged index again.
+        device: Device on which this process rebuilds a damaged index.
     """
 
     def __init__(
@@ -171,7 +174,8 @@ class FolderRefresh:
         index = self.maker.make(snapshot, path)
         if index.content != content:
             warn(
-                f"the new index of step {step} is not equal to the lost one bit for bit; other hardware rounds otherwise"
+                f"the new index of step {step} is not equal to the lost one bit for bit; other "
+                f"hardware rounds differently"
             )
         return index
 
@@ -194,7 +198,10 @@ class FolderRefresh:
 
 
 class InlineRefresh(FolderRefresh):
-    """The trainer builds each index itself, as soon as the snapshot is taken. Deterministic: for tests and small corpora."""
+    """The trainer builds each index itself, as soon as the snapshot is taken.
+
+    This is deterministic, and suits tests and small corpora.
+    """
 
     def newest(self) -> tuple[int, Artifact] | None:
         found = super().newest()

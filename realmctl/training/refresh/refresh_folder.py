@@ -38,10 +38,10 @@ TOKEN_CHARACTERS = 8
 
 @dataclass(frozen=True)
 class RefreshRequest:
-    """What the trainer asks of its refresher: how to build an index from a snapshot.
+    """The trainer's request to its refresher: how to build an index from a snapshot.
 
     `blocks` is a path. `index` are the fields of `IndexOptions`. Every start of a trainer makes a new `token`. A refresher
-    that was started for another token must not deliver any more.
+    that was started for another token must not deliver indexes any more.
     """
 
     blocks: str
@@ -60,7 +60,8 @@ class RefreshRequest:
 class RefreshFolder:
     """Access to the shared folder at `path`.
 
-    `snapshots_search`: queries are embedded with the snapshot of the index, so snapshots whose index may still come are kept.
+    `snapshots_search`: queries are embedded with the snapshot of the index, so snapshots whose index may still be built
+    are kept.
     """
 
     path: Path
@@ -75,7 +76,7 @@ class RefreshFolder:
         return self.path / "indexes"
 
     def place(self, request: RefreshRequest) -> None:
-        """Write the request of a trainer that starts, and remove what interrupted writers left behind."""
+        """Write the request of a starting trainer, and remove unfinished files of interrupted writers."""
         for folder in (self.snapshots, self.indexes):
             folder.mkdir(parents=True, exist_ok=True)
         write_sealed(self.path / REQUEST, asdict(request))
@@ -109,7 +110,7 @@ class RefreshFolder:
             return True
 
     def hold(self, steps: Iterable[int]) -> None:
-        """Name the steps whose indexes and snapshots must not be pruned."""
+        """Record the steps whose indexes and snapshots must not be pruned."""
         write_sealed(self.path / HELD, sorted(set(steps)))
 
     def held(self) -> set[int] | None:
@@ -135,7 +136,8 @@ class RefreshFolder:
 
         Args:
             path: Where it is, `at_step(...)`.
-            retriever: Content of the retriever that an index must be made with. Another index is left alone.
+            retriever: Content of the retriever that an index must be made with. An index made with another retriever is
+                ignored.
         """
         try:
             artifact = open_artifact(path)

@@ -165,13 +165,16 @@ def _refreshed(folder: RefreshFolder, maker: IndexMaker, step: int, heart: Heart
 
 
 def _has_its_index(folder: RefreshFolder, step: int) -> bool:
-    """Return whether the index of this step was made with the snapshot of this step, not with that of an earlier attempt."""
+    """Return whether the index of this step was made with the current snapshot of this step.
+
+    The folder may hold an index of an earlier attempt at this step.
+    """
     if step not in steps_in(folder.indexes):
         return False
     try:
         snapshot = open_artifact(at_step(folder.snapshots, step))
     except (RealmctlError, OSError):
-        return False  # `_refresh` finds out what is wrong with it
+        return False  # `_refresh` determines what is wrong with it
     try:
         index = open_artifact(at_step(folder.indexes, step))
     except (RealmctlError, OSError) as error:

@@ -15,14 +15,17 @@ from realmctl.training.refresh.refresh_folder import LOG, RefreshFolder, read_he
 
 RESTARTS = 3
 STALE_SECONDS = 120.0
-"""A refresher that has work and makes no progress for so long is started again."""
+"""A refresher that has work but makes no progress for this many seconds is started again."""
 STOP_SECONDS = 2.0
 BACK_OFF = 2.0
 LINES_OF_LOG = 8
 TRAINER = "REALMCTL_TRAINER"
-"""Environment variable that tells a child refresher the process id of its trainer."""
+"""Environment variable with the process id of the trainer, for a child refresher."""
 PROGRESS = ("pid", "state", "step", "blocks_done", "cpu_seconds")
-"""Values of a heartbeat that show progress. Its count shows none: a thread raises it while the work may stand still."""
+"""Values of a heartbeat that show progress.
+
+Its count does not: a thread increases it even while the work makes no progress.
+"""
 
 
 class RefresherProcess:
@@ -51,8 +54,8 @@ class RefresherProcess:
             has_work: Whether a snapshot waits for its index. An idle refresher need not make progress.
 
         Raises:
-            RealmctlError: The child failed `RESTARTS` + 1 times in a row. The kind of error is the one that its exit code
-                stands for (ResourceError for a kill); the message ends with the tail of its log.
+            RealmctlError: The child failed `RESTARTS` + 1 times in a row. The class of the error follows from its exit
+                code (ResourceError for a kill); the message ends with the tail of its log.
         """
         if asked_to_stop():  # a signal to the whole process group may have ended the child
             return
@@ -125,7 +128,7 @@ class RefresherProcess:
         )
 
     def _remove_unfinished(self) -> None:
-        """Delete what the dead child had not delivered."""
+        """Delete the unfinished indexes of the dead child."""
         if self.child is not None:
             for path in self.folder.indexes.glob(f"*{writer_suffix(self._token, self.child.pid)}*"):
                 shutil.rmtree(path, ignore_errors=True)

@@ -6,7 +6,7 @@ import torch
 
 
 class DividedThreads:
-    """The threads that PyTorch has in this process now, divided between trainer and refresher.
+    """PyTorch's current threads in this process, divided between trainer and refresher.
 
     `refresher` is the number of threads for the refresher: half of them, at least one.
     """

@@ -58,7 +58,7 @@ def test_a_stopped_refresher_neither_delays_nor_outlives_its_trainer(chain, tmp_
     os.kill(refresher, signal.SIGSTOP)
     trainer.kill()
     said = trainer.communicate()[1]
-    assert "going on after step" in said
+    assert "continuing after step" in said
     end = time.monotonic() + 5
     while is_alive(refresher):
         assert time.monotonic() < end, "the refresher outlived its killed trainer"
