@@ -68,7 +68,7 @@ class QuestionAnswers(Sequence[ScoredAnswer]):
 class LoadedQaModel:
     """What `finetune` makes: a model that answers questions. It reads dense or BM25's blocks, or none (closed book).
 
-    Example:
+    Examples:
         >>> qa = realmctl.load("artifacts/qa-model")
         >>> best = qa.answer("Who wrote it?").best
         >>> best.text, best.evidence.hit.title
@@ -111,7 +111,7 @@ class LoadedQaModel:
         Raises:
             ConfigError: the question is empty, or `top` is below 1.
 
-        Example:
+        Examples:
             >>> for answer in qa.answer("Who wrote it?", top=3):
             ...     print(answer.text, answer.score, answer.evidence.hit.probability)
         """
