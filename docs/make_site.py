@@ -53,9 +53,7 @@ def python_api() -> str:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Translate the links of a page. A page that is the only one of its section has no navigation at its side."""
-    if page.parent is None:
-        page.meta["hide"] = ["navigation"]
+    """Translate the links of a page."""
     return LINK.sub(lambda link: translated(link, page.file.src_uri), markdown)
 
 
