@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import typer.main
 from typer.core import TyperArgument, TyperCommand, TyperGroup
@@ -46,9 +46,17 @@ def _name(parameter: Any) -> str:
 
 def _meaning(parameter: Any) -> str:
     """Return the help of a parameter, and its choices if the help does not name them."""
-    text, choices = getattr(parameter, "help", None) or "", getattr(parameter.type, "choices", ())
+    text, choices = getattr(parameter, "help", None) or "", _choices(parameter.type_descriptor.annotation)
     unnamed = [choice for choice in choices if choice not in text]
     return f"{text} One of: {', '.join(choices)}." if unnamed else text
+
+
+def _choices(annotation: Any) -> list[str]:
+    """Return the values of the Literal in a type, also within an optional or a tuple."""
+    parts = get_args(annotation)
+    if get_origin(annotation) is Literal:
+        return [str(part) for part in parts]
+    return [choice for part in parts for choice in _choices(part)]
 
 
 def _default(parameter: Any) -> str:
