@@ -64,10 +64,11 @@ KINDS: dict[str, Kind] = {
             "sentence_starts.npy": "where each sentence begins, in wordpieces of its block",
             "sentence_offsets.npy": "where each block's sentences begin in `sentence_starts.npy`",
             "uids.npy": "a 64-bit identifier of each block, made from its content",
+            "blocks.json": "whether the blocks have titles",
             **_TOKENIZER_FOLDER,
         },
         {},
-        {},
+        {"blocks.json": "in imported blocks"},
     ),
     "spans": Kind(
         "`tag`",
@@ -102,7 +103,7 @@ KINDS: dict[str, Kind] = {
     "retriever": Kind(
         "`ict-init`, `import`; part of a model and of a qa-model",
         {
-            "retriever.json": "pooling, towers, width and epsilon of the projection",
+            "retriever.json": "pooling, towers, width and epsilon of the projection; in a qa-model also the retriever that embedded the blocks",
             "query/config.json": "the query encoder's sizes",
             "query/model.safetensors": "the query encoder's weights",
             "query/projection.safetensors": "its projection to the width of the embeddings",

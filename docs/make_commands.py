@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import typer.main
 from typer.core import TyperArgument, TyperCommand, TyperGroup
@@ -29,19 +29,34 @@ def section(name: str, command: TyperCommand, stage: type | None) -> str:
     lines = [f"## realmctl {name}\n", *(line.strip() for line in (command.help or "").strip().splitlines()), ""]
     if stage is not None:
         lines += [f"Makes: **{stage.makes}**{' (goes on after a kill)' if stage.resumable else ''}\n"]  # type: ignore[attr-defined]
-    lines += ["| option | default | |", "|---|---|---|"]
+    lines += ["| option | default | meaning |", "|---|---|---|"]
     for parameter in command.params:
         if parameter.name not in ("help",):
-            lines.append(
-                f"| `{_name(parameter)}` | {_default(parameter)} | {_cell(getattr(parameter, 'help', None) or '')} |"
-            )
+            lines.append(f"| `{_name(parameter)}` | {_default(parameter)} | {_cell(_meaning(parameter))} |")
     return "\n".join([*lines, ""])
 
 
 def _name(parameter: Any) -> str:
     if isinstance(parameter, TyperArgument):
         return (parameter.name or "").upper()
-    return " ".join([*parameter.opts, *parameter.secondary_opts])
+    if parameter.secondary_opts:
+        return f"--[no-]{parameter.opts[0].lstrip('-')}"
+    return " ".join(parameter.opts)
+
+
+def _meaning(parameter: Any) -> str:
+    """Return the help of a parameter, and its choices if the help does not name them."""
+    text, choices = getattr(parameter, "help", None) or "", _choices(parameter.type_descriptor.annotation)
+    unnamed = [choice for choice in choices if choice not in text]
+    return f"{text} One of: {', '.join(choices)}." if unnamed else text
+
+
+def _choices(annotation: Any) -> list[str]:
+    """Return the values of the Literal in a type, also within an optional or a tuple."""
+    parts = get_args(annotation)
+    if get_origin(annotation) is Literal:
+        return [str(part) for part in parts]
+    return [choice for part in parts for choice in _choices(part)]
 
 
 def _default(parameter: Any) -> str:

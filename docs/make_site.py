@@ -43,7 +43,8 @@ def on_files(files: Files, config: Any) -> Files:
 
 def python_api() -> str:
     """Return the page of the Python reference, with one directive of mkdocstrings for each module of the API."""
-    modules = sorted(path.stem for path in (ROOT / "realmctl" / "api").glob("[!_]*.py"))
+    others = sorted(path.stem for path in (ROOT / "realmctl" / "api").glob("[!_]*.py") if path.stem != "loading")
+    modules = ["loading", *others]  # `realmctl.load` comes first: readers begin there
     names = [*(f"realmctl.api.{module}" for module in modules), "realmctl.artifacts.artifact", "realmctl.errors"]
     head = (
         "# Python API\n\nGenerated from docstrings. [From Python](../python.md) is the introduction, with examples.\n"

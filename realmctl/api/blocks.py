@@ -28,7 +28,7 @@ class TextBlock:
 class LoadedBlocks(Sequence[TextBlock]):
     """A blocks artifact as a sequence: `len(blocks)`, `blocks[7].text`, `for block in blocks`. Texts stay on disk.
 
-    Example:
+    Examples:
         >>> blocks = realmctl.load("artifacts/blocks")
         >>> blocks[0].title
     """

@@ -19,7 +19,7 @@ from realmctl.stage import resolve
 class LoadedIndex:
     """The vectors of all blocks, searched by inner product. Embeddings are searched exactly, block by block.
 
-    Example:
+    Examples:
         >>> index, retriever = realmctl.load("artifacts/index"), realmctl.load("artifacts/retriever")
         >>> scores, rows = index.search(retriever.encode_queries(["Who wrote it?"]), k=5)
     """

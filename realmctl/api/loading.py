@@ -41,7 +41,7 @@ def load(
         InputError: there is no artifact, it is damaged, or its blocks are not found.
         MismatchError: the blocks are not those it was made from.
 
-    Example:
+    Examples:
         >>> qa = realmctl.load("artifacts/qa-model")
         >>> qa.answer("Who wrote it?").best.text
     """

@@ -20,7 +20,7 @@ class LoadedModel(TextSearch):
 
     `retriever` and `index` are loaded parts, `reader` is the PyTorch module that fills masks, `blocks` are the texts.
 
-    Example:
+    Examples:
         >>> model = realmctl.load("artifacts/model")
         >>> model.search("Who wrote it?", k=5)[0].title
         >>> model.fill_mask("The capital of [MASK] is Paris.").with_retrieval[0].wordpiece

@@ -71,7 +71,7 @@ class LoadedQaModel:
 
     It reads blocks found by dense search or BM25, or none (closed book).
 
-    Example:
+    Examples:
         >>> qa = realmctl.load("artifacts/qa-model")
         >>> best = qa.answer("Who wrote it?").best
         >>> best.text, best.evidence.hit.title
@@ -114,7 +114,7 @@ class LoadedQaModel:
         Raises:
             ConfigError: the question is empty, or `top` is below 1.
 
-        Example:
+        Examples:
             >>> for answer in qa.answer("Who wrote it?", top=3):
             ...     print(answer.text, answer.score, answer.evidence.hit.probability)
         """

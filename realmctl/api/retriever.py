@@ -28,7 +28,7 @@ class LoadedRetriever:
 
     `module` is the PyTorch module, in evaluation mode.
 
-    Example:
+    Examples:
         >>> retriever = realmctl.load("artifacts/retriever")
         >>> queries = retriever.encode_queries(["Who wrote it?"])
         >>> queries @ retriever.encode_blocks(["Emma"], ["Emma is a novel by Jane Austen."]).T

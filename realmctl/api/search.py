@@ -37,7 +37,7 @@ class TextSearch:
         Raises:
             ConfigError: the question is empty, or k is below 1.
 
-        Example:
+        Examples:
             >>> for hit in model.search("Who wrote it?", k=5):
             ...     print(hit.score, hit.title, hit.text)
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from docs.make_artifact_files import KINDS, PAGE, condition, page
@@ -13,6 +14,8 @@ from stages.condenser_init import CondenserInit
 from stages.eval_em import EvalEm
 from stages.eval_utility import EvalUtility
 from stages.ict_init import IctInit
+from tests.exchange.realm_case import PROJECTION
+from tests.exchange.realm_checkpoints import RECORDS, imported, open_qa
 from tests.fixtures.chain import Chain, baseline, finetune, make_index, pretrain
 
 
@@ -38,18 +41,14 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
     recall = EvalEm(retriever=model, index=model, **evaluated).make(folder / "recall")
     utility = EvalUtility(model=model, spans=chain.spans, blocks=chain.blocks).make(folder / "utility")
     embeddings = open_artifact(chain.folder / "embeddings")
-    first = [
-        chain.blocks,
-        chain.spans,
-        chain.encoder,
-        condenser,
-        chain.retriever,
-        two_towers,
-        embeddings,
-        chain.index,
-        hnsw,
-    ]
-    return [*first, model, dense, bm25, closed_book, *scores, recall, utility]
+    first = [chain.blocks, chain.spans, chain.encoder, chain.retriever, two_towers, embeddings, chain.index, hnsw]
+    return [*first, condenser, *imports(folder), model, dense, bm25, closed_book, *scores, recall, utility]
+
+
+def imports(folder: Path) -> list[Artifact]:
+    """The artifacts of an imported open-QA checkpoint."""
+    rows = np.zeros((len(RECORDS), PROJECTION), dtype=np.float32)
+    return list(imported(open_qa(folder / "checkpoint", rows), folder / "imports").values())
 
 
 def with_parts(artifacts: list[Artifact]) -> Iterator[Artifact]:

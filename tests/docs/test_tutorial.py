@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 SMALL_BERT = "scratch:L1-H32-A2"
 TOY = {
     "mlm-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
+    "condenser-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
     "ict-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
     "pretrain": {"--steps": "4", "--batch-size": "2", "--warmup": "1", "--refresh-every": "2", "--max-index-age": "4"},
     "finetune": {"--steps": "2", "--batch-size": "2", "--warmup": "1", "--retriever-beam": "8"},
