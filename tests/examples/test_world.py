@@ -288,7 +288,7 @@ def test_the_tagger_recall_says_in_a_line_what_is_missing(small: Path, tmp_path:
 def test_too_many_questions_are_refused_in_words(tmp_path: Path) -> None:
     refused = run_program(tmp_path / "w", "--size", "small", "--train-questions", "100000")
     assert refused.returncode != 0
-    assert "ask for fewer questions" in refused.stderr and "Traceback" not in refused.stderr
+    assert "request fewer questions" in refused.stderr and "Traceback" not in refused.stderr
     assert not (tmp_path / "w").exists()
 
 
