@@ -145,7 +145,7 @@ def test_other_arrays_are_refused(tmp_path):
         path.write_bytes(content)
         with pytest.raises(InputError):
             read_records(path)
-    with pytest.raises(InputError, match=r"no \.npy file"):
+    with pytest.raises(InputError, match=r"not a \.npy file"):
         read_records(tmp_path / "missing.npy")
 
 
