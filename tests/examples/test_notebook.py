@@ -26,6 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     shutil.copytree(ROOT / "examples" / "world", tmp_path / "world")
     (tmp_path / "notebooks").mkdir()
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("REALMCTL_NOTEBOOK", "minute")
     monkeypatch.setenv("REALMCTL_NOTEBOOK_SCALE", "0.05")
     monkeypatch.setenv("OMP_NUM_THREADS", os.environ.get("OMP_NUM_THREADS", "1"))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
