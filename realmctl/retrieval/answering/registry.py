@@ -16,5 +16,6 @@ ANSWERERS: Registry[Answerer] = Registry(
     built_in={
         "extractive": "realmctl.retrieval.answering.extractive:ExtractiveAnswerer",
         "closed-book": "realmctl.retrieval.answering.closed_book:ClosedBookAnswerer",
+        "generative": "realmctl.retrieval.answering.generative:GenerativeAnswerer",
     },
 )

@@ -1,0 +1,180 @@
+"""Folders of language models: strict checks, then transformers' own loader.
+
+Only three kinds of file are read: config.json, tokenizer.json and weights in safetensors. No code of a folder is run, and
+no pickle is opened. The sizes in config.json are checked before any weight is allocated.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, GenerationConfig, PreTrainedModel
+from transformers.utils import logging as transformers_logging
+
+from realmctl.errors import InputError, ResourceError
+from realmctl.nn.bert.limits import BYTES_OF_A_WEIGHT, SIZE_LIMITS, free_memory
+from realmctl.nn.lm.model import LanguageModel, SpecialIds
+
+CONFIG, TOKENIZER, WEIGHTS, SHARDS = (
+    "config.json",
+    "tokenizer.json",
+    "model.safetensors",
+    "model.safetensors.index.json",
+)
+CODE_FIELDS = ("auto_map", "custom_pipelines")
+"""Fields of config.json that name Python files to run."""
+MAX_CONFIG_BYTES = 16 * 2**20
+LARGEST, MOST_LAYERS = SIZE_LIMITS["vocab_size"], SIZE_LIMITS["num_hidden_layers"]
+"""Limits on any integer of config.json, and on those with `layer` in their name. Published models are well below both."""
+
+
+def load_language_model(folder: Path, dropout: float | None = None) -> LanguageModel:
+    """Load a folder that `AutoModelForSeq2SeqLM` or `AutoModelForCausalLM` can load, in float32.
+
+    Args:
+        folder: config.json, tokenizer.json and model.safetensors, which may be in several parts.
+        dropout: Value for every dropout rate of the model; None keeps those of config.json.
+
+    Raises:
+        InputError: A file is missing or damaged, the weights are pickled, the model brings its own code, or tokenizer and
+            weights do not fit together.
+        ResourceError: The weights do not fit into the free memory.
+    """
+    transformers_logging.disable_progress_bar()
+    config = _config(folder, dropout)
+    tokenizer = _tokenizer(folder)
+    if tokenizer.get_vocab_size() > getattr(config, "vocab_size", 0):
+        raise InputError(
+            f"{folder / TOKENIZER} has {tokenizer.get_vocab_size()} tokens, but the model has {getattr(config, 'vocab_size', 0)} rows. "
+            "They belong to two models. Restore the model's own tokenizer.json."
+        )
+    special = _special_ids(config, folder)
+    _require_safe_weights(folder)
+    _require_memory(config, folder)
+    return LanguageModel(_weights(config, folder), tokenizer, special)
+
+
+def save_language_model(model: LanguageModel, folder: Path) -> None:
+    """Write config.json, model.safetensors and tokenizer.json. `transformers` loads the folder."""
+    model.net.generation_config = GenerationConfig.from_model_config(model.net.config)
+    model.net.save_pretrained(folder)
+    model.tokenizer.save(str(folder / TOKENIZER))
+
+
+def _config(folder: Path, dropout: float | None) -> Any:
+    path = folder / CONFIG
+    try:
+        if not path.is_file() or path.stat().st_size > MAX_CONFIG_BYTES:
+            raise ValueError(f"there is no regular file of at most {MAX_CONFIG_BYTES:,} bytes")
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(fields, dict):
+            raise ValueError("it is not a JSON object")
+        if named := [name for name in CODE_FIELDS if name in fields]:
+            raise ValueError(f"its field {named[0]} asks to run Python code from the folder, and realmctl never does")
+        for name, value in _integers(fields):
+            most = MOST_LAYERS if "layer" in name else LARGEST
+            if abs(value) > most:
+                raise ValueError(f"{name} is {str(value)[:40]}; the largest value is {most:,}")
+        config = AutoConfig.for_model(**fields)
+    except Exception as error:  # transformers raises many kinds for fields of a wrong type
+        reason = " ".join(str(error).split())[:200].rstrip(".")
+        raise InputError(
+            f"{path} does not describe a language model that can be used: {reason}. Use another folder."
+        ) from None
+    if dropout is not None:
+        for name in config.to_dict():
+            if ("dropout" in name or name.endswith("pdrop")) and isinstance(getattr(config, name, None), float):
+                setattr(config, name, dropout)
+    return config
+
+
+def _integers(fields: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            yield from _integers(value)
+        elif type(value) is int:
+            yield name, value
+
+
+def _tokenizer(folder: Path) -> Tokenizer:
+    path = folder / TOKENIZER
+    if not path.is_file():
+        raise InputError(
+            f"{folder} has no {TOKENIZER}, so its model cannot read text. Save the model's fast tokenizer into the folder: "
+            "AutoTokenizer.from_pretrained(ID).save_pretrained(FOLDER)."
+        )
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the package raises plain Exception
+        reason = " ".join(str(error).split())[:200].rstrip(".")
+        raise InputError(f"{path} cannot be read as a tokenizer ({reason}). Copy it again.") from None
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+def _special_ids(config: Any, folder: Path) -> SpecialIds:
+    end = getattr(config, "eos_token_id", None)
+    end = end[0] if isinstance(end, list) and end else end
+    if type(end) is not int or not 0 <= end < config.vocab_size:
+        raise InputError(
+            f"{folder / CONFIG} has the eos_token_id {end!r}, so no answer of the model would end. Write the id of its "
+            "end-of-text token there."
+        )
+    pad = getattr(config, "pad_token_id", None)
+    return SpecialIds(end=end, pad=pad if type(pad) is int and 0 <= pad < config.vocab_size else end)
+
+
+def _require_safe_weights(folder: Path) -> None:
+    if (folder / WEIGHTS).is_file() or (folder / SHARDS).is_file():
+        return
+    pickles = [path.name for path in sorted(folder.glob("*.bin"))]
+    found = f"only {pickles[0]}, a pickle, which can run code when it is opened" if pickles else "no weights"
+    raise InputError(
+        f"{folder} has no {WEIGHTS}; it has {found}. Convert the weights where you trust them: "
+        "AutoModel.from_pretrained(FOLDER).save_pretrained(NEW), or use a revision that has safetensors."
+    )
+
+
+def _require_memory(config: Any, folder: Path) -> None:
+    try:
+        with torch.device("meta"):
+            count = sum(weight.numel() for weight in _kind(config).from_config(config).parameters())
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200].rstrip(".")
+        raise InputError(
+            f"{folder / CONFIG}: no model that writes text can be built from it ({reason}). Name a folder of T5's kind "
+            "(sequence to sequence) or of GPT-2's (causal)."
+        ) from None
+    needed, free = BYTES_OF_A_WEIGHT * count, free_memory()
+    if needed > free:
+        raise ResourceError(
+            f"The weights of {folder} need {needed / 1e9:.1f} GB of memory ({count:,} weights), and {free / 1e9:.1f} GB "
+            "are free. Use a smaller model, or free some memory."
+        )
+
+
+def _kind(config: Any) -> Any:
+    return AutoModelForSeq2SeqLM if getattr(config, "is_encoder_decoder", False) else AutoModelForCausalLM
+
+
+def _weights(config: Any, folder: Path) -> PreTrainedModel:
+    try:
+        net, report = _kind(config).from_pretrained(
+            folder, config=config, local_files_only=True, trust_remote_code=False, use_safetensors=True,
+            dtype=torch.float32, attn_implementation="eager", output_loading_info=True,
+        )  # fmt: skip
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300].rstrip(".")
+        raise InputError(f"Cannot read the weights in {folder}: {reason}. Copy the folder again.") from None
+    if report["missing_keys"]:
+        raise InputError(
+            f"The weights in {folder} lack the tensor '{min(report['missing_keys'])}'. They belong to another model, or "
+            "its config.json does not describe them."
+        )
+    return net.eval()

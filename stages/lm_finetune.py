@@ -1,0 +1,110 @@
+"""`realmctl lm-finetune`: teach a language model to answer questions without documents."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from realmctl.artifacts import Artifact, Writer, writing
+from realmctl.errors import ConfigError
+from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
+
+if TYPE_CHECKING:
+    from realmctl.nn.lm.model import LanguageModel
+
+
+class LmFinetune(Stage):
+    """Fine-tune a language model, such as T5 or GPT-2, as a closed-book answerer (Roberts et al. 2020).
+
+    The model writes the answer after the question and reads no blocks. `eval-em` and `ask` take the result as they take that
+    of `finetune`.
+    """
+
+    makes = "qa-model"
+    headline = ("loss", "accuracy", "seconds_per_step")
+    resumable = True
+
+    lm: str | None = source("Language model to start from: a folder or a hub id.", default=None, hub=True)
+    language_model: Artifact | None = reads(
+        "language-model", help="Language model that lm-init made, instead of --lm.", explicit_only=True
+    )
+    questions: Path = source(help_texts.QUESTIONS)
+    prompt: str | None = setting(
+        "Text that the model reads, with {question} at the question's place. Default: the question alone for T5's kind, and"
+        " 'Question: {question}', a line break and 'Answer:' for GPT-2's.",
+        default=None,
+    )
+    epochs: float = setting("Number of passes over the questions.", default=20.0)
+    steps: int | None = setting("Number of training steps, instead of --epochs.", default=None)
+    batch_size: int = setting("Questions per step.", default=32)
+    lr: float = setting(help_texts.LEARNING_RATE, default=1e-4)
+    warmup: int | None = setting(help_texts.WARMUP, default=None)
+    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
+    dropout: float | None = setting("Dropout, from 0 to below 1. Default: the model's own.", default=None)
+    question_length: int = setting("Longest prompt with its question, in tokens of the language model.", default=128)
+    answer_length: int = setting("Longest answer, in tokens of the language model.", default=32)
+    beams: int = setting("Width of the beam that writes answers. 1: greedy decoding.", default=1)
+    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
+    seed: int = setting(help_texts.SEED, default=0)
+    micro_batch: int = runtime("Questions computed at once; 0 means the whole batch.", default=0)
+    device: str = runtime(help_texts.DEVICE, default="auto")
+    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
+
+    def check(self) -> None:
+        if (self.lm is None) == (self.language_model is None):
+            raise ConfigError("lm-finetune needs --lm or --language-model, and not both.")
+        if min(self.batch_size, 1 if self.steps is None else self.steps) < 1 or not self.epochs > 0:
+            raise ConfigError("--batch-size and --steps must be at least 1, --epochs above 0.")
+        if not 1 <= self.beams <= 64 or not 1 <= self.answer_length <= 512 or not 4 <= self.question_length <= 4096:
+            raise ConfigError(
+                "--beams must be from 1 to 64, --answer-length from 1 to 512, --question-length from 4 to 4096."
+            )
+        if self.dropout is not None and not 0 <= self.dropout < 1:
+            raise ConfigError(f"--dropout {self.dropout:g} must be from 0 to below 1.")
+        if self.prompt is not None and self.prompt.count("{question}") != 1:
+            raise ConfigError(f"--prompt {self.prompt[:60]!r} must contain {{question}} once.")
+
+    def run(self, out: Writer) -> Mapping[str, Any]:
+        from realmctl.artifacts.description import QA_MODEL, write_description
+        from realmctl.nn.lm.files import load_language_model
+        from realmctl.nn.lm.prompts import check_prompt, default_prompt
+        from realmctl.nn.precision import seed_everything
+        from realmctl.retrieval.answering.generative import GenerativeDescription
+        from realmctl.text.qa.questions import read_questions
+        from realmctl.training.language_models.objectives import ClosedBookPairs, LanguageModelObjective
+        from realmctl.training.loop import Compute, Schedule, train
+
+        questions = read_questions(self.questions, is_regex=self.regex_answers)
+        model = load_language_model(
+            self.language_model.path if self.language_model else Path(str(self.lm)), self.dropout
+        )
+        seed_everything(self.seed)
+        prompt = self.prompt or default_prompt(model)
+        check_prompt(model, prompt, self.question_length)
+        pairs = ClosedBookPairs(
+            model, questions, prompt=prompt, question_length=self.question_length, answer_length=self.answer_length
+        )
+        objective = LanguageModelObjective(
+            model, pairs, batch_size=self.batch_size, micro_batch=self.micro_batch, seed=self.seed
+        )
+        steps = self.steps or max(1, round(self.epochs * len(pairs) / self.batch_size))
+        schedule = Schedule(steps=steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer)
+        compute = Compute(device=self.device, precision=self.precision, checkpoint_every=self.checkpoint_every)
+        metrics = train(objective, schedule, compute, out, "lm-finetune")
+        self._save(model, out)
+        described = GenerativeDescription(
+            answerer="generative", searcher=None, objective="closed-book", reader_beam=0, beams=self.beams, prompt=prompt,
+            reader_length=self.question_length, span_width=self.answer_length,
+        )  # fmt: skip
+        write_description(out.file(QA_MODEL), described)
+        return {"questions": len(questions), **metrics}
+
+    def _save(self, model: LanguageModel, out: Writer) -> None:
+        from realmctl.nn.lm.files import save_language_model
+        from realmctl.retrieval.answering.generative import PART
+
+        with writing(out.path / PART, dataclasses.replace(out.origin, kind=PART)) as part:
+            save_language_model(model.cpu(), part.path)

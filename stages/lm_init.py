@@ -1,0 +1,65 @@
+"""`realmctl lm-init`: salient-span pre-training of a language model (T5 + SSM)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from realmctl.artifacts import Artifact, Writer
+from realmctl.errors import ConfigError
+from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
+
+
+class LmInit(Stage):
+    """Pre-train a T5 on tagged sentences: one salient span of a sentence is hidden, and the model writes it.
+
+    This is the salient-span masking (SSM) of Roberts et al. 2020, which precedes closed-book fine-tuning.
+    """
+
+    makes = "language-model"
+    headline = ("loss", "accuracy", "seconds_per_step")
+    resumable = True
+
+    spans: Artifact = reads("spans", help="Tagged sentences to train on.")
+    lm: str = source("Language model to start from: a folder or a hub id, such as a T5's.", hub=True)
+    steps: int = setting(help_texts.STEPS, default=10_000)
+    batch_size: int = setting("Sentences per step.", default=32)
+    lr: float = setting(help_texts.LEARNING_RATE, default=1e-4)
+    warmup: int | None = setting(help_texts.WARMUP, default=None)
+    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
+    length: int = setting("Longest sentence, in tokens of the language model.", default=128)
+    dropout: float | None = setting("Dropout, from 0 to below 1. Default: the model's own.", default=None)
+    seed: int = setting(help_texts.SEED, default=0)
+    micro_batch: int = runtime("Sentences computed at once; 0 means the whole batch.", default=0)
+    device: str = runtime(help_texts.DEVICE, default="auto")
+    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
+
+    def check(self) -> None:
+        if min(self.steps, self.batch_size) < 1 or not 4 <= self.length <= 4096:
+            raise ConfigError("--steps and --batch-size must be at least 1, --length from 4 to 4096.")
+        if self.dropout is not None and not 0 <= self.dropout < 1:
+            raise ConfigError(f"--dropout {self.dropout:g} must be from 0 to below 1.")
+
+    def run(self, out: Writer) -> Mapping[str, Any]:
+        from pathlib import Path
+
+        from realmctl.nn.lm.files import load_language_model, save_language_model
+        from realmctl.nn.precision import seed_everything
+        from realmctl.retrieval.tagged_queries import TaggedQueries
+        from realmctl.training.language_models.objectives import LanguageModelObjective, SalientSpanPairs
+        from realmctl.training.loop import Compute, Schedule, train
+
+        model = load_language_model(Path(self.lm), self.dropout)
+        seed_everything(self.seed)
+        pairs = SalientSpanPairs(model, TaggedQueries(self.spans), self.length)
+        objective = LanguageModelObjective(
+            model, pairs, batch_size=self.batch_size, micro_batch=self.micro_batch, seed=self.seed
+        )
+        schedule = Schedule(
+            steps=self.steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer
+        )  # fmt: skip
+        compute = Compute(device=self.device, precision=self.precision, checkpoint_every=self.checkpoint_every)
+        metrics = train(objective, schedule, compute, out, "lm-init")
+        save_language_model(model.cpu(), out.path)
+        return {"sentences": len(pairs), **metrics}
