@@ -142,8 +142,20 @@ KINDS: dict[str, Kind] = {
         {},
     ),
     "reader": Kind("part of a model and of a closed-book qa-model", dict(_BERT), {}, {}),
+    "language-model": Kind(
+        "`lm-init`; part of a qa-model of `lm-finetune`",
+        {
+            "config.json": "the sizes of the model",
+            "generation_config.json": "the ids of its special tokens, as `transformers` generates with them",
+            "model.safetensors": "its weights; `AutoModelForSeq2SeqLM` or `AutoModelForCausalLM` loads the folder",
+            "tokenizer.json": "its tokenizer",
+            **_METRICS,
+        },
+        {},
+        {"metrics.jsonl": "in the output of `lm-init`"},
+    ),
     "qa-model": Kind(
-        "`finetune`, `import`",
+        "`finetune`, `lm-finetune`, `import`",
         {
             "qa-model.json": "what reads and what searches, the objective, the reader's beam and lengths",
             **_METRICS,
@@ -153,11 +165,14 @@ KINDS: dict[str, Kind] = {
             "index": "index: hard-linked from the model",
             "bm25": "bm25: BM25 weights and the learned scale",
             "reader": "span-reader; with `--retrieval none` reader",
+            "language-model": "language-model: what writes the answers",
         },
         {
             "retriever": "with `--retrieval dense`",
             "index": "with `--retrieval dense`",
             "bm25": "with `--retrieval bm25`",
+            "reader": "not in the output of `lm-finetune`",
+            "language-model": "in the output of `lm-finetune`",
             "metrics.jsonl": "not in an imported qa-model",
         },
     ),
@@ -194,6 +209,21 @@ KINDS: dict[str, Kind] = {
             "disagreements.jsonl": "when a qa-model was evaluated",
             "retrieved.json": "not for a closed-book qa-model",
         },
+    ),
+    "datastore": Kind(
+        "`build-datastore`",
+        {
+            "vectors.npy": "one state a row; the last column is minus half its squared length, less the mean of that column",
+            "wordpieces.npy": "the wordpiece that each state predicts",
+            "uids.npy": "the identifier of the block that each state comes from",
+            "index.json": "the type of the index and how it is searched",
+            "hnsw.bin": "the graph",
+        },
+        {},
+        {"hnsw.bin": "with `--type hnsw`"},
+    ),
+    "knn-utility": Kind(
+        "`eval-knn-lm`", {"utility.json": "means over hidden wordpieces, with and without neighbours, in nats"}, {}, {}
     ),
     "utility": Kind("`eval-utility`", {"utility.json": "means over hidden spans, in nats"}, {}, {}),
 }

@@ -89,11 +89,16 @@ def starting_bert(
     return model
 
 
+def masked_lm_with_head(folder: Path) -> BertForMaskedLM:
+    """Load a BERT folder. Raises InputError when it has no masked-language-model head."""
+    return _loaded(folder, True)
+
+
 def _loaded(folder: Path, with_head: bool) -> BertForMaskedLM:
     model, had_head = load_masked_lm(folder)
     if with_head and not had_head:
         raise InputError(
-            f"{folder} has no masked-language-model head, and a closed-book answer comes from that head. "
+            f"{folder} has no masked-language-model head, and answers without retrieval come from that head. "
             "Use an encoder that mlm-init or pretrain made, or a BERT that was saved with its head."
         )
     if not had_head:

@@ -10,13 +10,18 @@ import pytest
 
 from docs.make_artifact_files import KINDS, PAGE, condition, page
 from realmctl.artifacts import Artifact, open_artifact
+from stages.build_datastore import BuildDatastore
 from stages.condenser_init import CondenserInit
 from stages.eval_em import EvalEm
+from stages.eval_knn_lm import EvalKnnLm
 from stages.eval_utility import EvalUtility
 from stages.ict_init import IctInit
+from stages.lm_finetune import LmFinetune
+from stages.lm_init import LmInit
 from tests.exchange.realm_case import PROJECTION
 from tests.exchange.realm_checkpoints import RECORDS, imported, open_qa
 from tests.fixtures.chain import Chain, baseline, finetune, make_index, pretrain
+from tests.fixtures.language_models import make_t5
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +45,16 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
     ]
     recall = EvalEm(retriever=model, index=model, **evaluated).make(folder / "recall")
     utility = EvalUtility(model=model, spans=chain.spans, blocks=chain.blocks).make(folder / "utility")
+    lm = LmInit(spans=chain.spans, lm=str(make_t5(folder / "t5")), steps=1, batch_size=2).make(folder / "lm")
+    written = LmFinetune(language_model=lm, questions=chain.questions, steps=1, batch_size=2).make(folder / "lm-qa")
+    stores = [
+        BuildDatastore(encoder=chain.encoder, spans=chain.spans, type=type, min_recall=0.1).make(folder / type)
+        for type in ("exact", "hnsw")
+    ]
+    knn = EvalKnnLm(encoder=chain.encoder, datastore=stores[0], spans=chain.spans).make(folder / "knn")
     embeddings = open_artifact(chain.folder / "embeddings")
     first = [chain.blocks, chain.spans, chain.encoder, chain.retriever, two_towers, embeddings, chain.index, hnsw]
+    first += [lm, written, *stores, knn]
     return [*first, condenser, *imports(folder), model, dense, bm25, closed_book, *scores, recall, utility]
 
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers import GenerationConfig, PreTrainedModel
 
-TokenIds = Sequence[int] | np.ndarray
+from realmctl.nn.inputs import TokenSequence
+
 IGNORED = -100
 """The label of positions that do not count, in transformers and in PyTorch."""
 
@@ -65,12 +65,12 @@ class LanguageModel(nn.Module):
         found: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
         return found
 
-    def text(self, ids: TokenIds) -> str:
+    def text(self, ids: TokenSequence) -> str:
         """Return the text of tokens, without special tokens and without space at its ends."""
         found: str = self.tokenizer.decode([int(number) for number in ids], skip_special_tokens=True)
         return found.strip()
 
-    def batch(self, sources: Sequence[TokenIds], targets: Sequence[TokenIds]) -> SourceTargetBatch:
+    def batch(self, sources: Sequence[TokenSequence], targets: Sequence[TokenSequence]) -> SourceTargetBatch:
         """Lay out pairs of source and target. The end-of-text token is added to every target, and to T5's sources."""
         end = self.special.end
         ended = [[*target, end] for target in targets]
@@ -96,7 +96,7 @@ class LanguageModel(nn.Module):
     forward = log_prob
 
     @torch.inference_mode()
-    def generate(self, sources: Sequence[TokenIds], beams: int, longest: int, count: int) -> list[list[list[int]]]:
+    def generate(self, sources: Sequence[TokenSequence], beams: int, longest: int, count: int) -> list[list[list[int]]]:
         """Return the `count` best targets of each source, at most `beams`, without special tokens at their end.
 
         One beam is greedy decoding. Beams are ranked by mean log-probability.
@@ -121,12 +121,12 @@ class LanguageModel(nn.Module):
     def _until_end(self, row: list[int]) -> list[int]:
         return row[: row.index(self.special.end)] if self.special.end in row else row
 
-    def _padded(self, rows: Sequence[TokenIds], left: bool = False) -> tuple[Tensor, Tensor]:
+    def _padded(self, rows: Sequence[TokenSequence], left: bool = False) -> tuple[Tensor, Tensor]:
         ones = [[1] * len(row) for row in rows]
         return _filled(rows, self.special.pad, left), _filled(ones, 0, left)
 
 
-def _filled(rows: Sequence[TokenIds], value: int, left: bool = False) -> Tensor:
+def _filled(rows: Sequence[TokenSequence], value: int, left: bool = False) -> Tensor:
     filled_BL = torch.full((len(rows), max(map(len, rows))), value, dtype=torch.long)
     for number, row in enumerate(rows):
         place = slice(filled_BL.shape[1] - len(row), None) if left else slice(len(row))

@@ -109,14 +109,14 @@ class SalientSpanPairs:
     """
 
     def __init__(self, model: LanguageModel, queries: TaggedQueries, length: int) -> None:
-        lacking = [token for token in SENTINELS if model.tokenizer.token_to_id(token) is None]
-        if lacking or not model.reads_source_apart:
+        hidden_id, end_id = map(model.tokenizer.token_to_id, SENTINELS)
+        if hidden_id is None or end_id is None or not model.reads_source_apart:
             raise InputError(
                 "lm-init hides spans in T5's format, which needs a sequence-to-sequence model whose tokenizer has the "
                 f"sentinels {' and '.join(SENTINELS)}. This model has not. Fine-tune it without lm-init, or use a T5."
             )
         self.model, self.records, self.length = model, queries.records, length
-        self.hidden_id, self.count = int(model.tokenizer.token_to_id(SENTINELS[0])), len(queries)
+        self.hidden_id, self.count = hidden_id, len(queries)
 
     def __len__(self) -> int:
         return self.count

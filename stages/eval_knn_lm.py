@@ -1,0 +1,63 @@
+"""`realmctl eval-knn-lm`: measure a kNN-LM on sentences that are not in its datastore."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from realmctl.artifacts import Artifact, Writer, require_descent, require_same_vocabulary
+from realmctl.errors import ConfigError
+from realmctl.stage import Stage, help_texts, reads, runtime, setting
+
+MOST_NEIGHBOURS = 65_536
+
+
+class EvalKnnLm(Stage):
+    """Measure a kNN-LM (Khandelwal et al. 2020): how well hidden salient spans are filled with and without neighbours.
+
+    The neighbours of a state never come from the block of its own sentence. With a pre-trained model as --encoder,
+    lm_log_prob is what eval-utility measures without retrieval: its log_prob less its retrieval_utility.
+    """
+
+    makes = "knn-utility"
+    headline = ("log_prob", "lm_log_prob", "knn_utility", "accuracy", "lm_accuracy", "queries")
+
+    encoder: Artifact = reads("encoder", "reader", help="Encoder that the datastore was built with.")
+    datastore: Artifact = reads("datastore", help="Datastore of build-datastore.")
+    spans: Artifact = reads("spans", help="Tagged sentences to measure on.")
+    neighbours: int = setting("Number k of neighbours.", default=1024)
+    share: float = setting("Share lambda of the neighbours in the mixture, from 0 to 1.", default=0.25)
+    temperature: float = setting("Temperature that squared distances are divided by.", default=1.0)
+    batch_size: int = runtime("Spans per batch.", default=16)
+    device: str = runtime(help_texts.DEVICE, default="auto")
+    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+
+    def check(self) -> None:
+        if not 0 <= self.share <= 1:
+            raise ConfigError(f"--share {self.share:g}: lambda is a probability. Use a number from 0 to 1.")
+        if (
+            not 1 <= self.neighbours <= MOST_NEIGHBOURS
+            or not 0 < self.temperature < float("inf")
+            or self.batch_size < 1
+        ):
+            raise ConfigError(
+                f"--neighbours must be from 1 to {MOST_NEIGHBOURS}, --temperature above 0 and --batch-size at least 1."
+            )
+        require_same_vocabulary(self.encoder, self.spans)
+        require_descent(self.datastore, self.encoder)
+
+    def run(self, out: Writer) -> Mapping[str, Any]:
+        from realmctl.nn.precision import pick_device
+        from realmctl.nn.reader import Reader
+        from realmctl.retrieval.initial_encoder import masked_lm_with_head, packer_of, tokenizer_of
+        from realmctl.retrieval.tagged_queries import TaggedQueries
+        from realmctl.training.language_models.knn_lm import Datastore, KnnOptions, SpanStates, measure_knn_lm
+
+        reader = Reader(masked_lm_with_head(self.encoder.path))
+        collator, device = packer_of(tokenizer_of(self.spans)), pick_device(self.device)
+        states = SpanStates(reader, TaggedQueries(self.spans), collator, device, self.precision)
+        options = KnnOptions(neighbours=self.neighbours, share=self.share, temperature=self.temperature)
+        measured = measure_knn_lm(states, Datastore(self.datastore, device), options, self.batch_size)
+        out.file("utility.json").write_text(json.dumps(measured, indent=2) + "\n", encoding="utf-8")
+        return measured
