@@ -70,7 +70,7 @@ class LmFinetune(Stage):
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.artifacts.description import QA_MODEL, write_description
         from realmctl.nn.lm.files import load_language_model
-        from realmctl.nn.lm.prompts import check_prompt, default_prompt
+        from realmctl.nn.lm.prompts import check_positions, check_prompt, default_prompt
         from realmctl.nn.precision import seed_everything
         from realmctl.retrieval.answering.generative import GenerativeDescription
         from realmctl.text.qa.questions import read_questions
@@ -84,6 +84,7 @@ class LmFinetune(Stage):
         seed_everything(self.seed)
         prompt = self.prompt or default_prompt(model)
         check_prompt(model, prompt, self.question_length)
+        check_positions(model, self.question_length + self.answer_length + 1, "--question-length and --answer-length")
         pairs = ClosedBookPairs(
             model, questions, prompt=prompt, question_length=self.question_length, answer_length=self.answer_length
         )

@@ -45,12 +45,14 @@ class LmInit(Stage):
         from pathlib import Path
 
         from realmctl.nn.lm.files import load_language_model, save_language_model
+        from realmctl.nn.lm.prompts import check_positions
         from realmctl.nn.precision import seed_everything
         from realmctl.retrieval.tagged_queries import TaggedQueries
         from realmctl.training.language_models.objectives import LanguageModelObjective, SalientSpanPairs
         from realmctl.training.loop import Compute, Schedule, train
 
         model = load_language_model(Path(self.lm), self.dropout)
+        check_positions(model, self.length, "--length")
         seed_everything(self.seed)
         pairs = SalientSpanPairs(model, TaggedQueries(self.spans), self.length)
         objective = LanguageModelObjective(

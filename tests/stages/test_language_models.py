@@ -110,6 +110,7 @@ def test_what_is_refused(realmctl, chain, tmp_path):
         (2, "needs --lm or --language-model", ("lm-finetune", *asked)),
         (2, "must contain {question} once", ("lm-finetune", "--lm", t5, "--prompt", "Q:", *asked)),
         (2, "no question fits", ("lm-finetune", "--lm", t5, "--prompt", "Question: {question}", "--question-length", 8, *asked)),
+        (2, "the model has 256 positions", ("lm-finetune", "--lm", gpt2, "--question-length", 250, *asked)),
         (2, "nothing to learn from", ("lm-finetune", "--lm", t5, "--answer-length", 1, *asked)),
         (2, "--beams must be from 1 to 64", ("lm-finetune", "--lm", t5, "--beams", 0, *asked)),
         (2, "--dropout 1 must be", ("lm-finetune", "--lm", t5, "--dropout", 1, *asked)),

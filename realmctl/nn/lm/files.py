@@ -131,6 +131,10 @@ def _special_ids(config: Any, folder: Path) -> SpecialIds:
 
 
 def _require_safe_weights(folder: Path) -> None:
+    if (folder / "adapter_config.json").exists():
+        raise InputError(
+            f"{folder} holds an adapter, which changes the weights of another model. Merge it into its model, and save the model."
+        )
     if (folder / WEIGHTS).is_file() or (folder / SHARDS).is_file():
         return
     pickles = [path.name for path in sorted(folder.glob("*.bin"))]

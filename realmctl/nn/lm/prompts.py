@@ -24,6 +24,13 @@ def check_prompt(model: LanguageModel, prompt: str, length: int) -> None:
         )
 
 
+def check_positions(model: LanguageModel, tokens: int, flags: str) -> None:
+    """Raise ConfigError when a row of so many tokens has more positions than the model; T5 has no such limit."""
+    most = getattr(model.net.config, "max_position_embeddings", None)
+    if isinstance(most, int) and tokens > most:
+        raise ConfigError(f"{flags} ask for {tokens} tokens, and the model has {most} positions. Lower them.")
+
+
 def prompt_ids(model: LanguageModel, question: str, prompt: str, length: int) -> list[int]:
     """Return the tokens of a prompt with its question. A question is cut at its end until the prompt has `length` tokens."""
     before, after = (model.ids(part) if part else [] for part in prompt.split("{question}"))

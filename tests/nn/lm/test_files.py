@@ -43,6 +43,7 @@ DAMAGES = {
     "no tokenizer.json, so its model cannot read text": lambda folder: (folder / "tokenizer.json").unlink(),
     "cannot be read as a tokenizer": lambda folder: (folder / "tokenizer.json").write_text("{"),
     "pytorch_model.bin, a pickle": pickled,
+    "holds an adapter": lambda folder: (folder / "adapter_config.json").write_text("{}"),
     "it has no weights": lambda folder: (folder / "model.safetensors").unlink(),
     "asks to run Python code": lambda folder: change(folder, auto_map={"AutoConfig": "code.Config"}),
     "num_layers is 9999": lambda folder: change(folder, num_layers=9999),
