@@ -22,7 +22,7 @@ SMALL = {"batch_size": 4, "steps": 4, "warmup": 1, "checkpoint_every": 2, "answe
 def facts(tmp_path):
     """Twenty questions, no two alike, each with a short answer."""
     path = tmp_path / "facts.jsonl"
-    lines = [json.dumps({"question": f"{name}?", "answer": [f"{name[::-1]}{number}"]}) for number, name in enumerate(
+    lines = [json.dumps({"question": f"{name}?", "answer": [name[::-1] + chr(70 + number)]}) for number, name in enumerate(
         first + second for first in "abcde" for second in "wxyz"
     )]  # fmt: skip
     path.write_text("\n".join(lines) + "\n")
@@ -33,7 +33,7 @@ def facts(tmp_path):
 def test_it_memorises_twenty_answers(make, chain, facts, tmp_path):
     lm = make(tmp_path / "lm", dropout=0.0, width=64)
     tuned = LmFinetune(
-        lm=str(lm), questions=facts, steps=400, batch_size=20, lr=1e-2, warmup=10, answer_length=8, precision="fp32"
+        lm=str(lm), questions=facts, steps=150, batch_size=20, lr=3e-3, warmup=10, answer_length=8, precision="fp32"
     ).make(tmp_path / "qa")
     scores = EvalEm(qa_model=tuned, blocks=chain.blocks, questions=facts).make(tmp_path / "scores")
     assert scores.metrics["em"] == 1.0
