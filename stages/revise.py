@@ -113,7 +113,9 @@ class Revise(Stage):
 
         keep_lists, format_name = (self.blocks.settings.get(name, default) for name, default in FORMAT_DEFAULTS)
         raws = raw_documents(self.corpus, PageCounts(), keep_lists, format_name)
-        yield from map_units(chunk_unit, units(raws), self.workers, initializer=prepare, initargs=(self._chunking(out),))
+        yield from map_units(
+            chunk_unit, units(raws), self.workers, initializer=prepare, initargs=(self._chunking(out),)
+        )
 
     def _edited(self, former: Corpus, out: Writer) -> Iterator[ChunkedUnit]:
         """Copy the blocks of documents without an edit, and chunk the others, one document in a unit."""

@@ -58,26 +58,34 @@ def read_edits(path: Path) -> Iterator[Edit]:
             found = True
             yield _edit(line, f"{path}:{number}")
     if not found:
-        raise InputError(f"{path} has no edit. Write one JSON object on each line, such as " + '{"op": "remove", "id": "d4"}.')
+        raise InputError(
+            f"{path} has no edit. Write one JSON object on each line, such as " + '{"op": "remove", "id": "d4"}.'
+        )
 
 
 def _edit(line: str, where: str) -> Edit:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: not JSON ({error}). Every line must be one JSON object; correct the line.") from None
+        raise InputError(
+            f"{where}: not JSON ({error}). Every line must be one JSON object; correct the line."
+        ) from None
     op = record.get("op") if isinstance(record, dict) else None
     if not isinstance(op, str) or op not in FIELDS:
         raise InputError(f"{where}: this is not an edit. It needs an op, one of {', '.join(FIELDS)}. Correct the line.")
     allowed = {"op", *FIELDS[op], *OPTIONAL[op]}
     if unknown := sorted(set(record) - allowed):
-        raise InputError(f"{where}: {op} has no field {', '.join(unknown)}. Its fields are {', '.join(sorted(allowed))}.")
+        raise InputError(
+            f"{where}: {op} has no field {', '.join(unknown)}. Its fields are {', '.join(sorted(allowed))}."
+        )
     values = {name: _text(record[name], name, where) for name in record if name != "op"}
     missing = [name for name in FIELDS[op] if not values.get(name, "").strip()]
     if op != "add" and not (values.get("id") or values.get("title")):
         missing.append("id or title")
     if missing:
-        raise InputError(f"{where}: {op} needs {' and '.join(missing)}, and an empty one does not count. Correct the line.")
+        raise InputError(
+            f"{where}: {op} needs {' and '.join(missing)}, and an empty one does not count. Correct the line."
+        )
     return Edit(op, values.get("id"), values.get("title"), values.get("text", ""), where)
 
 
@@ -135,7 +143,9 @@ def _named(edit: Edit, found: dict[str, RevisedDocument], ids_by_title: dict[str
     """Return the id of the document that an update or a remove names."""
     if edit.id is not None:
         if edit.id not in found:
-            raise InputError(f"{edit.where}: there is no document with the id {edit.id!r} to {edit.op}. Correct the id.")
+            raise InputError(
+                f"{edit.where}: there is no document with the id {edit.id!r} to {edit.op}. Correct the id."
+            )
         return edit.id
     ids = list(ids_by_title.get(edit.title or "", {}))
     if not ids:
