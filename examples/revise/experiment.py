@@ -23,7 +23,7 @@ from realmctl.text.qa.answers import exact_match
 
 BATCH = 16
 TRAINING = {
-    "precision": "fp32", "optimizer": "adamw", "steps": 300, "batch_size": 8, "lr": 1e-3, "warmup": 30, "reader_length": 96,
+    "precision": "fp32", "optimizer": "adamw", "batch_size": 8, "lr": 1e-3, "warmup": 30, "reader_length": 96,
     "span_width": 5, "retrieval": "none",
 }  # fmt: skip
 
@@ -94,8 +94,9 @@ def answers(qa_model: Artifact, memory: Memory, questions: Sequence[str], stale:
 class Experiment:
     """One seed: its artifacts, and the revisions that are measured."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
-        self.folder, self.seed, self.made = folder, seed, folder / "revised"
+    def __init__(self, folder: Path, seed: int, steps: int) -> None:
+        self.folder, self.made = folder, folder / "revised"
+        self.training = {**TRAINING, "seed": seed, "steps": steps}
         held = folder / "artifacts"
         self.blocks, self.model, self.qa_model = (
             open_artifact(held / name) for name in ("blocks", "model", "qa-model")
@@ -177,7 +178,7 @@ class Experiment:
     def in_weights(self, change: Change, name: str, result: dict[str, Any]) -> dict[str, dict[str, float]]:
         """Closed book, before and after it is fine-tuned on the changed facts, each with its training seconds."""
         finetune = stages.Finetune
-        world, training = self.folder / "world", {**TRAINING, "seed": self.seed}
+        world, training = self.folder / "world", self.training
         closed, first = timed(
             lambda: finetune(model=self.model, blocks=self.blocks, questions=world / "train.jsonl", **training).make(
                 self.made / "closed-book"
@@ -207,8 +208,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--shares", nargs="+", default=["0.01", "0.05", "0.2"])
+    parser.add_argument("--steps", type=int, default=300, help="steps of training the closed-book models")
     given = parser.parse_args()
-    run = Experiment(given.folder, given.seed)
+    run = Experiment(given.folder, given.seed, given.steps)
     weights = {name: artifact.content for name, artifact in (("model", run.model), ("qa-model", run.qa_model))}
     results: dict[str, Any] = {"seed": given.seed, "weights": weights, "shares": {}}
     run.revised(given.folder / "world" / "knowledge", Memory(run.blocks), "warm-up")  # imports count for no measurement
