@@ -109,7 +109,11 @@ class Embed(Stage):
         from realmctl.retrieval.search.taken_over import former_vectors
 
         corpus = Corpus(self.blocks)
-        former = self.former and former_vectors(self.former, self._blocks_of_former(), self.blocks, self.dtype)
+        former = (
+            former_vectors(self.former, self._blocks_of_former(), self.blocks, self.dtype)
+            if self.former is not None
+            else None
+        )
         retriever = Retriever.load(self.retriever.path).to(pick_device(self.device))
         with progress(len(corpus), "embedding", "blocks") as bar:
             return embed_corpus(

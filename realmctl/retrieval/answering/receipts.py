@@ -69,14 +69,17 @@ def receipt(answerer: Answerer, question: str, without: Sequence[str], top: int)
     after = [hits_without(searcher, tokens[0], answerer.reader_beam, frozenset(rows))]
     best = next(iter(answerer.answer(tokens, before, 1)[0]), None)
     text = best.text if best else None
-    shares = [answerer.probability(tokens[0], found[0], text) if text else 0.0 for found in (before, after)]
+    share_before, share_after = (
+        answerer.probability(tokens[0], found[0], text) if text else 0.0 for found in (before, after)
+    )
     record = searcher.corpus.record
     holding = [hit.row for hit in after[0][: answerer.reader_beam] if text and answerer.places(hit.row, text)]
     return Receipt(
         tuple(str(record(row)["id"]) for row in rows),
         tuple(answerer.answer(tokens, after, top)[0]),
         text,
-        *shares,
+        share_before,
+        share_after,
         tuple(str(record(row)["id"]) for row in holding),
     )
 
