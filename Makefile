@@ -8,7 +8,7 @@ PARITY := .venv-parity
 # hnswlib is built from source; without this it is tuned to this very CPU and dies on another.
 export HNSWLIB_NO_NATIVE := 1
 
-.PHONY: help demo ablation test test-slow faults docs parity check format bench clean
+.PHONY: help demo ablation revise test test-slow faults docs parity check format bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -25,6 +25,9 @@ demo: $(READY) ## the whole pipeline on a generated miniature world: EM with and
 
 ablation: $(READY) ## REALM's ablations over seeds, their table and plots: SEEDS=5 FIRST_SEED=0 JOBS=2 SPLIT=test PAGE=ablation/ablation.md
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/ablation.sh
+
+revise: $(READY) ## facts changed in the corpus of a trained model: SEEDS=3 JOBS=2 PAGE=revise/revise.md
+	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/revise.sh
 
 test: $(READY) ## unit and pipeline tests on the CPU, without network
 	$(BIN)/python -m pytest -m "not slow" -n 2
@@ -63,4 +66,4 @@ format: $(READY) ## format the code
 	$(BIN)/ruff check --fix realmctl stages tests examples benchmarks docs
 
 clean: ## remove what the demo and the tools made
-	rm -rf demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf demo revise dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -25,6 +25,7 @@ OUTSIDE = {
     "benchmarks/README.md": "results/benchmarks.md",
     "benchmarks/dump_to_blocks.md": "results/dump_to_blocks.md",
     "benchmarks/embedding.md": "results/embedding.md",
+    "benchmarks/index_update.md": "results/index_update.md",
     "benchmarks/pretrain_step.md": "results/pretrain_step.md",
 }
 """Pages outside docs/: path in the repository -> path in the site's sources."""

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary, require_titles
 from realmctl.artifacts.description import describe_retriever
+from realmctl.artifacts.series import readable_versions
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.log import progress
 from realmctl.stage import Stage, help_texts, reads, runtime, setting
@@ -16,12 +17,27 @@ class Embed(Stage):
     """Embed every block with a retriever.
 
     An interrupted run continues where it stopped and ends with the same bytes.
+
+    With --former, the vectors of blocks that have not changed are taken over from former embeddings, from an index or from
+    a model, and only the other blocks are embedded.
     """
 
     makes = "embeddings"
-    headline = ("rows", "dimension", "truncated_blocks")
+    headline = ("rows", "dimension", "truncated_blocks", "taken_over", "embedded")
     resumable = True
 
+    # Declared before `blocks`: in the lineage, the blocks that are embedded replace the former ones.
+    former_blocks: Artifact | None = reads(
+        "blocks",
+        help="Blocks that --former was made from. Default: the version of the series of --blocks that it was made from.",
+        explicit_only=True,
+    )
+    former: Artifact | None = reads(
+        "embeddings",
+        "index",
+        help="Embeddings, index or model made with the same retriever, whose vectors are taken over.",
+        explicit_only=True,
+    )
     blocks: Artifact = reads("blocks", help="Blocks to embed.")
     retriever: Artifact = reads(
         "retriever", help="Retriever whose block encoder embeds the blocks, or a pre-trained model."
@@ -46,6 +62,39 @@ class Embed(Stage):
                 "fine-tuned from."
             )
         require_titles(self.blocks)
+        self._check_former()
+
+    def _check_former(self) -> None:
+        if self.former is None:
+            if self.former_blocks is not None:
+                raise ConfigError("--former-blocks names the blocks of --former. Name --former too, or leave it out.")
+            return
+        if self.former.lineage.get("retriever") != self.retriever.content:
+            raise MismatchError(
+                f"{self.former} was made with another retriever than {self.retriever}, so its vectors cannot be taken over. "
+                "Name the retriever that it was made with, or leave out --former to embed every block."
+            )
+        precision = self.former.settings.get("precision", self.precision)
+        if precision != self.precision:
+            raise MismatchError(
+                f"{self.former} was made with --precision {precision}, not {self.precision}. Use --precision {precision}, or "
+                "leave out --former to embed every block."
+            )
+        require_same_vocabulary(self.blocks, self._blocks_of_former())
+
+    def _blocks_of_former(self) -> Artifact:
+        """Return the blocks that --former was made from: those named, or a version of the series of --blocks."""
+        assert self.former is not None
+        content = self.former.lineage.get("blocks")
+        series = self.blocks.path.absolute().parent
+        known = [self.former_blocks] if self.former_blocks else [self.blocks, *readable_versions(series)]
+        for blocks in known:
+            if blocks.content == content:
+                return blocks
+        raise MismatchError(
+            f"{self.former} was made from blocks with the content {str(content)[:12]}, which is not the content of "
+            f"{self.former_blocks or f'a version in {series}'}. Name the blocks that it was made from with --former-blocks."
+        )
 
     def estimate(self) -> dict[str, float]:
         width, size = describe_retriever(self.retriever).projection, 2 if self.dtype == "float16" else 4
@@ -57,8 +106,14 @@ class Embed(Stage):
         from realmctl.retrieval.corpus import Corpus
         from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
         from realmctl.retrieval.search.embedding import embed_corpus
+        from realmctl.retrieval.search.taken_over import former_vectors
 
         corpus = Corpus(self.blocks)
+        former = (
+            former_vectors(self.former, self._blocks_of_former(), self.blocks, self.dtype)
+            if self.former is not None
+            else None
+        )
         retriever = Retriever.load(self.retriever.path).to(pick_device(self.device))
         with progress(len(corpus), "embedding", "blocks") as bar:
             return embed_corpus(
@@ -71,4 +126,5 @@ class Embed(Stage):
                 precision=self.precision,
                 batch_size=self.batch_size,
                 on_progress=bar.advance,
+                former=former,
             )

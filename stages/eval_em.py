@@ -39,7 +39,11 @@ class EvalEm(Stage):
     )
     blocks: Artifact = reads("blocks", help="Blocks to retrieve.")
     retriever: Artifact | None = reads("retriever", help="Retriever to evaluate without a reader.", explicit_only=True)
-    index: Artifact | None = reads("index", help="Index of that retriever.", explicit_only=True)
+    index: Artifact | None = reads(
+        "index",
+        help="Index of that retriever; with a fine-tuned model, index to use instead of its own, such as one of revised blocks.",
+        explicit_only=True,
+    )
     retrieval: str | None = setting(
         "Searcher to evaluate without a reader. bm25: BM25 over title and text. dense: --retriever and --index. Other names come"
         " from plug-ins.",
@@ -131,6 +135,6 @@ class EvalEm(Stage):
             return EvaluatedSystem(None, self._kind().start(self._search_inputs()))
         answerer = open_answerer(
             self.qa_model, self.blocks, reader_beam=self.reader_beam, device=self.device, precision=self.precision,
-            spaced_words="answer-text" in self.official,
+            spaced_words="answer-text" in self.official, index=self.index,
         )  # fmt: skip
         return EvaluatedSystem(answerer, answerer.searcher)

@@ -96,6 +96,24 @@ def test_enwiki_script(world: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
+def test_revise_script(tmp_path: Path) -> None:
+    """One seed at toy scale; then nothing is left to do, and the page is the same."""
+    pipeline = tmp_path / "toy.yaml"
+    pipeline.write_text(at_toy_scale((EXAMPLES / "revise.yaml").read_text(encoding="utf-8")), encoding="utf-8")
+    sizes = {"PIPELINE": str(pipeline), "SIZE": "small", "SEEDS": "1", "JOBS": "1", "SHARES": "0.05", "STEPS": "2"}
+    run_script("revise.sh", ["runs"], tmp_path, **sizes)
+    page = (tmp_path / "runs/revise.md").read_text(encoding="utf-8")
+    second = run_script("revise.sh", ["runs"], tmp_path, **sizes)
+    assert "pretrain: nothing to do" in second.stderr
+    assert (tmp_path / "runs/revise.md").read_text(encoding="utf-8") == page
+    result = json.loads((tmp_path / "runs/seed-0/results.json").read_text())
+    found = result["shares"]["0.05"]
+    assert result["weights_unchanged"] and found["same_blocks"] and found["back"]["same_blocks"]
+    assert found["back"]["same_answers"] == 1 and found["revision"]["taken_over"] > found["revision"]["embedded"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_ablation_script(tmp_path: Path) -> None:
     """Two seeds of the whole pipeline at toy scale; then nothing is left to do, and the table is the same."""
     pipeline = tmp_path / "toy.yaml"

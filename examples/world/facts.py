@@ -4,8 +4,8 @@ Values are drawn independently. A capital need not lie in its country: worlds te
 """
 
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from names import Inventory
 from relations import RELATIONS, Relation
@@ -74,8 +74,7 @@ def draw_world(
 ) -> World:
     """Draw people and facts. No fact has the same value as in `unlike` for its subject and relation."""
     entities = _draw_entities(settings, inventory, rng)
-    names = {kind: tuple(e.name for e in entities if e.kind == kind) for kind in KINDS}
-    pools = {**inventory.names, **names}
+    pools = _pools(entities, inventory)
     forbidden = unlike or {}
     facts = {}
     for entity in entities:
@@ -85,6 +84,28 @@ def draw_world(
             drawn.append(Fact(entity, relation, _draw_value(relation, pools, avoid, settings, rng)))
         facts[entity] = tuple(drawn)
     return World(facts)
+
+
+def with_new_values(
+    world: World, changed: Collection[Fact], settings: WorldSettings, inventory: Inventory, rng: random.Random
+) -> World:
+    """Return the same world with another random value for each fact in `changed`."""
+    pools = _pools(list(world.facts), inventory)
+    facts = {}
+    for entity, own in world.facts.items():
+        facts[entity] = tuple(
+            replace(fact, value=_draw_value(fact.relation, pools, {entity.name, fact.value}, settings, rng))
+            if fact in changed
+            else fact
+            for fact in own
+        )
+    return World(facts)
+
+
+def _pools(entities: Sequence[Entity], inventory: Inventory) -> dict[str, Sequence[str]]:
+    """Return the possible values by kind: the names of the inventory, and those of the entities of this world."""
+    names = {kind: tuple(e.name for e in entities if e.kind == kind) for kind in KINDS}
+    return {**inventory.names, **names}
 
 
 def _draw_entities(settings: WorldSettings, inventory: Inventory, rng: random.Random) -> list[Entity]:

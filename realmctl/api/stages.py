@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from stages.ict_init import IctInit
     from stages.mlm_init import MlmInit
     from stages.pretrain import Pretrain
+    from stages.revise import Revise
     from stages.tag import Tag
 
 __all__ = [
-    "BuildIndex", "Chunk", "CondenserInit", "Embed", "EvalEm", "EvalUtility", "Finetune", "IctInit", "MlmInit", "Pretrain", "Tag",
+    "BuildIndex", "Chunk", "CondenserInit", "Embed", "EvalEm", "EvalUtility", "Finetune", "IctInit", "MlmInit", "Pretrain", "Revise", "Tag",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # so that a type checker still reports a name that does not exist

@@ -15,12 +15,37 @@ def ask(
     question: Annotated[str, typer.Argument(parser=text, help="A question.")],
     qa_model: Annotated[Path | None, typer.Option(parser=path, help="Default: <workspace>/qa-model.")] = None,
     blocks: Annotated[Path | None, typer.Option(parser=path, help="Default: <workspace>/blocks.")] = None,
+    index: Annotated[
+        Path | None,
+        typer.Option(parser=path, help="Index to search instead of the qa-model's own, such as one of revised blocks."),
+    ] = None,
     top: Annotated[int, typer.Option(min=1, help="Number of answers to print.")] = 3,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            parser=text,
+            help="Answer again without this block: its id, or the id or title of a document. Repeatable.",
+        ),
+    ] = None,
+    probe: Annotated[
+        Path | None,
+        typer.Option(
+            parser=path,
+            help="Model that says how probable the answer is without any document: pre-trained, or a closed-book qa-model.",
+        ),
+    ] = None,
     workspace: Workspace = Path("artifacts"),
     json: Json = False,
 ) -> None:
-    """Answer a question. Each answer comes with its block and the retrieval probability p(z|x) of that block."""
+    """Answer a question. Each answer comes with its block and the retrieval probability p(z|x) of that block.
+
+    With --without, the question is answered again without some blocks, and the probability of the former answer is printed
+    before and after.
+    """
     from realmctl.retrieval.answering.asking import answers_text, ask
 
-    answers = ask(question, qa_model or workspace / "qa-model", blocks or workspace / "blocks", top)
+    answers = ask(
+        question, qa_model or workspace / "qa-model", blocks or workspace / "blocks", top,
+        index=index, without=without or (), probe=probe,
+    )  # fmt: skip
     print_result(answers, json, answers_text)

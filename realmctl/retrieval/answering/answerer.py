@@ -43,12 +43,14 @@ class AnsweringOptions:
 
     reader_beam: blocks read per question; None for as many as in fine-tuning.
     spaced_words: join the words of an answer by single spaces, as the official code does.
+    index: index to search instead of the qa-model's own, such as one of revised blocks.
     """
 
     reader_beam: int | None = None
     device: str = "auto"
     precision: str = "auto"
     spaced_words: bool = False
+    index: Artifact | None = None
 
 
 class Answerer(ABC):

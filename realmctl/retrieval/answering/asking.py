@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from realmctl.artifacts import open_artifact
-from realmctl.errors import ConfigError
+from realmctl.artifacts import Artifact, open_artifact
+from realmctl.errors import ConfigError, MismatchError
 from realmctl.nn.reader import Reader
-from realmctl.retrieval.answering import mask_filling
+from realmctl.retrieval.answering import mask_filling, receipts
 from realmctl.retrieval.answering.answerer import Answer
 from realmctl.retrieval.answering.open_answerer import open_answerer
 from realmctl.retrieval.search.dense import DenseSearcher
@@ -19,13 +20,58 @@ from realmctl.retrieval.search.searcher import Searcher
 SHOWN_AROUND = 160
 
 
-def ask(question: str, qa_model: Path, blocks: Path, top: int) -> dict[str, Any]:
-    """The `top` best answers to a question, each with its evidence. Raises ConfigError for an empty question."""
+def ask(
+    question: str,
+    qa_model: Path,
+    blocks: Path,
+    top: int,
+    *,
+    index: Path | None = None,
+    without: Sequence[str] = (),
+    probe: Path | None = None,
+) -> dict[str, Any]:
+    """The `top` best answers to a question, each with its evidence.
+
+    Args:
+        question: the question.
+        qa_model: the fine-tuned model.
+        blocks: the blocks that it was fine-tuned with, or those of `index`.
+        top: the number of answers.
+        index: index to search instead of the qa-model's own, such as one of revised blocks.
+        without: ids of blocks, ids of documents, or titles of documents; the result then has the answers without them too.
+        probe: a model whose weights alone are asked for the best answer.
+
+    Raises:
+        ConfigError: the question is empty.
+        InputError: a name in `without` is that of no block and no document.
+    """
     if not question.strip() or top < 1:
         raise ConfigError('ask needs a question, such as realmctl ask "Who wrote it?", and --top of at least 1.')
-    model = open_answerer(open_artifact(qa_model), open_artifact(blocks))
+    held = open_artifact(blocks)
+    model = open_answerer(open_artifact(qa_model), held, index=resolve_index(index))
     answers = [_answer(model.searcher, answer) for answer in model.ask(question, top)]
-    return {"question": question, "answers": answers}
+    found: dict[str, Any] = {"question": question, "answers": answers}
+    if without:
+        found["without"] = _receipt(model.searcher, receipts.receipt(model, question, without, top))
+    if probe is not None and answers:
+        found["probe"] = dataclasses.asdict(receipts.probe(open_artifact(probe), held, question, answers[0]["answer"]))
+    return found
+
+
+def resolve_index(path: Path | None) -> Artifact | None:
+    """The index at a path, or in the model at that path. Raises MismatchError for another kind of artifact."""
+    if path is None:
+        return None
+    artifact = open_artifact(path)
+    index = artifact.part("index") if "index" in artifact.manifest["parts"] else artifact
+    if index.kind != "index":
+        raise MismatchError(f"{artifact} is of kind {artifact.kind}, but an index is needed. Name another artifact.")
+    return index
+
+
+def _receipt(searcher: Searcher | None, found: receipts.Receipt) -> dict[str, Any]:
+    answers = [_answer(searcher, answer) for answer in found.answers]
+    return {**dataclasses.asdict(found), "answers": answers}
 
 
 def _answer(searcher: Searcher | None, answer: Answer) -> dict[str, Any]:
@@ -55,7 +101,33 @@ def answers_text(value: Mapping[str, Any]) -> str:
             continue
         lines.append(f"{line}   {found['title']}   p(z|x) {found['probability_of_block']:.3f}")
         lines.append(f"   {_marked(found['text'], found['start'], found['end'])}")
-    return "\n".join(lines) or "no answer, because no block was retrieved"
+    shown = ["\n".join(lines) or "no answer, because no block was retrieved"]
+    shown += [_without_text(value["without"])] if "without" in value else []
+    shown += [_probe_text(value["probe"])] if "probe" in value else []
+    return "\n".join(shown)
+
+
+def _without_text(found: Mapping[str, Any]) -> str:
+    count = len(found["blocks"])
+    lines = [
+        f"without {count} block{'s' if count > 1 else ''} ({', '.join(found['blocks'][:5])}{', ...' if count > 5 else ''}):"
+    ]
+    lines += [f"   {line}" for line in answers_text({"answers": found["answers"]}).split("\n")]
+    if found["text"] is not None:
+        held = ", ".join(found["blocks_with_answer"]) or "none"
+        lines.append(
+            f"   probability of {found['text']!r}: {found['probability_before']:.4f} before, "
+            f"{found['probability_after']:.4f} without; blocks read that still hold it: {held}"
+        )
+    return "\n".join(lines)
+
+
+def _probe_text(found: Mapping[str, Any]) -> str:
+    return (
+        f"in the weights alone ({found['model']}): {found['answer']!r} has log-probability {found['log_probability']:.2f}; "
+        f"the most probable filling of {found['wordpieces']} wordpieces is {found['best']!r} with "
+        f"{found['best_log_probability']:.2f}"
+    )
 
 
 def _marked(text: str, start: int, end: int) -> str:

@@ -8,11 +8,13 @@ Legend: B queries, K hits, S spans of a block, T best spans of a block.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import torch
+from torch import Tensor
 
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.description import QA_MODEL, describe_qa_model
@@ -21,10 +23,11 @@ from realmctl.nn.inputs import block_token_mask
 from realmctl.nn.precision import autocast
 from realmctl.nn.span_head import LOWEST, SpanReader, within_block
 from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions, Evidence
-from realmctl.retrieval.answering.offsets import char_offsets
+from realmctl.retrieval.answering.offsets import char_offsets, covered
 from realmctl.retrieval.corpus import TokenIds
 from realmctl.retrieval.search.registry import SEARCHERS
 from realmctl.retrieval.search.searcher import Hit, Searcher, SearchInputs
+from realmctl.text.qa.answers import answer_spans
 
 ROWS_READ_AT_ONCE = 40
 
@@ -67,7 +70,7 @@ class ExtractiveAnswerer(Answerer):
         name = describe_qa_model(qa_model).searcher
         if name is None:
             raise InputError(f"{qa_model}: {QA_MODEL} names no searcher for the reader. Fine-tune the model again.")
-        inputs = SearchInputs(blocks=blocks, device=options.device, precision=options.precision)
+        inputs = SearchInputs(blocks=blocks, index=options.index, device=options.device, precision=options.precision)
         searcher = SEARCHERS.load(name).reopen(qa_model, inputs)
         return cls(qa_model, searcher, options.reader_beam, options.precision, options.spaced_words)
 
@@ -95,8 +98,36 @@ class ExtractiveAnswerer(Answerer):
         return answers
 
     @torch.inference_mode()
-    def _read(self, rows: Sequence[tuple[TokenIds, Hit]], most: int) -> list[list[AnswerSpan]]:
-        """The best spans of each (question, block), best first."""
+    def probability(self, question: TokenIds, hits: Sequence[Hit], text: str) -> float:
+        """The probability of an answer: of all spans with this text, among all spans of the blocks read.
+
+        It is a softmax over the scores of spans and blocks together. With the objective `paper` this equals the sum over
+        the blocks of p(z|x) p(y|z,x) (REALM, equation 1).
+        """
+        read = hits[: self.reader_beam]
+        if not read:
+            return 0.0
+        scored = self._scored([(question, hit) for hit in read])
+        score_BS, first_BS, last_BS = (part.cpu() for part in scored)
+        score_BS = score_BS.double() + torch.tensor([hit.score for hit in read], dtype=torch.double)[:, None]
+        share_BS = score_BS.flatten().softmax(0).view_as(score_BS)
+        total = 0.0
+        for hit, share_S, first_S, last_S in zip(read, share_BS, first_BS.tolist(), last_BS.tolist(), strict=True):
+            wanted = self.places(hit.row, text)
+            total += sum(
+                share for share, *place in zip(share_S.tolist(), first_S, last_S, strict=True) if tuple(place) in wanted
+            )
+        return total
+
+    def places(self, row: int, text: str) -> set[tuple[int, int]]:
+        """First and last wordpiece of each occurrence of a text in a block."""
+        corpus = self.searcher.corpus
+        body = corpus.record(row)["text"]
+        spans = [*answer_spans(body, [text]), *(found.span() for found in re.finditer(re.escape(text), body))]
+        return set(covered(char_offsets(corpus, self.searcher.wordpiece, row), spans, self.span_width))
+
+    def _scored(self, rows: Sequence[tuple[TokenIds, Hit]]) -> tuple[Tensor, Tensor, Tensor]:
+        """Scores of all spans of each (question, block), with the first and last wordpiece in the block, [B, S]."""
         bodies = [self.searcher.corpus.tokens(hit.row) for _, hit in rows]
         device = self.searcher.device
         packed, start_B = self.searcher.collator.reader([question for question, _ in rows], bodies, self.reader_length)
@@ -107,8 +138,15 @@ class ExtractiveAnswerer(Answerer):
             )
         if self.by_block:
             score_BS = within_block(score_BS)
+        first_BS, last_BS = (ends_S[None] - start_B[:, None] for ends_S in (first_S, last_S))
+        return score_BS, first_BS, last_BS
+
+    @torch.inference_mode()
+    def _read(self, rows: Sequence[tuple[TokenIds, Hit]], most: int) -> list[list[AnswerSpan]]:
+        """The best spans of each (question, block), best first."""
+        score_BS, first_BS, last_BS = self._scored(rows)
         score_BT, number_BT = score_BS.topk(min(most, score_BS.shape[1]), dim=1)
-        ends = [(ends_S[number_BT] - start_B[:, None]).tolist() for ends_S in (first_S, last_S)]
+        ends = [ends_BS.gather(1, number_BT).tolist() for ends_BS in (first_BS, last_BS)]
         return [
             [
                 AnswerSpan(score + hit.score, first, last, hit)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.description import describe_qa_model
-from realmctl.errors import MismatchError
+from realmctl.errors import ConfigError, MismatchError
 from realmctl.retrieval.answering.answerer import Answerer, AnsweringOptions
 from realmctl.retrieval.answering.registry import ANSWERERS
+from realmctl.retrieval.search.registry import SEARCHERS
 
 
 def open_answerer(
@@ -17,20 +18,22 @@ def open_answerer(
     device: str = "auto",
     precision: str = "auto",
     spaced_words: bool = False,
+    index: Artifact | None = None,
 ) -> Answerer:
     """Open a qa-model with its blocks.
 
     Args:
         qa_model: the fine-tuned model.
-        blocks: the blocks that it was fine-tuned with.
+        blocks: the blocks that it was fine-tuned with, or those of `index`.
         reader_beam: blocks read per question; None for as many as in fine-tuning.
         device: auto, cpu or cuda:N.
         precision: auto, fp32 or bf16.
         spaced_words: join the words of an answer by single spaces, as the official code does.
+        index: index to search instead of the qa-model's own, such as one of revised blocks.
 
     Raises:
         MismatchError: an artifact is of another kind, or the blocks are not those of the qa-model.
-        ConfigError: its answerer or searcher is unknown here.
+        ConfigError: its answerer or searcher is unknown here, or it does not use an index and one is passed.
         ResourceError: the package of its answerer or searcher cannot be imported.
     """
     if qa_model.kind != "qa-model":
@@ -41,6 +44,9 @@ def open_answerer(
     if blocks.kind != "blocks":
         raise MismatchError(f"{blocks} is of kind {blocks.kind}, but blocks are needed. Name another artifact.")
     options = AnsweringOptions(
-        reader_beam=reader_beam, device=device, precision=precision, spaced_words=spaced_words
+        reader_beam=reader_beam, device=device, precision=precision, spaced_words=spaced_words, index=index
     )  # fmt: skip
-    return ANSWERERS.load(describe_qa_model(qa_model).answerer).open(qa_model, blocks, options)
+    described = describe_qa_model(qa_model)
+    if index is not None and (described.searcher is None or not SEARCHERS.load(described.searcher).uses_index):
+        raise ConfigError(f"{qa_model} searches no index of vectors. Leave out --index.")
+    return ANSWERERS.load(described.answerer).open(qa_model, blocks, options)

@@ -53,7 +53,7 @@ class DenseSearcher(Searcher):
 
     @classmethod
     def reopen(cls, qa_model: Artifact, inputs: SearchInputs) -> Self:
-        retriever, index = qa_model.part("retriever"), qa_model.part("index")
+        retriever, index = qa_model.part("retriever"), inputs.index or qa_model.part("index")
         return cls(retriever, index, inputs.blocks, inputs.device, inputs.precision)
 
     def prepare_training(self) -> None:

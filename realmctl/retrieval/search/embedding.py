@@ -21,6 +21,7 @@ from realmctl.nn.precision import autocast
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.corpus import Corpus, TokenIds, load_array
 from realmctl.retrieval.search.embedding_file import Dtype, EmbeddingFile
+from realmctl.retrieval.search.taken_over import ABSENT, FormerVectors
 
 ROWS_PER_RANGE = 1024
 ACTIVATIONS_ON_CPU = 2**18  # floats of one hidden state that fit a core's cache while a batch passes through a layer
@@ -40,6 +41,7 @@ def embed_corpus(
     precision: str = "auto",
     batch_size: int = 0,
     on_progress: Callable[[int], None] = lambda blocks: None,
+    former: FormerVectors | None = None,
 ) -> dict[str, float]:
     """Embed every block into a file, except the ranges that are done already.
 
@@ -53,9 +55,10 @@ def embed_corpus(
         precision: arithmetic: auto, fp32 or bf16.
         batch_size: blocks per batch; 0 chooses a number for the device.
         on_progress: called with the number of further blocks that are done.
+        former: vectors to take over; the blocks without one are embedded.
 
     Returns:
-        The metrics of the embeddings.
+        The metrics of the embeddings. With `former`, they include the numbers of blocks taken over and embedded.
 
     Raises:
         InputError: the corpus is empty, or the vector of a block is not finite.
@@ -77,14 +80,23 @@ def embed_corpus(
         for rows in ranges(len(corpus)):
             if (rows.start, rows.stop) in done:
                 continue
-            vectors = embed_blocks(
-                retriever, collator, corpus, rows, precision=precision, batch_size=batch_size, on_progress=on_progress
-            )
-            with np.errstate(over="ignore"):
-                stored = vectors.astype(dtype)
+            missing = rows if former is None else [row for row in rows if former.row_n[row] == ABSENT]
+            stored = np.empty((len(rows), retriever.projection), dtype)
+            if former is not None:
+                kept = former.row_n[rows.start : rows.stop]
+                stored[kept != ABSENT] = former.vectors[kept[kept != ABSENT]]
+                on_progress(len(rows) - len(missing))
+            if missing:
+                vectors = embed_blocks(
+                    retriever, collator, corpus, missing, precision=precision, batch_size=batch_size,
+                    on_progress=on_progress,
+                )  # fmt: skip
+                with np.errstate(over="ignore"):
+                    stored[np.asarray(missing) - rows.start] = vectors.astype(dtype)
             _check_finite(stored, rows, corpus)
             file.write(rows.start, stored)
-    return {"truncated_blocks": truncated, **describe(path)}
+    counts = {} if former is None else {"taken_over": former.count, "embedded": len(corpus) - former.count}
+    return {"truncated_blocks": truncated, **describe(path), **counts}
 
 
 def ranges(count: int) -> Iterator[range]:

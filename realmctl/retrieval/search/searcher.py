@@ -35,7 +35,10 @@ class Hit:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchInputs:
-    """The inputs of a searcher. retriever and index are None for a searcher that does not use them."""
+    """The inputs of a searcher.
+
+    retriever and index are None for a searcher that does not use them. To reopen a qa-model, `index` replaces its own.
+    """
 
     blocks: Artifact
     retriever: Artifact | None = None
@@ -68,7 +71,7 @@ class Searcher(ABC):
     @classmethod
     @abstractmethod
     def reopen(cls, qa_model: Artifact, inputs: SearchInputs) -> Self:
-        """Return the searcher that `save` wrote into a qa-model. `inputs` names neither retriever nor index."""
+        """Return the searcher that `save` wrote into a qa-model. `inputs` names no retriever, and may name another index."""
 
     @abstractmethod
     def save(self, out: Writer) -> None:
@@ -108,10 +111,11 @@ class Searcher(ABC):
 
     def search(self, tokens: Sequence[TokenIds], k: int) -> list[list[Hit]]:
         """The k best blocks of each question, best first."""
-        return [_hits(scores, rows) for scores, rows in zip(*self.nearest(tokens, k), strict=True)]
+        return [hits_of(scores, rows) for scores, rows in zip(*self.nearest(tokens, k), strict=True)]
 
 
-def _hits(scores: NDArray[np.float32], rows: NDArray[np.int64]) -> list[Hit]:
+def hits_of(scores: NDArray[np.float32], rows: NDArray[np.int64]) -> list[Hit]:
+    """The hits of one question, with p(z|x) as the softmax of their scores. Both arrays are [K], with K at least 1."""
     weights = np.exp((scores - scores.max()).astype(np.float64))
     shares = weights / weights.sum()
     found = zip(rows.tolist(), scores.tolist(), shares.tolist(), strict=True)
