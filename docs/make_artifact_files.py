@@ -127,9 +127,14 @@ KINDS: dict[str, Kind] = {
             "vectors.npy": "the embeddings, hard-linked and not copied",
             "index.json": "the type of the index and how it is searched",
             "hnsw.bin": "the graph",
+            "shard-000/hnsw.bin": "the graph of a range of blocks",
+            "shard-000/index.json": "its description",
         },
         {},
-        {"hnsw.bin": "with `--type hnsw`"},
+        {
+            "hnsw.bin": "with `--type hnsw`",
+            "shard-000/": "with `--type hnsw --shards N`, one folder for each graph",
+        },
     ),
     "model": Kind(
         "`pretrain`",

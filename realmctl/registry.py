@@ -22,11 +22,20 @@ class Registry(Generic[T]):
     """Classes by name: those of `built_in` and the entry points of `group`.
 
     Every class is a subclass of `base`. `base` and the values of `built_in` have the form "module:attribute".
-    `what` describes the names in errors, such as `searcher`.
+    `internal` are classes of realmctl that users do not choose by name. `what` describes the names in errors, such as `searcher`.
     """
 
-    def __init__(self, what: str, *, base: str, group: str, built_in: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        what: str,
+        *,
+        base: str,
+        group: str,
+        built_in: Mapping[str, str],
+        internal: Mapping[str, str] | None = None,
+    ) -> None:
         self.what, self.base, self.group, self.built_in = what, base, group, built_in
+        self.internal = internal or {}
 
     def names(self) -> list[str]:
         """Every name, those of realmctl first. Nothing is imported."""
@@ -40,12 +49,12 @@ class Registry(Generic[T]):
             ResourceError: the package that offers it cannot be imported, or offers something else.
         """
         offers = [point for point in points(self.group) if point.name == name]
-        owners = [*(["realmctl"] if name in self.built_in else []), *map(owner_of, offers)]
+        owners = [*(["realmctl"] if name in {*self.built_in, *self.internal} else []), *map(owner_of, offers)]
         if not owners:
             raise ConfigError(f"there is no {self.what} {name!r}. Use one of: {', '.join(self.names())}.")
         if len(owners) > 1:
             raise clash(self.what, name, owners)
-        found = load(offers[0]) if offers else _imported(self.built_in[name])
+        found = load(offers[0]) if offers else _imported({**self.built_in, **self.internal}[name])
         if not (isinstance(found, type) and issubclass(found, _imported(self.base))):
             raise ResourceError(
                 f"the {self.what} {name!r} of {owners[0]} is not a subclass of {self.base.replace(':', '.')}. "

@@ -44,6 +44,12 @@ class BuildIndex(Stage):
     threads: int = setting(
         "hnsw: threads of the build. With more than one thread, each build writes different bytes.", default=1
     )
+    shards: int = setting(
+        "hnsw: number of graphs, each over a range of the rows. They are built in parallel, searched together, and can be "
+        "divided over the processes of a training (--index-shards).",
+        default=1,
+        added_later=True,
+    )
     device: str = runtime(
         "Device of the exact search that the recall is measured against: auto, cpu or cuda:N.", default="auto"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,7 +11,7 @@ from realmctl.artifacts import Artifact, Writer
 from realmctl.artifacts.description import ENCODER, EncoderDescription, describe_encoder, write_description
 from realmctl.errors import ConfigError
 from realmctl.log import say, warn
-from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
+from realmctl.stage import Exchange, Stage, help_texts, reads, runtime, setting, source
 
 if TYPE_CHECKING:
     from realmctl.nn.condenser import Condenser
@@ -88,6 +89,11 @@ class CondenserInit(Stage):
                 "--micro-batch divides a batch of blocks, and --cache-chunk divides the spans of --contrastive. "
                 "Use --cache-chunk with --contrastive, and --micro-batch without."
             )
+
+    def together(self) -> AbstractContextManager[Exchange]:
+        from realmctl.training.data_parallel import together
+
+        return together(self.device)
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.nn.bert.encoder import save_masked_lm

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,7 +12,7 @@ from realmctl.artifacts import Artifact, Writer, require_same_vocabulary
 from realmctl.deviations import FinetuneDeviation, explained
 from realmctl.errors import ConfigError
 from realmctl.retrieval.search.registry import NO_RETRIEVAL, retrieval_names
-from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
+from realmctl.stage import Exchange, Stage, help_texts, reads, runtime, setting, source
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
@@ -49,6 +51,7 @@ class Finetune(Stage):
     headline = ("loss", "span_exact_match", "answer_*", "best_dev_span_exact_match", "seconds_per_step")
     version = 2
     resumable = True
+    parallel = True
 
     model: Artifact | None = reads(
         "model",
@@ -111,6 +114,7 @@ class Finetune(Stage):
     official: tuple[FinetuneDeviation, ...] = setting(explained(FinetuneDeviation), default=(), added_later=True)
     seed: int = setting(help_texts.SEED, default=0)
     micro_batch: int = runtime("Questions computed at once; 0 means the whole batch.", default=0)
+    index_shards: bool = runtime(help_texts.INDEX_SHARDS, default=False)
     device: str = runtime(help_texts.DEVICE, default="auto")
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
@@ -190,6 +194,11 @@ class Finetune(Stage):
             return self.encoder
         return self.model.part("reader")
 
+    def together(self) -> AbstractContextManager[Exchange]:
+        from realmctl.training.data_parallel import together
+
+        return together(self.device)
+
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.artifacts.description import QA_MODEL, write_description
         from realmctl.text.qa.questions import read_questions
@@ -265,9 +274,13 @@ class Finetune(Stage):
 
     def _searcher(self) -> Searcher:
         from realmctl.retrieval.search.registry import SEARCHERS
+        from realmctl.training.index_shards import open_own_shard
 
         kind = SEARCHERS.load(self.retrieval)
-        searcher = kind.start(self._search_inputs(kind))
+        inputs = self._search_inputs(kind)
+        if self.index_shards:
+            inputs = dataclasses.replace(inputs, opener=open_own_shard)
+        searcher = kind.start(inputs)
         searcher.prepare_training()
         return searcher
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,7 +11,7 @@ from realmctl.artifacts import Artifact, Writer
 from realmctl.artifacts.description import describe_encoder
 from realmctl.errors import ConfigError
 from realmctl.log import warn
-from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
+from realmctl.stage import Exchange, Stage, help_texts, reads, runtime, setting, source
 
 MAX_PROJECTION = 65_536
 
@@ -117,6 +118,11 @@ class IctInit(Stage):
                 f"--pooling {self.pooling}: the encoder was trained for --pooling {described}. Another pooling usually retrieves "
                 f"worse. Use --pooling {described}, or leave the option out."
             )
+
+    def together(self) -> AbstractContextManager[Exchange]:
+        from realmctl.training.data_parallel import together
+
+        return together(self.device)
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.nn.precision import seed_everything

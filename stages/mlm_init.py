@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary
 from realmctl.artifacts.description import ENCODER, EncoderDescription, describe_encoder, write_description
 from realmctl.errors import ConfigError
-from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
+from realmctl.stage import Exchange, Stage, help_texts, reads, runtime, setting, source
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
@@ -26,6 +27,7 @@ class MlmInit(Stage):
     makes = "encoder"
     headline = ("loss", "accuracy", "seconds_per_step")
     resumable = True
+    parallel = True
 
     blocks: Artifact = reads("blocks", help="Blocks to train on.")
     spans: Artifact | None = reads(
@@ -82,6 +84,11 @@ class MlmInit(Stage):
             )
         if self.spans:
             require_same_vocabulary(self.blocks, self.spans)
+
+    def together(self) -> AbstractContextManager[Exchange]:
+        from realmctl.training.data_parallel import together
+
+        return together(self.device)
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.nn.bert.encoder import save_masked_lm

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,8 +20,9 @@ from realmctl.artifacts import (
 )
 from realmctl.deviations import PretrainDeviation, explained
 from realmctl.errors import ConfigError
+from realmctl.execution import processes
 from realmctl.log import warn
-from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
+from realmctl.stage import Exchange, Stage, help_texts, reads, runtime, setting, source
 
 if TYPE_CHECKING:
     from realmctl.nn.reader import Reader
@@ -40,6 +42,7 @@ class Pretrain(Stage):
     makes = "model"
     headline = ("loss", "retrieval_utility", "null_share", "recall@*", "alarms", "seconds_per_step")
     resumable = True
+    parallel = True
 
     spans: Artifact = reads(
         "spans", help="Tagged sentences to learn from. They may come from another corpus than the blocks."
@@ -98,6 +101,7 @@ class Pretrain(Stage):
         default="auto",
     )
     micro_batch: int = runtime("Sentences computed at once; 0 means the whole batch.", default=0)
+    index_shards: bool = runtime(help_texts.INDEX_SHARDS, default=False)
     device: str = runtime(help_texts.DEVICE, default="auto")
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
@@ -123,21 +127,32 @@ class Pretrain(Stage):
     def _retriever_lr(self) -> float:
         return self.lr if self.retriever_lr is None else self.retriever_lr
 
+    def together(self) -> AbstractContextManager[Exchange]:
+        from realmctl.training.data_parallel import together
+
+        return together(self.device)
+
     def run(self, out: Writer) -> Mapping[str, Any]:
+        from realmctl.index.store import open_index
         from realmctl.nn.precision import pick_device
         from realmctl.nn.reader import Reader
         from realmctl.nn.retriever import Retriever
         from realmctl.retrieval.initial_encoder import starting_bert
+        from realmctl.training.index_shards import open_own_shard
         from realmctl.training.loop import Compute, Schedule, train
         from realmctl.training.refresh.current_index import CurrentIndex
+        from realmctl.training.refresh.shared import SharedRefresh
 
         retriever = Retriever.load(self.retriever.path)
         reader = Reader.from_masked_lm(starting_bert(self.encoder, self.bert, self.blocks, self.seed))
         folder = self._refresh_folder(out)
         refresh = self._refresh(out, folder)
         try:
+            opener = open_own_shard if self.index_shards else open_index
             snapshot = self.retriever if "snapshot-queries" in self.official else None
-            current = CurrentIndex(self.index, refresh, str(pick_device(self.device)), snapshot)
+            if self.refresh != "never" and processes.world_size() > 1:
+                refresh = SharedRefresh(refresh)
+            current = CurrentIndex(self.index, refresh, str(pick_device(self.device)), snapshot, opener=opener)
             objective = self._objective(retriever, reader, current)
             schedule = Schedule(
                 steps=self.steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer
@@ -146,6 +161,8 @@ class Pretrain(Stage):
             metrics = train(objective, schedule, compute, out, "pretrain")
         finally:
             refresh.close()
+        if not processes.is_first():  # the first process embeds the blocks with the final retriever
+            return metrics
         index = self._publish(out, folder, retriever, reader)
         return {**metrics, **self._final_recall(out, objective, index), "alarms": objective.alarms.counts}
 
@@ -153,9 +170,11 @@ class Pretrain(Stage):
         from realmctl.index.build import IndexOptions
         from realmctl.training.refresh.refresh_folder import RefreshFolder, RefreshRequest
 
-        index = dataclasses.asdict(IndexOptions.from_settings(self.index.settings))
+        index = IndexOptions.from_settings(self.index.settings).recorded()
         dtype: Literal["float32", "float16"] = "float16" if _is_half(self.index) else "float32"
         folder = RefreshFolder(out.scratch("live").resolve(), "snapshot-queries" in self.official)
+        if not processes.is_first():
+            return folder
         blocks = str(self.blocks.path.resolve())
         folder.place(RefreshRequest(blocks=blocks, index=index, dtype=dtype, precision=self.precision))
         return folder
@@ -165,9 +184,12 @@ class Pretrain(Stage):
         from realmctl.training.checkpoint import saved_states
         from realmctl.training.refresh.background import BackgroundRefresh, ExternalRefresh
         from realmctl.training.refresh.refresh import InlineRefresh, NoRefresh
+        from realmctl.training.refresh.shared import FollowingRefresh
 
         if self.refresh == "never":
             return NoRefresh()
+        if not processes.is_first():
+            return FollowingRefresh(folder)
         if self.refresh_every >= self.steps:
             warn(
                 f"--refresh-every {self.refresh_every}, --steps {self.steps}: the index is not refreshed while training"

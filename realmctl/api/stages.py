@@ -12,21 +12,26 @@ from typing import TYPE_CHECKING
 from realmctl.stage.discovery import own_stages
 
 if TYPE_CHECKING:
+    from stages.build_datastore import BuildDatastore
     from stages.build_index import BuildIndex
     from stages.chunk import Chunk
     from stages.condenser_init import CondenserInit
     from stages.embed import Embed
     from stages.eval_em import EvalEm
+    from stages.eval_knn_lm import EvalKnnLm
     from stages.eval_utility import EvalUtility
     from stages.finetune import Finetune
     from stages.ict_init import IctInit
+    from stages.lm_finetune import LmFinetune
+    from stages.lm_init import LmInit
     from stages.mlm_init import MlmInit
     from stages.pretrain import Pretrain
     from stages.revise import Revise
     from stages.tag import Tag
 
 __all__ = [
-    "BuildIndex", "Chunk", "CondenserInit", "Embed", "EvalEm", "EvalUtility", "Finetune", "IctInit", "MlmInit", "Pretrain", "Revise", "Tag",
+    "BuildDatastore", "BuildIndex", "Chunk", "CondenserInit", "Embed", "EvalEm", "EvalKnnLm", "EvalUtility", "Finetune", "IctInit",
+    "LmFinetune", "LmInit", "MlmInit", "Pretrain", "Revise", "Tag",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # so that a type checker still reports a name that does not exist

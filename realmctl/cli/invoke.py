@@ -37,7 +37,8 @@ def exit_code_of(work: Callable[[], Any]) -> int:
         known = as_realmctl_error(error)
         if known is None:
             raise
-        print("error:", _printable(" ".join(str(known).splitlines())), file=sys.stderr)
+        which = f"{processes.name()}: " if processes.world_size() > 1 else ""
+        print("error:", which + _printable(" ".join(str(known).splitlines())), file=sys.stderr)
         return known.exit_code
 
 

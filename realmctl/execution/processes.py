@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from realmctl.errors import ConfigError
+
 
 def world_size() -> int:
     """Return the number of processes that train together."""
@@ -23,3 +25,27 @@ def local_rank() -> int:
 def is_first() -> bool:
     """Return whether this process has rank 0, which writes artifacts, checkpoints and logs."""
     return rank() == 0
+
+
+def name() -> str:
+    """Return the name of this process in messages: "process 1 of 4"."""
+    return f"process {rank()} of {world_size()}"
+
+
+def share(count: int, what: str) -> slice:
+    """Return the places in a batch of `count` that this process computes.
+
+    Args:
+        count: Number of examples in the batch.
+        what: Name of the examples, for the message.
+
+    Raises:
+        ConfigError: The batch cannot be divided among the processes.
+    """
+    size, left_over = divmod(count, world_size())
+    if left_over or not size:
+        raise ConfigError(
+            f"{count} {what} cannot be divided among {world_size()} processes. Use another --batch-size, a multiple of "
+            f"{world_size()}."
+        )
+    return slice(rank() * size, (rank() + 1) * size)

@@ -14,7 +14,7 @@ from typing import Any, Self
 from realmctl.errors import ConfigError, QualityError
 from realmctl.index.protocol import Vectors
 from realmctl.index.recall import Recall, RecallSample
-from realmctl.index.registry import INDEX_TYPES
+from realmctl.index.registry import INDEX_TYPES, SHARDED
 from realmctl.index.store import DESCRIPTION_FILE, open_index
 from realmctl.index.vectors import VECTORS_FILE, check_finite, open_vectors
 from realmctl.log import say
@@ -26,6 +26,7 @@ class IndexOptions:
 
     type: name of a type of index (`exact`, `hnsw` or a plug-in's).
     m, ef_construction, threads, seed: of an hnsw graph; with more than one thread each build has other bytes.
+    shards: graphs of an hnsw index, each over a range of the rows.
     ef: width of the search beam, None for the narrowest of 64 to 1024 that reaches `min_recall`.
     recall_k, recall_sample, min_recall: neighbours, queries and floor of the measured recall.
     """
@@ -35,6 +36,7 @@ class IndexOptions:
     ef_construction: int = 200
     ef: int | None = None
     threads: int = 1
+    shards: int = 1
     seed: int = 0
     recall_k: int = 8
     recall_sample: int = 1000
@@ -45,12 +47,21 @@ class IndexOptions:
         """Take the options from the settings of an index's stage. Options that are not among them have their defaults."""
         return cls(**{field.name: settings[field.name] for field in fields(cls) if field.name in settings})
 
+    def recorded(self) -> dict[str, Any]:
+        """Return the options as a recipe records them. One shard is left out, as in the recipes of older versions."""
+        return {name: value for name, value in vars(self).items() if (name, value) != ("shards", 1)}
+
     def check(self) -> None:
         """Raise ConfigError for options that cannot work."""
-        least = {"ef_construction": 1, "threads": 1, "seed": 0, "recall_k": 1, "recall_sample": 1}
+        least = {"ef_construction": 1, "threads": 1, "shards": 1, "seed": 0, "recall_k": 1, "recall_sample": 1}
         for name, smallest in least.items():
             if getattr(self, name) < smallest:
                 raise ConfigError(f"{name} is {getattr(self, name)}; the least is {smallest}.")
+        if self.shards > 1 and self.type != "hnsw":
+            raise ConfigError(
+                f"--shards {self.shards}: only an hnsw index is saved in shards. An exact index is divided when it is opened "
+                "(--index-shards). Leave --shards out."
+            )
         if not 2 <= self.m <= 512:
             raise ConfigError(f"m is {self.m}; a graph has 2 to 512 links a vector (16 suits most).")
         if self.ef is not None and self.ef < 1:
@@ -68,7 +79,7 @@ def build(folder: Path, options: IndexOptions, device: str = "cpu") -> dict[str,
         ResourceError: hnswlib, memory or disk space is missing.
     """
     options.check()
-    index_type = INDEX_TYPES.load(options.type)()
+    index_type = INDEX_TYPES.load(SHARDED if options.shards > 1 else options.type)()
     vectors = open_vectors(folder / VECTORS_FILE)
     check_finite(vectors, str(folder / VECTORS_FILE))
     count, dimension = vectors.shape

@@ -7,14 +7,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from realmctl.errors import InputError, QualityError
 from realmctl.index.canaries import check_canaries, choose_canaries, worse_canaries
 from realmctl.index.exact import ExactIndex
 from realmctl.index.hnsw import HnswIndex, build_graph, load_graph, save_graph
 from realmctl.index.hnsw_file import GraphShape
-from realmctl.index.protocol import Index, Vectors
+from realmctl.index.merged import MergedIndex, bounds
+from realmctl.index.protocol import Index, RowIds, Scores, Vectors
 from realmctl.index.recall import Recall, RecallSample
 from realmctl.index.store import IndexDescription, IndexType, write_description
 from realmctl.log import say
@@ -37,6 +38,14 @@ RANGES = {
 AUTO_EF = (64, 128, 256, 512, 1024)
 
 
+class Beam(Protocol):
+    """An index over graphs whose beam can be set."""
+
+    ef: int
+
+    def search_graph(self, queries_BD: Vectors, k: int, /) -> tuple[Scores, RowIds]: ...
+
+
 class ExactIndexType(IndexType):
     """Exact search: every vector is scored. Only the vectors are stored."""
 
@@ -47,6 +56,13 @@ class ExactIndexType(IndexType):
 
     def open(self, folder: Path, description: IndexDescription, vectors: Vectors, device: str) -> Index:
         return ExactIndex(vectors, device)
+
+    def open_part(
+        self, folder: Path, description: IndexDescription, vectors: Vectors, device: str, part: int, parts: int
+    ) -> MergedIndex:
+        first, stop = bounds(len(vectors), parts)[part]
+        own: list[tuple[int, Index]] = [(first, ExactIndex(vectors[first:stop], device))] if stop > first else []
+        return MergedIndex(own, vectors)
 
 
 @dataclass(frozen=True)
@@ -102,7 +118,7 @@ class HnswIndexType(IndexType):
         graph = build_graph(vectors, options.m, options.ef_construction, options.seed, options.threads)
         shape = save_graph(graph, path)
         index = HnswIndex(load_graph(path, shape, vectors), vectors, ef=AUTO_EF[0])
-        recall = _reach_recall(index, vectors, options, device)
+        recall = reach_recall(index, vectors, options, device)
         described = {**asdict(shape), "ef": index.ef, "seed": options.seed, "threads": options.threads}
         canaries = choose_canaries(index.search_graph, vectors)
         description = HnswIndexDescription(type="hnsw", sha256=digest_file(path), canaries=canaries, **described)
@@ -126,7 +142,7 @@ class HnswIndexType(IndexType):
         return index
 
 
-def _reach_recall(index: HnswIndex, vectors: Vectors, options: IndexOptions, device: str) -> Recall:
+def reach_recall(index: Beam, vectors: Vectors, options: IndexOptions, device: str) -> Recall:
     """Set the beam: the one asked for, or the narrowest that reaches the floor. QualityError if none does."""
     recall_sample = RecallSample(
         vectors, k=options.recall_k, sample=options.recall_sample, seed=options.seed, device=device

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from realmctl.errors import ConfigError, InputError
+from realmctl.index.merged import MergedIndex
 from realmctl.index.protocol import Index, Vectors
 from realmctl.index.registry import INDEX_TYPES
 from realmctl.index.vectors import VECTORS_FILE, open_vectors
@@ -66,6 +67,15 @@ class IndexType(ABC):
     def open(self, folder: Path, description: IndexDescription, vectors: Vectors, device: str) -> Index:
         """Open the index in a folder that `build` wrote. Raises InputError for files that are missing or damaged."""
 
+    def open_part(
+        self, folder: Path, description: IndexDescription, vectors: Vectors, device: str, part: int, parts: int
+    ) -> MergedIndex:
+        """Open part number `part` of `parts`, a share of the rows. Raises what `open` raises, and ConfigError."""
+        raise ConfigError(
+            f"{folder} is an index of type {description.type}, which cannot be divided over processes. Use an exact index or "
+            "`build-index --type hnsw --shards N`, or leave --index-shards out."
+        )
+
 
 def write_description(folder: Path, description: IndexDescription) -> None:
     """Write `index.json`."""
@@ -112,3 +122,16 @@ def open_index(folder: Path, device: str = "cpu") -> Index:
     description = read_description(folder)
     vectors = open_vectors(folder / VECTORS_FILE, count=description.count, dimension=description.dimension)
     return INDEX_TYPES.load(description.type)().open(folder, description, vectors, device)
+
+
+def open_part(folder: Path, device: str, part: int, parts: int) -> tuple[MergedIndex, int]:
+    """Open one of several parts of an index, and return it with the number of rows of the whole index.
+
+    Raises:
+        ConfigError: An index of this type cannot be divided.
+        InputError, MismatchError, ResourceError: As `open_index`.
+    """
+    description = read_description(folder)
+    vectors = open_vectors(folder / VECTORS_FILE, count=description.count, dimension=description.dimension)
+    index_type = INDEX_TYPES.load(description.type)()
+    return index_type.open_part(folder, description, vectors, device, part, parts), description.count

@@ -11,3 +11,7 @@ CHECKPOINT_EVERY = "Number of steps between checkpoints."
 WORKERS = "Number of worker processes; 0 means all cores."
 REGEX_ANSWERS = "Treat answers as regular expressions. Default: decided by the format of the file."
 QUESTIONS = "File of questions with answers: NQ-open, WebQuestions, CuratedTREC, SQuAD and others."
+INDEX_SHARDS = (
+    "Under torchrun: divide the index over the processes instead of giving each the whole index. Needs an exact index, or an hnsw "
+    "index that was built with --shards."
+)

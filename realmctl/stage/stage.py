@@ -20,7 +20,7 @@ import dataclasses
 import time
 import typing
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, dataclass_transform
@@ -44,6 +44,7 @@ from realmctl.stage.common_fields import check_common_fields
 from realmctl.stage.fields import ROLE, Role, flag_of, hints, reads, roles, runtime, setting, source
 from realmctl.stage.headline import headline_text
 from realmctl.stage.sources import digest_of, localise, provenance_of
+from realmctl.stage.together import Exchange, make_together
 from realmctl.stage.values import typed
 from realmctl.storage.temporary import temporary_folder
 
@@ -165,6 +166,8 @@ class Stage:
             raise ConfigError(
                 f"{self.command()} runs in one process, not in {processes.world_size()}. Start it without torchrun."
             )
+        if processes.world_size() > 1 and (batch_size := getattr(self, "batch_size", 0)):
+            processes.share(batch_size, "examples")
         where = series.series_folder(out, self.makes)
         try:
             with self.localised() as stage:
@@ -179,29 +182,24 @@ class Stage:
             raise known from error
 
     def _made(self, out: Path, origin: Origin) -> Artifact:
+        if processes.world_size() > 1:
+            with self.together() as exchange:
+                return make_together(self, self.command(), self.resumable, out, origin, exchange)
         if made := series.find_version(out, origin.recipe):
             say(f"{self.command()}: nothing to do, {made.path} has this recipe")
             return made
-        if not processes.is_first():
-            return self._run_as_other_process(out, origin)
         with series.locked(out):
             series.commit_finished_runs(out)
             if made := series.find_version(out, origin.recipe):
                 return made
-            return self._write(series.start_or_resume(out, origin, self.resumable))
+            return self.run_first(series.start_or_resume(out, origin, self.resumable))
 
-    def _run_as_other_process(self, out: Path, origin: Origin) -> Artifact:
-        """Run in parallel with the first process and write nothing.
+    def together(self) -> AbstractContextManager[Exchange]:
+        """Return a context in which the processes of torchrun exchange JSON values. A stage with `parallel` defines it."""
+        raise TypeError(f"stage {type(self).__name__} is parallel and has no together()")
 
-        Return the artifact when the first process has committed it.
-        """
-        with temporary_folder() as folder:
-            self.run(unfinished.UnpublishedWriter(folder, origin, series=out))
-        while not (made := series.find_version(out, origin.recipe)):
-            time.sleep(0.1)  # torchrun ends this process if the first one fails
-        return made
-
-    def _write(self, writer: Writer) -> Artifact:
+    def run_first(self, writer: Writer) -> Artifact:
+        """Run the stage, write the manifest and commit the artifact. For the first or only process."""
         start = time.monotonic()
         try:
             for artifact in self.inputs().values():

@@ -1,37 +1,156 @@
-"""Data-parallel training under torchrun: every process takes the same steps on its share of the batch.
+"""The processes that torchrun starts: their group, and what they exchange.
 
-Gradients are all-reduced to their mean after the backward pass, as DistributedDataParallel does, so an objective may be any
-function of its modules. Every function here does nothing, or returns its input, when there is one process.
+Tensors with gradient are exchanged on the device of training, through nccl on GPUs and gloo on CPUs. Everything else is
+exchanged on the CPU, as numbers or as JSON. Nothing is pickled.
+
+Every function here does nothing, or returns its input, when there is one process.
 Legend: B rows of this process, C rows of all processes (in order of rank), D projection.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, MutableMapping
+import json
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
+from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.distributed.distributed_c10d import PrefixStore, Store
+from torch.distributed.rendezvous import rendezvous
 
-from realmctl.errors import InputError
+from realmctl.errors import InputError, ResourceError, as_realmctl_error, error_of
 from realmctl.execution import processes
+from realmctl.nn.precision import pick_device
+
+LONGEST_WAIT = timedelta(days=2)
+"""Processes may wait for each other as long as the first one takes to verify inputs and to refresh an index."""
+FAILURE = "realmctl/failure"
+CONNECTION_MESSAGES = ("gloo", "nccl", "connection", "broken pipe", "socket", "timed out")
 
 
 @contextmanager
 def process_group(device: torch.device) -> Iterator[None]:
-    """Within the block the processes can exchange tensors, through gloo on CPUs and nccl on GPUs. Waits for all of them."""
-    if processes.world_size() == 1:
+    """Within the block the processes can exchange tensors. Within another such block this does nothing.
+
+    Raises:
+        RealmctlError: Another process failed. The error has its exit code, and names it where it left a message.
+    """
+    if processes.world_size() == 1 or dist.is_initialized():
         yield
         return
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    shared, rank, world_size = next(iter(rendezvous("env://", timeout=LONGEST_WAIT)))
+    store = PrefixStore(_name_of_this_start(shared, rank, world_size), shared)
+    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+    dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=LONGEST_WAIT)
     try:
         yield
-    finally:
-        dist.destroy_process_group()
+    except Exception as error:
+        if _is_lost_connection(error):
+            raise _failure_of_another(store) from error
+        known = as_realmctl_error(error)
+        report = {"rank": rank, "code": known.exit_code if known else 1, "message": str(known or repr(error))}
+        store.compare_set(FAILURE, "", json.dumps(report))
+        raise
+    dist.destroy_process_group()
+
+
+@contextmanager
+def together(device: str) -> Iterator[Callable[[Any], list[Any]]]:
+    """Yield `exchange`, within the group of the processes that train on this device (`pick_device`)."""
+    with process_group(pick_device(device)):
+        yield exchange
+
+
+def _name_of_this_start(store: Store, rank: int, world_size: int) -> str:
+    """Return one new name, the same in all processes.
+
+    torchrun keeps its store when it starts processes again, with the addresses of the dead ones. Under a new name nobody reads
+    those. A process may read an old greeting here, so the first one answers until every new greeting has been heard.
+    """
+    own = secrets.token_hex(8)
+    if rank:
+        store.set(f"hello/{rank}", own)
+        name = str(store.get(f"answer/{own}").decode())
+        store.set(f"heard/{name}/{rank}", "yes")
+        return name
+    waiting = set(range(1, world_size))
+    while waiting:
+        for other in sorted(waiting):
+            if store.check([f"heard/{own}/{other}"]):
+                waiting.discard(other)
+            elif store.check([f"hello/{other}"]):
+                store.set(f"answer/{store.get(f'hello/{other}').decode()}", own)
+        time.sleep(0.01)
+    return own
+
+
+def _is_lost_connection(error: Exception) -> bool:
+    text = str(error).lower()
+    return isinstance(error, RuntimeError) and any(message in text for message in CONNECTION_MESSAGES)
+
+
+def _failure_of_another(store: Any) -> Exception:
+    try:
+        report = json.loads(store.get(FAILURE)) if store.check([FAILURE]) else None
+    except RuntimeError:  # the store has gone too
+        report = None
+    if report is None:
+        return ResourceError(
+            f"{processes.name()} lost the connection to another one, which ended without a message: it was killed, memory "
+            "ran out, or its host is gone. Run the same command again; it continues from the last checkpoint."
+        )
+    return error_of(report["code"], f"process {report['rank']} of {processes.world_size()} failed: {report['message']}")
+
+
+def exchange(value: Any) -> list[Any]:
+    """Return the JSON values of all processes in order of rank."""
+    if not dist.is_initialized():
+        return [value]
+    data = np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
+    return [json.loads(each.tobytes()) for each in gather_rows(data)]
+
+
+def from_first(value: Any) -> Any:
+    """Return the JSON value of the first process. The others may pass anything."""
+    return exchange(value if processes.is_first() else None)[0]
+
+
+def anyone(flag: bool) -> bool:
+    """Return whether the flag is set in any process."""
+    return total(int(flag)) > 0
+
+
+def total(count: int) -> int:
+    """Return the sum of a number over the processes."""
+    if not dist.is_initialized():
+        return count
+    number = torch.tensor(count, dtype=torch.int64)
+    dist.all_reduce(number)
+    return int(number)
+
+
+def gather_rows(rows: NDArray[Any]) -> list[NDArray[Any]]:
+    """Return the arrays of all processes in order of rank. They may differ in the number of rows, which may be 0."""
+    if not dist.is_initialized():
+        return [rows]
+    counts = [torch.zeros((), dtype=torch.int64) for _ in range(dist.get_world_size())]
+    dist.all_gather(counts, torch.tensor(len(rows)))
+    longest = max(int(count) for count in counts)
+    padded = np.zeros((longest, *rows.shape[1:]), dtype=rows.dtype)
+    padded[: len(rows)] = rows
+    parts = [torch.empty(padded.shape, dtype=torch.from_numpy(padded).dtype) for _ in counts]
+    if padded.size:
+        dist.all_gather(parts, torch.from_numpy(padded))
+    return [part.numpy()[: int(count)] for part, count in zip(parts, counts, strict=True)]
 
 
 def all_gather(rows_BD: Tensor) -> Tensor:
@@ -55,50 +174,7 @@ class _AllGather(torch.autograd.Function):
         return summed_CD.narrow(0, dist.get_rank() * ctx.rows, ctx.rows)
 
 
-def all_reduce_gradients(modules: nn.Module) -> None:
-    """Replace each gradient by its mean over the processes, which is the gradient of the mean loss."""
-    if not dist.is_initialized():
-        return
-    gradients = [parameter.grad for parameter in modules.parameters() if parameter.grad is not None]
-    flat = torch.cat([gradient.flatten() for gradient in gradients])
-    dist.all_reduce(flat)
-    flat /= dist.get_world_size()
-    parts = torch.split(flat, [each.numel() for each in gradients])
-    for gradient, part in zip(gradients, parts, strict=True):
-        gradient.copy_(part.view_as(gradient))
-
-
-def all_reduce_sums(numbers: MutableMapping[str, float], device: torch.device) -> None:
-    """Replace each number by its sum over the processes, which must all have the same names."""
-    if dist.is_initialized():
-        names = sorted(numbers)
-        total = torch.tensor([numbers[name] for name in names], dtype=torch.float64, device=device)
-        dist.all_reduce(total)
-        numbers.update(zip(names, total.tolist(), strict=True))
-
-
-def all_reduce_mean(value: float, device: torch.device) -> float:
-    """Return the mean of the value over the processes."""
-    numbers = {"": value}
-    all_reduce_sums(numbers, device)
-    return numbers[""] / processes.world_size() if dist.is_initialized() else value
-
-
-def all_reduce_any(flag: bool, device: torch.device) -> bool:
-    """Return whether the flag is set in any process."""
-    numbers = {"": float(flag)}
-    all_reduce_sums(numbers, device)
-    return numbers[""] > 0
-
-
-def broadcast_number(value: int, device: torch.device) -> int:
-    """Return the value of the process of rank 0."""
-    numbers = {"": float(value if processes.is_first() else 0)}
-    all_reduce_sums(numbers, device)
-    return int(numbers[""])
-
-
-def broadcast_weights(modules: nn.Module, step: int, device: torch.device) -> None:
+def broadcast_weights(modules: nn.Module, step: int) -> None:
     """Give all processes the weights of rank 0.
 
     Raises:
@@ -106,12 +182,12 @@ def broadcast_weights(modules: nn.Module, step: int, device: torch.device) -> No
     """
     if not dist.is_initialized():
         return
-    steps = {"all": float(step)}
-    all_reduce_sums(steps, device)
-    if steps["all"] != step * processes.world_size():
+    steps = exchange(step)
+    if len(set(steps)) > 1:
+        found = ", ".join(f"process {rank} that of step {step}" for rank, step in enumerate(steps))
         raise InputError(
-            f"process {processes.rank()} of {processes.world_size()} has the checkpoint of step {step}, and others have "
-            "another. All of them must see the folder of the run; put it on a disk that they share."
+            f"The processes loaded different checkpoints: {found}. All of them must see the folder of the run. Put it on a "
+            "disk that they share."
         )
     for tensor in _tensors(modules):
         dist.broadcast(tensor, 0)

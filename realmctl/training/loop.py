@@ -12,7 +12,7 @@ import os
 import signal
 import time
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -27,6 +27,7 @@ from realmctl.nn.optimizer import BertAdamW, decay_groups
 from realmctl.nn.precision import autocast, pick_device, seed_everything
 from realmctl.training import data_parallel
 from realmctl.training.checkpoint import Checkpoints
+from realmctl.training.gradient_buckets import GradientBuckets
 from realmctl.training.objective import Objective
 from realmctl.training.schedule import OPTIMIZERS, Compute, Schedule
 
@@ -77,6 +78,7 @@ class _Run:
             decay_groups([objective.modules], schedule.weight_decay, objective.lr_multipliers),
             **OPTIMIZERS[schedule.optimizer],
         )
+        self.buckets = GradientBuckets(objective.modules)
         self.metrics = out.file("metrics.jsonl")
         self.checkpoints = Checkpoints(out.scratch("checkpoints"), objective.modules, self.optimizer, self.metrics)
         self.recent: deque[dict[str, Any]] = deque(maxlen=WINDOW)
@@ -91,7 +93,7 @@ class _Run:
                 while step < self.schedule.steps:
                     step += self._take(step, log, bar)
                     due = step == self.schedule.steps or step % self.compute.checkpoint_every == 0
-                    if data_parallel.all_reduce_any(stop.signal is not None, self.device):
+                    if data_parallel.anyone(stop.signal is not None):
                         stop.signal = stop.signal or signal.SIGTERM
                     if due or stop.signal is not None:
                         os.fsync(log.fileno())
@@ -107,13 +109,13 @@ class _Run:
         The first process chooses the checkpoint, because it alone may move a damaged one away.
         """
         step = self.checkpoints.restore(self.objective.restore) if processes.is_first() else 0
-        chosen = data_parallel.broadcast_number(step, self.device)
+        chosen = int(data_parallel.from_first(step))
         if not processes.is_first():
             step = self.checkpoints.restore(self.objective.restore, chosen)
         if step:
             say(f"{self.what}: continuing after step {step} of {self.schedule.steps}")
         self.recent.extend(json.loads(line) for line in self.metrics.read_text().splitlines()[-WINDOW:])
-        data_parallel.broadcast_weights(self.objective.modules, step, self.device)
+        data_parallel.broadcast_weights(self.objective.modules, step)
         return step
 
     def _save(self, step: int) -> None:
@@ -174,25 +176,24 @@ class _Run:
         return {"step": step + 1, "loss": total_loss or 0.0, **means, "lr": rate, "grad_norm": norm}
 
     def _gradients(self, parts: Sequence[Any]) -> tuple[float | None, dict[str, float]]:
-        """Back-propagate every micro-batch. Returns the loss of the batch (None: no micro-batch had one) and its metrics."""
-        total_loss: float | None = None
-        sums: defaultdict[str, float] = defaultdict(float)
-        counts: defaultdict[str, float] = defaultdict(float)
-        for part in parts:
+        """Back-propagate every micro-batch. Returns the loss of the batch (None: no micro-batch had one) and its metrics.
+
+        The batch is that of all processes. Their gradients are added once, during the last backward pass.
+        """
+        own_loss: float | None = None
+        terms: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        for number, part in enumerate(parts, 1):
             with autocast(self.device, self.compute.precision):
-                loss, terms = self.objective.loss(part)
+                loss, sums = self.objective.loss(part)
             if loss is not None:
+                self.buckets.start(last=number == len(parts))
                 loss.backward()  # type: ignore[no-untyped-call]
-                total_loss = (total_loss or 0.0) + loss.item()
-            for name, (value, count) in terms.items():
-                sums[name] += value
-                counts[name] += count
-        if total_loss is not None:
-            data_parallel.all_reduce_gradients(self.objective.modules)
-            total_loss = data_parallel.all_reduce_mean(total_loss, self.device)
-        for numbers in (sums, counts):
-            data_parallel.all_reduce_sums(numbers, self.device)
-        return total_loss, {name: value / counts[name] for name, value in sums.items() if counts[name]}
+                own_loss = (own_loss or 0.0) + loss.item()
+            for name, (value, count) in sums.items():
+                terms[name][0] += value
+                terms[name][1] += count
+        self.buckets.finish()
+        return _joined(data_parallel.exchange([own_loss, terms]))
 
     def _update(self, rate: float, step: int) -> None:
         self.optimizer.set_lr(rate)
@@ -213,3 +214,17 @@ class _Run:
             means[name] = round(sum(values) / len(values), 6)
         time_taken = {"seconds_per_step": round(sum(self.seconds) / len(self.seconds), 4)} if self.seconds else {}
         return {**means, **time_taken}
+
+
+def _joined(
+    of_all: Sequence[tuple[float | None, Mapping[str, Sequence[float]]]],
+) -> tuple[float | None, dict[str, float]]:
+    """Return the loss and the metrics of the whole batch from the losses and sums of all processes."""
+    losses = [loss for loss, _ in of_all if loss is not None]
+    names = dict.fromkeys(name for _, terms in of_all for name in terms)
+    metrics = {}
+    for name in names:
+        value, count = (sum(terms[name][place] for _, terms in of_all if name in terms) for place in (0, 1))
+        if count:
+            metrics[name] = value / count
+    return (sum(losses) if losses else None), metrics

@@ -56,7 +56,7 @@ def test_a_name_that_does_not_exist_is_an_attribute_error():
     assert not hasattr(realmctl, "lod")
     with pytest.raises(AttributeError, match="no attribute 'lod'"):
         realmctl.lod  # noqa: B018
-    with pytest.raises(AttributeError, match="no stage 'Embedd'; the stages are BuildIndex, Chunk"):
+    with pytest.raises(AttributeError, match="no stage 'Embedd'; the stages are BuildDatastore, BuildIndex, Chunk"):
         stages.Embedd  # noqa: B018
 
 

@@ -188,7 +188,7 @@ def test_every_command_takes_json_and_quiet():
 
 def test_ask_probe_and_refresh_print_what_they_are_given(realmctl, monkeypatch):
     asking = types.SimpleNamespace(
-        ask=lambda question, *_: {"question": question},
+        ask=lambda question, *_, **__: {"question": question},
         fill_masks=lambda sentence, *_: {"sentence": sentence},
         answers_text=str,
         filled_text=str,

@@ -16,6 +16,7 @@ import pytest
 
 from realmctl.artifacts import open_artifact
 from tests.conftest import Command
+from tests.fixtures.language_models import make_t5
 
 ROOT = Path(__file__).parents[2]
 SMALL_BERT = "scratch:L1-H32-A2"
@@ -24,6 +25,8 @@ TOY = {
     "condenser-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
     "ict-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
     "pretrain": {"--steps": "4", "--batch-size": "2", "--warmup": "1", "--refresh-every": "2", "--max-index-age": "4"},
+    "lm-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
+    "lm-finetune": {"--steps": "2", "--batch-size": "2", "--warmup": "1"},
     "finetune": {"--steps": "2", "--batch-size": "2", "--warmup": "1", "--retriever-beam": "8"},
 }
 """Command -> the flags whose values are cut down, given or not."""
@@ -135,6 +138,7 @@ def test_the_stages_of_readme_run_as_they_stand(realmctl: Command, monkeypatch: 
                 json.dumps({"question": f"When was {who} born?", "answer": [str(year)]}) + "\n" for who, year in some
             )
         )
+    make_t5(Path("T5"))
     commands = [command for command in commands_of(ROOT / "README.md") if command.startswith("realmctl ")]
     assert len(commands) >= 14
     for command in commands:

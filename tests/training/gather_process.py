@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from realmctl.execution import processes
 from realmctl.nn.marginal import in_batch_softmax
 from realmctl.training import data_parallel
+from realmctl.training.gradient_buckets import GradientBuckets
 
 ROWS, WIDTH = 6, 5
 
@@ -34,14 +35,14 @@ def step() -> dict[str, Tensor]:
     mine = slice(processes.rank() * share, (processes.rank() + 1) * share)
     block_CD = data_parallel.all_gather(modules["block"](blocks[mine]))
     loss, accuracy = in_batch_softmax(modules["query"](queries[mine]), block_CD, torch.arange(ROWS)[mine])
-    loss.backward()
-    data_parallel.all_reduce_gradients(modules)
-    here = torch.device("cpu")
-    means = {
-        "loss": data_parallel.all_reduce_mean(loss.item(), here),
-        "accuracy": data_parallel.all_reduce_mean(accuracy.item(), here),
-    }
-    anyone = data_parallel.all_reduce_any(processes.is_first(), here)
+    buckets = GradientBuckets(modules, bucket_bytes=64)
+    for last in (False, True):  # two micro-batches, which are summed once
+        buckets.start(last)
+        (loss / 2 / processes.world_size()).backward(retain_graph=True)
+    buckets.finish()
+    rows = data_parallel.exchange([loss.item(), accuracy.item()])
+    means = {name: sum(row[place] for row in rows) / len(rows) for place, name in enumerate(("loss", "accuracy"))}
+    anyone = data_parallel.anyone(processes.is_first())
     found = {name: torch.tensor(value) for name, value in {**means, "anyone": float(anyone)}.items()}
     return {**found, **{name: parameter.grad for name, parameter in modules.named_parameters()}}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,7 +17,7 @@ SPARE = 8
 
 def candidates(
     index: Index, query_BD: NDArray[np.float32], own_uid_B: NDArray[np.uint64] | None, uid: NDArray[np.uint64],
-    count: int, *, null: bool = True,
+    count: int, *, null: bool = True, anyone: Callable[[bool], bool] = bool,
 ) -> NDArray[np.int64]:  # fmt: skip
     """Rows of `count` candidates for each query: the null document (-1) first, then blocks by rank.
 
@@ -29,6 +31,7 @@ def candidates(
         uid: uid of every block of the index.
         count: number N of candidates.
         null: whether candidate 0 is the null document.
+        anyone: whether a flag is set in any process, where the index is divided over processes.
 
     Returns:
         int64 [B, N]; -2 fills the slots for which the index has too few blocks.
@@ -37,7 +40,7 @@ def candidates(
     rows_BN = np.full((len(query_BD), count), ABSENT, dtype=np.int64)
     rows_BN[:, :first] = NULL
     short, fetched = np.arange(len(query_BD)), count - first + SPARE
-    while len(short):
+    while anyone(len(short) > 0):
         _, ids_BK = index.search(query_BD[short], fetched)
         for query, ids in zip(short, ids_BK, strict=True):
             own = None if own_uid_B is None else own_uid_B[query]

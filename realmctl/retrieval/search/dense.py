@@ -6,7 +6,8 @@ Legend: B and Q questions, K blocks of a question, D projection.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -33,12 +34,15 @@ class DenseSearcher(Searcher):
 
     uses_index = True
 
-    def __init__(self, retriever: Artifact, index: Artifact, blocks: Artifact, device: str, precision: str) -> None:
+    def __init__(
+        self, retriever: Artifact, index: Artifact, blocks: Artifact, device: str, precision: str,
+        opener: Callable[[Path, str], Index] = open_index,
+    ) -> None:  # fmt: skip
         require_parts(retriever, index, blocks)
         super().__init__(blocks, device)
         self.precision, self.made_of = precision, (retriever, index)
         self.retriever = Retriever.load(retriever.path).to(self.device)
-        self.index: Index = open_index(index.path, str(self.device))
+        self.index: Index = opener(index.path, str(self.device))
 
     @classmethod
     def check(cls, inputs: SearchInputs) -> None:
@@ -49,12 +53,12 @@ class DenseSearcher(Searcher):
     @classmethod
     def start(cls, inputs: SearchInputs) -> Self:
         retriever, index = _parts_of(inputs)
-        return cls(retriever, index, inputs.blocks, inputs.device, inputs.precision)
+        return cls(retriever, index, inputs.blocks, inputs.device, inputs.precision, inputs.opener)
 
     @classmethod
     def reopen(cls, qa_model: Artifact, inputs: SearchInputs) -> Self:
         retriever, index = qa_model.part("retriever"), inputs.index or qa_model.part("index")
-        return cls(retriever, index, inputs.blocks, inputs.device, inputs.precision)
+        return cls(retriever, index, inputs.blocks, inputs.device, inputs.precision, inputs.opener)
 
     def prepare_training(self) -> None:
         """Keep only the query encoder, because the vectors of the blocks are frozen."""

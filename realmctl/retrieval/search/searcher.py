@@ -9,8 +9,9 @@ Legend: B and Q questions, K blocks of a question.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, Self
 
 import numpy as np
@@ -18,6 +19,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from realmctl.artifacts import Artifact, Writer
+from realmctl.index.protocol import Index
+from realmctl.index.store import open_index
 from realmctl.nn.inputs import Collator
 from realmctl.nn.precision import pick_device
 from realmctl.retrieval.corpus import Corpus, TokenIds
@@ -38,6 +41,7 @@ class SearchInputs:
     """The inputs of a searcher.
 
     retriever and index are None for a searcher that does not use them. To reopen a qa-model, `index` replaces its own.
+    opener: opens the index in a folder on a device.
     """
 
     blocks: Artifact
@@ -45,6 +49,7 @@ class SearchInputs:
     index: Artifact | None = None
     device: str = "auto"
     precision: str = "auto"
+    opener: Callable[[Path, str], Index] = open_index
 
 
 class Searcher(ABC):

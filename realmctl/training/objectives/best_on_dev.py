@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from realmctl.errors import InputError
+from realmctl.execution import processes
 from realmctl.log import say
 from realmctl.nn.precision import autocast
 from realmctl.nn.weights import load_tensors, save_tensors
@@ -24,6 +25,7 @@ from realmctl.storage.durable import sync
 from realmctl.storage.hashing import digest_file
 from realmctl.storage.quarantine import QUARANTINE, set_aside
 from realmctl.text.qa.questions import Question
+from realmctl.training import data_parallel
 from realmctl.training.checkpoint import module_tensors, restore_modules
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.objectives.finetune import FinetuneMicroBatch, FinetuneObjective
@@ -42,7 +44,8 @@ class BestOnDev(SelfContained):
     ) -> None:
         self.tuning, self.dev, self.modules = tuning, tuning.on(questions), tuning.modules
         self.every, self.folder, self.precision = every, folder, precision
-        self._set_damaged_files_aside()
+        if processes.is_first():
+            self._set_damaged_files_aside()
 
     def draw(self, step: int) -> Sequence[FinetuneMicroBatch]:
         return self.tuning.draw(step)
@@ -71,7 +74,7 @@ class BestOnDev(SelfContained):
     def measure(self, step: int) -> float:
         """Score the weights, and keep them if they are better than all earlier ones."""
         score = self._span_exact_match()
-        if score > self.best().get("score", -1.0):
+        if processes.is_first() and score > self.best().get("score", -1.0):
             self._keep(step, score)
         return score
 
@@ -81,7 +84,9 @@ class BestOnDev(SelfContained):
         Raises:
             InputError: The files of the best weights are damaged. The same command continues the run without them.
         """
-        self.measure(step)
+        score = self.measure(step)
+        if not processes.is_first():  # the first process writes the artifact
+            return {"best_dev_span_exact_match": score}
         best = self._checked_best()
         weights = self._weights(best["step"])
         restore_modules(self.modules, load_tensors(weights), weights)
@@ -136,15 +141,17 @@ class BestOnDev(SelfContained):
 
     @torch.no_grad()
     def _span_exact_match(self) -> float:
-        """The share of the questions whose best span is an answer."""
+        """The share of the questions whose best span is an answer. Each process reads a part of the questions."""
         training, right, count = self.tuning.reader.training, 0.0, 0.0
         self.modules.eval()
         size = self.dev.options.batch_size
         for start in range(0, len(self.dev.questions), size):
             numbers = list(range(start, min(start + size, len(self.dev.questions))))
+            own = numbers[processes.rank() :: processes.world_size()]
             with autocast(next(self.modules.parameters()).device, self.precision):
-                for part in self.dev.parts(numbers):
+                for part in self.dev.parts(own or numbers[:1], len(numbers)):  # all processes search together
                     matches, questions = self.dev.loss(part)[1]["span_exact_match"]
-                    right, count = right + matches, count + questions
+                    right, count = (right + matches, count + questions) if own else (right, count)
         self.modules.train(training)
-        return right / count
+        found = data_parallel.exchange([right, count])
+        return float(sum(matches for matches, _ in found) / sum(questions for _, questions in found))

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from realmctl.artifacts import Artifact, Writer, writing
 from realmctl.errors import ConfigError
+from realmctl.execution import processes
 from realmctl.log import warn
 from realmctl.nn.inputs import TokenBatch
 from realmctl.nn.reader import Reader
@@ -77,14 +78,15 @@ class ClosedBookObjective(SelfContained):
         self.tokens = [words.ids(questions[number].question).astype(np.int64) for number in kept]
         self.answers = [answers[number] for number in kept]
         self.order = DataOrder(len(kept), options.batch_size, options.seed)
+        self.own = processes.share(options.batch_size, "questions")
 
     def draw(self, step: int) -> Sequence[MaskedAnswers]:
-        """The batch of a step, with one answer drawn for each question."""
+        """This process's share of the batch of a step, with one answer drawn for each question."""
         rng = generator(self.options.seed, Stream.QUERY_MASKS, step)
-        numbers = self.order.batch(step).tolist()
-        drawn = [(self.tokens[n], self.answers[n][int(rng.integers(len(self.answers[n])))]) for n in numbers]
+        chosen = [(n, int(rng.integers(len(self.answers[n])))) for n in self.order.batch(step).tolist()]
+        drawn = [(self.tokens[n], self.answers[n][answer]) for n, answer in chosen[self.own]]
         starts = range(0, len(drawn), self.micro_batch)
-        return [self._part(drawn[start : start + self.micro_batch], len(drawn)) for start in starts]
+        return [self._part(drawn[start : start + self.micro_batch], len(chosen)) for start in starts]
 
     def _part(self, drawn: Sequence[tuple[TokenIds, TokenIds]], questions_in_batch: int) -> MaskedAnswers:
         questions, answers = zip(*drawn, strict=True)

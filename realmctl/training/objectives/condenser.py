@@ -14,18 +14,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from realmctl.errors import ConfigError, InputError
+from realmctl.errors import InputError
 from realmctl.execution import processes
 from realmctl.nn.condenser import Condenser, contrastive_loss
 from realmctl.training.data_order import DataOrder
 from realmctl.training.data_parallel import all_gather
 from realmctl.training.objective import SelfContained, Sums
-from realmctl.training.objectives.mlm import MlmBatch
+from realmctl.training.objectives.mlm import MlmBatch, packed, unpacked
 from realmctl.training.objectives.whole_words import MaskedPassages, SpanPairs
 from realmctl.training.random_streams import Stream, generator
+from realmctl.training.shared_draws import SharedDraws
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,19 +92,20 @@ class CondenserObjective(SelfContained):
         self.modules = nn.ModuleDict({"model": model})
         self.model, self.examples, self.options = model, examples, options
         self.order = DataOrder(len(examples), min(options.batch_size, len(examples)), options.seed)
-        self.share, left_over = divmod(self.order.batch_size, processes.world_size())
-        if left_over or not self.share:
-            raise ConfigError(
-                f"{self.order.batch_size} examples cannot be shared by {processes.world_size()} processes. Use another --batch-size."
-            )
+        self.own = processes.share(self.order.batch_size, "examples")
+        self.draws = SharedDraws(self._whole_batch)
 
-    def draw(self, step: int) -> Sequence[CondenserMicroBatch]:
-        """Return this process's micro-batches. All processes draw the whole batch and take their own part."""
+    def _whole_batch(self, step: int) -> NDArray[np.int64]:
         rng = generator(self.options.seed, Stream.MLM_MASKS, step)
         drawn = [self.examples.draw_all(int(number), rng) for number in self.order.batch(step)]
-        masks = sum(len(example.hidden) for examples in drawn for example in examples)
-        start = processes.rank() * self.share
-        own = [example for examples in drawn[start : start + self.share] for example in examples]
+        return packed([example for examples in drawn for example in examples])
+
+    def draw(self, step: int) -> Sequence[CondenserMicroBatch]:
+        """Return this process's micro-batches."""
+        drawn = unpacked(self.draws.of(step))
+        masks = sum(len(example.hidden) for example in drawn)
+        each = len(drawn) // self.order.batch_size  # 2 spans of a document, or 1 passage
+        own = drawn[self.own.start * each : self.own.stop * each]
         size = self.options.chunk or len(own)
         parts = [CondenserMicroBatch(self.examples.batch(own[i : i + size]), masks) for i in range(0, len(own), size)]
         return self._with_cached_gradients(parts) if self.options.contrastive and len(parts) > 1 else parts
@@ -113,7 +117,7 @@ class CondenserObjective(SelfContained):
             _restore_random_state(part.cached, device)
         late_BLH, head_BLH = self.model(part.batch.packed.to(device))
         positions, targets = part.batch.positions.to(device), part.batch.targets.to(device)
-        scale, count = processes.world_size() / max(1, part.masks_in_batch), len(targets)
+        scale, count = 1 / max(1, part.masks_in_batch), len(targets)
         head_loss = self.model.mlm_loss(head_BLH, positions, targets)
         sums = {"head_loss": (float(head_loss.detach()), float(count))}
         loss = head_loss * scale
@@ -126,7 +130,7 @@ class CondenserObjective(SelfContained):
             fraction = part.cached.fraction if part.cached else 1.0
             sums["contrastive_loss"] = (float(contrast.detach()), fraction)
             sums["accuracy"] = (accuracy * fraction, fraction)
-            loss = loss + contrast
+            loss = loss + contrast / processes.world_size()
         return loss, sums
 
     def _contrast(self, cls_SH: Tensor, cached: CachedGradient | None) -> tuple[Tensor, float]:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from realmctl.artifacts import Writer, writing
+from realmctl.execution import processes
 from realmctl.nn.inputs import TokenBatch, block_token_mask
 from realmctl.nn.span_head import SpanReader, marginal_loss, reader_loss, retrieval_loss, within_block
 from realmctl.retrieval.answering.answer_search import AnswerSearch
@@ -88,6 +89,7 @@ class FinetuneObjective(SelfContained):
         self.lr_multipliers = {searcher.learner: searcher.lr_multiplier}
         self.micro_batch = micro_batch or options.batch_size
         self.texts = BlockTexts(record["text"] for record in searcher.corpus.records)
+        self.own = processes.share(options.batch_size, "questions")
         self._ask(questions)
 
     def on(self, questions: Sequence[Question]) -> FinetuneObjective:
@@ -109,17 +111,18 @@ class FinetuneObjective(SelfContained):
         return self.searcher.learnt()
 
     def draw(self, step: int) -> Sequence[FinetuneMicroBatch]:
-        """Return the batch of a step, with the blocks that the searcher currently finds."""
-        return self.parts(self.order.batch(step).tolist())
+        """Return this process's share of the batch of a step, with the blocks that the searcher currently finds."""
+        batch: list[int] = self.order.batch(step).tolist()
+        return self.parts(batch[self.own], len(batch))
 
-    def parts(self, numbers: list[int]) -> Sequence[FinetuneMicroBatch]:
+    def parts(self, numbers: list[int], questions_in_batch: int) -> Sequence[FinetuneMicroBatch]:
         """Return micro-batches of these questions, by number, with the blocks that the searcher currently finds."""
         training = self.searcher.learner.training
         self.searcher.learner.eval()
         _, rows_QK = self.searcher.nearest([self.tokens[number] for number in numbers], self.options.retriever_beam)
         self.searcher.learner.train(training and not self.options.freeze_retriever)
         cuts = (slice(start, start + self.micro_batch) for start in range(0, len(numbers), self.micro_batch))
-        return [self._part(numbers[cut], rows_QK[cut], len(numbers)) for cut in cuts]
+        return [self._part(numbers[cut], rows_QK[cut], questions_in_batch) for cut in cuts]
 
     def _part(self, numbers: list[int], rows_QK: NDArray[np.int64], questions_in_batch: int) -> FinetuneMicroBatch:
         collator, options = self.searcher.collator, self.options

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from realmctl.errors import ConfigError, InputError
+from realmctl.errors import InputError
 from realmctl.execution import processes
 from realmctl.nn.inputs import Collator, TokenBatch
 from realmctl.nn.marginal import in_batch_softmax
@@ -59,34 +59,33 @@ class InverseClozeObjective(SelfContained):
                 f"{corpus.artifact} has {len(self.rows)} blocks of two sentences or more; ICT needs at least 2."
             )
         self.order = DataOrder(len(self.rows), min(batch_size, len(self.rows)), seed)
-        self.share, left_over = divmod(self.order.batch_size, processes.world_size())
-        if left_over or not self.share:
-            raise ConfigError(
-                f"{self.order.batch_size} pairs cannot be divided among {processes.world_size()} processes. Use another --batch-size."
-            )
+        self.own = processes.share(self.order.batch_size, "pairs")
 
     def draw(self, step: int) -> Sequence[tuple[TokenBatch, TokenBatch, list[SentenceBlockPair]]]:
-        """One part, because in-batch negatives need the whole batch at once. Every process draws all pairs and keeps its own."""
+        """One part, because in-batch negatives need the whole batch at once. It has the pairs of this process.
+
+        The random numbers of the others' pairs are drawn too, and nothing of their text is read.
+        """
         rng = generator(self.seed, Stream.ICT_SENTENCES, step)
-        pairs = [self._pair(int(self.rows[i]), rng) for i in self.order.batch(step)][self._first :][: self.share]
+        drawn = [(row, *self._draw(row, rng)) for row in self.rows[self.order.batch(step)].tolist()]
+        pairs = [self._pair(*each) for each in drawn[self.own]]
         queries = self.collator.query([pair.sentence for pair in pairs], self.retriever.query_length)
         blocks = self.collator.block(
             [pair.title for pair in pairs], [pair.body for pair in pairs], self.retriever.block_length
         )
         return [(queries, blocks, pairs)]
 
-    @property
-    def _first(self) -> int:
-        """The position of this process's first pair in the batch."""
-        return processes.rank() * self.share
-
-    def _pair(self, row: int, rng: np.random.Generator) -> SentenceBlockPair:
-        body, starts = self.corpus.tokens(row), self.corpus.sentences(row)
-        k = int(rng.integers(len(starts)))
-        start, stop = int(starts[k]), int(starts[k + 1]) if k + 1 < len(starts) else len(body)
+    def _draw(self, row: int, rng: np.random.Generator) -> tuple[int, bool, bool]:
+        """Return the number of the sentence, whether it is removed from the block, and whether the block is withheld."""
+        first, stop = self.corpus.sentence_offsets[row : row + 2]
+        sentence = int(rng.integers(int(stop - first)))
         masked = bool(rng.random() < self.mask_rate)
+        return sentence, masked, self.null_share > 0 and bool(rng.random() < self.null_share)
+
+    def _pair(self, row: int, k: int, masked: bool, withheld: bool) -> SentenceBlockPair:
+        body, starts = self.corpus.tokens(row), self.corpus.sentences(row)
+        start, stop = int(starts[k]), int(starts[k + 1]) if k + 1 < len(starts) else len(body)
         rest = np.concatenate([body[:start], body[stop:]]) if masked else body
-        withheld = self.null_share > 0 and bool(rng.random() < self.null_share)
         return SentenceBlockPair(body[start:stop], self.corpus.title(row), rest, masked, withheld)
 
     def loss(self, part: tuple[TokenBatch, TokenBatch, list[SentenceBlockPair]]) -> tuple[Tensor, Sums]:
@@ -95,12 +94,12 @@ class InverseClozeObjective(SelfContained):
         device = next(self.retriever.parameters()).device
         query_BD = self.retriever.embed_queries(queries.to(device))
         block_CD = all_gather(self.retriever.embed_blocks(blocks.to(device)))
-        target_B, mask_BC = torch.arange(self._first, self._first + len(pairs), device=device), None
+        target_B, mask_BC = torch.arange(self.own.start, self.own.stop, device=device), None
         if self.null_share:
             block_CD, target_B, mask_BC = self._with_null(block_CD, target_B, pairs)
         loss, accuracy = in_batch_softmax(query_BD, block_CD, target_B, mask_BC)
         count = len(pairs)
-        return loss, {
+        return loss / processes.world_size(), {
             "accuracy": (float(accuracy) * count, count),
             "masked": (sum(pair.masked for pair in pairs), count),
         }

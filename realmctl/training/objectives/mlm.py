@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import BertForMaskedLM
 
+from realmctl.execution import processes
 from realmctl.nn.bert.encoder import hidden_states
 from realmctl.nn.inputs import Collator, TokenBatch
 from realmctl.retrieval.corpus import Corpus, TokenIds
@@ -24,6 +26,7 @@ from realmctl.retrieval.tagged_queries import TaggedQueries
 from realmctl.training.data_order import DataOrder
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.random_streams import Stream, generator
+from realmctl.training.shared_draws import SharedDraws
 
 # Probabilities that change results. They are not settings: if one changes, the version of `mlm-init` must increase.
 MASKED_SHARE, RANDOM_SHARE = 0.8, 0.1
@@ -71,15 +74,21 @@ class MlmObjective(SelfContained):
         self.mlm, self.examples, self.seed = mlm, examples, seed
         self.micro_batch = micro_batch or batch_size
         self.order = DataOrder(len(examples), batch_size, seed)
+        self.own = processes.share(batch_size, "examples")
+        self.draws = SharedDraws(self._whole_batch)
 
     def draw(self, step: int) -> Sequence[tuple[MlmBatch, int]]:
-        """Micro-batches, each with the number of hidden wordpieces in the whole batch."""
+        """Micro-batches of this process, each with the number of hidden wordpieces in the whole batch of all processes."""
+        drawn = unpacked(self.draws.of(step))
+        hidden = sum(self.examples.hidden_in_room(example) for example in drawn)
+        own = drawn[self.own]
+        parts = [own[i : i + self.micro_batch] for i in range(0, len(own), self.micro_batch)]
+        return [(self.examples.batch(part), hidden) for part in parts]
+
+    def _whole_batch(self, step: int) -> NDArray[np.int64]:
         rng = generator(self.seed, Stream.MLM_MASKS, step)
-        drawn = [self.examples.draw(int(number), rng, step / self.steps) for number in self.order.batch(step)]
-        parts = [drawn[i : i + self.micro_batch] for i in range(0, len(drawn), self.micro_batch)]
-        batches = [self.examples.batch(part) for part in parts]
-        hidden = sum(len(batch.targets) for batch in batches)
-        return [(batch, hidden) for batch in batches]
+        numbers = self.order.batch(step)
+        return packed([self.examples.draw(int(number), rng, step / self.steps) for number in numbers])
 
     def loss(self, part: tuple[MlmBatch, int]) -> tuple[Tensor | None, Sums]:
         """Sum of the cross-entropies divided by the number of hidden wordpieces in the whole batch, and the accuracy."""
@@ -104,6 +113,30 @@ class Masked:
     hidden: list[tuple[int, int, int]]
 
 
+def packed(examples: Sequence[Masked]) -> NDArray[np.int64]:
+    """Return examples as int64 numbers, for exchange between processes."""
+    parts: list[NDArray[np.int64]] = []
+    for example in examples:
+        hidden = np.array(example.hidden, dtype=np.int64).ravel()
+        second = np.empty(0, np.int64) if example.second is None else example.second
+        sizes = [len(example.first), -1 if example.second is None else len(second), len(hidden)]
+        parts += [np.array(sizes, dtype=np.int64), example.first.astype(np.int64), second.astype(np.int64), hidden]
+    return np.concatenate(parts)
+
+
+def unpacked(numbers: NDArray[np.int64]) -> list[Masked]:
+    """Return the examples that `packed` was given."""
+    examples, at = [], 0
+    while at < len(numbers):
+        first, second, hidden = (int(size) for size in numbers[at : at + 3])
+        stops = np.cumsum([at + 3, first, max(second, 0), hidden])
+        one, two, triples = (numbers[start:stop] for start, stop in pairwise(stops))
+        places = [(int(s), int(p), int(t)) for s, p, t in triples.reshape(-1, 3)]
+        examples.append(Masked(one, two if second >= 0 else None, places))
+        at = int(stops[-1])
+    return examples
+
+
 class Examples:
     """The examples that a masked language model is trained on."""
 
@@ -116,6 +149,11 @@ class Examples:
     def draw(self, number: int, rng: np.random.Generator, progress: float = 0.0) -> Masked:
         """Example `number` with freshly drawn masks; `progress` is the share of the steps that are done."""
         raise TypeError(f"{type(self).__name__} draws nothing")
+
+    def hidden_in_room(self, example: Masked) -> int:
+        """Number of hidden wordpieces that are within the longest lengths, which `batch` keeps."""
+        room = (self.lengths[0] - 2, self.lengths[1] - 2)
+        return sum(place < room[sequence] for sequence, place, _ in example.hidden)
 
     def batch(self, drawn: Sequence[Masked]) -> MlmBatch:
         """Examples laid out as `[CLS] first [SEP]` or `[CLS] first [SEP] second [SEP]`."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from realmctl.deviations import PretrainDeviation
+from realmctl.execution import processes
 from realmctl.nn.inputs import Collator, TokenBatch
 from realmctl.nn.marginal import retrieval_utility, sequence_marginal, token_marginal
 from realmctl.nn.precision import autocast
@@ -27,6 +28,7 @@ from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.search.candidates import ABSENT, NULL, candidates, doubled, titles_and_bodies
 from realmctl.retrieval.tagged_queries import TaggedQueries
+from realmctl.training import data_parallel
 from realmctl.training.monitoring.alarms import Alarms
 from realmctl.training.monitoring.candidate_watch import WATCHED_QUERIES, CandidateWatch
 from realmctl.training.monitoring.recall_questions import RecallQuestions
@@ -91,6 +93,7 @@ class PretrainObjective:
         self.queries, self.corpus, self.collator = queries, corpus, collator
         self.current, self.options = current, options
         self.micro_batch = micro_batch or options.batch_size
+        self.own = processes.share(options.batch_size, "queries")
         self.order = span_order(queries, options.batch_size, options.seed, options.official)
         self.alarms, self.recall_questions, self.watch = alarms or Alarms(), recall_questions, CandidateWatch()
         self._watched = self._watched_queries()
@@ -124,22 +127,27 @@ class PretrainObjective:
         self.alarms.restore(state["alarms"])
 
     def draw(self, step: int) -> Sequence[PretrainMicroBatch]:
-        """Return the masked queries of a step, with their candidates from the current index."""
-        return self.parts(self.order.batch(step), generator(self.options.seed, Stream.QUERY_MASKS, step))
+        """Return this process's masked queries of a step, with their candidates from the current index."""
+        rng, spans = generator(self.options.seed, Stream.QUERY_MASKS, step), self.order.batch(step)
+        if self.options.masking == "salient":  # nothing is drawn, so the others' queries are not needed
+            return self._searched([self._masked(int(span), rng) for span in spans[self.own]])
+        return self._searched([self._masked(int(span), rng) for span in spans][self.own])
 
     def parts(self, spans: NDArray[np.int64], rng: np.random.Generator) -> Sequence[PretrainMicroBatch]:
         """Micro-batches of the salient spans with these numbers: each is hidden and has the candidates of its sentence."""
-        drawn = [self._masked(int(span), rng) for span in spans]
+        return self._searched([self._masked(int(span), rng) for span in spans])
+
+    def _searched(self, drawn: list[MaskedQuery]) -> Sequence[PretrainMicroBatch]:
         query_BD = self._vectors(drawn)
         if "double-candidates" in self.options.official:
             single_B = ~doubled(self.current.index, query_BD, self.corpus.uid, self.options.candidates)
             drawn, query_BD = [drawn[place] for place in np.flatnonzero(single_B)], query_BD[single_B]
-            if not drawn:
-                return []
+        if not data_parallel.anyone(bool(drawn)):
+            return []
         rows_BN = self._candidates(drawn, query_BD)
-        self.watch.add(self._blocks_of(rows_BN))
-        hidden = sum(len(query.targets) for query in drawn)
-        normaliser = max(1, hidden) if self.options.marginal == "token" else len(drawn)
+        self.watch.add(np.concatenate(data_parallel.gather_rows(self._blocks_of(rows_BN))))
+        counted = sum(len(query.targets) for query in drawn) if self.options.marginal == "token" else len(drawn)
+        normaliser = max(1, data_parallel.total(counted))
         cuts = (slice(start, start + self.micro_batch) for start in range(0, len(drawn), self.micro_batch))
         return [self._part(drawn[cut], rows_BN[cut], float(normaliser)) for cut in cuts]
 
@@ -170,10 +178,15 @@ class PretrainObjective:
 
     def _candidates(self, drawn: Sequence[MaskedQuery], query_BD: NDArray[np.float32]) -> NDArray[np.int64]:
         options = self.options
-        own_uid_B = self.queries.uid[[query.sentence for query in drawn]] if options.exclude_own else None
-        return candidates(
-            self.current.index, query_BD, own_uid_B, self.corpus.uid, options.candidates, null=options.null_document
+        own_uid_B = (
+            self.queries.uid[np.array([query.sentence for query in drawn], dtype=np.int64)]
+            if options.exclude_own
+            else None
         )
+        return candidates(
+            self.current.index, query_BD, own_uid_B, self.corpus.uid, options.candidates,
+            null=options.null_document, anyone=data_parallel.anyone,
+        )  # fmt: skip
 
     def _packed(self, drawn: Sequence[MaskedQuery]) -> TokenBatch:
         return self.collator.query([query.tokens for query in drawn], self.options.query_length)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from realmctl.artifacts import Artifact
@@ -26,10 +27,20 @@ class CurrentIndex:
         device: Device of the search.
         retriever: The retriever that `first` was made with, if queries are embedded with the retriever of the index.
             `encoder` is then the retriever of the index in use; otherwise it is None.
+        opener: Opens the index in a folder on a device.
     """
 
-    def __init__(self, first: Artifact, refresh: Refresh, device: str, retriever: Artifact | None = None) -> None:
-        self.index: Index = open_index(first.path, device)
+    def __init__(
+        self,
+        first: Artifact,
+        refresh: Refresh,
+        device: str,
+        retriever: Artifact | None = None,
+        *,
+        opener: Callable[[Path, str], Index] = open_index,
+    ) -> None:
+        self._open = opener
+        self.index: Index = opener(first.path, device)
         self.encoder = Retriever.load(retriever.path).to(device) if retriever else None
         self.step, self._content = 0, first.content
         self._refresh, self._device, self._begun = refresh, device, False
@@ -79,7 +90,7 @@ class CurrentIndex:
         encoder = None
         if self.encoder is not None:
             encoder = Retriever.load(self._refresh.snapshot(step).path).to(self._device)
-        self.index = open_index(index.path, self._device)
+        self.index = self._open(index.path, self._device)
         self.step, self._content, self.encoder = step, index.content, encoder
 
     def _wait(self, step: int, retriever: Retriever) -> float:

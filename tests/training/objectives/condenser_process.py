@@ -22,6 +22,7 @@ from realmctl.nn.condenser import Condenser
 from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
 from realmctl.training import data_parallel
+from realmctl.training.gradient_buckets import GradientBuckets
 from realmctl.training.objectives.condenser import CondenserObjective, CondenserOptions
 from realmctl.training.objectives.whole_words import MaskedPassages, SpanPairs, WholeWordMasking, rows_by_document
 
@@ -68,15 +69,16 @@ def gradients(made: CondenserObjective) -> dict[str, Any]:
     return {"loss": total, "metrics": {name: sums[name] / counts[name] for name in sums}, **found}
 
 
-def averaged(made: CondenserObjective) -> dict[str, Tensor]:
-    """Loss and gradients, averaged over the processes."""
+def summed(made: CondenserObjective) -> dict[str, Tensor]:
+    """Loss and gradients, summed over the processes."""
+    buckets = GradientBuckets(made.model)
     found = gradients(made)
-    data_parallel.all_reduce_gradients(made.model)
-    mean = data_parallel.all_reduce_mean(found["loss"], torch.device("cpu"))
-    return {"loss": torch.tensor(mean), **{name: parameter.grad for name, parameter in made.model.named_parameters()}}
+    buckets.finish()
+    loss = sum(data_parallel.exchange(found["loss"]))
+    return {"loss": torch.tensor(loss), **{name: parameter.grad for name, parameter in made.model.named_parameters()}}
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
     with data_parallel.process_group(torch.device("cpu")):
-        save_file(averaged(objective(Path(sys.argv[1]), contrastive=sys.argv[2] == "spans")), sys.argv[3])
+        save_file(summed(objective(Path(sys.argv[1]), contrastive=sys.argv[2] == "spans")), sys.argv[3])

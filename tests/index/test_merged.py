@@ -1,0 +1,135 @@
+"""An index in parts against the whole one: ids, scores and ties, over parts in one process and over processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from realmctl.errors import ConfigError, InputError, QualityError
+from realmctl.index.build import IndexOptions, build
+from realmctl.index.exact import ExactIndex
+from realmctl.index.merged import IndexOfProcesses, MergedIndex, bounds
+from realmctl.index.store import open_index, open_part
+
+
+def whole_numbers(rows: int, seed: int) -> NDArray[np.float32]:
+    """Vectors whose products are exact, with many ties."""
+    return np.random.default_rng(seed).integers(-2, 3, (rows, 4)).astype(np.float32)
+
+
+def brute_force(vectors: NDArray[np.float32], queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+    scores = queries.astype(np.float64) @ vectors.T.astype(np.float64)
+    return np.array([sorted(range(len(vectors)), key=lambda row: (-own[row], row))[:k] for own in scores])
+
+
+def gathers(count: int) -> list[Callable[[NDArray[Any]], list[NDArray[Any]]]]:
+    """What `data_parallel.gather_rows` does, between threads."""
+    table: list[Any] = [None] * count
+    barrier = Barrier(count, timeout=30)
+
+    def gather(rank: int, rows: NDArray[Any]) -> list[NDArray[Any]]:
+        table[rank] = rows
+        barrier.wait()
+        found = list(table)
+        barrier.wait()
+        return found
+
+    return [lambda rows, rank=rank: gather(rank, rows) for rank in range(count)]  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(("rows", "k"), [(50, 7), (50, 60), (3, 2)])
+@pytest.mark.parametrize("parts", [1, 2, 5])
+def test_parts_are_merged_as_one_index_sorts_them(rows, k, parts):
+    vectors, queries = whole_numbers(rows, 0), whole_numbers(9, 1)
+    own = [(first, ExactIndex(vectors[first:stop])) for first, stop in bounds(rows, parts) if stop > first]
+    scores, ids = MergedIndex(own, vectors).search(queries, k)
+    assert (ids == brute_force(vectors, queries, k)).all()
+    assert (scores == ExactIndex(vectors).search(queries, k)[0]).all()
+
+
+@pytest.mark.parametrize("rows", [40, 2])
+def test_processes_with_different_queries_find_what_one_finds(tmp_path, rows):
+    vectors, count, k = whole_numbers(rows, 2), 3, 6
+    np.save(tmp_path / "vectors.npy", vectors)
+    build(tmp_path, IndexOptions(type="exact"))
+    asked = [whole_numbers(number, 3 + number) for number in (5, 0, 2)]
+
+    def search(rank: int) -> NDArray[np.int64]:
+        own, whole = open_part(tmp_path, "cpu", rank, count)
+        assert whole == rows and own.count in (rows // count, rows // count + 1)
+        return IndexOfProcesses(own, whole, exchange[rank], rank).search(asked[rank], k)[1]
+
+    exchange = gathers(count)
+    with ThreadPoolExecutor(count) as pool:
+        found = list(pool.map(search, range(count)))
+    for queries, ids in zip(asked, found, strict=True):
+        assert ids.shape == (len(queries), min(k, rows))
+        assert not len(queries) or (ids == brute_force(vectors, queries, k)).all()
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory) -> Path:
+    """An hnsw index of three graphs over 300 vectors."""
+    folder = tmp_path_factory.mktemp("shards")
+    np.save(folder / "vectors.npy", np.random.default_rng(0).standard_normal((300, 16), np.float32))
+    metrics = build(folder, IndexOptions(shards=3, recall_sample=100))
+    assert metrics["recall"] >= 0.95 and metrics["recall_queries"] == 100
+    return folder
+
+
+def test_graphs_are_searched_together_by_any_number_of_processes(shards):
+    vectors = np.load(shards / "vectors.npy")
+    queries = np.random.default_rng(1).standard_normal((20, 16), np.float32)
+    expected = brute_force(vectors, queries, 5)
+    assert (open_index(shards).search(queries, 5)[1] == expected).mean() > 0.95
+    for count in (1, 2, 3, 4):
+        parts = [open_part(shards, "cpu", rank, count)[0] for rank in range(count)]
+        assert sum(part.count for part in parts) == 300
+        ids = MergedIndex([pair for part in parts for pair in part.parts], vectors).search(queries, 5)[1]
+        assert (ids == open_index(shards).search(queries, 5)[1]).all()
+
+
+def test_equal_builds_have_equal_bytes(shards, tmp_path):
+    np.save(tmp_path / "vectors.npy", np.load(shards / "vectors.npy"))
+    build(tmp_path, IndexOptions(shards=3, recall_sample=100))
+    files = [path.relative_to(shards) for path in shards.rglob("*") if path.is_file()]
+    assert len(files) == 8
+    assert all((tmp_path / file).read_bytes() == (shards / file).read_bytes() for file in files)
+
+
+@pytest.mark.parametrize("file", ["shard-001/index.json", "shard-002/hnsw.bin"])
+def test_a_damaged_shard_is_refused_by_name(shards, tmp_path, file):
+    for path in shards.rglob("*"):
+        if path.is_file():
+            (tmp_path / path.relative_to(shards)).parent.mkdir(exist_ok=True)
+            (tmp_path / path.relative_to(shards)).write_bytes(path.read_bytes())
+    data = bytearray((tmp_path / file).read_bytes())
+    data[len(data) // 2] ^= 1
+    (tmp_path / file).write_bytes(data)
+    with pytest.raises(InputError, match=file):
+        open_index(tmp_path)
+
+
+def test_the_floor_holds_for_the_merged_answers(tmp_path):
+    np.save(tmp_path / "vectors.npy", np.random.default_rng(0).standard_normal((400, 32), np.float32))
+    with pytest.raises(QualityError):
+        build(tmp_path, IndexOptions(shards=2, m=2, ef_construction=1, ef=1, min_recall=1.0, recall_sample=200))
+    assert not (tmp_path / "index.json").exists()
+
+
+def test_what_cannot_be_divided_is_refused(tmp_path):
+    np.save(tmp_path / "vectors.npy", whole_numbers(5, 0))
+    with pytest.raises(ConfigError, match="only an hnsw index"):
+        build(tmp_path, IndexOptions(type="exact", shards=2))
+    with pytest.raises(ConfigError, match="at most 5 shards"):
+        build(tmp_path, IndexOptions(shards=6))
+    build(tmp_path, IndexOptions())
+    with pytest.raises(ConfigError, match="cannot be divided over processes"):
+        open_part(tmp_path, "cpu", 0, 2)
