@@ -194,5 +194,5 @@ def test_a_head_of_another_width_is_refused(chain, condenser, tmp_path):
 def test_a_batch_that_the_processes_cannot_share(chain, tmp_path, monkeypatch):
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "3")
-    with pytest.raises((ConfigError, MismatchError), match="cannot be shared by 3 processes"):
+    with pytest.raises((ConfigError, MismatchError), match="4 examples cannot be divided among 3 processes"):
         CondenserInit(blocks=chain.blocks, **SMALL).make(tmp_path / "made")
