@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from realmctl.artifacts import Origin, Writer
 from realmctl.errors import ConfigError, InputError, require_package
+from realmctl.execution.shards import Executor
 from realmctl.log import progress, say, warn
 from realmctl.stage import Stage, help_texts, runtime, setting, source
 
@@ -64,6 +65,7 @@ class Chunk(Stage):
         "Time limit for cleaning one page, in seconds. A page that takes longer is set aside.", default=10.0
     )
     workers: int = runtime(help_texts.WORKERS, default=0)
+    executor: Executor = runtime(help_texts.EXECUTOR, default="local")
 
     def check(self) -> None:
         if not self.corpus:
@@ -167,7 +169,7 @@ class Chunk(Stage):
 
         raws = raw_documents(self.corpus, PageCounts(), self.keep_lists, self.format)
         chosen = (raw for number, raw in enumerate(raws) if number % stride == 0)
-        for texts in map_units(texts_of, units(chosen), self.workers):
+        for texts in map_units(texts_of, units(chosen), self.workers, executor=self.executor):
             yield from texts
 
     def _chunked(self, tokenizer: Path, tally: PageCounts) -> Iterator[ChunkedUnit]:
@@ -184,7 +186,9 @@ class Chunk(Stage):
             long_titles=self.long_titles,
         )
         raws = raw_documents(self.corpus, tally, self.keep_lists, self.format)
-        return map_units(chunk_unit, units(raws), self.workers, initializer=prepare, initargs=(setup,))
+        return map_units(
+            chunk_unit, units(raws), self.workers, initializer=prepare, initargs=(setup,), executor=self.executor
+        )
 
     def _metrics(self, out: Writer, tally: PageCounts, counts: Counter[str]) -> Mapping[str, Any]:
         import numpy as np

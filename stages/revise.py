@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from realmctl.artifacts import Artifact, Origin, Writer
 from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.execution.shards import Executor
 from realmctl.log import progress, warn
 from realmctl.stage import Stage, help_texts, reads, runtime, source
 
@@ -40,6 +41,7 @@ class Revise(Stage):
     corpus: tuple[Path, ...] = source("Files or folders with the whole corpus as it is now.", default=())
     edits: Path | None = source("JSON lines with the documents to add, update or remove.", default=None)
     workers: int = runtime(help_texts.WORKERS, default=0)
+    executor: Executor = runtime(help_texts.EXECUTOR, default="local")
 
     def check(self) -> None:
         if bool(self.corpus) == (self.edits is not None):
@@ -114,7 +116,12 @@ class Revise(Stage):
         keep_lists, format_name = (self.blocks.settings.get(name, default) for name, default in FORMAT_DEFAULTS)
         raws = raw_documents(self.corpus, PageCounts(), keep_lists, format_name)
         yield from map_units(
-            chunk_unit, units(raws), self.workers, initializer=prepare, initargs=(self._chunking(out),)
+            chunk_unit,
+            units(raws),
+            self.workers,
+            initializer=prepare,
+            initargs=(self._chunking(out),),
+            executor=self.executor,
         )
 
     def _edited(self, former: Corpus, out: Writer) -> Iterator[ChunkedUnit]:

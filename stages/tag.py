@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from realmctl.artifacts import Artifact, Origin, Writer
 from realmctl.deviations import TagDeviation, explained
 from realmctl.errors import ConfigError, InputError
+from realmctl.execution.shards import Executor
 from realmctl.log import progress, say
 from realmctl.stage import Stage, help_texts, reads, runtime, setting
 
@@ -50,6 +51,7 @@ class Tag(Stage):
     )
     official: tuple[TagDeviation, ...] = setting(explained(TagDeviation), default=(), added_later=True)
     workers: int = runtime(help_texts.WORKERS + " The hf tagger runs in one process.", default=0)
+    executor: Executor = runtime(help_texts.EXECUTOR, default="local")
     device: str = runtime("Device of the hf tagger: auto, cpu or cuda:N.", default="auto")
 
     def check(self) -> None:
@@ -93,6 +95,7 @@ class Tag(Stage):
             workers,
             initializer=_start_worker,
             initargs=(self.blocks.path, tagger, rules, self.device),
+            executor=self.executor,
         )
         counts: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
         with (

@@ -1,4 +1,4 @@
-"""Run one function over work units on local worker processes, with results in order.
+"""Run one function over work units on worker processes of this machine or of a Ray cluster, with results in order.
 
 The result of a unit does not depend on which worker ran it or on the number of workers. Workers are spawned, never forked,
 because a fork after torch has started threads hangs. They leave Ctrl-C to their parent, and end with it even when it is killed.
@@ -15,12 +15,13 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from realmctl.errors import ConfigError, ResourceError
 
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")
+Executor = Literal["local", "ray"]
 AHEAD_PER_WORKER = 3
 
 
@@ -38,13 +39,20 @@ def map_units(
     *,
     initializer: Callable[..., None] | None = None,
     initargs: tuple[Any, ...] = (),
+    executor: Executor = "local",
 ) -> Iterator[Result]:
     """Yield `function(unit)` in the order of `units`, in bounded memory however many there are.
 
-    `function` and `initializer` must be importable (top level). One worker runs in this process. Raises ResourceError
+    `function` and `initializer` must be importable (top level). One local worker runs in this process. Raises ResourceError
     when a worker dies, which most often means that memory ran out. An exception inside `function` or `initializer` is
-    raised here unchanged.
+    raised here unchanged. With the executor "ray", the workers run on a Ray cluster (`ray_workers.map_on_ray`).
     """
+    if executor == "ray":
+        from realmctl.execution.ray_workers import map_on_ray
+
+        worker_count(workers)
+        yield from map_on_ray(function, units, workers, initializer=initializer, initargs=initargs)
+        return
     if worker_count(workers) == 1:
         if initializer:
             initializer(*initargs)

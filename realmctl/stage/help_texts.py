@@ -9,6 +9,9 @@ WARMUP = "Number of warm-up steps. Default: min(10000, max(100, steps / 10))."
 OPTIMIZER = "bert: AdamW as BERT and REALM use it. adamw: betas 0.9 and 0.98 with bias correction, for runs of a few hundred steps."
 CHECKPOINT_EVERY = "Number of steps between checkpoints."
 WORKERS = "Number of worker processes; 0 means all cores."
+EXECUTOR = (
+    "Where the workers run: on this machine, or on the Ray cluster that RAY_ADDRESS names. The result is the same."
+)
 REGEX_ANSWERS = "Treat answers as regular expressions. Default: decided by the format of the file."
 QUESTIONS = "File of questions with answers: NQ-open, WebQuestions, CuratedTREC, SQuAD and others."
 INDEX_SHARDS = (

@@ -1,0 +1,94 @@
+"""Units on a Ray cluster: the same results as on this machine, although nodes die."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from realmctl.errors import InputError, MismatchError, ResourceError
+from realmctl.execution import ray_workers
+from realmctl.execution.shards import AHEAD_PER_WORKER, map_units
+from tests.fixtures import shard_functions as functions
+
+ROOT = Path(__file__).resolve().parents[2]
+ray = pytest.importorskip("ray")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A Ray of two cores in this process's session, as `map_units` would start it."""
+    with ray_workers._connected(2):
+        yield ray
+
+
+def test_results_come_in_the_order_of_the_units(cluster):
+    made = map_units(functions.square, range(40), 2, initializer=functions.start, initargs=(5,), executor="ray")
+    assert list(made) == [unit * unit + 5 for unit in range(40)]
+
+
+def test_an_endless_stream_of_units_is_read_only_so_far_ahead(cluster):
+    taken = 0
+
+    def endless() -> Iterator[int]:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield taken
+
+    made = map_units(functions.process, endless(), 2, executor="ray")
+    processes = {next(made) for _ in range(20)}
+    made.close()
+    assert taken <= 20 + AHEAD_PER_WORKER * 2 and len(processes) <= 2
+
+
+def test_what_a_unit_or_the_start_raises_is_raised_here(cluster):
+    done = []
+    with pytest.raises(LookupError, match="seven") as error:
+        for unit in map_units(functions.fail_at_seven, range(40), 2, executor="ray"):
+            done.append(unit)
+    assert type(error.value) is LookupError and done == list(range(7))
+    with pytest.raises(ValueError, match="start 3"):
+        list(map_units(functions.square, range(9), 2, initializer=functions.failing_start, initargs=(3,), executor="ray"))
+
+
+def test_a_worker_that_dies_once_costs_nothing_and_one_that_always_dies_is_a_resource_error(cluster, tmp_path):
+    made = map_units(functions.die_once_at_seven, [(unit, tmp_path) for unit in range(20)], 2, executor="ray")
+    assert list(made) == list(range(20)) and (tmp_path / "died").exists()
+    with pytest.raises(ResourceError, match="died 3 times at the same unit"):
+        list(map_units(functions.die_at_seven, range(40), 2, executor="ray"))
+
+
+def test_another_version_is_refused_by_number(cluster, monkeypatch):
+    monkeypatch.setattr(ray_workers, "__version__", "9.9.9")
+    with pytest.raises(MismatchError, match=r"has realmctl \S+, and this machine has 9\.9\.9"):
+        list(map_units(functions.square, range(3), 1, executor="ray"))
+
+
+def test_a_folder_that_a_node_does_not_see(tmp_path):
+    with pytest.raises(InputError, match="does not see the folder .*nowhere"):
+        ray_workers._Worker().prepare(str(tmp_path / "nowhere"), None, ())
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:{free}", "ray://127.0.0.1:{free}", "127.0.0.1:port"])
+def test_an_address_that_nobody_answers_is_one_error_within_seconds(address, monkeypatch):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("RAY_ADDRESS", address.format(free=probe.getsockname()[1]))
+        start = time.monotonic()
+        code = "from realmctl.execution.shards import map_units\nfor _ in map_units(abs, range(3), 1, executor='ray'): pass"
+        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert time.monotonic() - start < 10
+    assert "ResourceError: no Ray cluster answers at RAY_ADDRESS=" in done.stderr and "ray start --head" in done.stderr
+
+
+def test_without_ray_one_line_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ResourceError, match=r"pip install 'realmctl\[ray\]'"):
+        list(map_units(functions.square, range(3), 1, executor="ray"))
