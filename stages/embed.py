@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary, require_titles
 from realmctl.artifacts.description import describe_retriever
 from realmctl.artifacts.series import readable_versions
 from realmctl.errors import ConfigError, MismatchError
+from realmctl.execution.shards import Executor
 from realmctl.log import progress
 from realmctl.stage import Stage, help_texts, reads, runtime, setting
+
+if TYPE_CHECKING:
+    from realmctl.retrieval.corpus import Corpus
+    from realmctl.retrieval.search.embedding import Embedder
 
 
 class Embed(Stage):
@@ -50,10 +55,20 @@ class Embed(Stage):
         "Blocks per batch; 0 means as many as fit a CPU core's cache, or 128 on a GPU.", default=0
     )
     device: str = runtime(help_texts.DEVICE, default="auto")
+    executor: Executor = runtime(help_texts.EXECUTOR, default="local")
+    workers: int = runtime(
+        "Number of workers with --executor ray; 0 means one for each GPU of the cluster, or for each core.", default=0
+    )
 
     def check(self) -> None:
         if self.batch_size < 0:
             raise ConfigError(f"--batch-size {self.batch_size}: use 1 or more, or 0 to choose a number for the device.")
+        if self.workers and self.executor == "local":
+            raise ConfigError("--workers needs --executor ray: embed runs in one process on this machine.")
+        if self.executor == "ray" and self.device.startswith("cuda:"):
+            raise ConfigError(
+                f"--device {self.device} names a GPU of this machine. With --executor ray, use auto, cuda or cpu."
+            )
         require_same_vocabulary(self.blocks, self.retriever)
         if describe_retriever(self.retriever).towers == "query-only":
             raise MismatchError(
@@ -101,10 +116,7 @@ class Embed(Stage):
         return {"disk_bytes": float(self.blocks.metrics["blocks"] * width * size)}
 
     def run(self, out: Writer) -> Mapping[str, Any]:
-        from realmctl.nn.precision import pick_device
-        from realmctl.nn.retriever import Retriever
         from realmctl.retrieval.corpus import Corpus
-        from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
         from realmctl.retrieval.search.embedding import embed_corpus
         from realmctl.retrieval.search.taken_over import former_vectors
 
@@ -114,17 +126,29 @@ class Embed(Stage):
             if self.former is not None
             else None
         )
-        retriever = Retriever.load(self.retriever.path).to(pick_device(self.device))
         with progress(len(corpus), "embedding", "blocks") as bar:
             return embed_corpus(
-                retriever,
-                packer_of(tokenizer_of(self.blocks)),
+                self._embedder(corpus),
                 corpus,
                 out.file("embeddings.npy"),
                 journal=out.scratch("ranges") / "done.jsonl",
                 dtype=self.dtype,
-                precision=self.precision,
-                batch_size=self.batch_size,
                 on_progress=bar.advance,
                 former=former,
             )
+
+    def _embedder(self, corpus: Corpus) -> Embedder:
+        from realmctl.nn.precision import pick_device
+        from realmctl.nn.retriever import Retriever
+        from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
+        from realmctl.retrieval.search.embedding import LocalEmbedder
+        from realmctl.retrieval.search.ray_embedder import RayEmbedder
+
+        if self.executor == "ray":
+            return RayEmbedder(
+                self.retriever, self.blocks, device=self.device, precision=self.precision, batch_size=self.batch_size,
+                workers=self.workers,
+            )  # fmt: skip
+        retriever = Retriever.load(self.retriever.path).to(pick_device(self.device))
+        collator = packer_of(tokenizer_of(self.blocks))
+        return LocalEmbedder(retriever, collator, corpus, precision=self.precision, batch_size=self.batch_size)

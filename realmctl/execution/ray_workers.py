@@ -7,6 +7,7 @@ starts on this machine and ends with the call.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
@@ -31,6 +32,8 @@ ATTEMPTS_PER_UNIT = 3
 FAILED_STARTS = 3
 CONNECT_SECONDS = 5.0
 START_SECONDS = 60.0
+OBJECT_STORE_BYTES = 2**28
+"""Shared memory of a Ray that starts on this machine. Units and results are small."""
 ADDRESS = "RAY_ADDRESS"
 
 
@@ -39,7 +42,7 @@ def map_on_ray(
     units: Iterable[Unit],
     workers: int,
     *,
-    gpus_per_worker: float = 0,
+    gpus: bool = False,
     initializer: Callable[..., None] | None = None,
     initargs: tuple[Any, ...] = (),
 ) -> Iterator[Result]:
@@ -48,8 +51,8 @@ def map_on_ray(
     Args:
         function: importable function of one unit.
         units: read only a little ahead of the results.
-        workers: number of workers; 0 means one for each GPU of the cluster if `gpus_per_worker` is set, else one for each core.
-        gpus_per_worker: GPUs that each worker holds.
+        workers: number of workers; 0 means one for each core of the cluster, or for each GPU.
+        gpus: whether each worker holds a GPU. Without GPUs in the cluster it holds a core.
         initializer: importable function that prepares a worker.
         initargs: its arguments.
 
@@ -62,11 +65,12 @@ def map_on_ray(
     """
     require_package("ray", "ray", "--executor ray")
     with _connected(workers) as ray:
-        resource = "GPU" if gpus_per_worker else "CPU"
-        count = workers or int(ray.cluster_resources().get(resource, 0) // (gpus_per_worker or 1))
+        resources = ray.cluster_resources()
+        gpus_each = int(gpus and resources.get("GPU", 0) >= 1)
+        count = workers or int(resources.get("GPU" if gpus_each else "CPU", 0))
         if not count:
-            raise ResourceError(f"the Ray cluster has no {resource} for a worker. Add a node, or use --executor local.")
-        pool: _Pool[Unit, Result] = _Pool(ray, function, count, gpus_per_worker, initializer, initargs)
+            raise ResourceError("the Ray cluster has no core for a worker. Add a node, or use --executor local.")
+        pool: _Pool[Unit, Result] = _Pool(ray, function, count, gpus_each, initializer, initargs)
         try:
             yield from pool.results(units)
         finally:
@@ -109,7 +113,7 @@ class _Pool(Generic[Unit, Result]):
         ray: Any,
         function: Callable[[Unit], Result],
         count: int,
-        gpus: float,
+        gpus: int,
         initializer: Callable[..., None] | None,
         initargs: tuple[Any, ...],
     ) -> None:
@@ -227,10 +231,11 @@ def _connected(workers: int) -> Iterator[Any]:
     _require_answer(address)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    local: dict[str, Any] = {"num_cpus": workers or None, "include_dashboard": False, "object_store_memory": 2**28}
-    quiet = {"log_to_driver": False, "configure_logging": False, "logging_level": "error"}
+    where: dict[str, Any] = {"address": address}
+    if not address:
+        where = {"num_cpus": workers or None, "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
     try:
-        ray.init(**({"address": address} if address else local), **quiet)
+        ray.init(**where, log_to_driver=False, configure_logging=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise ResourceError(_unreachable(address, _last_line(str(error)))) from None
     finally:

@@ -195,7 +195,9 @@ def test_ask_probe_and_refresh_print_what_they_are_given(realmctl, monkeypatch):
     )
     monkeypatch.setitem(sys.modules, "realmctl.retrieval.answering.asking", asking)
     monkeypatch.setitem(
-        sys.modules, "realmctl.training.refresh.refresher", types.SimpleNamespace(serve=lambda run, device: None)
+        sys.modules,
+        "realmctl.training.refresh.refresher",
+        types.SimpleNamespace(serve=lambda run, device, executor: None),
     )
     assert json.loads(realmctl("ask", "who?", "--json")[1]) == {"schema_version": 1, "question": "who?"}
     assert json.loads(realmctl("fill-mask", "a [MASK]", "--json")[1])["sentence"] == "a [MASK]"

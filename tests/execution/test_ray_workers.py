@@ -1,4 +1,4 @@
-"""Units on a Ray cluster: the same results as on this machine, although nodes die."""
+"""Units on a Ray cluster: in order, in bounded memory, done again when a worker dies."""
 
 from __future__ import annotations
 
@@ -23,16 +23,18 @@ ray = pytest.importorskip("ray")
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """A Ray of two cores in this process's session, as `map_units` would start it."""
+    """A Ray of two cores, as `map_units` would start it. It starts once, because a start takes seconds."""
     with ray_workers._connected(2):
         yield ray
 
 
+@pytest.mark.slow
 def test_results_come_in_the_order_of_the_units(cluster):
     made = map_units(functions.square, range(40), 2, initializer=functions.start, initargs=(5,), executor="ray")
     assert list(made) == [unit * unit + 5 for unit in range(40)]
 
 
+@pytest.mark.slow
 def test_an_endless_stream_of_units_is_read_only_so_far_ahead(cluster):
     taken = 0
 
@@ -48,6 +50,7 @@ def test_an_endless_stream_of_units_is_read_only_so_far_ahead(cluster):
     assert taken <= 20 + AHEAD_PER_WORKER * 2 and len(processes) <= 2
 
 
+@pytest.mark.slow
 def test_what_a_unit_or_the_start_raises_is_raised_here(cluster):
     done = []
     with pytest.raises(LookupError, match="seven") as error:
@@ -55,9 +58,12 @@ def test_what_a_unit_or_the_start_raises_is_raised_here(cluster):
             done.append(unit)
     assert type(error.value) is LookupError and done == list(range(7))
     with pytest.raises(ValueError, match="start 3"):
-        list(map_units(functions.square, range(9), 2, initializer=functions.failing_start, initargs=(3,), executor="ray"))
+        list(
+            map_units(functions.square, range(9), 2, initializer=functions.failing_start, initargs=(3,), executor="ray")
+        )
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_once_costs_nothing_and_one_that_always_dies_is_a_resource_error(cluster, tmp_path):
     made = map_units(functions.die_once_at_seven, [(unit, tmp_path) for unit in range(20)], 2, executor="ray")
     assert list(made) == list(range(20)) and (tmp_path / "died").exists()
@@ -65,6 +71,7 @@ def test_a_worker_that_dies_once_costs_nothing_and_one_that_always_dies_is_a_res
         list(map_units(functions.die_at_seven, range(40), 2, executor="ray"))
 
 
+@pytest.mark.slow
 def test_another_version_is_refused_by_number(cluster, monkeypatch):
     monkeypatch.setattr(ray_workers, "__version__", "9.9.9")
     with pytest.raises(MismatchError, match=r"has realmctl \S+, and this machine has 9\.9\.9"):
@@ -72,11 +79,17 @@ def test_another_version_is_refused_by_number(cluster, monkeypatch):
 
 
 def test_a_folder_that_a_node_does_not_see(tmp_path):
-    with pytest.raises(InputError, match="does not see the folder .*nowhere"):
+    with pytest.raises(InputError, match=r"does not see the folder .*nowhere"):
         ray_workers._Worker().prepare(str(tmp_path / "nowhere"), None, ())
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:{free}", "ray://127.0.0.1:{free}", "127.0.0.1:port"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1:{free}",
+        *(pytest.param(form, marks=pytest.mark.slow) for form in ("ray://127.0.0.1:{free}", "127.0.0.1:port")),
+    ],
+)
 def test_an_address_that_nobody_answers_is_one_error_within_seconds(address, monkeypatch):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

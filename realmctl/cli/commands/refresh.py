@@ -9,6 +9,7 @@ import typer
 
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, path
+from realmctl.execution.shards import Executor
 from realmctl.stage.common_fields import check_device
 
 
@@ -20,6 +21,10 @@ def refresh(
         ),
     ],
     device: Annotated[str, typer.Option(help="Device to embed on: auto, cpu or cuda:N.")] = "auto",
+    executor: Annotated[
+        Executor,
+        typer.Option(help="Where blocks are embedded: on this device, or on the Ray cluster that RAY_ADDRESS names."),
+    ] = "local",
     json: Json = False,
 ) -> None:
     """Rebuild the index of a running pretrain from its newest snapshots.
@@ -29,5 +34,5 @@ def refresh(
     from realmctl.training.refresh.refresher import serve
 
     check_device("--device", device)
-    serve(run, device)
+    serve(run, device, executor)
     print_result({"run": str(run)}, json, lambda value: f"{value['run']}: the run has ended")

@@ -6,8 +6,9 @@ where an interrupted run continued. Legend: B rows of a batch, D projection.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -30,30 +31,60 @@ BATCH_ON_ACCELERATOR = 128
 BlockVectors = NDArray[np.float32]
 
 
+class Embedder(Protocol):
+    """Computes the vectors of blocks, here or elsewhere."""
+
+    projection: int
+    block_length: int
+
+    def embed(
+        self, ranges: Iterable[Sequence[int]], on_progress: Callable[[int], None]
+    ) -> Iterator[NDArray[np.float32]]:
+        """Yield the vectors of each range of rows, float32 [len(range), D], in order. A range holds at least one row."""
+        ...
+
+
+class LocalEmbedder:
+    """Embeds blocks in this process. The retriever runs on the device of its weights, in evaluation mode.
+
+    collator: lays out the blocks in the retriever's vocabulary.
+    precision: arithmetic: auto, fp32 or bf16.
+    batch_size: blocks per batch; 0 chooses a number for the device.
+    """
+
+    def __init__(
+        self, retriever: Retriever, collator: Collator, corpus: Corpus, *, precision: str = "auto", batch_size: int = 0
+    ) -> None:
+        self.retriever, self.collator, self.corpus = retriever.eval(), collator, corpus
+        self.precision, self.batch_size = precision, batch_size
+        self.projection, self.block_length = retriever.projection, retriever.block_length
+
+    def embed(self, ranges: Iterable[Sequence[int]], on_progress: Callable[[int], None]) -> Iterator[BlockVectors]:
+        for rows in ranges:
+            yield embed_blocks(
+                self.retriever, self.collator, self.corpus, rows, precision=self.precision, batch_size=self.batch_size,
+                on_progress=on_progress,
+            )  # fmt: skip
+
+
 def embed_corpus(
-    retriever: Retriever,
-    collator: Collator,
+    embedder: Embedder,
     corpus: Corpus,
     path: Path,
     *,
     journal: Path,
     dtype: Dtype = "float32",
-    precision: str = "auto",
-    batch_size: int = 0,
     on_progress: Callable[[int], None] = lambda blocks: None,
     former: FormerVectors | None = None,
 ) -> dict[str, float]:
     """Embed every block into a file, except the ranges that are done already.
 
     Args:
-        retriever: the retriever; it runs on the device of its weights, in evaluation mode.
-        collator: lays out the blocks in the retriever's vocabulary.
+        embedder: computes the vectors.
         corpus: the blocks.
         path: the .npy file to write, [n, D]; row i is block i.
         journal: file that records the ranges that are done.
         dtype: floating-point type of the file.
-        precision: arithmetic: auto, fp32 or bf16.
-        batch_size: blocks per batch; 0 chooses a number for the device.
         on_progress: called with the number of further blocks that are done.
         former: vectors to take over; the blocks without one are embedded.
 
@@ -67,36 +98,36 @@ def embed_corpus(
     """
     if not len(corpus):
         raise InputError(f"{corpus.artifact} holds no block, so there is nothing to embed. Chunk a corpus with text.")
-    truncated = count_truncated(corpus, retriever.block_length)
+    truncated = count_truncated(corpus, embedder.block_length)
     if truncated:
         warn(
-            f"{truncated} blocks are longer than the {retriever.block_length} wordpieces this retriever "
+            f"{truncated} blocks are longer than the {embedder.block_length} wordpieces this retriever "
             "reads; their ends are not embedded"
         )
-    retriever.eval()
-    with EmbeddingFile(path, journal, len(corpus), retriever.projection, dtype) as file:
+    with EmbeddingFile(path, journal, len(corpus), embedder.projection, dtype) as file:
         done = file.done()
         on_progress(sum(stop - start for start, stop in done))
-        for rows in ranges(len(corpus)):
-            if (rows.start, rows.stop) in done:
-                continue
-            missing = rows if former is None else [row for row in rows if former.row_n[row] == ABSENT]
-            stored = np.empty((len(rows), retriever.projection), dtype)
+        todo = [rows for rows in ranges(len(corpus)) if (rows.start, rows.stop) not in done]
+        computed = embedder.embed(filter(None, (_missing(rows, former) for rows in todo)), on_progress)
+        for rows in todo:
+            missing = _missing(rows, former)
+            stored = np.empty((len(rows), embedder.projection), dtype)
             if former is not None:
                 kept = former.row_n[rows.start : rows.stop]
                 stored[kept != ABSENT] = former.vectors[kept[kept != ABSENT]]
                 on_progress(len(rows) - len(missing))
             if missing:
-                vectors = embed_blocks(
-                    retriever, collator, corpus, missing, precision=precision, batch_size=batch_size,
-                    on_progress=on_progress,
-                )  # fmt: skip
                 with np.errstate(over="ignore"):
-                    stored[np.asarray(missing) - rows.start] = vectors.astype(dtype)
+                    stored[np.asarray(missing) - rows.start] = next(computed).astype(dtype)
             _check_finite(stored, rows, corpus)
             file.write(rows.start, stored)
     counts = {} if former is None else {"taken_over": former.count, "embedded": len(corpus) - former.count}
     return {"truncated_blocks": truncated, **describe(path), **counts}
+
+
+def _missing(rows: range, former: FormerVectors | None) -> Sequence[int]:
+    """The rows that have no former vector."""
+    return rows if former is None else [row for row in rows if former.row_n[row] == ABSENT]
 
 
 def ranges(count: int) -> Iterator[range]:

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.artifacts import MANIFEST, Artifact, Origin, lineage_of, open_artifact, writing
+from realmctl.execution.shards import Executor
 from realmctl.index.build import build as build_index
 from realmctl.nn.inputs import Collator
 from realmctl.nn.precision import pick_device
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
-from realmctl.retrieval.search.embedding import embed_corpus
+from realmctl.retrieval.search.embedding import Embedder, LocalEmbedder, embed_corpus
+from realmctl.retrieval.search.ray_embedder import RayEmbedder
 from realmctl.training.refresh.refresh_folder import KEPT_SNAPSHOTS, RefreshFolder, RefreshRequest, at_step, prune
 
 
@@ -44,8 +46,8 @@ def write_retriever(
 class IndexMaker:
     """Embeds the blocks of a request with a retriever and builds the index. It opens the blocks once."""
 
-    def __init__(self, request: RefreshRequest, device: str) -> None:
-        self.request, self.device = request, pick_device(device)
+    def __init__(self, request: RefreshRequest, device: str, executor: Executor = "local") -> None:
+        self.request, self.device, self.executor = request, pick_device(device), executor
         self.blocks = open_artifact(request.blocks)
         self.corpus = Corpus(self.blocks)
         self.collator: Collator = packer_of(tokenizer_of(self.blocks))
@@ -75,10 +77,16 @@ class IndexMaker:
             lineage_of(inputs),
         )
         with writing(path, origin) as out:
-            model = Retriever.load(retriever.path).to(self.device)
             embed_corpus(
-                model, self.collator, self.corpus, out.file("vectors.npy"), journal=out.scratch("ranges") / "done.jsonl",
-                dtype=self.request.dtype, precision=self.request.precision, on_progress=on_progress,
+                self._embedder(retriever), self.corpus, out.file("vectors.npy"), dtype=self.request.dtype,
+                journal=out.scratch("ranges") / "done.jsonl", on_progress=on_progress,
             )  # fmt: skip
             out.metrics.update(build_index(out.path, self.request.options, device=str(self.device)))
         return open_artifact(path)
+
+    def _embedder(self, retriever: Artifact) -> Embedder:
+        precision = self.request.precision
+        if self.executor == "ray":
+            return RayEmbedder(retriever, self.blocks, device=self.device.type, precision=precision)
+        model = Retriever.load(retriever.path).to(self.device)
+        return LocalEmbedder(model, self.collator, self.corpus, precision=precision)

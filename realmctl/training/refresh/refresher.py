@@ -21,6 +21,7 @@ from typing import Any
 from realmctl.artifacts import open_artifact
 from realmctl.errors import RealmctlError
 from realmctl.execution.parent import die_with_parent
+from realmctl.execution.shards import Executor
 from realmctl.log import say
 from realmctl.training.refresh.index_maker import IndexMaker
 from realmctl.training.refresh.refresh_folder import (
@@ -106,11 +107,11 @@ class Heartbeat:
             os._exit(0)
 
 
-def serve(path: Path, device: str) -> None:
+def serve(path: Path, device: str, executor: Executor = "local") -> None:
     """Refresh until the trainer is gone: end of file on a piped standard input, or the shared folder was removed.
 
     A child of a trainer also ends when a newer trainer has placed its request. A refresher that was started by hand serves
-    the newer trainer.
+    the newer trainer. The executor embeds the blocks: this process, or the workers of a Ray cluster.
 
     Raises:
         InputError: `path` is not the shared folder of a run.
@@ -125,7 +126,7 @@ def serve(path: Path, device: str) -> None:
     folder = RefreshFolder(path)
     while True:
         try:
-            _serve_request(folder, device, child=bool(trainer))
+            _serve_request(folder, device, executor, child=bool(trainer))
             return
         except Superseded:
             if trainer:
@@ -133,9 +134,9 @@ def serve(path: Path, device: str) -> None:
             say("refresh: the trainer was started again; this refresher serves its new run")
 
 
-def _serve_request(folder: RefreshFolder, device: str, child: bool) -> None:
+def _serve_request(folder: RefreshFolder, device: str, executor: Executor, child: bool) -> None:
     request = folder.request()
-    maker = IndexMaker(request, device)
+    maker = IndexMaker(request, device, executor)
     heart = Heartbeat(folder, request.token, len(maker.corpus))
     threading.Thread(target=heart.beat_forever, args=(child,), daemon=True).start()
     heart.set(state="waiting", step=max(steps_in(folder.indexes), default=0))

@@ -36,11 +36,10 @@ def one_by_one(retriever, collator, corpus):
     return torch.cat(rows).numpy()
 
 
-def embedded(parts, folder, **options):
+def embedded(parts, folder, batch_size=0, **options):
     folder.mkdir(exist_ok=True)
-    metrics = embedding.embed_corpus(
-        *parts, folder / "e.npy", journal=folder / "done.jsonl", precision="fp32", **options
-    )
+    embedder = embedding.LocalEmbedder(*parts, precision="fp32", batch_size=batch_size)
+    metrics = embedding.embed_corpus(embedder, parts[2], folder / "e.npy", journal=folder / "done.jsonl", **options)
     return np.load(folder / "e.npy", allow_pickle=False), metrics
 
 
