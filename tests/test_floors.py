@@ -122,7 +122,6 @@ def test_no_two_public_classes_have_one_name():
 
 
 def test_no_folder_is_a_long_list():
-    folders = {path.parent for path in SOURCES} - {
-        ROOT / "stages"
-    }  # one stage, one file: as long as the list of stages
+    # One stage, one file, and one command, one file: as long as the lists of stages and commands.
+    folders = {path.parent for path in SOURCES} - {ROOT / "stages", ROOT / "realmctl/cli/commands"}
     assert {str(folder): count for folder in folders if (count := len(list(folder.glob("*.py")))) > 14} == {}

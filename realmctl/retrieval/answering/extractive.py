@@ -8,6 +8,7 @@ Legend: B queries, K hits, S spans of a block, T best spans of a block.
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -73,6 +74,12 @@ class ExtractiveAnswerer(Answerer):
         inputs = SearchInputs(blocks=blocks, index=options.index, device=options.device, precision=options.precision)
         searcher = SEARCHERS.load(name).reopen(qa_model, inputs)
         return cls(qa_model, searcher, options.reader_beam, options.precision, options.spaced_words)
+
+    def with_searcher(self, searcher: Searcher) -> Self:
+        """Return an answerer with another searcher of the same vocabulary. Both share one reader in memory."""
+        other = copy.copy(self)
+        other.searcher = searcher
+        return other
 
     def tokens(self, texts: Sequence[str]) -> list[TokenIds]:
         """Wordpieces of questions."""

@@ -62,8 +62,12 @@ def receipt(answerer: Answerer, question: str, without: Sequence[str], top: int)
         raise ConfigError(
             "--without leaves out blocks, and this qa-model reads none. Use --probe to see what its weights say."
         )
+    return receipt_of_rows(answerer, question, named_rows(answerer.searcher.corpus, without), top)
+
+
+def receipt_of_rows(answerer: ExtractiveAnswerer, question: str, rows: Sequence[int], top: int) -> Receipt:
+    """`receipt` for the rows of the blocks to leave out, ascending."""
     searcher = answerer.searcher
-    rows = named_rows(searcher.corpus, without)
     tokens = answerer.tokens([question])
     before = searcher.search(tokens, answerer.reader_beam)
     after = [hits_without(searcher, tokens[0], answerer.reader_beam, frozenset(rows))]

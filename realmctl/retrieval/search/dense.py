@@ -5,6 +5,7 @@ Legend: B and Q questions, K blocks of a question, D projection.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ from realmctl.errors import ConfigError, MismatchError
 from realmctl.index.protocol import Index
 from realmctl.index.store import open_index
 from realmctl.nn.retriever import Retriever
-from realmctl.retrieval.corpus import TokenIds
+from realmctl.retrieval.corpus import Corpus, TokenIds
 from realmctl.retrieval.initial_encoder import tokenizer_folder
 from realmctl.retrieval.search.embedding import embed_questions
 from realmctl.retrieval.search.searcher import Searcher, SearchInputs
@@ -59,6 +60,20 @@ class DenseSearcher(Searcher):
     def reopen(cls, qa_model: Artifact, inputs: SearchInputs) -> Self:
         retriever, index = qa_model.part("retriever"), inputs.index or qa_model.part("index")
         return cls(retriever, index, inputs.blocks, inputs.device, inputs.precision, inputs.opener)
+
+    def over(
+        self, index: Artifact, blocks: Artifact, opener: Callable[[Path, str], Index] = open_index
+    ) -> Self:  # fmt: skip
+        """Return a searcher of another index, such as one of revised blocks. Both share one retriever in memory.
+
+        Raises MismatchError when the three do not belong together.
+        """
+        retriever, _ = self.made_of
+        require_parts(retriever, index, blocks)
+        other = copy.copy(self)
+        other.made_of, other.corpus = (retriever, index), Corpus(blocks)
+        other.index = opener(index.path, str(self.device))
+        return other
 
     def prepare_training(self) -> None:
         """Keep only the query encoder, because the vectors of the blocks are frozen."""

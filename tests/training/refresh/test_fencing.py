@@ -82,7 +82,7 @@ def test_two_refreshers_at_once_do_not_share_a_file(shared, live, retriever, mon
 def test_a_refresher_started_by_hand_serves_the_next_run_of_its_trainer(live, monkeypatch, capsys):
     served = []
 
-    def serve_request(folder, device, child):
+    def serve_request(folder, device, executor, child):
         served.append((folder.request().token, child))
         if len(served) == 1:
             new_run(live)
@@ -98,7 +98,7 @@ def test_a_refresher_started_by_hand_serves_the_next_run_of_its_trainer(live, mo
 def test_a_child_of_a_trainer_leaves_when_another_trainer_was_started(live, monkeypatch):
     parents, served, ignored = [], [], []
 
-    def serve_request(folder, device, child):
+    def serve_request(folder, device, executor, child):
         served.append(child)
         raise Superseded
 
@@ -118,7 +118,7 @@ def test_serving_ends_with_the_request(shared, live, retriever, monkeypatch):
 
     def serve():
         try:
-            refresher._serve_request(live, "cpu", child=False)
+            refresher._serve_request(live, "cpu", "local", child=False)
         except Superseded:
             ended.append(True)
 

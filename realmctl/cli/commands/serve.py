@@ -1,0 +1,67 @@
+"""`realmctl serve`: ask a model and edit its blocks in a browser, or over a JSON API."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from realmctl.cli.options import Workspace, path, text
+from realmctl.errors import require_package
+
+
+def serve(
+    qa_model: Annotated[
+        Path | None, typer.Option(parser=path, help="Default: <workspace>/qa-model, if it exists.")
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            parser=path, help="Pre-trained model, for [MASK] and for edits. Default: <workspace>/model, if it exists."
+        ),
+    ] = None,
+    closed_book: Annotated[
+        Path | None,
+        typer.Option(parser=path, help="qa-model fine-tuned with --retrieval none, whose answers are shown beside."),
+    ] = None,
+    blocks: Annotated[
+        Path | None,
+        typer.Option(parser=path, help="Default: the newest version of <workspace>/blocks that has an index."),
+    ] = None,
+    host: Annotated[str, typer.Option(parser=text, help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0 means a free one.")] = 8000,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            parser=text, help="Name or address by which browsers reach this machine, beside localhost. Repeatable."
+        ),
+    ] = None,
+    allow_edits: Annotated[
+        bool, typer.Option("--allow-edits", help="Accept edits of blocks from those who have the token.")
+    ] = False,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(parser=path, help="File whose first line is the token. Default: a new token, printed on stderr."),
+    ] = None,
+    queue: Annotated[int, typer.Option(min=1, help="Requests that may wait; further ones get 503.")] = 64,
+    workspace: Workspace = Path("artifacts"),
+) -> None:
+    """Serve a page and a JSON API on this machine: ask questions, see the evidence, edit blocks.
+
+    An edit writes the next version of blocks, embeddings and index into the workspace, and is served as soon as it is whole.
+    """
+    for package in ("fastapi", "uvicorn"):
+        require_package(package, "serve", "realmctl serve")
+    from realmctl.serve.web.server import Serving
+
+    Serving(
+        qa_model=qa_model or _if_made(workspace / "qa-model"), model=model or _if_made(workspace / "model"),
+        closed_book=closed_book, blocks=blocks or workspace / "blocks", embeddings=workspace / "embeddings",
+        indexes=workspace / "index", host=host, port=port, names=tuple(name or ()), allow_edits=allow_edits,
+        token_file=token_file, most_waiting=queue,
+    ).run()  # fmt: skip
+
+
+def _if_made(series: Path) -> Path | None:
+    return series if series.is_dir() else None

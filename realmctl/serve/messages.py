@@ -1,0 +1,197 @@
+"""What the API reads and writes, as pydantic models. The OpenAPI document is made from them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+MOST_CHARACTERS = 4000
+MOST_CHARACTERS_OF_A_BLOCK = 200_000
+MOST_ANSWERS = 10
+MOST_CANDIDATES = 32
+MOST_BLOCKS_LEFT_OUT = 100
+
+
+def with_words(text: str) -> str:
+    """Return the text. Raises ValueError if it has no letter and no digit."""
+    if not any(character.isalnum() for character in text):
+        raise ValueError("there is no word in it")
+    return text
+
+
+Words = Annotated[str, Field(max_length=MOST_CHARACTERS), AfterValidator(with_words)]
+BlockText = Annotated[str, Field(max_length=MOST_CHARACTERS_OF_A_BLOCK), AfterValidator(with_words)]
+Name = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
+
+
+class Message(BaseModel):
+    """Base of what is read. An unknown field is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Ask(Message):
+    """A question. With `compare`, the reply also says what the weights answer without retrieval, which takes longer."""
+
+    question: Words
+    top: Annotated[int, Field(ge=1, le=MOST_ANSWERS)] = 3
+    compare: bool = False
+
+
+class Fill(Message):
+    """A sentence with one or more [MASK]. `candidates` counts the null document."""
+
+    sentence: Words
+    candidates: Annotated[int, Field(ge=2, le=MOST_CANDIDATES)] = 8
+
+
+class LeaveOut(Message):
+    """A question to answer again without some blocks, named by id, or by the id or title of their document."""
+
+    question: Words
+    without: Annotated[list[Name], Field(min_length=1, max_length=MOST_BLOCKS_LEFT_OUT)]
+    top: Annotated[int, Field(ge=1, le=MOST_ANSWERS)] = 3
+
+
+class NewText(Message):
+    """The new text of a block. `version` is the version that the edit was made from; another one is refused with 409."""
+
+    text: BlockText
+    version: str | None = None
+
+
+class NewDocument(Message):
+    """A document to add. `version` as for a new text."""
+
+    id: Name
+    title: Annotated[str, Field(max_length=MOST_CHARACTERS)] = ""
+    text: BlockText
+    version: str | None = None
+
+
+class AnswerReply(BaseModel):
+    """An answer. `start` and `end` are its character offsets in the text of its block; all three are null without one."""
+
+    text: str
+    score: float
+    block: str | None = None
+    start: int | None = None
+    end: int | None = None
+
+
+class MaskReply(BaseModel):
+    """The likeliest wordpiece at one mask."""
+
+    wordpiece: str
+    probability: float
+
+
+class CandidateReply(BaseModel):
+    """A block that was read, with p(z|x). `block` is null for the null document. `masks`: what it fills the masks with."""
+
+    block: str | None
+    document: str | None
+    title: str
+    text: str
+    probability: float
+    masks: list[MaskReply] = []
+
+
+class WithoutRetrieval(BaseModel):
+    """What the weights say without retrieval.
+
+    `source` is "closed-book model" or "null document". `null_document` is p(null document|x), where the pre-trained model
+    was asked.
+    """
+
+    source: str
+    answers: list[AnswerReply]
+    null_document: float | None = None
+
+
+class AskReply(BaseModel):
+    """Answers with their evidence. p(z|x) of the candidates is a softmax over the blocks read."""
+
+    version: str
+    answers: list[AnswerReply]
+    candidates: list[CandidateReply]
+    without_retrieval: WithoutRetrieval | None = None
+
+
+class FillReply(BaseModel):
+    """The masks of a sentence, filled with retrieval, without it, and with each candidate; the null document comes first."""
+
+    version: str
+    with_retrieval: list[MaskReply]
+    without_retrieval: list[MaskReply]
+    candidates: list[CandidateReply]
+
+
+class LeaveOutReply(BaseModel):
+    """The answers without some blocks.
+
+    `left_out`: ids of these blocks. `answer`: the best answer with them, and its probability among all spans read, with
+    them and without them. `still_held_by`: ids of the blocks read afterwards that hold this answer.
+    """
+
+    version: str
+    left_out: list[str]
+    answer: str | None
+    probability_before: float
+    probability_after: float
+    still_held_by: list[str]
+    answers: list[AnswerReply]
+
+
+class BlockReply(BaseModel):
+    """A block. `document_blocks`: ids of all blocks of its document, in order."""
+
+    version: str
+    block: str
+    document: str
+    title: str
+    text: str
+    document_blocks: list[str]
+
+
+class EditReply(BaseModel):
+    """What an edit made: the version that is served now, what was embedded and taken over, and the document's blocks."""
+
+    version: str
+    embedded: int
+    taken_over: int
+    document_blocks: list[str]
+    seconds: float
+
+
+class Latency(BaseModel):
+    """Requests of one kind since the start, and the latency of the latest 1000 in milliseconds, queueing included."""
+
+    requests: int
+    p50_ms: float | None
+    p95_ms: float | None
+
+
+class StatusReply(BaseModel):
+    """What is served, and how it goes. `refused` counts requests that met a full queue."""
+
+    version: str
+    blocks: int
+    index_type: str | None
+    can_ask: bool
+    can_fill: bool
+    edits_allowed: bool
+    editing: bool
+    waiting: int
+    queue: int
+    refused: int
+    largest_batch: int
+    uptime_seconds: float
+    latency: dict[str, Latency]
+
+
+class ErrorReply(BaseModel):
+    """What happened and what to do, in one paragraph."""
+
+    error: str

@@ -1,0 +1,198 @@
+"""The state of a server: models over the served version, the worker, the editor, and counts.
+
+The served version is one reference that is replaced as a whole. A batch reads it once, so a reply is never of two versions.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from realmctl.errors import ConfigError, InputError, LockedError
+from realmctl.serve import answers
+from realmctl.serve.editor import Editor
+from realmctl.serve.latency import Latencies
+from realmctl.serve.messages import (
+    Ask,
+    BlockReply,
+    EditReply,
+    Fill,
+    LeaveOut,
+    NewDocument,
+    NewText,
+    StatusReply,
+)
+from realmctl.serve.models import Models
+from realmctl.serve.versions import Places
+from realmctl.serve.worker import QueueFull, Worker
+
+
+class UnknownBlock(InputError):
+    """The served version has no block with this id."""
+
+
+class Service:
+    """Answers requests from one version of the blocks, and replaces it by edited ones.
+
+    models, places: as `open_models` returns them.
+    editor: None if edits are not allowed.
+    most_waiting: requests that may wait.
+    """
+
+    def __init__(self, models: Models, places: Places, editor: Editor | None, most_waiting: int) -> None:
+        self.models, self.places, self.editor = models, places, editor
+        self.most_waiting, self.refused = most_waiting, 0
+        self.latencies, self._worker = Latencies(), Worker(most_waiting)
+        self._editing, self._start = threading.Lock(), time.monotonic()
+
+    def ask(self, asked: Ask) -> Future[Any]:
+        """Queue a question; its future has an AskReply. Raises QueueFull."""
+        return self._submit("ask", ("ask", asked.top), answers.ask, asked)
+
+    def fill(self, asked: Fill) -> Future[Any]:
+        """Queue a sentence; its future has a FillReply. Raises QueueFull."""
+        return self._submit("fill", "fill", answers.fill, asked)
+
+    def leave_out(self, asked: LeaveOut) -> Future[Any]:
+        """Queue a question without some blocks; its future has a LeaveOutReply. Raises QueueFull."""
+        return self._submit("without", "without", answers.leave_out, asked)
+
+    def _submit(
+        self, name: str, kind: Hashable, compute: Callable[[Models, Sequence[Any]], Sequence[Any]], asked: Any
+    ) -> Future[Any]:
+        start = time.perf_counter()
+        try:
+            reply = self._worker.submit(kind, lambda batch: compute(self.models, batch), asked)
+        except QueueFull:
+            self.refused += 1
+            raise
+        reply.add_done_callback(lambda _: self.latencies.add(name, time.perf_counter() - start))
+        return reply
+
+    def retry_after(self) -> int:
+        """Seconds after which a queue that is full now is probably empty."""
+        return max(1, round(self.latencies.median("ask") or 1))
+
+    def block(self, name: str) -> BlockReply:
+        """Return a block. Raises UnknownBlock."""
+        models = self.models
+        record = models.corpus.record(_row(models, name))
+        return BlockReply(
+            version=models.version.name, block=record["id"], document=record["document"], title=record["title"],
+            text=record["text"], document_blocks=_ids(models, models.row_of[name]),
+        )  # fmt: skip
+
+    def replace(self, name: str, new: NewText) -> Future[EditReply]:
+        """Start an edit that replaces the text of a block. See `_start_edit` for what is raised."""
+        return self._start_edit(new.version, lambda models: _edit_of_block(models, name, new.text))
+
+    def remove(self, name: str, version: str | None) -> Future[EditReply]:
+        """Start an edit that removes a block. See `_start_edit` for what is raised."""
+        return self._start_edit(version, lambda models: _edit_of_block(models, name, None))
+
+    def add(self, new: NewDocument) -> Future[EditReply]:
+        """Start an edit that adds a document. See `_start_edit` for what is raised."""
+        edit = {"op": "add", "id": new.id, "title": new.title, "text": new.text}
+        return self._start_edit(new.version, lambda models: edit)
+
+    def _start_edit(
+        self, version: str | None, edit_of: Callable[[Models], Mapping[str, Any]]
+    ) -> Future[EditReply]:  # fmt: skip
+        """Make and serve the next version in a thread of its own. Meanwhile the former version is served.
+
+        Raises:
+            ConfigError: edits are not allowed.
+            LockedError: another edit is being made, or the edit was made from another version.
+            UnknownBlock: the block is not there.
+        """
+        if self.editor is None:
+            raise ConfigError("This server was started without --allow-edits.")
+        if not self._editing.acquire(blocking=False):
+            raise LockedError("Another edit is being made. Wait for it, look at the block again, and repeat the edit.")
+        done = Future[EditReply]()
+        try:
+            self._require_newest(version)
+            edit = edit_of(self.models)
+            thread = threading.Thread(target=self._edit, args=(self.editor, edit, done), name="serve-edit", daemon=True)
+            thread.start()
+        except BaseException:
+            self._editing.release()
+            raise
+        return done
+
+    def _require_newest(self, version: str | None) -> None:
+        served = self.models.version.name
+        if version not in (None, served):
+            raise LockedError(f"The edit was made from {version}, and {served} is served now. Look at the block again.")
+        if (newest := self.places.newest().name) != served:
+            raise LockedError(
+                f"Another process wrote {newest}, and {served} is served here. Start realmctl serve again."
+            )
+
+    def _edit(self, editor: Editor, edit: Mapping[str, Any], done: Future[EditReply]) -> None:
+        start = time.perf_counter()
+        try:
+            made = editor.make(self.models.version, [edit])
+            models = self.models.over(made.version)
+            rows = [row for row, record in enumerate(models.corpus.records) if record["document"] == edit["id"]]
+            self.models = models
+            seconds = time.perf_counter() - start
+            self.latencies.add("edit", seconds)
+            reply = EditReply(
+                version=made.version.name, embedded=made.embedded, taken_over=made.taken_over,
+                document_blocks=[models.corpus.record(row)["id"] for row in rows], seconds=round(seconds, 3),
+            )  # fmt: skip
+        except BaseException as error:
+            self._editing.release()
+            done.set_exception(error)
+        else:
+            self._editing.release()
+            done.set_result(reply)
+
+    def status(self) -> StatusReply:
+        """What is served, and how it goes."""
+        models = self.models
+        index = models.version.index
+        return StatusReply(
+            version=models.version.name,
+            blocks=len(models.corpus),
+            index_type=None if index is None else str(index.settings.get("type", "unknown")),
+            can_ask=models.answerer is not None,
+            can_fill=models.filler is not None,
+            edits_allowed=self.editor is not None,
+            editing=self._editing.locked(),
+            waiting=self._worker.waiting,
+            queue=self.most_waiting,
+            refused=self.refused,
+            largest_batch=self._worker.largest_batch,
+            uptime_seconds=round(time.monotonic() - self._start, 1),
+            latency=self.latencies.summary(),
+        )
+
+    def stop(self) -> None:
+        """Compute what waits, then end the worker."""
+        self._worker.stop()
+
+
+def _row(models: Models, name: str) -> int:
+    if name not in models.row_of:
+        raise UnknownBlock(f"There is no block {name[:80]!r} in the version that is served. Name the id of a block.")
+    return models.row_of[name]
+
+
+def _ids(models: Models, row: int) -> list[str]:
+    return [str(models.corpus.record(each)["id"]) for each in models.rows_of_document(row)]
+
+
+def _edit_of_block(models: Models, name: str, text: str | None) -> dict[str, Any]:
+    """The edit of a document that replaces the text of one of its blocks, or removes the block."""
+    changed = _row(models, name)
+    rows = models.rows_of_document(changed)
+    texts = [text if row == changed else str(models.corpus.record(row)["text"]) for row in rows]
+    document, kept = models.corpus.record(changed)["document"], [each for each in texts if each is not None]
+    if not kept:
+        return {"op": "remove", "id": document}
+    return {"op": "update", "id": document, "text": " ".join(kept)}

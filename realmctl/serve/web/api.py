@@ -1,0 +1,119 @@
+"""The JSON API below /api/v1. Its OpenAPI document, /openapi.json, is made from the functions and their messages."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, HTTPException, Query, Request
+
+from realmctl.serve.messages import (
+    Ask,
+    AskReply,
+    BlockReply,
+    EditReply,
+    ErrorReply,
+    Fill,
+    FillReply,
+    LeaveOut,
+    LeaveOutReply,
+    NewDocument,
+    NewText,
+    StatusReply,
+)
+from realmctl.serve.service import Service
+from realmctl.serve.web.tokens import is_token
+
+router = APIRouter(prefix="/api/v1")
+Errors = dict[int | str, dict[str, Any]]
+
+
+def _errors(*codes: int) -> Errors:
+    return {code: {"model": ErrorReply} for code in codes}
+
+
+READING, ASKING, EDITING = _errors(404), _errors(404, 413, 422, 503), _errors(401, 403, 404, 409, 413, 422)
+
+
+def service_of(request: Request) -> Service:
+    """The service of the application that handles a request."""
+    service: Service = request.app.state.service
+    return service
+
+
+def require_token(request: Request) -> None:
+    """Raise HTTPException: 403 if edits are not allowed, 401 without the token."""
+    token: str | None = request.app.state.token
+    if token is None:
+        raise HTTPException(403, "This server does not accept edits. Start it with --allow-edits.")
+    if not is_token(request.headers.get("authorization", ""), token):
+        raise HTTPException(
+            401, "Edits need the token of this server: Authorization: Bearer TOKEN.", {"WWW-Authenticate": "Bearer"}
+        )
+
+
+Served = Annotated[Service, Depends(service_of)]
+BaseVersion = Annotated[
+    str | None, Query(description="The version that the edit was made from; another one gives 409.")
+]
+
+
+async def _reply(start: Callable[[], Future[Any]]) -> Any:
+    # The shield keeps an edit going when its client has left.
+    return await asyncio.shield(asyncio.wrap_future(start()))
+
+
+@router.get("/status")
+async def status(served: Served) -> StatusReply:
+    """What is served, how many requests wait, and their latency."""
+    return served.status()
+
+
+@router.post("/ask", responses=ASKING)
+async def ask(message: Ask, served: Served) -> AskReply:
+    """Answer a question from retrieved blocks, and on request without retrieval too."""
+    reply: AskReply = await _reply(lambda: served.ask(message))
+    return reply
+
+
+@router.post("/fill", responses=ASKING)
+async def fill(message: Fill, served: Served) -> FillReply:
+    """Fill every [MASK] of a sentence: with retrieval, without it, and with each candidate."""
+    reply: FillReply = await _reply(lambda: served.fill(message))
+    return reply
+
+
+@router.post("/without", responses=ASKING)
+async def without(message: LeaveOut, served: Served) -> LeaveOutReply:
+    """Answer a question again without some blocks."""
+    reply: LeaveOutReply = await _reply(lambda: served.leave_out(message))
+    return reply
+
+
+@router.get("/blocks/{name:path}", responses=READING)
+async def block(name: str, served: Served) -> BlockReply:
+    """A block by its id."""
+    return served.block(name)
+
+
+@router.put("/blocks/{name:path}", responses=EDITING, dependencies=[Depends(require_token)])
+async def replace(name: str, message: NewText, served: Served) -> EditReply:
+    """Replace the text of a block. Only blocks that change are embedded; the next version is written, then served."""
+    reply: EditReply = await _reply(lambda: served.replace(name, message))
+    return reply
+
+
+@router.delete("/blocks/{name:path}", responses=EDITING, dependencies=[Depends(require_token)])
+async def remove(name: str, served: Served, version: BaseVersion = None) -> EditReply:
+    """Remove a block; a document without blocks is removed."""
+    reply: EditReply = await _reply(lambda: served.remove(name, version))
+    return reply
+
+
+@router.post("/documents", responses=EDITING, dependencies=[Depends(require_token)])
+async def add(message: NewDocument, served: Served) -> EditReply:
+    """Add a document, which is cut into blocks."""
+    reply: EditReply = await _reply(lambda: served.add(message))
+    return reply

@@ -1,0 +1,99 @@
+"""The application: the API, the page, the guards, and what each error becomes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from realmctl.errors import (
+    ConfigError,
+    InputError,
+    LockedError,
+    MismatchError,
+    QualityError,
+    RealmctlError,
+    ResourceError,
+    as_realmctl_error,
+)
+from realmctl.serve.service import Service, UnknownBlock
+from realmctl.serve.web import api, page
+from realmctl.serve.web.guards import Guard
+from realmctl.serve.worker import QueueFull
+from realmctl.version import __version__
+
+STATUS: dict[type[RealmctlError], int] = {
+    UnknownBlock: 404, ConfigError: 422, InputError: 422, MismatchError: 422, LockedError: 409, ResourceError: 507,
+    QualityError: 422,
+}  # fmt: skip
+
+
+def create_app(service: Service, hosts: Sequence[str], token: str | None) -> FastAPI:
+    """Return the application.
+
+    Args:
+        service: what answers.
+        hosts: the names that a Host header may have, without port.
+        token: the token that edits need; None if edits are not allowed.
+    """
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.stop()
+
+    app = FastAPI(
+        title="realmctl serve", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan,
+        description="Questions, evidence and edits. Errors are `{\"error\": \"...\"}`.",
+    )  # fmt: skip
+    app.state.service, app.state.token = service, token
+    app.include_router(api.router)
+    app.include_router(page.router)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
+    app.add_middleware(Guard)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(RequestValidationError, _bad_request)
+    app.add_exception_handler(QueueFull, _busy)
+    app.add_exception_handler(Exception, _unexpected)
+    for kind in STATUS:
+        app.add_exception_handler(kind, _known_error)
+    return app
+
+
+def _error(code: int, text: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    return JSONResponse({"error": text}, code, headers)
+
+
+async def _http_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    return _error(error.status_code, str(error.detail), dict(error.headers or {}))
+
+
+async def _bad_request(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    found: dict[str, Any] = error.errors()[0]
+    where = ".".join(str(part) for part in found["loc"][1:]) or "the body"
+    return _error(422, f"{where}: {found['msg']}. See /docs for what this request needs.")
+
+
+async def _busy(request: Request, error: Exception) -> JSONResponse:
+    seconds = str(api.service_of(request).retry_after())
+    return _error(503, f"Too many requests wait. Try again in {seconds} s.", {"Retry-After": seconds})
+
+
+async def _known_error(request: Request, error: Exception) -> JSONResponse:
+    code = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+    return _error(code, str(error))
+
+
+async def _unexpected(request: Request, error: Exception) -> JSONResponse:
+    known = as_realmctl_error(error)
+    if known is not None:
+        return await _known_error(request, known)
+    return _error(500, "This is a bug of realmctl. The server's stderr has a traceback; please report it.")

@@ -1,0 +1,236 @@
+import { bar, element, marked, shown } from "/dom.js";
+
+const find = (id) => document.getElementById(id);
+const MASK = "[MASK]";
+let status = { edits_allowed: false };
+let shownVersion = null; // the version of the blocks that the page shows, from which an edit is made
+let latest = 0; // number of the latest question: a slow reply to an earlier one is not shown
+
+/** Send a request and return its JSON. Throws an Error with the server's text. */
+async function call(method, path, body) {
+  const headers = { "Content-Type": "application/json" };
+  if (method !== "GET" && find("token").value) headers.Authorization = `Bearer ${find("token").value}`;
+  let reply;
+  try {
+    reply = await fetch(`/api/v1/${path}`, { method, headers, body: body && JSON.stringify(body) });
+  } catch {
+    throw new Error("The server cannot be reached. Is realmctl serve still running?");
+  }
+  const value = await reply.json().catch(() => ({ error: `The server answered ${reply.status}.` }));
+  if (!reply.ok) throw new Error(value.error ?? `The server answered ${reply.status}.`);
+  return value;
+}
+
+function say(text, isError = false) {
+  find("message").textContent = text;
+  find("message").className = isError ? "error" : "";
+}
+
+async function attempt(work) {
+  try {
+    return await work();
+  } catch (error) {
+    say(error.message, true);
+    return null;
+  }
+}
+
+async function refreshStatus() {
+  status = await call("GET", "status");
+  const blocks = status.blocks.toLocaleString("en");
+  find("served").textContent = `${blocks} blocks, version ${status.version}`;
+  find("editing").hidden = !status.edits_allowed;
+  const spent = Object.entries(status.latency).map(([kind, one]) =>
+    `${kind}: ${one.requests} requests, median ${one.p50_ms.toFixed(0)} ms, 95 % within ${one.p95_ms.toFixed(0)} ms`);
+  find("latency").textContent = spent.join(" · ");
+}
+
+/** Ask or fill what the field holds, and show it. Returns the best answer. */
+async function run(before = null) {
+  const text = find("question").value.trim();
+  const number = ++latest;
+  const isFilling = text.includes(MASK);
+  say("Looking it up …");
+  const start = performance.now();
+  const reply = await attempt(() => isFilling
+    ? call("POST", "fill", { sentence: text })
+    : call("POST", "ask", { question: text, compare: true }));
+  if (reply === null || number !== latest) return;
+  shownVersion = reply.version;
+  history.replaceState(null, "", `#q=${encodeURIComponent(text)}`);
+  const best = isFilling ? words(reply.with_retrieval) : reply.answers[0]?.text ?? "no answer";
+  const spent = `${Math.round(performance.now() - start)} ms`;
+  say(before === null ? `Answered in ${spent}.` : `${before.said} The answer was “${before.best}” and is “${best}”.`);
+  find("result").replaceChildren(...(isFilling ? filledView(text, reply) : askedView(text, reply)));
+  find("result").dataset.best = best;
+  await attempt(refreshStatus);
+}
+
+function words(masks) {
+  return masks.map((mask) => mask.wordpiece).join(" ");
+}
+
+function askedView(question, reply) {
+  const other = reply.without_retrieval;
+  const parts = (block) => reply.answers.flatMap((answer, rank) =>
+    answer.block === block ? [{ start: answer.start, end: answer.end, rank }] : []);
+  return [
+    sides(
+      answersView("With retrieval", reply.answers, "from the blocks below"),
+      answersView("Without retrieval", other?.answers ?? [], other ? `from the weights: ${other.source}` : "no model for it")),
+    other?.null_document == null ? null : nullView(other.null_document),
+    candidatesView(reply.candidates, (candidate) => marked(candidate.text, parts(candidate.block)), question),
+  ].filter(Boolean);
+}
+
+function filledView(sentence, reply) {
+  const share = reply.candidates.find((candidate) => candidate.block === null)?.probability ?? 0;
+  return [
+    sides(
+      filledSide("With retrieval", sentence, reply.with_retrieval, "all candidates, weighted by p(z|x)"),
+      filledSide("Without retrieval", sentence, reply.without_retrieval, "the null document")),
+    nullView(share),
+    candidatesView(reply.candidates.filter((candidate) => candidate.block !== null), (candidate) => element("div", {},
+      element("p", { class: "text" }, candidate.text), masksView(candidate.masks)), null),
+  ];
+}
+
+function sides(...both) {
+  return element("div", { class: "sides" }, ...both);
+}
+
+function answersView(title, answers, from) {
+  const [best, ...rest] = answers;
+  return element("section", { class: "card" },
+    element("h2", {}, title),
+    element("p", { class: "answer" }, best?.text || "no answer"),
+    rest.length ? element("ol", { start: "2", class: "rest" }, ...rest.map((answer) =>
+      element("li", {}, answer.text, element("span", { class: "soft" }, ` score ${answer.score.toFixed(2)}`)))) : null,
+    element("p", { class: "soft" }, from));
+}
+
+function filledSide(title, sentence, masks, from) {
+  const made = element("p", { class: "answer" });
+  sentence.split(MASK).forEach((part, place) => {
+    if (place) made.append(element("mark", { class: "best" }, masks[place - 1]?.wordpiece ?? ""));
+    made.append(part);
+  });
+  return element("section", { class: "card" }, element("h2", {}, title), made, masksView(masks),
+    element("p", { class: "soft" }, from));
+}
+
+function masksView(masks) {
+  return element("ul", { class: "masks" }, ...masks.map((mask) =>
+    element("li", {}, mask.wordpiece, element("span", { class: "soft" }, ` ${shown(mask.probability)}`))));
+}
+
+function nullView(share) {
+  return element("section", { class: "card null" },
+    element("h2", {}, "Null document"),
+    bar(share, "p(∅|x)"),
+    element("p", { class: "soft" }, "The share of the empty document: what the pre-trained model would rather know by itself."));
+}
+
+function candidatesView(candidates, textOf, question) {
+  return element("section", {},
+    element("h2", {}, "Evidence"),
+    element("ol", { class: "candidates" }, ...candidates.map((candidate) => candidateView(candidate, textOf, question))));
+}
+
+function candidateView(candidate, textOf, question) {
+  const below = element("div", { "aria-live": "polite" });
+  const about = `block ${candidate.block}`;
+  return element("li", { class: "card" },
+    element("div", { class: "head" }, element("h3", {}, candidate.title || "(no title)"), bar(candidate.probability, "p(z|x)")),
+    textOf(candidate),
+    element("div", { class: "row" },
+      element("code", { class: "soft" }, candidate.block),
+      question === null ? null : button("Without it", `Answer without ${about}`, () => leaveOut(question, candidate, below)),
+      status.edits_allowed ? button("Edit", `Edit ${about}`, () => edit(candidate, below)) : null,
+      status.edits_allowed ? button("Remove", `Remove ${about}`, () => remove(candidate, below)) : null),
+    below);
+}
+
+function button(text, label, click) {
+  return element("button", { type: "button", "aria-label": label, click }, text);
+}
+
+async function leaveOut(question, candidate, below) {
+  const found = await attempt(() => call("POST", "without", { question, without: [candidate.block] }));
+  if (found === null) return;
+  const held = found.still_held_by.join(", ") || "none";
+  below.replaceChildren(element("div", { class: "receipt" },
+    element("p", {}, "Without this block: ", element("strong", {}, found.answers[0]?.text ?? "no answer")),
+    element("p", { class: "soft" },
+      `Probability of “${found.answer}”: ${shown(found.probability_before)} with it, ${shown(found.probability_after)} without. `
+      + `Blocks read that still hold it: ${held}.`)));
+}
+
+function edit(candidate, below) {
+  const id = `edit-${candidate.block}`;
+  const text = element("textarea", { id, rows: "6" });
+  text.value = candidate.text;
+  below.replaceChildren(element("form", {
+    submit: (event) => {
+      event.preventDefault();
+      change("PUT", candidate, { text: text.value, version: shownVersion }, event.target);
+    },
+  },
+  element("label", { for: id }, `New text of block ${candidate.block}`), text,
+  element("div", { class: "row" }, element("button", { type: "submit", class: "main" }, "Save"),
+    button("Cancel", "Cancel the edit", () => below.replaceChildren()))));
+  text.focus();
+}
+
+function remove(candidate, below) {
+  below.replaceChildren(element("div", { class: "receipt" },
+    element("p", {}, `Remove block ${candidate.block}? The version with it is kept on disk.`),
+    element("div", { class: "row" },
+      button("Remove it", `Confirm: remove block ${candidate.block}`, (event) =>
+        change("DELETE", candidate, null, event.target.closest(".receipt"))),
+      button("Cancel", "Cancel the removal", () => below.replaceChildren()))));
+  below.querySelector("button").focus();
+}
+
+/** Send an edit, then ask the question again. */
+async function change(method, candidate, body, form) {
+  const query = method === "DELETE" ? `?version=${encodeURIComponent(shownVersion)}` : "";
+  await save(method, `blocks/${encodeURIComponent(candidate.block)}${query}`, body, form);
+}
+
+async function save(method, path, body, form) {
+  if (!find("token").value) {
+    say("Edits need the token. Enter it below.", true);
+    find("token").focus();
+    return false;
+  }
+  const best = find("result").dataset.best ?? null;
+  for (const one of form.querySelectorAll("button")) one.disabled = true;
+  say("Making the next version …");
+  const made = await attempt(() => call(method, path, body));
+  for (const one of form.querySelectorAll("button")) one.disabled = false;
+  if (made === null) return false;
+  const said = `Version ${made.version}: ${made.embedded} blocks embedded, ${made.taken_over} taken over, in ${made.seconds.toFixed(1)} s.`;
+  say(said);
+  if (best !== null) await run({ best, said });
+  else await attempt(refreshStatus);
+  return true;
+}
+
+find("ask").addEventListener("submit", (event) => {
+  event.preventDefault();
+  run();
+});
+find("add").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const fields = Object.fromEntries(new FormData(event.target));
+  if (await save("POST", "documents", { ...fields, version: status.version }, event.target)) event.target.reset();
+});
+await attempt(refreshStatus);
+const asked = new URLSearchParams(location.hash.slice(1)).get("q");
+if (asked) {
+  find("question").value = asked;
+  await run();
+} else {
+  find("question").focus();
+}

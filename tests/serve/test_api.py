@@ -1,0 +1,44 @@
+"""The API: replies equal what the library computes, and every mistake has its status."""
+
+from __future__ import annotations
+
+from realmctl.retrieval.answering.asking import ask, fill_masks
+from tests.serve.conftest import HEADERS, QUESTION, SENTENCE
+
+
+def test_answers_are_those_of_ask(client, workspace):
+    reply = client.post("/api/v1/ask", json={"question": QUESTION, "top": 2})
+    assert reply.status_code == 200, reply.text
+    expected = ask(QUESTION, workspace / "qa-model", workspace / "blocks", 2)["answers"]
+    found = reply.json()
+    assert [(a["text"], a["block"], a["start"]) for a in found["answers"]] == [
+        (a["answer"], a["block"], a["start"]) for a in expected
+    ]
+    shares = {candidate["block"]: candidate["probability"] for candidate in found["candidates"]}
+    assert shares[expected[0]["block"]] == expected[0]["probability_of_block"]
+    texts = {candidate["block"]: candidate["text"] for candidate in found["candidates"]}
+    best = found["answers"][0]
+    assert texts[best["block"]][best["start"] : best["end"]] == best["text"]
+
+
+def test_an_edit_is_served(client, workspace):
+    before = client.post("/api/v1/ask", json={"question": QUESTION}).json()
+    block = client.get(f"/api/v1/blocks/{before['answers'][0]['block']}").json()
+    reply = client.put(
+        f"/api/v1/blocks/{block['block']}", headers=HEADERS,
+        json={"text": "Ada Lorn was born in Nowhere.", "version": before["version"]},
+    )  # fmt: skip
+    assert reply.status_code == 200, reply.text
+    made = reply.json()
+    assert made["embedded"] < 4 and made["version"] != before["version"]
+    after = client.post("/api/v1/ask", json={"question": QUESTION}).json()
+    assert after["version"] == made["version"]
+
+
+def test_masks_are_those_of_fill_mask(client, workspace):
+    reply = client.post("/api/v1/fill", json={"sentence": SENTENCE, "candidates": 4})
+    assert reply.status_code == 200, reply.text
+    expected = fill_masks(SENTENCE, workspace / "model", workspace / "blocks", 4)
+    found = reply.json()
+    assert found["with_retrieval"] == expected["with_retrieval"]
+    assert [c["probability"] for c in found["candidates"]] == [c["probability"] for c in expected["candidates"]]
