@@ -8,18 +8,21 @@ the data.
 
 from __future__ import annotations
 
-import bz2
 import lzma
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import zstandard
 
 from realmctl.errors import InputError
+from realmctl.text.bzip2 import decompressed_streams
 
 READ_BYTES = 2**18
+MAX_THREADS = 8
+"""Threads that decompress a bzip2 file of several streams."""
 MAX_STEP_BYTES = 2**20
 ZSTD_READ_BYTES = 2**10  # zstd cannot limit its output: 1 KiB in is at most 32 MiB out
 ZSTD_MAX_WINDOW = 2**27
@@ -41,7 +44,7 @@ def decompressed(path: Path) -> Iterator[bytes]:
             if magic[:2] == GZIP:
                 yield from _members(path, iter(lambda: file.read(READ_BYTES), b""), _Gzip)
             elif magic[:3] == BZIP2:
-                yield from _members(path, iter(lambda: file.read(READ_BYTES), b""), bz2.BZ2Decompressor)
+                yield from _bzip2(path, file)
             elif magic == XZ:
                 yield from _members(path, iter(lambda: file.read(READ_BYTES), b""), _Xz)
             elif magic[:4] == ZSTD:
@@ -52,6 +55,16 @@ def decompressed(path: Path) -> Iterator[bytes]:
         raise InputError(f"{path} is a folder, but a file is expected.") from None
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file. Check the spelling of the path.") from None
+
+
+def _bzip2(path: Path, file: BinaryIO) -> Iterator[bytes]:
+    threads = min(MAX_THREADS, len(os.sched_getaffinity(0)))
+    try:
+        yield from decompressed_streams(file, threads)
+    except EOFError:
+        raise _cut(path) from None
+    except (OSError, ValueError) as error:
+        raise _damaged(path, error) from None
 
 
 def _members(path: Path, blocks: Iterator[bytes], decompressor: Callable[[], Any]) -> Iterator[bytes]:
@@ -69,9 +82,17 @@ def _members(path: Path, blocks: Iterator[bytes], decompressor: Callable[[], Any
                     break
                 data, member, begun = member.unused_data, decompressor(), False
     except (OSError, EOFError, lzma.LZMAError, zlib.error, zstandard.ZstdError, ValueError) as error:
-        raise InputError(f"{path} is damaged: it cannot be decompressed ({error}). Get the file again.") from None
+        raise _damaged(path, error) from None
     if begun:
-        raise InputError(f"{path} is cut short: its last compressed stream has no end. Get the file again.")
+        raise _cut(path)
+
+
+def _damaged(path: Path, error: Exception) -> InputError:
+    return InputError(f"{path} is damaged: it cannot be decompressed ({error}). Get the file again.")
+
+
+def _cut(path: Path) -> InputError:
+    return InputError(f"{path} is cut short: its last compressed stream has no end. Get the file again.")
 
 
 class _Gzip:

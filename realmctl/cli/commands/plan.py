@@ -1,0 +1,83 @@
+"""`realmctl plan`: what a run will take, before it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from realmctl.cli import available_stages
+from realmctl.cli.invoke import print_result
+from realmctl.cli.options import Json, path, text
+from realmctl.errors import ConfigError
+
+PAPER_DEVICES = (8, 64, 512)
+
+
+def plan(
+    file: Annotated[
+        Path | None,
+        typer.Argument(parser=path, help="Pipeline file (YAML) of the run. Default: the settings of the papers."),
+    ] = None,
+    corpus: Annotated[
+        list[Path] | None,
+        typer.Option(parser=path, help="Dump or other files instead of those of the file's chunk stages. Repeatable."),
+    ] = None,
+    blocks: Annotated[
+        int | None, typer.Option(min=1, help="Number of blocks to retrieve from, instead of a corpus.")
+    ] = None,
+    bert: Annotated[
+        str | None, typer.Option(parser=text, help="BERT of retriever and reader: a folder, a hub id or scratch:SIZE.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps of pretrain.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Sentences per step of pretrain.")] = None,
+    candidates: Annotated[int | None, typer.Option(min=2, help="Candidates per query of pretrain.")] = None,
+    refresh_every: Annotated[int | None, typer.Option(min=1, help="Steps between the snapshots of pretrain.")] = None,
+    device: Annotated[
+        str, typer.Option(parser=text, help="Device of the table: h200, h100, a100-80gb, a100-40gb, l40s, a10, l4.")
+    ] = "h100",
+    devices: Annotated[int, typer.Option(min=1, help="Number of devices.")] = 1,
+    refresh_devices: Annotated[
+        int, typer.Option(min=0, help="Further devices for the refresher; 0 means that it shares those that train.")
+    ] = 0,
+    index_age: Annotated[
+        int | None,
+        typer.Option(min=1, help="Wished age of the index in steps: say how many refresher devices keep it."),
+    ] = None,
+    price: Annotated[float | None, typer.Option(min=0, help="Price of a device for an hour.")] = None,
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate", help="Measure this machine with a sample of the run, and plan with it instead of --device."
+        ),
+    ] = False,
+    as_of_paper: Annotated[
+        bool, typer.Option("--as-of-paper", help="The setting of the REALM paper, on 8, 64 and 512 devices.")
+    ] = False,
+    var: Annotated[
+        list[str] | None, typer.Option(help="name=value: replaces a variable of the file. Repeatable.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Forecast a run: hours, memory, disk, network and price of each stage, and the age of the index. Nothing is written.
+
+    Work is computed from the shapes. Times come from a table of devices and an assumed share of their peak, or from a short
+    measurement here with --calibrate.
+    """
+    from realmctl.forecast.planning import Wishes, make_plan, plan_text
+
+    if var and file is None:
+        raise ConfigError("--var needs a pipeline file, whose variables it replaces.")
+    wishes = Wishes(
+        file=file, variables=tuple(var or ()), corpus=tuple(corpus or ()), blocks=blocks, bert=bert,
+        pretrain={"steps": steps, "batch_size": batch_size, "candidates": candidates, "refresh_every": refresh_every},
+        device=device, refresh_devices=refresh_devices, index_age=index_age, price=price, calibrate=calibrate,
+    )  # fmt: skip
+    if as_of_paper and (file or corpus or blocks or bert or calibrate):
+        raise ConfigError(
+            "--as-of-paper has its own corpus and model. Leave out the pipeline, --corpus, --blocks, --bert and --calibrate."
+        )
+    numbers = PAPER_DEVICES if as_of_paper else (devices,)
+    known = available_stages.available_stages()
+    print_result({"plans": [make_plan(wishes, known, number) for number in numbers]}, json, plan_text)

@@ -1,0 +1,112 @@
+"""Measure this machine with a sample of the run: the same pipeline with a part of its corpus and a few steps of each training stage.
+
+The sample runs in a temporary folder. Each stage's rate is its work on the sample over its time; the same rate then holds
+for the whole run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from realmctl.artifacts import Artifact
+from realmctl.forecast.chain import PlannedStage
+from realmctl.forecast.costs import Cost, Made, ShapeOf, WorkKind, cost_of
+from realmctl.forecast.machines import Machines
+from realmctl.forecast.samples import Sample, sample_of
+from realmctl.forecast.sizes import Text
+from realmctl.log import say
+from realmctl.pipeline.pipeline import Pipeline, PipelineStep
+from realmctl.storage.temporary import temporary_folder
+
+SAMPLE_BYTES = 2_000_000
+"""Bytes of each corpus that the sample has, decompressed."""
+SAMPLE_STEPS = 12
+MEASURED = ("chunk", "tag", "mlm-init", "condenser-init", "ict-init", "embed", "build-index", "pretrain")
+"""Stages that the sample runs. The others train as fast as these: with a sample of the corpus, few questions have an answer
+in reach, so that `finetune` would skip most of its work."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Calibration:
+    """What the sample says.
+
+    Attributes:
+        machines: This machine, `devices` times.
+        texts: {output: its blocks} of the chunk stages, over the whole corpus.
+    """
+
+    machines: Machines
+    texts: dict[str, Text]
+
+
+def calibrated(
+    pipeline: Pipeline, chain: Sequence[PlannedStage], shape_of: ShapeOf, devices: int, refresh_devices: int
+) -> Calibration:
+    """Run a sample of a pipeline, and return the rates that it had.
+
+    Raises the errors of the stages, such as InputError for a corpus that cannot be read.
+    """
+    with temporary_folder() as folder:
+        return _Measurement(pipeline, chain, shape_of, folder).run(devices, refresh_devices)
+
+
+class _Measurement:
+    def __init__(self, pipeline: Pipeline, chain: Sequence[PlannedStage], shape_of: ShapeOf, folder: Path) -> None:
+        self.steps = {step.name: step for step in pipeline.steps}
+        self.chain, self.shape_of, self.folder = chain, shape_of, folder
+        self.artifacts: dict[str, Artifact] = {}
+        self.sizes = Made()
+        self.texts: dict[str, Text] = {}
+        self.by_kind: dict[WorkKind, list[tuple[float, float]]] = {}
+        self.own: dict[str, float] = {}
+        self.startup: dict[str, float] = {}
+
+    def run(self, devices: int, refresh_devices: int) -> Calibration:
+        for planned in self.chain:
+            if planned.command in MEASURED and self.steps[planned.name].needs <= self.artifacts.keys():
+                self._measure(planned)
+        rates = {kind: sum(w for w, _ in found) / sum(s for _, s in found) for kind, found in self.by_kind.items()}
+        machines = Machines("this machine", devices, refresh_devices, rates, self.own, self.startup)
+        return Calibration(machines, self.texts)
+
+    def _measure(self, planned: PlannedStage) -> None:
+        say(f"plan: measuring {planned.name} ({planned.command})")
+        step, sample = self._sampled(self.steps[planned.name], planned)
+        start = time.monotonic()
+        made = step.build(self.artifacts, self.folder).make(self.folder / planned.name)
+        seconds = time.monotonic() - start
+        self.artifacts[planned.name] = made
+        text = None
+        if sample is not None:
+            text = Text(sample.nbytes, made.metrics["blocks"], made.metrics["mean_wordpieces"])
+            self.texts[planned.name] = text.scaled(sample.corpus_bytes / sample.nbytes)
+        sampled = planned.with_settings(**{name: step.values.get(name) for name in ("steps",)})
+        cost = cost_of(sampled, self.sizes, text, self.shape_of)
+        assert cost is not None
+        self._note(planned.name, cost, made, seconds)
+
+    def _note(self, name: str, cost: Cost, made: Artifact, seconds: float) -> None:
+        working = seconds
+        if cost.steps:
+            working = cost.steps * float(made.metrics["seconds_per_step"])
+            self.startup[name] = max(0.0, seconds - working)
+        self.own[name] = cost.work / working
+        self.by_kind.setdefault(cost.kind, []).append((cost.work, working))
+
+    def _sampled(self, step: PipelineStep, planned: PlannedStage) -> tuple[PipelineStep, Sample | None]:
+        """The step with a sample of its corpus and few training steps, and the sample."""
+        values: dict[str, Any] = {**step.values}
+        sample = None
+        if planned.command == "chunk":
+            sample = sample_of(planned.settings["corpus"], self.folder / f"{step.name}-corpus", SAMPLE_BYTES)
+            values["corpus"] = sample.files
+        if planned.settings.get("steps"):
+            values["steps"] = min(planned.settings["steps"], SAMPLE_STEPS)
+            values["warmup"] = 1
+        if planned.command == "pretrain":
+            values |= {"refresh": "never", "recall_questions": None}
+        return dataclasses.replace(step, values=values), sample

@@ -1,0 +1,72 @@
+"""The machines of a plan: how many devices, and how fast each does each kind of work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from realmctl.forecast.costs import Cost, WorkKind
+from realmctl.forecast.devices import TEXT_RATES, UTILISATION, Device
+
+CORES_OF_A_DEVICE = 12
+"""Cores that come with each device. An assumption."""
+HNSW_RATE = 1.5e7
+"""rows · log2(rows) · ef_construction that one core inserts in a second: 100,000 vectors of 128 numbers in 11 s."""
+READ_RATE = 35e6
+"""Bytes of XML that the process that reads a .bz2 dump decompresses in a second."""
+COPY_RATE = 1e9
+"""Bytes that are copied and hashed in a second."""
+
+
+@dataclass(frozen=True)
+class Machines:
+    """Devices that train, and devices that refresh the index.
+
+    Attributes:
+        name: What the devices are, for people.
+        devices: Number of devices that train, embed and map.
+        refresh_devices: Number of devices of the refresher; 0 means that it shares those that train.
+        rates: {kind of work: amount that one device does in a second}.
+        own_rates: {output: the same for the stage that makes it}, as measured. They come first.
+        startup: {output: seconds before its first unit of work}, as measured.
+        memory_bytes: Memory of one device; None if it is not known.
+    """
+
+    name: str
+    devices: int
+    refresh_devices: int
+    rates: Mapping[WorkKind, float]
+    own_rates: Mapping[str, float] = field(default_factory=dict)
+    startup: Mapping[str, float] = field(default_factory=dict)
+    memory_bytes: float | None = None
+
+    def seconds(self, name: str, cost: Cost) -> float | None:
+        """Seconds of a stage on all devices, without its network traffic. None if the rate is not known."""
+        rate = self.own_rates.get(name) or self.rates.get(cost.kind)
+        if not rate:
+            return None
+        working = cost.work / rate / self.used_by(cost)
+        if cost.kind == "chunk":
+            working = max(working, cost.work / READ_RATE)
+        return self.startup.get(name, 0.0) + working
+
+    def used_by(self, cost: Cost) -> int:
+        """Number of devices that a stage can use: in training no more than the batch has rows."""
+        return min(self.devices, cost.rows) if cost.steps else self.devices
+
+    def refresh_seconds(self, flops: float) -> float | None:
+        """Seconds in which one device embeds all blocks."""
+        return flops / self.rates["embed"] if self.rates.get("embed") else None
+
+
+def named_devices(device: Device, devices: int, refresh_devices: int) -> Machines:
+    """Machines with devices of the table."""
+    rates: dict[WorkKind, float] = {
+        "train": device.flops * UTILISATION["train"],
+        "embed": device.flops * UTILISATION["embed"],
+        "chunk": TEXT_RATES["chunk"] * CORES_OF_A_DEVICE,
+        "tag": TEXT_RATES["tag"] * CORES_OF_A_DEVICE,
+        "hnsw": HNSW_RATE * CORES_OF_A_DEVICE,
+        "copy": COPY_RATE,
+    }
+    return Machines(device.name, devices, refresh_devices, rates, memory_bytes=device.memory_bytes)

@@ -1,0 +1,108 @@
+"""Sizes of what the stages of a chain read and make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from realmctl.errors import ConfigError
+from realmctl.nn.bert.limits import weight_count
+
+WORDPIECES_PER_BYTE = {"dump": 0.105, "text": 0.21}
+"""Wordpieces that a byte becomes: of wikitext, most of which is markup, and of plain text. Measured on 5.8 MB of the English
+Wikipedia: 2.9 MB of text, 601 thousand wordpieces."""
+STORED_BYTES_PER_WORDPIECE = 4.0
+"""Disk bytes of blocks, for each wordpiece: its number (2 bytes), and its share of the compressed text and the offsets."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """Blocks. `source_bytes` are those of the corpus, decompressed; `length` is the mean of a block in wordpieces."""
+
+    source_bytes: float
+    blocks: float
+    length: float
+
+    @property
+    def wordpieces(self) -> float:
+        return self.blocks * self.length
+
+    def scaled(self, factor: float) -> Text:
+        """The same kind of text, `factor` times as much of it."""
+        return Text(self.source_bytes * factor, self.blocks * factor, self.length)
+
+
+@dataclass(frozen=True)
+class EncoderShape:
+    """Shape of a BERT."""
+
+    layers: int
+    hidden: int
+    intermediate: int
+    vocabulary: int
+
+    @property
+    def weights(self) -> float:
+        return weight_count(self.layers, self.hidden, self.intermediate, self.vocabulary, 512, 2)
+
+    def flops(self, length: float) -> float:
+        """Floating-point operations of the forward pass over one sequence: the products, and the attention."""
+        products = 8 * self.hidden**2 + 4 * self.hidden * self.intermediate
+        return self.layers * (products * length + 4 * self.hidden * length**2)
+
+    def head_flops(self, masks: float) -> float:
+        """Floating-point operations of the vocabulary's logits at some positions."""
+        return masks * (2 * self.hidden**2 + 2 * self.hidden * self.vocabulary)
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Embeddings of blocks."""
+
+    rows: float
+    width: int
+    bytes_each: int = 4
+
+    @property
+    def nbytes(self) -> float:
+        return self.rows * self.width * self.bytes_each
+
+
+def text_of_bytes(source_bytes: float, most: int, is_dump: bool) -> Text:
+    """Blocks of at most `most` wordpieces that a corpus of that many bytes becomes."""
+    length = 0.91 * most  # as measured for 288: blocks end at sentences
+    wordpieces = source_bytes * WORDPIECES_PER_BYTE["dump" if is_dump else "text"]
+    return Text(source_bytes, max(1.0, wordpieces / length), length)
+
+
+def text_of_blocks(blocks: float, most: int) -> Text:
+    """A number of blocks, and the plain text that they are made of."""
+    length = 0.91 * most
+    return Text(blocks * length / WORDPIECES_PER_BYTE["text"], blocks, length)
+
+
+def encoder_shape(bert: str, vocabulary: int) -> EncoderShape:
+    """Shape of a BERT that a stage names: scratch:SIZE, a folder, or a hub id whose configuration is fetched.
+
+    Raises:
+        ConfigError: the size is unknown, or the folder's config.json does not describe a BERT.
+        InputError: it is found neither here nor on the hub.
+    """
+    from realmctl.nn.bert.files import scratch_config
+
+    if bert.startswith("scratch:"):
+        config = scratch_config(bert.removeprefix("scratch:"), vocabulary)
+    else:
+        config = _read_config(bert)
+    return EncoderShape(config.num_hidden_layers, config.hidden_size, config.intermediate_size, config.vocab_size)
+
+
+def _read_config(bert: str):  # type: ignore[no-untyped-def]
+    from transformers import BertConfig
+
+    from realmctl.stage.sources import localise
+
+    folder = localise(bert, ("scratch:",), True, "--bert", files=("config.json",))
+    try:
+        return BertConfig.from_pretrained(folder)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"--bert {bert}: its config.json does not describe a BERT ({error}).") from None

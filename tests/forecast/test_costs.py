@@ -1,0 +1,84 @@
+"""Work by the formulas against the operations that PyTorch counts while the models run."""
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import BertConfig, BertForMaskedLM
+
+from realmctl.forecast.chain import PlannedStage, paper_chain
+from realmctl.forecast.costs import Made, cost_of, questions_of
+from realmctl.forecast.sizes import EncoderShape, Text, text_of_blocks, text_of_bytes
+from realmctl.stage.discovery import own_stages
+
+SHAPE = EncoderShape(layers=3, hidden=64, intermediate=256, vocabulary=500)
+
+
+def counted(length, rows=2):
+    config = BertConfig(
+        vocab_size=500, hidden_size=64, num_hidden_layers=3, num_attention_heads=4, intermediate_size=256, max_position_embeddings=512,
+        attn_implementation="eager",
+    )  # fmt: skip
+    model = BertForMaskedLM(config).eval()
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(input_ids=torch.zeros(rows, length, dtype=torch.long))
+    return counter.get_total_flops() / rows, sum(weight.numel() for weight in model.parameters())
+
+
+@pytest.mark.parametrize("length", [16, 200])
+def test_the_forward_pass_of_an_encoder_and_its_head(length):
+    flops, weights = counted(length)
+    assert SHAPE.flops(length) + SHAPE.head_flops(length) == pytest.approx(flops, rel=1e-9)
+    assert SHAPE.weights == weights
+
+
+def chain():
+    return {stage.name: stage for stage in paper_chain(own_stages(), "scratch:base")}
+
+
+def costs(**settings):
+    """The costs of the paper's stages with some settings of `pretrain` changed."""
+    made, found = Made(), {}
+    for name, stage in chain().items():
+        changed = stage.with_settings(**settings) if name == "model" else stage
+        found[name] = cost_of(changed, made, text_of_blocks(1000, 288), lambda _: SHAPE)
+    return found
+
+
+def test_every_stage_of_the_papers_has_a_cost():
+    assert all(cost is not None and cost.work > 0 for cost in costs().values())
+    assert cost_of(PlannedStage("x", "no-such-stage", {}, {}), Made(), None, lambda _: SHAPE) is None
+
+
+def test_pretraining_work_grows_with_steps_batch_and_candidates():
+    base = costs()["model"]
+    assert costs(steps=400_000)["model"].work == 2 * base.work
+    assert costs(batch_size=1024)["model"].work == 2 * base.work
+    assert 1.9 < costs(candidates=16)["model"].work / base.work < 2.1
+    assert base.refreshed.flops == costs()["embeddings"].work
+
+
+def test_without_the_null_document_one_more_block_is_embedded():
+    base, without = costs()["model"], costs(null_document=False)["model"]
+    length = text_of_blocks(1000, 288).length
+    assert without.work - base.work == pytest.approx(3 * 200_000 * 512 * SHAPE.flops(length), rel=1e-6)
+
+
+def test_embedding_is_the_forward_pass_over_all_blocks():
+    text = text_of_blocks(1000, 288)
+    assert costs()["embeddings"].work == 1000 * SHAPE.flops(text.length)
+    assert costs()["embeddings"].disk_bytes == 1000 * 128 * 4
+
+
+def test_a_text_is_scaled_and_a_dump_gives_fewer_blocks_than_its_bytes_of_prose():
+    assert Text(10, 2, 30).scaled(3) == Text(30, 6, 30)
+    assert text_of_bytes(1e6, 288, is_dump=True).blocks == pytest.approx(
+        text_of_bytes(1e6, 288, is_dump=False).blocks / 2
+    )
+    assert text_of_bytes(5.75e6, 288, is_dump=True).blocks == pytest.approx(2314, rel=0.01), "as measured on an excerpt"
+
+
+def test_a_plan_without_questions_takes_the_number_of_natural_questions(tmp_path):
+    assert questions_of({}) == 79_168
+    file = tmp_path / "questions.jsonl"
+    file.write_text('{"question": "who?", "answer": ["me"]}\n' * 3)
+    assert questions_of({"questions": file}) == 3

@@ -1,0 +1,77 @@
+"""Rows of a forecast against sums by hand, and the paper's run on the devices of the table."""
+
+import pytest
+
+from realmctl.errors import ConfigError
+from realmctl.forecast.chain import PAPER_BLOCKS, paper_chain
+from realmctl.forecast.devices import DEVICES, NETWORK_BYTES_PER_SECOND, UTILISATION, device_named
+from realmctl.forecast.forecast import forecast
+from realmctl.forecast.machines import Machines, named_devices
+from realmctl.forecast.sizes import encoder_shape, text_of_blocks
+from realmctl.stage.discovery import own_stages
+
+
+def base(bert):
+    return encoder_shape("scratch:base", 30_522)
+
+
+def planned(machines, wished=None, **settings):
+    chain = tuple(stage.with_settings(**settings) for stage in paper_chain(own_stages(), "scratch:base"))
+    return forecast(chain, {"blocks": text_of_blocks(PAPER_BLOCKS, 288)}, machines, base, wished)
+
+
+def row(found, name):
+    return next(row for row in found.rows if row.name == name)
+
+
+def test_the_time_of_a_stage_is_its_work_over_the_speed_of_all_devices():
+    found = planned(named_devices(DEVICES["a100-80gb"], 8, 16))
+    ict = row(found, "retriever")
+    sent = 100_000 * 2 * 7 * 4 * base(None).weights
+    assert ict.network_bytes == sent
+    by_hand = ict.flops / (8 * 312e12 * UTILISATION["train"]) + sent / 8 / NETWORK_BYTES_PER_SECOND
+    assert ict.seconds == pytest.approx(by_hand) and ict.device_hours == pytest.approx(8 * by_hand / 3600)
+
+
+def test_a_stage_with_one_row_a_step_uses_one_device():
+    assert row(planned(named_devices(DEVICES["h100"], 512, 0)), "qa-model").network_bytes == 0
+
+
+def test_more_devices_shorten_training_and_make_the_index_older():
+    few, many = (planned(named_devices(DEVICES["h100"], count, 16)) for count in (8, 512))
+    assert row(many, "model").seconds < row(few, "model").seconds
+    assert many.ages.mean > few.ages.mean and many.refresh_seconds == few.refresh_seconds
+
+
+def test_a_wished_age_names_refresher_devices_that_keep_it():
+    found = planned(named_devices(DEVICES["h100"], 64, 16), wished=700)
+    assert found.devices_for_age > 16
+    kept = planned(named_devices(DEVICES["h100"], 64, found.devices_for_age))
+    assert kept.ages.p95 <= 700 * 1.05
+    assert planned(named_devices(DEVICES["h100"], 64, 16), wished=100).devices_for_age is None
+
+
+def test_a_batch_that_does_not_fit_is_given_a_micro_batch_that_does():
+    small, large = (row(planned(named_devices(DEVICES[name], 8, 0)), "model") for name in ("l4", "h200"))
+    assert small.micro_batch < 64 // 1 and small.memory_bytes <= 24e9
+    assert large.micro_batch == 0 and large.memory_bytes <= 141e9
+    assert row(planned(named_devices(DEVICES["h200"], 8, 0), batch_size=8192), "model").micro_batch > small.micro_batch
+
+
+def test_an_unknown_rate_leaves_the_time_open():
+    found = planned(Machines("this machine", 1, 0, {"chunk": 1e6}))
+    assert row(found, "blocks").seconds > 0 and row(found, "model").seconds is None and found.ages is None
+
+
+def test_a_measured_rate_comes_before_that_of_its_kind():
+    machines = Machines("this machine", 1, 0, {"train": 1e12, "embed": 1e12}, {"retriever": 2e12}, {"retriever": 7.0})
+    found = row(planned(machines), "retriever")
+    assert found.seconds == pytest.approx(7 + found.flops / 2e12)
+
+
+def test_a_device_that_the_table_lacks_is_refused():
+    with pytest.raises(ConfigError, match=r"h100.*--calibrate"):
+        device_named("abacus")
+    assert all(
+        device.source.startswith("https://") and device.flops > device.memory_bytes for device in DEVICES.values()
+    )
