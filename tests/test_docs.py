@@ -25,7 +25,8 @@ PAGES = [
     *sorted((ROOT / "examples").rglob("*.md")),
     *sorted((ROOT / "benchmarks").glob("*.md")),
 ]
-SCRIPTS = sorted((ROOT / "examples").glob("*.sh"))
+SCRIPTS = [*sorted((ROOT / "examples").glob("*.sh")), *sorted((ROOT / "examples/cluster").iterdir())]
+LAUNCHED = re.compile(r"^(?:#\s*|run |torchrun .* -m )+(?=realmctl )")
 DEFAULT = re.compile(r"(?:^|\s)([A-Z_]+)=(?:\$\{\1:-([^}$]*)\}|([^\s$]+))")
 ARRAY = re.compile(r'"\$(?:\{\w+\[@\]\}|@)"')
 OPTIONAL = re.compile(r"\$\{\w+:\+[^}]*\}")
@@ -63,7 +64,8 @@ def lines_of(path: Path) -> list[str]:
     text = OPTIONAL.sub("", ARRAY.sub("", text))
     text = VARIABLE.sub(lambda match: values.get(match[1], "word"), text)
     parts = re.split(r"\n|&&|;|\|(?!\|)|<\(|\$\(", text)
-    return [part.strip().rstrip(")") for part in parts if part.strip().startswith("realmctl ")]
+    lines = [LAUNCHED.sub("", part.strip()).rstrip(")") for part in parts]
+    return [line for line in lines if line.startswith("realmctl ")]
 
 
 COMMANDS = [(path.name, line) for path in [*PAGES, *SCRIPTS] for line in lines_of(path)]
