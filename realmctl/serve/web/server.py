@@ -91,10 +91,10 @@ class Serving:
         models, places = open_models(self.qa_model, self.model, self.closed_book, self.blocks, self.indexes)
         editor = None
         if self.allow_edits:
-            if self.model is None:
-                raise ConfigError("--allow-edits needs the pre-trained model whose retriever embeds blocks: --model.")
-            editor = Editor(open_artifact(self.model), self.embeddings, self.indexes)
+            model = None if self.model is None else open_artifact(self.model)
+            editor = Editor(model, self.embeddings, self.indexes)
             editor.check(models.version)
+            models.check_edits()
         return Service(models, places, editor, self.most_waiting)
 
     def _socket(self) -> socket.socket:
