@@ -6,6 +6,7 @@ Each stage commits its artifact as a whole. An edit that fails or is killed leav
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.series import readable_versions
-from realmctl.errors import ConfigError
+from realmctl.errors import ConfigError, InputError
 from realmctl.index.vectors import VECTORS_FILE, open_vectors
 from realmctl.serve.versions import ServedVersion
 from realmctl.stage import resolve
@@ -65,9 +66,11 @@ class Editor:
             QualityError: the recall of the index is below its floor.
         """
         with temporary_folder() as folder:
-            blocks = Revise(blocks=version.blocks, edits=self._written(folder, version, edits), workers=1).make(
-                version.blocks.path.parent
-            )
+            path = self._written(folder, version, edits)
+            try:
+                blocks = Revise(blocks=version.blocks, edits=path, workers=1).make(version.blocks.path.parent)
+            except InputError as error:
+                raise InputError(re.sub(rf"^{re.escape(str(path))}:\d+: ", "", str(error))) from error
         if version.index is None:
             return Edited(ServedVersion(blocks, None), embedded=0, taken_over=0)
         embeddings = self._embed(version.index, version.blocks, blocks).make(self.embeddings)

@@ -87,7 +87,8 @@ async def _busy(request: Request, error: Exception) -> JSONResponse:
 
 async def _known_error(request: Request, error: Exception) -> JSONResponse:
     code = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
-    return _error(code, str(error))
+    text = str(error)
+    return _error(code, text[:1].upper() + text[1:])
 
 
 async def _unexpected(request: Request, error: Exception) -> JSONResponse:

@@ -120,7 +120,8 @@ def test_edits_of_what_is_not_there(client):
     assert "'nobody'" in error_of(client.put("/api/v1/blocks/nobody", json={"text": "New."}, headers=HEADERS), 404)
     error_of(client.delete("/api/v1/blocks/nobody", headers=HEADERS), 404)
     taken = client.post("/api/v1/documents", json={"id": "d0", "text": "New."}, headers=HEADERS)
-    assert "already" in error_of(taken, 422)
+    said = error_of(taken, 422)
+    assert said.startswith("There is a document 'd0' already")
     error_of(client.put("/api/v1/blocks/d0-0", json={"text": " ... "}, headers=HEADERS), 422)
 
 
