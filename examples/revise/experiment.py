@@ -1,11 +1,13 @@
 """What a changed corpus does to a trained model: examples/revise/experiment.py FOLDER --seed N.
 
 FOLDER/world and FOLDER/artifacts are a world and its trained chain (examples/revise.yaml); FOLDER/change-SHARE are changed
-corpora (examples/world/change_facts.py). Writes FOLDER/results.json, which examples/revise/make_page.py turns into a page.
+corpora (examples/world/change_facts.py). Writes the file --results, which examples/revise/make_page.py turns into a page.
 """
 
 import argparse
 import json
+import os
+import platform
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,7 +22,9 @@ from realmctl.index.vectors import open_vectors
 from realmctl.retrieval.answering.open_answerer import open_answerer
 from realmctl.retrieval.corpus import Corpus
 from realmctl.text.qa.answers import exact_match
+from realmctl.version import __version__
 
+CPU_INFO = Path("/proc/cpuinfo")
 BATCH = 16
 TRAINING = {
     "precision": "fp32", "optimizer": "adamw", "batch_size": 8, "lr": 1e-3, "warmup": 30, "reader_length": 96,
@@ -202,17 +206,26 @@ def vectors_of(index: Artifact | None) -> np.ndarray:
     return np.asarray(open_vectors(index.file("vectors.npy")), np.float32)
 
 
+def machine() -> dict[str, str | int]:
+    """Where the seconds were measured: processor, cores, and the version of realmctl."""
+    lines = CPU_INFO.read_text(encoding="utf-8").splitlines() if CPU_INFO.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    processor = names[0] if names else platform.machine()
+    return {"processor": processor, "cores": os.cpu_count() or 1, "realmctl": __version__}
+
+
 def main() -> None:
-    """Run the command line: measure, and write results.json."""
+    """Run the command line: measure, and write the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--shares", nargs="+", default=["0.01", "0.05", "0.2"])
     parser.add_argument("--steps", type=int, default=300, help="steps of training the closed-book models")
+    parser.add_argument("--results", type=Path, required=True, help="JSON file to write, when all is measured")
     given = parser.parse_args()
     run = Experiment(given.folder, given.seed, given.steps)
     weights = {name: artifact.content for name, artifact in (("model", run.model), ("qa-model", run.qa_model))}
-    results: dict[str, Any] = {"seed": given.seed, "weights": weights, "shares": {}}
+    results: dict[str, Any] = {"seed": given.seed, "machine": machine(), "weights": weights, "shares": {}}
     run.revised(given.folder / "world" / "knowledge", Memory(run.blocks), "warm-up")  # imports count for no measurement
     for share in given.shares:
         change = read_change(given.folder / f"change-{share}")
@@ -221,7 +234,10 @@ def main() -> None:
         again = open_artifact(given.folder / "artifacts" / name)
         verify(again)  # hashes every file anew
         results["weights_unchanged"] = results.get("weights_unchanged", True) and again.content == content
-    (given.folder / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    given.results.parent.mkdir(parents=True, exist_ok=True)
+    whole = given.results.with_name(given.results.name + ".part")
+    whole.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    whole.replace(given.results)
 
 
 if __name__ == "__main__":

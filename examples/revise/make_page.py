@@ -1,16 +1,14 @@
-"""Turn the results of examples/revise.sh into a page: examples/revise/make_page.py FOLDER --seeds N --page FILE."""
+"""Turn the results of examples/revise.sh into a page: examples/revise/make_page.py RESULTS --seeds N --page FILE."""
 
 import argparse
 import json
 import os
-import platform
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
 Results = Sequence[dict[str, Any]]
-CPU_INFO = Path("/proc/cpuinfo")
 ROWS = {
     "before": "before the change",
     "after": "**after: corpus, vectors and index revised**",
@@ -43,6 +41,7 @@ make revise SEEDS={seeds}
   changed. A document that states no changed fact stays byte for byte what it was.
 - Questions: up to 500 about changed facts, and 500 about facts that did not change.
 - Every number is the mean ± sample standard deviation over the seeds. EM is exact match, from 0 to 1.
+- Results of each seed, from which this page was written: {links}.
 - Machine: {machine}. The processes shared it with other work, so seconds are rough.
 
 ## Cost
@@ -81,15 +80,15 @@ The test `tests/stages/test_revise.py` draws sequences of edits at random and co
 
 
 def read(folder: Path, seeds: int) -> Results:
-    """Read the results of the seeds. Exits with one line if one is missing."""
-    paths = [folder / f"seed-{seed}" / "results.json" for seed in range(seeds)]
+    """Read seed-0.json, seed-1.json, ... Exits with one line if one is missing."""
+    paths = [folder / f"seed-{seed}.json" for seed in range(seeds)]
     if missing := [str(path) for path in paths if not path.is_file()]:
         raise SystemExit(f"make_page: {', '.join(missing)} is missing. Run examples/revise.sh first.")
     return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
 
 
-def page(results: Results) -> str:
-    """Return the page."""
+def page(results: Results, beside: str) -> str:
+    """Return the page. `beside` is the path from the page's folder to the results."""
     shares = list(results[0]["shares"])
     first = results[0]["shares"][shares[0]]
     return PAGE.format(
@@ -98,7 +97,8 @@ def page(results: Results) -> str:
         seed_list=", ".join(str(run["seed"]) for run in results),
         facts=f"{first['facts']:,}",
         blocks=f"{first['revision']['rows']:,}",
-        machine=f"{_cpu()}, {os.cpu_count()} cores, one thread",
+        links=", ".join(f"[seed {run['seed']}]({beside}/seed-{run['seed']}.json)" for run in results),
+        machine=", ".join(sorted({_machine(run["machine"]) for run in results})),
         costs=_costs(results, shares),
         answers="\n\n".join(_answers(results, share) for share in shares),
         stale=_stale(results, shares),
@@ -206,21 +206,20 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _cpu() -> str:
-    lines = CPU_INFO.read_text(encoding="utf-8").splitlines() if CPU_INFO.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+def _machine(found: dict[str, Any]) -> str:
+    return f"{found['processor']}, {found['cores']} cores, one thread"
 
 
 def main() -> None:
     """Run the command line: write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("results", type=Path)
     parser.add_argument("--seeds", type=int, required=True)
     parser.add_argument("--page", type=Path, required=True)
     given = parser.parse_args()
     given.page.parent.mkdir(parents=True, exist_ok=True)
-    given.page.write_text(page(read(given.folder, given.seeds)), encoding="utf-8")
+    beside = Path(os.path.relpath(given.results, given.page.parent)).as_posix()
+    given.page.write_text(page(read(given.results, given.seeds), beside), encoding="utf-8")
     print(given.page)
 
 

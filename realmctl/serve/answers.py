@@ -10,7 +10,7 @@ from realmctl.errors import ConfigError
 from realmctl.retrieval.answering import receipts
 from realmctl.retrieval.answering.answerer import Answer, Answerer
 from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
-from realmctl.retrieval.answering.mask_filling import MASK, FilledSentence, MaskPrediction, fill_masks
+from realmctl.retrieval.answering.mask_filling import MASK, MaskPrediction, fill_beside_null, fill_masks
 from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.search.searcher import Hit
 from realmctl.serve.messages import (
@@ -85,22 +85,21 @@ def _without_retrieval(models: Models, asked: Ask, answers: Sequence[Answer]) ->
     if models.filler is not None and answers:
         [wordpieces] = models.filler.searcher.tokens([answers[0].text])
         masks = " ".join([MASK] * max(1, min(len(wordpieces), MOST_MASKS)))
-        filled = fill_masks(
-            models.filler.searcher, models.filler.reader, f"{asked.question.replace(MASK, ' ')} {masks}", COMPARED_CANDIDATES
-        )  # fmt: skip
-    share = None if filled is None else filled.candidates[0].probability
+        sentence = f"{asked.question.replace(MASK, ' ')} {masks}"
+        filled = fill_beside_null(models.filler.searcher, models.filler.reader, sentence, COMPARED_CANDIDATES)
+    share = None if filled is None else filled.probability
     if models.closed_book is not None:
         found = [_answer(models.corpus, answer) for answer in models.closed_book.ask(asked.question, asked.top)]
         return WithoutRetrieval(source="closed-book model", answers=found, null_document=share)
     if filled is None:
         return None
-    return WithoutRetrieval(source="null document", answers=[_joined(models, filled)], null_document=share)
+    return WithoutRetrieval(source="null document", answers=[_joined(models, filled.masks)], null_document=share)
 
 
-def _joined(models: Models, filled: FilledSentence) -> AnswerReply:
+def _joined(models: Models, masks: Sequence[MaskPrediction]) -> AnswerReply:
     """The filling beside the null document as one answer, with its mean log-probability as for a closed-book answer."""
     assert models.filler is not None
-    tokenizer, masks = models.filler.searcher.wordpiece.tokenizer, filled.without_retrieval
+    tokenizer = models.filler.searcher.wordpiece.tokenizer
     ids = [tokenizer.token_to_id(mask.wordpiece) for mask in masks]
     score = sum(math.log(max(mask.probability, sys.float_info.min)) for mask in masks) / len(masks)
     return AnswerReply(text=tokenizer.decode([number for number in ids if number is not None]), score=score)

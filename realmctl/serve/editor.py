@@ -6,6 +6,7 @@ Each stage commits its artifact as a whole. An edit that fails or is killed leav
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.series import readable_versions
-from realmctl.errors import ConfigError
+from realmctl.errors import ConfigError, InputError
 from realmctl.index.vectors import VECTORS_FILE, open_vectors
 from realmctl.serve.versions import ServedVersion
 from realmctl.stage import resolve
@@ -37,11 +38,11 @@ class Edited:
 class Editor:
     """Writes new versions.
 
-    model: the pre-trained model whose retriever made the index.
+    model: the pre-trained model whose retriever made the index; None where no index of vectors is served.
     embeddings, indexes: the series to write to; blocks go into their own series.
     """
 
-    model: Artifact
+    model: Artifact | None
     embeddings: Path
     indexes: Path
 
@@ -50,7 +51,8 @@ class Editor:
 
         Raises MismatchError or ConfigError.
         """
-        self._embed(version, version.blocks).check()
+        if version.index is not None:
+            self._embed(version.index, version.blocks, version.blocks).check()
         with temporary_folder() as folder:
             Revise(blocks=version.blocks, edits=folder / "edits.jsonl").check()
 
@@ -64,24 +66,28 @@ class Editor:
             QualityError: the recall of the index is below its floor.
         """
         with temporary_folder() as folder:
-            blocks = Revise(blocks=version.blocks, edits=self._written(folder, version, edits), workers=1).make(
-                version.blocks.path.parent
-            )
-        embeddings = self._embed(version, blocks).make(self.embeddings)
-        assert version.index is not None
+            path = self._written(folder, version, edits)
+            try:
+                blocks = Revise(blocks=version.blocks, edits=path, workers=1).make(version.blocks.path.parent)
+            except InputError as error:
+                raise InputError(re.sub(rf"^{re.escape(str(path))}:\d+: ", "", str(error))) from error
+        if version.index is None:
+            return Edited(ServedVersion(blocks, None), embedded=0, taken_over=0)
+        embeddings = self._embed(version.index, version.blocks, blocks).make(self.embeddings)
         kept = {name for name, role in roles(BuildIndex).items() if role.name == "setting"}
         settings = {name: value for name, value in version.index.settings.items() if name in kept}
         index = BuildIndex(embeddings=embeddings, **settings).make(self.indexes)
         counts = embeddings.metrics
         return Edited(ServedVersion(blocks, index), int(counts["embedded"]), int(counts["taken_over"]))
 
-    def _embed(self, version: ServedVersion, blocks: Artifact) -> Embed:
-        if version.index is None:
-            raise ConfigError("Edits need a model that searches an index of vectors. Leave out --allow-edits.")
-        half = open_vectors(version.index.file(VECTORS_FILE)).dtype.itemsize == 2
+    def _embed(self, former: Artifact, former_blocks: Artifact, blocks: Artifact) -> Embed:
+        """The stage that embeds `blocks`, and takes over the vectors of the index `former` of `former_blocks`."""
+        if self.model is None:
+            raise ConfigError("--allow-edits needs the pre-trained model whose retriever embeds blocks: --model.")
+        half = open_vectors(former.file(VECTORS_FILE)).dtype.itemsize == 2
         return Embed(
-            blocks=blocks, retriever=resolve(self.model, ("retriever",)), former=version.index,
-            former_blocks=version.blocks, dtype="float16" if half else "float32",
+            blocks=blocks, retriever=resolve(self.model, ("retriever",)), former=former, former_blocks=former_blocks,
+            dtype="float16" if half else "float32",
             precision=self.model.settings.get("precision", "auto"),
         )  # fmt: skip
 

@@ -17,6 +17,7 @@ from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
 from realmctl.retrieval.answering.open_answerer import open_answerer
 from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.search.dense import DenseSearcher
+from realmctl.retrieval.search.searcher import Searcher
 from realmctl.serve.versions import Places, ServedVersion
 
 
@@ -43,19 +44,25 @@ class Models:
     closed_book: Answerer | None
 
     def over(self, version: ServedVersion) -> Models:
-        """Return the same models over another version. Only its index is read."""
-        assert version.index is not None
-        opened = open_once()
-        answerer, filler = self.answerer, self.filler
-        if isinstance(answerer, ExtractiveAnswerer) and isinstance(answerer.searcher, DenseSearcher):
-            answerer = answerer.with_searcher(answerer.searcher.over(version.index, version.blocks, opened))
+        """Return the same models over another version. Only its index is read, and BM25 is computed anew."""
+        opened, answerer, filler = open_once(), self.answerer, self.filler
+        if isinstance(answerer, ExtractiveAnswerer):
+            answerer = answerer.with_searcher(answerer.searcher.over(version.blocks, version.index, opened))
         if filler is not None:
-            searcher = filler.searcher.over(version.index, version.blocks, opened)
+            searcher = filler.searcher.over(version.blocks, version.index, opened)
             filler = dataclasses.replace(filler, searcher=searcher)
         corpus = Corpus(version.blocks)
         return dataclasses.replace(
             self, version=version, corpus=corpus, row_of=rows_by_id(corpus), answerer=answerer, filler=filler
         )  # fmt: skip
+
+    def check_edits(self) -> None:
+        """Raise ConfigError if the models cannot follow an edit of the blocks."""
+        searcher = None if self.answerer is None else self.answerer.searcher
+        if searcher is None:
+            return
+        if not isinstance(self.answerer, ExtractiveAnswerer) or type(searcher).over is Searcher.over:
+            raise ConfigError("This qa-model cannot search edited blocks. Leave out --allow-edits.")
 
     def rows_of_document(self, row: int) -> range:
         """Rows of the document that a block belongs to. The blocks of a document are consecutive."""

@@ -20,14 +20,19 @@ def results(seed: int, new: float) -> dict[str, Any]:
         "rebuild": {"chunk": 1.0, "embed": 20.0, "build_index": 0.5},
         "back": {"same_blocks": True, "same_answers": 1.0}, "seconds_of_training": {"closed_book": 9.0, "fine_tuned": 8.0},
     }  # fmt: skip
-    return {"seed": seed, "weights_unchanged": seed != 7, "shares": {"0.01": entry}}
+    machine = {"processor": "A CPU", "cores": 2, "realmctl": "1.0"}
+    return {"seed": seed, "machine": machine, "weights_unchanged": seed != 7, "shares": {"0.01": entry}}
 
 
 def run(folder: Path, *runs: dict[str, Any], seeds: int) -> subprocess.CompletedProcess[str]:
+    (folder / "results").mkdir()
     for place, found in enumerate(runs):
-        (folder / f"seed-{place}").mkdir(parents=True)
-        (folder / f"seed-{place}/results.json").write_text(json.dumps(found))
-    command = [sys.executable, str(PROGRAM), str(folder), "--seeds", str(seeds), "--page", str(folder / "page.md")]
+        (folder / f"results/seed-{place}.json").write_text(json.dumps(found))
+    return write_page(folder / "results", folder / "page.md", seeds)
+
+
+def write_page(results: Path, page: Path, seeds: int) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(PROGRAM), str(results), "--seeds", str(seeds), "--page", str(page)]
     return subprocess.run(command, capture_output=True, text=True)
 
 
@@ -38,6 +43,7 @@ def test_the_numbers_of_the_page(tmp_path: Path) -> None:
     assert "| **after: corpus, vectors and index revised** | 0.700 ± 0.141 | 0.000 ± 0.000 | 0.500 ± 0.000 |" in page
     assert "| 1 % | 10 | 10 ± 0 of 200 | 2.00 ± 0.00 | 20.00 ± 0.00 | 3.50 ± 0.00 | 21.50 ± 0.00 |" in page
     assert "5.0 ± 0.0 % of the blocks were embedded again" in page and "were the same in every seed" in page
+    assert "[seed 1](results/seed-1.json)" in page and "- Machine: A CPU, 2 cores, one thread." in page
 
 
 def test_weights_that_changed_are_told(tmp_path: Path) -> None:

@@ -28,10 +28,11 @@ TOKEN = "a-token-for-the-tests"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 QUESTION = "Where was Ada Lorn born?"
 SENTENCE = "Ada Lorn was born in [MASK] ."
+LENGTH = 32
 
 
 def write_corpus(path: Path) -> Path:
-    """One document for each person, of about two blocks."""
+    """One document for each person, of two or three blocks."""
     lines = []
     for number, (title, blocks) in enumerate(documents().items()):
         text = " ".join(sentence.replace("[[", "").replace("]]", "") for block in blocks for sentence in block)
@@ -41,11 +42,11 @@ def write_corpus(path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def made_once(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path:
-    """A workspace to copy: blocks, index, model, qa-model."""
+def made_chain(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Chain:
+    """Blocks, index, model and qa-model in one workspace."""
     folder = tmp_path_factory.mktemp("serve")
     blocks = Chunk(
-        corpus=(write_corpus(folder / "corpus.jsonl"),), tokenizer="train:300", max_wordpieces=48, workers=1
+        corpus=(write_corpus(folder / "corpus.jsonl"),), tokenizer="train:300", max_wordpieces=LENGTH, workers=1
     ).make(folder / "blocks")  # fmt: skip
     retriever = make_retriever(folder / "retriever", blocks)
     chain = Chain(
@@ -56,7 +57,13 @@ def made_once(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Pat
     )  # fmt: skip
     model = pretrain(chain, steps=2, precision="fp32").make(folder / "model")
     finetune(chain, model, steps=3, optimizer="adamw", reader_length=80).make(folder / "qa-model")
-    return folder
+    return chain
+
+
+@pytest.fixture(scope="session")
+def made_once(made_chain: Chain) -> Path:
+    """The workspace to copy."""
+    return made_chain.folder
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from realmctl.errors import ConfigError
@@ -67,14 +68,8 @@ def fill_masks(searcher: DenseSearcher, reader: Reader, sentence: str, candidate
     Raises:
         ConfigError: the sentence has no mask or is too long, or there are fewer than two candidates.
     """
-    if MASK not in sentence or candidates < 2:
-        raise ConfigError(
-            f'fill-mask needs a sentence with at least one {MASK}, such as "The capital of {MASK} is Paris.", and at least '
-            f"2 candidates, the null document included. It received {candidates} candidates and {sentence[:80]!r}."
-        )
-    tokens = _with_masks(searcher, sentence)
-    _require_room(tokens, reader, searcher.retriever.block_length)
-    rows_N = np.concatenate([[NULL], searcher.nearest([tokens], candidates - 1)[1][0]])
+    tokens = _checked(searcher, reader, sentence, candidates)
+    rows_N = _candidates(searcher, tokens, candidates)
     titles, bodies = titles_and_bodies(searcher.corpus, rows_N)
     with autocast(searcher.device, searcher.precision):
         prior_N = _prior(searcher, tokens, titles, bodies)
@@ -85,6 +80,37 @@ def fill_masks(searcher: DenseSearcher, reader: Reader, sentence: str, candidate
         for row, prior, probability_MV in zip(rows_N.tolist(), prior_N.tolist(), probability_NMV, strict=True)
     ]
     return FilledSentence(sentence, found[0].masks, _best(searcher, marginal_MV), tuple(found))
+
+
+@torch.inference_mode()
+def fill_beside_null(searcher: DenseSearcher, reader: Reader, sentence: str, candidates: int) -> CandidateFilling:
+    """Fill every [MASK] beside the null document alone: the first of `fill_masks`' candidates. No block is read.
+
+    Raises ConfigError as `fill_masks` does.
+    """
+    tokens = _checked(searcher, reader, sentence, candidates)
+    titles, bodies = titles_and_bodies(searcher.corpus, _candidates(searcher, tokens, candidates))
+    with autocast(searcher.device, searcher.precision):
+        share = float(_prior(searcher, tokens, titles, bodies)[0])
+        probability_MV = _fillings(searcher, reader, tokens, bodies[:1])[0]
+    return CandidateFilling(None, NULL_TITLE, share, _best(searcher, probability_MV))
+
+
+def _checked(searcher: DenseSearcher, reader: Reader, sentence: str, candidates: int) -> TokenIds:
+    """The wordpieces of a sentence that can be filled. Raises ConfigError for another one."""
+    if MASK not in sentence or candidates < 2:
+        raise ConfigError(
+            f'fill-mask needs a sentence with at least one {MASK}, such as "The capital of {MASK} is Paris.", and at least '
+            f"2 candidates, the null document included. It received {candidates} candidates and {sentence[:80]!r}."
+        )
+    tokens = _with_masks(searcher, sentence)
+    _require_room(tokens, reader, searcher.retriever.block_length)
+    return tokens
+
+
+def _candidates(searcher: DenseSearcher, tokens: TokenIds, candidates: int) -> NDArray[np.int64]:
+    """Rows of the documents to read, the null document first."""
+    return np.concatenate([[NULL], searcher.nearest([tokens], candidates - 1)[1][0]])
 
 
 def _with_masks(searcher: DenseSearcher, sentence: str) -> TokenIds:

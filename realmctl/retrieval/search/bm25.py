@@ -8,9 +8,11 @@ comparison with a reader's scores, so one learned factor scales them.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -18,9 +20,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from realmctl.artifacts import Artifact, Writer, require_descent, writing
+from realmctl.artifacts import Artifact, Writer, require_descent, require_same_vocabulary, writing
 from realmctl.errors import InputError, require_package
-from realmctl.index.protocol import by_score
+from realmctl.index.protocol import Index, by_score
+from realmctl.index.store import open_index
+from realmctl.log import say
 from realmctl.nn.learned_scale import LearnedScale
 from realmctl.retrieval.corpus import Corpus, TokenIds, load_array
 from realmctl.retrieval.search.searcher import Searcher, SearchInputs
@@ -89,12 +93,11 @@ class BM25Searcher(Searcher):
         Raises ResourceError without bm25s, MismatchError when `saved` was made from other blocks.
         """
         super().__init__(blocks, device)
-        words = max(self.wordpiece.vocabulary.values()) + 1
         if saved is None:
-            self.postings, self.scale = Postings.of(self.corpus, words), LearnedScale().to(self.device)
+            self.postings, self.scale = Postings.of(self.corpus, self._words), LearnedScale().to(self.device)
         else:
             require_descent(saved, blocks)
-            self.postings = Postings.load(saved, len(self.corpus), words)
+            self.postings = Postings.load(saved, len(self.corpus), self._words)
             self.scale = LearnedScale(_saved_scale(saved)).to(self.device)
 
     @classmethod
@@ -108,7 +111,28 @@ class BM25Searcher(Searcher):
 
     @classmethod
     def reopen(cls, qa_model: Artifact, inputs: SearchInputs) -> Self:
-        return cls(inputs.blocks, inputs.device, qa_model.part("bm25"))
+        """Open a qa-model's BM25. For other blocks of its vocabulary, such as revised ones, the postings are computed anew."""
+        saved = qa_model.part("bm25")
+        if saved.lineage.get("blocks") == inputs.blocks.content:
+            return cls(inputs.blocks, inputs.device, saved)
+        require_same_vocabulary(qa_model.part("reader"), inputs.blocks)
+        say(f"{qa_model} holds BM25 of other blocks, so BM25 of {inputs.blocks} is computed now")
+        made = cls(inputs.blocks, inputs.device)
+        made.scale = LearnedScale(_saved_scale(saved)).to(made.device)
+        return made
+
+    def over(self, blocks: Artifact, index: Artifact | None, opener: Callable[[Path, str], Index] = open_index) -> Self:
+        """Return a searcher of other blocks with the same learned factor. Their postings are computed, and no index is used."""
+        require_same_vocabulary(self.corpus.artifact, blocks)
+        other = copy.copy(self)
+        other.corpus = Corpus(blocks)
+        other.postings = Postings.of(other.corpus, self._words)
+        return other
+
+    @property
+    def _words(self) -> int:
+        """One more than the largest wordpiece id."""
+        return max(self.wordpiece.vocabulary.values()) + 1
 
     @property
     def learner(self) -> LearnedScale:

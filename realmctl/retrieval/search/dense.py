@@ -61,13 +61,10 @@ class DenseSearcher(Searcher):
         retriever, index = qa_model.part("retriever"), inputs.index or qa_model.part("index")
         return cls(retriever, index, inputs.blocks, inputs.device, inputs.precision, inputs.opener)
 
-    def over(
-        self, index: Artifact, blocks: Artifact, opener: Callable[[Path, str], Index] = open_index
-    ) -> Self:  # fmt: skip
-        """Return a searcher of another index, such as one of revised blocks. Both share one retriever in memory.
-
-        Raises MismatchError when the three do not belong together.
-        """
+    def over(self, blocks: Artifact, index: Artifact | None, opener: Callable[[Path, str], Index] = open_index) -> Self:
+        """Return a searcher of another index. Both share one retriever in memory."""
+        if index is None:
+            raise ConfigError(f"{blocks} cannot be searched without an index of their vectors. Name --index.")
         retriever, _ = self.made_of
         require_parts(retriever, index, blocks)
         other = copy.copy(self)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from realmctl.artifacts import Artifact, Writer
+from realmctl.errors import ConfigError
 from realmctl.index.protocol import Index
 from realmctl.index.store import open_index
 from realmctl.nn.inputs import Collator
@@ -81,6 +82,20 @@ class Searcher(ABC):
     @abstractmethod
     def save(self, out: Writer) -> None:
         """Write the searcher into a qa-model."""
+
+    def over(self, blocks: Artifact, index: Artifact | None, opener: Callable[[Path, str], Index] = open_index) -> Self:
+        """Return this searcher over other blocks, such as revised ones. Both share what was learned in memory.
+
+        Args:
+            blocks: the blocks.
+            index: the index of their vectors, for a searcher that uses one.
+            opener: opens the index in a folder on a device.
+
+        Raises:
+            MismatchError: the blocks do not belong to the searcher or to the index.
+            ConfigError: this kind of searcher stays with its blocks.
+        """
+        raise ConfigError(f"{type(self).__name__} cannot search other blocks than its own. Fine-tune a model on them.")
 
     def prepare_training(self) -> None:  # noqa: B027 (a searcher may have nothing to prepare)
         """Prepare for fine-tuning, which calls this once at its start."""

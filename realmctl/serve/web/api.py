@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from realmctl.serve.messages import (
     Ask,
@@ -43,7 +44,12 @@ def service_of(request: Request) -> Service:
     return service
 
 
-def require_token(request: Request) -> None:
+BEARER = HTTPBearer(auto_error=False, description="The token that realmctl serve --allow-edits printed.")
+
+
+def require_token(
+    request: Request, described: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)] = None
+) -> None:  # fmt: skip
     """Raise HTTPException: 403 if edits are not allowed, 401 without the token."""
     token: str | None = request.app.state.token
     if token is None:

@@ -10,7 +10,6 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from realmctl.errors import (
     ConfigError,
@@ -55,8 +54,7 @@ def create_app(service: Service, hosts: Sequence[str], token: str | None) -> Fas
     app.state.service, app.state.token = service, token
     app.include_router(api.router)
     app.include_router(page.router)
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
-    app.add_middleware(Guard)
+    app.add_middleware(Guard, hosts=hosts)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _bad_request)
     app.add_exception_handler(QueueFull, _busy)
@@ -89,7 +87,8 @@ async def _busy(request: Request, error: Exception) -> JSONResponse:
 
 async def _known_error(request: Request, error: Exception) -> JSONResponse:
     code = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
-    return _error(code, str(error))
+    text = str(error)
+    return _error(code, text[:1].upper() + text[1:])
 
 
 async def _unexpected(request: Request, error: Exception) -> JSONResponse:

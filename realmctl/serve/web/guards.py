@@ -6,6 +6,8 @@ attacker's DNS points here (DNS rebinding); the check of the Origin header stops
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -16,6 +18,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 MOST_BYTES = 2**20
 """Largest body of a request."""
 TOO_LONG = f"The body of a request may have at most {MOST_BYTES} bytes. Send less."
+UNKNOWN_HOST = (
+    "This server is not reached by the name or address in the Host header. Use that of its start message, or start "
+    "realmctl serve with --name NAME."
+)
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "
@@ -31,11 +37,18 @@ HEADERS = {
 }
 
 
-class Guard:
-    """ASGI middleware: refuse what pages of other origins send (403) and long bodies (413), and add the security headers."""
+HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^][:@/?#\s]+))(?::\d{1,5})?")
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+
+class Guard:
+    """ASGI middleware that refuses requests, and adds the security headers to every reply.
+
+    It refuses other names of the server (400), what pages of other origins send (403), and long bodies (413).
+    hosts: the names that a Host header may have, without port.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Iterable[str]) -> None:
+        self.app, self.hosts = app, frozenset(name.lower() for name in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -59,11 +72,19 @@ class Guard:
 
         headers = Headers(scope=scope)
         app = self.app
-        if scope["method"] not in SAFE_METHODS and is_foreign(headers):
+        if host_name(headers) not in self.hosts:
+            app = JSONResponse({"error": UNKNOWN_HOST}, 400)
+        elif scope["method"] not in SAFE_METHODS and is_foreign(headers):
             app = JSONResponse({"error": "This request comes from a page of another site. It is refused."}, 403)
         elif says_too_long(headers):
             app = JSONResponse({"error": TOO_LONG}, 413)
         await app(scope, receive_at_most, send_with_headers)
+
+
+def host_name(headers: Headers) -> str | None:
+    """The name or address in the Host header, without port and brackets; None if there is no valid one."""
+    found = HOST.fullmatch(headers.get("host", "").lower())
+    return found and (found[1] or found[2])
 
 
 def says_too_long(headers: Headers) -> bool:

@@ -20,6 +20,8 @@ from realmctl.serve.web.tokens import new_token, read_token
 
 LOOPBACK = ("127.0.0.1", "localhost")
 EVERYWHERE = ("0.0.0.0", "::")
+MOST_CONNECTIONS_TO_ACCEPT = 2048
+"""How many connections may wait until they are accepted, as uvicorn has it; the kernel may allow fewer."""
 SECONDS_TO_FINISH = 30
 """How long requests that were accepted may take after the server was asked to stop."""
 
@@ -91,10 +93,10 @@ class Serving:
         models, places = open_models(self.qa_model, self.model, self.closed_book, self.blocks, self.indexes)
         editor = None
         if self.allow_edits:
-            if self.model is None:
-                raise ConfigError("--allow-edits needs the pre-trained model whose retriever embeds blocks: --model.")
-            editor = Editor(open_artifact(self.model), self.embeddings, self.indexes)
+            model = None if self.model is None else open_artifact(self.model)
+            editor = Editor(model, self.embeddings, self.indexes)
             editor.check(models.version)
+            models.check_edits()
         return Service(models, places, editor, self.most_waiting)
 
     def _socket(self) -> socket.socket:
@@ -104,6 +106,7 @@ class Serving:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((self.host, self.port))
+            listening.listen(MOST_CONNECTIONS_TO_ACCEPT)
         except (OSError, OverflowError) as error:
             listening.close()
             raise ConfigError(

@@ -13,6 +13,7 @@ import pytest
 from realmctl.artifacts import open_artifact
 from realmctl.errors import InputError, MismatchError, ResourceError
 from realmctl.retrieval.search.bm25 import K1, B, BM25Searcher, _best
+from realmctl.retrieval.search.searcher import SearchInputs
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import baseline, documents
 
@@ -100,6 +101,27 @@ def test_other_blocks_are_refused(saved, tmp_path):
     pages = {**documents(), "More": [["More was born in [[Milton]].", "The end."]]}
     with pytest.raises(MismatchError, match="does not belong"):
         BM25Searcher(make_blocks(tmp_path / "blocks", pages), "cpu", saved.part("bm25"))
+
+
+def test_revised_blocks_get_postings_of_their_own(saved, searcher, tmp_path, capfd):
+    blocks = make_blocks(tmp_path / "blocks", {**documents(), "Ada": documents()["Ada Lorn"]})  # no new word
+    reopened = BM25Searcher.reopen(saved, SearchInputs(blocks=blocks, device="cpu"))
+    assert "is computed now" in capfd.readouterr().err
+    learnt = BM25Searcher(searcher.corpus.artifact, "cpu", saved.part("bm25"))
+    moved = learnt.over(blocks, None)
+    for question in reopened.tokens(QUESTIONS):
+        expected = formula(reopened.corpus, question.tolist())
+        for found in (reopened, moved):
+            np.testing.assert_allclose(found.postings.score(question), expected, rtol=1e-5, atol=1e-6)
+            assert found.scale.value == learnt.scale.value != 1
+
+
+def test_blocks_of_another_vocabulary_are_refused(saved, searcher, tmp_path):
+    blocks = make_blocks(tmp_path / "blocks", {"Other": [["Quite different words are here."]]})
+    with pytest.raises(MismatchError, match="vocabular"):
+        BM25Searcher.reopen(saved, SearchInputs(blocks=blocks, device="cpu"))
+    with pytest.raises(MismatchError, match="vocabular"):
+        searcher.over(blocks, None)
 
 
 @pytest.mark.parametrize("content", ["{}", "no json", '{"scale": -1.0}', '{"scale": NaN}'])

@@ -37,6 +37,7 @@ function operation(path, method, about) {
   return element("section", { class: "card" },
     element("h2", {}, element("code", {}, `${method.toUpperCase()} ${path}`)),
     element("p", {}, about.description ?? ""),
+    about.security ? element("p", {}, "Needs the token: ", element("code", {}, "Authorization: Bearer TOKEN")) : null,
     body ? element("p", {}, "Body: ", link(body)) : null,
     parameters.length ? rows(["parameter", "in", "type", ""], parameters) : null,
     rows(["status", "reply", ""], replies));

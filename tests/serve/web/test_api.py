@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from statistics import fmean
+
+import pytest
+
+import realmctl
 from realmctl.retrieval.answering.asking import ask, fill_masks
+from realmctl.text.tokens.wordpiece import load
 from tests.serve.conftest import HEADERS, QUESTION, SENTENCE
 
 
@@ -42,3 +49,16 @@ def test_masks_are_those_of_fill_mask(client, workspace):
     found = reply.json()
     assert found["with_retrieval"] == expected["with_retrieval"]
     assert [c["probability"] for c in found["candidates"]] == [c["probability"] for c in expected["candidates"]]
+
+
+def test_without_retrieval_is_the_null_document(client, workspace):
+    found = client.post("/api/v1/ask", json={"question": QUESTION, "top": 1, "compare": True}).json()
+    [(ids, _)] = load(workspace / "blocks" / "v1").encode_batch([found["answers"][0]["text"]])
+    sentence = f"{QUESTION} {' '.join(['[MASK]'] * len(ids))}"
+    null = realmctl.load(workspace / "model", blocks=workspace / "blocks").fill_mask(sentence, 8).candidates[0]
+    other = found["without_retrieval"]
+    assert other["source"] == "null document" and other["null_document"] == pytest.approx(null.probability)
+    assert other["answers"][0]["score"] == pytest.approx(fmean(math.log(mask.probability) for mask in null.masks))
+    words = other["answers"][0]["text"].replace(" ", "").replace("#", "")
+    assert words == "".join(mask.wordpiece.removeprefix("##") for mask in null.masks)
+    assert client.post("/api/v1/ask", json={"question": QUESTION}).json()["without_retrieval"] is None

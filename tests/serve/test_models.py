@@ -1,0 +1,109 @@
+"""Models over one version after another: the weights are read once, and the answers are those of models opened anew."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from realmctl.artifacts import open_artifact
+from realmctl.errors import ConfigError, MismatchError
+from realmctl.retrieval.search.searcher import Searcher
+from realmctl.serve.editor import Editor
+from realmctl.serve.models import open_models
+from tests.fixtures.chain import baseline
+from tests.serve.conftest import QUESTION
+
+EDIT = {"op": "update", "id": "d0", "text": "Ada Lorn was born in Nowhere."}
+
+
+def opened(workspace, **changed):
+    given = {"qa_model": workspace / "qa-model", "model": workspace / "model", "closed_book": None, **changed}
+    return open_models(**given, blocks=workspace / "blocks", indexes=workspace / "index")
+
+
+def edited(workspace, models, model=True):
+    held = open_artifact(workspace / "model") if model else None
+    editor = Editor(held, workspace / "embeddings", workspace / "index")
+    editor.check(models.version)
+    models.check_edits()
+    return editor.make(models.version, [EDIT]).version
+
+
+@pytest.fixture(scope="module")
+def bm25(made_chain):
+    pytest.importorskip("bm25s")
+    return baseline(made_chain, "bm25", steps=2).make(made_chain.folder.parent / "serve-bm25")
+
+
+@pytest.fixture(scope="module")
+def closed_book(made_chain):
+    return baseline(made_chain, "none", steps=2).make(made_chain.folder.parent / "serve-closed-book")
+
+
+def test_an_edit_reads_no_weights_again(workspace):
+    models, _ = opened(workspace)
+    after = models.over(edited(workspace, models))
+    assert after.answerer.reader is models.answerer.reader
+    assert after.answerer.searcher.retriever is models.answerer.searcher.retriever
+    assert after.filler.reader is models.filler.reader
+    assert after.answerer.searcher.index is after.filler.searcher.index is not models.filler.searcher.index
+    fresh, _ = opened(workspace)
+    assert fresh.version == after.version and fresh.row_of == after.row_of
+    assert [(a.text, a.score) for a in after.answerer.ask(QUESTION, 3)] == [
+        (a.text, a.score) for a in fresh.answerer.ask(QUESTION, 3)
+    ]
+    assert models.corpus.record(0)["text"] != after.corpus.record(0)["text"] == EDIT["text"]  # the former still answers
+
+
+@pytest.mark.parametrize("model", [True, False])
+def test_bm25_follows_an_edit(workspace, bm25, model):
+    models, _ = opened(workspace, qa_model=bm25.path, **({} if model else {"model": None}))
+    version = edited(workspace, models, model)
+    assert (version.index is None) is not model
+    after = models.over(version)
+    fresh, _ = opened(workspace, qa_model=bm25.path, **({} if model else {"model": None}))
+    assert [a.text for a in after.answerer.ask(QUESTION, 3)] == [a.text for a in fresh.answerer.ask(QUESTION, 3)]
+    tokens = after.answerer.tokens(["Nowhere"])
+    assert after.answerer.searcher.search(tokens, 1)[0][0].row == 0
+    assert models.answerer.searcher.search(tokens, 1)[0][0].score == 0  # no former block has the word
+
+
+def test_rows_of_a_document(workspace):
+    models, _ = opened(workspace)
+    records = list(models.corpus.records)
+    assert any(sum(r["document"] == one["document"] for r in records) > 1 for one in records)
+    for row, record in enumerate(records):
+        assert list(models.rows_of_document(row)) == [
+            n for n, other in enumerate(records) if other["document"] == record["document"]
+        ]
+        assert models.row_of[record["id"]] == row
+
+
+def test_a_searcher_that_stays_with_its_blocks_allows_no_edit(workspace, monkeypatch):
+    models, _ = opened(workspace)
+    monkeypatch.setattr(type(models.answerer.searcher), "over", Searcher.over)
+    with pytest.raises(ConfigError, match="Leave out --allow-edits"):
+        models.check_edits()
+    with pytest.raises(ConfigError, match="cannot search other blocks"):
+        models.answerer.searcher.over(models.version.blocks, None)
+
+
+def test_a_model_without_retrieval_answers_beside(workspace, closed_book):
+    models, _ = opened(workspace, closed_book=closed_book.path)
+    assert models.closed_book.ask(QUESTION, 1)[0].evidence is None
+    with pytest.raises(MismatchError, match="--retrieval none"):
+        opened(workspace, closed_book=workspace / "qa-model")
+
+
+def test_what_cannot_be_served(workspace, made_chain, tmp_path):
+    with pytest.raises(ConfigError, match="found neither"):
+        opened(workspace, qa_model=None, model=None)
+    with pytest.raises(MismatchError, match="qa-model is needed"):
+        opened(workspace, qa_model=workspace / "model")
+    with pytest.raises(MismatchError, match="not a pre-trained model"):
+        opened(workspace, model=workspace / "qa-model")
+    shutil.rmtree(workspace / "blocks")
+    shutil.copytree(made_chain.folder / "spans", workspace / "blocks")
+    with pytest.raises(MismatchError):
+        opened(workspace)

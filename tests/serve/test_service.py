@@ -1,0 +1,116 @@
+"""A service answers from one version at a time, accepts one edit at a time, and survives an edit that fails."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from realmctl.errors import LockedError, ResourceError
+from realmctl.serve import answers
+from realmctl.serve.editor import Editor
+from realmctl.serve.messages import Ask, LeaveOut, NewDocument, NewText
+from realmctl.serve.service import UnknownBlock
+from tests.serve.conftest import QUESTION
+
+PATIENCE = 30
+
+
+@pytest.fixture
+def service(open_service):
+    return open_service()
+
+
+def test_no_reply_is_of_two_versions(service, monkeypatch):
+    """The version changes while a batch is computed: its reply is of the version with which it began."""
+    entered, go_on, plain = threading.Event(), threading.Event(), answers.ask
+
+    def slow(models, asked):
+        entered.set()
+        assert go_on.wait(PATIENCE)
+        return plain(models, asked)
+
+    before = service.models.version.name
+    monkeypatch.setattr(answers, "ask", slow)
+    reply = service.ask(Ask(question=QUESTION))
+    assert entered.wait(PATIENCE)
+    first = service.block("d0-0").document_blocks[0]
+    made = service.replace(first, NewText(text="Ada Lorn was born in Nowhere.", version=before)).result(PATIENCE)
+    go_on.set()
+    late = reply.result(PATIENCE)
+    assert late.version == before != made.version
+    assert all("Nowhere" not in candidate.text for candidate in late.candidates)
+    assert service.ask(Ask(question=QUESTION)).result(PATIENCE).version == made.version
+
+
+def test_a_second_edit_at_the_same_time_is_refused(service, monkeypatch):
+    entered, go_on, plain = threading.Event(), threading.Event(), Editor.make
+
+    def slow(self, version, edits):
+        entered.set()
+        assert go_on.wait(PATIENCE)
+        return plain(self, version, edits)
+
+    monkeypatch.setattr(Editor, "make", slow)
+    one = service.remove("d1-0", None)
+    assert entered.wait(PATIENCE) and service.status().editing
+    with pytest.raises(LockedError, match="Another edit"):
+        service.remove("d2-0", None)
+    assert service.ask(Ask(question=QUESTION)).result(PATIENCE).version.startswith("v1-")  # answers go on
+    go_on.set()
+    assert one.result(PATIENCE).version.startswith("v2-") and not service.status().editing
+
+
+def test_an_edit_that_fails_is_told_and_the_former_version_is_served(service, monkeypatch):
+    before = service.models
+
+    def full(self, version, edits):
+        raise ResourceError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Editor, "make", full)
+        with pytest.raises(ResourceError):
+            service.remove("d1-0", None).result(PATIENCE)
+    assert service.models is before and not service.status().editing
+    assert service.remove("d1-0", None).result(PATIENCE).version == service.models.version.name
+
+
+def test_another_process_wrote_a_version(service, workspace):
+    service.editor.make(
+        service.models.version, [{"op": "remove", "id": "d7"}]
+    )  # as another server, or the command line
+    with pytest.raises(LockedError, match="Start realmctl serve again"):
+        service.remove("d1-0", None)
+    assert service.block("d7-0").version.startswith("v1-")  # what is served is still whole
+
+
+def test_one_block_of_a_document_is_replaced_or_removed(service):
+    block = service.block("d3-0")
+    assert block.document_blocks == ["d3-0", "d3-1"]
+    other = service.block("d3-1").text
+    made = service.replace("d3-0", NewText(text="Ada Ould is away.")).result(PATIENCE)
+    texts = " ".join(service.block(name).text for name in made.document_blocks)
+    assert texts == f"Ada Ould is away. {other}"
+    service.remove("d3-0", None).result(PATIENCE)
+    while "d3-0" in service.models.row_of:
+        service.remove("d3-0", None).result(PATIENCE)
+    with pytest.raises(UnknownBlock):
+        service.block("d3-0")
+
+
+def test_an_added_document_is_found_and_left_out(service):
+    added = service.add(NewDocument(id="new", title="Zed", text="Zed Quill was born in Velford.")).result(PATIENCE)
+    assert added.embedded == len(added.document_blocks) == 1
+    assert service.block("new-0").title == "Zed"
+    left_out = service.leave_out(LeaveOut(question=QUESTION, without=["new-0"])).result(PATIENCE)
+    assert left_out.left_out == ["new-0"]
+
+
+def test_the_status_counts(open_service):
+    service = open_service(edits=False)
+    for _ in range(3):
+        service.ask(Ask(question=QUESTION)).result(PATIENCE)
+    status = service.status()
+    assert status.latency["ask"].requests == 3 and status.latency["ask"].p95_ms >= status.latency["ask"].p50_ms > 0
+    assert status.blocks == len(service.models.corpus) and status.index_type == "exact" and status.can_ask
+    assert status.refused == 0 and not status.edits_allowed

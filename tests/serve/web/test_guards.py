@@ -1,0 +1,60 @@
+"""What is refused before the application sees it, and what every reply carries."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.datastructures import Headers
+
+from realmctl.serve.web.guards import MOST_BYTES, host_name, is_foreign, says_too_long
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [("127.0.0.1", "127.0.0.1"), ("localhost:8000", "localhost"), ("[::1]", "::1"), ("[::1]:8000", "::1"),
+     ("Wiki.Example:1", "wiki.example"), ("", None), ("a b", None), ("evil@localhost", None), ("localhost:", None),
+     ("localhost:80:80", None), ("::1", None), ("[::1", None), ("localhost/x", None), ("localhost#x", None)],
+)  # fmt: skip
+def test_the_name_in_a_host_header(host, name):
+    assert host_name(Headers({"host": host})) == name
+
+
+def test_a_request_without_a_host_has_no_name():
+    assert host_name(Headers({})) is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "foreign"),
+    [({}, False), ({"origin": "http://here:1"}, False), ({"origin": "https://HERE:1"}, False),
+     ({"origin": "http://here"}, True), ({"origin": "http://here:1.evil.example"}, True), ({"origin": "null"}, True),
+     ({"origin": "http://evil.example"}, True), ({"sec-fetch-site": "same-origin"}, False),
+     ({"sec-fetch-site": "none"}, False), ({"sec-fetch-site": "same-site"}, True),
+     ({"sec-fetch-site": "cross-site", "origin": "http://here:1"}, True)],
+)  # fmt: skip
+def test_a_request_of_another_site(headers, foreign):
+    assert is_foreign(Headers({"host": "here:1", **headers})) is foreign
+
+
+@pytest.mark.parametrize(
+    ("length", "refused"),
+    [
+        ("0", False),
+        (str(MOST_BYTES), False),
+        (str(MOST_BYTES + 1), True),
+        ("9" * 5000, True),
+        ("-1", True),
+        ("x", True),
+    ],
+)
+def test_a_length_that_is_announced(length, refused):
+    assert says_too_long(Headers({"content-length": length})) is refused
+
+
+@pytest.mark.parametrize("path", ["/", "/serve.js", "/api/v1/status", "/api/v1/nothing", "/openapi.json"])
+@pytest.mark.parametrize("host", ["testserver", "evil.example"])
+def test_every_reply_has_the_security_headers(client, path, host):
+    headers = client.get(path, headers={"Host": host}).headers
+    policy = dict(part.split(" ", 1) for part in headers["content-security-policy"].split("; "))
+    assert policy["default-src"] == policy["base-uri"] == policy["form-action"] == policy["frame-ancestors"] == "'none'"
+    assert set(policy.values()) == {"'none'", "'self'"}  # nothing inline, no eval, no other origin
+    assert headers["x-content-type-options"] == "nosniff" and headers["cache-control"] == "no-store"
+    assert "server" not in headers and "access-control-allow-origin" not in headers

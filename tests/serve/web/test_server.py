@@ -1,0 +1,110 @@
+"""The process: what it refuses before it serves, and the real `realmctl serve` over a socket, stopped and killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.serve.conftest import QUESTION, TOKEN
+
+ROOT = Path(__file__).parents[3]
+KILLED_WHILE_INDEXING = """
+import os, signal, sys
+from stages.build_index import BuildIndex
+BuildIndex.run = lambda self, out: os.kill(os.getpid(), signal.SIGKILL)
+from realmctl.cli.app import main
+sys.argv[0] = "realmctl"
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["--host", "0.0.0.0"], 2, "--name"),
+        (["--token-file", "token"], 2, "--allow-edits"),
+        (["--host", "no.such.host.invalid"], 2, "--host"),
+        (["--qa-model", "nothing"], 3, "nothing"),
+        (["--blocks", "{w}/index"], 4, "index"),
+        (["--qa-model", "{w}/model"], 4, "qa-model"),
+        (["--allow-edits", "--token-file", "{w}/nothing"], 3, "--token-file"),
+        (["--allow-edits", "--model", "{w}/qa-model"], 4, "pre-trained model"),
+        (["--workspace", "{w}/empty"], 2, "found neither"),
+        (["--queue", "0"], 2, "--queue"),
+    ],
+)
+def test_what_is_refused_before_it_serves(realmctl, workspace, options, code, said):
+    given = [option.replace("{w}", str(workspace)) for option in options]
+    found, out, err = realmctl("serve", "--workspace", str(workspace), "--port", "0", *given)
+    assert (found, out) == (code, "") and said in err and "Traceback" not in err
+
+
+def test_a_port_in_use(realmctl, workspace):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        code, _, err = realmctl("serve", "--workspace", str(workspace), "--port", port)
+    assert code == 2 and "--port 0" in err
+
+
+@contextmanager
+def running(workspace, *options, program=("-m", "realmctl")):
+    """The process and its address."""
+    command = [sys.executable, *program, "serve", "--workspace", str(workspace), "--port", "0", *options]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True)
+    try:
+        address = next(line.split()[-1] for line in process.stderr if " at http://" in line)
+        yield process, address
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def call(address, method, path, body=None):
+    request = urllib.request.Request(
+        f"{address}/api/v1/{path}", json.dumps(body).encode() if body else None, method=method,
+        headers={"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"},
+    )  # fmt: skip
+    with urllib.request.urlopen(request, timeout=60) as reply:
+        return json.load(reply)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
+def test_a_signal_ends_it_after_the_open_request(workspace, number, code):
+    with running(workspace) as (process, address):
+        assert call(address, "POST", "ask", {"question": QUESTION})["answers"]
+        assert "127.0.0.1" in address
+        process.send_signal(number)
+        assert process.wait(60) == code
+        assert "Traceback" not in process.stderr.read()
+
+
+@pytest.mark.slow
+def test_killed_in_the_middle_of_an_edit_it_serves_the_former_version(workspace, tmp_path):
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    token.chmod(0o600)
+    edits = ["--allow-edits", "--token-file", str(token)]
+    program = tmp_path / "killed.py"
+    program.write_text(KILLED_WHILE_INDEXING)
+    with running(workspace, *edits, program=(str(program),)) as (process, address):
+        before = call(address, "POST", "ask", {"question": QUESTION})
+        with pytest.raises(OSError):
+            call(address, "DELETE", "blocks/d0-0")
+        assert process.wait(60) == -signal.SIGKILL
+    assert (workspace / "blocks" / "v2").is_dir() and not (workspace / "index" / "v2").exists()
+    with running(workspace, *edits) as (_, address):
+        assert call(address, "POST", "ask", {"question": QUESTION}) == before
+        made = call(address, "DELETE", "blocks/d0-0")  # the same edit again
+        assert made["version"].startswith("v") and made["version"] != before["version"]
+        assert call(address, "GET", "status")["version"] == made["version"]
