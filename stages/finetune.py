@@ -168,10 +168,8 @@ class Finetune(Stage):
             raise ConfigError("--retrieval none has no retriever. Leave out --freeze-retriever.")
         self._require_start()
         if self.reader_length < self.span_width + 8:
-            raise ConfigError(
-                f"--reader-length {self.reader_length} leaves no room for a question and "
-                f"--span-width {self.span_width} masks."
-            )
+            lengths = f"--reader-length {self.reader_length} leaves no room for a question and --span-width {self.span_width} masks."
+            raise ConfigError(lengths)
 
     def _refuse_dense_parts(self) -> None:
         if self.retriever or self.index:
@@ -192,8 +190,9 @@ class Finetune(Stage):
         retriever, index = self.retriever, self.index
         if searcher.uses_index and self.model is not None:
             retriever, index = retriever or self.model.part("retriever"), index or self.model.part("index")
-        where = {"device": self.device, "precision": self.precision}
-        return SearchInputs(blocks=self.blocks, retriever=retriever, index=index, **where)
+        return SearchInputs(
+            blocks=self.blocks, retriever=retriever, index=index, device=self.device, precision=self.precision
+        )
 
     def _encoder(self) -> Artifact | None:
         """Return the encoder that the reader starts from: --encoder, or else the model's reader; None with --bert."""
