@@ -53,6 +53,13 @@ def test_condenser_is_trained_as_its_authors_train_it(preset, batch, contrastive
     assert settings["optimizer"] == "adamw" and settings["warmup"] is None  # None: a tenth of the steps
 
 
+def test_spider_is_trained_as_its_authors_train_it():
+    recipe = {"batch_size": 1024, "lr": 2e-5, "steps": 200_000, "warmup": 2000, "keep_rate": 0.5, "window": 30}
+    assert {**recipe, "query_length": 64, "pooling": "cls", "optimizer": "adamw"}.items() <= settings_of(
+        "spider", "spider-init"
+    ).items()
+
+
 @pytest.mark.parametrize(("preset", "command"), LENGTHS_AND_SIZES)
 def test_lengths_and_sizes_are_the_papers(preset, command):
     assert LENGTHS_AND_SIZES[preset, command].items() <= settings_of(preset, command).items()
@@ -65,7 +72,7 @@ def test_every_value_is_a_setting_of_its_stage():
             for name, value in settings.items():
                 assert roles(stages[command])[name].name == "setting", f"{preset}: {command}.{name}"
                 assert typed(hints(stages[command])[name], value, name) == value
-    assert names_for("finetune") == ["orqa-nq", "orqa-wq"] and names_for("mlm-init") == []
+    assert names_for("finetune") == ["orqa-nq", "orqa-wq", "hard-em"] and names_for("mlm-init") == []
 
 
 def listed(settings) -> dict:
@@ -110,7 +117,12 @@ def test_the_manifest_holds_the_values_and_the_same_values_are_the_same_recipe(r
 
 @pytest.mark.parametrize(
     ("command", "preset", "named"),
-    [("pretrain", "ict", "realm"), ("finetune", "realm", "orqa-nq, orqa-wq"), ("ict-init", "REALM", "ict")],
+    [
+        ("pretrain", "ict", "realm"),
+        ("finetune", "realm", "orqa-nq, orqa-wq, hard-em"),
+        ("ict-init", "REALM", "ict"),
+        ("spider-init", "ict", "spider"),
+    ],
 )
 def test_an_unknown_or_unfitting_preset_is_refused_with_the_names(realmctl, command, preset, named):
     code, _, err = realmctl(command, "--preset", preset)
