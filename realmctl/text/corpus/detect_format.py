@@ -16,15 +16,25 @@ from typing import Literal, get_args
 
 from realmctl.errors import InputError
 from realmctl.text import streams
+from realmctl.text.columnar.rows import is_columnar
 from realmctl.text.corpus import formats, tables, tagged_text
 from realmctl.text.corpus.formats import PageCounts, RawDocument
 
 FormatName = Literal[
-    "auto", "dump", "wikiextractor", "json-lines", "squad", "dpr", "table", "ms-marco", "doc-text", "trec", "text"
+    "auto",
+    "dump",
+    "wikiextractor",
+    "json-lines",
+    "squad",
+    "dpr",
+    "table",
+    "ms-marco",
+    "parquet",
+    "doc-text",
+    "trec",
+    "text",
 ]
 UNREADABLE = {
-    b"PAR1": ("a Parquet file", "Convert it to JSON lines, for instance with pyarrow or duckdb"),
-    b"ARROW1": ("an Arrow file", "Convert it to JSON lines, for instance with datasets' to_json"),
     b"SQLite format 3": ("an SQLite database", "Export its documents as JSON lines"),
     b"PK\x03\x04": ("a zip archive", "Unpack it"),
     b"%PDF": ("a PDF file", "Extract its text"),
@@ -49,6 +59,7 @@ FORMATS: dict[FormatName, Format] = {
     "dpr": Format("DPR passages (TSV)", formats.read_dpr),
     "table": Format("table with named columns", tables.read_table),
     "ms-marco": Format("MS MARCO passages (TSV)", tables.read_ms_marco),
+    "parquet": Format("Parquet or Arrow", tables.read_columnar),
     "doc-text": Format("WikiExtractor <doc> text", tagged_text.read_doc_text),
     "trec": Format("TREC text", tagged_text.read_trec),
     "text": Format("plain text, one document a file", formats.read_plain),
@@ -63,6 +74,8 @@ def format_of(path: Path, name: FormatName = "auto") -> Format:
     if name != "auto":
         return FORMATS[name]
     start = streams.head(path).lstrip(b"\xef\xbb\xbf \t\r\n")
+    if is_columnar(start):
+        return FORMATS["parquet"]
     for magic, (what, advice) in UNREADABLE.items():
         if start.startswith(magic):
             raise InputError(f"{path} is {what}, which is not read. {advice}, and name the result.")

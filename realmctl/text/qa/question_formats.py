@@ -1,7 +1,8 @@
 """Read the published layouts of open-domain questions, with one small reader for each.
 
 JSON lines (NQ-open, DrQA, EfficientQA, FlashRAG), JSON documents (SQuAD, TriviaQA, the WebQuestions of SEMPRE and
-brmson), and tab-separated text (DPR's qas.csv, brmson's CuratedTREC, PopQA).
+brmson), tab-separated text (DPR's qas.csv, brmson's CuratedTREC, PopQA), and Parquet and Arrow files with the same
+names of columns, alone or in a dataset folder.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.errors import InputError
+from realmctl.text.columnar.dataset_folders import data_files
+from realmctl.text.columnar.rows import is_columnar, rows
 from realmctl.text.streams import head, lines, whole_text
 
 QUESTION_FIELDS = ("question", "qText", "utterance", "Question", "query")
@@ -48,6 +51,10 @@ def parse_questions(path: Path, answer_field: str | None = None) -> tuple[str, I
     Raises:
         InputError: no layout fits, or a record is malformed.
     """
+    if path.is_dir():
+        return "a dataset folder", _of_folder(path, answer_field)
+    if is_columnar(head(path, 16)):
+        return "Parquet or Arrow", _of_columns(path, answer_field)
     first, _, more = head(path).decode("utf-8-sig", errors="replace").lstrip().partition("\n")
     if not first:
         raise InputError(f"{path} is empty, but questions are expected.")
@@ -66,6 +73,24 @@ def parse_questions(path: Path, answer_field: str | None = None) -> tuple[str, I
         f"{path}: questions cannot be read from it. It is neither JSON, nor a table of two (question, answers) "
         f"or four (id, kind, question, regex) columns separated by tabs. It begins {first[:60]!r}."
     )
+
+
+def _of_folder(folder: Path, answer_field: str | None) -> Iterator[ParsedQuestion]:
+    """Yield the questions of a dataset folder. It must hold one split, so that training and test do not mix."""
+    splits = data_files(folder)
+    if len(splits) != 1:
+        held = f"the splits {', '.join(splits)}" if splits else "no Parquet or Arrow file"
+        raise InputError(
+            f"{folder} holds {held}, and questions come from one split. Name a file, or a folder with one."
+        )
+    for file in next(iter(splits.values())):
+        yield from _of_columns(file, answer_field)
+
+
+def _of_columns(path: Path, answer_field: str | None) -> Iterator[ParsedQuestion]:
+    answers = (answer_field,) if answer_field else ANSWER_FIELDS
+    records = rows(path, (*QUESTION_FIELDS, *answers, *ID_FIELDS, "is_regex"), needed=QUESTION_FIELDS)
+    return _each_record(path, records, lambda record: _from_fields(record, answer_field))
 
 
 def _named_columns(path: Path, names: list[str], answer_field: str | None) -> Iterator[ParsedQuestion]:
@@ -220,7 +245,12 @@ def _first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
 
 
 def _texts(value: Any, field: str | None = None) -> list[str]:
-    """Return a list of strings; a single string becomes a list of one."""
+    """Return a list of strings; a single string becomes a list of one.
+
+    The data sets of Hugging Face keep an object under `answers` (SQuAD: text) or `answer` (TriviaQA: value, aliases).
+    """
+    if isinstance(value, Mapping):
+        value = value["text"] if "text" in value else [value.get("value"), *(value.get("aliases") or ())]
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         where = f"under {field}" if field else f"as answers ({', '.join(ANSWER_FIELDS)})"
