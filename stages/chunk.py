@@ -26,7 +26,7 @@ MAX_PAGE_SECONDS = 86_400
 class Chunk(Stage):
     """Cut documents into blocks of whole sentences.
 
-    The corpus can be MediaWiki dumps, WikiExtractor's output, JSON lines (BEIR, KILT, Pyserini), CSV and TSV with named
+    The corpus can be MediaWiki dumps, WikiExtractor's output, KILT's pages, JSON lines (BEIR, Pyserini), CSV and TSV with named
     columns, Parquet, Arrow and dataset folders of Hugging Face (extra `parquet`), the TSV of DPR and MS MARCO, TREC text,
     JSON in SQuAD's layout and plain text. Files may be compressed by gzip, bzip2, xz or zstd. `--tokenizer train:N` learns a vocabulary in a first pass, from a sample of about 200 MB.
     """
@@ -61,6 +61,7 @@ class Chunk(Stage):
         "auto",
         "dump",
         "wikiextractor",
+        "kilt",
         "json-lines",
         "squad",
         "dpr",

@@ -17,23 +17,13 @@ from typing import Literal, get_args
 from realmctl.errors import InputError
 from realmctl.text import streams
 from realmctl.text.columnar.rows import is_columnar
-from realmctl.text.corpus import formats, tables, tagged_text
+from realmctl.text.corpus import formats, kilt, tables, tagged_text
 from realmctl.text.corpus.formats import PageCounts, RawDocument
 
 FormatName = Literal[
-    "auto",
-    "dump",
-    "wikiextractor",
-    "json-lines",
-    "squad",
-    "dpr",
-    "table",
-    "ms-marco",
-    "parquet",
-    "doc-text",
-    "trec",
+    "auto", "dump", "wikiextractor", "kilt", "json-lines", "squad", "dpr", "table", "ms-marco", "parquet", "doc-text", "trec",
     "text",
-]
+]  # fmt: skip
 UNREADABLE = {
     b"SQLite format 3": ("an SQLite database", "Export its documents as JSON lines"),
     b"PK\x03\x04": ("a zip archive", "Unpack it"),
@@ -54,6 +44,7 @@ class Format:
 FORMATS: dict[FormatName, Format] = {
     "dump": Format("MediaWiki dump", formats.read_dump),
     "wikiextractor": Format("WikiExtractor JSON lines", formats.read_wikiextractor),
+    "kilt": Format("KILT knowledge source", kilt.read_kilt),
     "json-lines": Format("JSON lines", formats.read_json_lines),
     "squad": Format("SQuAD-layout JSON", formats.read_squad),
     "dpr": Format("DPR passages (TSV)", formats.read_dpr),
@@ -103,6 +94,8 @@ def _json_format(start: bytes) -> Format:
         return FORMATS["squad" if b'"data"' in start and b'"paragraphs"' in start else "json-lines"]
     if isinstance(first.get("data"), list):
         return FORMATS["squad"]
+    if kilt.is_kilt(first):
+        return FORMATS["kilt"]
     return FORMATS["wikiextractor" if {"id", "url", "title", "text"} <= first.keys() else "json-lines"]
 
 

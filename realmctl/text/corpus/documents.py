@@ -11,14 +11,13 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote
 
 from realmctl.errors import InputError
 from realmctl.log import say
 from realmctl.text.corpus.corpus_files import corpus_files
 from realmctl.text.corpus.deadline import DeadlineError, deadline
 from realmctl.text.corpus.detect_format import FormatName, format_of
-from realmctl.text.corpus.formats import PageCounts, RawDocument
+from realmctl.text.corpus.formats import PageCounts, RawDocument, link_target
 from realmctl.text.corpus.unique_ids import UniqueIds
 from realmctl.text.wiki import wikitext
 from realmctl.text.wiki.wikitext import AnchorOffsets
@@ -101,6 +100,8 @@ def document(raw: RawDocument, seconds: float = PAGE_SECONDS) -> Document | Skip
 def _prose(raw: RawDocument) -> wikitext.Prose:
     if raw.markup == "wikitext":
         return wikitext.prose(raw.text, raw.media)
+    if raw.anchors:
+        return wikitext.Prose(raw.text, list(raw.anchors))
     text = raw.text.replace("\r\n", "\n")
     return _linked(raw.title, text) if raw.markup == "wikiextractor" else wikitext.Prose(text, [])
 
@@ -119,10 +120,5 @@ def _linked(title: str, text: str) -> wikitext.Prose:
         length = start + len(label)
         out += (before, label)
         if match[1] and label.strip():
-            anchors.append((start, length, _target(match[1])))
+            anchors.append((start, length, link_target(match[1])))
     return wikitext.Prose("".join([*out, text[done:]]), anchors)
-
-
-def _target(href: str) -> str:
-    title = unquote(href).partition("#")[0].replace("_", " ").strip()
-    return title[:1].upper() + title[1:]

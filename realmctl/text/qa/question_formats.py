@@ -1,6 +1,6 @@
 """Read the published layouts of open-domain questions, with one small reader for each.
 
-JSON lines (NQ-open, DrQA, EfficientQA, FlashRAG), JSON documents (SQuAD, TriviaQA, the WebQuestions of SEMPRE and
+JSON lines (NQ-open, DrQA, EfficientQA, FlashRAG, KILT), JSON documents (SQuAD, TriviaQA, the WebQuestions of SEMPRE and
 brmson), tab-separated text (DPR's qas.csv, brmson's CuratedTREC, PopQA), and Parquet and Arrow files with the same
 names of columns, alone or in a dataset folder.
 """
@@ -21,7 +21,7 @@ from realmctl.text.columnar.dataset_folders import data_files
 from realmctl.text.columnar.rows import is_columnar, rows
 from realmctl.text.streams import head, lines, whole_text
 
-QUESTION_FIELDS = ("question", "qText", "utterance", "Question", "query")
+QUESTION_FIELDS = ("question", "qText", "utterance", "Question", "query", "input")
 ANSWER_FIELDS = ("answer", "answers", "golden_answers")
 TABLE_ANSWER_FIELDS = ("possible_answers", *ANSWER_FIELDS)
 ID_FIELDS = ("id", "qId", "question_id", "QuestionId", "qid")
@@ -32,13 +32,17 @@ _DESCRIPTION = re.compile(r'\(description (?:"((?:[^"\\]|\\.)*)"|([^()]*))\)')
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
-    """A question as it is in its file. `place` is its line or "record N". `id` may be empty."""
+    """A question as it is in its file. `place` is its line or "record N". `id` may be empty.
+
+    `provenance` are the ids of the pages that tell the answer, where the file names them (KILT).
+    """
 
     place: str
     id: str
     question: str
     answers: list[str]
     is_regex: bool = False
+    provenance: tuple[str, ...] = ()
 
 
 class _Malformed(Exception):
@@ -89,7 +93,7 @@ def _of_folder(folder: Path, answer_field: str | None) -> Iterator[ParsedQuestio
 
 def _of_columns(path: Path, answer_field: str | None) -> Iterator[ParsedQuestion]:
     answers = (answer_field,) if answer_field else ANSWER_FIELDS
-    records = rows(path, (*QUESTION_FIELDS, *answers, *ID_FIELDS, "is_regex"), needed=QUESTION_FIELDS)
+    records = rows(path, (*QUESTION_FIELDS, *answers, *ID_FIELDS, "output", "is_regex"), needed=QUESTION_FIELDS)
     return _each_record(path, records, lambda record: _from_fields(record, answer_field))
 
 
@@ -177,12 +181,25 @@ def _from_fields(record: Any, answer_field: str | None) -> ParsedQuestion:
         raise _Malformed(f"no text under any of {', '.join(QUESTION_FIELDS)}; it has {held}.")
     if answer_field is None and isinstance(target := record.get("targetValue"), str):
         answers = [_unescaped(quoted) or plain for quoted, plain in _DESCRIPTION.findall(target)]
+    elif answer_field is None and isinstance(outputs := record.get("output"), list):
+        return _from_kilt(record, question, outputs)
     else:
         answers = _texts(_first(record, (answer_field,) if answer_field else ANSWER_FIELDS), answer_field)
     given_id = _first(record, ID_FIELDS)
     return ParsedQuestion(
         "", "" if given_id is None else str(given_id), question, answers, record.get("is_regex") is True
     )
+
+
+def _from_kilt(record: Mapping[str, Any], question: str, outputs: list[Any]) -> ParsedQuestion:
+    """Read a KILT record: each output may have an answer and a list of provenance."""
+    try:
+        answers = [output["answer"] for output in outputs if output.get("answer") is not None]
+        pages = [page["wikipedia_id"] for output in outputs for page in output.get("provenance") or ()]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise _Malformed(f"not a KILT question: {type(error).__name__} {error}.") from None
+    provenance = tuple(dict.fromkeys(str(page) for page in pages))
+    return ParsedQuestion("", str(record.get("id") or ""), question, _texts(answers), provenance=provenance)
 
 
 def _from_trivia(record: Any) -> ParsedQuestion:
