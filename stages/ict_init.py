@@ -2,163 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING
 
-from realmctl.artifacts import Artifact, Writer
-from realmctl.artifacts.description import describe_encoder
 from realmctl.errors import ConfigError
-from realmctl.log import warn
-from realmctl.stage import Exchange, Stage, help_texts, reads, runtime, setting, source
+from realmctl.retriever_start import RetrieverStart
+from realmctl.stage import setting
 
-MAX_PROJECTION = 65_536
+if TYPE_CHECKING:
+    from realmctl.nn.inputs import Collator
+    from realmctl.nn.retriever import Retriever
+    from realmctl.retrieval.corpus import Corpus
+    from realmctl.training.contrast.in_batch import InBatchContrast
 
 
-class IctInit(Stage):
+class IctInit(RetrieverStart):
     """Train a retriever on the inverse cloze task: find the block that a sentence was taken from.
 
     Under torchrun each process takes a part of the batch. The negatives are the blocks of the whole batch.
     """
 
-    makes = "retriever"
-    headline = ("loss", "accuracy", "seconds_per_step")
-    resumable = True
-    parallel = True
-
-    blocks: Artifact = reads("blocks", help="Blocks to train on.")
-    encoder: Artifact | None = reads(
-        "encoder", "reader", help="Encoder that the retriever starts from.", optional=True, replaced_by=("bert",)
-    )
-    bert: str | None = source(
-        "BERT that the retriever starts from, instead of --encoder: a folder, a hub id or scratch:SIZE.",
-        default=None,
-        literals=("scratch:",),
-        hub=True,
-    )
-    steps: int = setting("Training steps. 0 keeps the untrained start.", default=100_000)
     batch_size: int = setting(
         "Pairs of a sentence and a block per step; the other blocks of the batch are the negatives.", default=4096
     )
-    lr: float = setting(help_texts.LEARNING_RATE, default=1e-4)
-    warmup: int | None = setting(help_texts.WARMUP, default=None)
-    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="bert")
     mask_rate: float = setting("Share of the pairs in which the sentence is removed from its block.", default=0.9)
     null_share: float = setting(
         "Share of the sentences that may not choose their block, so that the null document is right. 0 is ORQA's task.",
         default=0.0,
         added_later=True,
     )
-    projection: int = setting("Width of the embeddings, in numbers.", default=128)
-    query_length: int = setting("Longest query in wordpieces, [CLS] and [SEP] included.", default=64)
-    projection_init: Literal["random", "pca"] = setting(
-        "Projection at the start. random: random numbers. pca: the principal components of the blocks' vectors, which keep what "
-        "a sentence encoder knows.",
-        default="random",
-        added_later=True,
-    )
-    scale: float | None = setting(
-        "Factor between an inner product and the cosine at the start. Default: the width of the embeddings.",
-        default=None,
-        added_later=True,
-    )
-    pooling: Literal["pooler", "cls", "mean"] | None = setting(
-        "What is projected. pooler: the output of BERT's tanh pooler. cls: the state of [CLS] as it is, as Condenser does. "
-        "mean: the mean over the tokens, as sentence encoders do. Default: what the encoder's encoder.json says (cls for one "
-        "that condenser-init made), otherwise pooler.",
-        default=None,
-    )
-    projection_norm_eps: float = setting(
-        "Epsilon of the projection's layer norm. The published weights have 1e-12, the open ICT code has 1e-3.",
-        default=1e-12,
-        added_later=True,
-    )
-    towers: Literal["shared", "separate"] = setting(
-        "shared: one encoder for queries and blocks. separate: two encoders that start equal.", default="shared"
-    )
-    seed: int = setting(help_texts.SEED, default=0)
-    device: str = runtime(help_texts.DEVICE, default="auto")
-    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
-    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        folder = self._trained_folder()
-        if self.pooling is None and (folder is None or folder.exists()):  # else `localised` fetches the folder first
-            object.__setattr__(self, "pooling", self._pooling_of_the_encoder() or "pooler")
-
-    def _trained_folder(self) -> Path | None:
-        """The folder of the BERT to start from; None for a BERT from scratch."""
-        if self.encoder is not None:
-            return self.encoder.path
-        return Path(self.bert) if self.bert and not self.bert.startswith("scratch:") else None
-
-    def _pooling_of_the_encoder(self) -> Literal["pooler", "cls", "mean"] | None:
-        """The pooling that the encoder was trained for; None where it does not say."""
-        folder = self._trained_folder()
-        described = describe_encoder(folder) if folder else None
-        return described.pooling if described else None
 
     def check(self) -> None:
-        if not 1 <= self.projection <= MAX_PROJECTION:
-            raise ConfigError(f"--projection {self.projection}: use 1 to {MAX_PROJECTION} (128 is ORQA's).")
-        if not 0 < self.projection_norm_eps < 1:
-            raise ConfigError(f"--projection-norm-eps {self.projection_norm_eps:g} must lie between 0 and 1.")
+        super().check()
+        if not 0 <= self.mask_rate <= 1:
+            raise ConfigError(f"--mask-rate {self.mask_rate:g} must lie between 0 and 1.")
         if not 0 <= self.null_share < 1:
             raise ConfigError(f"--null-share {self.null_share:g} must be at least 0 and below 1.")
-        if self.scale is not None and self.scale <= 0:
-            raise ConfigError(f"--scale {self.scale:g} must be above 0.")
-        if self.steps < 0 or self.seed < 0 or self.batch_size < 2 or not 0 <= self.mask_rate <= 1:
-            raise ConfigError(
-                "--steps and --seed must be at least 0, --batch-size at least 2 (a lone block has no negatives), --mask-rate from 0 to 1."
-            )
-        if (described := self._pooling_of_the_encoder()) not in (None, self.pooling):
-            warn(
-                f"--pooling {self.pooling}: the encoder was trained for --pooling {described}. Another pooling usually retrieves "
-                f"worse. Use --pooling {described}, or leave the option out."
-            )
 
-    def together(self) -> AbstractContextManager[Exchange]:
-        from realmctl.training.data_parallel import together
+    def objective(self, retriever: Retriever, corpus: Corpus, collator: Collator) -> InBatchContrast:
+        from realmctl.training.contrast.ict import InverseClozeObjective
+        from realmctl.training.contrast.in_batch import ContrastOptions
 
-        return together(self.device)
-
-    def run(self, out: Writer) -> Mapping[str, Any]:
-        from realmctl.nn.precision import seed_everything
-        from realmctl.nn.retriever import Retriever
-        from realmctl.retrieval.corpus import Corpus
-        from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_folder, tokenizer_of
-        from realmctl.training.closed_form_starts import start_with_pca
-        from realmctl.training.loop import Compute, Schedule, train
-        from realmctl.training.objectives.ict import InverseClozeObjective
-
-        seed_everything(self.seed)  # the projection is always new
-        start = starting_bert(self.encoder, self.bert, self.blocks, self.seed)
-        corpus = Corpus(self.blocks)
-        retriever = Retriever.from_bert(
-            start.bert, projection=self.projection, query_length=self.query_length, pooling=self.pooling or "pooler", towers=self.towers,
-            block_length=corpus.max_wordpieces, norm_eps=self.projection_norm_eps,
-        )  # fmt: skip
-        collator = packer_of(tokenizer_of(self.blocks))
-        if self.projection_init == "pca":
-            start_with_pca(
-                retriever, corpus, collator,
-                seed=self.seed, scale=self.scale, device=self.device, precision=self.precision,
-            )  # fmt: skip
-        elif self.scale is not None:
-            retriever.start_projection(scale=self.scale)
-        metrics: Mapping[str, Any] = {"steps": 0}
-        if self.steps:
-            objective = InverseClozeObjective(
-                retriever, corpus, collator,
-                batch_size=self.batch_size, mask_rate=self.mask_rate, null_share=self.null_share, seed=self.seed,
-            )  # fmt: skip
-            schedule = Schedule(
-                steps=self.steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer
-            )
-            compute = Compute(device=self.device, precision=self.precision, checkpoint_every=self.checkpoint_every)
-            metrics = train(objective, schedule, compute, out, "ict-init")
-        retriever.cpu().save(out.path)
-        out.copy_folder("tokenizer", tokenizer_folder(self.blocks))
-        return metrics
+        options = ContrastOptions(batch_size=self.batch_size, seed=self.seed, chunk=self.cache_chunk)
+        return InverseClozeObjective(
+            retriever, corpus, collator, options, mask_rate=self.mask_rate, null_share=self.null_share
+        )

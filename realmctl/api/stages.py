@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     from stages.mlm_init import MlmInit
     from stages.pretrain import Pretrain
     from stages.revise import Revise
+    from stages.spider_init import SpiderInit
     from stages.tag import Tag
 
 __all__ = [
     "BuildDatastore", "BuildIndex", "Chunk", "CondenserInit", "Embed", "EvalEm", "EvalKnnLm", "EvalUtility", "Finetune", "IctInit",
-    "LmFinetune", "LmInit", "MlmInit", "Pretrain", "Revise", "Tag",
+    "LmFinetune", "LmInit", "MlmInit", "Pretrain", "Revise", "SpiderInit", "Tag",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # so that a type checker still reports a name that does not exist

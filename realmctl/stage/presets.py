@@ -37,6 +37,12 @@ PRESETS: Mapping[str, Mapping[str, Settings]] = {
             "query_length": 64, "pooling": "pooler", "towers": "shared", "projection_norm_eps": 1e-3,
         },
     },
+    "spider": {
+        "spider-init": {
+            "optimizer": "adamw", "steps": 200_000, "batch_size": 1024, "lr": 2e-5, "warmup": 2000, "keep_rate": 0.5, "window": 30,
+            "query_length": 64, "pooling": "cls", "towers": "shared",
+        },
+    },
     "condenser": {"condenser-init": {**_CONDENSER, "batch_size": 1024, "contrastive": False}},
     "cocondenser": {"condenser-init": {**_CONDENSER, "batch_size": 2000, "contrastive": True}},
     "realm": {

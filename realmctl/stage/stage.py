@@ -51,7 +51,10 @@ from realmctl.storage.temporary import temporary_folder
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(reads, source, setting, runtime))
 class Stage:
-    """Base class of all stages. A subclass becomes a frozen dataclass with keyword-only fields."""
+    """Base class of all stages. A subclass becomes a frozen dataclass with keyword-only fields.
+
+    `class Common(Stage, abstract=True)` holds fields that several stages have in common, and is no stage itself.
+    """
 
     makes: ClassVar[str]
     """The kind of artifact that the stage makes."""
@@ -64,11 +67,12 @@ class Stage:
     parallel: ClassVar[bool] = False
     """Whether torchrun may start the stage in several processes. The first process writes the artifact."""
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, abstract: bool = False) -> None:
         if not cls.__doc__ or not isinstance(getattr(cls, "makes", None), str):
             raise TypeError(f"stage {cls.__name__} needs a docstring (its help) and `makes` (the kind of artifact)")
         dataclass(frozen=True, kw_only=True)(cls)
-        known_versions.register_stage(cls.command(), cls.version)
+        if not abstract:
+            known_versions.register_stage(cls.command(), cls.version)
         for item in dataclasses.fields(cls):  # type: ignore[arg-type]
             if ROLE not in item.metadata:
                 raise TypeError(

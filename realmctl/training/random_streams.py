@@ -23,6 +23,7 @@ class Stream(IntEnum):
     FIXED_QUERIES = 4  # queries that are watched through a run; masks of `eval-utility`
     SPAN_DRAWS = 5  # spans of a block under `--official span-draws`
     SAMPLED_BLOCKS = 6  # blocks that a start in closed form is fitted to
+    RECURRING_SPANS = 7  # span of a document, its blocks, the query's window
 
 
 def generator(seed: int, stream: Stream, step: int | None = None) -> np.random.Generator:

@@ -53,6 +53,13 @@ def test_condenser_is_trained_as_its_authors_train_it(preset, batch, contrastive
     assert settings["optimizer"] == "adamw" and settings["warmup"] is None  # None: a tenth of the steps
 
 
+def test_spider_is_trained_as_its_authors_train_it():
+    recipe = {"batch_size": 1024, "lr": 2e-5, "steps": 200_000, "warmup": 2000, "keep_rate": 0.5, "window": 30}
+    assert {**recipe, "query_length": 64, "pooling": "cls", "optimizer": "adamw"}.items() <= settings_of(
+        "spider", "spider-init"
+    ).items()
+
+
 @pytest.mark.parametrize(("preset", "command"), LENGTHS_AND_SIZES)
 def test_lengths_and_sizes_are_the_papers(preset, command):
     assert LENGTHS_AND_SIZES[preset, command].items() <= settings_of(preset, command).items()

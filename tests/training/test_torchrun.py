@@ -11,7 +11,9 @@ from safetensors.torch import load_file
 
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.stage.discovery import own_stages
+from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import FINETUNING, Chain, Stopped, make_index, metrics_of, stop_at
+from tests.fixtures.recurring import documents_that_share_a_span
 from tests.fixtures.retriever import make_retriever
 from tests.fixtures.together import Job, make_alone, make_together
 
@@ -35,12 +37,18 @@ def jobs_of(chain: Chain, folder: Path) -> dict[str, Job]:
     short = {"steps": 3, "batch_size": 8, "lr": 1e-3, "warmup": 1, "precision": "fp32"}
     scratch = {"blocks": chain.blocks, "bert": "scratch:L1-H16", "length": 24, "dropout": 0.0, **short}
     condenser = {"blocks": chain.blocks, "encoder": encoder, "length": 24, "skip_from": 0, **short}
+    long = make_blocks(folder / "long", documents_that_share_a_span())
+    reader = own_stages()["mlm-init"](
+        blocks=long, bert="scratch:L1-H16", steps=1, batch_size=2, length=24, dropout=0.0
+    ).make(folder / "long-encoder")
     closed = {name: value for name, value in tuning.items() if name not in ("retriever", "index")}
     return {
         "mlm": Job("mlm-init", scratch),
         "mlm-micro": Job("mlm-init", {**scratch, "micro_batch": 3}),
         "practice": Job("mlm-init", {**scratch, "spans": chain.spans}),
         "ict": Job("ict-init", {"blocks": chain.blocks, "encoder": encoder, "null_share": 0.2, "projection": 16, **short}),
+        "ict-cache": Job("ict-init", {"blocks": chain.blocks, "encoder": encoder, "null_share": 0.2, "cache_chunk": 3, **short}),
+        "spider": Job("spider-init", {"blocks": long, "encoder": reader, "projection": 16, "cache_chunk": 3, **short}),
         "condenser": Job("condenser-init", {**condenser, "micro_batch": 3}),
         "cocondenser": Job("condenser-init", {**condenser, "contrastive": True, "cache_chunk": 3}),
         "pretrain": Job("pretrain", pretraining),
@@ -66,7 +74,7 @@ def require_equal(one: Artifact, other: Artifact) -> None:
         torch.testing.assert_close(load_file(one.path / file), load_file(other.path / file), atol=2e-4, rtol=1e-3)
 
 
-FAST = ("mlm-micro", "condenser", "cocondenser", "ict", "pretrain-shards", "finetune-shards")
+FAST = ("mlm-micro", "condenser", "cocondenser", "ict-cache", "spider", "pretrain-shards", "finetune-shards")
 
 
 def require_together(jobs: Mapping[str, Job], folder: Path, count: int) -> None:

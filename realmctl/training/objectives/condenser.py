@@ -2,11 +2,7 @@
 
 Condenser's loss is the cross-entropy of the head plus the cross-entropy of the last layer. Both are means over the masked
 wordpieces of the whole batch. coCondenser adds the mean contrastive loss. All terms have weight 1.
-
-The gradient cache (Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup") computes a
-large contrastive batch in chunks. A first pass computes the [CLS] states of all chunks without gradients, then the contrastive
-loss and its gradient with respect to each state. A second pass computes each chunk again with the same dropout, and
-propagates the stored gradients to the weights.
+coCondenser's batch may be computed in chunks by the gradient cache.
 """
 
 from __future__ import annotations
@@ -15,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -24,6 +19,7 @@ from realmctl.execution import processes
 from realmctl.nn.condenser import Condenser, contrastive_loss
 from realmctl.training.data_order import DataOrder
 from realmctl.training.data_parallel import all_gather
+from realmctl.training.gradient_cache import CachedGradient, cached_gradients
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.objectives.mlm import MlmBatch, packed, unpacked
 from realmctl.training.objectives.whole_words import MaskedPassages, SpanPairs
@@ -44,24 +40,6 @@ class CondenserOptions:
     late_mlm: bool = True
     contrastive: bool = False
     chunk: int = 0
-
-
-@dataclass(frozen=True)
-class CachedGradient:
-    """What the second pass of the gradient cache needs for a chunk.
-
-    cpu_state, cuda_state: random states before the chunk, which repeat its dropout.
-    gradient_SH: float32, gradient of the contrastive loss with respect to the [CLS] states.
-    fraction: the chunk's share of the spans. loss: the contrastive loss of the batch times this share.
-    accuracy: accuracy over the whole batch.
-    """
-
-    cpu_state: Tensor
-    cuda_state: Tensor | None
-    gradient_SH: Tensor
-    fraction: float
-    loss: float
-    accuracy: float
 
 
 @dataclass(frozen=True)
@@ -114,7 +92,7 @@ class CondenserObjective(SelfContained):
         """Return the micro-batch's share of the loss, and the metrics."""
         device = next(self.model.parameters()).device
         if part.cached is not None:
-            _restore_random_state(part.cached, device)
+            part.cached.restore_random_state(device)
         late_BLH, head_BLH = self.model(part.batch.packed.to(device))
         positions, targets = part.batch.positions.to(device), part.batch.targets.to(device)
         scale, count = 1 / max(1, part.masks_in_batch), len(targets)
@@ -135,41 +113,21 @@ class CondenserObjective(SelfContained):
 
     def _contrast(self, cls_SH: Tensor, cached: CachedGradient | None) -> tuple[Tensor, float]:
         if cached is None:
-            loss, accuracy = contrastive_loss(cls_SH, all_gather(cls_SH.float()), processes.rank() * len(cls_SH))
+            loss, accuracy = _contrast_all(cls_SH)
             return loss, float(accuracy)
-        surrogate = (cls_SH.float() * cached.gradient_SH).sum()
-        return surrogate - surrogate.detach() + cached.loss, cached.accuracy
+        return cached.surrogate([cls_SH]), cached.accuracy
 
     def _with_cached_gradients(self, parts: Sequence[CondenserMicroBatch]) -> list[CondenserMicroBatch]:
         """The first pass of the gradient cache. Returns the micro-batches with what the second pass needs."""
         device = next(self.model.parameters()).device
-        states = []
-        with torch.no_grad():
-            chunks = []
-            for part in parts:
-                states.append(_random_state(device))
-                chunks.append(self.model(part.batch.packed.to(device))[0][:, 0].float())
-        cls_SH = torch.cat(chunks).requires_grad_()
-        with torch.enable_grad():
-            loss, accuracy = contrastive_loss(cls_SH, all_gather(cls_SH), processes.rank() * len(cls_SH))
-            loss.backward()  # type: ignore[no-untyped-call]
-        assert cls_SH.grad is not None
-        gradients = torch.split(cls_SH.grad, [len(chunk) for chunk in chunks])
-        fractions = [len(chunk) / len(cls_SH) for chunk in chunks]
-        return [
-            replace(
-                part,
-                cached=CachedGradient(*state, gradient, fraction, float(loss.detach()) * fraction, float(accuracy)),
-            )
-            for part, state, gradient, fraction in zip(parts, states, gradients, fractions, strict=True)
-        ]
+        cached = cached_gradients(parts, self._embed, _contrast_all, device)
+        return [replace(part, cached=each) for part, each in zip(parts, cached, strict=True)]
+
+    def _embed(self, part: CondenserMicroBatch) -> list[Tensor]:
+        device = next(self.model.parameters()).device
+        return [self.model(part.batch.packed.to(device))[0][:, 0]]
 
 
-def _random_state(device: torch.device) -> tuple[Tensor, Tensor | None]:
-    return torch.get_rng_state(), torch.cuda.get_rng_state(device) if device.type == "cuda" else None
-
-
-def _restore_random_state(cached: CachedGradient, device: torch.device) -> None:
-    torch.set_rng_state(cached.cpu_state)
-    if cached.cuda_state is not None:
-        torch.cuda.set_rng_state(cached.cuda_state, device)
+def _contrast_all(cls_SH: Tensor) -> tuple[Tensor, Tensor]:
+    """Loss and accuracy of this process's spans among those of all processes."""
+    return contrastive_loss(cls_SH, all_gather(cls_SH.float()), processes.rank() * len(cls_SH))

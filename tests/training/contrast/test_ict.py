@@ -15,55 +15,57 @@ from realmctl.errors import ConfigError, InputError
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
+from realmctl.training.contrast.ict import InverseClozeObjective
+from realmctl.training.contrast.in_batch import ContrastOptions
 from realmctl.training.loop import Compute, Schedule, train
-from realmctl.training.objectives.ict import InverseClozeObjective
 from stages.ict_init import IctInit
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import metrics_of
 from tests.fixtures.retriever import fresh_retriever
 
 
-def objective_of(chain, *, mask_rate=0.9, batch_size=8, blocks=None, retriever=None, null_share=0.0):
+def objective_of(chain, *, mask_rate=0.9, batch_size=8, blocks=None, retriever=None, null_share=0.0, chunk=0):
     blocks, retriever = blocks or chain.blocks, retriever or Retriever.load(chain.retriever.path)
     return InverseClozeObjective(
-        retriever, Corpus(blocks), packer_of(tokenizer_of(blocks)),
-        batch_size=batch_size, mask_rate=mask_rate, null_share=null_share, seed=0,
+        retriever, Corpus(blocks), packer_of(tokenizer_of(blocks)), ContrastOptions(batch_size=batch_size, seed=0, chunk=chunk),
+        mask_rate=mask_rate, null_share=null_share,
     )  # fmt: skip
 
 
 def pairs_of(objective, steps):
-    return [pair for step in range(steps) for _, _, pairs in objective.draw(step) for pair in pairs]
+    return [pair for step in range(steps) for chunk in objective.draw(step) for pair in chunk.examples]
 
 
 def test_the_sentence_is_taken_out_of_its_block(chain):
     objective = objective_of(chain, mask_rate=1.0)
     corpus = objective.corpus
     for pair in pairs_of(objective, 10):
-        row = next(
-            row for row in range(len(corpus)) if sorted(corpus.tokens(row)) == sorted([*pair.body, *pair.sentence])
-        )
+        [(title, rest)] = pair.blocks
+        row = next(row for row in range(len(corpus)) if sorted(corpus.tokens(row)) == sorted([*rest, *pair.query]))
         body, starts = corpus.tokens(row).tolist(), [*corpus.sentences(row).tolist(), len(corpus.tokens(row))]
         sentences = [body[a:b] for a, b in pairwise(starts)]
-        k = sentences.index(pair.sentence.tolist())
-        assert pair.body.tolist() == list(chain_of.from_iterable(sentences[:k] + sentences[k + 1 :]))
-        assert np.array_equal(pair.title, corpus.title(row))
+        k = sentences.index(pair.query.tolist())
+        assert rest.tolist() == list(chain_of.from_iterable(sentences[:k] + sentences[k + 1 :]))
+        assert np.array_equal(title, corpus.title(row))
 
 
 def test_it_is_left_in_as_often_as_asked(chain):
     pairs = pairs_of(objective_of(chain, mask_rate=0.9, batch_size=40), 50)
-    assert np.mean([pair.masked for pair in pairs]) == pytest.approx(0.9, abs=0.03)
+    assert np.mean([pair.marks["masked"] for pair in pairs]) == pytest.approx(0.9, abs=0.03)
     for pair in pairs:
-        inside = f" {' '.join(map(str, pair.sentence))} " in f" {' '.join(map(str, pair.body))} "
-        assert inside != pair.masked
+        inside = f" {' '.join(map(str, pair.query))} " in f" {' '.join(map(str, pair.blocks[0][1]))} "
+        assert inside != pair.marks["masked"]
 
 
 def test_the_title_is_on_the_blocks_side_alone(chain):
     objective = objective_of(chain)
-    [(queries, blocks, pairs)] = objective.draw(0)
+    [chunk] = objective.draw(0)
+    queries, blocks = chunk.queries, chunk.blocks
     cls, sep = objective.collator.cls_id, objective.collator.sep_id
-    for row, pair in enumerate(pairs):
-        assert queries.ids_BL[row, : queries.lengths_B[row]].tolist() == [cls, *pair.sentence, sep][:24]
-        assert blocks.ids_BL[row, : blocks.lengths_B[row]].tolist() == [cls, *pair.title, sep, *pair.body, sep]
+    for row, pair in enumerate(chunk.examples):
+        [(title, body)] = pair.blocks
+        assert queries.ids_BL[row, : queries.lengths_B[row]].tolist() == [cls, *pair.query, sep][:24]
+        assert blocks.ids_BL[row, : blocks.lengths_B[row]].tolist() == [cls, *title, sep, *body, sep]
     assert not queries.segments_BL.any()
 
 
@@ -73,7 +75,7 @@ def test_the_loss_is_a_softmax_over_the_batch(chain):
     part = objective.draw(0)[0]
     with torch.no_grad():
         loss, sums = objective.loss(part)
-        score = objective.retriever.embed_queries(part[0]) @ objective.retriever.embed_blocks(part[1]).T
+        score = objective.retriever.embed_queries(part.queries) @ objective.retriever.embed_blocks(part.blocks).T
     expected = [-(score[i, i] - torch.log(sum(score[i, j].exp() for j in range(8)))) for i in range(8)]
     assert loss.item() == pytest.approx(float(sum(expected) / 8), rel=1e-5)
     assert sums["accuracy"] == (pytest.approx(float((score.argmax(1) == torch.arange(8)).sum())), 8)
@@ -92,17 +94,18 @@ def test_a_share_of_the_sentences_may_not_choose_their_block(chain):
     pairs = pairs_of(objective, 50)
     assert np.mean([pair.withheld for pair in pairs]) == pytest.approx(0.3, abs=0.03)
     without = pairs_of(objective_of(chain, batch_size=40), 1)
-    assert not any(pair.withheld for pair in without) and np.array_equal(without[0].sentence, pairs[0].sentence)
+    assert not any(pair.withheld for pair in without) and np.array_equal(without[0].query, pairs[0].query)
 
 
 def test_the_null_document_is_right_for_those(chain):
     objective = objective_of(chain, null_share=0.5)
     objective.modules.eval()
-    queries, blocks, pairs = objective.draw(0)[0]
+    chunk = objective.draw(0)[0]
+    queries, blocks, pairs = chunk.queries, chunk.blocks, chunk.examples
     assert {pair.withheld for pair in pairs} == {True, False}
     null = objective.collator.block([np.array([], int)], [np.array([], int)])
     with torch.no_grad():
-        loss, sums = objective.loss((queries, blocks, pairs))
+        loss, sums = objective.loss(chunk)
         choices = torch.cat([objective.retriever.embed_blocks(blocks), objective.retriever.embed_blocks(null)])
         score = objective.retriever.embed_queries(queries) @ choices.T
     expected, right = [], 0
@@ -147,7 +150,8 @@ def test_the_null_document_gets_its_weight_from_that_share_alone(tmp_path, null_
     """p(null|x) beside the other blocks, own ones withheld, after training."""
     objective = word_objective(tmp_path, WORDS, null_share=null_share)
     losses_of(objective, tmp_path, steps=100)
-    queries, blocks, pairs = objective.draw(0)[0]
+    chunk = objective.draw(0)[0]
+    queries, blocks, pairs = chunk.queries, chunk.blocks, chunk.examples
     null = objective.collator.block([np.array([], int)], [np.array([], int)])
     objective.modules.eval()
     with torch.no_grad():

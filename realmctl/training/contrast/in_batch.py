@@ -1,0 +1,153 @@
+"""In-batch contrast: each query has to find its block among the blocks of the whole batch of all processes.
+
+A task says what an example is. Everything else is here: the order of the data, the division among processes, the gradient
+cache and the loss.
+Legend: B examples of this process, K blocks of an example, C blocks of all processes, D projection.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from realmctl.execution import processes
+from realmctl.nn.inputs import Collator, TokenBatch
+from realmctl.nn.marginal import in_batch_softmax
+from realmctl.nn.retriever import Retriever
+from realmctl.retrieval.corpus import Corpus, TokenIds
+from realmctl.retrieval.search.candidates import NULL, titles_and_bodies
+from realmctl.training.data_order import DataOrder
+from realmctl.training.data_parallel import all_gather
+from realmctl.training.gradient_cache import CachedGradient, cached_gradients
+from realmctl.training.objective import SelfContained, Sums
+
+
+@dataclass(frozen=True)
+class Example:
+    """A query and its blocks.
+
+    blocks: (title, body), first the block to find, then hard negatives. All examples of a task have equally many.
+    marks: Facts about the example by name. Their shares of the batch are logged.
+    withheld: The block to find is excluded from the query's softmax, so that the null document is the target.
+    """
+
+    query: TokenIds
+    blocks: tuple[tuple[TokenIds, TokenIds], ...]
+    marks: Mapping[str, bool] = field(default_factory=dict)
+    withheld: bool = False
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Examples that are computed at once. `blocks` has K rows for each query. The last chunk may have the null document."""
+
+    queries: TokenBatch
+    blocks: TokenBatch
+    null: TokenBatch | None
+    examples: Sequence[Example]
+    cached: CachedGradient | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContrastOptions:
+    """Settings of a task. chunk: examples computed at once by the gradient cache; 0 = the whole batch."""
+
+    batch_size: int
+    seed: int
+    chunk: int = 0
+
+
+class InBatchContrast(SelfContained, ABC):
+    """Base of the tasks.
+
+    Args:
+        retriever: The retriever to train.
+        corpus: The blocks.
+        collator: Lays out wordpieces.
+        options: Settings.
+        count: Number of things that examples are made of, such as blocks or documents. A batch has at most so many.
+        null: Whether the null document is one of the blocks to choose from.
+    """
+
+    def __init__(
+        self, retriever: Retriever, corpus: Corpus, collator: Collator, options: ContrastOptions, *,
+        count: int, null: bool = False,
+    ) -> None:  # fmt: skip
+        self.modules = nn.ModuleDict({"retriever": retriever})
+        self.retriever, self.corpus, self.collator, self.options = retriever, corpus, collator, options
+        self.null = null
+        self.order = DataOrder(count, min(options.batch_size, count), options.seed)
+        self.own = processes.share(self.order.batch_size, "pairs")
+
+    @abstractmethod
+    def examples(self, step: int) -> list[Example]:
+        """Return this process's examples of a step. They depend on seed and step alone."""
+
+    def draw(self, step: int) -> Sequence[Chunk]:
+        """Return this process's examples of a step: one chunk, or several with what the gradient cache computed."""
+        own = self.examples(step)
+        size = self.options.chunk or len(own)
+        chunks = [
+            self._chunk(own[start : start + size], start + size >= len(own)) for start in range(0, len(own), size)
+        ]
+        if len(chunks) == 1:
+            return chunks
+        cached = cached_gradients(chunks, self._embed, partial(self._contrast, own), self._device)
+        return [replace(chunk, cached=each) for chunk, each in zip(chunks, cached, strict=True)]
+
+    def _chunk(self, examples: Sequence[Example], last: bool) -> Chunk:
+        titles, bodies = zip(*(block for example in examples for block in example.blocks), strict=True)
+        return Chunk(
+            queries=self.collator.query([example.query for example in examples], self.retriever.query_length),
+            blocks=self.collator.block(titles, bodies, self.retriever.block_length),
+            null=self.collator.block(*titles_and_bodies(self.corpus, np.array([NULL]))) if self.null and last else None,
+            examples=examples,
+        )
+
+    def loss(self, part: Chunk) -> tuple[Tensor, Sums]:
+        """Cross-entropy of the softmax over the batch's blocks, from query to block, and the accuracy."""
+        if part.cached is not None:
+            part.cached.restore_random_state(self._device)
+        embeddings = self._embed(part)
+        if part.cached is None:
+            loss, accuracy = self._contrast(part.examples, *embeddings)
+        else:
+            loss, accuracy = part.cached.surrogate(embeddings), torch.tensor(part.cached.accuracy)
+        count = len(part.examples)
+        sums = {"accuracy": (float(accuracy) * count, float(count))}
+        for name in part.examples[0].marks:
+            sums[name] = (float(sum(example.marks[name] for example in part.examples)), float(count))
+        return loss / processes.world_size(), sums
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.retriever.parameters()).device
+
+    def _embed(self, chunk: Chunk) -> tuple[Tensor, Tensor, Tensor]:
+        """The embeddings of queries [B, D], blocks [B * K, D] and null document [0 or 1, D]."""
+        query_BD = self.retriever.embed_queries(chunk.queries.to(self._device))
+        block_XD = self.retriever.embed_blocks(chunk.blocks.to(self._device))
+        if chunk.null is None:
+            return query_BD, block_XD, block_XD[:0]
+        return query_BD, block_XD, self.retriever.embed_blocks(chunk.null.to(self._device))
+
+    def _contrast(
+        self, examples: Sequence[Example], query_BD: Tensor, block_XD: Tensor, null_ND: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Mean cross-entropy and accuracy of all queries of this process among the blocks of all processes."""
+        block_CD = all_gather(block_XD)
+        each = len(examples[0].blocks)
+        target_B = torch.arange(self.own.start, self.own.stop, device=block_CD.device) * each
+        if not len(null_ND):
+            return in_batch_softmax(query_BD, block_CD, target_B)
+        withheld_B = torch.tensor([example.withheld for example in examples], device=block_CD.device)
+        mask_BC = torch.ones(len(examples), len(block_CD) + 1, dtype=torch.bool, device=block_CD.device)
+        mask_BC[withheld_B, target_B[withheld_B]] = False
+        target_B = target_B.masked_fill(withheld_B, len(block_CD))
+        return in_batch_softmax(query_BD, torch.cat([block_CD, null_ND]), target_B, mask_BC)

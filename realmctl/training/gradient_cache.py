@@ -1,0 +1,82 @@
+"""The gradient cache: a contrastive loss over a large batch, computed in chunks.
+
+A first pass embeds all chunks without gradients, and computes the loss and its gradient with respect to each embedding. A
+second pass embeds each chunk again with the same dropout, and propagates the stored gradients to the weights (Gao et al.
+2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup"). Gradients equal those of one pass over the
+whole batch under the same dropout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class CachedGradient:
+    """What the second pass needs for a chunk.
+
+    cpu_state, cuda_state: random states before the chunk, which repeat its dropout.
+    gradients: float32, gradients of the loss with respect to the chunk's embeddings, in their shapes.
+    fraction: the chunk's share of the examples. loss: the loss of the batch times this share.
+    accuracy: accuracy over the whole batch.
+    """
+
+    cpu_state: Tensor
+    cuda_state: Tensor | None
+    gradients: tuple[Tensor, ...]
+    fraction: float
+    loss: float
+    accuracy: float
+
+    def restore_random_state(self, device: torch.device) -> None:
+        """Set the random state to that before the first pass, so that the chunk's dropout is repeated."""
+        torch.set_rng_state(self.cpu_state)
+        if self.cuda_state is not None:
+            torch.cuda.set_rng_state(self.cuda_state, device)
+
+    def surrogate(self, embeddings: Sequence[Tensor]) -> Tensor:
+        """Return a scalar whose value is `loss`, and whose gradient with respect to the embeddings is the cached one."""
+        products = [
+            (embedding.float() * gradient).sum() for embedding, gradient in zip(embeddings, self.gradients, strict=True)
+        ]
+        inner = torch.stack(products).sum()
+        return inner - inner.detach() + self.loss
+
+
+def cached_gradients(
+    chunks: Sequence[Any],
+    embed: Callable[[Any], Sequence[Tensor]],
+    contrast: Callable[..., tuple[Tensor, Tensor]],
+    device: torch.device,
+) -> list[CachedGradient]:
+    """The first pass.
+
+    Args:
+        chunks: Parts of the batch, in order.
+        embed: Returns the embeddings of a chunk, one tensor or more. The rows of the first tensor are its examples.
+        contrast: Returns loss and accuracy, scalars, of the concatenated embeddings of all chunks, float32.
+        device: Device of the embeddings.
+    """
+    states, embedded = [], []
+    with torch.no_grad():
+        for chunk in chunks:
+            states.append((torch.get_rng_state(), torch.cuda.get_rng_state(device) if device.type == "cuda" else None))
+            embedded.append([embedding.float() for embedding in embed(chunk)])
+    whole = [torch.cat(parts).requires_grad_() for parts in zip(*embedded, strict=True)]
+    with torch.enable_grad():
+        loss, accuracy = contrast(*whole)
+        loss.backward()  # type: ignore[no-untyped-call]
+    split = [
+        torch.split(torch.zeros_like(tensor) if tensor.grad is None else tensor.grad, [len(part) for part in parts])
+        for tensor, parts in zip(whole, zip(*embedded, strict=True), strict=True)
+    ]
+    fractions = [len(parts[0]) / len(whole[0]) for parts in embedded]
+    return [
+        CachedGradient(*state, gradients, fraction, float(loss.detach()) * fraction, float(accuracy))
+        for state, gradients, fraction in zip(states, zip(*split, strict=True), fractions, strict=True)
+    ]

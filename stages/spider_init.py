@@ -1,0 +1,53 @@
+"""`realmctl spider-init`: train a retriever on recurring spans (Spider), as a warm start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from realmctl.errors import ConfigError
+from realmctl.retriever_start import RetrieverStart
+from realmctl.stage import setting
+
+if TYPE_CHECKING:
+    from realmctl.nn.inputs import Collator
+    from realmctl.nn.retriever import Retriever
+    from realmctl.retrieval.corpus import Corpus
+    from realmctl.training.contrast.in_batch import InBatchContrast
+
+WINDOWS = range(5, 512)
+
+
+class SpiderInit(RetrieverStart):
+    """Train a retriever on recurring spans: find the other block of a document that shares a rare span with the query.
+
+    The query is a window of a block around the span, with the span or without it. A third block of the document, which lacks
+    the span, is the hard negative (Spider, Ram et al. 2022). Documents need three blocks or more. Under torchrun each process
+    takes a part of the batch. The negatives are the blocks of the whole batch.
+    """
+
+    steps: int = setting("Training steps. 0 keeps the untrained start.", default=200_000)
+    batch_size: int = setting(
+        "Documents per step. Each gives a query, its block and a hard negative; the other blocks of the batch are negatives too.",
+        default=1024,
+    )
+    lr: float = setting("Peak learning rate.", default=2e-5)
+    keep_rate: float = setting("Share of the queries that keep the span.", default=0.5)
+    window: int = setting("Most wordpieces around the span in a query; at least 5 are taken.", default=30)
+
+    def check(self) -> None:
+        super().check()
+        if not 0 <= self.keep_rate <= 1:
+            raise ConfigError(f"--keep-rate {self.keep_rate:g} must lie between 0 and 1.")
+        if self.window not in WINDOWS:
+            raise ConfigError(f"--window {self.window} must lie between {WINDOWS[0]} and {WINDOWS[-1]}.")
+
+    def objective(self, retriever: Retriever, corpus: Corpus, collator: Collator) -> InBatchContrast:
+        from realmctl.retrieval.initial_encoder import tokenizer_of
+        from realmctl.training.contrast.in_batch import ContrastOptions
+        from realmctl.training.contrast.spider import SpiderObjective
+
+        options = ContrastOptions(batch_size=self.batch_size, seed=self.seed, chunk=self.cache_chunk)
+        tokenizer = tokenizer_of(self.blocks)
+        return SpiderObjective(
+            retriever, corpus, collator, options, tokenizer, keep_rate=self.keep_rate, window=self.window
+        )
