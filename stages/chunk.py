@@ -26,9 +26,9 @@ MAX_PAGE_SECONDS = 86_400
 class Chunk(Stage):
     """Cut documents into blocks of whole sentences.
 
-    The corpus can be MediaWiki dumps, WikiExtractor's output, JSON lines (BEIR, KILT, Pyserini), CSV and TSV with named
-    columns, the TSV of DPR and MS MARCO, TREC text, JSON in SQuAD's layout and plain text. Files may be compressed by gzip,
-    bzip2, xz or zstd. `--tokenizer train:N` learns a vocabulary in a first pass, from a sample of about 200 MB.
+    The corpus can be MediaWiki dumps, WikiExtractor's output, KILT's pages, JSON lines (BEIR, Pyserini), CSV and TSV with named
+    columns, Parquet, Arrow and dataset folders of Hugging Face (extra `parquet`), the TSV of DPR and MS MARCO, TREC text,
+    JSON in SQuAD's layout and plain text. Files may be compressed by gzip, bzip2, xz or zstd. `--tokenizer train:N` learns a vocabulary in a first pass, from a sample of about 200 MB.
     """
 
     makes = "blocks"
@@ -58,7 +58,19 @@ class Chunk(Stage):
     )
     lowercase: bool = setting("Lower-case the text. Only for a tokenizer that is trained here.", default=True)
     format: Literal[
-        "auto", "dump", "wikiextractor", "json-lines", "squad", "dpr", "table", "ms-marco", "doc-text", "trec", "text"
+        "auto",
+        "dump",
+        "wikiextractor",
+        "kilt",
+        "json-lines",
+        "squad",
+        "dpr",
+        "table",
+        "ms-marco",
+        "parquet",
+        "doc-text",
+        "trec",
+        "text",
     ] = setting("Format of the corpus files; auto detects it.", default="auto", added_later=True)
     keep_lists: bool = setting("Keep pages whose title begins with List of, Index of or Outline of.", default=False)
     page_seconds: float = setting(

@@ -9,7 +9,7 @@ SHARES = (
     "em",
     "recall@",
     "substring_recall@",
-    "recall@",
+    "provenance_recall@",
     "null_share",
     "accuracy",
     "answer_in_",

@@ -58,7 +58,7 @@ def evaluate(
     """Answer every question, or only retrieve with a searcher alone, and write scores.json, predictions and evidence.
 
     recall@k: share of the questions with a hit that holds an answer as words (DPR's test). substring_recall@k: as raw text
-    (ORQA's test).
+    (ORQA's test). provenance_recall@k: share with a hit of a document that the question names, where questions do (KILT).
     Raises ConfigError when the scorer does not suit the answers.
     """
     scorers = fitting_scorers(questions, scorer) if evaluated.answerer else []
@@ -130,7 +130,11 @@ def _contexts(question: Question, hits: Sequence[Hit], records: dict[int, dict[s
             "score": hit.score,
             "has_answer": words(record["text"]),
         }
-        contexts.append(context if question.is_regex else {**context, "has_answer_substring": raw(record["text"])})
+        if not question.is_regex:
+            context["has_answer_substring"] = raw(record["text"])
+        if question.provenance:
+            context["has_provenance"] = record["document"] in question.provenance
+        contexts.append(context)
     return contexts
 
 
@@ -145,7 +149,9 @@ def _predicted(outcome: Outcome) -> str:
 
 
 def _count_recall(outcome: Outcome, hits: int, counts: Counter[str]) -> None:
-    tests = {"has_answer": "recall", "has_answer_substring": "substring_recall"}
+    tests = {
+        "has_answer": "recall", "has_answer_substring": "substring_recall", "has_provenance": "provenance_recall",
+    }  # fmt: skip
     for depth in (depth for depth in DEPTHS if depth <= hits):
         for test, name in tests.items():
             found = [context[test] for context in outcome.contexts[:depth] if test in context]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from realmctl.text import streams
+from realmctl.text.columnar import rows
 from realmctl.text.corpus.blocks import Block, BlockPacker, LongSentencePolicy, LongTitlePolicy
 from realmctl.text.corpus.documents import Document, SkippedPage, document
 from realmctl.text.corpus.formats import RawDocument
@@ -19,7 +20,7 @@ from realmctl.text.tokens.sentences import splitter
 
 DOCUMENTS_PER_UNIT = 64
 CHARS_PER_UNIT = 2**20
-EXPANSION = {streams.GZIP: 3, streams.BZIP2: 4, streams.ZSTD: 3, streams.XZ: 4}
+EXPANSION = {streams.GZIP: 3, streams.BZIP2: 4, streams.ZSTD: 3, streams.XZ: 4, rows.PARQUET: 2}
 
 
 @dataclass

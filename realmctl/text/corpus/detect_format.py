@@ -16,15 +16,15 @@ from typing import Literal, get_args
 
 from realmctl.errors import InputError
 from realmctl.text import streams
-from realmctl.text.corpus import formats, tables, tagged_text
+from realmctl.text.columnar.rows import is_columnar
+from realmctl.text.corpus import formats, kilt, tables, tagged_text
 from realmctl.text.corpus.formats import PageCounts, RawDocument
 
 FormatName = Literal[
-    "auto", "dump", "wikiextractor", "json-lines", "squad", "dpr", "table", "ms-marco", "doc-text", "trec", "text"
-]
+    "auto", "dump", "wikiextractor", "kilt", "json-lines", "squad", "dpr", "table", "ms-marco", "parquet", "doc-text", "trec",
+    "text",
+]  # fmt: skip
 UNREADABLE = {
-    b"PAR1": ("a Parquet file", "Convert it to JSON lines, for instance with pyarrow or duckdb"),
-    b"ARROW1": ("an Arrow file", "Convert it to JSON lines, for instance with datasets' to_json"),
     b"SQLite format 3": ("an SQLite database", "Export its documents as JSON lines"),
     b"PK\x03\x04": ("a zip archive", "Unpack it"),
     b"%PDF": ("a PDF file", "Extract its text"),
@@ -44,11 +44,13 @@ class Format:
 FORMATS: dict[FormatName, Format] = {
     "dump": Format("MediaWiki dump", formats.read_dump),
     "wikiextractor": Format("WikiExtractor JSON lines", formats.read_wikiextractor),
+    "kilt": Format("KILT knowledge source", kilt.read_kilt),
     "json-lines": Format("JSON lines", formats.read_json_lines),
     "squad": Format("SQuAD-layout JSON", formats.read_squad),
     "dpr": Format("DPR passages (TSV)", formats.read_dpr),
     "table": Format("table with named columns", tables.read_table),
     "ms-marco": Format("MS MARCO passages (TSV)", tables.read_ms_marco),
+    "parquet": Format("Parquet or Arrow", tables.read_columnar),
     "doc-text": Format("WikiExtractor <doc> text", tagged_text.read_doc_text),
     "trec": Format("TREC text", tagged_text.read_trec),
     "text": Format("plain text, one document a file", formats.read_plain),
@@ -63,6 +65,8 @@ def format_of(path: Path, name: FormatName = "auto") -> Format:
     if name != "auto":
         return FORMATS[name]
     start = streams.head(path).lstrip(b"\xef\xbb\xbf \t\r\n")
+    if is_columnar(start):
+        return FORMATS["parquet"]
     for magic, (what, advice) in UNREADABLE.items():
         if start.startswith(magic):
             raise InputError(f"{path} is {what}, which is not read. {advice}, and name the result.")
@@ -90,6 +94,8 @@ def _json_format(start: bytes) -> Format:
         return FORMATS["squad" if b'"data"' in start and b'"paragraphs"' in start else "json-lines"]
     if isinstance(first.get("data"), list):
         return FORMATS["squad"]
+    if kilt.is_kilt(first):
+        return FORMATS["kilt"]
     return FORMATS["wikiextractor" if {"id", "url", "title", "text"} <= first.keys() else "json-lines"]
 
 

@@ -7,18 +7,17 @@ it. Every dropped document is counted with its reason, and every skipped page is
 from __future__ import annotations
 
 import html
-import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote
 
 from realmctl.errors import InputError
-from realmctl.log import say, warn
+from realmctl.log import say
+from realmctl.text.corpus.corpus_files import corpus_files
 from realmctl.text.corpus.deadline import DeadlineError, deadline
 from realmctl.text.corpus.detect_format import FormatName, format_of
-from realmctl.text.corpus.formats import PageCounts, RawDocument
+from realmctl.text.corpus.formats import PageCounts, RawDocument, link_target
 from realmctl.text.corpus.unique_ids import UniqueIds
 from realmctl.text.wiki import wikitext
 from realmctl.text.wiki.wikitext import AnchorOffsets
@@ -63,7 +62,7 @@ def raw_documents(
     seen, found = UniqueIds(), 0
     for path in paths:
         said = ""
-        for file in _files(path):
+        for file in corpus_files(path):
             kind = format_of(file, format_name)
             if kind.name != said:
                 say(f"{file}: {kind.name}")
@@ -79,30 +78,6 @@ def raw_documents(
             f"{names}: this corpus has no document ({counts.pages} pages read, dropped: "
             f"{dict(counts.dropped) or 'none'}). Name a corpus with articles."
         )
-
-
-def _files(path: Path) -> list[Path]:
-    """Return a file itself, or the regular files below a folder in sorted order without hidden ones."""
-    if not path.is_dir():
-        if not path.is_file():
-            raise InputError(f"{path} is not a file or a folder, so it cannot be read as a corpus. Check the path.")
-        return [path]
-    found = []
-    for below, folders, names in os.walk(path):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        for file in (Path(below) / name for name in names if not name.startswith(".")):
-            if file.exists() and not file.is_file():
-                warn(f"{file} is a pipe, a socket or a device, and is not read.")
-            else:
-                found.append(file)
-    corpus = [file for file in found if file.parent == path and file.name.partition(".")[0] == "corpus"]
-    entries = {file.relative_to(path).parts[0].partition(".")[0] for file in found}
-    if corpus and entries & {"queries", "qrels"}:
-        say(f"{path}: this is a BEIR folder, and only its corpus is read")
-        return corpus
-    if not found:
-        raise InputError(f"{path} is a folder without files. Name one with corpus files in it.")
-    return sorted(found, key=lambda file: file.relative_to(path).parts)
 
 
 def document(raw: RawDocument, seconds: float = PAGE_SECONDS) -> Document | SkippedPage:
@@ -125,6 +100,8 @@ def document(raw: RawDocument, seconds: float = PAGE_SECONDS) -> Document | Skip
 def _prose(raw: RawDocument) -> wikitext.Prose:
     if raw.markup == "wikitext":
         return wikitext.prose(raw.text, raw.media)
+    if raw.anchors:
+        return wikitext.Prose(raw.text, list(raw.anchors))
     text = raw.text.replace("\r\n", "\n")
     return _linked(raw.title, text) if raw.markup == "wikiextractor" else wikitext.Prose(text, [])
 
@@ -143,10 +120,5 @@ def _linked(title: str, text: str) -> wikitext.Prose:
         length = start + len(label)
         out += (before, label)
         if match[1] and label.strip():
-            anchors.append((start, length, _target(match[1])))
+            anchors.append((start, length, link_target(match[1])))
     return wikitext.Prose("".join([*out, text[done:]]), anchors)
-
-
-def _target(href: str) -> str:
-    title = unquote(href).partition("#")[0].replace("_", " ").strip()
-    return title[:1].upper() + title[1:]

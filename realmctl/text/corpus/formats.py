@@ -1,7 +1,7 @@
 """Read corpus files of each format as a stream of raw documents.
 
 Sources: MediaWiki dumps (mediawiki.org/wiki/Help:Export), WikiExtractor's --json, JSON lines with the field names of
-BEIR, KILT, FlashRAG and Pyserini, DPR's psgs_w100.tsv, SQuAD's JSON, plain text. `detect_format` detects the format of
+BEIR, FlashRAG and Pyserini, DPR's psgs_w100.tsv, SQuAD's JSON, plain text. `detect_format` detects the format of
 a file. A raw document keeps its markup; `documents.document` turns it into prose.
 """
 
@@ -13,11 +13,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import unquote
 
 from realmctl.errors import InputError
 from realmctl.text import streams
 from realmctl.text.wiki import dump
 from realmctl.text.wiki.names import MEDIA
+from realmctl.text.wiki.wikitext import AnchorOffsets
 
 Markup = Literal["plain", "wikitext", "wikiextractor"]
 MAX_JSON_FILE = 2**28
@@ -33,7 +35,8 @@ class RawDocument:
     """A document as it is in its file.
 
     `where` is its position in the file, for messages. `media` are the namespaces that `wikitext.prose` drops. `fault`
-    says why the text was not read, and is empty otherwise.
+    says why the text was not read, and is empty otherwise. `anchors` are links that the file holds apart from the text,
+    with character offsets in it.
     """
 
     id: str
@@ -43,6 +46,7 @@ class RawDocument:
     markup: Markup = "plain"
     media: frozenset[str] = MEDIA
     fault: str = ""
+    anchors: tuple[AnchorOffsets, ...] = ()
 
 
 @dataclass
@@ -79,13 +83,14 @@ def read_json_lines(path: Path, counts: PageCounts, keep_lists: bool) -> Iterato
         if line.strip():
             where = f"{path}:{number}"
             yield from kept(
-                from_record(_object(line, where), f"{path.name.partition('.')[0]}-{number}", where),
+                from_record(json_object(line, where), f"{path.name.partition('.')[0]}-{number}", where),
                 counts,
                 keep_lists,
             )
 
 
-def _object(line: str, where: str) -> Mapping[str, Any]:
+def json_object(line: str, where: str) -> Mapping[str, Any]:
+    """Return the JSON object of a line. Raises InputError naming `where` (file:line) if it is none."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -103,10 +108,7 @@ def from_record(record: Mapping[str, Any], substitute: str, where: str) -> RawDo
     identity, title = _pick(record, IDS), _pick(record, TITLES)
     text = _pick(record, TEXTS)
     if isinstance(text, list) and all(isinstance(part, str) for part in text):
-        paragraphs = [part.strip() for part in text]
-        if "wikipedia_title" in record and paragraphs[:1] == [title]:
-            del paragraphs[0]  # KILT repeats the title as the first paragraph
-        text = "\n".join(paragraphs)
+        text = "\n".join(part.strip() for part in text)
     if (
         not isinstance(text, str)
         or not isinstance(title, str | None)
@@ -139,6 +141,12 @@ def encodable(text: str, where: str) -> str:
             f"{where}: half a surrogate pair at character {error.start}, which cannot be written as UTF-8. Correct or remove the line."
         ) from None
     return text
+
+
+def link_target(href: str) -> str:
+    """Return the title of the page that a link names: `Tiber_%28river%29#Source` is Tiber (river)."""
+    title = unquote(href).partition("#")[0].replace("_", " ").strip()
+    return title[:1].upper() + title[1:]
 
 
 def kept(raw: RawDocument, counts: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:

@@ -1,4 +1,4 @@
-"""Corpora as tables: CSV and TSV with a header that names the columns, and MS MARCO's collection.tsv.
+"""Corpora as tables: CSV and TSV with a header that names the columns, Parquet and Arrow, and MS MARCO's collection.tsv.
 
 The names of the columns are those of JSON lines (`formats.IDS`, `TITLES`, `TEXTS`). In CSV a field may hold line
 breaks between double quotes (RFC 4180). In TSV a record is a line. MS MARCO's collection (microsoft.github.io/msmarco)
@@ -14,6 +14,7 @@ from typing import Any
 
 from realmctl.errors import InputError
 from realmctl.text import streams
+from realmctl.text.columnar.rows import rows
 from realmctl.text.corpus.formats import IDS, TEXTS, TITLES, PageCounts, RawDocument, from_record, kept, unquoted
 
 
@@ -45,6 +46,13 @@ def read_table(path: Path, counts: PageCounts, keep_lists: bool) -> Iterator[Raw
                 f"{where}: {len(row)} columns, but the header names {len(names)}. Correct or remove the line."
             )
         record = dict(zip(names, row, strict=True))
+        yield from kept(from_record(record, f"{path.name.partition('.')[0]}-{number}", where), counts, keep_lists)
+
+
+def read_columnar(path: Path, counts: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
+    """Yield the documents of a Parquet or Arrow file. Raises InputError naming file and row."""
+    for number, record in enumerate(rows(path, (*IDS, *TITLES, *TEXTS), needed=TEXTS), start=1):
+        where = f"{path}, row {number}"
         yield from kept(from_record(record, f"{path.name.partition('.')[0]}-{number}", where), counts, keep_lists)
 
 

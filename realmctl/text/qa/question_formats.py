@@ -1,7 +1,8 @@
 """Read the published layouts of open-domain questions, with one small reader for each.
 
-JSON lines (NQ-open, DrQA, EfficientQA, FlashRAG), JSON documents (SQuAD, TriviaQA, the WebQuestions of SEMPRE and
-brmson), and tab-separated text (DPR's qas.csv, brmson's CuratedTREC, PopQA).
+JSON lines (NQ-open, DrQA, EfficientQA, FlashRAG, KILT), JSON documents (SQuAD, TriviaQA, the WebQuestions of SEMPRE and
+brmson), tab-separated text (DPR's qas.csv, brmson's CuratedTREC, PopQA), and Parquet and Arrow files with the same
+names of columns, alone or in a dataset folder.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.errors import InputError
+from realmctl.text.columnar.dataset_folders import data_files
+from realmctl.text.columnar.rows import is_columnar, rows
 from realmctl.text.streams import head, lines, whole_text
 
-QUESTION_FIELDS = ("question", "qText", "utterance", "Question", "query")
+QUESTION_FIELDS = ("question", "qText", "utterance", "Question", "query", "input")
 ANSWER_FIELDS = ("answer", "answers", "golden_answers")
 TABLE_ANSWER_FIELDS = ("possible_answers", *ANSWER_FIELDS)
 ID_FIELDS = ("id", "qId", "question_id", "QuestionId", "qid")
@@ -29,13 +32,17 @@ _DESCRIPTION = re.compile(r'\(description (?:"((?:[^"\\]|\\.)*)"|([^()]*))\)')
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
-    """A question as it is in its file. `place` is its line or "record N". `id` may be empty."""
+    """A question as it is in its file. `place` is its line or "record N". `id` may be empty.
+
+    `provenance` are the ids of the pages that tell the answer, where the file names them (KILT).
+    """
 
     place: str
     id: str
     question: str
     answers: list[str]
     is_regex: bool = False
+    provenance: tuple[str, ...] = ()
 
 
 class _Malformed(Exception):
@@ -48,6 +55,10 @@ def parse_questions(path: Path, answer_field: str | None = None) -> tuple[str, I
     Raises:
         InputError: no layout fits, or a record is malformed.
     """
+    if path.is_dir():
+        return "a dataset folder", _of_folder(path, answer_field)
+    if is_columnar(head(path, 16)):
+        return "Parquet or Arrow", _of_columns(path, answer_field)
     first, _, more = head(path).decode("utf-8-sig", errors="replace").lstrip().partition("\n")
     if not first:
         raise InputError(f"{path} is empty, but questions are expected.")
@@ -66,6 +77,24 @@ def parse_questions(path: Path, answer_field: str | None = None) -> tuple[str, I
         f"{path}: questions cannot be read from it. It is neither JSON, nor a table of two (question, answers) "
         f"or four (id, kind, question, regex) columns separated by tabs. It begins {first[:60]!r}."
     )
+
+
+def _of_folder(folder: Path, answer_field: str | None) -> Iterator[ParsedQuestion]:
+    """Yield the questions of a dataset folder. It must hold one split, so that training and test do not mix."""
+    splits = data_files(folder)
+    if len(splits) != 1:
+        held = f"the splits {', '.join(splits)}" if splits else "no Parquet or Arrow file"
+        raise InputError(
+            f"{folder} holds {held}, and questions come from one split. Name a file, or a folder with one."
+        )
+    for file in next(iter(splits.values())):
+        yield from _of_columns(file, answer_field)
+
+
+def _of_columns(path: Path, answer_field: str | None) -> Iterator[ParsedQuestion]:
+    answers = (answer_field,) if answer_field else ANSWER_FIELDS
+    records = rows(path, (*QUESTION_FIELDS, *answers, *ID_FIELDS, "output", "is_regex"), needed=QUESTION_FIELDS)
+    return _each_record(path, records, lambda record: _from_fields(record, answer_field))
 
 
 def _named_columns(path: Path, names: list[str], answer_field: str | None) -> Iterator[ParsedQuestion]:
@@ -152,12 +181,25 @@ def _from_fields(record: Any, answer_field: str | None) -> ParsedQuestion:
         raise _Malformed(f"no text under any of {', '.join(QUESTION_FIELDS)}; it has {held}.")
     if answer_field is None and isinstance(target := record.get("targetValue"), str):
         answers = [_unescaped(quoted) or plain for quoted, plain in _DESCRIPTION.findall(target)]
+    elif answer_field is None and isinstance(outputs := record.get("output"), list):
+        return _from_kilt(record, question, outputs)
     else:
         answers = _texts(_first(record, (answer_field,) if answer_field else ANSWER_FIELDS), answer_field)
     given_id = _first(record, ID_FIELDS)
     return ParsedQuestion(
         "", "" if given_id is None else str(given_id), question, answers, record.get("is_regex") is True
     )
+
+
+def _from_kilt(record: Mapping[str, Any], question: str, outputs: list[Any]) -> ParsedQuestion:
+    """Read a KILT record: each output may have an answer and a list of provenance."""
+    try:
+        answers = [output["answer"] for output in outputs if output.get("answer") is not None]
+        pages = [page["wikipedia_id"] for output in outputs for page in output.get("provenance") or ()]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise _Malformed(f"not a KILT question: {type(error).__name__} {error}.") from None
+    provenance = tuple(dict.fromkeys(str(page) for page in pages))
+    return ParsedQuestion("", str(record.get("id") or ""), question, _texts(answers), provenance=provenance)
 
 
 def _from_trivia(record: Any) -> ParsedQuestion:
@@ -220,7 +262,12 @@ def _first(record: Mapping[str, Any], names: Iterable[str]) -> Any:
 
 
 def _texts(value: Any, field: str | None = None) -> list[str]:
-    """Return a list of strings; a single string becomes a list of one."""
+    """Return a list of strings; a single string becomes a list of one.
+
+    The data sets of Hugging Face keep an object under `answers` (SQuAD: text) or `answer` (TriviaQA: value, aliases).
+    """
+    if isinstance(value, Mapping):
+        value = value["text"] if "text" in value else [value.get("value"), *(value.get("aliases") or ())]
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         where = f"under {field}" if field else f"as answers ({', '.join(ANSWER_FIELDS)})"

@@ -20,12 +20,16 @@ MAX_SUSPECT_SHARE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question and its right answers. With `is_regex` the answers are regular expressions."""
+    """A question and its right answers. With `is_regex` the answers are regular expressions.
+
+    `provenance` are the ids of the documents that tell the answer, where the file names them.
+    """
 
     id: str
     question: str
     answers: tuple[str, ...]
     is_regex: bool = False
+    provenance: tuple[str, ...] = ()
 
 
 def read_questions(path: Path, *, is_regex: bool | None = None, answer_field: str | None = None) -> list[Question]:
@@ -83,7 +87,7 @@ def _checked(
             continue
         _require_text(path, item)
         regular = item.is_regex if is_regex is None else is_regex
-        question = Question(item.id or str(number), item.question, answers, regular)
+        question = Question(item.id or str(number), item.question, answers, regular, item.provenance)
         if questions.setdefault(question.id, question) is question:
             continue
         if questions[question.id] != question:

@@ -174,3 +174,19 @@ def test_the_official_text_of_an_answer_is_what_is_scored(scores, qa_model, chai
 
 def lines_of(scores):
     return [json.loads(line) for line in scores.file("predictions.jsonl").read_text().splitlines()]
+
+
+def test_provenance_recall_counts_blocks_of_the_named_documents(qa_model, chain, tmp_path):
+    """The oracle: the document of the best block is named for every second question, and no document for the others."""
+    searcher = open_answerer(qa_model, chain.blocks).searcher
+    questions = [question.question for question in read_questions(chain.questions)]
+    best = [searcher.corpus.record(hits[0].row)["document"] for hits in searcher.search(searcher.tokens(questions), 1)]
+    records = [
+        {"input": text, "output": [{"answer": "x", "provenance": [{"wikipedia_id": page if n % 2 else "none"}]}]}
+        for n, (text, page) in enumerate(zip(questions, best, strict=True))
+    ]
+    (tmp_path / "kilt.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    made = EvalEm(qa_model=qa_model, blocks=chain.blocks, questions=tmp_path / "kilt.jsonl", hits=1).make(
+        tmp_path / "scores"
+    )
+    assert made.metrics["provenance_recall@1"] == 0.5

@@ -61,7 +61,7 @@ def test_a_table_without_a_text_column_is_refused(tmp_path, text, message):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"PAR1\x15\x04", "a Parquet file"), (b"ARROW1\0\0", "an Arrow file"), (b"PK\x03\x04..", "a zip archive")],
+    [(b"SQLite format 3\0", "an SQLite database"), (b"PK\x03\x04..", "a zip archive"), (b"%PDF-1.7", "a PDF file")],
 )
 def test_what_cannot_be_read_is_named(tmp_path, content, message):
     (tmp_path / "c").write_bytes(content)
