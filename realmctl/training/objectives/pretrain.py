@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from realmctl.deviations import PretrainDeviation
 from realmctl.execution import processes
+from realmctl.index.protocol import Index
 from realmctl.nn.inputs import Collator, TokenBatch
 from realmctl.nn.marginal import retrieval_utility, sequence_marginal, token_marginal
 from realmctl.nn.precision import autocast
@@ -31,6 +32,7 @@ from realmctl.retrieval.tagged_queries import TaggedQueries
 from realmctl.training import data_parallel
 from realmctl.training.monitoring.alarms import Alarms
 from realmctl.training.monitoring.candidate_watch import WATCHED_QUERIES, CandidateWatch
+from realmctl.training.monitoring.index_change import index_drift, overlap
 from realmctl.training.monitoring.recall_questions import RecallQuestions
 from realmctl.training.objective import Sums
 from realmctl.training.objectives.masking import MaskedQuery, Masking, masked_query
@@ -101,13 +103,24 @@ class PretrainObjective:
 
     def before_step(self, step: int) -> Mapping[str, float]:
         """Switch to a fresher index if there is one, and measure how it changes the candidates."""
+        stale = self.current.index
         logged = self.current.renew(step, self.retriever)
         if self.current.step != self._seen:
             self._seen = self.current.step
-            rows_BN = self._candidates(self._watched, self._vectors(self._watched))
+            query_BD = self._vectors(self._watched)
+            rows_BN = self._candidates(self._watched, query_BD)
             logged |= self.watch.changed(self._blocks_of(rows_BN))
+            if stale is not self.current.index:
+                logged |= self._change(self._candidates(self._watched, query_BD, stale), rows_BN, stale)
             logged |= self.recall_questions.recall(self.retriever, self.current.index) if self.recall_questions else {}
         return logged
+
+    def _change(self, stale_BN: NDArray[np.int64], fresh_BN: NDArray[np.int64], stale: Index) -> dict[str, float]:
+        """Return how far the old index, `stale`, was from the new one for the watched queries and some blocks."""
+        return {
+            "index_overlap": overlap(self._blocks_of(stale_BN), self._blocks_of(fresh_BN)),
+            "index_drift": index_drift(stale, self.current.index),
+        }
 
     def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return `hub_share`, and the alarms that this step raises, if any."""
@@ -176,7 +189,10 @@ class PretrainObjective:
         encoder.train(training)
         return query_BD
 
-    def _candidates(self, drawn: Sequence[MaskedQuery], query_BD: NDArray[np.float32]) -> NDArray[np.int64]:
+    def _candidates(
+        self, drawn: Sequence[MaskedQuery], query_BD: NDArray[np.float32], index: Index | None = None
+    ) -> NDArray[np.int64]:
+        """Return the candidates in `index`, by default the index in use. int64 [B, N]."""
         options = self.options
         own_uid_B = (
             self.queries.uid[np.array([query.sentence for query in drawn], dtype=np.int64)]
@@ -184,7 +200,7 @@ class PretrainObjective:
             else None
         )
         return candidates(
-            self.current.index, query_BD, own_uid_B, self.corpus.uid, options.candidates,
+            index or self.current.index, query_BD, own_uid_B, self.corpus.uid, options.candidates,
             null=options.null_document, anyone=data_parallel.anyone,
         )  # fmt: skip
 
