@@ -164,7 +164,7 @@ class Pretrain(Stage):
         if not processes.is_first():  # the first process embeds the blocks with the final retriever
             return metrics
         index = self._publish(out, folder, retriever, reader)
-        return {**metrics, **self._final_recall(out, objective, index), "alarms": objective.alarms.counts}
+        return {**metrics, **self._last_measures(out, objective, index), "alarms": objective.alarms.counts}
 
     def _refresh_folder(self, out: Writer) -> RefreshFolder:
         from realmctl.index.build import IndexOptions
@@ -255,15 +255,16 @@ class Pretrain(Stage):
             part.copy_folder(".", tokenizer)
         return IndexMaker(folder.request(), self.device).make(last, out.path / "index")
 
-    def _final_recall(self, out: Writer, objective: PretrainObjective, index: Artifact) -> dict[str, float]:
-        """Measure the recall of the final retriever and index, and append it to metrics.jsonl."""
+    def _last_measures(self, out: Writer, objective: PretrainObjective, index: Artifact) -> dict[str, float]:
+        """Measure the final retriever and index, and append the numbers to metrics.jsonl."""
         from realmctl.index.store import open_index
         from realmctl.nn.precision import pick_device
 
         if objective.recall_questions is None:
             return {}
         device = pick_device(self.device)  # `_publish` moved the retriever to the CPU
-        found = objective.recall_questions.recall(objective.retriever.to(device), open_index(index.path, str(device)))
+        objective.retriever.to(device)
+        found = objective.published(open_index(index.path, str(device)))
         with out.file("metrics.jsonl").open("a", encoding="utf-8") as log:
             log.write(json.dumps({"step": self.steps, **found}) + "\n")
         return found

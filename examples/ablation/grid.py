@@ -71,8 +71,8 @@ def read_grid(path: Path = GRID) -> Grid:
 
 
 def known(keys: Sequence[str]) -> list[Arm]:
-    """Return the arms with these keys. Raises SystemExit for an unknown one."""
+    """Return the arms with these keys, all arms without a key. Raises SystemExit for an unknown one."""
     odd = [key for key in keys if key not in BY_KEY]
     if odd:
         raise SystemExit(f"unknown arm {odd[0]!r}; the arms are {', '.join(BY_KEY)}")
-    return [BY_KEY[key] for key in keys]
+    return [BY_KEY[key] for key in keys] or list(ARMS)

@@ -44,14 +44,18 @@ class Runs:
         """Return whether a run with these settings is there."""
         return key in self.lines and self.lines[key]["settings"] == settings
 
-    def by_seed(self, split: str, arm: str, rate: str, metric: str, group: str = "scores") -> dict[int, float]:
-        """Return {seed: value} of the runs that measured `metric`."""
-        found = {
-            line["seed"]: line[group].get(metric)
-            for line in self.lines.values()
-            if (line["split"], line["arm"], line["rate"]) == (split, arm, rate) and line.get(group)
-        }
-        return {seed: float(found[seed]) for seed in sorted(found) if found[seed] is not None}
+    def of(self, split: str, arm: str, rate: str) -> dict[int, Line]:
+        """Return {seed: line} of an arm with one rate, seeds in order."""
+        found = {line["seed"]: line for key, line in self.lines.items() if key[:3] == (split, arm, rate)}
+        return dict(sorted(found.items()))
+
+    def by_seed(
+        self, split: str, arm: str, rate: str, metric: str, group: str = "scores", part: str | None = None
+    ) -> dict[int, float]:
+        """Return {seed: value} of the runs that measured `metric` in a group of numbers, or in a part of a group."""
+        groups = {seed: line.get(group, {}) for seed, line in self.of(split, arm, rate).items()}
+        values = {seed: (found if part is None else found.get(part, {})).get(metric) for seed, found in groups.items()}
+        return {seed: float(value) for seed, value in values.items() if value is not None}
 
 
 def read_lines(path: Path) -> list[Line]:

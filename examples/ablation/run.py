@@ -12,7 +12,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -22,7 +23,7 @@ import yaml
 from arms import Arm
 from grid import GRID, Grid, Run, known, read_grid
 from measurements import measurements, settings_hash
-from results import Runs, append_line, key_of, read_lines
+from results import Runs, append_line, read_lines
 
 from realmctl.cli.available_stages import available_stages
 from realmctl.errors import RealmctlError
@@ -97,13 +98,10 @@ def steps_of(arm: Arm, pipeline: Pipeline) -> tuple[PipelineStep, ...]:
 
 
 def do(run: Run, place: Workplace, results: Path) -> None:
-    """Do a run, unless the file of results has it with the same settings, and add its line."""
+    """Do a run, and add its line to the file of results."""
+    print(f"=== {run.split} seed {run.seed}: {run.arm.key} at {run.rate}", file=sys.stderr, flush=True)
     line: dict[str, Any] = {"split": run.split, "arm": run.arm.key, "rate": run.rate, "seed": run.seed}
     line["settings"] = place.settings(run)
-    if Runs(read_lines(results)).has(key_of(line), line["settings"]):
-        return
-    print(f"=== {run.split} seed {run.seed}: {run.arm.key} at {run.rate}", file=sys.stderr, flush=True)
-    place.make_practice()
     pipeline = place.pipeline(run)
     before, start = time.process_time(), time.monotonic()
     line |= measurements(run.arm, pipeline.make(steps_of(run.arm, pipeline)))
@@ -121,33 +119,58 @@ def cpu_name() -> str:
     return names[0] if names else platform.machine()
 
 
-def planned(grid: Grid, split: str, results: Path) -> Iterator[Run]:
-    """Yield the runs of a split."""
+def missing(place: Workplace, split: str, results: Path) -> list[Run]:
+    """Return the planned runs of a split that the file of results does not have with the present settings."""
     runs = Runs(read_lines(results))
-    return grid.dev_runs() if split == "dev" else grid.test_runs(runs)
+    planned = place.grid.dev_runs() if split == "dev" else place.grid.test_runs(runs)
+    return [run for run in planned if not runs.has((split, run.arm.key, run.rate, run.seed), place.settings(run))]
+
+
+def beside_each_other(seeds: Iterable[int], jobs: int) -> int:
+    """Run this program once for each seed, `jobs` at a time. Return the highest exit code."""
+
+    def start(seed: int) -> int:
+        return subprocess.run([sys.executable, *sys.argv, "--jobs", "1", "--seeds", str(seed)]).returncode
+
+    with ThreadPoolExecutor(jobs) as pool:
+        return max(pool.map(start, seeds))
 
 
 def main() -> int:
     """Run the command line. Return 0, or the exit code of an error."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--results", type=Path, required=True, help="file of results, made if it is missing")
-    parser.add_argument("--split", choices=("dev", "test"), required=True)
-    parser.add_argument("--seeds", type=int, nargs="*", help="only these seeds")
-    parser.add_argument("--arms", nargs="*", help="only these arms")
-    parser.add_argument("--grid", type=Path, default=GRID, help="default: grid.yaml beside this file")
-    parser.add_argument("--var", action="append", default=[], help="name=value: a variable of the pipelines")
-    given = parser.parse_args()
-    grid, arms = read_grid(given.grid), known(given.arms) if given.arms else None
+    given = _parser().parse_args()
+    grid, arms = read_grid(given.grid), known(given.arms)
     try:
         place = Workplace(given.folder, grid, dict(map(pipeline_file.pair, given.var)))
-        for run in planned(grid, given.split, given.results):
-            if (not arms or run.arm in arms) and (not given.seeds or run.seed in given.seeds):
-                do(run, place, given.results)
+        todo = [
+            run
+            for run in missing(place, given.split, given.results)
+            if run.arm in arms and run.seed in (given.seeds or (run.seed,))
+        ]
+        if todo:
+            place.make_practice()
+        seeds = sorted({run.seed for run in todo})
+        if given.jobs > 1 and len(seeds) > 1:
+            return beside_each_other(seeds, given.jobs)
+        for run in todo:
+            do(run, place, given.results)
     except RealmctlError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="worlds and artifacts; it is made if it is missing")
+    parser.add_argument("--results", type=Path, required=True, help="file of results; it is made if it is missing")
+    parser.add_argument("--split", choices=("dev", "test"), required=True)
+    parser.add_argument("--seeds", type=int, nargs="+", help="only these seeds")
+    parser.add_argument("--arms", nargs="*", default=(), help="only these arms")
+    parser.add_argument("--jobs", type=int, default=1, help="seeds that run beside each other")
+    parser.add_argument("--grid", type=Path, default=GRID, help="default: grid.yaml beside this file")
+    parser.add_argument("--var", action="append", default=[], help="name=value: a variable of the pipelines")
+    return parser
 
 
 if __name__ == "__main__":

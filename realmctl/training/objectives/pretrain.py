@@ -111,16 +111,24 @@ class PretrainObjective:
             rows_BN = self._candidates(self._watched, query_BD)
             logged |= self.watch.changed(self._blocks_of(rows_BN))
             if stale is not self.current.index:
-                logged |= self._change(self._candidates(self._watched, query_BD, stale), rows_BN, stale)
+                logged |= self._change(stale, self.current.index, query_BD)
             logged |= self.recall_questions.recall(self.retriever, self.current.index) if self.recall_questions else {}
         return logged
 
-    def _change(self, stale_BN: NDArray[np.int64], fresh_BN: NDArray[np.int64], stale: Index) -> dict[str, float]:
-        """Return how far the old index, `stale`, was from the new one for the watched queries and some blocks."""
-        return {
-            "index_overlap": overlap(self._blocks_of(stale_BN), self._blocks_of(fresh_BN)),
-            "index_drift": index_drift(stale, self.current.index),
-        }
+    def published(self, index: Index) -> dict[str, float]:
+        """Measure the index of the final retriever as `before_step` measures a fresher one.
+
+        Only the first process calls this. Where others train too, `_change` is left out, because they may hold parts of the index.
+        """
+        found = self.recall_questions.recall(self.retriever, index) if self.recall_questions else {}
+        if processes.world_size() > 1:
+            return found
+        return found | self._change(self.current.index, index, self._vectors(self._watched))
+
+    def _change(self, stale: Index, fresh: Index, query_BD: NDArray[np.float32]) -> dict[str, float]:
+        """Return how far an old index was from a new one, for the watched queries and for some blocks."""
+        rows = [self._blocks_of(self._candidates(self._watched, query_BD, index)) for index in (stale, fresh)]
+        return {"index_overlap": overlap(*rows), "index_drift": index_drift(stale, fresh)}
 
     def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return `hub_share`, and the alarms that this step raises, if any."""
