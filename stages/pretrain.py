@@ -23,6 +23,7 @@ from realmctl.errors import ConfigError
 from realmctl.execution import processes
 from realmctl.log import warn
 from realmctl.stage import Exchange, Stage, help_texts, reads, runtime, setting, source
+from realmctl.training.monitoring.alarms import AlarmName
 
 if TYPE_CHECKING:
     from realmctl.nn.reader import Reader
@@ -105,6 +106,10 @@ class Pretrain(Stage):
     device: str = runtime(help_texts.DEVICE, default="auto")
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
+    stop_on: tuple[AlarmName, ...] = runtime(
+        "Alarms at which the run stops with exit code 6 and keeps its checkpoint: one or more names, separated by commas.",
+        default=(),
+    )
 
     def check(self) -> None:
         if min(self.steps, self.batch_size, self.refresh_every) < 1 or self.candidates < 2:
@@ -121,6 +126,8 @@ class Pretrain(Stage):
             raise ConfigError(f"--micro-batch {self.micro_batch}: use 1 or more, or 0 for the whole batch.")
         require_same_vocabulary(self.blocks, self.spans, self.retriever)
         require_titles(self.blocks)
+        if "recall_lost" in self.stop_on and self.recall_questions is None:
+            raise ConfigError("--stop-on recall_lost needs --recall-questions FILE, whose recall it watches.")
         require_descent(self.index, self.blocks, self.retriever)
 
     @property
@@ -229,7 +236,9 @@ class Pretrain(Stage):
             else None
         )
         chance = (self.candidates - self.null_document) / len(corpus)
-        alarms = Alarms(rules(self.steps, None if self.refresh == "never" else self.refresh_every, chance))
+        alarms = Alarms(
+            rules(self.steps, None if self.refresh == "never" else self.refresh_every, chance), self.stop_on
+        )
         options = PretrainOptions(
             batch_size=self.batch_size, candidates=self.candidates, marginal=self.marginal, masking=self.masking,
             max_masks=queries.max_masks, query_length=queries.query_length, seed=self.seed,

@@ -62,8 +62,8 @@ SHORT = Arm(
 UNIFORM = Arm("random-uniform", "random uniform masks", "hides random wordpieces", paper=Paper(32.3, 24.2))
 SPAN = Arm("random-span", "random span masks", "hides random spans", paper=Paper(35.3, 26.1))
 STALE = (
+    Arm("refresh-3x", "3x stale index", "index refreshed a third as often"),
     Arm("refresh-10x", "10x stale index", "index refreshed a tenth as often"),
-    Arm("refresh-30x", "30x stale index", "index refreshed a thirtieth as often", paper=Paper(28.7, 15.1)),
     Arm("refresh-never", "index never refreshed", "the starting index throughout"),
 )
 NEVER = STALE[-1]

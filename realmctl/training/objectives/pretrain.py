@@ -102,7 +102,12 @@ class PretrainObjective:
         self._seen: int | None = None  # step of the index with which the watched queries were last searched
 
     def before_step(self, step: int) -> Mapping[str, float]:
-        """Switch to a fresher index if there is one, and measure how it changes the candidates."""
+        """Switch to a fresher index if there is one, and measure how it changes the candidates.
+
+        Raises:
+            QualityError: An alarm is on at which the run stops.
+        """
+        self.alarms.stop_if_raised(step)
         stale = self.current.index
         logged = self.current.renew(step, self.retriever)
         if self.current.step != self._seen:
