@@ -12,9 +12,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -47,6 +46,7 @@ class Workplace:
 
     def __init__(self, folder: Path, grid: Grid, variables: Mapping[str, str]) -> None:
         self.folder, self.grid, self.variables = folder, grid, variables
+        self._settings: dict[Run, str] = {}
         self._tokenizer, self._encoder = folder / "practice" / "tokenizer", folder / "practice" / "encoder"
         for empty in (self._tokenizer, self._encoder):  # a pipeline can be read before the practice is made
             empty.mkdir(parents=True, exist_ok=True)
@@ -72,11 +72,13 @@ class Workplace:
         }
         return self._read(PIPELINE, given, self.folder / f"seed-{run.seed}" / "artifacts")
 
-    def settings(self, run: Run) -> str:
+    def settings(self, arm: Arm, split: str, rate: str) -> str:
         """Return the hash of the settings of a run. All seeds have the same, so the worlds of one seed are enough."""
-        alike = replace(run, seed=self.grid.seeds["dev"][0])
-        steps = (*self.practice.until("encoder"), *steps_of(run.arm, self.pipeline(alike)))
-        return settings_hash(self.folder, steps, self.grid)
+        alike = Run(arm, split, self.grid.seeds["dev"][0], rate)
+        if alike not in self._settings:
+            steps = (*self.practice.until("encoder"), *steps_of(arm, self.pipeline(alike)))
+            self._settings[alike] = settings_hash(self.folder, steps, self.grid)
+        return self._settings[alike]
 
     def _read(self, file: Path, given: Mapping[str, str], workspace: Path) -> Pipeline:
         names = yaml.safe_load(file.read_text(encoding="utf-8"))["vars"]
@@ -101,7 +103,7 @@ def do(run: Run, place: Workplace, results: Path) -> None:
     """Do a run, and add its line to the file of results."""
     print(f"=== {run.split} seed {run.seed}: {run.arm.key} at {run.rate}", file=sys.stderr, flush=True)
     line: dict[str, Any] = {"split": run.split, "arm": run.arm.key, "rate": run.rate, "seed": run.seed}
-    line["settings"] = place.settings(run)
+    line["settings"] = place.settings(run.arm, run.split, run.rate)
     pipeline = place.pipeline(run)
     before, start = time.process_time(), time.monotonic()
     line |= measurements(run.arm, pipeline.make(steps_of(run.arm, pipeline)))
@@ -119,11 +121,17 @@ def cpu_name() -> str:
     return names[0] if names else platform.machine()
 
 
-def missing(place: Workplace, split: str, results: Path) -> list[Run]:
-    """Return the planned runs of a split that the file of results does not have with the present settings."""
+def missing(place: Workplace, split: str, results: Path, arms: Sequence[Arm], seeds: Sequence[int]) -> list[Run]:
+    """Return the planned runs of these arms and seeds that the file of results does not have with the present settings."""
     runs = Runs(read_lines(results))
     planned = place.grid.dev_runs() if split == "dev" else place.grid.test_runs(runs)
-    return [run for run in planned if not runs.has((split, run.arm.key, run.rate, run.seed), place.settings(run))]
+    return [
+        run
+        for run in planned
+        if run.arm in arms
+        and run.seed in seeds
+        and not runs.has((split, run.arm.key, run.rate, run.seed), place.settings(run.arm, split, run.rate))
+    ]
 
 
 def beside_each_other(seeds: Iterable[int], jobs: int) -> int:
@@ -142,11 +150,7 @@ def main() -> int:
     grid, arms = read_grid(given.grid), known(given.arms)
     try:
         place = Workplace(given.folder, grid, dict(map(pipeline_file.pair, given.var)))
-        todo = [
-            run
-            for run in missing(place, given.split, given.results)
-            if run.arm in arms and run.seed in (given.seeds or (run.seed,))
-        ]
+        todo = missing(place, given.split, given.results, arms, given.seeds or grid.seeds[given.split])
         if todo:
             place.make_practice()
         seeds = sorted({run.seed for run in todo})

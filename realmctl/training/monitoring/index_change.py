@@ -27,9 +27,9 @@ def overlap(stale_BK: RowIds, fresh_BK: RowIds) -> float:
     return float(kept_BK.sum()) / float(there_BK.sum()) if there_BK.any() else 1.0
 
 
-def sampled_rows(count: int) -> RowIds:
-    """Return the rows of the compared blocks, of an index of `count` blocks."""
-    return np.linspace(0, count - 1, min(SAMPLED_BLOCKS, count)).round().astype(np.int64)
+def evenly_spaced(count: int, most: int) -> RowIds:
+    """Return at most `most` rows of an index of `count` blocks, evenly spaced."""
+    return np.linspace(0, count - 1, min(most, count)).round().astype(np.int64)
 
 
 def drift(stale_CD: NDArray[np.floating], fresh_CD: NDArray[np.floating]) -> float:
@@ -42,5 +42,5 @@ def drift(stale_CD: NDArray[np.floating], fresh_CD: NDArray[np.floating]) -> flo
 
 def index_drift(stale: Index, fresh: Index) -> float:
     """Return the drift of the sampled blocks between two indexes of one corpus."""
-    rows = sampled_rows(fresh.count)
+    rows = evenly_spaced(fresh.count, SAMPLED_BLOCKS)
     return drift(stale.vectors(rows), fresh.vectors(rows))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from realmctl.artifacts import open_artifact
 from realmctl.retrieval.search.candidates import ABSENT
-from realmctl.training.monitoring.index_change import drift, overlap, sampled_rows
+from realmctl.training.monitoring.index_change import SAMPLED_BLOCKS, drift, evenly_spaced, overlap
 from realmctl.training.objectives.pretrain import PretrainObjective
 from realmctl.training.refresh.current_index import CurrentIndex
 from realmctl.training.refresh.refresh import NoRefresh
@@ -51,8 +51,8 @@ def test_drift_is_one_minus_the_mean_cosine(count, seed):
 
 
 def test_the_sample_covers_the_corpus():
-    assert sampled_rows(3).tolist() == [0, 1, 2]
-    rows = sampled_rows(10_001)
+    assert evenly_spaced(3, SAMPLED_BLOCKS).tolist() == [0, 1, 2]
+    rows = evenly_spaced(10_001, SAMPLED_BLOCKS)
     assert len(set(rows.tolist())) == 256 and rows[0] == 0 and rows[-1] == 10_000
 
 
