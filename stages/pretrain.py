@@ -23,12 +23,14 @@ from realmctl.errors import ConfigError
 from realmctl.execution import processes
 from realmctl.log import warn
 from realmctl.stage import Exchange, Stage, help_texts, reads, runtime, setting, source
+from realmctl.training.monitoring.alarms import AlarmName
 
 if TYPE_CHECKING:
     from realmctl.nn.reader import Reader
     from realmctl.nn.retriever import Retriever
     from realmctl.training.objectives.pretrain import PretrainObjective
     from realmctl.training.refresh.current_index import CurrentIndex
+    from realmctl.training.refresh.pace import Pace
     from realmctl.training.refresh.refresh import Refresh
     from realmctl.training.refresh.refresh_folder import RefreshFolder
 
@@ -91,10 +93,20 @@ class Pretrain(Stage):
         "What refreshes the index. background: another process. inline: this process. never: nothing.",
         default="background",
     )
-    refresh_every: int = setting("Number of steps between snapshots for the index refresh.", default=500)
+    refresh_every: int | Literal["auto"] = setting(
+        "Number of steps between snapshots for the index refresh. auto: a snapshot when the embeddings of the blocks have drifted by"
+        " --refresh-drift.",
+        default=500,
+    )
+    refresh_drift: float = setting(
+        "With --refresh-every auto: drift since the last snapshot at which the next is due, 1 minus the mean cosine.",
+        default=0.02,
+        added_later=True,
+    )
     seed: int = setting(help_texts.SEED, default=0)
     max_index_age: int = runtime(
-        "Largest age of the index, in steps, before training waits; 0 means three refresh periods.", default=0
+        "Largest age of the index, in steps, before training waits; 0 means three refresh periods, with auto no limit.",
+        default=0,
     )
     refresh_device: str = runtime(
         "Device of the background refresher: auto, cpu or cuda:N. elsewhere: you start `realmctl refresh` yourself.",
@@ -105,13 +117,19 @@ class Pretrain(Stage):
     device: str = runtime(help_texts.DEVICE, default="auto")
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
+    stop_on: tuple[AlarmName, ...] = runtime(
+        "Alarms at which the run stops with exit code 6 and keeps its checkpoint: one or more names, separated by commas.",
+        default=(),
+    )
 
     def check(self) -> None:
-        if min(self.steps, self.batch_size, self.refresh_every) < 1 or self.candidates < 2:
+        if min(self.steps, self.batch_size, self._fewest_steps) < 1 or self.candidates < 2:
             raise ConfigError(
                 "--steps, --batch-size and --refresh-every must be at least 1, --candidates at least 2: with a single candidate there is nothing to learn."
             )
-        if self.max_index_age and self.max_index_age < self.refresh_every:
+        if not self.refresh_drift > 0:
+            raise ConfigError(f"--refresh-drift {self.refresh_drift:g} must be above 0.")
+        if self.max_index_age and self.max_index_age < self._fewest_steps:
             raise ConfigError(
                 f"--max-index-age {self.max_index_age} is below --refresh-every {self.refresh_every}: training would wait for an index that nothing builds."
             )
@@ -121,7 +139,14 @@ class Pretrain(Stage):
             raise ConfigError(f"--micro-batch {self.micro_batch}: use 1 or more, or 0 for the whole batch.")
         require_same_vocabulary(self.blocks, self.spans, self.retriever)
         require_titles(self.blocks)
+        if "recall_lost" in self.stop_on and self.recall_questions is None:
+            raise ConfigError("--stop-on recall_lost needs --recall-questions FILE, whose recall it watches.")
         require_descent(self.index, self.blocks, self.retriever)
+
+    @property
+    def _fewest_steps(self) -> int:
+        """Fewest steps between two snapshots."""
+        return 1 if self.refresh_every == "auto" else self.refresh_every
 
     @property
     def _retriever_lr(self) -> float:
@@ -164,7 +189,7 @@ class Pretrain(Stage):
         if not processes.is_first():  # the first process embeds the blocks with the final retriever
             return metrics
         index = self._publish(out, folder, retriever, reader)
-        return {**metrics, **self._final_recall(out, objective, index), "alarms": objective.alarms.counts}
+        return {**metrics, **self._last_measures(out, objective, index), "alarms": objective.alarms.counts}
 
     def _refresh_folder(self, out: Writer) -> RefreshFolder:
         from realmctl.index.build import IndexOptions
@@ -190,7 +215,7 @@ class Pretrain(Stage):
             return NoRefresh()
         if not processes.is_first():
             return FollowingRefresh(folder)
-        if self.refresh_every >= self.steps:
+        if self._fewest_steps >= self.steps:
             warn(
                 f"--refresh-every {self.refresh_every}, --steps {self.steps}: the index is not refreshed while training"
             )
@@ -199,13 +224,25 @@ class Pretrain(Stage):
         def held() -> list[int]:
             return [state["index_step"] for state in saved_states(checkpoints)]
 
-        origin, tokenizer, every = self._retriever_origin(out), tokenizer_folder(self.blocks), self.refresh_every
+        origin, tokenizer, pace = self._retriever_origin(out), tokenizer_folder(self.blocks), self._pace()
         if self.refresh == "inline":
-            return InlineRefresh(folder, origin, tokenizer, every, held, self.device)
-        max_age = self.max_index_age or 3 * every
+            return InlineRefresh(folder, origin, tokenizer, pace, held, self.device)
+        max_age = self.max_index_age or (self.steps if self.refresh_every == "auto" else 3 * self.refresh_every)
         if self.refresh_device == "elsewhere":
-            return ExternalRefresh(folder, origin, tokenizer, every, held, max_age, self.device)
-        return BackgroundRefresh(folder, origin, tokenizer, every, held, max_age, self.refresh_device, self.device)
+            return ExternalRefresh(folder, origin, tokenizer, pace, held, max_age, self.device)
+        return BackgroundRefresh(folder, origin, tokenizer, pace, held, max_age, self.refresh_device, self.device)
+
+    def _pace(self) -> Pace:
+        from realmctl.retrieval.corpus import Corpus
+        from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
+        from realmctl.training.refresh.pace import EverySteps, WhenDrifted
+
+        if self.refresh_every != "auto":
+            return EverySteps(self.refresh_every)
+        collator = packer_of(tokenizer_of(self.blocks))
+        return WhenDrifted(
+            self.refresh_drift, self.retriever, Corpus(self.blocks), collator, self.device, self.precision
+        )
 
     def _retriever_origin(self, out: Writer) -> Origin:
         """Return the origin of the snapshots and of the final retriever: this run's recipe."""
@@ -229,7 +266,8 @@ class Pretrain(Stage):
             else None
         )
         chance = (self.candidates - self.null_document) / len(corpus)
-        alarms = Alarms(rules(self.steps, None if self.refresh == "never" else self.refresh_every, chance))
+        period = None if self.refresh == "never" or self.refresh_every == "auto" else self.refresh_every
+        alarms = Alarms(rules(self.steps, period, chance), self.stop_on)
         options = PretrainOptions(
             batch_size=self.batch_size, candidates=self.candidates, marginal=self.marginal, masking=self.masking,
             max_masks=queries.max_masks, query_length=queries.query_length, seed=self.seed,
@@ -255,15 +293,16 @@ class Pretrain(Stage):
             part.copy_folder(".", tokenizer)
         return IndexMaker(folder.request(), self.device).make(last, out.path / "index")
 
-    def _final_recall(self, out: Writer, objective: PretrainObjective, index: Artifact) -> dict[str, float]:
-        """Measure the recall of the final retriever and index, and append it to metrics.jsonl."""
+    def _last_measures(self, out: Writer, objective: PretrainObjective, index: Artifact) -> dict[str, float]:
+        """Measure the final retriever and index, and append the numbers to metrics.jsonl."""
         from realmctl.index.store import open_index
         from realmctl.nn.precision import pick_device
 
         if objective.recall_questions is None:
             return {}
         device = pick_device(self.device)  # `_publish` moved the retriever to the CPU
-        found = objective.recall_questions.recall(objective.retriever.to(device), open_index(index.path, str(device)))
+        objective.retriever.to(device)
+        found = objective.published(open_index(index.path, str(device)))
         with out.file("metrics.jsonl").open("a", encoding="utf-8") as log:
             log.write(json.dumps({"step": self.steps, **found}) + "\n")
         return found

@@ -21,8 +21,11 @@ class Arm:
     key: str
     label: str
     differs: str
-    paper: Paper | None = None
+    tunes: str = "pre-training"  # what the rate of the grid is the rate of
+    rate_of: str = ""  # the arm whose best rate it runs with, if it is not tuned itself
     untuned: str = ""  # the arm with the same retrieval before fine-tuning, if that is another arm
+    utilities: tuple[tuple[str, str], ...] = ()  # further outputs of `eval-utility`: (sentences, output)
+    paper: Paper | None = None
 
     @property
     def scores(self) -> str:
@@ -30,59 +33,79 @@ class Arm:
         return f"{self.key}-scores"
 
     @property
-    def before(self) -> str:
-        """Name of the output with the recall before fine-tuning."""
-        return f"{self.untuned or self.key}-zero-shot"
+    def before(self) -> str | None:
+        """Name of the output with the recall before fine-tuning; None without retrieval."""
+        return f"{self.untuned or self.key}-zero-shot" if self.key != "closed-book" else None
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of all outputs that are measured."""
+        return (self.scores, *([self.before] if self.before else []), *(output for _, output in self.utilities))
 
 
-REALM = Arm("realm", "REALM", "nothing", Paper(38.2, 38.5))
-ORQA = Arm("orqa", "ORQA", "no pre-training; ICT as long as ICT and REALM together", Paper(31.3, 13.9))
-UNIFORM = Arm("random-uniform", "random uniform masks", "hides random wordpieces", Paper(32.3, 24.2))
-SPAN = Arm("random-span", "random span masks", "hides random spans", Paper(35.3, 26.1))
+def _strangers(share: int) -> tuple[Arm, Arm]:
+    key = f"strangers-{share}"
+    utilities = (("in corpus", f"{key}-utility"), ("off corpus", f"{key}-on-strangers"))
+    what = f"{share} % of the sentences are about strangers"
+    return (
+        Arm(key, f"{share} % strangers", f"{what}; its ICT has the null document in it", utilities=utilities),
+        Arm(f"{key}-no-null", f"{share} % strangers, no null document", f"{what}; every candidate is a block"),
+    )
+
+
+REALM = Arm("realm", "REALM", "nothing", utilities=(("in corpus", "realm-utility"),), paper=Paper(38.2, 38.5))
+ORQA = Arm("orqa", "ORQA", "no pre-training; ICT as long as ICT and REALM together", "ICT", paper=Paper(31.3, 13.9))
+SHORT = Arm(
+    "orqa-short", "ORQA, short ICT", "no pre-training: what REALM starts from", "fine-tuning", untuned="start",
+    utilities=(("in corpus", "start-utility"),),
+)  # fmt: skip
+UNIFORM = Arm("random-uniform", "random uniform masks", "hides random wordpieces", paper=Paper(32.3, 24.2))
+SPAN = Arm("random-span", "random span masks", "hides random spans", paper=Paper(35.3, 26.1))
 STALE = (
+    Arm("refresh-3x", "3x stale index", "index refreshed a third as often"),
     Arm("refresh-10x", "10x stale index", "index refreshed a tenth as often"),
-    Arm("refresh-30x", "30x stale index", "index refreshed a thirtieth as often", Paper(28.7, 15.1)),
     Arm("refresh-never", "index never refreshed", "the starting index throughout"),
 )
 NEVER = STALE[-1]
-MIXED = Arm(
-    "off-corpus", "half the sentences on strangers",
-    "no block helps with half of the sentences; its ICT has the null document in it (`--null-share`)",
-)  # fmt: skip
-NO_NULL = Arm(
-    "no-null", "the same, no null document", "such sentences, the same start, and every candidate is a retrieved block"
+STRANGERS = (_strangers(25), _strangers(50))
+"""(with the null document, without it) for each share."""
+JOINT = Arm(
+    "realm-joint", "REALM, tuned jointly", "fine-tuning trains the retriever too", rate_of="realm", untuned="realm"
 )
-JOINT = Arm("realm-joint", "REALM, tuned jointly", "fine-tuning trains the retriever too", untuned="realm")
-ORQA_JOINT = Arm("orqa-joint", "ORQA, tuned jointly", "ORQA, and fine-tuning trains the retriever too", untuned="orqa")
-SAME = Arm("same-corpus", "X = Z", "sentences from the knowledge corpus, own block excluded")
+ORQA_JOINT = Arm(
+    "orqa-joint",
+    "ORQA, tuned jointly",
+    "ORQA, and fine-tuning trains the retriever too",
+    rate_of="orqa",
+    untuned="orqa",
+)
+SAME = Arm(
+    "same-corpus",
+    "X = Z",
+    "sentences and encyclopedia are one corpus that tells half of its facts again; own block excluded",
+)
 SAME_OWN = Arm("same-corpus-own", "X = Z, own block allowed", "the same without the exclusion")
+BM25 = Arm("bm25", "BM25", "BM25 with a learned scale for a retriever, plain reader", "fine-tuning")
+CLOSED_BOOK = Arm("closed-book", "closed book", "no retrieval, plain reader", "fine-tuning")
 
 ARMS = (
     REALM,
     ORQA,
-    Arm("orqa-short", "ORQA, short ICT", "no pre-training: what REALM starts from", untuned="start"),
-    JOINT,
-    ORQA_JOINT,
-    Arm("realm-retriever", "REALM retriever, plain reader", "reader not pre-trained", Paper(37.4, 38.5), "realm"),
-    Arm("realm-reader", "plain retriever, REALM reader", "retriever not pre-trained", Paper(35.3, 13.9), "start"),
     UNIFORM,
     SPAN,
     *STALE,
-    MIXED,
-    NO_NULL,
+    SHORT,
+    BM25,
+    CLOSED_BOOK,
     SAME,
     SAME_OWN,
-    Arm("bm25", "BM25", "BM25 with a learned scale for a retriever, plain reader"),
-    Arm("closed-book", "closed book", "no retrieval, REALM's reader"),
-)
-
-MEASURED_ON_HELD_OUT = {
-    "start-utility": "start",
-    "realm-utility": REALM.label,
-    "random-uniform-utility": UNIFORM.label,
-    "refresh-never-utility": NEVER.label,
-    "off-corpus-utility": MIXED.label,
-}
-"""Outputs with the retrieval utility on sentences that no stage trained on, and the models they belong to."""
-MEASURED_ON_STRANGERS = {"off-corpus-strangers": MIXED.label}
-"""The same on sentences about people who are in no block."""
+    *(arm for pair in STRANGERS for arm in pair),
+    Arm("realm-retriever", "REALM retriever, plain reader", "reader not pre-trained", rate_of="realm", untuned="realm",
+        paper=Paper(37.4, 38.5)),
+    Arm("realm-reader", "plain retriever, REALM reader", "retriever not pre-trained", rate_of="realm", untuned="start",
+        paper=Paper(35.3, 13.9)),
+    JOINT,
+    ORQA_JOINT,
+)  # fmt: skip
+"""All arms, in the order in which they run."""
+BY_KEY = {arm.key: arm for arm in ARMS}

@@ -1,114 +1,121 @@
-"""The paper's claims. A rule decides each claim from the numbers; the page shows the rule and the verdict."""
+"""The claims, and the one rule that decides all of them, whether they favour REALM or not."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
-from statistics import fmean
 
-from arms import JOINT, MIXED, NEVER, NO_NULL, ORQA, ORQA_JOINT, REALM, SAME, SAME_OWN, SPAN, STALE, UNIFORM, Arm
-from notation import interval, number, signed
-from results import Run, by_seed
-from spread import Difference, difference
+from arms import (
+    BM25,
+    BY_KEY,
+    JOINT,
+    NEVER,
+    ORQA,
+    ORQA_JOINT,
+    REALM,
+    SAME,
+    SAME_OWN,
+    SHORT,
+    SPAN,
+    STALE,
+    STRANGERS,
+    UNIFORM,
+    Arm,
+)
+from grid import Grid
+from results import Runs
+from spread import BySeed, Difference, difference
 
-Rule = Callable[[Difference], bool]
+LEAST_SEEDS = 5
+RULE = (
+    f"A difference is **shown** if at least {LEAST_SEEDS} test seeds have both values, its paired 95 % interval excludes 0, and "
+    "all seeds but at most one have its sign."
+)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim with its rule and evidence. `holds` is None if it was not measured."""
+    """A claim that a difference is above 0. `found` is None if no test seed has both values."""
 
     statement: str
-    rule: str
-    holds: bool | None
-    evidence: str
+    compared: str
+    found: Difference | None
 
     @property
     def verdict(self) -> str:
         """The verdict in the words of the page."""
-        return {True: "shown", False: "not shown here", None: "not measured"}[self.holds]
+        return verdict(self.found)
 
 
-def every_seed(found: Difference) -> bool:
-    """Return whether the difference is above 0 on every seed that has both values."""
-    return found.positive == found.n
-
-
-def interval_above_zero(found: Difference) -> bool:
-    """Return whether the 95 % interval lies above 0. A single seed has no interval."""
-    return found.low is not None and found.low > 0
-
-
-def claims(runs: Sequence[Run]) -> list[Claim]:
-    """Return the claims in the order of the page."""
-    return [*_pretraining_claims(runs), _freshness(runs), *_utility_claims(runs), *_candidate_claims(runs)]
-
-
-def _pretraining_claims(runs: Sequence[Run]) -> Iterator[Claim]:
-    def compare(statement: str, rule: str, other: Arm, holds: Rule) -> Claim:
-        return _compared(statement, rule, _em(runs, REALM, other), holds)
-
-    yield compare(
-        "REALM beats ORQA", "on every seed, and by .100 in the mean", ORQA,
-        lambda found: every_seed(found) and found.mean >= 0.1,
-    )  # fmt: skip
-    yield _compared(
-        "It does so when fine-tuning trains the retrievers too",
-        "on every seed",
-        _em(runs, JOINT, ORQA_JOINT),
-        every_seed,
-    )
-    yield compare("Salient spans beat random uniform masks", "on every seed", UNIFORM, every_seed)
-    yield compare("Salient spans beat random span masks", "on every seed", SPAN, every_seed)
-    yield compare("A refreshed index beats one never refreshed", "on every seed", NEVER, every_seed)
-
-
-def _freshness(runs: Sequence[Run]) -> Claim:
-    arms = (REALM, *STALE)
-    columns = [by_seed(runs, arm.scores, "em") for arm in arms]
-    seeds = set.intersection(*map(set, columns))
-    statement, rule = "EM falls as the refresh gets rarer", "mean EM falls at each step: fresh, 10x, 30x, never"
-    if not seeds:
-        return Claim(statement, rule, None, "-")
-    means = [fmean(column[seed] for seed in seeds) for column in columns]
-    evidence = ", ".join(f"{arm.label} {number(mean)}" for arm, mean in zip(arms, means, strict=True))
-    return Claim(
-        statement, rule, all(rarer < fresher for fresher, rarer in pairwise(means)), f"{evidence}; n = {len(seeds)}"
-    )
-
-
-def _utility_claims(runs: Sequence[Run]) -> Iterator[Claim]:
-    start, realm = (by_seed(runs, f"{name}-utility", "top_1_utility") for name in ("start", "realm"))
-    yield _compared(
-        "Retrieval utility of the top candidate rises through pre-training",
-        "held-out sentences, after minus before, on every seed", difference(realm, start), every_seed,
-    )  # fmt: skip
-    strange, known = (by_seed(runs, f"{MIXED.key}-{name}", "null_share") for name in ("strangers", "utility"))
-    yield _compared(
-        "The null document takes more where no block can help",
-        "its share on off-corpus minus in-corpus held-out sentences, on every seed, and by .020 in the mean",
-        difference(strange, known), lambda found: every_seed(found) and found.mean >= 0.02,
-    )  # fmt: skip
-
-
-def _candidate_claims(runs: Sequence[Run]) -> Iterator[Claim]:
-    rule = "95 % interval above 0"
-    yield _compared(
-        "The null document helps where half of the sentences need it",
-        rule,
-        _em(runs, MIXED, NO_NULL),
-        interval_above_zero,
-    )
-    yield _compared(
-        "Excluding the sentence's own block helps, X = Z", rule, _em(runs, SAME, SAME_OWN), interval_above_zero
-    )
-
-
-def _em(runs: Sequence[Run], first: Arm, second: Arm) -> Difference | None:
-    return difference(by_seed(runs, first.scores, "em"), by_seed(runs, second.scores, "em"))
-
-
-def _compared(statement: str, rule: str, found: Difference | None, holds: Rule) -> Claim:
+def verdict(found: Difference | None) -> str:
+    """Apply the rule: `shown`, `the opposite is shown`, `not shown`, or what is missing."""
     if found is None:
-        return Claim(statement, rule, None, "-")
-    evidence = f"{signed(found.mean)} {interval(found)}, > 0 on {found.positive} of {found.n}"
-    return Claim(statement, rule, holds(found), evidence)
+        return "not measured"
+    if found.n < LEAST_SEEDS or found.low is None or found.high is None:
+        return f"open: {found.n} of {LEAST_SEEDS} seeds"
+    if found.low > 0 and found.positive >= found.n - 1:
+        return "shown"
+    if found.high < 0 and found.negative >= found.n - 1:
+        return "the opposite is shown"
+    return "not shown"
+
+
+class Tests:
+    """The runs on the test seeds, each arm with the rate that the dev seeds chose."""
+
+    def __init__(self, runs: Runs, grid: Grid) -> None:
+        self.runs, self.grid = runs, grid
+        self.rates = {key: grid.best_rate(runs, arm) for key, arm in BY_KEY.items()}
+
+    def by_seed(self, arm: Arm, metric: str, group: str = "scores", part: str | None = None) -> dict[int, float]:
+        """Return {seed: value} of the test seeds that have the metric. `part` names the sentences of a utility."""
+        rate = self.rates[arm.key]
+        if rate is None:
+            return {}
+        found = self.runs.by_seed("test", arm.key, rate, metric, group, part)
+        return {seed: value for seed, value in found.items() if seed in self.grid.seeds["test"]}
+
+    def em(self, first: Arm, second: Arm) -> Difference | None:
+        """Return exact match of the first arm minus that of the second, paired by seed."""
+        return difference(self.by_seed(first, "em"), self.by_seed(second, "em"))
+
+
+def claims(tests: Tests) -> list[Claim]:
+    """Return the claims in the order of the page."""
+    return [*_of_exact_match(tests), *_of_utility(tests)]
+
+
+def _of_exact_match(tests: Tests) -> Iterator[Claim]:
+    def better(statement: str, first: Arm, second: Arm) -> Claim:
+        return Claim(statement, f"EM, {first.label} - {second.label}", tests.em(first, second))
+
+    yield better("Pre-training helps", REALM, ORQA)
+    yield better("It helps when fine-tuning trains the retrievers too", JOINT, ORQA_JOINT)
+    yield better("It beats BM25 with the same reader", REALM, BM25)
+    yield better("REALM's reader helps beside REALM's retriever", REALM, BY_KEY["realm-retriever"])
+    yield better("REALM's reader helps beside the retriever of the start", BY_KEY["realm-reader"], SHORT)
+    yield better("Salient spans beat random uniform masks", REALM, UNIFORM)
+    yield better("Salient spans beat random span masks", REALM, SPAN)
+    for stale in STALE:
+        yield better(f"A fresh index beats this one: {stale.label}", REALM, stale)
+    yield better("A stale index is worse than no pre-training", SHORT, NEVER)
+    yield better("Excluding the sentence's own block helps, X = Z", SAME, SAME_OWN)
+    for with_null, without in STRANGERS:
+        yield better(f"The null document helps, {with_null.label}", with_null, without)
+
+
+def _of_utility(tests: Tests) -> Iterator[Claim]:
+    def utility(arm: Arm, metric: str, part: str) -> BySeed:
+        return tests.by_seed(arm, metric, "utility", part)
+
+    after, start = (utility(arm, "top_1_utility", "in corpus") for arm in (REALM, SHORT))
+    yield Claim(
+        "Retrieval utility of the top candidate rises through pre-training",
+        "nats on held-out sentences, after - before",
+        difference(after, start),
+    )
+    for arm, _ in STRANGERS:
+        strange, known = (utility(arm, "null_share", part) for part in ("off corpus", "in corpus"))
+        yield Claim(
+            f"The null document takes more where no block can help, {arm.label}",
+            "share of p(z\\|x), off corpus - in corpus",
+            difference(strange, known),
+        )

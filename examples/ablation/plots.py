@@ -1,16 +1,18 @@
 """The plots of the page as SVG files. Equal numbers give equal bytes. Seeds are thin lines; their mean is bold."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 
 import matplotlib
 import numpy as np
-from arms import NEVER, REALM, SPAN, STALE, UNIFORM, Arm
-from curves import Curves, logged, mean_over_runs, smoothed
+from arms import NEVER, REALM, SPAN, UNIFORM, Arm
+from claims import Tests
+from grid import Grid
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from results import Run, by_seed
-from spread import BySeed, spread
+from results import Line, Runs
+from tuning import REFRESHING, drift_points
 
 STYLE = {
     "svg.hashsalt": "ablation",
@@ -22,22 +24,25 @@ STYLE = {
     "legend.frameon": False,
 }
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
-WINDOWS = 15
-"""A curve is smoothed over a window of its number of steps divided by this number."""
-FEW = 50
-"""A curve with fewer points than this has a mark at each point."""
-
 MASKING = (REALM, SPAN, UNIFORM, NEVER)
-REFRESHING = (REALM, *STALE)
+Curve = tuple[Sequence[float], Sequence[float]]
+"""Steps and values."""
 
 
-def draw_all(runs: Sequence[Run], folder: Path) -> list[tuple[str, str]]:
+def draw_all(runs: Runs, grid: Grid, folder: Path) -> list[tuple[str, str]]:
     """Write the plots whose numbers exist, and remove the others. Return (file name, caption) of each one written."""
     drawn = [
-        ("utility.svg", "Retrieval utility of the top candidate in training", utility(runs)),
-        ("recall.svg", "Recall@5 of dev questions while training", recall(runs)),
-        ("refresh.svg", "EM and recall@5 against the refresh period; bars are ± 1 standard deviation", refresh(runs)),
-        ("age.svg", "Steps since the snapshot that the index in use was made from", age(runs)),
+        (
+            "staleness.svg",
+            "EM against refresh period, and against the drift of the embeddings; dev runs",
+            staleness(runs, grid),
+        ),
+        ("recall.svg", "Recall@5 of dev questions while training, test seeds", recall(runs, grid)),
+        (
+            "utility.svg",
+            "Retrieval utility of the top candidate in training, on what each arm hides",
+            utility(runs, grid),
+        ),
     ]
     folder.mkdir(parents=True, exist_ok=True)
     for name, _, figure in drawn:
@@ -49,78 +54,73 @@ def draw_all(runs: Sequence[Run], folder: Path) -> list[tuple[str, str]]:
     return [(name, caption) for name, caption, figure in drawn if figure is not None]
 
 
-def utility(runs: Sequence[Run]) -> Figure | None:
-    """Draw the utility of each arm on the wordpieces that it hides."""
-    curves = {arm: logged(runs, arm.key, "top_1_utility") for arm in MASKING}
-    smooth = {arm: smoothed(values_RS, values_RS.shape[1] // WINDOWS + 1) for arm, values_RS in curves.items()}
-    return _over_steps(smooth, "retrieval utility, top 1")
-
-
-def recall(runs: Sequence[Run]) -> Figure | None:
-    """Draw the recall during training, for runs that measured it."""
-    return _over_steps({arm: logged(runs, arm.key, "recall@5") for arm in REFRESHING}, "recall@5, dev")
-
-
-def age(runs: Sequence[Run]) -> Figure | None:
-    """Draw the age of the index, a sawtooth for each refresh period."""
-    return _over_steps({arm: logged(runs, arm.key, "index_age_steps") for arm in REFRESHING}, "index age, steps")
-
-
-def refresh(runs: Sequence[Run]) -> Figure | None:
-    """Draw two panels over the refresh periods."""
-    panels = {
-        "EM": {arm: by_seed(runs, arm.scores, "em") for arm in REFRESHING},
-        "recall@5 before fine-tuning": {arm: by_seed(runs, arm.before, "recall@5") for arm in REFRESHING},
-    }
-    if not any(column for columns in panels.values() for column in columns.values()):
+def staleness(runs: Runs, grid: Grid) -> Figure | None:
+    """Draw the dev runs of the arms that differ in the refresh period, a color for each rate."""
+    points = {rate: drift_points(runs, grid, rate) for rate in grid.rates}
+    if not any(points.values()):
         return None
-    ticks = [_period(runs, arm) for arm in REFRESHING]
+    periods = list(dict.fromkeys(period for found in points.values() for period, _, _ in found))
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(8.0, 3.0), layout="constrained")
-        for axes, (title, columns) in zip(figure.subplots(1, 2), panels.items(), strict=True):
-            _over_periods(axes, list(columns.values()))
-            axes.set(xticks=range(len(ticks)), xticklabels=ticks, xlabel="steps between refreshes", ylabel=title)
+        figure = Figure(figsize=(8.0, 3.2), layout="constrained")
+        by_period, by_drift = figure.subplots(1, 2, sharey=True)
+        for color, (rate, found) in zip(COLORS, points.items(), strict=False):
+            means = {period: [em for each, _, em in found if each == period] for period in periods}
+            there = [period for period in periods if means[period]]
+            places = [periods.index(period) for period in there]
+            by_period.plot(places, [fmean(means[period]) for period in there], color=color, marker="o", label=rate)
+            by_drift.plot([drift for _, drift, _ in found], [em for _, _, em in found], "o", color=color)
+        by_period.set(
+            xticks=range(len(periods)), xticklabels=periods, xlabel="steps between refreshes", ylabel="EM, dev"
+        )
+        by_drift.set(xscale="log", xlabel="mean drift when the index is replaced")
+        figure.legend(loc="outside upper center", ncols=len(COLORS), title="rate")
     return figure
 
 
-def _period(runs: Sequence[Run], arm: Arm) -> str:
-    """Return the refresh period from the manifests of the runs."""
-    settings = [run.made[arm.key].settings for run in runs if arm.key in run.made]
-    periods = {"never" if each["refresh"] == "never" else str(each["refresh_every"]) for each in settings}
-    return " or ".join(sorted(periods)) or f"({arm.label})"
+def recall(runs: Runs, grid: Grid) -> Figure | None:
+    """Draw the recall during training, where the index changes."""
+    return _over_steps(runs, grid, REFRESHING, _recall_of, "recall@5, dev questions")
 
 
-def _over_periods(axes: Axes, columns: Sequence[BySeed]) -> None:
-    for seed in sorted({seed for column in columns for seed in column}):
-        axes.plot([column.get(seed, np.nan) for column in columns], color=COLORS[0], linewidth=0.7, alpha=0.4)
-    over = [(place, found) for place, column in enumerate(columns) if (found := spread(column))]
-    axes.errorbar(
-        [place for place, _ in over], [found.mean for _, found in over], [found.sd or 0.0 for _, found in over],
-        color=COLORS[0], linewidth=2, marker="o", capsize=4,
-    )  # fmt: skip
+def utility(runs: Runs, grid: Grid) -> Figure | None:
+    """Draw the utility of each arm on the wordpieces that it hides."""
+    return _over_steps(runs, grid, MASKING, _utility_of, "retrieval utility, top 1")
 
 
-def _over_steps(curves: dict[Arm, Curves], title: str) -> Figure | None:
-    if not any(values_RS.size for values_RS in curves.values()):
+def _recall_of(line: Line) -> Curve:
+    training = line["training"]
+    return training["steps"], [np.nan if value is None else value for value in training["swaps"]["recall@5"]]
+
+
+def _utility_of(line: Line) -> Curve:
+    parts = line["training"]["utility"]
+    last = line["training"]["steps"][-1]
+    return [last * (place + 0.5) / len(parts) for place in range(len(parts))], parts
+
+
+def _over_steps(
+    runs: Runs, grid: Grid, arms: Sequence[Arm], curve: Callable[[Line], Curve], title: str
+) -> Figure | None:
+    tests = Tests(runs, grid)
+    curves: Mapping[Arm, list[Curve]] = {
+        arm: [curve(line) for line in runs.of("test", arm.key, tests.rates[arm.key] or "").values()] for arm in arms
+    }
+    if not any(curves.values()):
         return None
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(8.0, 3.2), layout="constrained")
         axes = figure.subplots()
-        for color, (arm, values_RS) in zip(COLORS, curves.items(), strict=True):
-            if values_RS.size:
-                _draw(axes, values_RS, color, arm.label)
+        for color, (arm, found) in zip(COLORS, curves.items(), strict=True):
+            if found:
+                _draw(axes, found, color, arm.label)
         axes.set(xlabel="step", ylabel=title)
         figure.legend(loc="outside upper center", ncols=len(COLORS))
     return figure
 
 
-def _draw(axes: Axes, values_RS: Curves, color: str, label: str) -> None:
-    for values_S in values_RS:
-        _line(axes, values_S, color=color, linewidth=0.7, alpha=0.4)
-    _line(axes, mean_over_runs(values_RS), color=color, linewidth=2, label=label)
-
-
-def _line(axes: Axes, values_S: Curves, **look: object) -> None:
-    """Draw a line through the steps with a number, and mark the steps if there are few."""
-    (there,) = np.nonzero(np.isfinite(values_S))
-    axes.plot(there + 1, values_S[there], marker="." if len(there) < FEW else "", **look)
+def _draw(axes: Axes, curves: Sequence[Curve], color: str, label: str) -> None:
+    """Draw a thin line for each seed, and the mean over the seeds that have the same steps as the first."""
+    for steps, values in curves:
+        axes.plot(steps, values, color=color, linewidth=0.7, alpha=0.4, marker=".")
+    alike = [values for steps, values in curves if list(steps) == list(curves[0][0])]
+    axes.plot(curves[0][0], np.mean(alike, axis=0), color=color, linewidth=2, label=label)

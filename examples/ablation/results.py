@@ -1,73 +1,86 @@
-"""Read the artifacts of the runs in FOLDER/seed-K/artifacts, with a series for each output.
-
-Missing values are None or absent.
-"""
+"""The file of results: one JSON line for each run of an arm. Lines are only ever added, so that several sessions add up."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from arms import ARMS
+from realmctl.errors import InputError, MismatchError
 
-from realmctl.artifacts import Artifact, open_artifact, version_numbers
-from realmctl.errors import MismatchError
-
-METRICS_FILE = "metrics.jsonl"
-
-
-@dataclass(frozen=True)
-class Run:
-    """The pipeline run of one seed, finished or not."""
-
-    seed: int
-    folder: Path
-
-    @cached_property
-    def made(self) -> Mapping[str, Artifact]:
-        """The newest version of every output. Raises InputError for a damaged one."""
-        series = sorted(self.folder.iterdir()) if self.folder.is_dir() else []
-        return {path.name: open_artifact(path) for path in series if version_numbers(path)}
-
-    def number(self, output: str, metric: str) -> float | None:
-        """Return a metric of an output, or None if it was not measured."""
-        value = self.made[output].metrics.get(metric) if output in self.made else None
-        return None if value is None else float(value)
-
-    def steps(self, output: str) -> list[dict[str, Any]]:
-        """Return the training log: a record for each step, and a record of the measurements after the last step."""
-        if output not in self.made or not self.made[output].has(METRICS_FILE):
-            return []
-        text = self.made[output].file(METRICS_FILE).read_text(encoding="utf-8")
-        return [line for line in map(json.loads, text.splitlines()) if "step" in line]
+Line = dict[str, Any]
+Key = tuple[str, str, str, int]
+"""Split, arm, rate, seed."""
 
 
-def open_runs(folder: Path, seeds: Iterable[int]) -> list[Run]:
-    """Open the runs of these seeds. Raises MismatchError if the arms of a seed answered different questions."""
-    runs = [Run(seed, folder / f"seed-{seed}" / "artifacts") for seed in seeds]
-    for run in runs:
-        _require_same_questions(run)
-    return runs
+def key_of(line: Mapping[str, Any]) -> Key:
+    """Return what a line is the run of."""
+    return line["split"], line["arm"], line["rate"], line["seed"]
 
 
-def _require_same_questions(run: Run) -> None:
-    names = [name for arm in ARMS for name in (arm.scores, arm.before) if name in run.made]
-    asked = {name: run.made[name].manifest["inputs"].get("questions") for name in names}
-    odd = [name for name in names if asked[name] != asked[names[0]]]
-    if odd:
-        raise MismatchError(
-            f"{run.folder}: {odd[0]} and {names[0]} were measured on different questions, so they "
-            f"cannot be in one table. "
-            "Run examples/ablation.sh to its end with one SPLIT."
-        )
+class Runs:
+    """The newest run of each key.
+
+    Args:
+        lines: In the order of the file.
+
+    Raises:
+        MismatchError: The newest runs of an arm with one rate differ in their settings.
+    """
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        self.lines = {key_of(line): line for line in lines}
+        settings: dict[tuple[str, str, str], Line] = {}
+        for line in self.lines.values():
+            first = settings.setdefault((line["split"], line["arm"], line["rate"]), line)
+            if first["settings"] != line["settings"]:
+                raise MismatchError(
+                    f"{line['arm']} at {line['rate']}: the {line['split']} runs of the seeds {first['seed']} and "
+                    f"{line['seed']} have different settings, so they cannot be in one table. Run examples/ablation.sh "
+                    "to its end, or delete the lines of the older settings."
+                )
+
+    def has(self, key: Key, settings: str) -> bool:
+        """Return whether a run with these settings is there."""
+        return key in self.lines and self.lines[key]["settings"] == settings
+
+    def of(self, split: str, arm: str, rate: str) -> dict[int, Line]:
+        """Return {seed: line} of an arm with one rate, seeds in order."""
+        found = {line["seed"]: line for key, line in self.lines.items() if key[:3] == (split, arm, rate)}
+        return dict(sorted(found.items()))
+
+    def by_seed(
+        self, split: str, arm: str, rate: str, metric: str, group: str = "scores", part: str | None = None
+    ) -> dict[int, float]:
+        """Return {seed: value} of the runs that measured `metric` in a group of numbers, or in a part of a group."""
+        groups = {seed: line.get(group, {}) for seed, line in self.of(split, arm, rate).items()}
+        values = {seed: (found if part is None else found.get(part, {})).get(metric) for seed, found in groups.items()}
+        return {seed: float(value) for seed, value in values.items() if value is not None}
 
 
-def by_seed(runs: Sequence[Run], output: str, metric: str) -> dict[int, float]:
-    """Return {seed: value} of the seeds that have the metric."""
-    return dict(_present((run.seed, run.number(output, metric)) for run in runs))
+def read_lines(path: Path) -> list[Line]:
+    """Return the lines of the file, none if it does not exist. Raises InputError for a damaged line."""
+    if not path.exists():
+        return []
+    found = []
+    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            line = json.loads(text)
+            key_of(line), line["settings"], line["scores"]
+        except (ValueError, KeyError, TypeError):
+            raise InputError(
+                f"{path}, line {number} is not a run of the ablation. Delete the line, and run examples/ablation.sh again."
+            ) from None
+        found.append(line)
+    return found
 
 
-def _present(pairs: Iterator[tuple[int, float | None]]) -> Iterator[tuple[int, float]]:
-    return ((seed, value) for seed, value in pairs if value is not None)
+def append_line(path: Path, line: Line) -> None:
+    """Add a run with one write, so that processes beside each other can add to the same file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(handle, json.dumps(line, ensure_ascii=False).encode() + b"\n")
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -34,6 +34,7 @@ class Difference:
     low: float | None
     high: float | None
     positive: int  # number of seeds with a difference above 0
+    negative: int  # number of seeds with a difference below 0
 
 
 def spread(values: BySeed) -> Spread | None:
@@ -49,8 +50,8 @@ def difference(first: BySeed, second: BySeed) -> Difference | None:
     over = spread(pairs)
     if over is None:
         return None
-    positive = sum(value > 0 for value in pairs.values())
+    signs = sum(value > 0 for value in pairs.values()), sum(value < 0 for value in pairs.values())
     if over.sd is None:
-        return Difference(over.n, over.mean, None, None, positive)
+        return Difference(over.n, over.mean, None, None, *signs)
     half = float(student.ppf((1 + CONFIDENCE) / 2, over.n - 1)) * over.sd / sqrt(over.n)
-    return Difference(over.n, over.mean, over.mean - half, over.mean + half, positive)
+    return Difference(over.n, over.mean, over.mean - half, over.mean + half, *signs)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from facts import Entity, Fact, World, draw_world
 from names import Inventory
-from prose import corpus_sentences, document_texts, question
+from prose import Wordings, corpus_sentences, document_texts, question, restated_text
 from settings import WorldSettings
 
 SENTENCES_PER_DOCUMENT = 4
@@ -23,13 +23,30 @@ class Document:
 
 
 def encyclopedia(worlds: Iterable[World], settings: WorldSettings, rng: random.Random) -> list[Document]:
-    """Return the knowledge corpus: a document for each section of each entity."""
-    documents: list[Document] = []
-    for world in worlds:
-        for entity, facts in world.facts.items():
-            for text, told in document_texts(facts, settings, rng):
-                documents.append(Document(str(len(documents)), entity.title, text, tuple(told)))
-    return documents
+    """Return the knowledge corpus: a document for each section of each entity, and those that state facts again."""
+    texts: list[tuple[Entity, str, Wordings]] = [
+        (entity, text, wordings)
+        for world in worlds
+        for entity, facts in world.facts.items()
+        for text, wordings in document_texts(facts, settings, rng)
+    ]
+    texts += _restated(texts, settings, rng)
+    return [
+        Document(str(number), entity.title, text, tuple(wordings))
+        for number, (entity, text, wordings) in enumerate(texts)
+    ]
+
+
+def _restated(
+    texts: Sequence[tuple[Entity, str, Wordings]], settings: WorldSettings, rng: random.Random
+) -> list[tuple[Entity, str, Wordings]]:
+    """Return a document for each document of which some facts are stated again."""
+    again = []
+    for entity, _, wordings in texts if settings.restated_share else ():
+        chosen = {fact: told for fact, told in wordings.items() if rng.random() < settings.restated_share}
+        if chosen:
+            again.append((entity, *restated_text(chosen, settings, rng)))
+    return again
 
 
 def dispatches(told: Sequence[Fact], rng: random.Random, *, prefix: str = "", linked: bool = False) -> list[Document]:

@@ -123,20 +123,24 @@ def _question_records(asked: Asked, wanted: str) -> Iterator[dict[str, Any]]:
 
 
 def _fact_records(knowledge: Sequence[Document], told: frozenset[Fact], asked: Asked) -> Iterator[dict[str, Any]]:
-    """Yield every fact of the world with the document that states it, for analysis. No stage reads this file."""
+    """Yield every fact of the world with the documents that state it, for analysis. No stage reads this file."""
+    documents: dict[Fact, list[str]] = {}
     for document in knowledge:
         for fact in document.facts:
-            split, text = asked.get(fact, (None, None))
-            subject, relation = fact.key
-            yield {
-                "subject": subject,
-                "relation": relation,
-                "value": fact.value,
-                "document": document.id,
-                "told_in_sentences": fact in told,
-                "split": split,
-                "question": text,
-            }
+            documents.setdefault(fact, []).append(document.id)
+    for fact, (first, *others) in documents.items():
+        split, text = asked.get(fact, (None, None))
+        subject, relation = fact.key
+        yield {
+            "subject": subject,
+            "relation": relation,
+            "value": fact.value,
+            "document": first,
+            **({"restated_in": others} if others else {}),
+            "told_in_sentences": fact in told,
+            "split": split,
+            "question": text,
+        }
 
 
 def _rng(settings: WorldSettings, purpose: str) -> random.Random:

@@ -5,33 +5,52 @@ dates are plain text. The subject of a text is not a link, as on Wikipedia.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from facts import Entity, Fact
 from relations import FILLERS, OPENERS
 from settings import WorldSettings
 
+Wordings = dict[Fact, str]
+"""The facts that a text states, each with the wording that states it."""
 
-def document_texts(facts: Sequence[Fact], settings: WorldSettings, rng: random.Random) -> list[tuple[str, list[Fact]]]:
+
+def document_texts(facts: Sequence[Fact], settings: WorldSettings, rng: random.Random) -> list[tuple[str, Wordings]]:
     """Return the documents of one entity, one for each section: (text, facts in the text)."""
     sections: dict[int, list[Fact]] = {}
     for fact in facts:
         sections.setdefault(min(fact.relation.section, settings.blocks_per_person - 1), []).append(fact)
-    return [(_section_text(section, settings, rng), section) for section in sections.values()]
+    return [_section_text(section, settings, rng) for section in sections.values()]
 
 
-def _section_text(facts: list[Fact], settings: WorldSettings, rng: random.Random) -> str:
+def restated_text(told: Mapping[Fact, str], settings: WorldSettings, rng: random.Random) -> tuple[str, Wordings]:
+    """Return a document that states the facts `told` of one entity again, none of them in the wording that it had."""
+    others = {fact: [each for each in fact.relation.knowledge if each != wording] for fact, wording in told.items()}
+    wordings = {fact: rng.choice(others[fact]) for fact in rng.sample(list(told), len(told))}
+    return " ".join(_sentences(wordings, settings, rng)), wordings
+
+
+def _section_text(facts: list[Fact], settings: WorldSettings, rng: random.Random) -> tuple[str, Wordings]:
     """Write a sentence for each fact in random order. The first one has the full name of the subject."""
-    told = rng.sample(facts, len(facts))
-    sentences = [_knowledge_sentence(fact, rng, settings, first=k == 0) for k, fact in enumerate(told)]
+    wordings: Wordings = {}
+    sentences = []
+    for fact in rng.sample(facts, len(facts)):
+        wordings[fact] = rng.choice(fact.relation.knowledge)
+        sentences.append(_knowledge_sentence(fact, wordings[fact], rng, settings, first=not sentences))
     if rng.random() < settings.filler_share:
         sentences.insert(rng.randint(1, len(sentences)), rng.choice(FILLERS))
-    return " ".join(sentences)
+    return " ".join(sentences), {fact: wordings[fact] for fact in facts}
 
 
-def _knowledge_sentence(fact: Fact, rng: random.Random, settings: WorldSettings, *, first: bool) -> str:
-    wording = rng.choice(fact.relation.knowledge)
+def _sentences(wordings: Wordings, settings: WorldSettings, rng: random.Random) -> list[str]:
+    return [
+        _knowledge_sentence(fact, wording, rng, settings, first=k == 0)
+        for k, (fact, wording) in enumerate(wordings.items())
+    ]
+
+
+def _knowledge_sentence(fact: Fact, wording: str, rng: random.Random, settings: WorldSettings, *, first: bool) -> str:
     nominative, objective, possessive = _mention(fact.subject, rng, settings, first=first)
     sentence = wording.format(S=nominative, O=objective, P=possessive, V=value_link(fact))
     return sentence[0].upper() + sentence[1:]

@@ -1,4 +1,4 @@
-"""The size and difficulty of a world: all settings of the generator, and two named sizes."""
+"""The size and difficulty of a world: all settings of the generator, and three named sizes."""
 
 from dataclasses import dataclass
 
@@ -20,6 +20,9 @@ class WorldSettings:
     full_name_share: float = 0.3  # of a document's later sentences: those with the subject's full name
     pronoun_share: float = 0.25  # of those with a pronoun; the rest have the last name or "the firm"
     filler_share: float = 0.3  # of documents with one sentence that states no fact
+    restated_share: float = (
+        0.0  # of the knowledge corpus's facts that a second document of it states in another wording
+    )
     held_out_share: float = 0.3  # of entities that appear in the knowledge corpus only
     off_corpus_share: float = 0.0  # of the sentence corpus that is about people outside the knowledge corpus
     parallel_worlds: int = 6
@@ -33,6 +36,20 @@ class WorldSettings:
 
 SIZES: dict[str, WorldSettings] = {
     "demo": WorldSettings(),
+    "third": WorldSettings(  # a third of the people, who share their names as often
+        persons=270,
+        companies=40,
+        cities=40,
+        countries=14,
+        last_names=48,
+        other_names=20,
+        parallel_worlds=12,
+        train_questions=1300,
+        dev_questions=350,
+        test_questions=500,
+        seen_questions=200,
+        evaluation_facts=150,
+    ),
     "small": WorldSettings(
         persons=60,
         companies=12,

@@ -19,6 +19,7 @@ from realmctl.cli.invoke import print_result
 from realmctl.cli.options import DryRun, Json, Out, Workspace, path
 from realmctl.execution import processes
 from realmctl.stage import ROLE, Role, Stage, flag_of, hints, planning, presets
+from realmctl.stage.values import names_beside_number
 from realmctl.stage.workspace import with_defaults
 
 PANELS = {
@@ -71,6 +72,9 @@ def _parameter(item: Field[Any], hint: Any) -> inspect.Parameter:
         chosen = typing.get_origin(inner) is typing.Literal  # several names in one value, separated by commas
         hint = list[str] if chosen else list[inner]  # type: ignore[valid-type]
         default = list(default) if isinstance(default, tuple) else default
+    beside = names_beside_number(hint)
+    if beside:  # Typer has no option that is a number or a name, so the stage converts the text
+        hint, default = str, str(default)
     parser = path if Path in (hint, *typing.get_args(hint)) else None
     if role.positional:
         info: Any = typer.Argument(help=escape_markup(role.help), show_default=False, parser=parser)
@@ -78,7 +82,8 @@ def _parameter(item: Field[Any], hint: Any) -> inspect.Parameter:
         flag, no = flag_of(item.name), f"--no-{item.name.replace('_', '-')}"
         name = f"{flag}/{no}" if bool in (hint, *typing.get_args(hint)) else flag
         text = escape_markup(_help(item.name, role))
-        names = f"<{'|'.join(role.choices())}>" if role.choices else None
+        choices = ("int", *typing.get_args(beside)) if beside else role.choices() if role.choices else ()
+        names = f"<{'|'.join(choices)}>" if choices else None
         info = typer.Option(name, help=text, rich_help_panel=PANELS[role.name], parser=parser, metavar=names)
     annotation = Annotated[hint, info]
     return inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

@@ -121,6 +121,34 @@ def test_every_fact_stands_in_its_document(small: Path) -> None:
         assert fact["value"] in plain(document["text"])
 
 
+def test_a_share_of_the_facts_is_told_again_in_another_wording_of_a_second_document(
+    small: Path, tmp_path: Path
+) -> None:
+    world = make(tmp_path / "restated", "--size", "small", "--restated-share", "0.5")
+    facts, plain_facts = json_lines(world / "facts.jsonl"), json_lines(small / "facts.jsonl")
+    assert [{key: value for key, value in f.items() if key != "restated_in"} for f in facts] == plain_facts
+    before, after = documents(small / "knowledge"), documents(world / "knowledge")
+    assert after[: len(before)] == before
+    by_id = {d["id"]: d for d in after}
+    again = [f for f in facts if "restated_in" in f]
+    assert 0.4 < len(again) / len(facts) < 0.6
+    assert {number for f in again for number in f["restated_in"]} == {d["id"] for d in after[len(before) :]}
+    wordings = {r.name: r.knowledge for r in runpy.run_path(str(WORLD_PROGRAM / "relations.py"))["RELATIONS"]}
+    for fact in again:
+        ((first, second),) = [[by_id[number] for number in (fact["document"], *fact["restated_in"])]]
+        assert first["title"] == second["title"] and fact["subject"] in plain(second["text"]).split(".")[0]
+        told = [wordings_of(plain(d["text"]), wordings[fact["relation"]], fact["value"]) for d in (first, second)]
+        assert told[0] and told[1] and not told[0] & told[1], fact
+
+
+def wordings_of(text: str, wordings: Iterable[str], value: str) -> set[str]:
+    """Which of the wordings state the value in the text, whatever they call the subject."""
+    patterns = {
+        each: re.sub(r"\\{[SOP]\\}", ".+?", re.escape(each)).replace(r"\{V\}", re.escape(value)) for each in wordings
+    }
+    return {each for each, pattern in patterns.items() if re.search(f"(?i){pattern}", text)}
+
+
 def test_full_names_stand_once_in_a_document_or_in_as_many_sentences_as_asked(small: Path, tmp_path: Path) -> None:
     none = make(tmp_path / "none", "--size", "small", "--full-name-share", "0")
     once, often = ([plain(d["text"]).count(name) for name, d in people(world)] for world in (none, small))

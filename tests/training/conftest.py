@@ -7,6 +7,7 @@ import pytest
 from realmctl.artifacts import Origin
 from realmctl.index.build import IndexOptions
 from realmctl.nn.retriever import Retriever
+from realmctl.training.refresh.pace import EverySteps
 from realmctl.training.refresh.refresh_folder import RefreshFolder, RefreshRequest
 
 
@@ -32,4 +33,4 @@ def retriever(chain):
 def shared(chain, live):
     """Arguments of every refresh that uses a folder: a snapshot every second step, no index held by checkpoints."""
     origin = Origin("retriever", "pretrain", 1, {}, {}, {"blocks": chain.blocks.content})
-    return live, origin, chain.blocks.path / "tokenizer", 2, list
+    return live, origin, chain.blocks.path / "tokenizer", EverySteps(2), list

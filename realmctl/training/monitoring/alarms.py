@@ -1,4 +1,4 @@
-"""Alarms of pre-training: signs of collapse in the metrics, reported once for each episode. docs/refresh.md says what to do.
+"""Alarms of pre-training: signs of collapse in the metrics, reported once for each episode. docs/refresh.md explains them.
 
 A rule watches the mean of the last values of one metric. Its alarm is raised when the mean crosses one threshold. The episode
 is over when the mean crosses back over a second threshold, so a mean that wavers around the first one is one episode.
@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from realmctl.errors import QualityError
 from realmctl.log import warn
+
+AlarmName = Literal["null_saturated", "no_utility", "hub_block", "frozen_candidates", "stale_index", "recall_lost"]
 
 WINDOW = 100
 """Number of steps over which the rules average that have a value at every step."""
+MEASUREMENTS = 3
+"""Number of measurements of recall in a row that must be low."""
 REFRESHES = 3
 """Number of refreshes in a row that must change almost nothing."""
 PERIODS = 4
@@ -33,6 +38,8 @@ class AlarmRule:
         window: Number of values.
         steps: Steps whose values count.
         meaning: The warning, with the mean as {mean}.
+        advice: What to change in the next run.
+        relative: Whether the values are divided by the first value of the run. A run whose first value is 0 has no alarm.
     """
 
     name: str
@@ -42,6 +49,8 @@ class AlarmRule:
     window: int
     steps: range
     meaning: str
+    advice: str = ""
+    relative: bool = False
 
     def holds(self, mean: float, was_raised: bool) -> bool:
         """Return whether the alarm is on. It depends on whether it was on before."""
@@ -61,28 +70,42 @@ def rules(steps: int, refresh_every: int | None, chance: float) -> list[AlarmRul
     hub = (1 + chance) / 2
     found = [
         AlarmRule("null_saturated", "null_share", 0.9, 0.8, WINDOW, always,
-             "the null document has {mean:.0%} of p(z|x): retrieved blocks hardly count, and the retriever learns little"),
+             "the null document has {mean:.0%} of p(z|x): retrieved blocks hardly count, and the retriever learns little",
+             "Warm the retriever up for longer (`ict-init --steps`), or compare with --no-null-document."),
         AlarmRule("no_utility", "retrieval_utility", 0.05, 0.1, WINDOW, range(steps // 10, steps + 1),
-             "retrieval utility is {mean:.4f} nats: the reader answers no better with the retrieved blocks than without"),
+             "retrieval utility is {mean:.4f} nats: the reader answers no better with the retrieved blocks than without",
+             "Start from an --encoder that has practised reading for longer (`mlm-init --spans`), or use a lower --lr."),
         AlarmRule("hub_block", "hub_share", hub, 0.9 * hub, WINDOW, always,
-             "{mean:.0%} of the queries retrieve one and the same block"),
+             "{mean:.0%} of the queries retrieve one and the same block",
+             "Use a lower --lr or a longer --warmup, or drop the block from the corpus."),
+        AlarmRule("recall_lost", "recall@5", 0.5, 0.6, MEASUREMENTS, range(steps // 4, steps + 1),
+             "recall@5 of the recall questions is {mean:.0%} of what it was at the start",
+             "Use a lower --lr, or more --candidates, and refresh more often.", relative=True),
     ]  # fmt: skip
     if refresh_every is not None:
         late, early = PERIODS * refresh_every, range(steps * 19 // 20 + 1)  # the learning rate falls to 0 at the end
         found += [
             AlarmRule("frozen_candidates", "candidates_changed", 0.002, 0.01, REFRESHES, early,
-                 "index refreshes change {mean:.1%} of the candidates: the retriever does not learn"),
+                 "index refreshes change {mean:.1%} of the candidates: the retriever does not learn",
+                 "Use a higher --lr, or a higher --refresh-every."),
             AlarmRule("stale_index", "index_age_steps", late, late - 1, 1, always,
-                 "the index is {mean:.0f} steps old: it is not being refreshed"),
+                 "the index is {mean:.0f} steps old: it is not being refreshed",
+                 "Start a refresher, or lower --max-index-age."),
         ]  # fmt: skip
     return found
 
 
 class Alarms:
-    """The state of all alarms of one run."""
+    """The state of all alarms of one run.
 
-    def __init__(self, rules: Sequence[AlarmRule] = ()) -> None:
-        self._rules = rules
+    Args:
+        rules: The rules of the run.
+        stop_on: Names of the alarms at which the run stops.
+    """
+
+    def __init__(self, rules: Sequence[AlarmRule] = (), stop_on: Sequence[str] = ()) -> None:
+        self._rules, self._stop_on = rules, stop_on
+        self._first: dict[str, float] = {}
         self._values: dict[str, deque[float]] = {rule.name: deque(maxlen=rule.window) for rule in rules}
         self._raised: set[str] = set()
         self.counts = {rule.name: 0 for rule in rules}
@@ -92,11 +115,28 @@ class Alarms:
         """Return the alarms that the metrics of a step raise, and warn of each. A metric that is not in `line` has no value."""
         return [rule.name for rule in self._rules if self._raises(rule, line)]
 
+    def stop_if_raised(self, step: int) -> None:
+        """Raise QualityError if an alarm is on at which the run stops, after `step` steps."""
+        for rule in self._rules:
+            if rule.name in self._raised and rule.name in self._stop_on:
+                values = self._values[rule.name]
+                said = rule.meaning.format(mean=sum(values) / len(values))
+                raise QualityError(
+                    f"pretrain stopped after step {step}, as --stop-on {rule.name} asks: {said}. {rule.advice} "
+                    "A checkpoint was saved; the same command without --stop-on continues from it."
+                )
+
     def _raises(self, rule: AlarmRule, line: Mapping[str, Any]) -> bool:
         values = self._values[rule.name]
-        if rule.metric not in line or line["step"] not in rule.steps:
+        if rule.metric not in line:
             return False
-        values.append(float(line[rule.metric]))
+        value = float(line[rule.metric])
+        if rule.relative:
+            first = self._first.setdefault(rule.name, value)
+            value = value / first if first else 1.0
+        if line["step"] not in rule.steps:
+            return False
+        values.append(value)
         mean, was_raised = sum(values) / len(values), rule.name in self._raised
         if len(values) < rule.window or not rule.holds(mean, was_raised):
             self._raised.discard(rule.name)
@@ -111,10 +151,11 @@ class Alarms:
     def state(self) -> dict[str, Any]:
         """Return the JSON state for a checkpoint."""
         values = {name: list(values) for name, values in self._values.items()}
-        return {"values": values, "raised": sorted(self._raised), "counts": self.counts}
+        return {"values": values, "raised": sorted(self._raised), "counts": self.counts, "first": self._first}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Restore what `state` returned."""
         for name, values in state["values"].items():
             self._values[name].extend(values)
-        self._raised, self.counts = set(state["raised"]), dict(state["counts"])
+        self._raised, self.counts = set(state["raised"]), {**self.counts, **state["counts"]}
+        self._first = dict(state.get("first", {}))

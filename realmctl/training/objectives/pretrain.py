@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from realmctl.deviations import PretrainDeviation
 from realmctl.execution import processes
+from realmctl.index.protocol import Index
 from realmctl.nn.inputs import Collator, TokenBatch
 from realmctl.nn.marginal import retrieval_utility, sequence_marginal, token_marginal
 from realmctl.nn.precision import autocast
@@ -31,6 +32,7 @@ from realmctl.retrieval.tagged_queries import TaggedQueries
 from realmctl.training import data_parallel
 from realmctl.training.monitoring.alarms import Alarms
 from realmctl.training.monitoring.candidate_watch import WATCHED_QUERIES, CandidateWatch
+from realmctl.training.monitoring.index_change import index_drift, overlap
 from realmctl.training.monitoring.recall_questions import RecallQuestions
 from realmctl.training.objective import Sums
 from realmctl.training.objectives.masking import MaskedQuery, Masking, masked_query
@@ -100,14 +102,38 @@ class PretrainObjective:
         self._seen: int | None = None  # step of the index with which the watched queries were last searched
 
     def before_step(self, step: int) -> Mapping[str, float]:
-        """Switch to a fresher index if there is one, and measure how it changes the candidates."""
+        """Switch to a fresher index if there is one, and measure how it changes the candidates.
+
+        Raises:
+            QualityError: An alarm is on at which the run stops.
+        """
+        self.alarms.stop_if_raised(step)
+        stale = self.current.index
         logged = self.current.renew(step, self.retriever)
         if self.current.step != self._seen:
             self._seen = self.current.step
-            rows_BN = self._candidates(self._watched, self._vectors(self._watched))
+            query_BD = self._vectors(self._watched)
+            rows_BN = self._candidates(self._watched, query_BD)
             logged |= self.watch.changed(self._blocks_of(rows_BN))
+            if stale is not self.current.index:
+                logged |= self._change(stale, self.current.index, query_BD)
             logged |= self.recall_questions.recall(self.retriever, self.current.index) if self.recall_questions else {}
         return logged
+
+    def published(self, index: Index) -> dict[str, float]:
+        """Measure the index of the final retriever as `before_step` measures a fresher one.
+
+        Only the first process calls this. Where others train too, `_change` is left out, because they may hold parts of the index.
+        """
+        found = self.recall_questions.recall(self.retriever, index) if self.recall_questions else {}
+        if processes.world_size() > 1:
+            return found
+        return found | self._change(self.current.index, index, self._vectors(self._watched))
+
+    def _change(self, stale: Index, fresh: Index, query_BD: NDArray[np.float32]) -> dict[str, float]:
+        """Return how far an old index was from a new one, for the watched queries and for some blocks."""
+        rows = [self._blocks_of(self._candidates(self._watched, query_BD, index)) for index in (stale, fresh)]
+        return {"index_overlap": overlap(*rows), "index_drift": index_drift(stale, fresh)}
 
     def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return `hub_share`, and the alarms that this step raises, if any."""
@@ -176,7 +202,10 @@ class PretrainObjective:
         encoder.train(training)
         return query_BD
 
-    def _candidates(self, drawn: Sequence[MaskedQuery], query_BD: NDArray[np.float32]) -> NDArray[np.int64]:
+    def _candidates(
+        self, drawn: Sequence[MaskedQuery], query_BD: NDArray[np.float32], index: Index | None = None
+    ) -> NDArray[np.int64]:
+        """Return the candidates in `index`, by default the index in use. int64 [B, N]."""
         options = self.options
         own_uid_B = (
             self.queries.uid[np.array([query.sentence for query in drawn], dtype=np.int64)]
@@ -184,7 +213,7 @@ class PretrainObjective:
             else None
         )
         return candidates(
-            self.current.index, query_BD, own_uid_B, self.corpus.uid, options.candidates,
+            index or self.current.index, query_BD, own_uid_B, self.corpus.uid, options.candidates,
             null=options.null_document, anyone=data_parallel.anyone,
         )  # fmt: skip
 

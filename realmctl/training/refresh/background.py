@@ -9,6 +9,7 @@ from realmctl.artifacts import MANIFEST, Artifact, Origin
 from realmctl.log import say
 from realmctl.nn.precision import pick_device
 from realmctl.nn.retriever import Retriever
+from realmctl.training.refresh.pace import Pace
 from realmctl.training.refresh.refresh import FolderRefresh
 from realmctl.training.refresh.refresh_folder import RefreshFolder, at_step
 from realmctl.training.refresh.refresher_process import RefresherProcess
@@ -28,24 +29,24 @@ class SeparateProcessRefresh(FolderRefresh):
         folder: RefreshFolder,
         origin: Origin,
         tokenizer: Path,
-        every: int,
+        pace: Pace,
         held: Callable[[], Sequence[int]],
         max_age: int,
         device: str = "auto",
     ) -> None:
-        super().__init__(folder, origin, tokenizer, every, held, device)
+        super().__init__(folder, origin, tokenizer, pace, held, device)
         self._max_age = max_age
 
     def too_old(self, step: int, index_step: int) -> bool:
         return step - index_step > self._max_age
 
-    def _is_due(self, step: int) -> bool:
+    def _is_due(self, step: int, retriever: Retriever) -> bool:
         """Return whether a snapshot is due. It is also due when the refresher found the newest one damaged."""
         newest = max(self._snapshots, default=0)
         if self.pending and not (at_step(self.folder.snapshots, newest) / MANIFEST).is_file():
             del self._snapshots[newest]
             return step > 0
-        return super()._is_due(step)
+        return super()._is_due(step, retriever)
 
 
 class ExternalRefresh(SeparateProcessRefresh):
@@ -71,13 +72,13 @@ class BackgroundRefresh(SeparateProcessRefresh):
         folder: RefreshFolder,
         origin: Origin,
         tokenizer: Path,
-        every: int,
+        pace: Pace,
         held: Callable[[], Sequence[int]],
         max_age: int,
         refresher_device: str,
         device: str = "auto",
     ) -> None:
-        super().__init__(folder, origin, tokenizer, every, held, max_age, device)
+        super().__init__(folder, origin, tokenizer, pace, held, max_age, device)
         self._threads = DividedThreads() if pick_device(refresher_device).type == "cpu" else None
         self.process = RefresherProcess(folder, refresher_device, self._threads.refresher if self._threads else None)
 

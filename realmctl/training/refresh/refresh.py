@@ -15,6 +15,7 @@ from realmctl.errors import InputError
 from realmctl.log import warn
 from realmctl.nn.retriever import Retriever
 from realmctl.training.refresh.index_maker import IndexMaker, take_snapshot
+from realmctl.training.refresh.pace import Pace
 from realmctl.training.refresh.refresh_folder import KEPT_INDEXES, RefreshFolder, at_step, prune, remove, steps_in
 
 
@@ -104,7 +105,7 @@ class FolderRefresh:
         folder: The shared folder, with the request in it.
         origin: Origin of the snapshots.
         tokenizer: Folder of the tokenizer; every snapshot has a copy.
-        every: Number of steps between snapshots.
+        pace: Decides when a snapshot is due.
         held: Returns the steps whose indexes the checkpoints need.
         device: Device on which this process rebuilds a damaged index.
     """
@@ -114,11 +115,11 @@ class FolderRefresh:
         folder: RefreshFolder,
         origin: Origin,
         tokenizer: Path,
-        every: int,
+        pace: Pace,
         held: Callable[[], Sequence[int]],
         device: str,
     ) -> None:
-        self.folder, self._origin, self._tokenizer, self._every, self._held = folder, origin, tokenizer, every, held
+        self.folder, self._origin, self._tokenizer, self._pace, self._held = folder, origin, tokenizer, pace, held
         self._device = device
         self._snapshots: dict[int, str] = {}
         self._last_returned = 0
@@ -139,15 +140,17 @@ class FolderRefresh:
             for later in (at for at in steps_in(folder) if at > step):
                 remove(at_step(folder, later))
         found = {at: self.folder.whole(at_step(self.folder.snapshots, at)) for at in steps_in(self.folder.snapshots)}
-        self._snapshots = {at: snapshot.content for at, snapshot in found.items() if snapshot}
+        whole = {at: snapshot for at, snapshot in found.items() if snapshot}
+        self._snapshots = {at: snapshot.content for at, snapshot in whole.items()}
+        self._pace.start(whole[max(whole)] if whole else None)
 
     def offer(self, step: int, retriever: Retriever) -> None:
-        if self._is_due(step):
+        if self._is_due(step, retriever):
             snapshot = take_snapshot(self.folder, self._origin, step, retriever, self._tokenizer)
             self._snapshots[step] = snapshot.content
 
-    def _is_due(self, step: int) -> bool:
-        return step > 0 and step % self._every == 0 and step not in self._snapshots
+    def _is_due(self, step: int, retriever: Retriever) -> bool:
+        return step > 0 and step not in self._snapshots and self._pace.is_due(step, retriever)
 
     def newest(self) -> tuple[int, Artifact] | None:
         fresh = [at for at in steps_in(self.folder.indexes) if at > self._last_returned and at in self._snapshots]

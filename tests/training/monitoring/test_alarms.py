@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from realmctl.errors import ConfigError, QualityError
 from realmctl.training.monitoring import alarms, candidate_watch
 from realmctl.training.monitoring.alarms import REFRESHES, WINDOW, AlarmRule, Alarms, rules
 from tests.fixtures.chain import Stopped, make_index, metrics_of, pretrain, stop_at
@@ -180,3 +181,42 @@ def test_alarms_outlive_an_interruption(healthy, tmp_path, monkeypatch):
 def test_a_run_too_short_for_a_refresh_is_told_so(healthy, tmp_path, capsys):
     run(healthy, tmp_path, steps=2, refresh_every=2)
     assert "--refresh-every 2, --steps 2: the index is not refreshed while training" in capsys.readouterr().err
+
+
+def test_recall_is_judged_by_its_start():
+    good, lost = [0.4] * 20 + [0.15] * 30, [0.4] * 20 + [0.15] * 300
+    assert observed(of_run(), "recall@5", good) == {}  # a dip while the rate warms up
+    assert observed(of_run(), "recall@5", lost) == {STEPS // 4 + 2: ["recall_lost"]}
+    assert observed(of_run(), "recall@5", [0.4] * 20 + [0.21] * 400) == {}
+    assert observed(of_run(), "recall@5", [0.0] * 400) == {}  # nothing was lost
+    assert (
+        observed(of_run(), "recall@5", [0.1] + [0.3] * 300 + [0.1] * 100) == {}
+    )  # that of the start, and not of the best
+    before, after = of_run(), of_run()
+    observed(before, "recall@5", lost[:200])
+    after.restore(json.loads(json.dumps(before.state())))
+    assert observed(after, "recall@5", lost[200:], 201) == {STEPS // 4 + 2: ["recall_lost"]}
+
+
+def test_a_run_stops_at_an_alarm_and_goes_on_without_it(healthy, tmp_path):
+    """The line with the alarm is the last; the same command stops again; without --stop-on the run is that of no stop."""
+    blind = with_models(healthy, "blind", sees="nothing")
+    whole = run(blind, tmp_path / "whole")
+    (first,) = [line["step"] for line in metrics_of(whole) if "hub_block" in line.get("alarms", [])]
+    for _ in range(2):
+        with pytest.raises(
+            QualityError, match=f"stopped after step {first}, as --stop-on hub_block asks: 97% .* lower --lr"
+        ):
+            run(blind, tmp_path, stop_on="no_utility,hub_block")
+    [partial] = (tmp_path / "model").glob("*.partial")
+    assert len((partial / "metrics.jsonl").read_text().splitlines()) == first
+    assert run(blind, tmp_path, stop_on=("frozen_candidates",)).content == whole.content
+
+
+def test_the_exit_code_of_a_stop_is_that_of_a_quality_gate():
+    assert QualityError("").exit_code == 6
+
+
+def test_recall_lost_needs_questions(healthy, tmp_path):
+    with pytest.raises(ConfigError, match="--recall-questions"):
+        run(healthy, tmp_path, stop_on=("recall_lost",))

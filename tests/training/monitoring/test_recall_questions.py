@@ -44,7 +44,11 @@ def test_asking_changes_no_number(chain, with_recall):
 def test_it_is_asked_at_the_start_at_each_new_index_and_at_the_end(with_recall):
     lines = metrics_of(with_recall)
     asked = [number for number, line in enumerate(lines) if "recall@1" in line]
-    assert asked == [0, 3, 6] and lines[6].keys() == {"step", *RECALL} and lines[6]["step"] == 6
+    assert (
+        asked == [0, 3, 6]
+        and lines[6].keys() == {"step", "index_overlap", "index_drift", *RECALL}
+        and lines[6]["step"] == 6
+    )
     assert {name: with_recall.metrics[name] for name in RECALL} == {name: lines[6][name] for name in RECALL}
 
 
@@ -74,14 +78,14 @@ def test_interrupted_after_the_last_question(chain, with_recall, tmp_path, monke
     """The line of the end is written again, not twice."""
     from stages.pretrain import Pretrain
 
-    plain = Pretrain._final_recall
+    plain = Pretrain._last_measures
 
     def broken(*arguments):
         plain(*arguments)
         raise Stopped
 
     with monkeypatch.context() as patch:
-        patch.setattr(Pretrain, "_final_recall", broken)
+        patch.setattr(Pretrain, "_last_measures", broken)
         with pytest.raises(Stopped):
             pretrain(chain, recall_questions=chain.questions).make(tmp_path / "model")
     assert pretrain(chain, recall_questions=chain.questions).make(tmp_path / "model").content == with_recall.content

@@ -1,0 +1,71 @@
+"""The tables of the dev seeds: the grid of every arm, and staleness at every rate."""
+
+from collections.abc import Iterator
+from statistics import fmean
+
+from arms import ARMS, NEVER, REALM, STALE, Arm
+from grid import Grid
+from notation import DASH, number, table
+from results import Line, Runs
+
+REFRESHING = (REALM, *STALE)
+"""From the freshest index to the stalest."""
+
+
+def grid_table(runs: Runs, grid: Grid) -> str:
+    """Return exact match of every tuned arm at every rate: the mean over the dev seeds, and each seed. The chosen one is bold."""
+    header = ["arm", "the rate is that of", *grid.rates]
+    return table(header, [_grid_row(runs, grid, arm) for arm in ARMS if not arm.rate_of])
+
+
+def _grid_row(runs: Runs, grid: Grid, arm: Arm) -> list[str]:
+    best = grid.best_rate(runs, arm)
+    cells = []
+    for rate in grid.rates:
+        values = list(grid.dev_em(runs, arm, rate).values())
+        mean = number(fmean(values)) if values else DASH
+        cells.append(
+            (f"**{mean}**" if rate == best else mean) + (f" ({' '.join(map(number, values))})" if values else "")
+        )
+    return [arm.label, arm.tunes, *cells]
+
+
+def staleness_table(runs: Runs, grid: Grid) -> str:
+    """Return exact match against refresh period and rate, with the staleness that was measured."""
+    header = ["rate", "steps between refreshes", "n", "EM", "recall@5", "drift at a swap", "overlap at a swap"]
+    return table(header, [row for rate in grid.rates for row in _staleness_rows(runs, grid, rate)])
+
+
+def _staleness_rows(runs: Runs, grid: Grid, rate: str) -> Iterator[list[str]]:
+    for arm in REFRESHING:
+        lines = [line for seed, line in runs.of("dev", arm.key, rate).items() if seed in grid.seeds["dev"]]
+        if lines:
+            means = [fmean(_at_swaps(line, name)) for name in ("index_drift", "index_overlap") for line in lines]
+            half = len(lines)
+            yield [
+                rate,
+                str(lines[0]["training"]["refresh_every"]),
+                str(half),
+                number(fmean(line["scores"]["em"] for line in lines)),
+                number(fmean(line["before"]["recall@5"] for line in lines)),
+                number(fmean(means[:half])),
+                number(fmean(means[half:])),
+            ]
+
+
+def _at_swaps(line: Line, name: str) -> list[float]:
+    """Return a metric at all swaps of a run, the one to the published index included."""
+    return [value for value in line["training"]["swaps"][name] if value is not None]
+
+
+def drift_points(runs: Runs, grid: Grid, rate: str) -> list[tuple[str, float, float]]:
+    """Return (refresh period, mean drift at a swap, exact match) of every dev run of a rate."""
+    return [
+        (str(line["training"]["refresh_every"]), fmean(_at_swaps(line, "index_drift")), line["scores"]["em"])
+        for arm in REFRESHING
+        for line in runs.of("dev", arm.key, rate).values()
+        if line["seed"] in grid.seeds["dev"]
+    ]
+
+
+__all__ = ["NEVER", "REFRESHING", "drift_points", "grid_table", "staleness_table"]
