@@ -215,6 +215,25 @@ KINDS: dict[str, Kind] = {
             "retrieved.json": "not for a closed-book qa-model",
         },
     ),
+    "ranking": Kind(
+        "`search`",
+        {
+            "run.trec": "the ranking as a TREC run: query, Q0, block or document, rank, score, tag",
+            "queries.jsonl": "id and text of each query",
+            "ranking.json": "what is ranked, blocks or documents",
+        },
+        {},
+        {},
+    ),
+    "ranking-scores": Kind(
+        "`eval-run`",
+        {
+            "measures.json": "the number of queries and the mean of each measure",
+            "per-query.jsonl": "the measures of each query",
+        },
+        {},
+        {},
+    ),
     "datastore": Kind(
         "`build-datastore`",
         {

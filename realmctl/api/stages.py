@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from stages.embed import Embed
     from stages.eval_em import EvalEm
     from stages.eval_knn_lm import EvalKnnLm
+    from stages.eval_run import EvalRun
     from stages.eval_utility import EvalUtility
     from stages.finetune import Finetune
     from stages.ict_init import IctInit
@@ -27,12 +28,13 @@ if TYPE_CHECKING:
     from stages.mlm_init import MlmInit
     from stages.pretrain import Pretrain
     from stages.revise import Revise
+    from stages.search import Search
     from stages.spider_init import SpiderInit
     from stages.tag import Tag
 
 __all__ = [
-    "BuildDatastore", "BuildIndex", "Chunk", "CondenserInit", "Embed", "EvalEm", "EvalKnnLm", "EvalUtility", "Finetune", "IctInit",
-    "LmFinetune", "LmInit", "MlmInit", "Pretrain", "Revise", "SpiderInit", "Tag",
+    "BuildDatastore", "BuildIndex", "Chunk", "CondenserInit", "Embed", "EvalEm", "EvalKnnLm", "EvalRun", "EvalUtility", "Finetune",
+    "IctInit", "LmFinetune", "LmInit", "MlmInit", "Pretrain", "Revise", "Search", "SpiderInit", "Tag",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # so that a type checker still reports a name that does not exist

@@ -1,4 +1,4 @@
-"""Small JSON files that describe an artifact: `qa-model.json`, `retriever.json`, `encoder.json`, `blocks.json`.
+"""Small JSON files that describe an artifact: `qa-model.json`, `retriever.json`, `encoder.json`, `blocks.json`, `ranking.json`.
 
 The manifest says how an artifact was made; later stages must not depend on the names of those settings. They read a
 description, whose fields are checked here. Artifacts of earlier versions lack some of these files; their readers then
@@ -20,6 +20,7 @@ from realmctl.errors import InputError
 
 T = TypeVar("T")
 QA_MODEL, RETRIEVER, ENCODER, BLOCKS = "qa-model.json", "retriever.json", "encoder.json", "blocks.json"
+RANKING = "ranking.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +73,13 @@ class BlocksDescription:
     """`blocks.json` of imported blocks. titles: whether the blocks have titles. Blocks made by `chunk` always do."""
 
     titles: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingDescription:
+    """`ranking.json`: what a ranking ranks, blocks or the documents that they were cut from."""
+
+    unit: Literal["block", "document"]
 
 
 def write_description(path: Path, description: Any) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from realmctl.index.exact import ExactIndex
 from realmctl.index.protocol import RowIds, Scores, Vectors
 
-Search = Callable[[Vectors, int], tuple[Scores, RowIds]]
+SearchFunction = Callable[[Vectors, int], tuple[Scores, RowIds]]
 NOISE = 0.5
 NONE = -1
 TOLERANCE = 1e-5
@@ -62,7 +62,7 @@ class RecallSample:
         self._worst_wanted = scores.min(axis=1, keepdims=True) - slack
         self._wanted = np.isfinite(scores).sum(axis=1)
 
-    def measure(self, search: Search) -> Recall:
+    def measure(self, search: SearchFunction) -> Recall:
         """Return the recall of a search. A result counts if it scores at least as high as the true k-th best."""
         scores, _ = _neighbours(search, self.queries, self.own, self.k)
         found = (np.isfinite(scores) & (scores >= self._worst_wanted)).sum(axis=1)
@@ -96,7 +96,7 @@ def wilson(share: float, trials: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def _neighbours(search: Search, queries: NDArray[np.float32], own: RowIds, k: int) -> tuple[Scores, RowIds]:
+def _neighbours(search: SearchFunction, queries: NDArray[np.float32], own: RowIds, k: int) -> tuple[Scores, RowIds]:
     """Return scores and ids of the k best rows other than `own` (-1: none is left out). Empty places score -inf."""
     scores, ids = search(queries, k + 1)
     scores = np.where(ids == own[:, None], -np.inf, scores)

@@ -14,10 +14,12 @@ from stages.build_datastore import BuildDatastore
 from stages.condenser_init import CondenserInit
 from stages.eval_em import EvalEm
 from stages.eval_knn_lm import EvalKnnLm
+from stages.eval_run import EvalRun
 from stages.eval_utility import EvalUtility
 from stages.ict_init import IctInit
 from stages.lm_finetune import LmFinetune
 from stages.lm_init import LmInit
+from stages.search import Search
 from tests.exchange.realm_case import PROJECTION
 from tests.exchange.realm_checkpoints import RECORDS, imported, open_qa
 from tests.fixtures.chain import Chain, baseline, finetune, make_index, pretrain
@@ -46,6 +48,8 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
     ]
     recall = EvalEm(retriever=model, index=model, **evaluated).make(folder / "recall")
     utility = EvalUtility(model=model, spans=chain.spans, blocks=chain.blocks).make(folder / "utility")
+    ranking = Search(method="bm25", blocks=chain.blocks, queries=chain.questions).make(folder / "ranking")
+    scores.append(EvalRun(ranking=ranking, **evaluated).make(folder / "ranking-scores"))
     lm = LmInit(spans=chain.spans, lm=str(make_t5(folder / "t5")), steps=1, batch_size=2).make(folder / "lm")
     written = LmFinetune(language_model=lm, questions=chain.questions, steps=1, batch_size=2).make(folder / "lm-qa")
     stores = [
@@ -55,7 +59,7 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
     knn = EvalKnnLm(encoder=chain.encoder, datastore=stores[0], spans=chain.spans).make(folder / "knn")
     embeddings = open_artifact(chain.folder / "embeddings")
     first = [chain.blocks, chain.spans, chain.encoder, chain.retriever, two_towers, embeddings, chain.index, hnsw]
-    first += [shards, lm, written, *stores, knn]
+    first += [shards, ranking, lm, written, *stores, knn]
     return [*first, condenser, *imports(folder), model, dense, bm25, closed_book, *scores, recall, utility]
 
 

@@ -87,6 +87,8 @@ class Postings:
 class BM25Searcher(Searcher):
     """Postings of the blocks, and the learned factor that scales their scores."""
 
+    least_score = 0.0  # such a block shares no wordpiece with the question
+
     def __init__(self, blocks: Artifact, device: str, saved: Artifact | None = None) -> None:
         """Load the part `saved` of a qa-model, or compute the postings.
 

@@ -8,6 +8,7 @@ Legend: B and Q questions, K blocks of a question.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -58,6 +59,8 @@ class Searcher(ABC):
 
     uses_index: ClassVar[bool] = False
     """Whether it needs a retriever and an index."""
+    least_score: ClassVar[float] = -math.inf
+    """A block with this score or a lower one is no hit of a search. `nearest` may return such blocks."""
 
     def __init__(self, blocks: Artifact, device: str) -> None:
         self.device = pick_device(device)

@@ -1,0 +1,1 @@
+"""Which ranked blocks are relevant."""

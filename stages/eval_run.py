@@ -1,0 +1,109 @@
+"""`realmctl eval-run`: nDCG, MAP, recall and other measures of a ranking."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from realmctl.artifacts import Artifact, Writer
+from realmctl.errors import ConfigError
+from realmctl.stage import Stage, help_texts, reads, setting, source
+
+if TYPE_CHECKING:
+    from realmctl.text.ranking.trec import Relevance
+
+JUDGED, ANSWERED = "nDCG@10 AP RR@10 R@100", "Success@1 Success@5 Success@20 Success@100 RR@10"
+
+
+class EvalRun(Stage):
+    """Measure a ranking: nDCG@10, MAP, MRR@10 and recall, computed by ir-measures.
+
+    With --qrels, the judgements of a file decide what is relevant. With --questions, a block is relevant if it holds an
+    answer to the question as words, as eval-em counts; Success@k is then eval-em's recall@k.
+    """
+
+    makes = "ranking-scores"
+
+    ranking: Artifact | None = reads("ranking", help="Ranking of search.", replaced_by=("run_file",))
+    blocks: Artifact | None = reads(
+        "blocks",
+        help="With --questions: the blocks that were searched.",
+        replaced_by=lambda given: given.get("questions") is None,
+    )
+    run_file: Path | None = source("TREC run of any system, instead of --ranking.", default=None)
+    qrels: Path | None = source("Relevance judgements in TREC's or BEIR's format.", default=None)
+    questions: Path | None = source(help_texts.QUESTIONS, default=None)
+    measures: str | None = setting(
+        f"Measures by their names in ir-measures, separated by spaces. Default: {JUDGED}; with --questions {ANSWERED}.",
+        default=None,
+    )
+    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
+    answer_field: str | None = setting(
+        "Name of the field that holds the answers. Default: decided by the format of the file.", default=None
+    )
+
+    def check(self) -> None:
+        from realmctl.artifacts import require_descent
+        from realmctl.text.ranking.measures import parsed
+
+        if (self.qrels is None) == (self.questions is None):
+            raise ConfigError("eval-run needs one of --qrels and --questions, which say what is relevant.")
+        if (self.ranking is None) == (self.run_file is None):
+            raise ConfigError("eval-run measures one ranking. Name --ranking or --run-file, and not both.")
+        if self.questions is None:
+            if self.regex_answers is not None or self.answer_field is not None:
+                raise ConfigError(
+                    "--regex-answers and --answer-field describe the answers of --questions. Name it too."
+                )
+        elif self.ranking is None or self.blocks is None:
+            raise ConfigError(
+                "--questions needs a ranking of search and its blocks, in which the answers are looked for. Name "
+                "--ranking and --blocks, or use --qrels."
+            )
+        else:
+            require_descent(self.ranking, self.blocks)
+        parsed(self._measures())
+
+    def run(self, out: Writer) -> Mapping[str, Any]:
+        from realmctl.text.ranking.measures import measured, parsed
+        from realmctl.text.ranking.trec import read_run
+
+        totals: dict[str, float] = {}
+        count = 0
+        with out.file("per-query.jsonl").open("w", encoding="utf-8") as file:
+            for query, values in measured(parsed(self._measures()), self._relevance(), read_run(self._run_file())):
+                file.write(json.dumps({"query": query, **values}, ensure_ascii=False) + "\n")
+                count += 1
+                for name, value in values.items():
+                    totals[name] = totals.get(name, 0.0) + value
+        scores = {"queries": count, **{name: round(total / count, 6) for name, total in totals.items()}}
+        out.file("measures.json").write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")
+        return scores
+
+    @classmethod
+    def headline_text(cls, metrics: Mapping[str, Any]) -> str:
+        """Return every measure, and the number of queries."""
+        measures = [f"{name} {value:.4g}" for name, value in metrics.items() if name != "queries"]
+        return ", ".join([*measures, f"{metrics['queries']:,} queries"])
+
+    def _run_file(self) -> Path:
+        if self.run_file is not None:
+            return self.run_file
+        assert self.ranking is not None
+        return self.ranking.file("run.trec")
+
+    def _measures(self) -> str:
+        return self.measures or (JUDGED if self.questions is None else ANSWERED)
+
+    def _relevance(self) -> Relevance:
+        from realmctl.retrieval.relevance.answer_relevance import answer_relevance
+        from realmctl.text.qa.questions import read_questions
+        from realmctl.text.ranking.trec import read_qrels
+
+        if self.qrels is not None:
+            return read_qrels(self.qrels)
+        assert self.questions is not None and self.ranking is not None and self.blocks is not None
+        questions = read_questions(self.questions, is_regex=self.regex_answers, answer_field=self.answer_field)
+        return answer_relevance(self.ranking, self.blocks, questions)

@@ -1,0 +1,133 @@
+"""`realmctl search`: rank blocks or documents for queries, and write the ranking as a TREC run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from realmctl.artifacts import Artifact, Writer
+from realmctl.artifacts.description import RANKING, RankingDescription, write_description
+from realmctl.errors import ConfigError
+from realmctl.log import progress
+from realmctl.retrieval.search.registry import SEARCHERS
+from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
+
+if TYPE_CHECKING:
+    from realmctl.retrieval.search.ranking import Ranker
+    from realmctl.retrieval.search.searcher import SearchInputs
+
+HYBRID = "hybrid"
+FUSED = ("dense", "bm25")
+DEPTH_FOR_DOCUMENTS = 4
+
+
+def methods() -> list[str]:
+    """Return the values of --method: the searchers, and hybrid."""
+    return [*SEARCHERS.names(), HYBRID]
+
+
+class Search(Stage):
+    """Rank the blocks for each query, and write the ranking as a TREC run.
+
+    The retriever and the index may be those of a model or a qa-model. BM25 needs neither. hybrid fuses the rankings of
+    dense retrieval and BM25 by reciprocal rank fusion. eval-run measures the ranking.
+    """
+
+    makes = "ranking"
+    headline = ("queries", "hits", "without_hits")
+
+    blocks: Artifact = reads("blocks", help="Blocks to search.")
+    retriever: Artifact | None = reads(
+        "retriever", help="Retriever that embeds the queries.", replaced_by=lambda given: not _uses_index(given)
+    )
+    index: Artifact | None = reads(
+        "index", help="Index of that retriever.", replaced_by=lambda given: not _uses_index(given)
+    )
+    queries: Path = source(
+        "File of queries: JSON lines with id and text (BEIR), a table of id and text (MS MARCO), or a question set."
+    )
+    method: str = setting(
+        "dense: retriever and index. bm25: BM25 over title and text. hybrid: both, fused by rank. Other names come from plug-ins.",
+        default="dense",
+        choices=methods,
+    )
+    top: int = setting("Number of blocks or documents in the ranking of a query.", default=100)
+    unit: Literal["block", "document"] = setting(
+        "What is ranked. document: the documents that the blocks were cut from, each at the place of its best block.",
+        default="block",
+    )
+    depth: int | None = setting(
+        "Blocks that each searcher retrieves for a query. Default: --top, and four times --top for documents.",
+        default=None,
+    )
+    rrf_k: float = setting(
+        "hybrid: constant k of the fusion. A block scores 1 / (k + rank) in each ranking.", default=60.0
+    )
+    batch_size: int = runtime("Queries per batch.", default=16)
+    device: str = runtime(help_texts.DEVICE, default="auto")
+    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+
+    def check(self) -> None:
+        if min(self.top, self.batch_size) < 1:
+            raise ConfigError("--top and --batch-size must be at least 1.")
+        if self._depth() < self.top:
+            raise ConfigError(f"--depth {self.depth} is below --top {self.top}. Retrieve at least as many blocks.")
+        if not 0 < self.rrf_k < float("inf"):
+            raise ConfigError(f"--rrf-k {self.rrf_k:g} must be above 0 (60 is the paper's).")
+        if not _uses_index({"method": self.method}) and (self.retriever or self.index):
+            raise ConfigError(f"--method {self.method} uses neither --retriever nor --index. Leave them out.")
+        for name in self._searchers():
+            SEARCHERS.load(name).check(self._inputs())
+
+    def run(self, out: Writer) -> Mapping[str, Any]:
+        from realmctl.text.ranking.queries import read_queries
+        from realmctl.text.ranking.trec import run_lines
+
+        count = sum(1 for _ in read_queries(self.queries))  # reads the whole file before any search
+        counts = {"queries": count, "hits": 0, "without_hits": 0}
+        tag = f"realmctl-{self.method}"
+        with (
+            out.file("run.trec").open("w", encoding="utf-8") as run,
+            out.file("queries.jsonl").open("w", encoding="utf-8") as asked,
+            progress(count, "searching", "queries") as bar,
+        ):
+            for ranked in self._ranker().rank(read_queries(self.queries)):
+                run.writelines(run_lines(ranked.query.id, ranked.names, ranked.scores, tag))
+                asked.write(json.dumps({"id": ranked.query.id, "text": ranked.query.text}, ensure_ascii=False) + "\n")
+                counts["hits"] += len(ranked.names)
+                counts["without_hits"] += not ranked.names
+                bar.advance()
+        write_description(out.file(RANKING), RankingDescription(unit=self.unit))
+        return counts
+
+    def _depth(self) -> int:
+        if self.depth is not None:
+            return self.depth
+        return self.top * (DEPTH_FOR_DOCUMENTS if self.unit == "document" else 1)
+
+    def _searchers(self) -> tuple[str, ...]:
+        return FUSED if self.method == HYBRID else (self.method,)
+
+    def _inputs(self) -> SearchInputs:
+        from realmctl.retrieval.search.searcher import SearchInputs
+
+        return SearchInputs(
+            blocks=self.blocks, retriever=self.retriever, index=self.index, device=self.device, precision=self.precision
+        )
+
+    def _ranker(self) -> Ranker:
+        from realmctl.retrieval.search.ranking import Ranker
+
+        searchers = [SEARCHERS.load(name).start(self._inputs()) for name in self._searchers()]
+        return Ranker(
+            searchers=searchers, top=self.top, depth=self._depth(), unit=self.unit, rrf_k=self.rrf_k,
+            batch_size=self.batch_size,
+        )  # fmt: skip
+
+
+def _uses_index(given: Mapping[str, Any]) -> bool:
+    """Return whether the method needs a retriever and an index."""
+    method = given.get("method", "dense")
+    return method == HYBRID or (method in SEARCHERS.names() and SEARCHERS.load(method).uses_index)

@@ -1,0 +1,73 @@
+"""`eval-run` beside `eval-em`'s recall, and on judgements of which the measures are known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from realmctl.artifacts import Artifact, open_artifact
+from realmctl.errors import ConfigError, MismatchError
+from stages.eval_em import EvalEm
+from stages.eval_run import EvalRun
+from stages.search import Search
+from tests.fixtures.blocks import make_blocks
+from tests.fixtures.chain import Chain
+
+pytest.importorskip("ir_measures")
+SUCCESS = {"Success@1": "recall@1", "Success@5": "recall@5", "Success@20": "recall@20"}
+
+
+@pytest.fixture(scope="module")
+def ranking(chain: Chain, tmp_path_factory) -> Artifact:
+    inputs = {"blocks": chain.blocks, "retriever": chain.retriever, "index": chain.index}
+    return Search(queries=chain.questions, top=20, **inputs).make(tmp_path_factory.mktemp("ranking") / "ranking")
+
+
+def test_answers_as_relevance_give_the_recall_of_eval_em(tmp_path, chain: Chain, ranking: Artifact):
+    inputs = {"blocks": chain.blocks, "questions": chain.questions}
+    recall = EvalEm(retriever=chain.retriever, index=chain.index, hits=20, **inputs).make(tmp_path / "scores").metrics
+    found = EvalRun(ranking=ranking, **inputs).make(tmp_path / "measures").metrics
+    assert {name: found[name] for name in SUCCESS} == {name: recall[theirs] for name, theirs in SUCCESS.items()}
+    assert 0 < found["Success@1"] < 1 and found["queries"] == 20
+
+
+def test_documents_hold_what_one_of_their_blocks_holds(tmp_path, chain: Chain):
+    inputs = {"blocks": chain.blocks, "questions": chain.questions}
+    documents = Search(
+        blocks=chain.blocks, queries=chain.questions, method="bm25", unit="document", top=1
+    ).make(tmp_path / "ranking")  # fmt: skip
+    found = EvalRun(ranking=documents, measures="Success@1 P@1", **inputs).make(tmp_path / "measures")
+    assert found.metrics["Success@1"] == 1.0  # the person's document is first, and its other block names the town
+    values = [json.loads(line) for line in found.file("per-query.jsonl").read_text().splitlines()]
+    assert len(values) == 20 and all(each["P@1"] == 1 for each in values)
+
+
+def test_judgements_of_a_file_and_a_run_of_another_system(realmctl):
+    Path("run").write_text("q1 Q0 a 1 3 x\nq1 Q0 b 2 2 x\nq2 Q0 c 1 1 x\nq9 Q0 a 1 1 x\n")
+    Path("qrels").write_text("query-id\tcorpus-id\tscore\nq1\tb\t1\nq2\td\t1\nq3\te\t1\n")
+    code, out, err = realmctl("eval-run", "--run-file", "run", "--qrels", "qrels", "--measures", "RR@10,R@100")
+    assert code == 0 and "eval-run: RR@10 0.1667, R@100 0.3333, 3 queries" in err, err
+    made = open_artifact(out.strip())
+    assert json.loads(made.file("measures.json").read_text()) == {"queries": 3, "RR@10": 0.166667, "R@100": 0.333333}
+
+
+def test_what_is_refused(tmp_path, chain: Chain, ranking: Artifact):
+    inputs = {"blocks": chain.blocks, "questions": chain.questions}
+    for values, says in (
+        ({"ranking": ranking}, "one of --qrels and --questions"),
+        ({"qrels": chain.questions}, "measures one ranking"),
+        ({"run_file": chain.questions, **inputs}, "needs a ranking of search"),
+        ({"ranking": ranking, "qrels": chain.questions, "answer_field": "x"}, "describe the answers"),
+        ({"ranking": ranking, "measures": "wrong", **inputs}, "--measures"),
+    ):
+        with pytest.raises(ConfigError, match=says):
+            EvalRun(**values).make(tmp_path / "m")
+    other = tmp_path / "other.jsonl"
+    other.write_text(json.dumps({"question": "Where was Eve born?", "answer": ["Harrow"]}) + "\n")
+    with pytest.raises(MismatchError, match="the same id '1' is 'Where was Eve born"):
+        EvalRun(ranking=ranking, blocks=chain.blocks, questions=other).make(tmp_path / "m")
+    blocks = make_blocks(tmp_path / "blocks", {"A": [["One [[town]]."]]})
+    with pytest.raises(MismatchError, match="does not belong"):
+        EvalRun(ranking=ranking, blocks=blocks, questions=chain.questions).make(tmp_path / "m")

@@ -1,0 +1,143 @@
+"""`search` against brute force: every block scored, sorted by score and row; fused by rank; merged into documents."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from realmctl.artifacts import Artifact, open_artifact
+from realmctl.errors import ConfigError, MismatchError
+from realmctl.index.store import open_index
+from realmctl.retrieval.corpus import Corpus
+from realmctl.retrieval.search import ranking as module
+from realmctl.retrieval.search.bm25 import BM25Searcher
+from realmctl.retrieval.search.dense import DenseSearcher
+from realmctl.text.ranking.queries import read_queries
+from realmctl.text.ranking.trec import read_run
+from stages.search import Search
+from tests.fixtures.chain import Chain, finetune, pretrain
+from tests.fixtures.retriever import make_retriever
+
+Ranked = dict[str, list[str]]
+
+
+def made(chain: Chain, folder, **values) -> Artifact:
+    parts = {} if values.get("method") == "bm25" else {"retriever": chain.retriever, "index": chain.index}
+    return Search(**{"blocks": chain.blocks, "queries": chain.questions, "top": 7, **parts, **values}).make(folder)
+
+
+def ranked(artifact: Artifact) -> Ranked:
+    return {query: list(found) for query, found in read_run(artifact.file("run.trec"))}
+
+
+@pytest.fixture(scope="module")
+def scores_of(chain: Chain):
+    """{method: scores of every block, [queries, blocks]}, computed without an index or postings of the ranking."""
+    texts = [query.text for query in read_queries(chain.questions)]
+    dense = DenseSearcher(chain.retriever, chain.index, chain.blocks, "cpu", "fp32")
+    vectors = open_index(chain.index.path, "cpu").vectors(np.arange(len(dense.corpus)))
+    tokens = dense.tokens(texts)
+    packed = dense.collator.query(tokens, 512)
+    queries = dense.retriever.embed_queries(packed).detach().numpy()
+    bm25 = BM25Searcher(chain.blocks, "cpu")
+    return {"dense": queries @ vectors.T, "bm25": np.stack([bm25.postings.score(question) for question in tokens])}
+
+
+def order(scores: np.ndarray) -> list[int]:
+    return sorted(range(len(scores)), key=lambda row: (-scores[row], row))
+
+
+def ids(chain: Chain) -> list[str]:
+    return [record["id"] for record in Corpus(chain.blocks).records]
+
+
+@pytest.mark.parametrize("method", ["dense", "bm25"])
+def test_one_searcher_ranks_as_brute_force_does(tmp_path, chain: Chain, scores_of, method: str):
+    names = ids(chain)
+    expected = {
+        str(number): [names[row] for row in order(scores)[:7] if method == "dense" or scores[row] > 0]
+        for number, scores in enumerate(scores_of[method], 1)
+    }
+    assert ranked(made(chain, tmp_path, method=method, precision="fp32")) == expected
+
+
+def test_hybrid_is_the_fusion_of_both(tmp_path, chain: Chain, scores_of):
+    names, expected = ids(chain), {}
+    for number, (dense, bm25) in enumerate(zip(scores_of["dense"], scores_of["bm25"], strict=True), 1):
+        fused: dict[int, float] = {}
+        for rows in (order(dense)[:9], [row for row in order(bm25)[:9] if bm25[row] > 0]):
+            for rank, row in enumerate(rows, 1):
+                fused[row] = fused.get(row, 0.0) + 1 / (5 + rank)
+        expected[str(number)] = [names[row] for row in sorted(fused, key=lambda row: (-fused[row], row))[:7]]
+    found = made(chain, tmp_path, method="hybrid", depth=9, rrf_k=5, precision="fp32")
+    assert ranked(found) == expected
+    first = next(read_run(found.file("run.trec")))[1]
+    assert max(first.values()) <= 2 / 6 and math.isclose(max(first.values()), next(iter(first.values())))
+
+
+def test_a_document_stands_where_its_best_block_stands(tmp_path, chain: Chain):
+    of_block = {record["id"]: record["document"] for record in Corpus(chain.blocks).records}
+    blocks = ranked(made(chain, tmp_path / "blocks", top=28))
+    documents = ranked(made(chain, tmp_path / "documents", unit="document"))
+    for query, found in blocks.items():
+        assert documents[query] == list(dict.fromkeys(of_block[name] for name in found))[:7]
+
+
+def test_equal_bytes_whatever_the_batches(tmp_path, chain: Chain, monkeypatch):
+    first = made(chain, tmp_path / "1", method="hybrid")
+    monkeypatch.setattr(module, "QUERIES_AT_ONCE", 3)
+    second = made(chain, tmp_path / "2", method="hybrid", batch_size=2)
+    assert first.content == second.content and first.metrics["hits"] == 7 * 20
+
+
+def test_a_query_that_shares_no_wordpiece_has_no_hits(tmp_path, chain: Chain):
+    path = tmp_path / "queries.tsv"
+    path.write_text("q1\t☃\nq2\tAda Lorn\n")
+    found = made(chain, tmp_path / "r", method="bm25", queries=path)
+    assert found.metrics["without_hits"] == 1 and list(ranked(found)) == ["q2"]
+    asked = [json.loads(line) for line in found.file("queries.jsonl").read_text().splitlines()]
+    assert asked == [{"id": "q1", "text": "☃"}, {"id": "q2", "text": "Ada Lorn"}]
+
+
+def test_parts_of_models_search_too(tmp_path, chain: Chain):
+    model = pretrain(chain, steps=1).make(tmp_path / "model")
+    qa_model = finetune(chain, model, steps=1).make(tmp_path / "qa-model")
+    for each in (model, qa_model):
+        assert made(chain, tmp_path / "r", retriever=each, index=each, method="hybrid").metrics["hits"] == 140
+    other = make_retriever(tmp_path / "other", chain.blocks, seed=1)
+    with pytest.raises(MismatchError):
+        made(chain, tmp_path / "r", retriever=other)
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"top": 0}, "--top"),
+        ({"depth": 3}, "--depth 3 is below --top 7"),
+        ({"method": "hybrid", "rrf_k": 0}, "--rrf-k"),
+        ({"method": "wrong"}, "not one of dense, bm25"),
+        ({"index": None}, "Name --retriever and --index"),
+    ],
+)
+def test_what_is_refused(tmp_path, chain: Chain, values, says: str):
+    with pytest.raises(ConfigError, match=says):
+        made(chain, tmp_path, **values)
+    with pytest.raises(ConfigError, match="neither --retriever nor --index"):
+        made(chain, tmp_path, method="bm25", index=chain.index)
+
+
+def test_from_queries_to_a_run_file(realmctl, chain: Chain):
+    inputs = ("--queries", chain.questions, "--workspace", chain.folder, "--out", "ranking")
+    code, out, err = realmctl("search", "--method", "bm25", "--top", 3, *inputs)
+    assert code == 0 and "search: queries 20, hits 60" in err, err
+    code, path, _ = realmctl("export", out.strip(), "run.trec")
+    made = open_artifact(out.strip())
+    assert code == 0 and made.file("run.trec").read_bytes() == Path(path.strip()).read_bytes()
+    assert "index" not in made.manifest["inputs"]
+    for words, says in (((), "exists already"), (("--side", "query"), "has no sides")):
+        code, _, err = realmctl("export", out.strip(), "run.trec", *words)
+        assert code == 2 and says in err
