@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.artifacts.description import describe_encoder
+from realmctl.deviations import IctDeviation, explained
 from realmctl.errors import ConfigError
 from realmctl.log import warn
 from realmctl.stage import Exchange, Stage, help_texts, reads, runtime, setting, source
@@ -78,6 +79,7 @@ class IctInit(Stage):
         "shared: one encoder for queries and blocks. separate: two encoders that start equal.", default="shared"
     )
     seed: int = setting(help_texts.SEED, default=0)
+    official: tuple[IctDeviation, ...] = setting(explained(IctDeviation), default=(), added_later=True)
     device: str = runtime(help_texts.DEVICE, default="auto")
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
@@ -152,7 +154,8 @@ class IctInit(Stage):
         if self.steps:
             objective = InverseClozeObjective(
                 retriever, corpus, collator,
-                batch_size=self.batch_size, mask_rate=self.mask_rate, null_share=self.null_share, seed=self.seed,
+                batch_size=self.batch_size, mask_rate=self.mask_rate, null_share=self.null_share,
+                single_sentences="single-sentences" in self.official, seed=self.seed,
             )  # fmt: skip
             schedule = Schedule(
                 steps=self.steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer

@@ -16,7 +16,7 @@ from realmctl.nn.marginal import in_batch_softmax
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.corpus import Corpus, TokenIds
 from realmctl.retrieval.search.candidates import NULL, titles_and_bodies
-from realmctl.training.data_order import DataOrder
+from realmctl.training.data_order import DataOrder, ThinnedDataOrder
 from realmctl.training.data_parallel import all_gather
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.random_streams import Stream, generator
@@ -40,6 +40,9 @@ class SentenceBlockPair:
 class InverseClozeObjective(SelfContained):
     """Each block of two sentences or more gives a pair. The other blocks of the batch are the negatives.
 
+    With `single_sentences` a block of one sentence gives a pair as often as a sentence stays in its block, and its sentence
+    stays in it. The official code draws such blocks like all others, and leaves out those whose sentence is to be removed.
+
     `null_share` is not in ORQA: the null document is added to the blocks, and is the target for that share of the
     sentences. Without it, ICT leaves the null document's score so far below every block's that p(null|x) and its
     gradient are 0 in pre-training. With several processes, each takes a part of the pairs; the negatives are those of
@@ -48,17 +51,24 @@ class InverseClozeObjective(SelfContained):
 
     def __init__(
         self, retriever: Retriever, corpus: Corpus, collator: Collator, *,
-        batch_size: int, mask_rate: float, null_share: float = 0.0, seed: int,
+        batch_size: int, mask_rate: float, null_share: float = 0.0, single_sentences: bool = False, seed: int,
     ) -> None:  # fmt: skip
         self.modules = nn.ModuleDict({"retriever": retriever})
         self.retriever, self.corpus, self.collator = retriever, corpus, collator
         self.mask_rate, self.null_share, self.seed = mask_rate, null_share, seed
-        self.rows = np.flatnonzero(np.diff(corpus.sentence_offsets) >= (2 if mask_rate > 0 else 1))
+        sentences = np.diff(corpus.sentence_offsets)
+        self.rows = np.flatnonzero(sentences >= (2 if mask_rate > 0 else 1))
         if len(self.rows) < 2:
             raise InputError(
                 f"{corpus.artifact} has {len(self.rows)} blocks of two sentences or more; ICT needs at least 2."
             )
-        self.order = DataOrder(len(self.rows), min(batch_size, len(self.rows)), seed)
+        size = min(batch_size, len(self.rows))
+        if single_sentences and mask_rate > 0:
+            single = np.flatnonzero(sentences == 1)
+            self.order: DataOrder = ThinnedDataOrder(len(self.rows), len(single), 1 - mask_rate, size, seed)
+            self.rows = np.concatenate([self.rows, single])
+        else:
+            self.order = DataOrder(len(self.rows), size, seed)
         self.own = processes.share(self.order.batch_size, "pairs")
 
     def draw(self, step: int) -> Sequence[tuple[TokenBatch, TokenBatch, list[SentenceBlockPair]]]:
@@ -79,7 +89,7 @@ class InverseClozeObjective(SelfContained):
         """Return the number of the sentence, whether it is removed from the block, and whether the block is withheld."""
         first, stop = self.corpus.sentence_offsets[row : row + 2]
         sentence = int(rng.integers(int(stop - first)))
-        masked = bool(rng.random() < self.mask_rate)
+        masked = bool(rng.random() < self.mask_rate) and stop - first > 1
         return sentence, masked, self.null_share > 0 and bool(rng.random() < self.null_share)
 
     def _pair(self, row: int, k: int, masked: bool, withheld: bool) -> SentenceBlockPair:
