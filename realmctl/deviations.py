@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 TagDeviation = Literal["long-spans", "overlapping-spans", "unknown-words"]
+IctDeviation = Literal["single-sentences"]
 PretrainDeviation = Literal["span-draws", "shards", "double-candidates", "snapshot-queries"]
 FinetuneDeviation = Literal["empty-steps"]
 EvalDeviation = Literal["answer-text"]
@@ -17,12 +18,13 @@ EvalDeviation = Literal["answer-text"]
 MEANING: Mapping[str, str] = {
     "long-spans": "keep spans of more than --max-masks wordpieces; pre-training hides the whole span and predicts its beginning",
     "overlapping-spans": "keep all overlapping spans instead of the longest alone",
-    "unknown-words": "skip sentences with [UNK] and those whose length changes in lower case without accents",
+    "unknown-words": "skip sentences with [UNK], with an invisible character inside a word, and those whose length changes in lower case without accents",
+    "single-sentences": "also draw blocks of one sentence, as often as a sentence stays in its block",
     "span-draws": "draw one span of each block at random instead of taking all spans in turn",
-    "shards": "pass over 4 random shards of 5,000 examples at a time instead of over all data",
+    "shards": "pass over 4 random shards at a time instead of over all data, which are cut into 5,000 shards",
     "double-candidates": "leave out a query whose hits contain copies of one block",
     "snapshot-queries": "search with the query encoder of the index's snapshot instead of the one in training",
-    "answer-text": "join the words of an answer by spaces, so that `U.S.` becomes `U . S .`",
+    "answer-text": "join the words of an answer with spaces, so that `U.S.` becomes `U . S .`, and complete a word of which only a part was chosen",
     "empty-steps": "let the optimizer step although no retrieved block holds an answer, so that weights decay and moments fade",
 }
 

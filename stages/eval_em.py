@@ -135,6 +135,6 @@ class EvalEm(Stage):
             return EvaluatedSystem(None, self._kind().start(self._search_inputs()))
         answerer = open_answerer(
             self.qa_model, self.blocks, reader_beam=self.reader_beam, device=self.device, precision=self.precision,
-            spaced_words="answer-text" in self.official, index=self.index,
+            official_text="answer-text" in self.official, index=self.index,
         )  # fmt: skip
         return EvaluatedSystem(answerer, answerer.searcher)

@@ -254,6 +254,11 @@ class Finetune(Stage):
             reader = SpanReader.load(encoder.path)
         else:
             reader = SpanReader.from_bert(self._start().bert)
+        if self.reader_length > reader.positions:
+            raise ConfigError(
+                f"--reader-length {self.reader_length}: the reader's encoder has {reader.positions} positions. "
+                f"Use --reader-length {reader.positions} or less."
+            )
         options = FinetuneOptions(
             batch_size=self.batch_size,
             retriever_beam=self.retriever_beam,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from realmctl.deviations import IctDeviation, explained
 from realmctl.errors import ConfigError
 from realmctl.retriever_start import RetrieverStart
 from realmctl.stage import setting
@@ -30,6 +31,7 @@ class IctInit(RetrieverStart):
         default=0.0,
         added_later=True,
     )
+    official: tuple[IctDeviation, ...] = setting(explained(IctDeviation), default=(), added_later=True)
 
     def check(self) -> None:
         super().check()
@@ -44,5 +46,6 @@ class IctInit(RetrieverStart):
 
         options = ContrastOptions(batch_size=self.batch_size, seed=self.seed, chunk=self.cache_chunk)
         return InverseClozeObjective(
-            retriever, corpus, collator, options, mask_rate=self.mask_rate, null_share=self.null_share
-        )
+            retriever, corpus, collator, options,
+            mask_rate=self.mask_rate, null_share=self.null_share, single_sentences="single-sentences" in self.official,
+        )  # fmt: skip

@@ -17,7 +17,7 @@ from realmctl.nn.inputs import Collator
 from realmctl.nn.precision import pick_device
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.corpus import TokenIds
-from realmctl.retrieval.search.dense import QUESTION_LENGTH, DenseSearcher
+from realmctl.retrieval.search.dense import DenseSearcher
 from realmctl.retrieval.search.embedding import embed_questions, embed_titles_and_bodies
 from realmctl.stage import resolve
 from realmctl.text.tokens import wordpiece
@@ -61,9 +61,10 @@ class LoadedRetriever:
         return self.module.projection
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of n questions or sentences, float32 [n, D]. A text of over 510 wordpieces is cut."""
+        """Return the vectors of n questions or sentences, float32 [n, D]. A text of over 510 wordpieces is cut, or of
+        what the encoder has positions for."""
         parts = [
-            embed_questions(self.module, self._collator, part, QUESTION_LENGTH, precision=self.precision)
+            embed_questions(self.module, self._collator, part, precision=self.precision)
             for part in batches(self._tokens(texts))
         ]
         return np.concatenate(parts) if parts else self._nothing()

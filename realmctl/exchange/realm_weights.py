@@ -41,6 +41,11 @@ TIED = {
     "cls.predictions.decoder.weight": "realm.embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
 }
+SECOND_NAMES = {name: second for second, name in TIED.items()}
+"""The other name of tensors that the encoder has twice. A file may hold them under either, and
+`safetensors.torch.save_model` keeps only the first in the alphabet."""
+SECOND_BIAS = {"cls.predictions.bias": "cls.predictions.decoder.bias"}
+"""The same for models whose unused decoder is not tied to the word embeddings."""
 
 
 def retriever_of(checkpoint: Checkpoint) -> Retriever:
@@ -69,7 +74,7 @@ def encoder_of(checkpoint: Checkpoint) -> BertForMaskedLM:
         model.bert.pooler = BertPooler(config).requires_grad_(False)
         return model
 
-    return _filled(make, checkpoint, "", lambda name: TIED.get(name, _renamed(name, BERT_TO_REALM)))
+    return _filled(make, checkpoint, "", lambda name: TIED.get(name, _renamed(name, BERT_TO_REALM)), SECOND_NAMES)
 
 
 def span_reader_of(checkpoint: Checkpoint) -> SpanReader:
@@ -195,16 +200,25 @@ def _only(checkpoint: Checkpoint, *prefixes: str) -> None:
         raise _extra(checkpoint.folder, foreign)
 
 
-def _filled(make: Callable[[], Model], checkpoint: Checkpoint, prefix: str, name_there: Callable[[str], str]) -> Model:
+def _filled(
+    make: Callable[[], Model],
+    checkpoint: Checkpoint,
+    prefix: str,
+    name_there: Callable[[str], str],
+    second_names: Mapping[str, str] = SECOND_BIAS,
+) -> Model:
     """Return the module with the tensors below `prefix`. Raises InputError that names a tensor which does not fit.
+
+    second_names: Names under which a file may hold some tensors instead.
 
     Shapes are checked on a copy without memory first, so that a wrong config.json cannot use up memory.
     """
     with torch.device("meta"):
         state = make().state_dict()
     folder, tensors = checkpoint.folder, _below(checkpoint.tensors, prefix)
-    if "cls.predictions.decoder.bias" in tensors:  # one tensor with two names; a file may hold either
-        tensors.setdefault("cls.predictions.bias", tensors["cls.predictions.decoder.bias"])
+    for name, second in second_names.items():
+        if second in tensors:
+            tensors.setdefault(name, tensors[second])
     places = {name: name_there(name) for name in state}
     shapes = {places[name]: tuple(tensor.shape) for name, tensor in state.items()}
     unused = {name: shape for name, shape in _unused(checkpoint).items() if name not in shapes}

@@ -26,13 +26,16 @@ from torch import Tensor, nn
 from transformers import BertModel
 from transformers.models.bert.modeling_bert import BertPooler
 
-from realmctl.errors import InputError, MismatchError
+from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.nn.bert.encoder import cls_state, hidden_states
 from realmctl.nn.bert.files import load_bert, save_bert
 from realmctl.nn.inputs import TokenBatch
 from realmctl.nn.precision import full_precision
 from realmctl.nn.retriever_settings import NORM_EPS, Pooling, ProjectionStart, Towers, read_settings
 from realmctl.nn.weights import hash_tensors, load_into, load_tensors, save_tensors
+
+LONGEST_QUESTION = 512
+"""Wordpieces of the longest question that is embedded, unless BERT has fewer positions."""
 
 
 class Tower(nn.Module):
@@ -149,7 +152,16 @@ class Retriever(nn.Module):
         towers: Literal["shared", "separate"] = "shared",
         norm_eps: float = NORM_EPS,
     ) -> Retriever:
-        """Return a retriever with a random projection on copies of `bert`. Separate towers start equal."""
+        """Return a retriever with a random projection on copies of `bert`. Separate towers start equal.
+
+        Raises ConfigError when BERT has fewer positions than queries or blocks have wordpieces.
+        """
+        positions = int(bert.config.max_position_embeddings)
+        if max(query_length, block_length) > positions:
+            raise ConfigError(
+                f"The retriever is to read queries of {query_length} and blocks of {block_length} wordpieces, but this BERT has "
+                f"{positions} positions. Use shorter blocks (`chunk --max-wordpieces`) and queries, or another BERT."
+            )
         tower = Tower(copy.deepcopy(bert), projection, pooling, norm_eps)
         block_tower = tower if towers == "shared" else copy.deepcopy(tower)
         return cls(tower, block_tower, query_length=query_length, block_length=block_length, pooling=pooling)
@@ -181,6 +193,11 @@ class Retriever(nn.Module):
     def projection(self) -> int:
         """Width D of the embeddings."""
         return self.query_tower.projection.out_features
+
+    @property
+    def longest_question(self) -> int:
+        """Wordpieces of a question or sentence that is embedded, [CLS] and [SEP] included: 512, or BERT's positions."""
+        return min(LONGEST_QUESTION, int(self.query_tower.bert.config.max_position_embeddings))
 
     def embed_queries(self, packed: TokenBatch) -> Tensor:
         """Return the query embeddings e_q, float32 [B, D]."""

@@ -77,6 +77,11 @@ class SpanReader(nn.Module):
         """Return a span reader with a random head on a copy of `bert`."""
         return cls(copy.deepcopy(bert))
 
+    @property
+    def positions(self) -> int:
+        """Most wordpieces of an input, special tokens included."""
+        return int(self.bert.config.max_position_embeddings)
+
     def span_scores(
         self, packed: TokenBatch, block_mask_BL: Tensor, max_width: int
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from realmctl.deviations import EvalDeviation, FinetuneDeviation, PretrainDeviation, TagDeviation
+from realmctl.deviations import EvalDeviation, FinetuneDeviation, IctDeviation, PretrainDeviation, TagDeviation
 from realmctl.errors import ConfigError
 
 Settings = Mapping[str, Any]
@@ -35,6 +35,7 @@ PRESETS: Mapping[str, Mapping[str, Settings]] = {
         "ict-init": {
             **_BERT, "steps": 100_000, "batch_size": 4096, "lr": 1e-4, "mask_rate": 0.9, "projection": 128,
             "query_length": 64, "pooling": "pooler", "towers": "shared", "projection_norm_eps": 1e-3,
+            "official": get_args(IctDeviation),
         },
     },
     "spider": {

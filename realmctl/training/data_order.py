@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SHARDS, SHARDS_OF_A_ROUND = 5000, 4
-"""Numbers of the official code: files of the corpus, and files that are open at one time."""
+"""Files that a corpus is cut into, a number of ours, and files of a round, the official code's number."""
 
 
 class DataOrder:
@@ -27,10 +27,26 @@ class DataOrder:
         return np.random.default_rng([self.seed, number]).permutation(self.count)
 
 
+class ThinnedDataOrder(DataOrder):
+    """Endless passes over all of the first `count` examples and a share of the `thinned` ones that follow them.
+
+    Each pass draws its share anew, rounded to a whole number of examples.
+    """
+
+    def __init__(self, count: int, thinned: int, share: float, batch_size: int, seed: int) -> None:
+        self._first, self._thinned, self._kept = count, thinned, round(share * thinned)
+        super().__init__(count + self._kept, batch_size, seed)
+
+    def _permutation(self, number: int) -> NDArray[np.int64]:
+        rng = np.random.default_rng([self.seed, number])
+        kept = self._first + rng.choice(self._thinned, self._kept, replace=False)
+        return rng.permutation(np.concatenate([np.arange(self._first), kept]))
+
+
 class ShardedDataOrder(DataOrder):
     """Endless rounds, each over 4 shards drawn from 5,000 shards of consecutive examples.
 
-    The official code reads its 5,000 files like this (google-research, realm/example_generator.py). Every round is as long
+    The official code reads its files like this (google-research/language, realm/example_generator.py). Every round is as long
     as 4 of the smaller shards. The examples beyond that length are left out of the round.
     """
 

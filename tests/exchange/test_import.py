@@ -215,6 +215,21 @@ def test_names_that_may_be_there_or_not(tmp_path):
         imported(folder, tmp_path / "w4")
 
 
+def test_an_encoder_whose_words_are_held_by_its_decoder_alone(tmp_path):
+    """`safetensors.torch.save_model` writes tied tensors once, under the first of their names."""
+    tensors = published.encoder()
+    words = tensors.pop("realm.embeddings.word_embeddings.weight")
+    tensors["cls.predictions.decoder.weight"] = words
+    made = imported(published.write(tmp_path / "c", tensors), tmp_path / "w")["encoder"]
+    assert torch.equal(load_masked_lm(made.path)[0].bert.embeddings.word_embeddings.weight, words)
+    tensors = published.embedder()
+    del tensors["realm.embeddings.word_embeddings.weight"]
+    with pytest.raises(
+        InputError, match=r"lack the tensor 'realm\.embeddings\.word_embeddings\.weight'"
+    ):  # another table
+        imported(published.write(tmp_path / "e", tensors), tmp_path / "we")
+
+
 def test_a_hub_id_is_fetched_with_its_records(tmp_path, monkeypatch, embedded):
     folder, asked = open_qa(tmp_path / "snapshot", embedded[1]), []
     monkeypatch.chdir(tmp_path)

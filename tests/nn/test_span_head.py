@@ -79,6 +79,17 @@ def test_a_question_without_an_answer_has_loss_zero_and_finite_gradients(dtype: 
     assert score.grad[1, 0, 1] < 0
 
 
+def test_blocks_without_a_span_give_the_retrieval_scores_finite_gradients(mlm: BertForMaskedLM, collator) -> None:
+    """With minus infinity as the masked score, their gradient is not a number."""
+    packed, start_B = collator.reader([[7, 8], [7, 8]], [[], []], length=32)
+    spans, _ = SpanReader.from_bert(mlm.bert).span_scores(packed, block_token_mask(packed, start_B), 3)
+    assert spans.isfinite().all()
+    retrieval = torch.tensor([[3.0, -50.0]], requires_grad=True)
+    total = spans[None] + retrieval[:, :, None]
+    reader_loss(total, torch.zeros_like(total, dtype=torch.bool)).sum().backward()
+    assert torch.equal(retrieval.grad, torch.zeros_like(retrieval))
+
+
 def test_masked_spans_get_no_gradient_through_the_model(mlm: BertForMaskedLM, reader_batch) -> None:
     reader = SpanReader.from_bert(mlm.bert).train()
     score, _ = reader.span_scores(*reader_batch, 3)

@@ -89,7 +89,7 @@ def plan_of(realmctl, *arguments) -> dict:
 def test_a_dry_run_shows_what_a_preset_stands_for(realmctl, chain):
     inputs = ["ict-init", "--blocks", chain.blocks.path, "--bert", "scratch:L1-H16"]
     plain, preset = plan_of(realmctl, *inputs, "--steps", "7"), plan_of(realmctl, *inputs, "--preset", "ict")
-    assert settings_of("ict", "ict-init").items() <= preset.items() and "preset" not in preset
+    assert listed(settings_of("ict", "ict-init")).items() <= preset.items() and "preset" not in preset
     assert plain["steps"] == 7 and preset["steps"] == 100_000
 
 

@@ -178,9 +178,14 @@ def _name(name: str) -> str:
 
 
 def _tie(tensors: dict[str, Tensor], folder: Path) -> None:
-    """Tie the decoder to the embedding table and the head's bias. Raises InputError when the file holds other values."""
+    """Tie the decoder to the embedding table and the head's bias. Raises InputError when the file holds other values.
+
+    A file may hold each pair of tied tensors once, under either name.
+    """
     words, bias = "bert.embeddings.word_embeddings.weight", _HEAD + "bias"
     for name, source in (("decoder.weight", words), ("decoder.bias", bias)):
+        if source not in tensors and _HEAD + name in tensors:
+            tensors[source] = tensors[_HEAD + name]
         if source not in tensors:
             continue  # load_into names it
         if not torch.equal(tensors.setdefault(_HEAD + name, tensors[source]), tensors[source]):

@@ -42,14 +42,14 @@ class AnsweringOptions:
     """The options of an answerer.
 
     reader_beam: blocks read per question; None for as many as in fine-tuning.
-    spaced_words: join the words of an answer by single spaces, as the official code does.
+    official_text: return the text of an answer as the official code does, whole words joined with spaces.
     index: index to search instead of the qa-model's own, such as one of revised blocks.
     """
 
     reader_beam: int | None = None
     device: str = "auto"
     precision: str = "auto"
-    spaced_words: bool = False
+    official_text: bool = False
     index: Artifact | None = None
 
 

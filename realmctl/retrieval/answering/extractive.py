@@ -2,7 +2,7 @@
 
 This is ORQA's inference (Lee et al. 2019; google-research orqa/models/orqa_model.py) except for the text of the answer. Ours
 is the slice of the block between the character offsets of the span, which keeps case, accents and punctuation. The
-official text, with words joined by spaces, is an option.
+official text, of whole words joined with spaces, is an option.
 Legend: B queries, K hits, S spans of a block, T best spans of a block.
 """
 
@@ -29,6 +29,7 @@ from realmctl.retrieval.corpus import TokenIds
 from realmctl.retrieval.search.registry import SEARCHERS
 from realmctl.retrieval.search.searcher import Hit, Searcher, SearchInputs
 from realmctl.text.qa.answers import answer_spans
+from realmctl.text.qa.official_text import official_answer_text
 
 ROWS_READ_AT_ONCE = 40
 
@@ -57,14 +58,15 @@ class ExtractiveAnswerer(Answerer):
         searcher: Searcher,
         reader_beam: int | None,
         precision: str,
-        spaced_words: bool = False,
+        official_text: bool = False,
     ) -> None:
         described = describe_qa_model(qa_model)
-        self.searcher, self.precision, self.spaced_words = searcher, precision, spaced_words
+        self.searcher, self.precision, self.official_text = searcher, precision, official_text
         self.reader_beam = reader_beam or described.reader_beam
-        self.reader_length, self.span_width = described.reader_length, described.span_width
         self.by_block = described.objective == "paper"  # trained with a softmax over the spans of each block
         self.reader = SpanReader.load(qa_model.part("reader").path).to(searcher.device)
+        self.reader_length = min(described.reader_length, self.reader.positions)
+        self.span_width = described.span_width
 
     @classmethod
     def open(cls, qa_model: Artifact, blocks: Artifact, options: AnsweringOptions) -> Self:
@@ -73,7 +75,7 @@ class ExtractiveAnswerer(Answerer):
             raise InputError(f"{qa_model}: {QA_MODEL} names no searcher for the reader. Fine-tune the model again.")
         inputs = SearchInputs(blocks=blocks, index=options.index, device=options.device, precision=options.precision)
         searcher = SEARCHERS.load(name).reopen(qa_model, inputs)
-        return cls(qa_model, searcher, options.reader_beam, options.precision, options.spaced_words)
+        return cls(qa_model, searcher, options.reader_beam, options.precision, options.official_text)
 
     def with_searcher(self, searcher: Searcher) -> Self:
         """Return an answerer with another searcher of the same vocabulary. Both share one reader in memory."""
@@ -173,11 +175,13 @@ class ExtractiveAnswerer(Answerer):
         return list(answers.values())
 
     def _cut(self, span: AnswerSpan) -> Answer:
-        """The answer of a span: its original characters, or with `spaced_words` its words joined by single spaces."""
-        corpus = self.searcher.corpus
-        offsets = char_offsets(corpus, self.searcher.wordpiece, span.hit.row)
+        """The answer of a span: its original characters, or with `official_text` the official code's text of it."""
+        corpus, wordpiece = self.searcher.corpus, self.searcher.wordpiece
+        offsets = char_offsets(corpus, wordpiece, span.hit.row)
         start, end = int(offsets[span.first, 0]), int(offsets[span.last, 1])
-        text = corpus.record(span.hit.row)["text"][start:end]
-        if self.spaced_words:
-            text = self.searcher.wordpiece.spaced(text)
+        body = corpus.record(span.hit.row)["text"]
+        text = body[start:end]
+        if self.official_text:
+            pieces = wordpiece.tokens_of(corpus.tokens(span.hit.row)[span.first : span.last + 1])
+            text = official_answer_text(body, start, end, pieces, wordpiece)
         return Answer(text, span.score, Evidence(span.hit, start, end))

@@ -18,7 +18,7 @@ from realmctl.nn.precision import autocast
 from realmctl.nn.reader import Reader
 from realmctl.retrieval.corpus import TokenIds
 from realmctl.retrieval.search.candidates import NULL, titles_and_bodies
-from realmctl.retrieval.search.dense import QUESTION_LENGTH, DenseSearcher
+from realmctl.retrieval.search.dense import DenseSearcher
 
 MASK = "[MASK]"
 NULL_TITLE = "(null document)"
@@ -133,7 +133,9 @@ def _prior(searcher: DenseSearcher, tokens: TokenIds, titles: Sequence[TokenIds]
     retriever = searcher.retriever
     blocks = searcher.collator.block(titles, bodies, retriever.block_length)
     block_ND = retriever.embed_blocks(blocks.to(searcher.device))
-    query_1D = retriever.embed_queries(searcher.collator.query([tokens], QUESTION_LENGTH).to(searcher.device))
+    query_1D = retriever.embed_queries(
+        searcher.collator.query([tokens], retriever.longest_question).to(searcher.device)
+    )
     return retriever.score(query_1D, block_ND[None])[0].softmax(0).cpu()
 
 

@@ -17,7 +17,7 @@ def open_answerer(
     reader_beam: int | None = None,
     device: str = "auto",
     precision: str = "auto",
-    spaced_words: bool = False,
+    official_text: bool = False,
     index: Artifact | None = None,
 ) -> Answerer:
     """Open a qa-model with its blocks.
@@ -28,7 +28,7 @@ def open_answerer(
         reader_beam: blocks read per question; None for as many as in fine-tuning.
         device: auto, cpu or cuda:N.
         precision: auto, fp32 or bf16.
-        spaced_words: join the words of an answer by single spaces, as the official code does.
+        official_text: return the text of an answer as the official code does, whole words joined with spaces.
         index: index to search instead of the qa-model's own, such as one of revised blocks.
 
     Raises:
@@ -44,7 +44,7 @@ def open_answerer(
     if blocks.kind != "blocks":
         raise MismatchError(f"{blocks} is of kind {blocks.kind}, but blocks are needed. Name another artifact.")
     options = AnsweringOptions(
-        reader_beam=reader_beam, device=device, precision=precision, spaced_words=spaced_words, index=index
+        reader_beam=reader_beam, device=device, precision=precision, official_text=official_text, index=index
     )  # fmt: skip
     described = describe_qa_model(qa_model)
     if index is not None and (described.searcher is None or not SEARCHERS.load(described.searcher).uses_index):

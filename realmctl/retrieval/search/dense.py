@@ -27,8 +27,6 @@ from realmctl.retrieval.initial_encoder import tokenizer_folder
 from realmctl.retrieval.search.embedding import embed_questions
 from realmctl.retrieval.search.searcher import Searcher, SearchInputs
 
-QUESTION_LENGTH = 512
-
 
 class DenseSearcher(Searcher):
     """A query encoder with the index of its blocks. Raises MismatchError when the two do not belong together."""
@@ -83,12 +81,14 @@ class DenseSearcher(Searcher):
 
     def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The best blocks of the index by inner product."""
-        query_BD = embed_questions(self.retriever, self.collator, tokens, QUESTION_LENGTH, precision=self.precision)
+        query_BD = embed_questions(self.retriever, self.collator, tokens, precision=self.precision)
         return self.index.search(query_BD, k)
 
     def scores(self, tokens: Sequence[TokenIds], rows_QK: NDArray[np.int64]) -> Tensor:
         """Inner products of the current query vectors with the frozen block vectors."""
-        query_QD = self.retriever.embed_queries(self.collator.query(tokens, QUESTION_LENGTH).to(self.device))
+        query_QD = self.retriever.embed_queries(
+            self.collator.query(tokens, self.retriever.longest_question).to(self.device)
+        )
         block_QKD = torch.from_numpy(self.index.vectors(rows_QK)).to(self.device)
         return self.retriever.score(query_QD, block_QKD)
 

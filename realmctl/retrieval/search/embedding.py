@@ -186,15 +186,15 @@ def embed_titles_and_bodies(
 
 @torch.inference_mode()
 def embed_questions(
-    retriever: Retriever, collator: Collator, questions: Sequence[TokenIds], length: int, *, precision: str = "auto"
+    retriever: Retriever, collator: Collator, questions: Sequence[TokenIds], *, precision: str = "auto"
 ) -> NDArray[np.float32]:
-    """Questions as float32 [len(questions), D], in one batch; one of more than `length` tokens is cut.
+    """Questions as float32 [len(questions), D], in one batch; one of more than `longest_question` tokens is cut.
 
     The retriever must be in evaluation mode.
     """
     device = next(retriever.parameters()).device
     with autocast(device, precision):
-        query_BD = retriever.embed_queries(collator.query(questions, length).to(device)).float()
+        query_BD = retriever.embed_queries(collator.query(questions, retriever.longest_question).to(device)).float()
     vectors: NDArray[np.float32] = query_BD.cpu().numpy()
     return vectors
 

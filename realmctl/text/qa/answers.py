@@ -98,7 +98,7 @@ def has_answer(text: str, answers: Sequence[str], how: AnswerTest = "substring")
         answers: texts, or with "regex" regular expressions.
         how: "substring" compares raw and case-sensitive text, as ORQA supervises its retriever: "art" is in "party".
             "tokens" compares runs of lower-cased words after NFD, as DPR validates retrieval. "regex" searches anywhere
-            after NFD, as DPR does.
+            after NFD with the `regex` package, as DPR does.
 
     Raises:
         ConfigError: an unknown `how`.
@@ -110,7 +110,10 @@ def has_answer(text: str, answers: Sequence[str], how: AnswerTest = "substring")
         return any(_contains(held, _dpr_tokens(answer)) for answer in answers)
     if how == "regex":
         patterns = (unicodedata.normalize("NFD", answer) for answer in answers if answer)
-        return match_any(patterns, unicodedata.normalize("NFD", text), anywhere=True) is AnswerVerdict.MATCH
+        return (
+            match_any(patterns, unicodedata.normalize("NFD", text), anywhere=True, engine="regex")
+            is AnswerVerdict.MATCH
+        )
     raise ConfigError(f"'{how}' is not an answer test. Use one of {', '.join(get_args(AnswerTest))}.")
 
 

@@ -3,10 +3,10 @@ r"""Run answers that are regular expressions (CuratedTREC) within limits.
 A pattern of a data file can be invalid, or can take hours: `(a+)+$` on forty characters. So each question has a time
 budget. A pattern that does not compile or exceeds the budget is not a match, and the verdict records the reason.
 
-Published results come from Python's `re`, so `re` decides whether a pattern is valid. The `regex` package, which can
-be stopped, runs it, with `\w`, `\b` and `\s` spelled out as `re` defines them. Both agree on every pattern of
-CuratedTREC (tests/text/qa/test_regexes.py). `regex` alone would accept recursion and fuzzy matching, and would expand
-repeats: `a{99999999}` fills the memory.
+The `regex` package runs every pattern, because it can be stopped. It expands repeats, so `a{99999999}` would fill the
+memory; such patterns are refused. ORQA and the README of CuratedTREC score with Python's `re`. There `re` decides
+whether a pattern is valid, and `\w`, `\b` and `\s` are spelled out as `re` defines them. Both agree on every pattern of
+CuratedTREC (tests/text/qa/test_regexes.py). DPR scores with `regex` itself, so its patterns are taken as they are.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from collections.abc import Iterable
 from enum import StrEnum
 from functools import lru_cache
 from math import prod
+from typing import Literal
 
 import regex
 
+Engine = Literal["re", "regex"]
 BUDGET_SECONDS = 1.0
 MAX_PATTERN_CHARACTERS = 1000
 MAX_TEXT_CHARACTERS = 20_000
@@ -40,7 +42,7 @@ _SPELLED_OUT = {
 }  # fmt: skip
 _SPELLED_OUT_IN_CLASS = {r"\w": _WORD, r"\s": _BLANK, "[": r"\["}
 """Where `regex` differs from `re`: combining marks are part of a word, ½ and ² are not, four control characters are not
-spaces, and `[[:alpha:]]` is a class. Inside brackets `\\W` and `\\S` keep the meaning of `regex`."""
+spaces, and `[[:alpha:]]` is a class."""
 _ESCAPE_OR_CLASS = re.compile(r"\\.|\[(\^?\]?(?:\\.|[^\]\\])*)\]", re.DOTALL)
 _ESCAPE_OR_BRACKET = re.compile(r"\\.|\[", re.DOTALL)
 
@@ -68,9 +70,14 @@ def looks_like_regex(answer: str) -> bool:
 
 
 def match_any(
-    patterns: Iterable[str], text: str, *, anywhere: bool, budget_seconds: float = BUDGET_SECONDS
+    patterns: Iterable[str],
+    text: str,
+    *,
+    anywhere: bool,
+    engine: Engine = "re",
+    budget_seconds: float = BUDGET_SECONDS,
 ) -> AnswerVerdict:
-    """Return whether one of `patterns` matches `text`, at its start or `anywhere`.
+    """Return whether one of `patterns` matches `text`, at its start or `anywhere`, by the rules of an engine.
 
     All patterns share the budget. Without a match the verdict is TIMEOUT if a pattern exceeded it, else INVALID if one
     does not compile, has more than 1,000 characters or repeats something 10,000 times, else NO_MATCH. Only the first
@@ -79,7 +86,7 @@ def match_any(
     deadline = time.monotonic() + budget_seconds
     verdict = AnswerVerdict.NO_MATCH
     for pattern in patterns:
-        outcome = _match(pattern, _limited(text), anywhere, deadline - time.monotonic())
+        outcome = _match(pattern, _limited(text, engine), anywhere, engine, deadline - time.monotonic())
         if outcome in (AnswerVerdict.MATCH, AnswerVerdict.TIMEOUT):
             return outcome
         if outcome is AnswerVerdict.INVALID:
@@ -87,8 +94,8 @@ def match_any(
     return verdict
 
 
-def _match(pattern: str, text: str, anywhere: bool, seconds: float) -> AnswerVerdict:
-    compiled = _compiled(pattern)
+def _match(pattern: str, text: str, anywhere: bool, engine: Engine, seconds: float) -> AnswerVerdict:
+    compiled = _compiled(pattern, engine)
     if compiled is None:
         return AnswerVerdict.INVALID
     if seconds <= 0 or pattern in _too_slow:
@@ -103,7 +110,7 @@ def _match(pattern: str, text: str, anywhere: bool, seconds: float) -> AnswerVer
 
 
 @lru_cache(maxsize=4096)
-def _compiled(pattern: str) -> regex.Pattern[str] | None:
+def _compiled(pattern: str, engine: Engine) -> regex.Pattern[str] | None:
     repeats = prod(
         max(int(number or 1) for number in counts) or 1 for counts in _COUNTS.findall(pattern[:MAX_PATTERN_CHARACTERS])
     )
@@ -112,8 +119,10 @@ def _compiled(pattern: str) -> regex.Pattern[str] | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            re.compile(pattern, re.IGNORECASE | re.UNICODE | re.MULTILINE)
-        return regex.compile(_with_re_semantics(_PLAIN_BRACE.sub(r"\\{", pattern)), FLAGS | regex.VERSION0)
+            if engine == "re":
+                re.compile(pattern, re.IGNORECASE | re.UNICODE | re.MULTILINE)
+                pattern = _with_re_semantics(_PLAIN_BRACE.sub(r"\\{", pattern))
+            return regex.compile(pattern, FLAGS | regex.VERSION0)
     except (re.error, regex.error, ValueError, RecursionError, OverflowError):
         return None
 
@@ -124,14 +133,33 @@ def _with_re_semantics(pattern: str) -> str:
     def spelled(match: re.Match[str]) -> str:
         if match[1] is None:
             return _SPELLED_OUT.get(match[0], match[0])
-        inside = _ESCAPE_OR_BRACKET.sub(lambda piece: _SPELLED_OUT_IN_CLASS.get(piece[0], piece[0]), match[1])
-        return f"[{inside}]"
+        return _character_class(match[1])
 
     return _ESCAPE_OR_CLASS.sub(spelled, _dotted(pattern))
 
 
-def _limited(text: str) -> str:
-    return _dotted(text[:MAX_TEXT_CHARACTERS])
+def _character_class(content: str) -> str:
+    """Rewrite a class, given what is between its brackets. One with `\\W` or `\\S` becomes a choice of two classes."""
+    negated, content = content.startswith("^"), content.removeprefix("^")
+    complements: list[str] = []
+
+    def spelled(piece: re.Match[str]) -> str:
+        if piece[0] in (r"\W", r"\S"):
+            complements.append(_SPELLED_OUT[piece[0]])
+            return ""
+        return _SPELLED_OUT_IN_CLASS.get(piece[0], piece[0])
+
+    rest = _ESCAPE_OR_BRACKET.sub(spelled, content)
+    if not complements:
+        return f"[{'^' * negated}{rest}]"
+    rest = "\\" * rest.startswith("^") + rest
+    choices = "|".join([*([f"[{rest}]"] if rest else []), *complements])
+    return f"(?:(?!{choices})(?s:.))" if negated else f"(?:{choices})"
+
+
+def _limited(text: str, engine: Engine) -> str:
+    text = text[:MAX_TEXT_CHARACTERS]
+    return _dotted(text) if engine == "re" else text
 
 
 def _dotted(text: str) -> str:
@@ -142,16 +170,18 @@ def _dotted(text: str) -> str:
 def find_spans(patterns: Iterable[str], text: str, *, budget_seconds: float = BUDGET_SECONDS) -> list[tuple[int, int]]:
     """Return the character offsets (start, end) of all matches of `patterns` in `text`: sorted, distinct, not empty.
 
+    The engine is `regex`, as in the test whether a text holds an answer.
+
     Invalid patterns find nothing. When the budget is spent, the matches found so far are returned.
     """
     deadline = time.monotonic() + budget_seconds
     found: set[tuple[int, int]] = set()
     for pattern in patterns:
-        compiled, seconds = _compiled(pattern), deadline - time.monotonic()
+        compiled, seconds = _compiled(pattern, "regex"), deadline - time.monotonic()
         if compiled is None or pattern in _too_slow or seconds <= 0:
             continue
         try:
-            found.update(match.span() for match in compiled.finditer(_limited(text), timeout=seconds))
+            found.update(match.span() for match in compiled.finditer(_limited(text, "regex"), timeout=seconds))
         except TimeoutError:
             _too_slow.add(pattern)
     return sorted(span for span in found if span[1] > span[0])

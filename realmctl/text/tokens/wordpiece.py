@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterator, Sequence
-from itertools import groupby, pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -80,19 +80,31 @@ class WordPiece:
                 (_, (start, _)), *others = word
                 yield offset + start, 1 + len(others)
 
-    def spaced(self, text: str) -> str:
-        """Return the words of `text` as the pre-tokenizer finds them, unchanged, with one space between them."""
-        starts = [start for start, _ in self.words(text)]
-        return " ".join(text[start:stop].strip() for start, stop in pairwise([*starts, len(text)]))
+    def joined_words(self, text: str) -> str:
+        """Return the words of `text` as the tokenizer sees them, normalised, with one space between them."""
+        normalizer, pre_tokenizer = self._plain.normalizer, self._plain.pre_tokenizer
+        plain = normalizer.normalize_str(text) if normalizer else text
+        return " ".join(word for word, _ in pre_tokenizer.pre_tokenize_str(plain)) if pre_tokenizer else plain
 
-    def aligns(self, text: str, ids: NDArray[Any]) -> bool:
-        """Return whether the official featuriser can align these wordpieces with `text` (google-research
+    def tokens_of(self, ids: Iterable[int]) -> list[str]:
+        """Return the wordpieces of `ids` as text; one that continues a word begins with `##`."""
+        return [str(self.tokenizer.id_to_token(int(number))) for number in ids]
+
+    def aligns(self, text: str, ids: Iterable[int]) -> bool:
+        """Return whether the official featuriser can align these wordpieces with `text` (google-research/language,
         realm/featurization.py).
 
-        It can if no wordpiece is [UNK] and the text keeps its length in lower case without accents.
+        It can if the text keeps its length without accents and in lower case, and if each wordpiece is found in it after
+        the one before. [UNK] is not, and neither is a wordpiece with an invisible character in it, such as U+200B.
         """
-        plain = "".join(c for c in unicodedata.normalize("NFD", text.lower()) if unicodedata.category(c) != "Mn")
-        return self.unk not in ids and (not self.lowercase or len(plain) == len(text))
+        decomposed = unicodedata.normalize("NFD", text)
+        plain = "".join(char for char in decomposed if unicodedata.category(char) != "Mn")
+        plain = plain.lower() if self.lowercase else plain
+        at = 0 if len(plain) == len(text) else -1
+        for piece in map(_bare, self.tokens_of(ids)):
+            place = plain.find(piece, at) if at >= 0 else -1
+            at = place + len(piece) if place >= 0 else -1
+        return at >= 0
 
     def save(self, folder: Path) -> None:
         """Write tokenizer.json, vocab.txt and tokenizer_config.json. Transformers' AutoTokenizer loads the folder as
@@ -117,6 +129,10 @@ def _without_specials(tokenizer: Tokenizer) -> tuple[Tokenizer, dict[str, Any]]:
     setup = json.loads(tokenizer.to_str())
     setup.update(added_tokens=[], post_processor=None, truncation=None, padding=None)
     return Tokenizer.from_str(json.dumps(setup)), setup
+
+
+def _bare(piece: str) -> str:
+    return piece.removeprefix("##")
 
 
 def load(folder: Path) -> WordPiece:

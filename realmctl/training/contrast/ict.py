@@ -8,12 +8,16 @@ from realmctl.errors import InputError
 from realmctl.nn.inputs import Collator
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.corpus import Corpus
-from realmctl.training.contrast.in_batch import ContrastOptions, Example, InBatchContrast
+from realmctl.training.contrast.in_batch import ContrastOptions, Example, InBatchContrast, order_of
+from realmctl.training.data_order import ThinnedDataOrder
 from realmctl.training.random_streams import Stream, generator
 
 
 class InverseClozeObjective(InBatchContrast):
     """Each block of two sentences or more gives a pair. The other blocks of the batch are the negatives.
+
+    With `single_sentences` a block of one sentence gives a pair as often as a sentence stays in its block, and its sentence
+    stays in it. The official code draws such blocks like all others, and leaves out those whose sentence is to be removed.
 
     `null_share` is not in ORQA: the null document is added to the blocks, and is the target for that share of the
     sentences. Without it, ICT leaves the null document's score so far below every block's that p(null|x) and its
@@ -26,15 +30,21 @@ class InverseClozeObjective(InBatchContrast):
 
     def __init__(
         self, retriever: Retriever, corpus: Corpus, collator: Collator, options: ContrastOptions, *,
-        mask_rate: float, null_share: float = 0.0,
+        mask_rate: float, null_share: float = 0.0, single_sentences: bool = False,
     ) -> None:  # fmt: skip
         self.mask_rate, self.null_share = mask_rate, null_share
-        self.rows = np.flatnonzero(np.diff(corpus.sentence_offsets) >= (2 if mask_rate > 0 else 1))
+        sentences = np.diff(corpus.sentence_offsets)
+        self.rows = np.flatnonzero(sentences >= (2 if mask_rate > 0 else 1))
         if len(self.rows) < 2:
             raise InputError(
                 f"{corpus.artifact} has {len(self.rows)} blocks of two sentences or more; ICT needs at least 2."
             )
-        super().__init__(retriever, corpus, collator, options, count=len(self.rows), null=null_share > 0)
+        order = order_of(len(self.rows), options)
+        if single_sentences and mask_rate > 0:
+            single = np.flatnonzero(sentences == 1)
+            order = ThinnedDataOrder(len(self.rows), len(single), 1 - mask_rate, order.batch_size, options.seed)
+            self.rows = np.concatenate([self.rows, single])
+        super().__init__(retriever, corpus, collator, options, order=order, null=null_share > 0)
 
     def examples(self, step: int) -> list[Example]:
         """The random numbers of the others' pairs are drawn too, and nothing of their text is read."""
@@ -46,7 +56,7 @@ class InverseClozeObjective(InBatchContrast):
         """Return the number of the sentence, whether it is removed from the block, and whether the block is withheld."""
         first, stop = self.corpus.sentence_offsets[row : row + 2]
         sentence = int(rng.integers(int(stop - first)))
-        masked = bool(rng.random() < self.mask_rate)
+        masked = bool(rng.random() < self.mask_rate) and stop - first > 1
         return sentence, masked, self.null_share > 0 and bool(rng.random() < self.null_share)
 
     def _example(self, row: int, k: int, masked: bool, withheld: bool) -> Example:

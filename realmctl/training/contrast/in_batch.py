@@ -63,6 +63,11 @@ class ContrastOptions:
     chunk: int = 0
 
 
+def order_of(count: int, options: ContrastOptions) -> DataOrder:
+    """Return the order of `count` things that examples are made of. A batch has at most so many."""
+    return DataOrder(count, min(options.batch_size, count), options.seed)
+
+
 class InBatchContrast(SelfContained, ABC):
     """Base of the tasks.
 
@@ -71,18 +76,18 @@ class InBatchContrast(SelfContained, ABC):
         corpus: The blocks.
         collator: Lays out wordpieces.
         options: Settings.
-        count: Number of things that examples are made of, such as blocks or documents. A batch has at most so many.
+        order: What examples are made of, such as blocks or documents, in the order of the seed.
         null: Whether the null document is one of the blocks to choose from.
     """
 
     def __init__(
         self, retriever: Retriever, corpus: Corpus, collator: Collator, options: ContrastOptions, *,
-        count: int, null: bool = False,
+        order: DataOrder, null: bool = False,
     ) -> None:  # fmt: skip
         self.modules = nn.ModuleDict({"retriever": retriever})
         self.retriever, self.corpus, self.collator, self.options = retriever, corpus, collator, options
         self.null = null
-        self.order = DataOrder(count, min(options.batch_size, count), options.seed)
+        self.order = order
         self.own = processes.share(self.order.batch_size, "pairs")
 
     @abstractmethod

@@ -19,7 +19,7 @@ from realmctl.log import progress
 from realmctl.nn.inputs import Collator
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.corpus import Corpus, TokenIds
-from realmctl.training.contrast.in_batch import ContrastOptions, Example, InBatchContrast
+from realmctl.training.contrast.in_batch import ContrastOptions, Example, InBatchContrast, order_of
 from realmctl.training.contrast.recurring import SpanPlaces, WordTable, recurring_spans
 from realmctl.training.objectives.whole_words import rows_by_document
 from realmctl.training.random_streams import Stream, generator
@@ -64,7 +64,7 @@ class SpiderObjective(InBatchContrast):
                 "Two blocks of the document must share rare words, and a third block must lack them. Chunk longer documents, use a "
                 "smaller --max-wordpieces, or use ict-init."
             )
-        super().__init__(retriever, corpus, collator, options, count=len(self.usable))
+        super().__init__(retriever, corpus, collator, options, order=order_of(len(self.usable), options))
 
     def _documents_with_spans(self) -> list[int]:
         usable = []

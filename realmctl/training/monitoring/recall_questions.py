@@ -14,7 +14,6 @@ from realmctl.nn.precision import autocast
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.answering.answer_search import AnswerSearch
 from realmctl.retrieval.corpus import Corpus
-from realmctl.retrieval.search.dense import QUESTION_LENGTH
 from realmctl.text.qa.questions import Question
 from realmctl.text.tokens import wordpiece
 
@@ -49,7 +48,7 @@ class RecallQuestions:
         with autocast(device, self._precision):
             parts = [
                 retriever.embed_queries(
-                    self._collator.query(self._tokens[start:stop], QUESTION_LENGTH).to(device)
+                    self._collator.query(self._tokens[start:stop], retriever.longest_question).to(device)
                 ).float()
                 for start in range(0, len(self._tokens), QUESTIONS_AT_ONCE)
                 for stop in (start + QUESTIONS_AT_ONCE,)

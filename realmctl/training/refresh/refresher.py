@@ -143,9 +143,14 @@ def _serve_request(folder: RefreshFolder, device: str, executor: Executor, child
     while folder.path.is_dir():
         if not folder.has_token(request.token):
             raise Superseded
-        step = max(steps_in(folder.snapshots), default=0)
-        if not step or not _refreshed(folder, maker, step, heart):
+        if not _refresh_newest(folder, maker, heart):
             time.sleep(POLL_SECONDS)
+
+
+def _refresh_newest(folder: RefreshFolder, maker: IndexMaker, heart: Heartbeat) -> bool:
+    """Make the index of the newest snapshot. Returns False when there is none, or none without its index."""
+    step = max(steps_in(folder.snapshots), default=0)
+    return bool(step) and _refreshed(folder, maker, step, heart)
 
 
 def _refreshed(folder: RefreshFolder, maker: IndexMaker, step: int, heart: Heartbeat) -> bool:

@@ -60,6 +60,16 @@ def test_other_bert_folders(kind: type, pickled: bool, tmp_path: Path) -> None:
     assert loaded.cls.predictions.decoder.weight is loaded.bert.embeddings.word_embeddings.weight
 
 
+def test_tied_weights_under_the_decoders_name_alone(mlm: BertForMaskedLM, tmp_path: Path) -> None:
+    save_masked_lm(mlm, tmp_path)
+    tensors = load_file(tmp_path / "model.safetensors")
+    tensors["cls.predictions.decoder.weight"] = tensors.pop("bert.embeddings.word_embeddings.weight")
+    save_file(tensors, tmp_path / "model.safetensors")
+    loaded, _ = load_masked_lm(tmp_path)
+    for name, tensor in mlm.state_dict().items():
+        assert torch.equal(tensor, loaded.state_dict()[name]), name
+
+
 def test_names_of_old_exports(mlm: BertForMaskedLM, tmp_path: Path) -> None:
     save_masked_lm(mlm, tmp_path)
     tensors = load_file(tmp_path / "model.safetensors")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from transformers import BertModel
 
 from realmctl.errors import ConfigError
 from realmctl.nn.reader import Reader
 from realmctl.nn.retriever import Retriever
+from realmctl.nn.span_head import SpanReader
 from realmctl.retrieval.answering.asking import answers_text, ask, fill_masks, filled_text
 from realmctl.retrieval.corpus import Corpus
 from realmctl.text.tokens import wordpiece
@@ -44,6 +46,23 @@ def test_evidence_is_cut_around_the_answer():
     line = answers_text({"answers": [found]}).splitlines()[1]
     assert line.startswith("   ... aaa") and "a>>here<<b b" in line and line.endswith("b  ...") and len(line) < 400
     assert answers_text({"answers": []}).startswith("no answer")
+
+
+def test_a_question_longer_than_the_positions_of_a_small_model(chain, qa_model, monkeypatch):
+    """The models have 512 positions, and are cut to 40 here: question, and question with block."""
+    plain = {loader: loader.load.__func__ for loader in (Retriever, SpanReader)}
+
+    def load(cls, *arguments):
+        loaded = plain[cls](cls, *arguments)
+        for bert in [module for module in loaded.modules() if isinstance(module, BertModel)]:
+            bert.config.max_position_embeddings = 40
+            bert.embeddings.position_embeddings.weight.data = bert.embeddings.position_embeddings.weight.data[:40]
+        return loaded
+
+    for loader in plain:
+        monkeypatch.setattr(loader, "load", classmethod(load))
+    assert ask("Where was Ada Lorn born? " * 40, qa_model.path, chain.blocks.path, 1)["answers"] == []
+    assert ask("Where was Ada Lorn born?", qa_model.path, chain.blocks.path, 1)["answers"]
 
 
 @pytest.mark.parametrize("question", ["", "  "])

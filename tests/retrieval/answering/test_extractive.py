@@ -8,8 +8,11 @@ import torch
 
 from realmctl.errors import MismatchError
 from realmctl.nn.inputs import block_token_mask
+from realmctl.retrieval.answering.extractive import AnswerSpan
+from realmctl.retrieval.answering.offsets import char_offsets
 from realmctl.retrieval.answering.open_answerer import open_answerer
 from realmctl.retrieval.search.dense import DenseSearcher
+from realmctl.retrieval.search.searcher import Hit
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import documents, make_index
 from tests.fixtures.retriever import make_retriever
@@ -59,6 +62,17 @@ def test_the_answer_is_the_best_span_of_all_that_is_read(answerer):
         assert answer.text == text[answer.evidence.start : answer.evidence.end]
         wordpieces = answerer.searcher.corpus.tokens(best[1])[best[2] : best[3] + 1].tolist()
         assert answerer.searcher.wordpiece.ids(answer.text).tolist() == wordpieces
+
+
+def test_an_answer_keeps_the_authors_spacing(answerer):
+    """Every span of a block is cut as the text between its offsets; `Velford.` gets no blank before its full stop."""
+    row = 0
+    text, pieces = answerer.searcher.corpus.record(row)["text"], len(answerer.searcher.corpus.tokens(row))
+    offsets = char_offsets(answerer.searcher.corpus, answerer.searcher.wordpiece, row)
+    spans = [(first, last) for first in range(pieces) for last in range(first, min(first + 4, pieces))]
+    cut = [answerer._cut(AnswerSpan(0.0, first, last, Hit(row, 0.0, 1.0))).text for first, last in spans]
+    assert cut == [text[offsets[first, 0] : offsets[last, 1]] for first, last in spans]
+    assert any("." in answer[1:] for answer in cut) and not any(" ." in answer for answer in cut)
 
 
 def test_several_answers_have_different_texts_and_falling_scores(answerer):

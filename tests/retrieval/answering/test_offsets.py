@@ -73,15 +73,3 @@ def test_another_tokenizer(blocks, tmp_path):
     other = make_blocks(tmp_path / "blocks", {"Two": [["Quite other words."]]})
     with pytest.raises(MismatchError, match="not made with the tokenizer"):
         char_offsets(Corpus(blocks), wordpiece.load(other.path), 0)
-
-
-@pytest.mark.parametrize(
-    ("answer", "official"),
-    [
-        ("Jean-Paul", "Jean - Paul"), ("3.5 million", "3 . 5 million"), ("U.S.", "U . S ."), ("Ph.D.", "Ph . D ."),
-        ("O'Neal", "O ' Neal"), ("$1,000", "$ 1 , 000"), ("S\u00e3o Tom\u00e9", "S\u00e3o Tom\u00e9"), ("Ada", "Ada"), ("", ""),
-    ],
-)  # fmt: skip
-def test_the_official_text_of_an_answer_has_blanks(blocks, answer, official):
-    """What FIDELITY found the official decoding to give."""
-    assert wordpiece.load(blocks.path).spaced(answer) == official

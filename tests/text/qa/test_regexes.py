@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from realmctl.text.qa.answers import has_answer
 from realmctl.text.qa.questions import read_questions
-from realmctl.text.qa.regexes import AnswerVerdict, match_any
+from realmctl.text.qa.regexes import AnswerVerdict, find_spans, match_any
 
 
 def test_all_patterns_of_a_question_share_one_budget():
@@ -69,7 +70,8 @@ def test_curated_trec_patterns_mean_the_same_to_re(shared_data):
 ATOMS = [
     "a", "i", "S", "\u00df", "\u00b2", "\u00e9", "e\u0301", "_", "{", ".", "^", "$", "a{2}", "a{,2}", "(a|b)", "(?=a)", "(?!a)",
     r"\w", r"\W", r"\s", r"\S", r"\b", r"\B", r"\d", r"\[", r"\\", "[[:a]", "[]a]", "[^]a]", "[a-z]", r"[\w-]", r"[^\s.]",
-    r"[\]a]", r"\N{LATIN SMALL LETTER A}", "(?a)", "(?a:b)",
+    r"[\]a]", r"[\W]", r"[^\W]", r"[^\W_]", r"[\S1]", r"[^\Sa]", r"[\W^a]", r"[^^\W]", r"[\W\S]", "\u0130", "[\u0130x]",
+    r"\N{LATIN SMALL LETTER A}", "(?a)", "(?a:b)",
 ]  # fmt: skip
 CHARACTERS = "abAeiI\u0130\u0131\u017f\u212aS\u00df\u1e9e\u00b2\u00bd\u0301\u00e9\u00c9\u03c2\u03a3 \u00a0\x1c\u200d_-{[:]\n1\\\u24d0"
 
@@ -89,3 +91,23 @@ def test_patterns_mean_what_they_mean_to_re(atoms, text, anywhere):
     else:
         expected = (compiled.search if anywhere else compiled.match)(text) is not None
         assert (match_any([pattern], text, anywhere=anywhere) is AnswerVerdict.MATCH) is expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "by_regex", "by_re"),
+    [
+        (r"^\p{L}+$", "Lincoln", AnswerVerdict.MATCH, AnswerVerdict.INVALID),
+        (r"^\w$", "\u00bd", AnswerVerdict.NO_MATCH, AnswerVerdict.MATCH),
+        (r"^[\W]$", "\u00b2", AnswerVerdict.MATCH, AnswerVerdict.NO_MATCH),
+        ("\u0130", "\u0131", AnswerVerdict.NO_MATCH, AnswerVerdict.MATCH),
+        (r"^e\w$", "e\u0301", AnswerVerdict.MATCH, AnswerVerdict.NO_MATCH),
+        ("a{99999999}", "a", AnswerVerdict.INVALID, AnswerVerdict.INVALID),
+        ("(", "(", AnswerVerdict.INVALID, AnswerVerdict.INVALID),
+    ],
+)
+def test_each_scorer_has_its_own_engine(pattern, text, by_regex, by_re):
+    """DPR imports `regex`, ORQA imports `re`."""
+    assert match_any([pattern], text, anywhere=True, engine="regex") is by_regex
+    assert match_any([pattern], text, anywhere=True) is by_re
+    assert has_answer(text, [pattern], "regex") is (by_regex is AnswerVerdict.MATCH)
+    assert bool(find_spans([pattern], text)) is (by_regex is AnswerVerdict.MATCH)

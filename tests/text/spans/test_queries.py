@@ -131,7 +131,12 @@ def test_officially_overlapping_spans_stay_each_once(wordpiece):
 
 
 @pytest.mark.parametrize(
-    ("word", "stays"), [("met", True), ("\U0001f388", False), ("caf\u00e9", True), ("m\u0301et", False)]
+    ("word", "stays"),
+    [
+        *(("met", True), ("\U0001f388", False), ("caf\u00e9", True), ("m\u0301et", False), ("\u0130", True)),
+        *((f"m{char}et", False) for char in "\u200b\u00ad\u200d\ufeff\x07"),
+        *((f"{char}met{char}", True) for char in "\u200b\u00ad\u200d\ufeff\x07"),
+    ],
 )
 def test_officially_a_sentence_that_does_not_align_is_no_query(wordpiece, word, stays):
     """An accent of its own is a character that goes; within a letter it is none."""

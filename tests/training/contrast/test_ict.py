@@ -57,6 +57,31 @@ def test_it_is_left_in_as_often_as_asked(chain):
         assert inside != pair.marks["masked"]
 
 
+def test_officially_blocks_of_one_sentence_are_drawn_as_often_as_a_sentence_stays_in(tmp_path):
+    """The official code draws all blocks, and leaves out one of a single sentence that is to be removed."""
+    pages = {f"Page {n}": [[f"Number {n} is here.", "It is so."], [f"Alone {n}."]] for n in range(20)}
+    blocks = make_blocks(tmp_path / "blocks", pages)
+    retriever = fresh_retriever(blocks)
+    plain, official = (
+        InverseClozeObjective(
+            retriever, Corpus(blocks), packer_of(tokenizer_of(blocks)),
+            ContrastOptions(batch_size=11, seed=0), mask_rate=0.7, single_sentences=single,
+        )
+        for single in (False, True)
+    )  # fmt: skip
+
+    def body(pair):
+        return pair.blocks[0][1]
+
+    assert all(len(body(pair)) for pair in pairs_of(plain, 20))
+    pairs = pairs_of(official, 260)  # 110 passes of 20 + 6 blocks
+    alone = [pair for pair in pairs if len(pair.query) == len(body(pair))]
+    assert len(alone) == 110 * 6 and all(np.array_equal(pair.query, body(pair)) for pair in alone)
+    assert not any(pair.marks["masked"] for pair in alone)
+    assert len({tuple(pair.query) for pair in alone}) == 20
+    assert np.mean([pair.marks["masked"] for pair in pairs if len(pair.query) != len(body(pair))]) > 0.65
+
+
 def test_the_title_is_on_the_blocks_side_alone(chain):
     objective = objective_of(chain)
     [chunk] = objective.draw(0)

@@ -18,6 +18,9 @@ from realmctl.text.qa.questions import Question
 from realmctl.training.objectives.finetune import FinetuneObjective, FinetuneOptions
 from tests.fixtures.chain import FIRST, LAST, baseline, finetune, metrics_of, pretrain
 
+SHARPNESS = 30
+"""Factor of all scores of blocks. The blocks that are read are within .1 of each other in the chain, too near to count."""
+
 
 def born(name, *answers, is_regex=False):
     return Question(name, f"Where was {name} born?", answers, is_regex)
@@ -32,6 +35,8 @@ def objective_of(
     reader = SpanReader.from_bert(starting_bert(chain.encoder, None, chain.blocks, 0).bert)
     with torch.no_grad():
         reader.head.output.weight.mul_(30)
+        searcher.retriever.query_tower.norm.weight.mul_(SHARPNESS)
+        searcher.retriever.query_tower.norm.bias.mul_(SHARPNESS)
     options = FinetuneOptions(
         batch_size=batch_size,
         retriever_beam=beam,
@@ -57,7 +62,7 @@ QUESTIONS = [
 ]
 
 
-def brute_force(objective, numbers):
+def brute_force(objective, numbers, *, with_retrieval_score=True):
     """Both losses of some questions, or the reader's alone, one block and one span at a time."""
     searcher, options, questions = objective.searcher, objective.options, objective.questions
     corpus, collator = searcher.corpus, searcher.collator
@@ -85,7 +90,8 @@ def brute_force(objective, numbers):
             for i in range(len(body)):
                 for j in range(i, min(i + options.span_width, len(body))):
                     at = len(tokens) + 2
-                    everything.append(head.output(head.norm(torch.relu(first[at + i] + last[at + j])))[0] + score[row])
+                    span = head.output(head.norm(torch.relu(first[at + i] + last[at + j])))[0]
+                    everything.append(span + score[row] * with_retrieval_score)
                     if body[i : j + 1] in wanted:
                         correct.append(everything[-1])
         if correct:
@@ -103,6 +109,8 @@ def test_the_loss_is_orqas(chain, micro_batch, freeze):
     expected = brute_force(objective, objective.order.batch(0).tolist())
     assert expected > 0.1
     assert torch.allclose(total, expected, rtol=1e-4)
+    without = brute_force(objective, objective.order.batch(0).tolist(), with_retrieval_score=False)
+    assert abs(without - expected) > 0.01  # the reader's loss contains the score of the block
 
 
 def test_the_retriever_learns_from_both_losses_and_the_blocks_stand_still(chain):
@@ -168,6 +176,14 @@ def test_words_or_raw_text(chain):
         for how in ("substring", "tokens")
     )
     assert raw.draw(0)[0].correct_QK.any() and not words.draw(0)[0].correct_QK.any()
+
+
+def test_raw_text_has_upper_and_lower_case_and_words_have_not(chain):
+    raw, words = (
+        objective_of(chain, [born("Ada Lorn", "harrow")], batch_size=1, answer_test=how, beam=40)
+        for how in ("substring", "tokens")
+    )
+    assert not raw.draw(0)[0].correct_QK.any() and words.draw(0)[0].correct_QK.any()
 
 
 def test_an_answer_cut_off_by_the_readers_length_is_not_wanted(chain):

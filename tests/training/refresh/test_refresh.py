@@ -108,9 +108,9 @@ def test_background_takes_the_newest_snapshot_and_drops_missed_ones(shared, live
         elsewhere.offer(step, retriever)
         nudge(retriever)
     maker, heart = IndexMaker(live.request(), "cpu"), refresher.Heartbeat(live, live.request().token)
-    assert refresher._refreshed(live, maker, steps_in(live.snapshots)[-1], heart)
+    assert refresher._refresh_newest(live, maker, heart)
     assert steps_in(live.indexes) == [6]
-    assert not refresher._refreshed(live, maker, 6, heart)  # it has its index
+    assert not refresher._refresh_newest(live, maker, heart)  # it has its index
     step, index = elsewhere.newest()
     assert step == 6 and index.lineage["retriever"] == open_artifact(at_step(live.snapshots, 6)).content
 
