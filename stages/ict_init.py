@@ -81,6 +81,7 @@ class IctInit(Stage):
     device: str = runtime(help_texts.DEVICE, default="auto")
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
+    tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -124,6 +125,11 @@ class IctInit(Stage):
 
         return together(self.device)
 
+    def trial(self) -> dict[str, float]:
+        from realmctl.training.monitoring.trial import trial_of
+
+        return trial_of(self.run, self.origin())
+
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.nn.precision import seed_everything
         from realmctl.nn.retriever import Retriever
@@ -157,7 +163,7 @@ class IctInit(Stage):
             schedule = Schedule(
                 steps=self.steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer
             )
-            compute = Compute(device=self.device, precision=self.precision, checkpoint_every=self.checkpoint_every)
+            compute = Compute.of(self)
             metrics = train(objective, schedule, compute, out, "ict-init")
         retriever.cpu().save(out.path)
         out.copy_folder("tokenizer", tokenizer_folder(self.blocks))

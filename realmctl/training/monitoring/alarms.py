@@ -13,8 +13,8 @@ from typing import Any
 
 from realmctl.log import warn
 
-WINDOW = 100
-"""Number of steps over which the rules average that have a value at every step."""
+WINDOW, SHORTEST_WINDOW = 100, 10
+"""Number of steps over which the rules average that have a value at every step: a quarter of a short run, within these limits."""
 REFRESHES = 3
 """Number of refreshes in a row that must change almost nothing."""
 PERIODS = 4
@@ -58,13 +58,13 @@ def rules(steps: int, refresh_every: int | None, chance: float) -> list[AlarmRul
         chance: Share of the queries that get a given block by chance: blocks per query / blocks of the corpus.
     """
     always = range(steps + 1)
-    hub = (1 + chance) / 2
+    hub, window = (1 + chance) / 2, min(WINDOW, max(SHORTEST_WINDOW, steps // 4))
     found = [
-        AlarmRule("null_saturated", "null_share", 0.9, 0.8, WINDOW, always,
+        AlarmRule("null_saturated", "null_share", 0.9, 0.8, window, always,
              "the null document has {mean:.0%} of p(z|x): retrieved blocks hardly count, and the retriever learns little"),
-        AlarmRule("no_utility", "retrieval_utility", 0.05, 0.1, WINDOW, range(steps // 10, steps + 1),
+        AlarmRule("no_utility", "retrieval_utility", 0.05, 0.1, window, range(steps // 10, steps + 1),
              "retrieval utility is {mean:.4f} nats: the reader answers no better with the retrieved blocks than without"),
-        AlarmRule("hub_block", "hub_share", hub, 0.9 * hub, WINDOW, always,
+        AlarmRule("hub_block", "hub_share", hub, 0.9 * hub, window, always,
              "{mean:.0%} of the queries retrieve one and the same block"),
     ]  # fmt: skip
     if refresh_every is not None:

@@ -13,7 +13,7 @@ import copy
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -33,6 +33,7 @@ from realmctl.retrieval.search.searcher import Searcher
 from realmctl.text.qa.answers import AnswerTest, find_answer_tokens
 from realmctl.text.qa.questions import Question
 from realmctl.training.data_order import DataOrder
+from realmctl.training.monitoring.answers_in_reach import AnswersInReach
 from realmctl.training.objective import SelfContained, Sums
 
 
@@ -50,6 +51,7 @@ class FinetuneOptions:
     freeze_retriever: bool = False
     objective: Literal["orqa", "paper"] = "orqa"
     empty_steps: bool = False
+    steps: int = 0
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ class FinetuneObjective(SelfContained):
         self.modules = nn.ModuleDict({"retriever": searcher.learner, "reader": reader})
         self.lr_multipliers = {searcher.learner: searcher.lr_multiplier}
         self.micro_batch = micro_batch or options.batch_size
+        self.in_reach = AnswersInReach(options.batch_size, options.steps, options.retriever_beam, options.reader_beam)
         self.texts = BlockTexts(record["text"] for record in searcher.corpus.records)
         self.own = processes.share(options.batch_size, "questions")
         self._ask(questions)
@@ -109,6 +112,11 @@ class FinetuneObjective(SelfContained):
     def before_step(self, step: int) -> Mapping[str, float]:
         """Return the learned numbers of the searcher, which are logged."""
         return self.searcher.learnt()
+
+    def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Warn when almost no question has an answer in the blocks."""
+        self.in_reach.observe(line)
+        return {}
 
     def draw(self, step: int) -> Sequence[FinetuneMicroBatch]:
         """Return this process's share of the batch of a step, with the blocks that the searcher currently finds."""
