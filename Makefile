@@ -21,7 +21,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(READY) ## the whole pipeline on a generated miniature world: EM with and without REALM, two answers with evidence
-	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
+	$(BIN)/realmctl demo
 
 ablation: $(READY) ## REALM's ablations over seeds, their table and plots: SEEDS=5 FIRST_SEED=0 JOBS=2 SPLIT=test PAGE=ablation/ablation.md
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/ablation.sh

@@ -8,9 +8,9 @@ import random
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from facts import Entity, Fact
-from relations import FILLERS, OPENERS
-from settings import WorldSettings
+from realmctl.demo.world.facts import Entity, Fact
+from realmctl.demo.world.relations import FILLERS, OPENERS
+from realmctl.demo.world.settings import WorldSettings
 
 
 def document_texts(facts: Sequence[Fact], settings: WorldSettings, rng: random.Random) -> list[tuple[str, list[Fact]]]:
