@@ -23,6 +23,16 @@ class Progress(Protocol):
         """Count `n` more units as done. `note`: current values to show beside the rate, such as a loss."""
 
 
+def duration_text(seconds: float) -> str:
+    """Format seconds in one or two suitable units: 3 d 4 h, 2 h 05 min, 4 min 10 s, 3.2 s."""
+    minutes, hours, days = seconds / 60, seconds / 3600, seconds / 86400
+    if days >= 1:
+        return f"{int(days)} d {int(hours % 24)} h"
+    if hours >= 1:
+        return f"{int(hours)} h {int(minutes % 60):02} min"
+    return f"{int(minutes)} min {int(seconds % 60):02} s" if minutes >= 1 else f"{seconds:.1f} s"
+
+
 def set_quiet(quiet: bool) -> None:
     """Turn `--quiet` on or off. When on, only errors reach stderr; warnings of libraries are silenced too."""
     global _quiet
@@ -78,7 +88,9 @@ class _Lines:
         values = "".join(f", {value}" for value in (note, _rate_text(rate) if rate else "") if value)
         if self.total:
             left = (self.total - self.done) / rate if rate else 0.0
-            say(f"{self.what}: {self.done}/{self.total} {self.unit}{values}, about {left:.0f} s left")
+            say(
+                f"{self.what}: {self.done}/{self.total} {self.unit}{values}, about {f'{left:.0f} s' if left < 60 else duration_text(left)} left"
+            )
         else:
             say(f"{self.what}: {self.done} {self.unit}{values}")
 

@@ -82,6 +82,7 @@ class RetrieverStart(Stage, abstract=True):
     device: str = runtime(help_texts.DEVICE, default="auto")
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
+    tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -123,6 +124,11 @@ class RetrieverStart(Stage, abstract=True):
 
         return together(self.device)
 
+    def trial(self) -> dict[str, float]:
+        from realmctl.training.monitoring.trial import trial_of
+
+        return trial_of(self.run, self.origin())
+
     def objective(self, retriever: Retriever, corpus: Corpus, collator: Collator) -> InBatchContrast:
         """Return what the stage minimises."""
         raise NotImplementedError
@@ -155,7 +161,7 @@ class RetrieverStart(Stage, abstract=True):
             schedule = Schedule(
                 steps=self.steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer
             )
-            compute = Compute(device=self.device, precision=self.precision, checkpoint_every=self.checkpoint_every)
+            compute = Compute.of(self)
             metrics = train(self.objective(retriever, corpus, collator), schedule, compute, out, self.command())
         retriever.cpu().save(out.path)
         out.copy_folder("tokenizer", tokenizer_folder(self.blocks))

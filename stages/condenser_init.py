@@ -71,6 +71,7 @@ class CondenserInit(Stage):
     device: str = runtime(help_texts.DEVICE, default="auto")
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
+    tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
 
     def check(self) -> None:
         least = {"steps": 1, "batch-size": 2 if self.contrastive else 1, "head-layers": 1}
@@ -95,6 +96,11 @@ class CondenserInit(Stage):
 
         return together(self.device)
 
+    def trial(self) -> dict[str, float]:
+        from realmctl.training.monitoring.trial import trial_of
+
+        return trial_of(self.run, self.origin())
+
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.nn.bert.encoder import save_masked_lm
         from realmctl.retrieval.initial_encoder import tokenizer_folder
@@ -112,7 +118,7 @@ class CondenserInit(Stage):
         objective = CondenserObjective(model, examples, options)
         warmup = max(1, self.steps // 10) if self.warmup is None else self.warmup
         schedule = Schedule(steps=self.steps, lr=self.lr, warmup=warmup, seed=self.seed, optimizer=self.optimizer)
-        compute = Compute(device=self.device, precision=self.precision, checkpoint_every=self.checkpoint_every)
+        compute = Compute.of(self)
         metrics = train(objective, schedule, compute, out, "condenser-init")
         model.cpu()
         save_masked_lm(model.mlm, out.path)

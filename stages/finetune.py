@@ -124,6 +124,7 @@ class Finetune(Stage):
     device: str = runtime(help_texts.DEVICE, default="auto")
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
+    tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
 
     def check(self) -> None:
         if min(self.batch_size, self.reader_beam, self.span_width, self.steps or 1) < 1 or self.epochs <= 0:
@@ -205,16 +206,21 @@ class Finetune(Stage):
 
         return together(self.device)
 
+    def trial(self) -> dict[str, float]:
+        from realmctl.training.monitoring.trial import trial_of
+
+        return trial_of(self.run, self.origin())
+
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.artifacts.description import QA_MODEL, write_description
         from realmctl.text.qa.questions import read_questions
         from realmctl.training.loop import Compute, Schedule, train
 
         questions = read_questions(self.questions, is_regex=self.regex_answers)
-        objective = self._closed_book(questions) if self.retrieval == NO_RETRIEVAL else self._reading(questions)
         steps = self.steps or max(1, round(self.epochs * len(questions) / self.batch_size))
+        objective = self._closed_book(questions) if self.retrieval == NO_RETRIEVAL else self._reading(questions, steps)
         schedule = Schedule(steps=steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer)
-        compute = Compute(device=self.device, precision=self.precision, checkpoint_every=self.checkpoint_every)
+        compute = Compute.of(self)
         best = self._best_on_dev(objective, out)
         metrics = train(best or objective, schedule, compute, out, "finetune")
         chosen = best.take(steps) if best else {}
@@ -245,7 +251,7 @@ class Finetune(Stage):
         questions = read_questions(self.dev, is_regex=self.regex_answers)
         return BestOnDev(objective, questions, self.dev_every, out.scratch("best"), self.precision)
 
-    def _reading(self, questions: Sequence[Question]) -> FinetuneObjective:
+    def _reading(self, questions: Sequence[Question], steps: int) -> FinetuneObjective:
         from realmctl.nn.span_head import SpanReader
         from realmctl.training.objectives.finetune import FinetuneObjective, FinetuneOptions
 
@@ -271,6 +277,7 @@ class Finetune(Stage):
             objective=self.objective,
             hard_em_tau=self.hard_em_tau,
             empty_steps="empty-steps" in self.official,
+            steps=steps,
         )
         return FinetuneObjective(searcher, reader, questions, options, self.micro_batch)
 

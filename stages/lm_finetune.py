@@ -52,6 +52,7 @@ class LmFinetune(Stage):
     device: str = runtime(help_texts.DEVICE, default="auto")
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
+    tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
 
     def check(self) -> None:
         if (self.lm is None) == (self.language_model is None):
@@ -66,6 +67,11 @@ class LmFinetune(Stage):
             raise ConfigError(f"--dropout {self.dropout:g} must be from 0 to below 1.")
         if self.prompt is not None and self.prompt.count("{question}") != 1:
             raise ConfigError(f"--prompt {self.prompt[:60]!r} must contain {{question}} once.")
+
+    def trial(self) -> dict[str, float]:
+        from realmctl.training.monitoring.trial import trial_of
+
+        return trial_of(self.run, self.origin())
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.artifacts.description import QA_MODEL, write_description
@@ -93,7 +99,7 @@ class LmFinetune(Stage):
         )
         steps = self.steps or max(1, round(self.epochs * len(pairs) / self.batch_size))
         schedule = Schedule(steps=steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer)
-        compute = Compute(device=self.device, precision=self.precision, checkpoint_every=self.checkpoint_every)
+        compute = Compute.of(self)
         metrics = train(objective, schedule, compute, out, "lm-finetune")
         self._save(model, out)
         described = GenerativeDescription(

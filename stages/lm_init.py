@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 from realmctl.artifacts import Artifact, Writer
@@ -34,12 +35,18 @@ class LmInit(Stage):
     device: str = runtime(help_texts.DEVICE, default="auto")
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
+    tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
 
     def check(self) -> None:
         if min(self.steps, self.batch_size) < 1 or not 4 <= self.length <= 4096:
             raise ConfigError("--steps and --batch-size must be at least 1, --length from 4 to 4096.")
         if self.dropout is not None and not 0 <= self.dropout < 1:
             raise ConfigError(f"--dropout {self.dropout:g} must be from 0 to below 1.")
+
+    def trial(self) -> dict[str, float]:
+        from realmctl.training.monitoring.trial import trial_of
+
+        return trial_of(self.run, self.origin())
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from pathlib import Path
@@ -61,7 +68,7 @@ class LmInit(Stage):
         schedule = Schedule(
             steps=self.steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer
         )  # fmt: skip
-        compute = Compute(device=self.device, precision=self.precision, checkpoint_every=self.checkpoint_every)
+        compute = Compute.of(self)
         metrics = train(objective, schedule, compute, out, "lm-init")
         save_language_model(model.cpu(), out.path)
         return {"sentences": len(pairs), **metrics}

@@ -65,6 +65,7 @@ class MlmInit(Stage):
     device: str = runtime(help_texts.DEVICE, default="auto")
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
+    tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
 
     def check(self) -> None:
         if (
@@ -89,6 +90,11 @@ class MlmInit(Stage):
         from realmctl.training.data_parallel import together
 
         return together(self.device)
+
+    def trial(self) -> dict[str, float]:
+        from realmctl.training.monitoring.trial import trial_of
+
+        return trial_of(self.run, self.origin())
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.nn.bert.encoder import save_masked_lm
@@ -121,7 +127,7 @@ class MlmInit(Stage):
             mlm, examples, batch_size=self.batch_size, micro_batch=self.micro_batch, seed=self.seed, steps=self.steps
         )
         schedule = Schedule(steps=self.steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer)
-        compute = Compute(device=self.device, precision=self.precision, checkpoint_every=self.checkpoint_every)
+        compute = Compute.of(self)
         return {"examples": len(examples), **train(objective, schedule, compute, out, "mlm-init")}
 
     def _examples(self, vocabulary: int) -> Examples:

@@ -42,7 +42,7 @@ class Pretrain(Stage):
     """
 
     makes = "model"
-    headline = ("loss", "retrieval_utility", "null_share", "recall@*", "alarms", "seconds_per_step")
+    headline = ("loss", "retrieval_utility", "null_share", "recall@*", "refreshes", "alarms", "seconds_per_step")
     resumable = True
     parallel = True
 
@@ -121,6 +121,7 @@ class Pretrain(Stage):
         "Alarms at which the run stops with exit code 6 and keeps its checkpoint: one or more names, separated by commas.",
         default=(),
     )
+    tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
 
     def check(self) -> None:
         if min(self.steps, self.batch_size, self._fewest_steps) < 1 or self.candidates < 2:
@@ -157,6 +158,11 @@ class Pretrain(Stage):
 
         return together(self.device)
 
+    def trial(self) -> dict[str, float]:
+        from realmctl.training.monitoring.trial import trial_of
+
+        return trial_of(self.run, self.origin())
+
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.index.store import open_index
         from realmctl.nn.precision import pick_device
@@ -182,14 +188,28 @@ class Pretrain(Stage):
             schedule = Schedule(
                 steps=self.steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer
             )
-            compute = Compute(device=self.device, precision=self.precision, checkpoint_every=self.checkpoint_every)
+            compute = Compute.of(self)
             metrics = train(objective, schedule, compute, out, "pretrain")
         finally:
             refresh.close()
         if not processes.is_first():  # the first process embeds the blocks with the final retriever
             return metrics
+        refreshes = self._refreshes(out)
         index = self._publish(out, folder, retriever, reader)
-        return {**metrics, **self._last_measures(out, objective, index), "alarms": objective.alarms.counts}
+        alarms = objective.alarms.counts
+        return {**metrics, **self._last_measures(out, objective, index), "refreshes": refreshes, "alarms": alarms}
+
+    def _refreshes(self, out: Writer) -> int:
+        """Return how many refreshed indexes were used. Warns if there were none though they were asked for."""
+        from realmctl.training.refresh.current_index import refreshes_used
+
+        used = refreshes_used(out.file("metrics.jsonl"))
+        if not used and self.refresh != "never" and self._fewest_steps < self.steps:
+            warn(
+                f"pretrain: no refreshed index was used, though --refresh {self.refresh} asks for one: none was ready before the "
+                f"last of {self.steps} steps. Use a smaller --refresh-every, more --steps, or --refresh inline, which waits."
+            )
+        return used
 
     def _refresh_folder(self, out: Writer) -> RefreshFolder:
         from realmctl.index.build import IndexOptions
@@ -217,7 +237,8 @@ class Pretrain(Stage):
             return FollowingRefresh(folder)
         if self._fewest_steps >= self.steps:
             warn(
-                f"--refresh-every {self.refresh_every}, --steps {self.steps}: the index is not refreshed while training"
+                f"--refresh-every {self.refresh_every}, --steps {self.steps}: the index is not refreshed while training. Use a "
+                "smaller --refresh-every, or --refresh never to say that this is meant."
             )
         checkpoints = out.scratch("checkpoints")
 

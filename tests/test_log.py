@@ -23,7 +23,7 @@ def test_a_line_has_the_values_the_rate_and_the_time_left(clock, capsys):
         assert capsys.readouterr().err == ""
         clock[0] = 40.0
         bar.advance(10, "loss 1.000, utility 0.500")
-    line = "pretrain: 20/100 steps, loss 1.000, utility 0.500, 2.0 s each, about 160 s left\n"
+    line = "pretrain: 20/100 steps, loss 1.000, utility 0.500, 2.0 s each, about 2 min 40 s left\n"
     assert capsys.readouterr().err == line
 
 

@@ -17,13 +17,13 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from corpora import Document, encyclopedia
-from facts import Fact, World, draw_world, with_new_values
-from files import write_corpus, write_json_lines
-from names import make_inventory
-from prose import document_texts, question
-from settings import WorldSettings
-from splits import split_world
+from realmctl.demo.world.corpora import Document, encyclopedia
+from realmctl.demo.world.facts import Fact, World, draw_world, with_new_values
+from realmctl.demo.world.files import write_corpus, write_json_lines
+from realmctl.demo.world.names import make_inventory
+from realmctl.demo.world.prose import document_texts, question
+from realmctl.demo.world.settings import WorldSettings
+from realmctl.demo.world.splits import split_world
 
 MOST_QUESTIONS = 500
 

@@ -33,7 +33,13 @@ Workspace = Annotated[
 ]
 Json = Annotated[bool, _output("--json", help="Print one JSON object.")]
 Quiet = Annotated[bool, _output("--quiet", "-q", help="Print only errors on stderr.")]
-DryRun = Annotated[bool, _output("--dry-run", help="Print the plan and do nothing.")]
+DryRun = Annotated[
+    bool,
+    _output(
+        "--dry-run",
+        help="Print the plan and make nothing. A training stage takes a few steps in a temporary folder, to estimate time and memory.",
+    ),
+]
 Out = Annotated[Path | None, _output("--out", "-o", parser=path, help=OUT_HELP)]
 RegexAnswers = Annotated[
     bool | None,

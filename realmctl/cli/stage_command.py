@@ -42,7 +42,7 @@ def command_of(stage: type[Stage]) -> Callable[..., None]:
             log.say(f"{stage.command()}: {flag_of(name)} {artifact.path} ({what})")
         series = out or workspace / stage.makes
         if dry_run:
-            print_result(planning.plan(made, series), json, planning.plan_text)
+            print_result(planning.plan(made, series, measure=True), json, planning.plan_text)
         else:
             entry = {"command": stage.command(), **catalogue.summary(made.make(series))}
             if processes.is_first():

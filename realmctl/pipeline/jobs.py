@@ -39,24 +39,21 @@ class Child:
     Attributes:
         name: Name of the current step. The lines on stderr begin with it, and so does an error.
 
-    Args:
-        threads: Threads to compute with, unless OMP_NUM_THREADS is set.
     """
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self) -> None:
         self.name = ""
-        environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
         command = [sys.executable, "-P", "-m", "realmctl.pipeline.jobs"]
         pipe = subprocess.PIPE
-        self._process = subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, process_group=0, env=environment)
+        self._process = subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, process_group=0)
         assert self._process.stdin and self._process.stdout
         self._requests, self._answers = self._process.stdin, self._process.stdout
 
-    def begin(self, name: str, stage: Stage, out: Path) -> None:
-        """Send the request to make `stage` in the series `out`."""
+    def begin(self, name: str, stage: Stage, out: Path, threads: int) -> None:
+        """Send the request to make `stage` in the series `out` with this number of threads."""
         self.name = name
         with suppress(BrokenPipeError):  # the child has died; `result` raises that
-            self._requests.write(_request(name, stage, out).encode() + b"\n")
+            self._requests.write(_request(name, stage, out, threads).encode() + b"\n")
 
     def fileno(self) -> int:
         """File descriptor that is readable when the child has answered or ended."""
@@ -114,7 +111,6 @@ class Jobs:
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self._threads = max(1, worker_count(0) // most)
         self.running: list[Child] = []
         self._idle: list[Child] = []
 
@@ -131,11 +127,14 @@ class Jobs:
     def full(self) -> bool:
         return len(self.running) >= self.most
 
-    def start(self, name: str, stage: Stage, out: Path) -> None:
-        """Make `stage` in the series `out` in a child process."""
-        child = self._idle.pop() if self._idle else Child(self._threads)
+    def start(self, name: str, stage: Stage, out: Path, alone: bool = False) -> None:
+        """Make `stage` in the series `out` in a child process.
+
+        It computes with its share of the cores, or with all of them if it runs `alone`. OMP_NUM_THREADS overrides both.
+        """
+        child = self._idle.pop() if self._idle else Child()
         self.running.append(child)
-        child.begin(name, stage, out)
+        child.begin(name, stage, out, max(1, worker_count(0) // (1 if alone else self.most)))
 
     def next_made(self) -> tuple[str, Artifact]:
         """Wait for the next child to answer, and return the name of its step and the artifact. Raises the child's error."""
@@ -159,10 +158,16 @@ class Jobs:
             child.kill()
 
 
-def _request(name: str, stage: Stage, out: Path) -> str:
+def _request(name: str, stage: Stage, out: Path, threads: int) -> str:
     fields = {field: getattr(stage, field) for field in stage.__dataclass_fields__}  # type: ignore[attr-defined]
     kind = type(stage)
-    request = {"name": name, "stage": [kind.__module__, kind.__name__], "fields": fields, "out": out}
+    request = {
+        "name": name,
+        "stage": [kind.__module__, kind.__name__],
+        "fields": fields,
+        "out": out,
+        "threads": threads,
+    }
     return json.dumps({**request, "quiet": log.is_quiet()}, default=_as_text)
 
 
@@ -173,17 +178,28 @@ def _as_text(value: Any) -> str:
 def _main() -> int:
     """Run the child: handle requests until one fails or none is left."""
     install_stop_now()
+    threads_are_given = "OMP_NUM_THREADS" in os.environ
     answer = os.dup(1)
     os.dup2(2, 1)  # so that the parent does not read the output of a library as an answer
     requests: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_read_requests, args=(requests,), daemon=True).start()
     with suppress(InterruptedRun, KeyboardInterrupt, BrokenPipeError):  # asked to stop, or the parent has gone
         while True:
-            report = _report(json.loads(requests.get()))
+            request = json.loads(requests.get())
+            if not threads_are_given:
+                _use_threads(request["threads"])
+            report = _report(request)
             os.write(answer, json.dumps(report).encode() + b"\n")
             if "error" in report:
                 return int(report["exit_code"])
     return 0
+
+
+def _use_threads(threads: int) -> None:
+    """Compute with this number of threads from now on, whether PyTorch is loaded already or not."""
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(threads)
 
 
 def _read_requests(requests: SimpleQueue[bytes]) -> None:

@@ -83,8 +83,9 @@ class Pipeline:
             with Jobs(jobs) as children:
                 return _Schedule(self, tuple(steps), children).make()
         made: dict[str, Artifact] = {}
-        for step in steps:
-            say(f"--- {step.name} ({step.stage.command()})")
+        steps = tuple(steps)
+        for number, step in enumerate(steps, 1):
+            say(f"--- {number}/{len(steps)} {step.name} ({step.stage.command()})")
             made[step.name] = step.build(made, self.workspace).make(self.workspace / step.name)
         return made
 
@@ -119,13 +120,17 @@ class Pipeline:
 
 
 class _Schedule:
-    """Starts each step when its inputs exist and a job is free. If several steps can start, the first of the pipeline does."""
+    """Starts each step when its inputs exist and a job is free. If several steps can start, the first of the pipeline does.
+
+    A step that begins while no other runs or can start gets all cores, because nothing can join it before it ends.
+    """
 
     def __init__(self, pipeline: Pipeline, steps: tuple[PipelineStep, ...], jobs: Jobs) -> None:
         self.pipeline, self.steps, self.jobs = pipeline, steps, jobs
         self.graph = TopologicalSorter({step.name: step.needs for step in steps})
         self.made: dict[str, Artifact] = {}
         self.ready: set[str] = set()
+        self.started = 0
         self.failure: RealmctlError | None = None
 
     def make(self) -> dict[str, Artifact]:
@@ -147,7 +152,9 @@ class _Schedule:
     def _start(self, step: PipelineStep) -> None:
         """Start a step, or skip it if its artifact exists."""
         self.ready.remove(step.name)
-        say(f"--- {step.name} ({step.stage.command()})")
+        alone = not self.ready and not self.jobs.running
+        self.started += 1
+        say(f"--- {self.started}/{len(self.steps)} {step.name} ({step.stage.command()})")
         made = self.pipeline.existing(step, self.made)
         if made:
             say(f"{step.stage.command()}: nothing to do, {made.path} has this recipe")
@@ -155,7 +162,7 @@ class _Schedule:
             self._finish(step.name, made)
         else:
             workspace = self.pipeline.workspace
-            self.jobs.start(step.name, step.build(self.made, workspace), workspace / step.name)
+            self.jobs.start(step.name, step.build(self.made, workspace), workspace / step.name, alone)
 
     def _finish(self, name: str, made: Artifact) -> None:
         self.made[name] = made

@@ -39,13 +39,3 @@ def plain(value: float) -> str:
 def percent(share: float) -> str:
     """Format a share in per cent."""
     return f"{100 * share:.1f} %"
-
-
-def duration(seconds: float) -> str:
-    """Format seconds in one or two suitable units: 3 d 4 h, 2 h 05 min, 4 min 10 s, 3.2 s."""
-    minutes, hours, days = seconds / 60, seconds / 3600, seconds / 86400
-    if days >= 1:
-        return f"{int(days)} d {int(hours % 24)} h"
-    if hours >= 1:
-        return f"{int(hours)} h {int(minutes % 60):02} min"
-    return f"{int(minutes)} min {int(seconds % 60):02} s" if minutes >= 1 else f"{seconds:.1f} s"

@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from realmctl.artifacts import Artifact, verify
+from realmctl.log import duration_text
 from realmctl.report import amounts
 from realmctl.report.charts import CHARTS
 from realmctl.report.curves import TrainingRun, read_run
@@ -104,7 +105,8 @@ def _rendered(artifacts: Sequence[Artifact], trainings: Sequence[Training], eval
         loader=PackageLoader("realmctl.report", "page"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {name: getattr(amounts, name) for name in ("percent", "duration", "plain")}
+    environment.filters |= {name: getattr(amounts, name) for name in ("percent", "plain")}
+    environment.filters["duration"] = duration_text
     return environment.get_template("report.html").render(
         artifacts=artifacts, trainings=trainings, evaluations=evaluations, version=__version__, amount=amounts.amount,
         style=Markup(style), script=Markup(script), policy=_policy(script),

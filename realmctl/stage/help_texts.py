@@ -8,6 +8,7 @@ LEARNING_RATE = "Peak learning rate."
 WARMUP = "Number of warm-up steps. Default: min(10000, max(100, steps / 10))."
 OPTIMIZER = "bert: AdamW as BERT and REALM use it. adamw: betas 0.9 and 0.98 with bias correction, for runs of a few hundred steps."
 CHECKPOINT_EVERY = "Number of steps between checkpoints."
+TENSORBOARD = "Folder for live curves of the metrics (extra tensorboard), in a subfolder for each stage and version."
 WORKERS = "Number of worker processes; 0 means all cores."
 EXECUTOR = (
     "Where the workers run: on this machine, or on the Ray cluster that RAY_ADDRESS names. The result is the same."

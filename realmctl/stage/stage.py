@@ -46,6 +46,7 @@ from realmctl.stage.headline import headline_text
 from realmctl.stage.sources import digest_of, localise, provenance_of
 from realmctl.stage.together import Exchange, make_together
 from realmctl.stage.values import typed
+from realmctl.storage.free_disk import require_free_disk
 from realmctl.storage.temporary import temporary_folder
 
 
@@ -94,7 +95,15 @@ class Stage:
         """Check fields and inputs before any work. Raises ConfigError, InputError or MismatchError."""
 
     def estimate(self) -> dict[str, float]:
-        """Return what `--dry-run` can know beforehand: `disk_bytes` and `memory_bytes`."""
+        """Return what is known without work: `disk_bytes` and `memory_bytes`. The disk is checked before the work starts."""
+        return {}
+
+    def trial(self) -> dict[str, float]:
+        """Measure the first steps of the work for `--dry-run`, without writing an artifact. A training stage defines it.
+
+        Returns:
+            `seconds` of the whole run, and what else was measured, with names like those of `estimate`.
+        """
         return {}
 
     def run(self, out: Writer) -> Mapping[str, Any]:
@@ -208,6 +217,7 @@ class Stage:
         try:
             for artifact in self.inputs().values():
                 verify(artifact)
+            require_free_disk(writer.path, self.estimate().get("disk_bytes", 0), self.command())
             metrics = {**writer.metrics, **self.run(writer)}
             seconds = time.monotonic() - start
             write_manifest(writer.path, writer.origin, metrics, seconds)

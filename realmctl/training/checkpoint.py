@@ -41,6 +41,11 @@ class Checkpoints:
     optimizer: torch.optim.Optimizer
     metrics: Path
 
+    def largest_bytes(self) -> int:
+        """Return the bytes on disk while one checkpoint more than is kept is being written: weights and two moments of each."""
+        weights = module_tensors(self.modules).values()
+        return (KEPT + 1) * sum(tensor.nbytes * (3 if tensor.is_floating_point() else 1) for tensor in weights)
+
     def save(self, step: int, state: Mapping[str, Any]) -> None:
         """Write the checkpoint of `step` durably, then delete all but the newest two checkpoints.
 

@@ -13,6 +13,7 @@ import signal
 import time
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -25,9 +26,12 @@ from realmctl.execution.signals import StopRequested, deferred
 from realmctl.log import Progress, progress, say
 from realmctl.nn.optimizer import BertAdamW, decay_groups
 from realmctl.nn.precision import autocast, pick_device, seed_everything
+from realmctl.storage.free_disk import require_free_disk
 from realmctl.training import data_parallel
 from realmctl.training.checkpoint import Checkpoints
 from realmctl.training.gradient_buckets import GradientBuckets
+from realmctl.training.monitoring.tensorboard import LiveCurves
+from realmctl.training.monitoring.trial import Trial
 from realmctl.training.objective import Objective
 from realmctl.training.schedule import OPTIMIZERS, Compute, Schedule
 
@@ -81,17 +85,23 @@ class _Run:
         self.buckets = GradientBuckets(objective.modules)
         self.metrics = out.file("metrics.jsonl")
         self.checkpoints = Checkpoints(out.scratch("checkpoints"), objective.modules, self.optimizer, self.metrics)
+        self.curves = LiveCurves.of_run(compute.tensorboard, what, out)
+        self.trial = out if isinstance(out, Trial) else None
         self.recent: deque[dict[str, Any]] = deque(maxlen=WINDOW)
         self.seconds: deque[float] = deque(maxlen=WINDOW)
 
     def to_the_end(self) -> dict[str, Any]:
         """Take all steps that are left. Returns the metrics for the manifest."""
         step = self._resume()
-        with deferred() as stop, progress(self.schedule.steps, self.what, "steps") as bar:
+        self._check_disk()
+        self.curves.begin(step, self.metrics)
+        with deferred() as stop, progress(self.schedule.steps, self.what, "steps") as bar, closing(self.curves):
             bar.advance(step)
             with self.metrics.open("ab", buffering=0) as log:
                 while step < self.schedule.steps:
                     step += self._take(step, log, bar)
+                    if self.trial:
+                        self.trial.step_taken()
                     due = step == self.schedule.steps or step % self.compute.checkpoint_every == 0
                     if data_parallel.anyone(stop.signal is not None):
                         stop.signal = stop.signal or signal.SIGTERM
@@ -102,6 +112,14 @@ class _Run:
                         stop.leave(f"with a checkpoint at step {step} of {self.schedule.steps}")
         self.objective.modules.eval()
         return {"steps": step, **self._summary()}
+
+    def _check_disk(self) -> None:
+        """Check that the disk has room for the checkpoints. A trial is told how much they need instead."""
+        needed = self.checkpoints.largest_bytes()
+        if self.trial:
+            self.trial.start(self.schedule.steps, needed)
+        elif processes.is_first():
+            require_free_disk(self.checkpoints.folder, needed, f"the checkpoints of {self.what}")
 
     def _resume(self) -> int:
         """Load the newest usable checkpoint. Returns the number of steps taken so far, the same in all processes.
@@ -136,6 +154,7 @@ class _Run:
         line |= self.objective.after_step(line)
         self.seconds.append(time.monotonic() - start)
         self._log(line, log)
+        self.curves.add(line)
         self.recent.append(line)
         bar.advance(1, self._progress_note())
         return 1

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, Literal
 
 from realmctl.errors import ConfigError
 from realmctl.nn.optimizer import bert_lr, warmup_steps
+from realmctl.training.monitoring.tensorboard import LiveCurves
 
 Optimizer = Literal["bert", "adamw"]
 OPTIMIZERS: dict[str, dict[str, Any]] = {
@@ -52,13 +54,20 @@ class Schedule:
 
 @dataclass(frozen=True, kw_only=True)
 class Compute:
-    """Device, precision and checkpoint interval. They change the result by rounding at most."""
+    """Device, precision and checkpoint interval, which change the result by rounding at most, and the folder of live curves."""
 
     device: str = "auto"
     precision: str = "auto"
     checkpoint_every: int = 500
+    tensorboard: Path | None = None
+
+    @classmethod
+    def of(cls, stage: Any) -> Compute:
+        """Return the fields of these names of a stage."""
+        return cls(**{item.name: getattr(stage, item.name) for item in fields(cls)})
 
     def check(self) -> None:
-        """Raise ConfigError if a value cannot work."""
+        """Raise ConfigError if a value cannot work, and ResourceError without the package for live curves."""
+        LiveCurves.check(self.tensorboard)
         if self.checkpoint_every < 1:
             raise ConfigError(f"--checkpoint-every is {self.checkpoint_every}; it must be at least 1.")

@@ -60,6 +60,19 @@ def test_stages_divide_the_cores_unless_told_otherwise(wanted, got, monkeypatch)
     assert {made.metrics["threads"] for made in plan.make(plan.steps, jobs=2).values()} == {got}
 
 
+@pytest.mark.parametrize(("wanted", "alone", "shared"), [(None, "9", "4"), ("3", "3", "3")])
+def test_a_stage_that_runs_alone_gets_all_cores(wanted, alone, shared, monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(9)))
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if wanted:
+        monkeypatch.setenv("OMP_NUM_THREADS", wanted)
+    plan = pipeline(
+        first={}, left={"after": "first"}, right={"after": "first"}, last={"after": "left", "also_after": "right"}
+    )
+    threads = {name: made.metrics["threads"] for name, made in plan.make(plan.steps, jobs=2).items()}
+    assert threads == {"first": alone, "left": shared, "right": shared, "last": alone}
+
+
 def test_results_keep_the_order_of_the_file_and_are_made_once(capsys):
     plan = pipeline(slow={"waits_for": ["fast"], "outlives": ["fast"]}, fast={}, child={"after": "slow"})
     names = [step.name for step in plan.steps]

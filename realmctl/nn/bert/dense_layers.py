@@ -1,8 +1,10 @@
 """Faster float32 dense layers on AMD processors with AVX-512.
 
 What: `linear` computes the same product as `nn.Linear`, with the library oneDNN instead of MKL. Both come with PyTorch.
-When: float32, on a CPU, outside autocast, on an AMD processor where PyTorch uses AVX-512. Otherwise `nn.Linear` runs.
-Why: on these processors MKL reaches less than half of oneDNN's speed (benchmarks/pretrain_step.md).
+When: float32, on a CPU, outside autocast, on an AMD processor where PyTorch uses AVX-512, for layers of at least 256 inputs
+and outputs. Otherwise `nn.Linear` runs.
+Why: on these processors MKL reaches less than half of oneDNN's speed, but it is faster for narrow layers
+(benchmarks/pretrain_step.md).
 
 oneDNN compiles and caches code for every shape that it sees. So the tokens are cut into pieces of a few sizes. Results
 differ from MKL's by float32 rounding, because the sums are taken in another order.
@@ -25,6 +27,9 @@ from realmctl.nn.precision import processor
 _PIECE = 512
 """Tokens of one product. oneDNN reaches its full speed from 256 tokens on."""
 
+_NARROW = 256
+"""MKL is faster for a layer with fewer inputs or outputs than this."""
+
 _STEP = 64
 """The last oneDNN piece of a batch has a multiple of this many tokens. MKL computes the tokens that remain."""
 
@@ -32,7 +37,7 @@ _STEP = 64
 def linear(layer: nn.Linear, state_TI: Tensor) -> Tensor:
     """Return `layer(state)`, [..., I] to [..., O], computed by the faster library. Supports first-order gradients only."""
     plain = layer.weight.dtype == state_TI.dtype == torch.float32 and state_TI.device.type == "cpu"
-    if not plain or torch.is_autocast_enabled("cpu") or not onednn_is_faster():
+    if not plain or min(layer.weight.shape) < _NARROW or torch.is_autocast_enabled("cpu") or not onednn_is_faster():
         output: Tensor = layer(state_TI)
         return output
     output_TO: Tensor = _Linear.apply(state_TI.flatten(0, -2), layer.weight, layer.bias)  # type: ignore[no-untyped-call]

@@ -16,8 +16,8 @@ from realmctl.log import warn
 
 AlarmName = Literal["null_saturated", "no_utility", "hub_block", "frozen_candidates", "stale_index", "recall_lost"]
 
-WINDOW = 100
-"""Number of steps over which the rules average that have a value at every step."""
+WINDOW, SHORTEST_WINDOW = 100, 10
+"""Number of steps over which the rules average that have a value at every step: a quarter of a short run, within these limits."""
 MEASUREMENTS = 3
 """Number of measurements of recall in a row that must be low."""
 REFRESHES = 3
@@ -67,15 +67,15 @@ def rules(steps: int, refresh_every: int | None, chance: float) -> list[AlarmRul
         chance: Share of the queries that get a given block by chance: blocks per query / blocks of the corpus.
     """
     always = range(steps + 1)
-    hub = (1 + chance) / 2
+    hub, window = (1 + chance) / 2, min(WINDOW, max(SHORTEST_WINDOW, steps // 4))
     found = [
-        AlarmRule("null_saturated", "null_share", 0.9, 0.8, WINDOW, always,
+        AlarmRule("null_saturated", "null_share", 0.9, 0.8, window, always,
              "the null document has {mean:.0%} of p(z|x): retrieved blocks hardly count, and the retriever learns little",
              "Warm the retriever up for longer (`ict-init --steps`), or compare with --no-null-document."),
-        AlarmRule("no_utility", "retrieval_utility", 0.05, 0.1, WINDOW, range(steps // 10, steps + 1),
+        AlarmRule("no_utility", "retrieval_utility", 0.05, 0.1, window, range(steps // 10, steps + 1),
              "retrieval utility is {mean:.4f} nats: the reader answers no better with the retrieved blocks than without",
              "Start from an --encoder that has practised reading for longer (`mlm-init --spans`), or use a lower --lr."),
-        AlarmRule("hub_block", "hub_share", hub, 0.9 * hub, WINDOW, always,
+        AlarmRule("hub_block", "hub_share", hub, 0.9 * hub, window, always,
              "{mean:.0%} of the queries retrieve one and the same block",
              "Use a lower --lr or a longer --warmup, or drop the block from the corpus."),
         AlarmRule("recall_lost", "recall@5", 0.5, 0.6, MEASUREMENTS, range(steps // 4, steps + 1),

@@ -71,6 +71,9 @@ class BestOnDev(SelfContained):
         logged = self.tuning.before_step(step)
         return {**logged, "dev_span_exact_match": self.measure(step)} if step and step % self.every == 0 else logged
 
+    def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
+        return self.tuning.after_step(line)
+
     def measure(self, step: int) -> float:
         """Score the weights, and keep them if they are better than all earlier ones."""
         score = self._span_exact_match()

@@ -14,7 +14,7 @@ import copy
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -34,6 +34,7 @@ from realmctl.retrieval.search.searcher import Searcher
 from realmctl.text.qa.answers import AnswerTest, find_answer_tokens
 from realmctl.text.qa.questions import Question
 from realmctl.training.data_order import DataOrder
+from realmctl.training.monitoring.answers_in_reach import AnswersInReach
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.random_streams import Stream, generator
 
@@ -56,6 +57,7 @@ class FinetuneOptions:
     objective: Literal["orqa", "paper", "hard-em"] = "orqa"
     hard_em_tau: int = 4000
     empty_steps: bool = False
+    steps: int = 0
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ class FinetuneObjective(SelfContained):
         self.modules = nn.ModuleDict({"retriever": searcher.learner, "reader": reader})
         self.lr_multipliers = {searcher.learner: searcher.lr_multiplier}
         self.micro_batch = micro_batch or options.batch_size
+        self.in_reach = AnswersInReach(options.batch_size, options.steps, options.retriever_beam, options.reader_beam)
         self.texts = BlockTexts(record["text"] for record in searcher.corpus.records)
         self.own = processes.share(options.batch_size, "questions")
         self._ask(questions)
@@ -116,6 +119,11 @@ class FinetuneObjective(SelfContained):
     def before_step(self, step: int) -> Mapping[str, float]:
         """Return the learned numbers of the searcher, which are logged."""
         return self.searcher.learnt()
+
+    def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Warn when almost no question has an answer in the blocks."""
+        self.in_reach.observe(line)
+        return {}
 
     def draw(self, step: int) -> Sequence[FinetuneMicroBatch]:
         """Return this process's share of the batch of a step, with the blocks that the searcher currently finds."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,6 +17,13 @@ from realmctl.nn.retriever import Retriever
 from realmctl.training.refresh.refresh import Refresh
 
 WAIT_SECONDS = 0.05
+
+
+def refreshes_used(metrics: Path) -> int:
+    """Return how many refreshed indexes the steps of a run used, from its `metrics.jsonl`."""
+    lines = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
+    made_at = {line["step"] - 1 - line["index_age_steps"] for line in lines if "index_age_steps" in line}
+    return len(made_at - {0})
 
 
 class CurrentIndex:

@@ -21,6 +21,7 @@ def pieces(monkeypatch: pytest.MonkeyPatch) -> list[slice]:
     taken: list[slice] = []
     library_for = dense_layers._library_for
     monkeypatch.setattr(dense_layers, "onednn_is_faster", lambda: True)
+    monkeypatch.setattr(dense_layers, "_NARROW", 1)
     monkeypatch.setattr(dense_layers, "_library_for", lambda piece: taken.append(piece) or library_for(piece))
     return taken
 
@@ -69,6 +70,16 @@ def test_frozen_weights_get_no_gradient(pieces: list[slice]) -> None:
     dense_layers.linear(layer, state).sum().backward()
     assert layer.weight.grad is None and state.grad is not None
     assert len(pieces) == 2, "one product forward, one for the state's gradient, none for the weight's"
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), [(256, 256), (255, 1024), (1024, 255)])
+def test_narrow_layers_go_the_usual_way(
+    pieces: list[slice], monkeypatch: pytest.MonkeyPatch, inputs: int, outputs: int
+) -> None:
+    monkeypatch.setattr(dense_layers, "_NARROW", 256)
+    layer, state = nn.Linear(inputs, outputs), torch.randn(64, inputs)
+    dense_layers.linear(layer, state)
+    assert bool(pieces) == (min(inputs, outputs) >= 256)
 
 
 @pytest.mark.parametrize("kind", ["bf16 autocast", "double"])

@@ -39,6 +39,12 @@ def test_a_null_document_that_takes_all_is_one_episode_until_it_recovers(capsys)
     assert len(said) == 2 and said[0].startswith(f"warning: pretrain: step {first}: the null document has 90%")
 
 
+@pytest.mark.parametrize(("steps", "step"), [(9, None), (10, 10), (40, 10), (60, 15), (400, 100), (4000, 100)])
+def test_a_short_run_is_judged_by_a_quarter_of_its_steps(steps, step):
+    found = observed(Alarms(rules(steps, None, 0.0)), "null_share", [0.987] * steps)
+    assert found == ({step: ["null_saturated"]} if step else {})
+
+
 def test_utility_about_zero_counts_after_the_first_tenth():
     assert observed(of_run(), "retrieval_utility", [0.0] * 198) == {}
     assert observed(of_run(), "retrieval_utility", [0.0] * 200) == {199: ["no_utility"]}
@@ -220,3 +226,18 @@ def test_the_exit_code_of_a_stop_is_that_of_a_quality_gate():
 def test_recall_lost_needs_questions(healthy, tmp_path):
     with pytest.raises(ConfigError, match="--recall-questions"):
         run(healthy, tmp_path, stop_on=("recall_lost",))
+
+
+@pytest.mark.parametrize(("every", "refreshes"), [(2, 2), (5, 0)])
+def test_refreshes_are_counted(healthy, tmp_path, capsys, every, refreshes):
+    """Steps 0 to 4 are taken, so a snapshot of step 5 is of no use."""
+    made = run(healthy, tmp_path, steps=5, refresh_every=every)
+    assert made.metrics["refreshes"] == refreshes and f"refreshes {refreshes}" in capsys.readouterr().err
+
+
+def test_a_refresh_that_came_too_late_is_reported(healthy, tmp_path, capsys, monkeypatch):
+    from realmctl.training.refresh.refresh import InlineRefresh
+
+    monkeypatch.setattr(InlineRefresh, "newest", lambda self: None)
+    assert run(healthy, tmp_path, steps=5, refresh_every=2).metrics["refreshes"] == 0
+    assert "no refreshed index was used, though --refresh inline asks for one" in capsys.readouterr().err

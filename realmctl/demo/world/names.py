@@ -6,7 +6,7 @@ A reader trained on the names of one world can therefore read any other world of
 import random
 from dataclasses import dataclass
 
-from settings import WorldSettings
+from realmctl.demo.world.settings import WorldSettings
 
 ONSETS: tuple[str, ...] = (*"bdfghklmnprstvwz", "br", "dr", "gr", "kl", "pl", "sk", "tr")
 VOWELS = "aeiou"

@@ -7,9 +7,9 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from names import Inventory
-from relations import RELATIONS, Relation
-from settings import WorldSettings
+from realmctl.demo.world.names import Inventory
+from realmctl.demo.world.relations import RELATIONS, Relation
+from realmctl.demo.world.settings import WorldSettings
 
 KINDS = ("person", "company", "city", "country")
 MONTHS = (

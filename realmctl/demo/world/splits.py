@@ -7,8 +7,8 @@ test questions are about held-out entities only: only the knowledge corpus conta
 import random
 from dataclasses import dataclass
 
-from facts import KINDS, Entity, Fact, World
-from settings import WorldSettings
+from realmctl.demo.world.facts import KINDS, Entity, Fact, World
+from realmctl.demo.world.settings import WorldSettings
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import random
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
-from facts import Entity, Fact
-from relations import FILLERS, OPENERS
-from settings import WorldSettings
+from realmctl.demo.world.facts import Entity, Fact
+from realmctl.demo.world.relations import FILLERS, OPENERS
+from realmctl.demo.world.settings import WorldSettings
 
 Wordings = dict[Fact, str]
 """The facts that a text states, each with the wording that states it."""

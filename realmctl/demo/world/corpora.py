@@ -4,10 +4,10 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from facts import Entity, Fact, World, draw_world
-from names import Inventory
-from prose import Wordings, corpus_sentences, document_texts, question, restated_text
-from settings import WorldSettings
+from realmctl.demo.world.facts import Entity, Fact, World, draw_world
+from realmctl.demo.world.names import Inventory
+from realmctl.demo.world.prose import Wordings, corpus_sentences, document_texts, question, restated_text
+from realmctl.demo.world.settings import WorldSettings
 
 SENTENCES_PER_DOCUMENT = 4
 

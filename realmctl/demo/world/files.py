@@ -6,7 +6,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
-from corpora import Document
+from realmctl.demo.world.corpora import Document
 
 DOCUMENTS_PER_FILE = 1000
 FILES_PER_FOLDER = 100

@@ -1,0 +1,53 @@
+"""A warning when the blocks that fine-tuning retrieves hold almost no answers, so that there is almost nothing to learn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from realmctl.log import warn
+
+QUESTIONS = 64
+"""Number of questions after which the shares are judged."""
+ALMOST_NONE = 0.02
+
+
+class AnswersInReach:
+    """Judges once, after the first 64 questions of a run, or after its last step if it has fewer.
+
+    Args:
+        batch_size: Questions per step.
+        steps: Steps of the run; 0 if it is not known, and then no warning is given.
+        retriever_beam: Blocks retrieved per question.
+        reader_beam: Blocks read per question.
+    """
+
+    def __init__(self, batch_size: int, steps: int, retriever_beam: int, reader_beam: int) -> None:
+        self._after = min(steps, -(-QUESTIONS // batch_size))
+        self._beams = {"answer_in_beam": retriever_beam, "answer_in_reader": reader_beam}
+        self._values: dict[str, list[float]] = {name: [] for name in self._beams}
+        self._asked = batch_size * self._after
+
+    def observe(self, line: Mapping[str, Any]) -> None:
+        """Take the metrics of a step, and warn once if almost no question has an answer in reach."""
+        for name, values in self._values.items():
+            values.append(float(line[name]))
+        if len(self._values["answer_in_beam"]) != self._after:
+            return
+        shares = {name: sum(values) / len(values) for name, values in self._values.items()}
+        scarce = [name for name in self._beams if shares[name] < ALMOST_NONE]
+        if scarce:
+            name = scarce[0]
+            warn(
+                f"finetune: {shares[name]:.1%} of the first {self._asked} questions have an answer in the {self._beams[name]} "
+                f"blocks that are {'retrieved' if name == 'answer_in_beam' else 'read'}, so there is almost nothing to learn. "
+                + ADVICE[name]
+            )
+
+
+ADVICE = {
+    "answer_in_beam": "Check that blocks, index and questions belong together: `realmctl eval-em --retrieval bm25` says how many "
+    "answers BM25 finds. If it finds many, raise --retriever-beam, or begin with a retriever that ict-init or pretrain trained. If "
+    "not, the corpus has no answers, or --regex-answers is wrong for this file.",
+    "answer_in_reader": "Raise --reader-beam, or train the retriever first (ict-init, pretrain).",
+}
