@@ -57,7 +57,7 @@ def rules(steps: int, refresh_every: int | None, chance: float) -> list[AlarmRul
         refresh_every: Steps between snapshots; None when the run never refreshes.
         chance: Share of the queries that get a given block by chance: blocks per query / blocks of the corpus.
     """
-    always = range(steps + 1)
+    always, before = range(steps + 1), range(1)
     hub = (1 + chance) / 2
     found = [
         AlarmRule("null_saturated", "null_share", 0.9, 0.8, WINDOW, always,
@@ -66,6 +66,11 @@ def rules(steps: int, refresh_every: int | None, chance: float) -> list[AlarmRul
              "retrieval utility is {mean:.4f} nats: the reader answers no better with the retrieved blocks than without"),
         AlarmRule("hub_block", "hub_share", hub, 0.9 * hub, WINDOW, always,
              "{mean:.0%} of the queries retrieve one and the same block"),
+        AlarmRule("reader_at_chance", "gain_auc_above_chance", 0.0, 1e-9, 1, before,
+             "the reader's gains single out the blocks that hold the answer no better than chance, so they cannot teach the "
+             "retriever. Practise the reader first: realmctl mlm-init --spans SPANS --practice curriculum"),
+        AlarmRule("nothing_told", "any_tells", 0.0, 1e-9, 1, before,
+             "no candidate of the watched sentences holds what they hide: retrieval cannot help there"),
     ]  # fmt: skip
     if refresh_every is not None:
         late, early = PERIODS * refresh_every, range(steps * 19 // 20 + 1)  # the learning rate falls to 0 at the end
