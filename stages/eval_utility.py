@@ -18,8 +18,20 @@ class EvalUtility(Stage):
     """
 
     makes = "utility"
-    headline = ("retrieval_utility", "top_1_utility", "null_share", "log_prob", "queries")
-    version = 2  # 2: one precision, and metrics of the reader's gains on blocks with the answer
+    headline = (
+        "retrieval_utility",
+        "top_1_utility",
+        "own_utility",
+        "told_utility",
+        "random_utility",
+        "gain_auc",
+        "null_share",
+        "log_prob",
+        "queries",
+    )
+    version = (
+        3  # 2: one precision, and metrics of the reader's gains on blocks with the answer; 3: utility by kind of block
+    )
 
     model: Artifact | None = reads(
         "model", help="Pre-trained model to measure.", replaced_by=("retriever", "index", "encoder")
@@ -32,14 +44,15 @@ class EvalUtility(Stage):
         "encoder", "reader", help="Encoder to read with, instead of the model's reader.", explicit_only=True
     )
     candidates: int = setting("Candidates per query, the null document included.", default=8)
+    queries: int = setting("Spans to measure, drawn at random. 0 measures all of them.", default=0, added_later=True)
     batch_size: int = runtime("Sentences per batch.", default=16)
     device: str = runtime(help_texts.DEVICE, default="auto")
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
 
     def check(self) -> None:
-        if self.candidates < 2 or self.batch_size < 1:
+        if self.candidates < 2 or self.batch_size < 1 or self.queries < 0:
             raise ConfigError(
-                "--candidates must be at least 2 (the null document and a block), --batch-size at least 1."
+                "--candidates must be at least 2 (the null document and a block), --batch-size at least 1, --queries at least 0."
             )
         retriever, index, reader = self._parts()
         require_same_vocabulary(self.blocks, self.spans, retriever, reader)
@@ -77,6 +90,6 @@ class EvalUtility(Stage):
                 max_masks=queries.max_masks, query_length=queries.query_length, seed=0, precision=self.precision,
             ),
         )  # fmt: skip
-        measured = measure_utility(objective, self.device, self.batch_size)
+        measured = measure_utility(objective, self.device, self.batch_size, self.queries)
         out.file("utility.json").write_text(json.dumps(measured, indent=2) + "\n", encoding="utf-8")
         return measured

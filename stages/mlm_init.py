@@ -57,8 +57,10 @@ class MlmInit(Stage):
     )
     window: int = setting("Window of a block in wordpieces, with --practice curriculum.", default=64, added_later=True)
     length: int = setting("Longest example in wordpieces without --spans, [CLS] and [SEP] included.", default=128)
-    dropout: float = setting(
-        "Dropout of a BERT from scratch, from 0 to below 1. A loaded BERT keeps its own.", default=0.1
+    dropout: float | None = setting(
+        "Dropout, from 0 to below 1. It is saved with the encoder, so later stages train with it too. Default: the loaded "
+        "BERT's own, and 0.1 from scratch. Reading practice of a few hundred steps learns faster with 0.",
+        default=None,
     )
     seed: int = setting(help_texts.SEED, default=0)
     micro_batch: int = runtime("Examples computed at once; 0 means the whole batch.", default=0)
@@ -73,7 +75,7 @@ class MlmInit(Stage):
             or self.seed < 0
             or self.batch_size < 1
             or not 0 < self.mask_rate < 1
-            or not 0 <= self.dropout < 1
+            or not 0 <= (self.dropout or 0) < 1
             or not 3 <= self.length <= 512
         ):
             raise ConfigError(
@@ -134,7 +136,7 @@ class MlmInit(Stage):
         from realmctl.retrieval.corpus import Corpus
         from realmctl.retrieval.initial_encoder import continuing_words, packer_of, tokenizer_of
         from realmctl.retrieval.tagged_queries import TaggedQueries
-        from realmctl.training.objectives.curriculum import Curriculum
+        from realmctl.training.objectives.curriculum import PARTNERS, Curriculum
         from realmctl.training.objectives.mlm import PlainBlocks, ReadingPractice
         from realmctl.training.objectives.pairing import partners
 
@@ -142,9 +144,9 @@ class MlmInit(Stage):
         if self.spans is None:
             return PlainBlocks(corpus, collator, mask_rate=self.mask_rate, length=self.length, vocabulary=vocabulary)
         queries = TaggedQueries(self.spans)
-        found = partners(queries, corpus)
         if self.practice == "curriculum":
+            found = partners(queries, corpus, PARTNERS)
             words = continuing_words(tokenizer_of(self.blocks))
             return Curriculum(queries, corpus, found, collator, continues_V=words, window=self.window)
         lengths = queries.query_length, corpus.max_wordpieces
-        return ReadingPractice(queries, corpus, found, collator, lengths=lengths)
+        return ReadingPractice(queries, corpus, partners(queries, corpus)[:, 0], collator, lengths=lengths)

@@ -15,9 +15,9 @@ from realmctl.forecast.devices import device_named
 from realmctl.forecast.forecast import Forecast, Row, forecast
 from realmctl.forecast.machines import Machines, named_devices
 from realmctl.forecast.sizes import EncoderShape, Text, encoder_shape, text_of_blocks, text_of_bytes
+from realmctl.log import duration_text
 from realmctl.pipeline import pipeline_file
 from realmctl.pipeline.pipeline import Pipeline
-from realmctl.report.amounts import duration
 from realmctl.stage import Stage
 
 BERT = "scratch:base"
@@ -159,7 +159,7 @@ def _one_text(plan: Mapping[str, Any]) -> str:
     table = [_HEAD, *(_cells(Row(**row)) for row in plan["stages"])]
     widths = [max(len(line[column]) for line in table) for column in range(len(_HEAD))]
     lines += ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in table]
-    lines.append(f"together {duration(plan['seconds'])}, {plan['device_hours']:,.1f} device-hours")
+    lines.append(f"together {duration_text(plan['seconds'])}, {plan['device_hours']:,.1f} device-hours")
     if plan["price"] is not None:
         lines[-1] += f", price {plan['price']:,.2f}"
     return "\n".join([*lines, *_notes(plan)])
@@ -172,7 +172,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     work = f"{row.flops:.2g} FLOP" if row.flops else ""
     sent = size_text(int(row.network_bytes)) if row.network_bytes else ""
     return (
-        row.name, row.command, duration(row.seconds), f"{row.device_hours:,.1f}", work, memory if row.memory_bytes else "",
+        row.name, row.command, duration_text(row.seconds), f"{row.device_hours:,.1f}", work, memory if row.memory_bytes else "",
         size_text(int(row.disk_bytes)), sent,
     )  # fmt: skip
 
@@ -181,7 +181,7 @@ def _notes(plan: Mapping[str, Any]) -> list[str]:
     notes, ages = [], plan["index_age"]
     if ages:
         notes.append(
-            f"index: a refresh takes {duration(plan['refresh_seconds'])}; age in steps {ages['mean']:,.0f} on average, "
+            f"index: a refresh takes {duration_text(plan['refresh_seconds'])}; age in steps {ages['mean']:,.0f} on average, "
             f"{ages['p95']:,.0f} at the 95th percentile; training waits {ages['waited_seconds'] / ages['seconds']:.1%} of its time"
         )
     if wished := plan["wished_index_age"]:

@@ -19,6 +19,8 @@ from realmctl.nn.precision import seed_everything
 SCRATCH = "scratch:"
 BERT_INITIALIZER_RANGE, BERT_HIDDEN_SIZE = 0.02, 768
 """The initialiser range and hidden size of BERT base (google-research/bert, modeling.py)."""
+SCRATCH_DROPOUT = 0.1
+"""Dropout of a BERT from scratch where no other is asked for: BERT's (Devlin et al. 2019, appendix A.2)."""
 SPECIALS = ("[CLS]", "[SEP]", "[PAD]", "[MASK]")
 
 
@@ -57,7 +59,7 @@ def starting_bert(
     bert: str | None,
     blocks: Artifact,
     seed: int,
-    dropout: float = 0.1,
+    dropout: float | None = None,
     with_head: bool = False,
 ) -> BertForMaskedLM:
     """Load or make the BERT to start from, with the blocks' vocabulary.
@@ -67,7 +69,7 @@ def starting_bert(
         bert: a BERT folder or `scratch:SIZE`; None for scratch:tiny.
         blocks: the blocks whose vocabulary the BERT must have.
         seed: seed of fresh weights.
-        dropout: dropout of a BERT from scratch.
+        dropout: dropout, saved with the BERT. None keeps the rates of a loaded BERT, and is 0.1 for one from scratch.
         with_head: refuse a loaded BERT without its masked-language-model head.
 
     Raises:
@@ -76,15 +78,15 @@ def starting_bert(
     """
     if encoder is not None:
         require_same_vocabulary(blocks, encoder)
-        return _loaded(encoder.path, with_head)
+        return _loaded(encoder.path, with_head, dropout)
     if bert is None:
         warn("no encoder and no --bert: starting from random weights of size tiny (--bert scratch:tiny)")
         bert = SCRATCH + "tiny"
     words = tokenizer_of(blocks).get_vocab_size()
     seed_everything(seed)
     if bert.startswith(SCRATCH):
-        return _fresh(bert.removeprefix(SCRATCH), words, dropout)
-    model = _loaded(Path(bert), with_head)
+        return _fresh(bert.removeprefix(SCRATCH), words, SCRATCH_DROPOUT if dropout is None else dropout)
+    model = _loaded(Path(bert), with_head, dropout)
     _require_vocabulary(Path(bert), blocks, words, model.config.vocab_size)
     return model
 
@@ -94,8 +96,8 @@ def masked_lm_with_head(folder: Path) -> BertForMaskedLM:
     return _loaded(folder, True)
 
 
-def _loaded(folder: Path, with_head: bool) -> BertForMaskedLM:
-    model, had_head = load_masked_lm(folder)
+def _loaded(folder: Path, with_head: bool, dropout: float | None = None) -> BertForMaskedLM:
+    model, had_head = load_masked_lm(folder, dropout)
     if with_head and not had_head:
         raise InputError(
             f"{folder} has no masked-language-model head, and answers without retrieval come from that head. "

@@ -21,8 +21,8 @@ from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.corpus import Corpus
 from realmctl.training.random_streams import Stream, generator
 
-PCA_BLOCKS = 2048
-"""Blocks whose pooled vectors PCA is fitted to."""
+PCA_BLOCKS = 16_384
+"""PCA is fitted to the pooled vectors of all blocks, or of a random sample of this size where there are more."""
 RIDGE_BLOCKS = 256
 """Blocks whose tokens the head is fitted to."""
 COUNTED_BLOCKS = 8192

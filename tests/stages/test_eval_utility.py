@@ -73,6 +73,40 @@ def test_it_says_which_blocks_tell_the_answer(chain, tmp_path):
     assert measured["favourite_tells"] == pytest.approx(np.mean(favourites), abs=0.05)
 
 
+def test_the_utility_of_own_told_and_random_blocks(chain, tmp_path):
+    """The own and the told block span by span; a random block differs in nothing but the draw."""
+    measured = start_of(chain, candidates=4, batch_size=7).make(tmp_path / "u").metrics
+    objective = objective_of(chain)
+    objective.reader.load_state_dict({k: v / 3 for k, v in objective.reader.state_dict().items()})
+    corpus, gains = objective.corpus, {"own": [], "told": []}
+    with torch.no_grad():
+        for span in range(len(objective.queries.spans)):
+            (part,) = objective.parts(np.array([span]), np.random.default_rng(0))
+            query = part.queries[0]
+            own = corpus.uid.tolist().index(objective.queries.uid[query.sentence])
+            score = (
+                objective.retriever.embed_queries(part.packed)
+                @ torch.from_numpy(np.load(chain.index.file("vectors.npy")).astype(np.float32)).T
+            )
+            best = [row for row in (-score[0]).argsort(stable=True).tolist() if row != own][:20]
+            needle = " ".join(map(str, query.targets))
+            telling = [row for row in best if f" {needle} " in f" {' '.join(map(str, corpus.tokens(row)))} "]
+            for kind, row in (("own", own), *((("told", telling[0]),) if telling else ())):
+                log_prob = objective.read(part, np.array([[-1, row]]))[0, :, : len(query.targets)]
+                gains[kind] += (log_prob[1] - log_prob[0]).tolist()
+            gains.setdefault("queries", []).extend([1] * bool(telling))
+    assert measured["told_queries"] == len(gains["queries"]) > 0
+    assert measured["own_utility"] == pytest.approx(np.mean(gains["own"]), rel=1e-3, abs=1e-4)
+    assert measured["told_utility"] == pytest.approx(np.mean(gains["told"]), rel=1e-3, abs=1e-4)
+    assert measured["random_utility"] != pytest.approx(measured["own_utility"])
+
+
+def test_a_sample_of_the_spans(chain, tmp_path):
+    few = start_of(chain, queries=5).make(tmp_path / "few").metrics
+    everything = start_of(chain).make(tmp_path / "u").metrics
+    assert few["queries"] == 5 < everything["queries"] and few["log_prob"] != everything["log_prob"]
+
+
 def test_a_model_or_its_parts(chain, tmp_path):
     model = pretrain(chain).make(tmp_path / "model")
     whole = EvalUtility(blocks=chain.blocks, spans=chain.spans, model=model).make(tmp_path / "u")

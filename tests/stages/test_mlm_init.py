@@ -32,6 +32,17 @@ def test_mlm_init_makes_a_bert_that_transformers_loads(chain, tmp_path, practice
     assert made.metrics["steps"] == 2 and len(metrics_of(made)) == 2
 
 
+def test_dropout_of_a_loaded_bert_is_its_own_or_the_one_asked_for(chain, tmp_path):
+    options = ["--blocks", chain.blocks.path, "--steps", "1", "--batch-size", "2", "--length", "16"]
+    before = load_masked_lm(chain.encoder.path)[0].config
+    for number, (dropout, expected) in enumerate(((None, before.hidden_dropout_prob), (0.0, 0.0), (0.25, 0.25))):
+        asked = [] if dropout is None else ["--dropout", dropout]
+        result = realmctl("mlm-init", "--bert", chain.encoder.path, *options, *asked, "--out", tmp_path / f"{number}")
+        mlm = load_masked_lm(open_artifact(result.stdout.strip()).path)[0]
+        assert mlm.config.hidden_dropout_prob == mlm.config.attention_probs_dropout_prob == expected
+        assert mlm.bert.encoder.layer[0].output.dropout.p == expected
+
+
 def test_ict_init_starts_from_an_encoder_or_a_folder(chain, tmp_path):
     options = [
         "--blocks",

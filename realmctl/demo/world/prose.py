@@ -34,7 +34,7 @@ def restated_text(told: Mapping[Fact, str], settings: WorldSettings, rng: random
 def _section_text(facts: list[Fact], settings: WorldSettings, rng: random.Random) -> tuple[str, Wordings]:
     """Write a sentence for each fact in random order. The first one has the full name of the subject."""
     wordings: Wordings = {}
-    sentences = []
+    sentences: list[str] = []
     for fact in rng.sample(facts, len(facts)):
         wordings[fact] = rng.choice(fact.relation.knowledge)
         sentences.append(_knowledge_sentence(fact, wordings[fact], rng, settings, first=not sentences))

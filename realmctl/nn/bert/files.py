@@ -113,16 +113,19 @@ def read_config(folder: Path) -> BertConfig:
     return config
 
 
-def load_masked_lm(folder: Path) -> tuple[BertForMaskedLM, bool]:
+def load_masked_lm(folder: Path, dropout: float | None = None) -> tuple[BertForMaskedLM, bool]:
     """Load a BERT folder. Return the model, and whether the folder held a masked-language-model head.
 
-    A folder without a head gets one with random weights.
+    A folder without a head gets one with random weights. `dropout`, from 0 to below 1, replaces the rates of config.json.
 
     Takes the weights of BertModel, BertForMaskedLM or BertForPreTraining, as model.safetensors or
     pytorch_model.bin. A pooler is kept in `bert.pooler`, without gradient; a retriever may use it.
     Raises InputError that names a tensor which is missing, unknown or of another shape.
     """
-    model = BertForMaskedLM(read_config(folder))
+    config = read_config(folder)
+    if dropout is not None:
+        config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
+    model = BertForMaskedLM(config)
     words = "bert.embeddings.word_embeddings.weight"
     tensors = {_name(name): tensor for name, tensor in _read(folder).items() if not _IGNORED.fullmatch(name)}
     if any(name.startswith("bert.pooler.") for name in tensors):

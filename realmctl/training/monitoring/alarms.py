@@ -14,7 +14,16 @@ from typing import Any, Literal
 from realmctl.errors import QualityError
 from realmctl.log import warn
 
-AlarmName = Literal["null_saturated", "no_utility", "hub_block", "frozen_candidates", "stale_index", "recall_lost"]
+AlarmName = Literal[
+    "null_saturated",
+    "no_utility",
+    "hub_block",
+    "frozen_candidates",
+    "stale_index",
+    "recall_lost",
+    "reader_at_chance",
+    "nothing_told",
+]
 
 WINDOW, SHORTEST_WINDOW = 100, 10
 """Number of steps over which the rules average that have a value at every step: a quarter of a short run, within these limits."""
@@ -66,7 +75,7 @@ def rules(steps: int, refresh_every: int | None, chance: float) -> list[AlarmRul
         refresh_every: Steps between snapshots; None when the run never refreshes.
         chance: Share of the queries that get a given block by chance: blocks per query / blocks of the corpus.
     """
-    always = range(steps + 1)
+    always, before = range(steps + 1), range(1)
     hub, window = (1 + chance) / 2, min(WINDOW, max(SHORTEST_WINDOW, steps // 4))
     found = [
         AlarmRule("null_saturated", "null_share", 0.9, 0.8, window, always,
@@ -81,6 +90,13 @@ def rules(steps: int, refresh_every: int | None, chance: float) -> list[AlarmRul
         AlarmRule("recall_lost", "recall@5", 0.5, 0.6, MEASUREMENTS, range(steps // 4, steps + 1),
              "recall@5 of the recall questions is {mean:.0%} of what it was at the start",
              "Use a lower --lr, or more --candidates, and refresh more often.", relative=True),
+        AlarmRule("reader_at_chance", "gain_auc_above_chance", 0.0, 1e-9, 1, before,
+             "the reader's gains single out the blocks that hold the answer no better than chance, so they cannot teach the "
+             "retriever",
+             "Practise the reader first: realmctl mlm-init --spans SPANS --practice curriculum."),
+        AlarmRule("nothing_told", "any_tells", 0.0, 1e-9, 1, before,
+             "no candidate of the watched sentences holds what they hide: retrieval cannot help there",
+             "Use sentences whose spans other blocks hold too, a better retriever, or more --candidates."),
     ]  # fmt: skip
     if refresh_every is not None:
         late, early = PERIODS * refresh_every, range(steps * 19 // 20 + 1)  # the learning rate falls to 0 at the end

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from realmctl.nn.inputs import Collator
 from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.tagged_queries import TaggedQueries
-from realmctl.training.objectives.mlm import Examples, Masked, occurrences
+from realmctl.text.tokens.token_search import occurrences
+from realmctl.training.objectives.mlm import Examples, Masked
 
 Tokens = NDArray[np.int64]
 
@@ -53,6 +54,8 @@ HIDDEN_WORDS = 0.2
 """In a copy: probability of hiding a wordpiece outside the salient spans."""
 HIDDEN_OTHER_SPANS = 0.3
 """Probability of hiding a further span. One span is always hidden."""
+PARTNERS = 20
+"""Partners of a sentence, among which a block that holds one of its spans is drawn."""
 DROPPED_FROM_BLOCK, DROPPED_FROM_SENTENCE = 0.35, 0.25
 """In a noisy copy: shares of the words that are left out of the block and of the sentence."""
 
@@ -63,7 +66,7 @@ class Curriculum(Examples):
     Args:
         queries: sentences with salient spans.
         corpus: the blocks that windows are taken from.
-        partners: row of the block that restates a sentence, int64 [sentences], -1 for none (`pairing.partners`).
+        partners: rows of the blocks that restate a sentence, int64 [sentences, P], -1 for none (`pairing.partners`).
         continues_V: bool, True at wordpieces that continue a word.
         window: width of a window in wordpieces.
     """
@@ -140,17 +143,21 @@ class Curriculum(Examples):
     def _telling(
         self, number: int, sentence: Tokens, spans: list[tuple[int, int]], rng: np.random.Generator
     ) -> tuple[Tokens, list[tuple[int, int]]]:
-        """Return a window of the partner around a span that both contain, and all spans that the window contains."""
-        row = int(self.partners[number])
-        if row < 0:
+        """Return a window of a partner around a span that both contain, and all spans that the window contains.
+
+        The span is drawn first, and then one of the places where a partner contains it.
+        """
+        bodies = [self._body(int(row)) for row in self.partners[number] if row >= 0]
+        told = []
+        for first, stop in spans:
+            places = [(body, int(at)) for body in bodies for at in occurrences(body, sentence[first:stop])]
+            if places:
+                told.append((stop - first, places))
+        if not told:
             return np.empty(0, dtype=np.int64), []
-        body = self._body(row)
-        places = [
-            (int(at), int(at) + stop - first) for first, stop in spans for at in occurrences(body, sentence[first:stop])
-        ]
-        if not places:
-            return body, []
-        window = self._cut(body, places[int(rng.integers(len(places)))], rng)
+        length, places = told[int(rng.integers(len(told)))]
+        body, at = places[int(rng.integers(len(places)))]
+        window = self._cut(body, (at, at + length), rng)
         return window, [span for span in spans if len(occurrences(window, sentence[slice(*span)]))]
 
     def _asked(self, spans: list[tuple[int, int]], rng: np.random.Generator) -> list[tuple[int, int]]:

@@ -23,6 +23,7 @@ from realmctl.nn.bert.encoder import hidden_states
 from realmctl.nn.inputs import Collator, TokenBatch
 from realmctl.retrieval.corpus import Corpus, TokenIds
 from realmctl.retrieval.tagged_queries import TaggedQueries
+from realmctl.text.tokens.token_search import occurrences
 from realmctl.training.data_order import DataOrder
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.random_streams import Stream, generator
@@ -258,11 +259,3 @@ class ReadingPractice(Examples):
                 if tokens[place] != self.collator.mask_id:
                     hidden.append((sequence, place, int(tokens[place])))
                     tokens[place] = self.collator.mask_id
-
-
-def occurrences(tokens: NDArray[np.int64], needle: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the positions where `needle` begins in `tokens`, int64."""
-    if not 0 < len(needle) <= len(tokens):
-        return np.empty(0, dtype=np.int64)
-    windows = np.lib.stride_tricks.sliding_window_view(tokens, len(needle))
-    return np.flatnonzero((windows == needle).all(axis=1))

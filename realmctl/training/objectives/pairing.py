@@ -1,8 +1,8 @@
-"""For each sentence, the block that restates most of it: reading practice without labels.
+"""For each sentence, the blocks that restate most of it: reading practice without labels.
 
-A reader learns to copy from a block only where the block repeats what the sentence hides. The partner of a sentence is the
-block, other than its own, that shares the largest sum of inverse document frequencies with it. Wordpieces in more than a
-share of `MOST_COMMON` of the blocks are skipped, because they carry little information and take the most time.
+A reader learns to copy from a block only where the block repeats what the sentence hides. The partners of a sentence are
+the blocks, other than its own, that share the largest sums of inverse document frequencies with it. Wordpieces in more
+than a share of `MOST_COMMON` of the blocks are skipped, because they carry little information and take the most time.
 """
 
 from __future__ import annotations
@@ -26,13 +26,17 @@ The value is this project's choice; if it changes, the version of `mlm-init` mus
 """
 
 
-def partners(queries: TaggedQueries, corpus: Corpus) -> NDArray[np.int64]:
-    """Row of each sentence's partner, int64 [sentences]; -1 where no block shares a wordpiece that is not skipped."""
+def partners(queries: TaggedQueries, corpus: Corpus, count: int = 1) -> NDArray[np.int64]:
+    """Rows of each sentence's partners, int64 [sentences, count], the best first.
+
+    Places behind the last block that shares a wordpiece that is not skipped hold -1. Among equals the smaller row comes first.
+    """
     postings = _Postings(corpus)
-    best = np.full(len(queries), -1, dtype=np.int64)
+    best = np.full((len(queries), count), -1, dtype=np.int64)
     with progress(len(queries), "pairing sentences with blocks", "sentences") as bar:
         for row in range(len(queries)):
-            best[row] = postings.best(np.unique(queries.tokens(row)), queries.uid[row])
+            found = postings.best(np.unique(queries.tokens(row)), queries.uid[row], count)
+            best[row, : len(found)] = found
             bar.advance()
     return best
 
@@ -51,8 +55,8 @@ class _Postings:
         self.idf = np.log((len(corpus) + 1) / (counts + 0.5))
         self.most = min(LONGEST_POSTING, max(2, int(MOST_COMMON * len(corpus))))
 
-    def best(self, tokens: NDArray[np.int64], own_uid: np.uint64) -> int:
-        """The block with the largest shared sum of idf that is not the sentence's own, the first of equals; -1 for none."""
+    def best(self, tokens: NDArray[np.int64], own_uid: np.uint64, count: int) -> NDArray[np.int64]:
+        """At most `count` rows by falling shared sum of idf, without the sentence's own block; equals by rising row."""
         lists, weights = [], []
         for token in tokens[tokens < len(self.idf)]:
             posting = self.blocks[self.starts[token] : self.starts[token + 1]]
@@ -60,8 +64,10 @@ class _Postings:
                 lists.append(posting)
                 weights.append(np.full(len(posting), self.idf[token]))
         if not lists:
-            return -1
+            return np.empty(0, dtype=np.int64)
         rows, inverse = np.unique(np.concatenate(lists), return_inverse=True)
         score = np.bincount(inverse, np.concatenate(weights))
-        score[self.uid[rows] == own_uid] = -1.0
-        return int(rows[score.argmax()]) if score.max() > 0 else -1
+        others = self.uid[rows] != own_uid
+        rows, score = rows[others], score[others]
+        best: NDArray[np.int64] = rows[np.argsort(-score, kind="stable")[:count]]
+        return best

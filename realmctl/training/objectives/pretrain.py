@@ -34,6 +34,7 @@ from realmctl.training.monitoring.alarms import Alarms
 from realmctl.training.monitoring.candidate_watch import WATCHED_QUERIES, CandidateWatch
 from realmctl.training.monitoring.index_change import index_drift, overlap
 from realmctl.training.monitoring.recall_questions import RecallQuestions
+from realmctl.training.monitoring.telling_blocks import TellingBlocks
 from realmctl.training.objective import Sums
 from realmctl.training.objectives.masking import MaskedQuery, Masking, masked_query
 from realmctl.training.objectives.span_order import span_order
@@ -101,8 +102,10 @@ class PretrainObjective:
         self._watched = self._watched_queries()
         self._seen: int | None = None  # step of the index with which the watched queries were last searched
 
-    def before_step(self, step: int) -> Mapping[str, float]:
+    def before_step(self, step: int) -> Mapping[str, Any]:
         """Switch to a fresher index if there is one, and measure how it changes the candidates.
+
+        Before the first step it also measures whether the reader's gains single out telling blocks.
 
         Raises:
             QualityError: An alarm is on at which the run stops.
@@ -118,6 +121,8 @@ class PretrainObjective:
             if stale is not self.current.index:
                 logged |= self._change(stale, self.current.index, query_BD)
             logged |= self.recall_questions.recall(self.retriever, self.current.index) if self.recall_questions else {}
+            if step == 0 and self.options.masking == "salient":
+                logged |= self._reader_at_start(rows_BN)
         return logged
 
     def published(self, index: Index) -> dict[str, float]:
@@ -135,10 +140,26 @@ class PretrainObjective:
         rows = [self._blocks_of(self._candidates(self._watched, query_BD, index)) for index in (stale, fresh)]
         return {"index_overlap": overlap(*rows), "index_drift": index_drift(stale, fresh)}
 
+    @torch.no_grad()
+    def _reader_at_start(self, rows_BN: NDArray[np.int64]) -> Mapping[str, Any]:
+        """Return metrics of the watched queries' gains with these candidates, and the alarms that they raise."""
+        blocks, training = TellingBlocks(), self.modules.training
+        self.modules.eval()
+        for start in range(0, len(self._watched), self.micro_batch):
+            cut = slice(start, start + self.micro_batch)
+            part = self._part(self._watched[cut], rows_BN[cut], 1.0)
+            with autocast(self._device, self.options.precision):
+                _, comparison = self.compare(part)
+            blocks.add_compared([query.targets for query in part.queries], part.rows_BN, self.corpus, *comparison)
+        self.modules.train(training)
+        found = blocks.at_start()
+        raised = self.alarms.observe({"step": 0, **found})
+        return {**found, **({"alarms": raised} if raised else {})}
+
     def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return `hub_share`, and the alarms that this step raises, if any."""
         share = self.watch.hub_share()
-        raised = self.alarms.observe({**line, **share})
+        raised = [*line.get("alarms", ()), *self.alarms.observe({**line, **share})]
         return {**share, **({"alarms": raised} if raised else {})}
 
     def state(self) -> dict[str, Any]:
@@ -202,6 +223,14 @@ class PretrainObjective:
         encoder.train(training)
         return query_BD
 
+    def search(self, drawn: Sequence[MaskedQuery], count: int) -> NDArray[np.int64]:
+        """Return the rows of the `count` best blocks of each query but its own block, int64 [B, count]; -2 fills free slots."""
+        own_uid_B = self.queries.uid[[query.sentence for query in drawn]]
+        return candidates(
+            self.current.index, self._vectors(drawn), own_uid_B, self.corpus.uid, count,
+            null=False, anyone=data_parallel.anyone,
+        )  # fmt: skip
+
     def _candidates(
         self, drawn: Sequence[MaskedQuery], query_BD: NDArray[np.float32], index: Index | None = None
     ) -> NDArray[np.int64]:
@@ -251,7 +280,7 @@ class PretrainObjective:
         device = self._device
         mask_BM, present_BN = part.mask_BM.to(device), torch.from_numpy(part.rows_BN != ABSENT).to(device)
         score_BN = self._scores(part)
-        log_prob_BNM = self._read(part, part.rows_BN)
+        log_prob_BNM = self.read(part, part.rows_BN)
         marginal = token_marginal if self.options.marginal == "token" else sequence_marginal
         loss, _ = marginal(score_BN, log_prob_BNM, mask_BM, present_BN, part.normaliser)
         compared = score_BN.detach(), log_prob_BNM.detach(), present_BN
@@ -268,8 +297,8 @@ class PretrainObjective:
         places = torch.from_numpy(place_BN.reshape(part.rows_BN.shape)).to(self._device)
         return self.retriever.score(query_BD, block_CD[places])
 
-    def _read(self, part: PretrainMicroBatch, rows_BN: NDArray[np.int64]) -> Tensor:
-        """log p(y_m|z,x) of each hidden wordpiece with each of these blocks, [B, N, M]."""
+    def read(self, part: PretrainMicroBatch, rows_BN: NDArray[np.int64]) -> Tensor:
+        """Return log p(y_m|z,x) of each hidden wordpiece with each of these blocks, [B, N, M]. Negative rows are empty blocks."""
         count, device = rows_BN.shape[1], self._device
         queries = [query.tokens for query in part.queries for _ in range(count)]
         _, bodies = titles_and_bodies(self.corpus, rows_BN.ravel())
@@ -281,7 +310,7 @@ class PretrainObjective:
         self, part: PretrainMicroBatch, score_BN: Tensor, log_prob_BNM: Tensor, present_BN: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Prepend a null document of weight 0 to the candidates, as the baseline of the retrieval utility."""
-        null_B1M = self._read(part, np.full((len(part.queries), 1), NULL))
+        null_B1M = self.read(part, np.full((len(part.queries), 1), NULL))
         score = F.pad(score_BN.float(), (1, 0), value=torch.finfo(torch.float32).min)
         return score, torch.cat([null_B1M, log_prob_BNM], 1), F.pad(present_BN, (1, 0), value=True)
 

@@ -1,9 +1,14 @@
-"""Retrieval utility: the gain from retrieval on sentences that were not trained on (REALM, section 4.5)."""
+"""Retrieval utility: the gain from retrieval on sentences that were not trained on (REALM, section 4.5).
+
+Besides the retrieved candidates it reads three blocks whose worth is known beforehand: the sentence's own block, another
+block that tells what is hidden, and a random block. They show what the reader can do, whatever the retriever brings.
+Legend: B queries, N candidates, M masks, K kinds of blocks.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,65 +17,96 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from realmctl.log import progress
-from realmctl.nn.marginal import retrieval_utility
 from realmctl.nn.precision import autocast, pick_device
-from realmctl.retrieval.corpus import Corpus
-from realmctl.training.monitoring.telling_blocks import TellingBlocks
-from realmctl.training.objectives.masking import MaskedQuery
-from realmctl.training.objectives.mlm import occurrences
+from realmctl.retrieval.search.candidates import ABSENT
+from realmctl.training.monitoring.telling_blocks import TellingBlocks, telling
 from realmctl.training.objectives.pretrain import PretrainMicroBatch, PretrainObjective
 from realmctl.training.random_streams import Stream, generator
 
+KINDS = ("own", "told", "random")
+"""own: the block that the sentence comes from, if it is in the corpus. told: of the `SEARCHED` blocks that the retriever scores
+highest, the first other block that contains the hidden wordpieces. random: any other block."""
+SEARCHED = 20
+
 
 @torch.no_grad()
-def measure_utility(objective: PretrainObjective, device: str, batch_size: int) -> dict[str, Any]:
+def measure_utility(objective: PretrainObjective, device: str, batch_size: int, most: int = 0) -> dict[str, Any]:
     """Hide every salient span once and fill it with the objective's candidates, in the objective's precision.
 
-    The objective must have a null document.
+    The objective must have a null document. `most` above 0 measures a random sample of that many spans.
 
     Returns:
         Means: `log_prob`, log p(y_m|x) of a hidden wordpiece in nats; `retrieval_utility`, the mean of log p(y_m|x) -
         log p(y_m|null,x) over hidden wordpieces; `top_1_utility`, the mean over queries of log p(y|z,x) - log p(y|null,x) for
-        the best-scored block z; `null_share`, p(null|x). Counts: `queries` and hidden `wordpieces`. Also the values of
+        the best-scored block z; `null_share`, p(null|x); `own_utility`, `told_utility`, `random_utility`, the means of
+        log p(y_m|z,x) - log p(y_m|null,x) over hidden wordpieces where z is a block of that kind (`KINDS`). Counts: `queries`,
+        hidden `wordpieces`, and `told_queries`, the queries that have a told block. Also the values of
         `TellingBlocks.measured`, which show whether the reader's gains identify the blocks that contain the answer.
     """
     where = pick_device(device)
     objective.modules.to(where).eval()
-    count, rng = len(objective.queries.spans), generator(objective.options.seed, Stream.FIXED_QUERIES)
+    chosen = np.arange(len(objective.queries.spans))
+    rng = generator(objective.options.seed, Stream.FIXED_QUERIES)
+    if 0 < most < len(chosen):
+        chosen = np.sort(rng.permutation(len(chosen))[:most])
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    blocks = TellingBlocks()
-    with progress(count, "eval-utility", "queries") as bar:
-        for start in range(0, count, batch_size):
-            spans = np.arange(start, min(start + batch_size, count))
+    blocks, told = TellingBlocks(), 0
+    with progress(len(chosen), "eval-utility", "queries") as bar:
+        for start in range(0, len(chosen), batch_size):
+            spans = chosen[start : start + batch_size]
             for part in objective.parts(spans, rng):
                 with autocast(where, objective.options.precision):
                     loss, comparison = objective.compare(part)
                     worth = objective.utility_sums(*comparison)
-                _add(blocks, objective, part, *comparison)
+                blocks.add_compared(
+                    [query.targets for query in part.queries], part.rows_BN, objective.corpus, *comparison
+                )
+                rows_BK = _rows_by_kind(objective, part, rng)
+                told += int((rows_BK[:, KINDS.index("told")] != ABSENT).sum())
                 hidden = float(part.mask_BM.sum())
-                for name, (total, number) in {**worth, "log_prob": (-float(loss) * part.normaliser, hidden)}.items():
-                    sums[name][0] += total
-                    sums[name][1] += number
+                likelihood = {"log_prob": (-float(loss) * part.normaliser, hidden)}
+                for found in (worth, likelihood, _by_kind(objective, part, rows_BK, comparison[2][:, :1])):
+                    _add_sums(sums, found)
             bar.advance(len(spans))
-    means = {name: total / max(number, 1.0) for name, (total, number) in sums.items()}
-    return {"queries": count, "wordpieces": int(sums["log_prob"][1]), **means, **blocks.measured()}
+    means = {name: total / number for name, (total, number) in sums.items() if number}
+    counts = {"queries": len(chosen), "wordpieces": int(sums["log_prob"][1]), "told_queries": told}
+    return {**counts, **means, **blocks.measured()}
 
 
-def _add(
-    blocks: TellingBlocks, objective: PretrainObjective, part: PretrainMicroBatch,
-    mask_BM: Tensor, score_BN: Tensor, log_prob_BNM: Tensor, present_BN: Tensor,
-) -> None:  # fmt: skip
-    gain_BN = retrieval_utility(score_BN, log_prob_BNM, mask_BM, present_BN).document_BN
-    rows_BN = part.rows_BN[:, 1:]
-    tells_BN = telling(part.queries, rows_BN, objective.corpus)
-    blocks.add(gain_BN[:, 1:].float().cpu().numpy(), score_BN[:, 1:].float().cpu().numpy(), tells_BN, rows_BN >= 0)
+def _add_sums(sums: dict[str, list[float]], more: Mapping[str, tuple[float, float]]) -> None:
+    for name, (total, number) in more.items():
+        sums[name][0] += total
+        sums[name][1] += number
 
 
-def telling(queries: Sequence[MaskedQuery], rows_BN: NDArray[np.int64], corpus: Corpus) -> NDArray[np.bool_]:
-    """Return which candidates hold the hidden wordpieces of their query side by side, bool [B, N]; False at rows below 0."""
-    tells_BN = np.zeros(rows_BN.shape, dtype=bool)
-    for place, row in np.ndenumerate(rows_BN):
-        if row >= 0:
-            body = np.asarray(corpus.tokens(int(row)), dtype=np.int64)
-            tells_BN[place] = len(occurrences(body, queries[place[0]].targets)) > 0
-    return tells_BN
+def _rows_by_kind(
+    objective: PretrainObjective, part: PretrainMicroBatch, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Return a block of each of `KINDS` for each query, int64 [B, 3]; -2 where there is none."""
+    corpus, uid_B = objective.corpus, objective.queries.uid[[query.sentence for query in part.queries]]
+    searched_BN = objective.search(part.queries, SEARCHED)
+    tells_BN = telling([query.targets for query in part.queries], searched_BN, corpus)
+    rows_BK = np.full((len(uid_B), len(KINDS)), ABSENT, dtype=np.int64)
+    for query, uid in enumerate(uid_B):
+        own, other = np.flatnonzero(corpus.uid == uid), np.flatnonzero(corpus.uid != uid)
+        if len(own):
+            rows_BK[query, 0] = own[0]
+        if tells_BN[query].any():
+            rows_BK[query, 1] = searched_BN[query, tells_BN[query].argmax()]
+        if len(other):
+            rows_BK[query, 2] = rng.choice(other)
+    return rows_BK
+
+
+def _by_kind(
+    objective: PretrainObjective, part: PretrainMicroBatch, rows_BK: NDArray[np.int64], null_B1M: Tensor
+) -> dict[str, tuple[float, float]]:
+    """Return {kind's utility: (sum over hidden wordpieces, their number)}."""
+    with autocast(null_B1M.device, objective.options.precision):
+        log_prob_BKM = objective.read(part, rows_BK)
+    gain_BKM = (log_prob_BKM.float() - null_B1M.float()).cpu()
+    counted_BKM = part.mask_BM[:, None, :] & torch.from_numpy(rows_BK != ABSENT)[:, :, None]
+    return {
+        f"{kind}_utility": (float(gain_BKM[:, k][counted_BKM[:, k]].sum()), float(counted_BKM[:, k].sum()))
+        for k, kind in enumerate(KINDS)
+    }

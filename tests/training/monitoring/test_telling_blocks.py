@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from realmctl.retrieval.corpus import Corpus
-from realmctl.training.monitoring.telling_blocks import TellingBlocks, area_under_curve
-from realmctl.training.objectives.masking import MaskedQuery
-from realmctl.training.objectives.utility import telling
+from realmctl.training.monitoring.telling_blocks import TellingBlocks, area_under_curve, chance_limit, telling
 
 
 def brute_force_auc(score, positive):
@@ -35,9 +33,8 @@ def test_the_area_is_the_share_of_ordered_pairs():
 def test_a_block_tells_if_it_holds_the_hidden_wordpieces_side_by_side(chain):
     corpus = Corpus(chain.blocks)
     targets = np.asarray(corpus.tokens(5)[2:5], dtype=np.int64)
-    query = MaskedQuery(0, np.array([1]), np.array([0]), targets)
     rows = np.array([[5, -1, -2, *range(len(corpus))]])
-    found = telling([query], rows, corpus)[0]
+    found = telling([targets], rows, corpus)[0]
     text = [" ".join(map(str, [*corpus.tokens(row)])) for row in range(len(corpus))]
     needle = " ".join(map(str, targets))
     assert found[:3].tolist() == [True, False, False]
@@ -57,3 +54,26 @@ def test_shares_are_counted_by_query():
         "gain_auc": pytest.approx(brute_force_auc(gains, labels)),
         "any_tells": 1.0, "first_tells": 0.5, "favourite_tells": 0.5,
     }  # fmt: skip
+
+
+def test_scores_without_a_relation_stay_below_the_limit_of_chance():
+    rng = np.random.default_rng(0)
+    positive = np.arange(40) < 7
+    areas = [area_under_curve(rng.random(40), positive) for _ in range(4000)]
+    error = (chance_limit(7, 33) - 0.5) / 2
+    assert np.std(areas) == pytest.approx(error, rel=0.05)
+    assert np.mean(np.array(areas) > chance_limit(7, 33)) < 0.05
+
+
+def test_what_pretrain_checks_before_its_first_step():
+    blocks = TellingBlocks()
+    tells, present = np.array([[True, False, False, False]] * 9), np.ones((9, 4), bool)
+    blocks.add(np.float32(tells), np.zeros((9, 4), np.float32), tells, present)
+    assert blocks.at_start() == {
+        "gain_auc": 1.0,
+        "any_tells": 1.0,
+        "gain_auc_above_chance": pytest.approx(1 - chance_limit(9, 27)),
+    }
+    nothing = TellingBlocks()
+    nothing.add(np.float32(tells), np.zeros((9, 4), np.float32), ~present, present)
+    assert nothing.at_start() == {"any_tells": 0.0}

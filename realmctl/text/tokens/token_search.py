@@ -1,0 +1,14 @@
+"""Find a run of wordpieces in other wordpieces."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def occurrences(tokens: NDArray[np.int64], needle: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the positions where `needle` begins in `tokens`, int64. An empty needle occurs nowhere."""
+    if not 0 < len(needle) <= len(tokens):
+        return np.empty(0, dtype=np.int64)
+    windows = np.lib.stride_tricks.sliding_window_view(tokens, len(needle))
+    return np.flatnonzero((windows == needle).all(axis=1))
