@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,14 +10,15 @@ from realmctl.artifacts import Artifact, Writer
 from realmctl.artifacts.description import ENCODER, EncoderDescription, describe_encoder, write_description
 from realmctl.errors import ConfigError
 from realmctl.log import say, warn
-from realmctl.stage import Exchange, Stage, help_texts, reads, runtime, setting, source
+from realmctl.stage import help_texts, reads, runtime, setting, source
+from realmctl.training_stages.training_stage import TrainingStage
 
 if TYPE_CHECKING:
     from realmctl.nn.condenser import Condenser
     from realmctl.training.objectives.whole_words import MaskedPassages
 
 
-class CondenserInit(Stage):
+class CondenserInit(TrainingStage):
     """Train an encoder whose [CLS] state summarises a passage: Condenser, or coCondenser with --contrastive.
 
     A short head predicts masked wordpieces from the [CLS] state of the last layer and the token states of an early layer.
@@ -29,8 +29,6 @@ class CondenserInit(Stage):
 
     makes = "encoder"
     headline = ("loss", "accuracy", "seconds_per_step")
-    resumable = True
-    parallel = True
 
     blocks: Artifact = reads("blocks", help="Blocks to train on.")
     encoder: Artifact | None = reads(
@@ -68,7 +66,6 @@ class CondenserInit(Stage):
     cache_chunk: int = runtime(
         "With --contrastive: spans computed at once by the gradient cache; 0 = the whole batch.", default=0
     )
-    device: str = runtime(help_texts.DEVICE, default="auto")
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
     tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
@@ -90,16 +87,6 @@ class CondenserInit(Stage):
                 "--micro-batch divides a batch of blocks, and --cache-chunk divides the spans of --contrastive. "
                 "Use --cache-chunk with --contrastive, and --micro-batch without."
             )
-
-    def together(self) -> AbstractContextManager[Exchange]:
-        from realmctl.training.data_parallel import together
-
-        return together(self.device)
-
-    def trial(self) -> dict[str, float]:
-        from realmctl.training.monitoring.trial import trial_of
-
-        return trial_of(self.run, self.origin())
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.nn.bert.encoder import save_masked_lm

@@ -74,7 +74,8 @@ class EvalUtility(Stage):
         from realmctl.retrieval.corpus import Corpus
         from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_of
         from realmctl.retrieval.tagged_queries import TaggedQueries
-        from realmctl.training.objectives.pretrain import PretrainObjective, PretrainOptions
+        from realmctl.training.objectives.pretrain import PretrainObjective
+        from realmctl.training.objectives.pretrain_parts import PretrainOptions
         from realmctl.training.objectives.utility import measure_utility
         from realmctl.training.refresh.current_index import CurrentIndex
         from realmctl.training.refresh.refresh import NoRefresh

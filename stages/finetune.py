@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,7 +11,8 @@ from realmctl.artifacts import Artifact, Writer, require_same_vocabulary
 from realmctl.deviations import FinetuneDeviation, explained
 from realmctl.errors import ConfigError
 from realmctl.retrieval.search.registry import NO_RETRIEVAL, retrieval_names
-from realmctl.stage import Exchange, Stage, help_texts, reads, runtime, setting, source
+from realmctl.stage import help_texts, reads, runtime, setting, source
+from realmctl.training_stages.training_stage import TrainingStage
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
@@ -35,7 +35,7 @@ def _needs_no_model(given: Mapping[str, Any]) -> bool:
     )
 
 
-class Finetune(Stage):
+class Finetune(TrainingStage):
     """Fine-tune for open-domain question answering. The vectors of the blocks do not change.
 
     Training starts from a pre-trained model, from a qa-model such as an imported one, or from parts: --retriever and --index
@@ -50,8 +50,6 @@ class Finetune(Stage):
     makes = "qa-model"
     headline = ("loss", "span_exact_match", "answer_*", "best_dev_span_exact_match", "seconds_per_step")
     version = 2
-    resumable = True
-    parallel = True
 
     model: Artifact | None = reads(
         "model",
@@ -121,7 +119,6 @@ class Finetune(Stage):
     seed: int = setting(help_texts.SEED, default=0)
     micro_batch: int = runtime("Questions computed at once; 0 means the whole batch.", default=0)
     index_shards: bool = runtime(help_texts.INDEX_SHARDS, default=False)
-    device: str = runtime(help_texts.DEVICE, default="auto")
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
     tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
@@ -200,16 +197,6 @@ class Finetune(Stage):
         if self.encoder or self.bert or self.model is None:
             return self.encoder
         return self.model.part("reader")
-
-    def together(self) -> AbstractContextManager[Exchange]:
-        from realmctl.training.data_parallel import together
-
-        return together(self.device)
-
-    def trial(self) -> dict[str, float]:
-        from realmctl.training.monitoring.trial import trial_of
-
-        return trial_of(self.run, self.origin())
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.artifacts.description import QA_MODEL, write_description

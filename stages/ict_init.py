@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from realmctl.deviations import IctDeviation, explained
 from realmctl.errors import ConfigError
-from realmctl.retriever_start import RetrieverStart
 from realmctl.stage import setting
+from realmctl.training_stages.retriever_start import RetrieverStart
 
 if TYPE_CHECKING:
     from realmctl.nn.inputs import Collator

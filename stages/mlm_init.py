@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary
 from realmctl.artifacts.description import ENCODER, EncoderDescription, describe_encoder, write_description
 from realmctl.errors import ConfigError
-from realmctl.stage import Exchange, Stage, help_texts, reads, runtime, setting, source
+from realmctl.stage import help_texts, reads, runtime, setting, source
+from realmctl.training_stages.training_stage import TrainingStage
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from realmctl.training.objectives.mlm import Examples
 
 
-class MlmInit(Stage):
+class MlmInit(TrainingStage):
     """Train an encoder and its masked-language-model head, on blocks or as reading practice.
 
     With --spans each tagged sentence is read together with the block that restates it, and salient spans are hidden.
@@ -26,8 +26,6 @@ class MlmInit(Stage):
 
     makes = "encoder"
     headline = ("loss", "accuracy", "seconds_per_step")
-    resumable = True
-    parallel = True
 
     blocks: Artifact = reads("blocks", help="Blocks to train on.")
     spans: Artifact | None = reads(
@@ -64,7 +62,6 @@ class MlmInit(Stage):
     )
     seed: int = setting(help_texts.SEED, default=0)
     micro_batch: int = runtime("Examples computed at once; 0 means the whole batch.", default=0)
-    device: str = runtime(help_texts.DEVICE, default="auto")
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
     tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
@@ -87,16 +84,6 @@ class MlmInit(Stage):
             )
         if self.spans:
             require_same_vocabulary(self.blocks, self.spans)
-
-    def together(self) -> AbstractContextManager[Exchange]:
-        from realmctl.training.data_parallel import together
-
-        return together(self.device)
-
-    def trial(self) -> dict[str, float]:
-        from realmctl.training.monitoring.trial import trial_of
-
-        return trial_of(self.run, self.origin())
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.nn.bert.encoder import save_masked_lm

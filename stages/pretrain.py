@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,8 +21,9 @@ from realmctl.deviations import PretrainDeviation, explained
 from realmctl.errors import ConfigError
 from realmctl.execution import processes
 from realmctl.log import warn
-from realmctl.stage import Exchange, Stage, help_texts, reads, runtime, setting, source
+from realmctl.stage import help_texts, reads, runtime, setting, source
 from realmctl.training.monitoring.alarms import AlarmName
+from realmctl.training_stages.training_stage import TrainingStage
 
 if TYPE_CHECKING:
     from realmctl.nn.reader import Reader
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from realmctl.training.refresh.refresh_folder import RefreshFolder
 
 
-class Pretrain(Stage):
+class Pretrain(TrainingStage):
     """Pre-train retriever and reader together: fill hidden salient spans with the help of retrieved blocks.
 
     A killed run continues from its last checkpoint with the same command.
@@ -43,8 +43,6 @@ class Pretrain(Stage):
 
     makes = "model"
     headline = ("loss", "retrieval_utility", "null_share", "recall@*", "refreshes", "alarms", "seconds_per_step")
-    resumable = True
-    parallel = True
 
     spans: Artifact = reads(
         "spans", help="Tagged sentences to learn from. They may come from another corpus than the blocks."
@@ -114,7 +112,6 @@ class Pretrain(Stage):
     )
     micro_batch: int = runtime("Sentences computed at once; 0 means the whole batch.", default=0)
     index_shards: bool = runtime(help_texts.INDEX_SHARDS, default=False)
-    device: str = runtime(help_texts.DEVICE, default="auto")
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
     stop_on: tuple[AlarmName, ...] = runtime(
@@ -152,16 +149,6 @@ class Pretrain(Stage):
     @property
     def _retriever_lr(self) -> float:
         return self.lr if self.retriever_lr is None else self.retriever_lr
-
-    def together(self) -> AbstractContextManager[Exchange]:
-        from realmctl.training.data_parallel import together
-
-        return together(self.device)
-
-    def trial(self) -> dict[str, float]:
-        from realmctl.training.monitoring.trial import trial_of
-
-        return trial_of(self.run, self.origin())
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.index.store import open_index
@@ -212,30 +199,16 @@ class Pretrain(Stage):
         return used
 
     def _refresh_folder(self, out: Writer) -> RefreshFolder:
-        from realmctl.index.build import IndexOptions
-        from realmctl.training.refresh.refresh_folder import RefreshFolder, RefreshRequest
+        from realmctl.training.refresh.chosen import placed_folder
 
-        index = IndexOptions.from_settings(self.index.settings).recorded()
-        dtype: Literal["float32", "float16"] = "float16" if _is_half(self.index) else "float32"
-        folder = RefreshFolder(out.scratch("live").resolve(), "snapshot-queries" in self.official)
-        if not processes.is_first():
-            return folder
-        blocks = str(self.blocks.path.resolve())
-        folder.place(RefreshRequest(blocks=blocks, index=index, dtype=dtype, precision=self.precision))
-        return folder
+        return placed_folder(out, self.blocks, self.index, self.precision, "snapshot-queries" in self.official)
 
     def _refresh(self, out: Writer, folder: RefreshFolder) -> Refresh:
         from realmctl.retrieval.initial_encoder import tokenizer_folder
         from realmctl.training.checkpoint import saved_states
-        from realmctl.training.refresh.background import BackgroundRefresh, ExternalRefresh
-        from realmctl.training.refresh.refresh import InlineRefresh, NoRefresh
-        from realmctl.training.refresh.shared import FollowingRefresh
+        from realmctl.training.refresh.chosen import RefreshPlaces, chosen_refresh
 
-        if self.refresh == "never":
-            return NoRefresh()
-        if not processes.is_first():
-            return FollowingRefresh(folder)
-        if self._fewest_steps >= self.steps:
+        if self.refresh != "never" and processes.is_first() and self._fewest_steps >= self.steps:
             warn(
                 f"--refresh-every {self.refresh_every}, --steps {self.steps}: the index is not refreshed while training. Use a "
                 "smaller --refresh-every, or --refresh never to say that this is meant."
@@ -245,13 +218,11 @@ class Pretrain(Stage):
         def held() -> list[int]:
             return [state["index_step"] for state in saved_states(checkpoints)]
 
-        origin, tokenizer, pace = self._retriever_origin(out), tokenizer_folder(self.blocks), self._pace()
-        if self.refresh == "inline":
-            return InlineRefresh(folder, origin, tokenizer, pace, held, self.device)
         max_age = self.max_index_age or (self.steps if self.refresh_every == "auto" else 3 * self.refresh_every)
-        if self.refresh_device == "elsewhere":
-            return ExternalRefresh(folder, origin, tokenizer, pace, held, max_age, self.device)
-        return BackgroundRefresh(folder, origin, tokenizer, pace, held, max_age, self.refresh_device, self.device)
+        places = RefreshPlaces(
+            folder, self._retriever_origin(out), tokenizer_folder(self.blocks), self.device, self.refresh_device
+        )
+        return chosen_refresh(self.refresh, places, self._pace, held, max_age)
 
     def _pace(self) -> Pace:
         from realmctl.retrieval.corpus import Corpus
@@ -278,7 +249,8 @@ class Pretrain(Stage):
         from realmctl.text.qa.questions import read_questions
         from realmctl.training.monitoring.alarms import Alarms, rules
         from realmctl.training.monitoring.recall_questions import RecallQuestions
-        from realmctl.training.objectives.pretrain import PretrainObjective, PretrainOptions
+        from realmctl.training.objectives.pretrain import PretrainObjective
+        from realmctl.training.objectives.pretrain_parts import PretrainOptions
 
         queries, corpus, collator = TaggedQueries(self.spans), Corpus(self.blocks), packer_of(tokenizer_of(self.blocks))
         recall_questions = (
@@ -327,9 +299,3 @@ class Pretrain(Stage):
         with out.file("metrics.jsonl").open("a", encoding="utf-8") as log:
             log.write(json.dumps({"step": self.steps, **found}) + "\n")
         return found
-
-
-def _is_half(index: Artifact) -> bool:
-    import numpy as np
-
-    return bool(np.load(index.file("vectors.npy"), mmap_mode="r", allow_pickle=False).dtype == np.float16)

@@ -72,7 +72,8 @@ COMMANDS = [(path.name, line) for path in [*PAGES, *SCRIPTS] for line in lines_o
 
 
 def test_there_are_commands_to_check() -> None:
-    assert {name for name, _ in COMMANDS} >= {"README.md", *(path.name for path in SCRIPTS)}
+    scripts = {path.name for path in SCRIPTS} - {"ablation.sh"}  # that one calls Python
+    assert {name for name, _ in COMMANDS} >= {"README.md", *scripts}
 
 
 @pytest.mark.parametrize(("where", "line"), COMMANDS)

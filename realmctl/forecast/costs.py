@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from realmctl.forecast.chain import PlannedStage
-from realmctl.forecast.sizes import STORED_BYTES_PER_WORDPIECE, EncoderShape, Text, Vectors
+from realmctl.forecast.sizes import STORED_BYTES_PER_WORDPIECE, EncoderShape, Text, VectorsSize
 
 WorkKind = Literal["chunk", "tag", "train", "embed", "hnsw", "copy"]
 BYTES_OF_A_TRAINED_WEIGHT = 16
@@ -68,7 +68,7 @@ class Made:
 
     texts: dict[str, Text] = field(default_factory=dict)
     shapes: dict[str, EncoderShape] = field(default_factory=dict)
-    vectors: dict[str, Vectors] = field(default_factory=dict)
+    vectors: dict[str, VectorsSize] = field(default_factory=dict)
 
 
 ShapeOf = Callable[[str | None], EncoderShape]
@@ -106,13 +106,13 @@ class _Reading:
                 return self.made.shapes[str(made)]
         return self.shape_of(None)
 
-    def index(self) -> Vectors:
+    def index(self) -> VectorsSize:
         for name in ("index", "model", "qa_model", "retriever"):
             if (made := self.stage.inputs.get(name)) in self.made.vectors:
                 return self.made.vectors[str(made)]
-        return Vectors(self.blocks().blocks, self.settings.get("projection") or 128)
+        return VectorsSize(self.blocks().blocks, self.settings.get("projection") or 128)
 
-    def keep(self, shape: EncoderShape | None = None, vectors: Vectors | None = None) -> None:
+    def keep(self, shape: EncoderShape | None = None, vectors: VectorsSize | None = None) -> None:
         if shape is not None:
             self.made.shapes[self.stage.name] = shape
         if vectors is not None:
@@ -184,7 +184,7 @@ def _ict(read: _Reading) -> Cost:
 
 def _embed(read: _Reading) -> Cost:
     shape, text = read.encoder(), read.blocks()
-    vectors = Vectors(text.blocks, 128, 2 if read.settings["dtype"] == "float16" else 4)
+    vectors = VectorsSize(text.blocks, 128, 2 if read.settings["dtype"] == "float16" else 4)
     read.keep(shape, vectors)
     return Cost("embed", text.blocks * shape.flops(text.length), weights=shape.weights, disk_bytes=vectors.nbytes)
 

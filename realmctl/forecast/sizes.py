@@ -55,7 +55,7 @@ class EncoderShape:
 
 
 @dataclass(frozen=True)
-class Vectors:
+class VectorsSize:
     """Embeddings of blocks."""
 
     rows: float

@@ -89,7 +89,7 @@ class Vectors(Stage):
 
     def run(self, out):
         np.save(out.file("embeddings.npy"), np.random.default_rng(0).normal(size=(400, 16)).astype(self.dtype))
-        return {}
+        return {"rows": 400, "dimension": 16}
 
 
 def test_a_failed_quality_gate_exits_6_and_publishes_nothing(realmctl):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from realmctl.cli.options import Workspace, path, text
+from realmctl.cli.invoke import print_result
+from realmctl.cli.options import Json, Workspace, path, text
 from realmctl.errors import require_package
 
 
@@ -46,8 +48,11 @@ def serve(
     ] = None,
     queue: Annotated[int, typer.Option(min=1, help="Requests that may wait; further ones get 503.")] = 64,
     workspace: Workspace = Path("artifacts"),
+    json: Json = False,
 ) -> None:
     """Serve a page and a JSON API on this machine: ask questions, see the evidence, edit blocks.
+
+    It ends with Ctrl-C. --json prints the address as one JSON object as soon as it listens.
 
     An edit writes the next version of blocks, embeddings and index into the workspace, and is served as soon as it is whole.
     """
@@ -55,11 +60,16 @@ def serve(
         require_package(package, "serve", "realmctl serve")
     from realmctl.serve.web.server import Serving
 
+    def announce(address: str) -> None:
+        if json:
+            print_result({"address": address}, json, str)
+            sys.stdout.flush()
+
     Serving(
         qa_model=qa_model or _if_made(workspace / "qa-model"), model=model or _if_made(workspace / "model"),
         closed_book=closed_book, blocks=blocks or workspace / "blocks", embeddings=workspace / "embeddings",
         indexes=workspace / "index", host=host, port=port, names=tuple(name or ()), allow_edits=allow_edits,
-        token_file=token_file, most_waiting=queue,
+        token_file=token_file, most_waiting=queue, announce=announce,
     ).run()  # fmt: skip
 
 

@@ -13,7 +13,7 @@ SENTENCES_PER_DOCUMENT = 4
 
 
 @dataclass(frozen=True)
-class Document:
+class WorldDocument:
     """One document. `facts` are the facts in its text."""
 
     id: str
@@ -22,7 +22,7 @@ class Document:
     facts: tuple[Fact, ...] = ()
 
 
-def encyclopedia(worlds: Iterable[World], settings: WorldSettings, rng: random.Random) -> list[Document]:
+def encyclopedia(worlds: Iterable[World], settings: WorldSettings, rng: random.Random) -> list[WorldDocument]:
     """Return the knowledge corpus: a document for each section of each entity, and those that state facts again."""
     texts: list[tuple[Entity, str, Wordings]] = [
         (entity, text, wordings)
@@ -32,7 +32,7 @@ def encyclopedia(worlds: Iterable[World], settings: WorldSettings, rng: random.R
     ]
     texts += _restated(texts, settings, rng)
     return [
-        Document(str(number), entity.title, text, tuple(wordings))
+        WorldDocument(str(number), entity.title, text, tuple(wordings))
         for number, (entity, text, wordings) in enumerate(texts)
     ]
 
@@ -49,7 +49,9 @@ def _restated(
     return again
 
 
-def dispatches(told: Sequence[Fact], rng: random.Random, *, prefix: str = "", linked: bool = False) -> list[Document]:
+def dispatches(
+    told: Sequence[Fact], rng: random.Random, *, prefix: str = "", linked: bool = False
+) -> list[WorldDocument]:
     """Return the sentence corpus: the facts `told` in different words, with four unrelated sentences in each document.
 
     `linked`: the subjects are links too. Reading practice needs this, because it learns copying from names in both
@@ -63,7 +65,7 @@ def dispatches(told: Sequence[Fact], rng: random.Random, *, prefix: str = "", li
     return _gathered(sentences, "Dispatch", prefix)
 
 
-def quizzes(facts: Sequence[Fact], rng: random.Random, *, prefix: str = "") -> list[Document]:
+def quizzes(facts: Sequence[Fact], rng: random.Random, *, prefix: str = "") -> list[WorldDocument]:
     """Return questions without answers, four in each document.
 
     A reader learns from them what question words such as "where" mean.
@@ -71,10 +73,10 @@ def quizzes(facts: Sequence[Fact], rng: random.Random, *, prefix: str = "") -> l
     return _gathered([question(fact, rng, linked=True) for fact in facts], "Quiz", prefix)
 
 
-def _gathered(sentences: Sequence[str], what: str, prefix: str) -> list[Document]:
+def _gathered(sentences: Sequence[str], what: str, prefix: str) -> list[WorldDocument]:
     groups = (sentences[k : k + SENTENCES_PER_DOCUMENT] for k in range(0, len(sentences), SENTENCES_PER_DOCUMENT))
     return [
-        Document(f"{what.lower()}-{prefix}{number}", f"{what} {prefix}{number}", " ".join(group))
+        WorldDocument(f"{what.lower()}-{prefix}{number}", f"{what} {prefix}{number}", " ".join(group))
         for number, group in enumerate(groups)
     ]
 

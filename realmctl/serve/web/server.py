@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +35,7 @@ class Serving:
     embeddings, indexes: the series that edits write to.
     host, port: where the server listens; port 0 means a free one.
     names: further names that a Host header may have.
+    announce: called with the address when the server listens.
     """
 
     qa_model: Path | None
@@ -48,6 +50,7 @@ class Serving:
     allow_edits: bool
     token_file: Path | None
     most_waiting: int
+    announce: Callable[[str], None] = lambda address: None
 
     def run(self) -> None:
         """Serve until a signal. SIGTERM ends in InterruptedRun and SIGINT in KeyboardInterrupt, after open requests.
@@ -68,7 +71,9 @@ class Serving:
         with self._socket() as listening:
             service = self._service()
             port = listening.getsockname()[1]
-            say(f"serving {service.models.version.blocks} at http://{self._shown_host()}:{port}")
+            address = f"http://{self._shown_host()}:{port}"
+            say(f"serving {service.models.version.blocks} at {address}")
+            self.announce(address)
             if token is not None and self.token_file is None:
                 print(f"token for edits: {token}", file=sys.stderr, flush=True)
             if self.host not in LOOPBACK:

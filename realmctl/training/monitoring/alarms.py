@@ -161,7 +161,9 @@ class Alarms:
             self._raised.add(rule.name)
             self.counts[rule.name] += 1
             said = rule.meaning.format(mean=mean)
-            warn(f"pretrain: step {line['step']}: {said}. Alarm {rule.name}; docs/refresh.md says what to do.")
+            warn(
+                f"pretrain: step {line['step']}: {said}. {rule.advice} Alarm {rule.name}; docs/refresh.md says what to do."
+            )
         return not was_raised
 
     def state(self) -> dict[str, Any]:

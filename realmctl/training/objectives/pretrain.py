@@ -9,8 +9,7 @@ Legend: B queries, N candidates (null first), C distinct candidates, M masks, D 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +17,6 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from realmctl.deviations import PretrainDeviation
 from realmctl.execution import processes
 from realmctl.index.protocol import Index
 from realmctl.nn.inputs import Collator, TokenBatch
@@ -36,50 +34,11 @@ from realmctl.training.monitoring.index_change import index_drift, overlap
 from realmctl.training.monitoring.recall_questions import RecallQuestions
 from realmctl.training.monitoring.telling_blocks import TellingBlocks
 from realmctl.training.objective import Sums
-from realmctl.training.objectives.masking import MaskedQuery, Masking, masked_query
+from realmctl.training.objectives.masking import MaskedQuery, masked_query
+from realmctl.training.objectives.pretrain_parts import PretrainMicroBatch, PretrainOptions, micro_batch
 from realmctl.training.objectives.span_order import span_order
 from realmctl.training.random_streams import Stream, generator
 from realmctl.training.refresh.current_index import CurrentIndex
-
-Marginal = Literal["token", "sequence"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PretrainOptions:
-    """The settings of `pretrain` that define the objective.
-
-    precision: arithmetic of the searches; the training loop sets the precision of the loss.
-    """
-
-    batch_size: int
-    candidates: int
-    marginal: Marginal
-    masking: Masking
-    max_masks: int
-    query_length: int
-    seed: int
-    null_document: bool = True
-    exclude_own: bool = True
-    official: tuple[PretrainDeviation, ...] = ()
-    retriever_lr_multiplier: float = 1.0
-    precision: str = "fp32"
-
-
-@dataclass(frozen=True)
-class PretrainMicroBatch:
-    """A micro-batch: masked queries, the positions of their masks, the hidden wordpieces, and the candidates.
-
-    position_BM, target_BM: int64. mask_BM: bool, False at unused slots. rows_BN: rows of blocks, -1 for the null document,
-    -2 for no candidate.
-    """
-
-    queries: list[MaskedQuery]
-    packed: TokenBatch
-    position_BM: Tensor
-    target_BM: Tensor
-    mask_BM: Tensor
-    rows_BN: NDArray[np.int64]
-    normaliser: float
 
 
 class PretrainObjective:
@@ -254,15 +213,7 @@ class PretrainObjective:
         return next(self.retriever.parameters()).device
 
     def _part(self, drawn: list[MaskedQuery], rows_BN: NDArray[np.int64], normaliser: float) -> PretrainMicroBatch:
-        shape = len(drawn), max(1, *(len(query.targets) for query in drawn))
-        position_BM, target_BM = torch.zeros(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.long)
-        mask_BM = torch.zeros(shape, dtype=torch.bool)
-        for row, query in enumerate(drawn):
-            used = slice(len(query.targets))
-            position_BM[row, used] = torch.from_numpy(query.places) + 1
-            target_BM[row, used] = torch.from_numpy(query.targets)
-            mask_BM[row, used] = True
-        return PretrainMicroBatch(drawn, self._packed(drawn), position_BM, target_BM, mask_BM, rows_BN, normaliser)
+        return micro_batch(drawn, self._packed(drawn), rows_BN, normaliser)
 
     def loss(self, part: PretrainMicroBatch) -> tuple[Tensor, Sums]:
         """Return the loss and sums of the retrieval utility.

@@ -20,7 +20,8 @@ from realmctl.log import progress
 from realmctl.nn.precision import autocast, pick_device
 from realmctl.retrieval.search.candidates import ABSENT
 from realmctl.training.monitoring.telling_blocks import TellingBlocks, telling
-from realmctl.training.objectives.pretrain import PretrainMicroBatch, PretrainObjective
+from realmctl.training.objectives.pretrain import PretrainObjective
+from realmctl.training.objectives.pretrain_parts import PretrainMicroBatch
 from realmctl.training.random_streams import Stream, generator
 
 KINDS = ("own", "told", "random")

@@ -13,7 +13,8 @@ from realmctl.retrieval.search.dense import DenseSearcher
 from realmctl.retrieval.tagged_queries import TaggedQueries
 from realmctl.text.qa.questions import read_questions
 from realmctl.training.monitoring.recall_questions import RecallQuestions
-from realmctl.training.objectives.pretrain import PretrainObjective, PretrainOptions
+from realmctl.training.objectives.pretrain import PretrainObjective
+from realmctl.training.objectives.pretrain_parts import PretrainOptions
 from realmctl.training.objectives.utility import measure_utility
 from realmctl.training.refresh.current_index import CurrentIndex
 from realmctl.training.refresh.refresh import NoRefresh

@@ -15,7 +15,8 @@ from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokeniz
 from realmctl.retrieval.search.candidates import ABSENT, NULL
 from realmctl.retrieval.tagged_queries import TaggedQueries
 from realmctl.training.objectives.masking import masked_query
-from realmctl.training.objectives.pretrain import PretrainObjective, PretrainOptions
+from realmctl.training.objectives.pretrain import PretrainObjective
+from realmctl.training.objectives.pretrain_parts import PretrainOptions
 from realmctl.training.refresh.current_index import CurrentIndex
 from realmctl.training.refresh.refresh import NoRefresh
 from tests.fixtures.retriever import make_retriever

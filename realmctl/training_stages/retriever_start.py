@@ -6,7 +6,6 @@ A stage says what its batch is (`objective`). The rest is here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,7 +13,8 @@ from realmctl.artifacts import Artifact, Writer
 from realmctl.artifacts.description import describe_encoder
 from realmctl.errors import ConfigError
 from realmctl.log import warn
-from realmctl.stage import Exchange, Stage, help_texts, reads, runtime, setting, source
+from realmctl.stage import help_texts, reads, runtime, setting, source
+from realmctl.training_stages.training_stage import TrainingStage
 
 if TYPE_CHECKING:
     from realmctl.nn.inputs import Collator
@@ -25,13 +25,11 @@ if TYPE_CHECKING:
 MAX_PROJECTION = 65_536
 
 
-class RetrieverStart(Stage, abstract=True):
+class RetrieverStart(TrainingStage, abstract=True):
     """Base of the stages that train a retriever by contrast within a batch of blocks."""
 
     makes = "retriever"
     headline = ("loss", "accuracy", "seconds_per_step")
-    resumable = True
-    parallel = True
 
     blocks: Artifact = reads("blocks", help="Blocks to train on.")
     encoder: Artifact | None = reads(
@@ -79,7 +77,6 @@ class RetrieverStart(Stage, abstract=True):
     )
     seed: int = setting(help_texts.SEED, default=0)
     cache_chunk: int = runtime("Queries computed at once by the gradient cache; 0 = the whole batch.", default=0)
-    device: str = runtime(help_texts.DEVICE, default="auto")
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
     tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
@@ -118,16 +115,6 @@ class RetrieverStart(Stage, abstract=True):
                 f"--pooling {self.pooling}: the encoder was trained for --pooling {described}. Another pooling usually retrieves "
                 f"worse. Use --pooling {described}, or leave the option out."
             )
-
-    def together(self) -> AbstractContextManager[Exchange]:
-        from realmctl.training.data_parallel import together
-
-        return together(self.device)
-
-    def trial(self) -> dict[str, float]:
-        from realmctl.training.monitoring.trial import trial_of
-
-        return trial_of(self.run, self.origin())
 
     def objective(self, retriever: Retriever, corpus: Corpus, collator: Collator) -> InBatchContrast:
         """Return what the stage minimises."""
