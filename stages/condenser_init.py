@@ -104,7 +104,7 @@ class CondenserInit(TrainingStage):
         )
         objective = CondenserObjective(model, examples, options)
         warmup = max(1, self.steps // 10) if self.warmup is None else self.warmup
-        schedule = Schedule(steps=self.steps, lr=self.lr, warmup=warmup, seed=self.seed, optimizer=self.optimizer)
+        schedule = Schedule.of(self, warmup=warmup)
         compute = Compute.of(self)
         metrics = train(objective, schedule, compute, out, "condenser-init")
         model.cpu()

@@ -206,7 +206,7 @@ class Finetune(TrainingStage):
         questions = read_questions(self.questions, is_regex=self.regex_answers)
         steps = self.steps or max(1, round(self.epochs * len(questions) / self.batch_size))
         objective = self._closed_book(questions) if self.retrieval == NO_RETRIEVAL else self._reading(questions, steps)
-        schedule = Schedule(steps=steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer)
+        schedule = Schedule.of(self, steps=steps)
         compute = Compute.of(self)
         best = self._best_on_dev(objective, out)
         metrics = train(best or objective, schedule, compute, out, "finetune")

@@ -98,7 +98,7 @@ class LmFinetune(Stage):
             model, pairs, batch_size=self.batch_size, micro_batch=self.micro_batch, seed=self.seed
         )
         steps = self.steps or max(1, round(self.epochs * len(pairs) / self.batch_size))
-        schedule = Schedule(steps=steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer)
+        schedule = Schedule.of(self, steps=steps)
         compute = Compute.of(self)
         metrics = train(objective, schedule, compute, out, "lm-finetune")
         self._save(model, out)

@@ -65,9 +65,7 @@ class LmInit(Stage):
         objective = LanguageModelObjective(
             model, pairs, batch_size=self.batch_size, micro_batch=self.micro_batch, seed=self.seed
         )
-        schedule = Schedule(
-            steps=self.steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer
-        )  # fmt: skip
+        schedule = Schedule.of(self)
         compute = Compute.of(self)
         metrics = train(objective, schedule, compute, out, "lm-init")
         save_language_model(model.cpu(), out.path)

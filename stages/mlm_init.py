@@ -115,7 +115,7 @@ class MlmInit(TrainingStage):
         objective = MlmObjective(
             mlm, examples, batch_size=self.batch_size, micro_batch=self.micro_batch, seed=self.seed, steps=self.steps
         )
-        schedule = Schedule(steps=self.steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer)
+        schedule = Schedule.of(self)
         compute = Compute.of(self)
         return {"examples": len(examples), **train(objective, schedule, compute, out, "mlm-init")}
 

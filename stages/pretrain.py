@@ -172,11 +172,7 @@ class Pretrain(TrainingStage):
                 refresh = SharedRefresh(refresh)
             current = CurrentIndex(self.index, refresh, str(pick_device(self.device)), snapshot, opener=opener)
             objective = self._objective(retriever, reader, current)
-            schedule = Schedule(
-                steps=self.steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer
-            )
-            compute = Compute.of(self)
-            metrics = train(objective, schedule, compute, out, "pretrain")
+            metrics = train(objective, Schedule.of(self), Compute.of(self), out, "pretrain")
         finally:
             refresh.close()
         if not processes.is_first():  # the first process embeds the blocks with the final retriever

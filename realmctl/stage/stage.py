@@ -69,7 +69,7 @@ class Stage:
     """Whether torchrun may start the stage in several processes. The first process writes the artifact."""
 
     def __init_subclass__(cls, abstract: bool = False) -> None:
-        if not cls.__doc__ or not isinstance(getattr(cls, "makes", None), str):
+        if not cls.__doc__ or not (abstract or isinstance(getattr(cls, "makes", None), str)):
             raise TypeError(f"stage {cls.__name__} needs a docstring (its help) and `makes` (the kind of artifact)")
         dataclass(frozen=True, kw_only=True)(cls)
         if not abstract:

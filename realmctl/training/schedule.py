@@ -38,6 +38,12 @@ class Schedule:
     optimizer: Optimizer = "bert"
     weight_decay: float = 0.01
 
+    @classmethod
+    def of(cls, stage: Any, **others: Any) -> Schedule:
+        """Return the fields of these names of a stage, where `others` does not give them."""
+        values = {item.name: getattr(stage, item.name) for item in fields(cls) if hasattr(stage, item.name)}
+        return cls(**{**values, **others})
+
     def check(self) -> None:
         """Raise ConfigError if a value cannot work."""
         if self.steps < 1 or not self.lr > 0 or (self.warmup or 0) < 0 or self.seed < 0:

@@ -145,9 +145,7 @@ class RetrieverStart(TrainingStage, abstract=True):
             retriever.start_projection(scale=self.scale)
         metrics: Mapping[str, Any] = {"steps": 0}
         if self.steps:
-            schedule = Schedule(
-                steps=self.steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer
-            )
+            schedule = Schedule.of(self)
             compute = Compute.of(self)
             metrics = train(self.objective(retriever, corpus, collator), schedule, compute, out, self.command())
         retriever.cpu().save(out.path)
