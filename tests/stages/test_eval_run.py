@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from realmctl.artifacts import Artifact, open_artifact
-from realmctl.errors import ConfigError, MismatchError
+from realmctl.errors import ConfigError, InputError, MismatchError
 from stages.eval_em import EvalEm
 from stages.eval_run import EvalRun
 from stages.search import Search
@@ -51,6 +51,13 @@ def test_judgements_of_a_file_and_a_run_of_another_system(realmctl):
     assert code == 0 and "eval-run: RR@10 0.1667, R@100 0.3333, 3 queries" in err, err
     made = open_artifact(out.strip())
     assert json.loads(made.file("measures.json").read_text()) == {"queries": 3, "RR@10": 0.166667, "R@100": 0.333333}
+
+
+def test_judgements_of_documents_for_a_ranking_of_blocks(tmp_path, ranking: Artifact):
+    (tmp_path / "qrels").write_text("1 0 0 1\n2 0 1 1\n")
+    with pytest.raises(InputError, match=r"the run names '.*-.', and the judgements name '0'.* --unit document"):
+        EvalRun(ranking=ranking, qrels=tmp_path / "qrels").make(tmp_path / "m")
+    assert not list((tmp_path / "m").glob("v*"))
 
 
 def test_what_is_refused(tmp_path, chain: Chain, ranking: Artifact):

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from realmctl.errors import ConfigError, InputError
 from realmctl.exchange.encoders.bert_weights import DPR_SIDES, load_bert_encoder, load_dpr_encoder
 from realmctl.exchange.encoders.sentence_folder import SentenceFolder, is_sentence_folder, read_sentence_folder
+from realmctl.nn.bert.files import MAX_CONFIG_BYTES
 from realmctl.nn.retriever_settings import Pooling
 from realmctl.nn.towers.head_steps import HeadStep, steps_of
 from realmctl.nn.towers.layout import BlockForm
@@ -124,8 +125,9 @@ def _max_length(tower: SentenceTower, described: SentenceFolder) -> int:
 
 def _fields(folder: Path) -> dict[str, Any]:
     """Return config.json, or nothing if it cannot be read; the loader of weights says why then."""
+    path = folder / "config.json"
     try:
-        fields = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        fields = json.loads(path.read_text(encoding="utf-8")) if path.stat().st_size <= MAX_CONFIG_BYTES else {}
     except (OSError, ValueError, RecursionError):
         return {}
     return fields if isinstance(fields, dict) else {}

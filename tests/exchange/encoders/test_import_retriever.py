@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -236,6 +237,20 @@ def test_what_cannot_be_imported_is_refused_and_leaves_nothing(tmp_path, case: s
     with pytest.raises(InputError, match=says) as caught:
         imported(folder, tmp_path / "out")
     assert "\n" not in str(caught.value) and not (tmp_path / "out").exists()
+
+
+def test_nothing_in_a_pickle_is_executed(tmp_path):
+    class Evil:
+        def __reduce__(self) -> Any:
+            return os.mkdir, (str(tmp_path / "executed"),)
+
+    for kind, place in (("mean-normalize", "."), ("cls-dense", "2_Dense")):
+        folder = folders.SENTENCE_FOLDERS[kind](tmp_path / kind)
+        (folder / place / "model.safetensors").unlink()
+        torch.save({"linear.weight": Evil()}, folder / place / "pytorch_model.bin")
+        with pytest.raises(InputError, match="nothing in the file was executed"):
+            imported(folder, tmp_path / "out")
+    assert not (tmp_path / "executed").exists()
 
 
 @pytest.mark.parametrize(
