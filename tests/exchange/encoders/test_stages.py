@@ -78,7 +78,9 @@ def test_blocks_are_embedded_and_searched_with_prefixes(chain: Chain, own: Artif
 
 
 def test_pre_training_trains_the_head_and_not_the_scale(chain: Chain, own: Artifact, index: Artifact, tmp_path):
-    model = Pretrain(**vars(pretrain(chain)) | {"retriever": own, "index": index}).make(tmp_path / "model")
+    model = Pretrain(**vars(pretrain(chain, steps=3, refresh_every=2)) | {"retriever": own, "index": index}).make(
+        tmp_path / "model"
+    )
     before, after = Retriever.load(own.path), Retriever.load(model.part("retriever").path)
     changed = {
         name for name, tensor in after.state_dict().items() if not torch.equal(tensor, before.state_dict()[name])
@@ -87,7 +89,7 @@ def test_pre_training_trains_the_head_and_not_the_scale(chain: Chain, own: Artif
     assert {tower + name for tower in towers for name in ("head.0.0.weight", "head.0.0.bias")} <= changed
     assert not {name for name in changed if name.endswith("scale")} and float(after.query_tower.scale) == 20
     assert after.layout == before.layout and after.layout.query_prefix.text == "question: "
-    qa_model = finetune(chain, model).make(tmp_path / "qa-model")
+    qa_model = finetune(chain, model, steps=1).make(tmp_path / "qa-model")
     query_side = Retriever.load(qa_model.part("retriever").path)
     assert query_side.towers == "query-only" and query_side.layout == before.layout
     scores = EvalEm(qa_model=qa_model, blocks=chain.blocks, questions=chain.questions).make(tmp_path / "scores")

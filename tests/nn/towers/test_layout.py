@@ -6,7 +6,7 @@ import dataclasses
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from realmctl.nn.inputs import Collator
@@ -17,6 +17,7 @@ TOKENS = st.lists(st.integers(1, 99), max_size=6)
 FORMS = st.sampled_from(["pair", "separated", "joined"])
 
 
+@settings(max_examples=40, deadline=None)
 @given(FORMS, TOKENS, TOKENS, TOKENS, st.integers(8, 24))
 def test_a_block_is_its_special_tokens_prefix_title_and_body(form, prefix, title, body, length):
     layout = InputLayout(form, block_prefix=Prefix("x", tuple(prefix)))
@@ -35,6 +36,7 @@ def test_a_block_is_its_special_tokens_prefix_title_and_body(form, prefix, title
     assert len(expected) == min(whole, length)  # so that `extra_tokens` says which blocks are cut
 
 
+@settings(max_examples=40, deadline=None)
 @given(TOKENS, TOKENS, st.integers(4, 20))
 def test_a_query_follows_its_prefix(prefix, tokens, length):
     packed = InputLayout(query_prefix=Prefix("x", tuple(prefix))).query(COLLATOR, [tokens], length)

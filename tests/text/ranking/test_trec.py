@@ -15,7 +15,7 @@ FLOATS = st.floats(-100, 100, width=32)
 
 
 @given(arrays(np.float32, st.integers(0, 30), elements=FLOATS))
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_scores_fall_strictly_by_the_smallest_steps(scores):
     ordered = -np.sort(-scores)
     made = falling(ordered)
