@@ -230,9 +230,10 @@ KINDS: dict[str, Kind] = {
         {
             "measures.json": "the number of queries and the mean of each measure",
             "per-query.jsonl": "the measures of each query",
+            "qrels.trec": "the answers as TREC's qrels: query, 0, block or document, 1 if it holds an answer",
         },
         {},
-        {},
+        {"qrels.trec": "with `--questions`"},
     ),
     "datastore": Kind(
         "`build-datastore`",

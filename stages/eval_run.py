@@ -68,9 +68,12 @@ class EvalRun(Stage):
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.text.ranking.measures import measured, parsed, require_judged
-        from realmctl.text.ranking.trec import read_run
+        from realmctl.text.ranking.trec import qrels_lines, read_run
 
         relevance = self._relevance()
+        if self.questions is not None:
+            with out.file("qrels.trec").open("w", encoding="utf-8") as file:
+                file.writelines(qrels_lines(relevance))
         rankings = require_judged(relevance, read_run(self._run_file()))
         totals: dict[str, float] = {}
         count = 0

@@ -10,7 +10,7 @@ import pytest
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.errors import ConfigError, InputError, MismatchError
 from stages.eval_em import EvalEm
-from stages.eval_run import EvalRun
+from stages.eval_run import ANSWERED, EvalRun
 from stages.search import Search
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import Chain
@@ -28,9 +28,12 @@ def ranking(chain: Chain, tmp_path_factory) -> Artifact:
 def test_answers_as_relevance_give_the_recall_of_eval_em(tmp_path, chain: Chain, ranking: Artifact):
     inputs = {"blocks": chain.blocks, "questions": chain.questions}
     recall = EvalEm(retriever=chain.retriever, index=chain.index, hits=20, **inputs).make(tmp_path / "scores").metrics
-    found = EvalRun(ranking=ranking, **inputs).make(tmp_path / "measures").metrics
+    made = EvalRun(ranking=ranking, **inputs).make(tmp_path / "measures")
+    found = made.metrics
     assert {name: found[name] for name in SUCCESS} == {name: recall[theirs] for name, theirs in SUCCESS.items()}
     assert 0 < found["Success@1"] < 1 and found["queries"] == 20
+    files = {"run_file": ranking.file("run.trec"), "qrels": made.file("qrels.trec")}
+    assert EvalRun(measures=ANSWERED, **files).make(tmp_path / "again").metrics == found
 
 
 def test_documents_hold_what_one_of_their_blocks_holds(tmp_path, chain: Chain):
