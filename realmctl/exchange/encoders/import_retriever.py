@@ -73,7 +73,7 @@ class ImportEncoderAsRetriever(Stage):
         if self.block_encoder is not None:
             other = open_encoder(self.block_encoder, self.pooling, self.normalize, self.scale)
         require_sides(query, other)
-        block, words = other or query, self._wordpieces(query)
+        block, words = other or query, self._wordpieces(query, other)
         layout = InputLayout(
             self.block_form or block.form,
             _prefix(words, query.query_prompt if self.query_prefix is None else self.query_prefix, "--query-prefix"),
@@ -94,12 +94,12 @@ class ImportEncoderAsRetriever(Stage):
             layout=layout,
         ).eval(), words  # fmt: skip
 
-    def _wordpieces(self, query: OpenedEncoder) -> WordPiece:
+    def _wordpieces(self, query: OpenedEncoder, block: OpenedEncoder | None) -> WordPiece:
         """Return the tokenizer. Raises MismatchError when it does not fit an encoder, or the two have different ones."""
         from realmctl.exchange.checkpoint import tokenizer_files
         from realmctl.text.tokens import wordpiece
 
-        folder = tokenizer_files(self.tokenizer or self.encoder)[0].parent
+        folder = tokenizer_files(self.tokenizer or query.folder)[0].parent
         words, rows = wordpiece.load(folder), int(query.tower.bert.config.vocab_size)
         if max(words.vocabulary.values()) >= rows:
             raise MismatchError(
@@ -111,8 +111,8 @@ class ImportEncoderAsRetriever(Stage):
                 f"{self.encoder} puts text in lower case before its tokenizer, which distinguishes case. This cannot be "
                 "imported. Save the encoder with a tokenizer that does it (do_lower_case)."
             )
-        if self.block_encoder and self.tokenizer is None:
-            other = wordpiece.load(tokenizer_files(self.block_encoder)[0].parent)
+        if block and self.tokenizer is None:
+            other = wordpiece.load(tokenizer_files(block.folder)[0].parent)
             if other.vocabulary != words.vocabulary:
                 raise MismatchError(
                     f"{self.encoder} and {self.block_encoder} have different vocabularies. Name two encoders that were "

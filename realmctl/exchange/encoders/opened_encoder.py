@@ -25,13 +25,14 @@ CONTRIEVER = ["Contriever"]
 class OpenedEncoder:
     """An encoder as a tower, in evaluation mode.
 
-    side: of DPR's two encoders, `question_encoder` or `ctx_encoder`; empty for other kinds.
+    folder: folder of its BERT and its tokenizer. side: of DPR's two encoders, `question_encoder` or `ctx_encoder`; empty for other kinds.
     max_length: longest input in tokens. form: form of blocks that it was trained on.
     lowercase: whether text is put in lower case before the tokenizer. query_prompt, block_prompt: prefixes that the
     folder names.
     """
 
     tower: SentenceTower
+    folder: Path
     max_length: int
     form: BlockForm = "joined"
     side: str = ""
@@ -72,7 +73,7 @@ def open_encoder(folder: Path, pooling: Pooling | None, normalize: bool | None, 
         described = SentenceFolder(folder, _pooling_of_bert(folder, pooling), ())
     tower = _tower(load_bert_encoder(described.bert, described.pooling), described, normalize, scale)
     return OpenedEncoder(
-        tower, _max_length(tower, described), lowercase=described.lowercase, query_prompt=described.query_prompt,
+        tower, described.bert, _max_length(tower, described), lowercase=described.lowercase, query_prompt=described.query_prompt,
         block_prompt=described.block_prompt,
     )  # fmt: skip
 
@@ -84,7 +85,7 @@ def _of_dpr(folder: Path, normalize: bool | None, scale: float) -> OpenedEncoder
     tensors = {f"0.0.{name}": tensor for name, tensor in encoder.projection.items()}
     described = SentenceFolder(folder, "cls", steps, tensors)
     tower = _tower(encoder.bert, described, normalize, scale)
-    return OpenedEncoder(tower, _max_length(tower, described), "separated", encoder.side)
+    return OpenedEncoder(tower, folder, _max_length(tower, described), "separated", encoder.side)
 
 
 def _tower(bert: Any, described: SentenceFolder, normalize: bool | None, scale: float) -> SentenceTower:

@@ -95,9 +95,7 @@ def _pooling(folder: Path) -> Pooling:
     modes = [modes] if isinstance(modes, str) else modes
     unknown = [name for name in others if name not in OLD_POOLINGS]
     if not isinstance(modes, list) or len(modes) != 1 or modes[0] not in POOLINGS or unknown:
-        raise _refused(
-            folder, f"its pooling is {', '.join(map(str, unknown or modes)) or 'none'}; mean and cls can be used"
-        )
+        raise _refused(folder, f"its pooling is {str(unknown or modes)[:80]}; mean and cls can be used")
     if config.get("include_prompt") is False:
         raise _refused(folder, "its pooling leaves out the prompt (include_prompt), which is not done here")
     return POOLINGS[modes[0]]

@@ -102,6 +102,18 @@ def test_the_golden_vectors_are_what_the_libraries_compute():
             close(np.array(rows), GOLDEN[kind][side])
 
 
+def test_an_old_folder_with_the_bert_below(tmp_path):
+    """sentence-transformers 0 and 1 wrote BERT and tokenizer to 0_Transformer or 0_BERT."""
+    folder = folders.SENTENCE_FOLDERS["mean-normalize"](tmp_path / "f")
+    for name in ("config.json", "model.safetensors", "vocab.txt", "sentence_bert_config.json"):
+        (folder / "0_BERT").mkdir(exist_ok=True)
+        (folder / name).rename(folder / "0_BERT" / name)
+    listed = json.loads((folder / "modules.json").read_text())
+    listed[0] |= {"path": "0_BERT", "type": "sentence_transformers.models.BERT"}
+    folders.write_json(folder / "modules.json", listed)
+    close(vectors(imported(folder, tmp_path), TEXTS), GOLDEN["mean-normalize"]["queries"])
+
+
 def test_a_title_stands_before_the_text(tmp_path):
     artifact = imported(folders.SENTENCE_FOLDERS["mean-normalize"](tmp_path / "f"), tmp_path)
     joined = [f"{title} {text}" for title, text in zip(TITLES, TEXTS, strict=True)]
@@ -208,7 +220,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
         changed("1_Pooling/config.json", pooling_mode_cls_token=False, pooling_mode_max_tokens=True),
         "max_tokens",
     ),
-    "two poolings": (changed("1_Pooling/config.json", pooling_mode_mean_tokens=True), "pooling is cls, mean"),
+    "two poolings": (changed("1_Pooling/config.json", pooling_mode_mean_tokens=True), "pooling is ..cls., .mean"),
     "prompt left out": (changed("1_Pooling/config.json", include_prompt=False), "include_prompt"),
     "a residual": (changed("2_Dense/config.json", use_residual=True), "residual"),
     "another activation": (changed("2_Dense/config.json", activation_function="torch.nn.Softmax"), "Softmax"),
