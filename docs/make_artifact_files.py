@@ -103,10 +103,10 @@ KINDS: dict[str, Kind] = {
     "retriever": Kind(
         "`ict-init`, `spider-init`, `import`; part of a model and of a qa-model",
         {
-            "retriever.json": "pooling, towers, width and epsilon of the projection; in a qa-model also the retriever that embedded the blocks",
+            "retriever.json": "pooling, towers, width and epsilon of the projection; head, prefixes and form of blocks of an imported encoder; in a qa-model also the retriever that embedded the blocks",
             "query/config.json": "the query encoder's sizes",
             "query/model.safetensors": "the query encoder's weights",
-            "query/projection.safetensors": "its projection to the width of the embeddings",
+            "query/projection.safetensors": "its projection to the width of the embeddings; of an imported encoder its head and its scale",
             "block/config.json": "the block encoder's sizes; with a shared tower, those of both encoders",
             "block/model.safetensors": "the block encoder's weights",
             "block/projection.safetensors": "its projection",
@@ -230,9 +230,10 @@ KINDS: dict[str, Kind] = {
         {
             "measures.json": "the number of queries and the mean of each measure",
             "per-query.jsonl": "the measures of each query",
+            "qrels.trec": "the answers as TREC's qrels: query, 0, block or document, 1 if it holds an answer",
         },
         {},
-        {},
+        {"qrels.trec": "with `--questions`"},
     ),
     "datastore": Kind(
         "`build-datastore`",

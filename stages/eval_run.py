@@ -25,7 +25,7 @@ class EvalRun(Stage):
     """
 
     makes = "ranking-scores"
-    headline = ("*",)
+    headline = ("[!q]*", "queries")
 
     ranking: Artifact | None = reads("ranking", help="Ranking of search.", replaced_by=("run_file",))
     blocks: Artifact | None = reads(
@@ -68,13 +68,18 @@ class EvalRun(Stage):
         parsed(self._measures())
 
     def run(self, out: Writer) -> Mapping[str, Any]:
-        from realmctl.text.ranking.measures import measured, parsed
-        from realmctl.text.ranking.trec import read_run
+        from realmctl.text.ranking.measures import measured, parsed, require_judged
+        from realmctl.text.ranking.trec import qrels_lines, read_run
 
+        relevance = self._relevance()
+        if self.questions is not None:
+            with out.file("qrels.trec").open("w", encoding="utf-8") as file:
+                file.writelines(qrels_lines(relevance))
+        rankings = require_judged(relevance, read_run(self._run_file()))
         totals: dict[str, float] = {}
         count = 0
         with out.file("per-query.jsonl").open("w", encoding="utf-8") as file:
-            for query, values in measured(parsed(self._measures()), self._relevance(), read_run(self._run_file())):
+            for query, values in measured(parsed(self._measures()), relevance, rankings):
                 file.write(json.dumps({"query": query, **values}, ensure_ascii=False) + "\n")
                 count += 1
                 for name, value in values.items():

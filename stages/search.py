@@ -93,12 +93,11 @@ class Search(Stage):
             out.file("queries.jsonl").open("w", encoding="utf-8") as asked,
             progress(count, "searching", "queries") as bar,
         ):
-            for ranked in self._ranker().rank(read_queries(self.queries)):
+            for ranked in self._ranker().rank(read_queries(self.queries), bar.advance):
                 run.writelines(run_lines(ranked.query.id, ranked.names, ranked.scores, tag))
                 asked.write(json.dumps({"id": ranked.query.id, "text": ranked.query.text}, ensure_ascii=False) + "\n")
                 counts["hits"] += len(ranked.names)
                 counts["without_hits"] += not ranked.names
-                bar.advance()
         write_description(out.file(RANKING), RankingDescription(unit=self.unit))
         return counts
 

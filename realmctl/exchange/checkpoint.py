@@ -25,7 +25,7 @@ BLOCK_EMBEDDINGS = "block_emb"
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "tokenizer_config.json")
 HUB_FILES = (
-    "*.json", "*.safetensors", "pytorch_model*.bin", "vocab.txt", "block_records.npy",
+    "*.json", "*.safetensors", "pytorch_model*.bin", "*/pytorch_model.bin", "vocab.txt", "block_records.npy",
 )  # fmt: skip
 REFUSED_GLOBAL = re.compile(r"GLOBAL ([\w.]+)")
 
@@ -47,11 +47,19 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     Raises InputError for a file that is missing, damaged or holds more than plain weights, and for another kind of model.
     """
     config = _config(folder / "config.json")
-    weights = _weight_files(folder)
-    tensors: dict[str, Tensor] = {}
+    weights, tensors = load_weights(folder)
+    return Checkpoint(folder, (folder / "config.json", *weights), config, tensors, _kind(tensors, folder))
+
+
+def load_weights(folder: Path) -> tuple[list[Path], dict[str, Tensor]]:
+    """Return the files of weights in a folder and their tensors. Nothing in a file is executed.
+
+    Raises InputError when there are none, or when one is damaged or holds more than plain tensors.
+    """
+    weights, tensors = _weight_files(folder), dict[str, Tensor]()
     for path in weights:
         tensors |= _plain(path) if path.suffix == ".bin" else load_tensors(path)
-    return Checkpoint(folder, (folder / "config.json", *weights), config, tensors, _kind(tensors, folder))
+    return weights, tensors
 
 
 def tokenizer_files(folder: Path) -> tuple[Path, ...]:
@@ -76,8 +84,8 @@ def _config(path: Path) -> dict[str, Any]:
         ) from None
     if config.get("model_type", "realm") != "realm":
         raise InputError(
-            f"{path.parent} holds a model of type '{config['model_type']}', not a REALM checkpoint. A BERT can be used without import: "
-            "pass it to --bert."
+            f"{path.parent} holds a model of type '{str(config['model_type'])[:40]}'. Import takes REALM checkpoints, and as retrievers "
+            "BERT encoders with a WordPiece vocabulary: sentence-transformers, Contriever, DPR and plain BERT folders."
         )
     return config
 

@@ -1,45 +1,30 @@
 """`realmctl export`: write an artifact as a folder that other libraries load.
 
 The folder holds a BERT for transformers' AutoModel. For a retriever it is also a sentence-transformers model whose `encode`
-gives our embeddings: pooling, projection, layer norm (whose weight holds the scale). For an encoder of `condenser-init` the
+gives our embeddings (sentence_modules.py). For an encoder of `condenser-init` the
 folder also holds the head, with the tensor names of the public Condenser code, and encoder.json, which holds the pooling.
-
-sentence-transformers' LayerNorm has an epsilon of 1e-5, ours of 1e-12. The difference would change nearly constant
-projections. A layer norm with epsilon 0 ignores the scale of its input. So the projection is written larger by a power of
-two, which rounds nothing, and 1e-5 becomes negligible. For a larger epsilon (`ict-init --projection-norm-eps`) the
-projection is scaled so that both epsilons have the same effect.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import shutil
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
-
-import torch
-from torch import Tensor
 
 from realmctl.artifacts import Artifact, open_artifact, verify
 from realmctl.artifacts.description import ENCODER
 from realmctl.artifacts.manifest import is_artifact
 from realmctl.errors import ConfigError
+from realmctl.exchange.sentence_modules import write_modules
 from realmctl.nn.condenser import HEAD_FILE
-from realmctl.nn.retriever import Retriever, Tower
-from realmctl.nn.retriever_settings import NORM_EPS
-from realmctl.nn.weights import save_tensors
+from realmctl.nn.retriever import Retriever
 from realmctl.stage import resolve
 
 TowerSide = Literal["query", "block"]
 KINDS = ("retriever", "encoder", "reader", "span-reader")
 BERT_FILES = ("config.json", "model.safetensors")
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "tokenizer_config.json")
-SCALE, THEIR_EPS = 4096.0, 1e-5
-TANH, IDENTITY = "torch.nn.modules.activation.Tanh", "torch.nn.modules.linear.Identity"
-MODULES = "sentence_transformers.models."
 
 
 def export(path: Path, folder: Path, side: TowerSide | None = None) -> dict[str, Any]:
@@ -104,52 +89,9 @@ def _write(artifact: Artifact, retriever: Retriever | None, side: TowerSide | No
     _copy(artifact, list(TOKENIZER_FILES), "tokenizer/", folder)
     tower = retriever.query_tower if side == "query" or retriever.block_tower is None else retriever.block_tower
     length = retriever.query_length if side == "query" and retriever.towers != "shared" else retriever.block_length
-    _write_modules(tower, length, folder)
+    write_modules(tower, length, retriever.layout, folder)
 
 
 def _copy(artifact: Artifact, names: list[str], below: str, folder: Path) -> None:
     for name in names:
         shutil.copyfile(artifact.file(below + name), folder / name)
-
-
-def _write_modules(tower: Tower, length: int, folder: Path) -> None:
-    """Write sentence-transformers' modules.json and the modules after the BERT."""
-    hidden, pooler = tower.bert.config.hidden_size, tower.bert.pooler
-    _write_json(folder / "sentence_bert_config.json", {"max_seq_length": length, "do_lower_case": False})
-    mean = tower.pooling == "mean"
-    pooling = {"word_embedding_dimension": hidden, "pooling_mode_cls_token": not mean, "pooling_mode_mean_tokens": mean}
-    modules = [("Transformer", ""), ("Pooling", _module(folder, 1, "Pooling", pooling, {}))]
-    if pooler is not None:
-        modules.append(("Dense", _dense(folder, len(modules), pooler.dense.weight, pooler.dense.bias, TANH)))
-    scale = SCALE if tower.norm.eps <= NORM_EPS else math.sqrt(THEIR_EPS / tower.norm.eps)
-    weight, bias = tower.projection.weight * scale, tower.projection.bias * scale
-    modules.append(("Dense", _dense(folder, len(modules), weight, bias, IDENTITY)))
-    norm = {"norm.weight": tower.norm.weight, "norm.bias": tower.norm.bias}
-    dimension = {"dimension": tower.projection.out_features}
-    modules.append(("LayerNorm", _module(folder, len(modules), "LayerNorm", dimension, norm)))
-    listed = [
-        {"idx": number, "name": str(number), "path": path, "type": MODULES + name}
-        for number, (name, path) in enumerate(modules)
-    ]
-    _write_json(folder / "modules.json", listed)
-    _write_json(folder / "config_sentence_transformers.json", {"prompts": {}, "similarity_fn_name": "dot"})
-
-
-def _dense(folder: Path, number: int, weight: Tensor, bias: Tensor, activation: str) -> str:
-    sizes = {"in_features": weight.shape[1], "out_features": weight.shape[0]}
-    config = {**sizes, "bias": True, "activation_function": activation}
-    return _module(folder, number, "Dense", config, {"linear.weight": weight, "linear.bias": bias})
-
-
-def _module(folder: Path, number: int, name: str, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> str:
-    path = folder / f"{number}_{name}"
-    path.mkdir()
-    _write_json(path / "config.json", config)
-    if tensors:
-        with torch.no_grad():
-            save_tensors(tensors, path / "model.safetensors")
-    return path.name
-
-
-def _write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")

@@ -1,15 +1,18 @@
-"""`realmctl import`: turn a published REALM checkpoint, on this machine or on the hub, into artifacts."""
+"""`realmctl import`: turn a REALM checkpoint or an encoder, on this machine or on the hub, into artifacts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.artifacts.description import describe_retriever
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.exchange.checkpoint import HUB_FILES, Checkpoint, open_checkpoint, tokenizer_files
+from realmctl.exchange.encoders.import_retriever import ImportEncoderAsRetriever
+from realmctl.exchange.encoders.opened_encoder import encoder_kind
 from realmctl.exchange.imported import ImportBlocks, Imported, ImportEncoder, ImportReader, ImportRetriever
 from realmctl.exchange.imported_qa import ImportQaModel
 from realmctl.log import warn
@@ -23,23 +26,31 @@ MODELS: Mapping[str, type[Imported]] = {
 
 @dataclass(frozen=True)
 class ImportExtras:
-    """Paths of parts that a checkpoint may lack.
+    """What a checkpoint may lack or leave open.
 
-    They are the tokenizer and, for open QA, the block records, the titles and the embedder.
+    These are the tokenizer and, for open QA, the block records, the titles and the embedder. For an encoder they are
+    the encoder of blocks, and settings of `ImportEncoderAsRetriever` by their names.
     """
 
     tokenizer: str | None = None
     records: Path | None = None
     titles: Path | None = None
     retriever: Path | None = None
+    block_encoder: str | None = None
+    encoder: Mapping[str, Any] = field(default_factory=dict)
 
 
 def import_checkpoint(source: str, out: Path, extras: ImportExtras, workers: int = 0) -> dict[str, Artifact]:
-    """Import a checkpoint. Return its artifacts by kind; each is in a series of that name below `out`.
+    """Import a checkpoint or an encoder. Return its artifacts by kind; each is in a series of that name below `out`.
 
     Raises ConfigError for an extra that the checkpoint does not need, InputError and MismatchError for one that does not fit.
     """
-    folder = Path(localise(source, (), True, "SOURCE", files=HUB_FILES))
+    folder = _fetched(source, "SOURCE")
+    if encoder_kind(folder):
+        return _encoder(folder, out, extras)
+    if extras.encoder or extras.block_encoder:
+        flags = _flags([*extras.encoder, *(["block_encoder"] if extras.block_encoder else [])])
+        raise ConfigError(f"{source} is not an encoder folder, and {flags} describe encoders. Leave them out.")
     named = localise(extras.tokenizer, (), True, "--tokenizer") if extras.tokenizer else folder
     checkpoint, words = open_checkpoint(folder), tokenizer_files(Path(named))
     if checkpoint.kind == "openqa":
@@ -51,6 +62,30 @@ def import_checkpoint(source: str, out: Path, extras: ImportExtras, workers: int
         )
     stage = MODELS[checkpoint.kind](checkpoint=checkpoint.files, tokenizer=words)
     return {stage.makes: stage.make(out / stage.makes)}
+
+
+def _encoder(folder: Path, out: Path, extras: ImportExtras) -> dict[str, Artifact]:
+    """Import an encoder as a retriever."""
+    if extras.records or extras.titles or extras.retriever:
+        raise ConfigError(
+            f"{folder} is an encoder; --block-records, --titles and --retriever are for open-QA checkpoints of REALM. Leave "
+            "them out."
+        )
+    stage = ImportEncoderAsRetriever(
+        encoder=folder,
+        block_encoder=_fetched(extras.block_encoder, "--block-encoder") if extras.block_encoder else None,
+        tokenizer=_fetched(extras.tokenizer, "--tokenizer") if extras.tokenizer else None,
+        **extras.encoder,
+    )
+    return {stage.makes: stage.make(out / stage.makes)}
+
+
+def _fetched(name: str, flag: str) -> Path:
+    return Path(localise(name, (), True, flag, files=HUB_FILES))
+
+
+def _flags(names: Iterable[str]) -> str:
+    return ", ".join("--" + name.replace("_", "-") for name in names)
 
 
 def _open_qa(

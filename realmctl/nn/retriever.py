@@ -9,6 +9,9 @@ last layer's states over all real tokens, special tokens included, as in sentenc
 
 Scale: the layer norm's output has a norm of sqrt(D) times the gain (its weight). A scale S sets the gain to
 sqrt(S / D), so that the inner product of two untrained embeddings is S times their cosine. Training may change it.
+
+Imported retrievers (`realmctl import`) have towers of another kind, `realmctl.nn.towers.sentence_tower`, and read inputs
+of another layout, `realmctl.nn.towers.layout`.
 Legend: B rows, N candidates, L tokens, H hidden, D projection.
 """
 
@@ -17,6 +20,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
@@ -24,21 +28,22 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 from transformers import BertModel
-from transformers.models.bert.modeling_bert import BertPooler
 
 from realmctl.errors import ConfigError, InputError, MismatchError
-from realmctl.nn.bert.encoder import cls_state, hidden_states
 from realmctl.nn.bert.files import load_bert, save_bert
-from realmctl.nn.inputs import TokenBatch
+from realmctl.nn.inputs import Collator, TokenBatch, TokenSequence
 from realmctl.nn.precision import full_precision
 from realmctl.nn.retriever_settings import NORM_EPS, Pooling, ProjectionStart, Towers, read_settings
+from realmctl.nn.towers.layout import InputLayout, layout_of
+from realmctl.nn.towers.pooled_bert import PooledBert
+from realmctl.nn.towers.sentence_tower import SentenceTower
 from realmctl.nn.weights import hash_tensors, load_into, load_tensors, save_tensors
 
 LONGEST_QUESTION = 512
 """Wordpieces of the longest question that is embedded, unless BERT has fewer positions."""
 
 
-class Tower(nn.Module):
+class Tower(PooledBert):
     """BERT, pooling, and the projection to the retrieval space.
 
     Args:
@@ -49,34 +54,18 @@ class Tower(nn.Module):
     """
 
     def __init__(self, bert: BertModel, projection: int, pooling: Pooling, norm_eps: float = NORM_EPS) -> None:
-        super().__init__()
-        self.bert = bert
-        self.pooling: Pooling = pooling
+        super().__init__(bert, pooling)
         self.projection = nn.Linear(bert.config.hidden_size, projection)
         self.norm = nn.LayerNorm(projection, eps=norm_eps)
         self.dropout = nn.Dropout(bert.config.hidden_dropout_prob)
         nn.init.normal_(self.projection.weight, std=bert.config.initializer_range)
         nn.init.zeros_(self.projection.bias)
-        if pooling != "pooler":
-            bert.pooler = None
-        elif bert.pooler is None:
-            bert.pooler = BertPooler(bert.config)
-            bert.pooler.apply(bert._init_weights)
-        self.requires_grad_(True)
+        self.fit_pooler()
 
-    def pool(self, packed: TokenBatch) -> Tensor:
-        """Return one vector for each row, float32 [B, H]: the input of the projection.
-
-        With `cls` and `pooler` the last layer runs at the [CLS] position only.
-        """
-        if self.pooling == "mean":
-            state_BLH = hidden_states(self.bert, packed).float()  # zeros at padding
-            return state_BLH.sum(1) / packed.lengths_B[:, None]
-        state_BH = cls_state(self.bert, packed).float()
-        if self.bert.pooler is not None:
-            with full_precision(state_BH.device):
-                state_BH = self.bert.pooler(state_BH[:, None])
-        return state_BH
+    @property
+    def width(self) -> int:
+        """Width D of the embeddings."""
+        return self.projection.out_features
 
     def embed(self, packed: TokenBatch) -> Tensor:
         """Return the embeddings of the rows, float32 [B, D]."""
@@ -85,7 +74,9 @@ class Tower(nn.Module):
             embedding_BD: Tensor = self.dropout(self.norm(self.projection(pooled_BH)))
         return embedding_BD
 
-    forward = embed
+    def settings(self) -> dict[str, Any]:
+        """Return the epsilon of the layer norm."""
+        return {"norm_eps": self.norm.eps}
 
     @torch.no_grad()
     def set_projection(self, weight_DH: Tensor, bias_D: Tensor) -> None:
@@ -122,14 +113,15 @@ class Retriever(nn.Module):
 
     def __init__(
         self,
-        query_tower: Tower,
-        block_tower: Tower | None,
+        query_tower: PooledBert,
+        block_tower: PooledBert | None,
         *,
         query_length: int,
         block_length: int,
         pooling: Pooling,
         block_encoder: str = "",
         start: ProjectionStart | None = None,
+        layout: InputLayout | None = None,
     ) -> None:
         super().__init__()
         self.query_tower = query_tower
@@ -138,6 +130,7 @@ class Retriever(nn.Module):
         self.block_length = block_length
         self.pooling: Pooling = pooling
         self.start = start or ProjectionStart()
+        self.layout = layout or InputLayout()
         self._block_encoder = block_encoder
 
     @classmethod
@@ -176,6 +169,7 @@ class Retriever(nn.Module):
             weight_DH, bias_D: Weights from `realmctl.nn.pca.pca_projection`; None leaves the random ones.
         """
         for tower in {self.query_tower, self.block_tower or self.query_tower}:
+            assert isinstance(tower, Tower)
             if weight_DH is not None and bias_D is not None:
                 tower.set_projection(weight_DH, bias_D)
             if scale is not None:
@@ -192,7 +186,18 @@ class Retriever(nn.Module):
     @property
     def projection(self) -> int:
         """Width D of the embeddings."""
-        return self.query_tower.projection.out_features
+        return self.query_tower.width
+
+    def pack_queries(self, collator: Collator, token_lists: Sequence[TokenSequence], length: int) -> TokenBatch:
+        """Return queries as the query tower reads them, cut to `length` tokens besides a prefix, and to its positions."""
+        most = int(self.query_tower.bert.config.max_position_embeddings)
+        return self.layout.query(collator, token_lists, min(length + len(self.layout.query_prefix.ids), most))
+
+    def pack_blocks(
+        self, collator: Collator, titles: Sequence[TokenSequence], bodies: Sequence[TokenSequence]
+    ) -> TokenBatch:
+        """Return blocks as the block tower reads them, cut to `block_length` tokens."""
+        return self.layout.block(collator, titles, bodies, self.block_length)
 
     @property
     def longest_question(self) -> int:
@@ -229,6 +234,7 @@ class Retriever(nn.Module):
             pooling=self.pooling,
             block_encoder=self.block_encoder_hash(),
             start=self.start,
+            layout=self.layout,
         )
 
     def block_encoder_hash(self) -> str:
@@ -254,12 +260,14 @@ class Retriever(nn.Module):
             "pooling": self.pooling,
             "towers": self.towers,
             "block_encoder": self.block_encoder_hash(),
-            "norm_eps": self.query_tower.norm.eps,
+            **self.query_tower.settings(),
         }
         if block_retriever is not None:
             settings["block_retriever"] = block_retriever
         if self.start != ProjectionStart():  # left out otherwise, so that the bytes of other retrievers stay the same
             settings["start"] = asdict(self.start)
+        if self.layout != InputLayout():
+            settings["layout"] = asdict(self.layout)
         (folder / "retriever.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
     @classmethod
@@ -267,17 +275,17 @@ class Retriever(nn.Module):
         """Read what `save` wrote. Raises InputError for a missing, malformed or altered file."""
         settings = read_settings(folder)
         towers, pooling = settings["towers"], settings["pooling"]
-        shape = settings["projection"], pooling, settings["norm_eps"]
-        block_tower = None if towers == "query-only" else Tower.load(folder / "block", *shape)
+        block_tower = None if towers == "query-only" else _loaded(folder / "block", settings)
         shared = towers == "shared" and block_tower is not None
         retriever = cls(
-            block_tower if shared and block_tower else Tower.load(folder / "query", *shape),
+            block_tower if shared and block_tower else _loaded(folder / "query", settings),
             block_tower,
             query_length=settings["query_length"],
             block_length=settings["block_length"],
             pooling=pooling,
             block_encoder=settings["block_encoder"],
             start=settings["start"],
+            layout=layout_of(settings.get("layout")),
         )
         if retriever.block_encoder_hash() != settings["block_encoder"]:
             raise InputError(
@@ -286,3 +294,9 @@ class Retriever(nn.Module):
                 f"verify` on its artifact."
             )
         return retriever.eval()
+
+
+def _loaded(folder: Path, settings: Mapping[str, Any]) -> PooledBert:
+    if "head" in settings:
+        return SentenceTower.load(folder, settings["pooling"], settings["head"])
+    return Tower.load(folder, settings["projection"], settings["pooling"], settings["norm_eps"])

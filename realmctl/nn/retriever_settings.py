@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from realmctl.errors import InputError
+from realmctl.nn.towers.layout import layout_of
 
 Pooling = Literal["pooler", "cls", "mean"]
 ProjectionInit = Literal["random", "pca"]
@@ -56,6 +57,10 @@ def read_settings(folder: Path) -> dict[str, Any]:
         raise InputError(
             f"{path}: start is {settings['start']!r}. A newer realmctl wrote it, or it was changed."
         ) from None
+    try:
+        layout_of(settings.get("layout"))
+    except ValueError as error:
+        raise InputError(f"{path}: the layout cannot be used ({error}). The file was changed.") from None
     if settings["pooling"] not in typing.get_args(Pooling):
         raise InputError(
             f"{path}: the pooling {settings['pooling']!r} is unknown. A newer realmctl wrote it, or it was changed."

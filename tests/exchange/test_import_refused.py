@@ -66,7 +66,7 @@ def test_unused_tensors_are_checked_too(tmp_path, kind: str):
 @pytest.mark.parametrize(
     ("config", "match"),
     [
-        ({"model_type": "bert"}, "type 'bert'"), ({"hidden_size": 64}, "word_embeddings"), ({"hidden_size": 10**12}, "not a size"),
+        ({"model_type": "gpt2"}, "type 'gpt2'"), ({"hidden_size": 64}, "word_embeddings"), ({"hidden_size": 10**12}, "not a size"),
         ({"num_hidden_layers": 3}, "layer.2"), ({"num_hidden_layers": 1}, "does not have"), ({"vocab_size": "60"}, "not a size"),
         ({"layer_norm_eps": 1e-3}, "layer_norm_eps"), ({"hidden_act": "sinh"}, "hidden_act"), ({"hidden_act": ["x"]}, "hidden_act"),
         ({"num_attention_heads": 5}, "do not divide"), ({"hidden_dropout_prob": "x"}, "hidden_dropout_prob"),

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from realmctl.artifacts import Artifact, open_artifact
-from realmctl.errors import ConfigError, MismatchError
+from realmctl.errors import ConfigError, InputError, MismatchError
 from stages.eval_em import EvalEm
-from stages.eval_run import EvalRun
+from stages.eval_run import ANSWERED, EvalRun
 from stages.search import Search
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import Chain
@@ -28,9 +28,12 @@ def ranking(chain: Chain, tmp_path_factory) -> Artifact:
 def test_answers_as_relevance_give_the_recall_of_eval_em(tmp_path, chain: Chain, ranking: Artifact):
     inputs = {"blocks": chain.blocks, "questions": chain.questions}
     recall = EvalEm(retriever=chain.retriever, index=chain.index, hits=20, **inputs).make(tmp_path / "scores").metrics
-    found = EvalRun(ranking=ranking, **inputs).make(tmp_path / "measures").metrics
+    made = EvalRun(ranking=ranking, **inputs).make(tmp_path / "measures")
+    found = made.metrics
     assert {name: found[name] for name in SUCCESS} == {name: recall[theirs] for name, theirs in SUCCESS.items()}
     assert 0 < found["Success@1"] < 1 and found["queries"] == 20
+    files = {"run_file": ranking.file("run.trec"), "qrels": made.file("qrels.trec")}
+    assert EvalRun(measures=ANSWERED, **files).make(tmp_path / "again").metrics == found
 
 
 def test_documents_hold_what_one_of_their_blocks_holds(tmp_path, chain: Chain):
@@ -48,9 +51,16 @@ def test_judgements_of_a_file_and_a_run_of_another_system(realmctl):
     Path("run").write_text("q1 Q0 a 1 3 x\nq1 Q0 b 2 2 x\nq2 Q0 c 1 1 x\nq9 Q0 a 1 1 x\n")
     Path("qrels").write_text("query-id\tcorpus-id\tscore\nq1\tb\t1\nq2\td\t1\nq3\te\t1\n")
     code, out, err = realmctl("eval-run", "--run-file", "run", "--qrels", "qrels", "--measures", "RR@10,R@100")
-    assert code == 0 and "eval-run: RR@10 0.1667, R@100 0.3333, 3 queries" in err, err
+    assert code == 0 and "eval-run: RR@10 0.1667, R@100 0.3333, queries 3" in err, err
     made = open_artifact(out.strip())
     assert json.loads(made.file("measures.json").read_text()) == {"queries": 3, "RR@10": 0.166667, "R@100": 0.333333}
+
+
+def test_judgements_of_documents_for_a_ranking_of_blocks(tmp_path, ranking: Artifact):
+    (tmp_path / "qrels").write_text("1 0 0 1\n2 0 1 1\n")
+    with pytest.raises(InputError, match=r"the run names '.*-.', and the judgements name '0'.* --unit document"):
+        EvalRun(ranking=ranking, qrels=tmp_path / "qrels").make(tmp_path / "m")
+    assert not list((tmp_path / "m").glob("v*"))
 
 
 def test_what_is_refused(tmp_path, chain: Chain, ranking: Artifact):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -11,9 +11,11 @@ from realmctl.artifacts import catalogue
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, path
 
+ENCODERS = "Encoders of other projects"
+
 
 def import_(
-    source: Annotated[str, typer.Argument(help="Folder or hub id of a transformers REALM checkpoint.")],
+    source: Annotated[str, typer.Argument(help="Folder or hub id of a REALM checkpoint or of an encoder.")],
     tokenizer: Annotated[
         str | None, typer.Option(help="Folder or hub id of a tokenizer, if the checkpoint has none.")
     ] = None,
@@ -27,6 +29,56 @@ def import_(
         Path | None,
         typer.Option(parser=path, help="Open QA: the imported embedder that made the index of the checkpoint."),
     ] = None,
+    block_encoder: Annotated[
+        str | None,
+        typer.Option(
+            help="Folder or hub id of the block encoder, if SOURCE encodes queries alone.", rich_help_panel=ENCODERS
+        ),
+    ] = None,
+    pooling: Annotated[
+        Literal["mean", "cls", "pooler"] | None,
+        typer.Option(
+            help="How states become one vector, for a plain BERT. Other folders say it themselves.",
+            rich_help_panel=ENCODERS,
+        ),
+    ] = None,
+    normalize: Annotated[
+        bool | None,
+        typer.Option(
+            "--normalize/--no-normalize",
+            help="Give vectors length 1. Default: as the folder says.",
+            rich_help_panel=ENCODERS,
+        ),
+    ] = None,
+    scale: Annotated[
+        float | None,
+        typer.Option(
+            help="Factor of the inner products: the inverse of a temperature. Default: 1.", rich_help_panel=ENCODERS
+        ),
+    ] = None,
+    query_prefix: Annotated[
+        str | None,
+        typer.Option(help="Text before each query. Default: the prompt in the folder.", rich_help_panel=ENCODERS),
+    ] = None,
+    block_prefix: Annotated[
+        str | None,
+        typer.Option(help="Text before each block. Default: the prompt in the folder.", rich_help_panel=ENCODERS),
+    ] = None,
+    block_form: Annotated[
+        Literal["pair", "separated", "joined"] | None,
+        typer.Option(
+            help="Form of a block. joined: title and body as one text. separated: with [SEP] between them, DPR's. pair: the same in two "
+            "segments. Default: separated for DPR, joined for others.",
+            rich_help_panel=ENCODERS,
+        ),
+    ] = None,
+    block_length: Annotated[
+        int | None,
+        typer.Option(
+            help="Tokens of a block that are read. Default: 288, or what the encoder can read.",
+            rich_help_panel=ENCODERS,
+        ),
+    ] = None,
     workers: Annotated[int, typer.Option(help="Worker processes; 0 = all cores.")] = 0,
     out: Annotated[
         Path | None,
@@ -35,14 +87,21 @@ def import_(
     workspace: Workspace = Path("artifacts"),
     json: Json = False,
 ) -> None:
-    """Make artifacts of a published REALM checkpoint.
+    """Make artifacts of a REALM checkpoint, or a retriever of an encoder.
 
-    An embedder or a scorer becomes a retriever, an encoder an encoder, and a reader a span-reader. An open-QA
-    checkpoint becomes blocks and a qa-model. No code of a checkpoint is executed.
+    Of REALM's checkpoints, an embedder or a scorer becomes a retriever, an encoder an encoder, and a reader a
+    span-reader. An open-QA checkpoint becomes blocks and a qa-model.
+
+    Encoders are folders of sentence-transformers, Contriever, DPR and plain BERTs. No code of a folder is executed.
     """
     from realmctl.exchange.importing import ImportExtras, import_checkpoint
 
-    extras = ImportExtras(tokenizer, block_records, titles, retriever)
+    settings = {
+        "pooling": pooling, "normalize": normalize, "scale": scale, "query_prefix": query_prefix,
+        "block_prefix": block_prefix, "block_form": block_form, "block_length": block_length,
+    }  # fmt: skip
+    given = {name: value for name, value in settings.items() if value is not None}
+    extras = ImportExtras(tokenizer, block_records, titles, retriever, block_encoder, given)
     artifacts = import_checkpoint(source, out or workspace, extras, workers)
     made = {kind: catalogue.summary(artifact) for kind, artifact in artifacts.items()}
     print_result({"made": made}, json, lambda value: "\n".join(entry["path"] for entry in value["made"].values()))

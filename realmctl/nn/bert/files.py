@@ -78,8 +78,8 @@ def scratch_config(
     return config
 
 
-def read_config(folder: Path) -> BertConfig:
-    """Read config.json of a BERT folder.
+def read_config(folder: Path, kind: str = "bert") -> BertConfig:
+    """Read config.json of a BERT folder, or of a folder of another `model_type` that describes a BERT, such as DPR's.
 
     Raises:
         InputError: It is missing, malformed, of another kind of model, or has sizes beyond `limits.SIZE_LIMITS`.
@@ -90,14 +90,14 @@ def read_config(folder: Path) -> BertConfig:
         if path.stat().st_size > MAX_CONFIG_BYTES or not path.is_file():
             raise ValueError(f"it is no regular file of at most {MAX_CONFIG_BYTES:,} bytes")
         fields = json.loads(path.read_text(encoding="utf-8"))
-        kind = fields.get("model_type", "bert")
+        found = fields.get("model_type", kind)
     except (OSError, ValueError, AttributeError, RecursionError) as error:
         raise InputError(
             f"Cannot read {path}: {error}. A BERT folder holds config.json and the weights beside it."
         ) from error
-    if kind != "bert":
+    if found != kind:
         raise InputError(
-            f"{folder} holds a model of type '{str(kind)[:40]}'. Only BERT models (model_type bert) can be used here; "
+            f"{folder} holds a model of type '{str(found)[:40]}'. Only BERT models (model_type bert) can be used here; "
             "give another folder or hub id."
         )
     try:

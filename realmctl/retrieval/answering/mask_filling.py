@@ -131,11 +131,10 @@ def _require_room(tokens: TokenIds, reader: Reader, block_length: int) -> None:
 def _prior(searcher: DenseSearcher, tokens: TokenIds, titles: Sequence[TokenIds], bodies: Sequence[TokenIds]) -> Tensor:
     """p(z|x) with vectors computed now, not the index's; the null document first, float32 [N]."""
     retriever = searcher.retriever
-    blocks = searcher.collator.block(titles, bodies, retriever.block_length)
+    blocks = retriever.pack_blocks(searcher.collator, titles, bodies)
     block_ND = retriever.embed_blocks(blocks.to(searcher.device))
-    query_1D = retriever.embed_queries(
-        searcher.collator.query([tokens], retriever.longest_question).to(searcher.device)
-    )
+    query = retriever.pack_queries(searcher.collator, [tokens], retriever.longest_question)
+    query_1D = retriever.embed_queries(query.to(searcher.device))
     return retriever.score(query_1D, block_ND[None])[0].softmax(0).cpu()
 
 

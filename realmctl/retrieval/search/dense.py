@@ -87,7 +87,7 @@ class DenseSearcher(Searcher):
     def scores(self, tokens: Sequence[TokenIds], rows_QK: NDArray[np.int64]) -> Tensor:
         """Inner products of the current query vectors with the frozen block vectors."""
         query_QD = self.retriever.embed_queries(
-            self.collator.query(tokens, self.retriever.longest_question).to(self.device)
+            self.retriever.pack_queries(self.collator, tokens, self.retriever.longest_question).to(self.device)
         )
         block_QKD = torch.from_numpy(self.index.vectors(rows_QK)).to(self.device)
         return self.retriever.score(query_QD, block_QKD)

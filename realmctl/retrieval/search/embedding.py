@@ -20,6 +20,7 @@ from realmctl.log import warn
 from realmctl.nn.inputs import Collator
 from realmctl.nn.precision import autocast
 from realmctl.nn.retriever import Retriever
+from realmctl.nn.towers.layout import InputLayout
 from realmctl.retrieval.corpus import Corpus, TokenIds, load_array
 from realmctl.retrieval.search.embedding_file import Dtype, EmbeddingFile
 from realmctl.retrieval.search.taken_over import ABSENT, FormerVectors
@@ -36,6 +37,7 @@ class Embedder(Protocol):
 
     projection: int
     block_length: int
+    layout: InputLayout
 
     def embed(
         self, ranges: Iterable[Sequence[int]], on_progress: Callable[[int], None]
@@ -57,7 +59,7 @@ class LocalEmbedder:
     ) -> None:
         self.retriever, self.collator, self.corpus = retriever.eval(), collator, corpus
         self.precision, self.batch_size = precision, batch_size
-        self.projection, self.block_length = retriever.projection, retriever.block_length
+        self.projection, self.block_length, self.layout = retriever.projection, retriever.block_length, retriever.layout
 
     def embed(self, ranges: Iterable[Sequence[int]], on_progress: Callable[[int], None]) -> Iterator[BlockVectors]:
         for rows in ranges:
@@ -98,7 +100,7 @@ def embed_corpus(
     """
     if not len(corpus):
         raise InputError(f"{corpus.artifact} holds no block, so there is nothing to embed. Chunk a corpus with text.")
-    truncated = count_truncated(corpus, embedder.block_length)
+    truncated = count_truncated(corpus, embedder.block_length, embedder.layout)
     if truncated:
         warn(
             f"{truncated} blocks are longer than the {embedder.block_length} wordpieces this retriever "
@@ -176,7 +178,7 @@ def embed_titles_and_bodies(
     with autocast(device, precision):
         for start in range(0, len(order), size):
             batch = order[start : start + size]
-            packed = collator.block([titles[i] for i in batch], [bodies[i] for i in batch], retriever.block_length)
+            packed = retriever.pack_blocks(collator, [titles[i] for i in batch], [bodies[i] for i in batch])
             parts.append(retriever.embed_blocks(packed.to(device)).float())
             on_progress(len(batch))
     vectors = np.empty((len(order), retriever.projection), np.float32)
@@ -194,7 +196,9 @@ def embed_questions(
     """
     device = next(retriever.parameters()).device
     with autocast(device, precision):
-        query_BD = retriever.embed_queries(collator.query(questions, retriever.longest_question).to(device)).float()
+        query_BD = retriever.embed_queries(
+            retriever.pack_queries(collator, questions, retriever.longest_question).to(device)
+        ).float()
     vectors: NDArray[np.float32] = query_BD.cpu().numpy()
     return vectors
 
@@ -202,14 +206,16 @@ def embed_questions(
 def _batch_size(device: torch.device, retriever: Retriever, longest: int) -> int:
     if device.type != "cpu":
         return BATCH_ON_ACCELERATOR
-    floats = int(retriever.query_tower.bert.config.hidden_size) * min(longest + 3, retriever.block_length)
+    floats = int(retriever.query_tower.bert.config.hidden_size) * min(
+        longest + retriever.layout.extra_tokens, retriever.block_length
+    )
     return max(1, ACTIVATIONS_ON_CPU // floats)
 
 
-def count_truncated(corpus: Corpus, block_length: int) -> int:
-    """Number of blocks that are too long for the retriever, with their title and the three special tokens."""
+def count_truncated(corpus: Corpus, block_length: int, layout: InputLayout) -> int:
+    """Number of blocks that are too long for the retriever, with their title, the special tokens and a prefix."""
     titles = np.diff(load_array(corpus.artifact, "title_offsets.npy"))
-    return int((corpus.lengths + titles + 3 > block_length).sum())
+    return int((corpus.lengths + titles + layout.extra_tokens > block_length).sum())
 
 
 def describe(path: Path) -> dict[str, float]:

@@ -5,7 +5,7 @@ A document's place is that of its best block.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
@@ -48,18 +48,26 @@ class Ranker:
     rrf_k: float = RRF_K
     batch_size: int = 16
 
-    def rank(self, queries: Iterable[Query]) -> Iterator[RankedQuery]:
-        """Yield the rankings in the order of the queries. A few hundred queries are in memory at a time."""
+    def rank(
+        self, queries: Iterable[Query], on_progress: Callable[[int], None] = lambda queries: None
+    ) -> Iterator[RankedQuery]:
+        """Yield the rankings in the order of the queries. A few hundred queries are in memory at a time.
+
+        on_progress: called with the number of further queries that were searched.
+        """
         rest = iter(queries)
         while part := list(islice(rest, QUERIES_AT_ONCE)):
-            found = [hits for start in range(0, len(part), self.batch_size) for hits in self._found(part, start)]
+            found: list[tuple[Scores, RowIds]] = []
+            for start in range(0, len(part), self.batch_size):
+                found += self._found(part[start : start + self.batch_size])
+                on_progress(len(found) - start)
             names = self._names(self.searchers[0].corpus, [rows for _, rows in found])
             for query, (scores, rows) in zip(part, found, strict=True):
                 yield self._ranked(query, scores, [names[row] for row in rows.tolist()])
 
-    def _found(self, part: Sequence[Query], start: int) -> Iterator[tuple[Scores, RowIds]]:
+    def _found(self, batch: Sequence[Query]) -> Iterator[tuple[Scores, RowIds]]:
         """Yield scores and rows of each query of a batch, best first."""
-        texts = [query.text for query in part[start : start + self.batch_size]]
+        texts = [query.text for query in batch]
         hits = [[*_hits(searcher, texts, self.depth)] for searcher in self.searchers]
         for of_query in zip(*hits, strict=True):
             yield of_query[0] if len(of_query) == 1 else reciprocal_rank_fusion([r for _, r in of_query], self.rrf_k)

@@ -14,6 +14,7 @@ from realmctl.execution.ray_workers import map_on_ray
 from realmctl.nn.precision import pick_device
 from realmctl.nn.retriever import Retriever
 from realmctl.nn.retriever_settings import read_settings
+from realmctl.nn.towers.layout import layout_of
 from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
 from realmctl.retrieval.search.embedding import BlockVectors, LocalEmbedder
@@ -38,6 +39,7 @@ class RayEmbedder:
     ) -> None:
         settings = read_settings(retriever.path)
         self.projection, self.block_length = settings["projection"], settings["block_length"]
+        self.layout = layout_of(settings.get("layout"))
         self.workers, self.gpus = workers, device != "cpu"
         self.setup = _Setup(retriever.path.absolute(), blocks.path.absolute(), device, precision, batch_size)
 

@@ -68,6 +68,21 @@ def measured(measures: list[Any], relevance: Relevance, rankings: Iterable[Ranki
         yield from _of_batch(measures, relevance, {name: {} for name in names})
 
 
+def require_judged(relevance: Relevance, rankings: Iterable[Ranking]) -> Iterator[Ranking]:
+    """Yield the rankings. Raises InputError at their end if nothing that they hold is judged: then ids differ."""
+    example, judged = "", False
+    for query, found in rankings:
+        example = example or next(iter(found), "")
+        judged = judged or not found.keys().isdisjoint(relevance.get(query, ()))
+        yield query, found
+    theirs = next((name for documents in relevance.values() for name in documents), "")
+    if example and not judged:
+        raise InputError(
+            f"Nothing that was ranked is judged: the run names {example!r}, and the judgements name {theirs!r}. Where judgements "
+            "name documents and the ranking names blocks, rank documents: realmctl search --unit document."
+        )
+
+
 def _of_batch(measures: list[Any], relevance: Relevance, batch: Mapping[str, Any]) -> Iterator[QueryMeasures]:
     import ir_measures
 

@@ -95,6 +95,13 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
     return judged
 
 
+def qrels_lines(relevance: Relevance) -> Iterator[str]:
+    """Yield the lines of TREC's qrels. A query without judgements has no line."""
+    for query, judged in relevance.items():
+        for name, value in judged.items():
+            yield f"{trec_name(query)} 0 {trec_name(name)} {value}\n"
+
+
 def _judgements(path: Path) -> Iterator[tuple[str, str, str, int]]:
     beir = False
     for number, line in lines(path):

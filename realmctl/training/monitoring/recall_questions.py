@@ -48,7 +48,9 @@ class RecallQuestions:
         with autocast(device, self._precision):
             parts = [
                 retriever.embed_queries(
-                    self._collator.query(self._tokens[start:stop], retriever.longest_question).to(device)
+                    retriever.pack_queries(self._collator, self._tokens[start:stop], retriever.longest_question).to(
+                        device
+                    )
                 ).float()
                 for start in range(0, len(self._tokens), QUESTIONS_AT_ONCE)
                 for stop in (start + QUESTIONS_AT_ONCE,)

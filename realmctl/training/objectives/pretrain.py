@@ -206,7 +206,7 @@ class PretrainObjective:
         )  # fmt: skip
 
     def _packed(self, drawn: Sequence[MaskedQuery]) -> TokenBatch:
-        return self.collator.query([query.tokens for query in drawn], self.options.query_length)
+        return self.retriever.pack_queries(self.collator, [query.tokens for query in drawn], self.options.query_length)
 
     @property
     def _device(self) -> torch.device:
@@ -242,7 +242,7 @@ class PretrainObjective:
     def _scores(self, part: PretrainMicroBatch) -> Tensor:
         """Return f(x, z) with the current weights. A block that several queries share is embedded once."""
         distinct_C, place_BN = np.unique(np.maximum(part.rows_BN, NULL), return_inverse=True)
-        packed = self.collator.block(*titles_and_bodies(self.corpus, distinct_C), self.retriever.block_length)
+        packed = self.retriever.pack_blocks(self.collator, *titles_and_bodies(self.corpus, distinct_C))
         block_CD = self.retriever.embed_blocks(packed.to(self._device))
         query_BD = self.retriever.embed_queries(part.packed.to(self._device))
         places = torch.from_numpy(place_BN.reshape(part.rows_BN.shape)).to(self._device)

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from realmctl.errors import InputError
-from realmctl.text.ranking.trec import falling, read_qrels, read_run, run_lines, trec_name
+from realmctl.text.ranking.trec import falling, qrels_lines, read_qrels, read_run, run_lines, trec_name
 
 FLOATS = st.floats(-100, 100, width=32)
 
 
 @given(arrays(np.float32, st.integers(0, 30), elements=FLOATS))
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_scores_fall_strictly_by_the_smallest_steps(scores):
     ordered = -np.sort(-scores)
     made = falling(ordered)
@@ -72,6 +72,12 @@ def test_runs_that_are_refused(tmp_path, content, says):
 def test_qrels(tmp_path, content):
     (tmp_path / "qrels").write_text(content)
     assert read_qrels(tmp_path / "qrels") == {"q1": {"d1": 2, "d2": 0}, "q2": {"d%201": 1}}
+
+
+def test_qrels_are_written_as_they_are_read(tmp_path):
+    judged = {"q 1": {"d1": 2, "d 2": 0}, "q2": {}, "q3": {"d1": 1}}
+    (tmp_path / "qrels").write_text("".join(qrels_lines(judged)))
+    assert read_qrels(tmp_path / "qrels") == {"q%201": {"d1": 2, "d%202": 0}, "q3": {"d1": 1}}
 
 
 @pytest.mark.parametrize(
