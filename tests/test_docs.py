@@ -70,7 +70,8 @@ COMMANDS = [(path.name, line) for path in [*PAGES, *SCRIPTS] for line in lines_o
 
 
 def test_there_are_commands_to_check() -> None:
-    assert {name for name, _ in COMMANDS} >= {"README.md", *(path.name for path in SCRIPTS)}
+    pipeline_alone = {"starts.sh"}  # has its commands in a pipeline file
+    assert {name for name, _ in COMMANDS} >= {"README.md", *(path.name for path in SCRIPTS)} - pipeline_alone
 
 
 @pytest.mark.parametrize(("where", "line"), COMMANDS)
