@@ -8,7 +8,7 @@ PARITY := .venv-parity
 # hnswlib is built from source; without this it is tuned to this very CPU and dies on another.
 export HNSWLIB_NO_NATIVE := 1
 
-.PHONY: help demo ablation revise starts table1 test test-slow faults docs parity check format bench clean
+.PHONY: help demo ablation revise starts starts-text table1 test test-slow faults docs parity check format bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -31,6 +31,9 @@ revise: $(READY) ## facts changed in the corpus of a trained model: SEEDS=3 JOBS
 
 starts: $(READY) ## starts of a retriever compared, measurements kept in docs/results/starts/runs.jsonl: SEEDS=3 FIRST_SEED=0
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/starts.sh
+
+starts-text: $(READY) ## the same with a published sentence encoder, on the articles of QUESTIONS=FILE in SQuAD's layout: SEEDS=3
+	PATH="$(CURDIR)/$(BIN):$$PATH" PYTHON="$(BIN)/python" bash examples/starts_text.sh "$(QUESTIONS)"
 
 table1: $(READY) ## the rows of REALM's table 1 that run here, kept in docs/results/table1/runs.jsonl: SEEDS=3 FIRST_SEED=0
 	PATH="$(CURDIR)/$(BIN):$$PATH" PART=table1 bash examples/starts.sh

@@ -26,6 +26,7 @@ from realmctl.pipeline import pipeline_file
 from realmctl.pipeline.pipeline import Pipeline, PipelineStep
 from realmctl.stage import roles
 from realmctl.stage.discovery import own_stages
+from realmctl.storage.hashing import digest_source
 
 MEASURES = ("eval-em", "eval-utility", "eval-knn-lm")
 CPU_INFO = Path("/proc/cpuinfo")
@@ -34,16 +35,16 @@ CPU_INFO = Path("/proc/cpuinfo")
 def settings_hashes(pipeline: Pipeline, worlds: Mapping[str, Path], seed: int) -> dict[str, str]:
     """Return {output: hash} of everything that an output depends on, except the seed.
 
-    That is: its stage with its version, its settings, the hashes of the outputs that it reads, and the settings of the worlds.
-    Paths below a world are replaced by the world's name, so the hash is the same on every machine.
+    That is: its stage with its version, its settings, the hashes of the outputs that it reads, and the settings of the worlds. A
+    folder without the settings of a world counts by its files. Paths below a world are replaced by the world's name, so the
+    hash is the same on every machine.
 
     Args:
         pipeline: The pipeline.
         worlds: {name: folder} of the worlds that it reads.
         seed: The seed. Where a stage or a world has it, the hash does not depend on it.
     """
-    settings = {name: json.loads((folder / "world.json").read_text())["settings"] for name, folder in worlds.items()}
-    summaries = {name: _without_seed(values, seed) for name, values in settings.items()}
+    summaries = {name: _summary(folder, seed) for name, folder in worlds.items()}
     hashes: dict[str, str] = {}
     for step in pipeline.steps:
         kept = {name: value for name, value in step.values.items() if roles(step.stage)[name].name != "runtime"}
@@ -62,6 +63,13 @@ def settings_hashes(pipeline: Pipeline, worlds: Mapping[str, Path], seed: int) -
     return hashes
 
 
+def _summary(folder: Path, seed: int) -> Any:
+    """What a world is: the settings that made it, or, for a folder from elsewhere, the hash of its files."""
+    if not (folder / "world.json").exists():
+        return digest_source(folder)
+    return _without_seed(json.loads((folder / "world.json").read_text(encoding="utf-8"))["settings"], seed)
+
+
 def _without_seed(values: Mapping[str, Any], seed: int) -> dict[str, Any]:
     return {name: "<seed>" if name == "seed" and value == seed else value for name, value in values.items()}
 
@@ -71,7 +79,7 @@ def _without_machine(value: Any, worlds: Mapping[str, Path]) -> Any:
         return [_without_machine(item, worlds) for item in value]
     text = str(value)
     for name, folder in worlds.items():
-        if text.startswith(f"{folder}/"):
+        if text == str(folder) or text.startswith(f"{folder}/"):
             return f"<{name}>{text.removeprefix(str(folder))}"
     return text
 
@@ -135,8 +143,13 @@ def main() -> int:
     """Run the command line. Return 0, or the exit code of an error."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pipeline", type=Path)
-    parser.add_argument("--world", type=Path, required=True, help="the seed's world")
-    parser.add_argument("--practice", type=Path, required=True, help="the world of reading practice")
+    parser.add_argument("--world", type=Path, required=True, help="folder of the seed's corpus and questions")
+    parser.add_argument(
+        "--practice",
+        type=Path,
+        required=True,
+        help="folder that the encoder comes from: a world of reading practice, or a BERT",
+    )
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--workspace", type=Path, required=True)
     parser.add_argument("--results", type=Path, required=True, help="file of JSON lines to append to")

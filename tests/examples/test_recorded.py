@@ -137,7 +137,10 @@ def test_a_page_has_every_number_and_a_dash_for_what_is_missing(tmp_path, part):
     empty = module.page(ledger.Ledger(tmp_path / "none.jsonl"))
     assert "not measured" in empty and "Complete seeds: none" in empty
     found = ledger.Ledger(tmp_path / "runs.jsonl")
-    rows = [f"{start}.{name}" for start in module.STARTS for name in module.MEASUREMENTS] if part == "starts" else [
+    rows = [
+        *(f"{start}.start" for start in module.TEXT_STARTS),
+        *(f"{start}.{name}" for start in module.STARTS for name in module.MEASUREMENTS),
+    ] if part == "starts" else [
         f"table1.{row}" for row in (*module.ROWS, "knn-lm", "realm-spans")
     ]  # fmt: skip
     metrics = ("em", "recall@1", "recall@5", "recall@20", "retrieval_utility", "log_prob", "lm_log_prob")
@@ -153,8 +156,9 @@ def test_a_page_has_every_number_and_a_dash_for_what_is_missing(tmp_path, part):
 
 def test_every_output_of_the_pages_is_in_the_pipeline(tmp_path):
     starts, table1 = load("starts_page"), load("table1_page")
-    text = (ROOT / "examples" / "starts.yaml").read_text()
+    text = "".join((ROOT / "examples" / name).read_text() for name in ("starts.yaml", "starts_text.yaml"))
     outputs = [f"{start}.{name}" for start in starts.STARTS for name in starts.MEASUREMENTS]
+    outputs += [f"{start}.start" for start in starts.TEXT_STARTS]
     outputs += [f"table1.{row}" for row in (*table1.ROWS, "knn-lm", "realm-spans")]
     claimed = [output for claim in (*starts.CLAIMS, *table1.CLAIMS) for output, _ in (claim.first, claim.second)]
     for output in (*outputs, *claimed, *starts.SHARED):
