@@ -30,15 +30,21 @@ class Claim:
     least: float
 
     @property
-    def rule(self) -> str:
-        """The rule that decides, in words."""
-        return f"`{self.first[0]}` - `{self.second[0]}`, {self.first[1]}: above 0 on every one of at least {FEWEST_SEEDS} seeds, and {signed(self.least)} in the mean"
+    def compared(self) -> str:
+        """What is compared, by the names of the outputs in the pipeline file."""
+        return f"{self.first[1]} of `{self.first[0]}` - `{self.second[0]}`"
+
+
+RULE = (
+    f"A claim is shown if the difference is above 0 on every one of at least {FEWEST_SEEDS} seeds, and its mean is at least the least "
+    "difference of the row. It is open while seeds are missing. Claims and least differences were written down before the runs."
+)
 
 
 def verdicts(claims: Sequence[Claim], ledger: Ledger) -> str:
-    """Return the table of the claims, with the rule that decides each one, and what was measured."""
-    rows = [[claim.statement, claim.rule, *_judged(claim, ledger)] for claim in claims]
-    return table(["claim", "rule", "verdict", "difference, 95 % interval"], rows)
+    """Return the rule, and a table of the claims with what they compare, the verdict, and what was measured."""
+    rows = [[claim.statement, claim.compared, signed(claim.least), *_judged(claim, ledger)] for claim in claims]
+    return f"{RULE}\n\n" + table(["claim", "what is compared", "least", "verdict", "difference, 95 % interval"], rows)
 
 
 def _judged(claim: Claim, ledger: Ledger) -> tuple[str, str]:

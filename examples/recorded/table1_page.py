@@ -45,8 +45,6 @@ models, so only the order of the rows can be compared.
 
 ## What holds
 
-The rules were written down before the runs. A claim is "shown" if its rule holds, and "open" while seeds are missing.
-
 {verdicts}
 
 ## Exact match
