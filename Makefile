@@ -8,7 +8,7 @@ PARITY := .venv-parity
 # hnswlib is built from source; without this it is tuned to this very CPU and dies on another.
 export HNSWLIB_NO_NATIVE := 1
 
-.PHONY: help demo ablation revise test test-slow faults docs parity check format bench clean
+.PHONY: help demo ablation revise starts starts-text table1 test test-slow faults docs parity check format bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -28,6 +28,15 @@ ablation: $(READY) ## REALM's ablations over seeds, their table and plots: SEEDS
 
 revise: $(READY) ## facts changed in the corpus of a trained model: SEEDS=3 JOBS=2 PAGE=revise/revise.md
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/revise.sh
+
+starts: $(READY) ## starts of a retriever compared, measurements kept in docs/results/starts/runs.jsonl: SEEDS=3 FIRST_SEED=0
+	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/starts.sh
+
+starts-text: $(READY) ## the same with a published sentence encoder, on the articles of QUESTIONS=FILE in SQuAD's layout: SEEDS=3
+	PATH="$(CURDIR)/$(BIN):$$PATH" PYTHON="$(BIN)/python" bash examples/starts_text.sh "$(QUESTIONS)"
+
+table1: $(READY) ## the rows of REALM's table 1 that run here, kept in docs/results/table1/runs.jsonl: SEEDS=3 FIRST_SEED=0
+	PATH="$(CURDIR)/$(BIN):$$PATH" PART=table1 bash examples/starts.sh
 
 test: $(READY) ## unit and pipeline tests on the CPU, without network
 	$(BIN)/python -m pytest -m "not slow" -n 2
@@ -66,4 +75,4 @@ format: $(READY) ## format the code
 	$(BIN)/ruff check --fix realmctl stages tests examples benchmarks docs
 
 clean: ## remove what the demo and the tools made
-	rm -rf demo revise dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf demo revise starts dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -72,8 +72,8 @@ COMMANDS = [(path.name, line) for path in [*PAGES, *SCRIPTS] for line in lines_o
 
 
 def test_there_are_commands_to_check() -> None:
-    scripts = {path.name for path in SCRIPTS} - {"ablation.sh"}  # that one calls Python
-    assert {name for name, _ in COMMANDS} >= {"README.md", *scripts}
+    without = {"ablation.sh", "starts.sh", "starts_text.sh"}  # their commands are in Python and in pipeline files
+    assert {name for name, _ in COMMANDS} >= {"README.md", *(path.name for path in SCRIPTS)} - without
 
 
 @pytest.mark.parametrize(("where", "line"), COMMANDS)

@@ -114,6 +114,40 @@ def test_revise_script(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
+@pytest.mark.parametrize("part", ["starts", "table1"])
+def test_starts_script(part: str, tmp_path: Path) -> None:
+    """Every measurement of a part at toy scale; then nothing is made in another folder, and the page is the same."""
+    counts = {
+        "persons": 30,
+        "companies": 6,
+        "cities": 6,
+        "countries": 3,
+        "first-names": 8,
+        "last-names": 12,
+        "other-names": 6,
+    }
+    counts |= {
+        "train-questions": 130,
+        "test-questions": 10,
+        "evaluation-facts": 10,
+        "parallel-worlds": 1,
+        "blocks-per-person": 1,
+    }
+    sizes = {
+        "PART": part, "SEEDS": "1", "RESULTS": "runs.jsonl", "PAGE": "page.md", "WORLD": " ".join(f"--{n} {c}" for n, c in counts.items()),
+        "VARS": "practice_steps=2 contrast=2 condenser=2 realm=2 few=2 all=2 tau=1",
+    }  # fmt: skip
+    run_script("starts.sh", ["runs"], tmp_path, **sizes)
+    lines = (tmp_path / "runs.jsonl").read_text()
+    page = (tmp_path / "page.md").read_text()
+    assert len(lines.splitlines()) == {"starts": 43, "table1": 11}[part] and "Complete seeds: 0." in page
+    run_script("starts.sh", ["other"], tmp_path, **sizes)
+    assert (tmp_path / "runs.jsonl").read_text() == lines and (tmp_path / "page.md").read_text() == page
+    assert not (tmp_path / "other/artifacts").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_ablation_script(tmp_path: Path) -> None:
     """Two seeds of the whole pipeline at toy scale; then nothing is left to do, and the table is the same."""
     pipeline = tmp_path / "toy.yaml"

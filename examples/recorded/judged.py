@@ -1,0 +1,87 @@
+"""Tables and verdicts from a file of results. Numbers are mean ± standard deviation over the seeds."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ledger import Ledger
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "ablation"))
+
+from notation import DASH, interval, mean_and_sd, signed, table
+from spread import difference, spread
+
+__all__ = ["DASH", "FEWEST_SEEDS", "Claim", "cell", "circumstances", "minutes", "signed", "table", "verdicts"]
+
+FEWEST_SEEDS = 3
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim that one number is larger than another, written down before the runs.
+
+    first, second: (output, metric). least: smallest mean difference that counts.
+    """
+
+    statement: str
+    first: tuple[str, str]
+    second: tuple[str, str]
+    least: float
+
+    @property
+    def compared(self) -> str:
+        """What is compared, by the names of the outputs in the pipeline file."""
+        return f"{self.first[1]} of `{self.first[0]}` - `{self.second[0]}`"
+
+
+RULE = (
+    f"A claim is shown if the difference is above 0 on every one of at least {FEWEST_SEEDS} seeds, and its mean is at least the least "
+    "difference of the row. It is open while seeds are missing. Claims and least differences were written down before the runs."
+)
+
+
+def verdicts(claims: Sequence[Claim], ledger: Ledger) -> str:
+    """Return the rule, and a table of the claims with what they compare, the verdict, and what was measured."""
+    rows = [[claim.statement, claim.compared, signed(claim.least), *_judged(claim, ledger)] for claim in claims]
+    return f"{RULE}\n\n" + table(["claim", "what is compared", "least", "verdict", "difference, 95 % interval"], rows)
+
+
+def _judged(claim: Claim, ledger: Ledger) -> tuple[str, str]:
+    found = difference(ledger.by_seed(*claim.first), ledger.by_seed(*claim.second))
+    if found is None:
+        return "not measured", DASH
+    evidence = f"{signed(found.mean)} {interval(found)}, > 0 on {found.positive} of {found.n}"
+    if found.n < FEWEST_SEEDS:
+        return f"open: {found.n} of {FEWEST_SEEDS} seeds", evidence
+    holds = found.positive == found.n and found.mean >= claim.least
+    return "**shown**" if holds else "not shown here", evidence
+
+
+def cell(ledger: Ledger, output: str, metric: str) -> str:
+    """Return a cell of a table, such as `.775 ± .025`; a dash if nothing was measured."""
+    return mean_and_sd(spread(ledger.by_seed(output, metric)))
+
+
+def minutes(ledger: Ledger, output: str, shared: Sequence[str]) -> str:
+    """Return the minutes of one core that all steps before a measurement took, the shared ones left out; the mean over seeds."""
+    sums = {
+        seed: sum(seconds for step, seconds in record.seconds.items() if step not in shared) / 60
+        for seed, record in ledger.newest(output).items()
+    }
+    found = spread(sums)
+    return DASH if found is None else f"{found.mean:.1f}"
+
+
+def circumstances(ledger: Ledger, outputs: Sequence[str]) -> Mapping[str, str]:
+    """Return the seeds, the versions and the processors behind the newest records of these outputs, for the page."""
+    newest = [record for output in outputs for record in ledger.newest(output).values()]
+    whole = [
+        seed for seed in sorted({record.seed for record in newest}) if all(seed in ledger.newest(o) for o in outputs)
+    ]
+    return {
+        "seeds": ", ".join(map(str, whole)) or "none",
+        "missing": str(sum(len({r.seed for r in newest}) - len(ledger.newest(output)) for output in outputs)),
+        "realmctl": ", ".join(sorted({record.made_with["realmctl"] for record in newest})) or "none",
+        "processor": ", ".join(sorted({record.made_with["processor"] for record in newest})) or "none",
+    }

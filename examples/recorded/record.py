@@ -1,0 +1,176 @@
+"""Make the measurements of a pipeline file, and append each to a file of results.
+
+    python examples/recorded/record.py PIPELINE --world WORLD --seed N --workspace FOLDER --results RUNS.jsonl
+
+Measurements are the outputs of eval-em, eval-utility and eval-knn-lm. Those that the results have with equal settings are
+skipped, and so are the steps that only they need. All stages run in this process, one after the other.
+"""
+
+import argparse
+import hashlib
+import json
+import platform
+import sys
+import time
+from collections.abc import Mapping
+from fnmatch import fnmatch
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from ledger import Ledger, Record
+
+from realmctl.artifacts import Artifact
+from realmctl.errors import RealmctlError
+from realmctl.pipeline import pipeline_file
+from realmctl.pipeline.pipeline import Pipeline, PipelineStep
+from realmctl.stage import roles
+from realmctl.stage.discovery import own_stages
+from realmctl.storage.hashing import digest_source
+
+MEASURES = ("eval-em", "eval-utility", "eval-knn-lm")
+CPU_INFO = Path("/proc/cpuinfo")
+
+
+def settings_hashes(pipeline: Pipeline, worlds: Mapping[str, Path], seed: int) -> dict[str, str]:
+    """Return {output: hash} of everything that an output depends on, except the seed.
+
+    That is: its stage with its version, its settings, the hashes of the outputs that it reads, and the settings of the worlds. A
+    folder without the settings of a world counts by its files. Paths below a world are replaced by the world's name, so the
+    hash is the same on every machine.
+
+    Args:
+        pipeline: The pipeline.
+        worlds: {name: folder} of the worlds that it reads.
+        seed: The seed. Where a stage or a world has it, the hash does not depend on it.
+    """
+    summaries = {name: _summary(folder, seed) for name, folder in worlds.items()}
+    hashes: dict[str, str] = {}
+    for step in pipeline.steps:
+        kept = {name: value for name, value in step.values.items() if roles(step.stage)[name].name != "runtime"}
+        content = {
+            "stage": [step.stage.command(), step.stage.version],
+            "values": {name: _without_machine(value, worlds) for name, value in _without_seed(kept, seed).items()},
+            "inputs": {name: hashes[output] for name, output in step.inputs.items()},
+            "paths": {
+                name: [hashes[place.partition("/")[0]], place.partition("/")[2]]
+                for name, place in step.paths_in_outputs.items()
+            },
+        }
+        named = [name for name in worlds if f"<{name}>" in json.dumps(content)]
+        content["worlds"] = {name: summaries[name] for name in named}
+        hashes[step.name] = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+    return hashes
+
+
+def _summary(folder: Path, seed: int) -> Any:
+    """What a world is: the settings that made it, or, for a folder from elsewhere, the hash of its files."""
+    if not (folder / "world.json").exists():
+        return digest_source(folder)
+    return _without_seed(json.loads((folder / "world.json").read_text(encoding="utf-8"))["settings"], seed)
+
+
+def _without_seed(values: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    return {name: "<seed>" if name == "seed" and value == seed else value for name, value in values.items()}
+
+
+def _without_machine(value: Any, worlds: Mapping[str, Path]) -> Any:
+    if isinstance(value, tuple | list):
+        return [_without_machine(item, worlds) for item in value]
+    text = str(value)
+    for name, folder in worlds.items():
+        if text == str(folder) or text.startswith(f"{folder}/"):
+            return f"<{name}>{text.removeprefix(str(folder))}"
+    return text
+
+
+def measurements(pipeline: Pipeline) -> list[PipelineStep]:
+    """Return the steps that measure, in the order of the pipeline."""
+    return [step for step in pipeline.steps if step.stage.command() in MEASURES]
+
+
+class Recorder:
+    """Makes steps, knows what each cost, and appends measurements to the results."""
+
+    def __init__(self, pipeline: Pipeline, hashes: Mapping[str, str], seed: int, ledger: Ledger) -> None:
+        self.pipeline, self.hashes, self.seed, self.ledger = pipeline, hashes, seed, ledger
+        self.costs_file = pipeline.workspace / "seconds.json"
+        self.costs: dict[str, float] = json.loads(self.costs_file.read_text()) if self.costs_file.exists() else {}
+        self.made: dict[str, Artifact] = {}
+
+    def record_all(self, named: str, but_not: str) -> None:
+        """Make and record the measurements that the results lack, whose names match one pattern and not the other."""
+        for step in measurements(self.pipeline):
+            if not fnmatch(step.name, named) or fnmatch(step.name, but_not):
+                continue
+            key = step.name, self.seed, self.hashes[step.name]
+            if key not in self.ledger:
+                self._record(step)
+
+    def _record(self, measurement: PipelineStep) -> None:
+        steps = self.pipeline.until(measurement.name)
+        for step in steps:
+            if step.name not in self.made:
+                self._make(step)
+        values = {
+            name: value
+            for name, value in self.made[measurement.name].metrics.items()
+            if isinstance(value, int | float) and not isinstance(value, bool)
+        }
+        seconds = {step.name: round(self.costs.get(self.hashes[step.name], float("nan")), 1) for step in steps}
+        known = {name: cost for name, cost in seconds.items() if cost == cost}
+        with_what = {"realmctl": version("realmctl"), "processor": processor()}
+        self.ledger.append(Record(measurement.name, self.seed, self.hashes[measurement.name], values, known, with_what))
+
+    def _make(self, step: PipelineStep) -> None:
+        """Make a step. The cost is that of this process alone, so work beside it on the machine does not count."""
+        start = time.process_time()
+        before = {path.name for path in (self.pipeline.workspace / step.name).glob("v*")}
+        self.made[step.name] = step.build(self.made, self.pipeline.workspace).make(self.pipeline.workspace / step.name)
+        if self.made[step.name].path.name not in before:
+            self.costs[self.hashes[step.name]] = time.process_time() - start
+            self.costs_file.write_text(json.dumps(self.costs, indent=1))
+
+
+def processor() -> str:
+    """Return the name of the processor."""
+    lines = CPU_INFO.read_text(encoding="utf-8").splitlines() if CPU_INFO.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def main() -> int:
+    """Run the command line. Return 0, or the exit code of an error."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pipeline", type=Path)
+    parser.add_argument("--world", type=Path, required=True, help="folder of the seed's corpus and questions")
+    parser.add_argument(
+        "--practice",
+        type=Path,
+        required=True,
+        help="folder that the encoder comes from: a world of reading practice, or a BERT",
+    )
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--workspace", type=Path, required=True)
+    parser.add_argument("--results", type=Path, required=True, help="file of JSON lines to append to")
+    parser.add_argument(
+        "--outputs", default="*", help="pattern of the outputs to measure, such as 'ict.*' (default: all)"
+    )
+    parser.add_argument("--without", default="", help="pattern of outputs to leave out")
+    parser.add_argument("--var", action="append", default=[], help="NAME=VALUE, a further variable of the pipeline")
+    given = parser.parse_args()
+    worlds = {"world": given.world, "practice": given.practice}
+    try:
+        further = dict(pipeline_file.pair(text) for text in given.var)
+        variables = {**{name: str(path) for name, path in worlds.items()}, "seed": str(given.seed), **further}
+        pipeline = pipeline_file.read(given.pipeline, own_stages(), variables, given.workspace)
+        hashes = settings_hashes(pipeline, worlds, given.seed)
+        Recorder(pipeline, hashes, given.seed, Ledger(given.results)).record_all(given.outputs, given.without)
+    except RealmctlError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Which start of a retriever wins where, on generated worlds: `make starts`, or  examples/starts.sh [FOLDER].
+# PART=table1 makes the rows of REALM's table 1 instead: `make table1`.
+# Each measurement is appended to RESULTS as soon as it is made, and is not made again. PAGE is written from RESULTS alone, also after an
+# interruption. Seeds are run one after the other, so whole seeds come first. Hardware: one CPU core; the page says how many minutes.
+set -euo pipefail
+HERE=$(cd "$(dirname "$0")" && pwd)
+FOLDER=${1:-starts}
+PART=${PART:-starts} # starts or table1
+SEEDS=${SEEDS:-3}
+FIRST_SEED=${FIRST_SEED:-0}
+RESULTS=${RESULTS:-$HERE/../docs/results/$PART/runs.jsonl}
+PAGE=${PAGE:-$HERE/../docs/results/$PART.md}
+WORLD=${WORLD:---persons 200 --companies 30 --cities 30 --countries 10 --first-names 14 --last-names 50 --other-names 16 --blocks-per-person 1 --full-name-share 0.45 --parallel-worlds 4 --train-questions 1000 --dev-questions 50 --test-questions 300 --seen-questions 50 --evaluation-facts 120}
+VARS=${VARS:-} # more variables of the pipeline: VARS="realm=20 all=5"
+PYTHON=${PYTHON:-python}
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} # models this small gain nothing from a second thread
+
+more=()
+for pair in $VARS; do more+=(--var "$pair"); done
+if [ "$PART" = table1 ]; then which=(--outputs 'table1.*'); else which=(--without 'table1.*'); fi
+
+make_world() { # FOLDER SEED: generate a world unless it exists
+  if [ ! -e "$1/train-128.jsonl" ]; then
+    # shellcheck disable=SC2086  # WORLD is several options
+    "$PYTHON" "$HERE/world/make_world.py" --out "$1" --size demo --seed "$2" $WORLD >&2
+    head -n 128 "$1/train.jsonl" >"$1/train-128.jsonl"
+  fi
+}
+
+make_world "$FOLDER/practice" 1000
+if [ ! -e "$FOLDER/practice/gpt2/tokenizer.json" ]; then
+  "$PYTHON" "$HERE/recorded/small_language_models.py" "$FOLDER/practice" "$FOLDER/practice"
+fi
+for ((seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed++)); do
+  make_world "$FOLDER/world-$seed" "$seed"
+  "$PYTHON" "$HERE/recorded/record.py" "$HERE/starts.yaml" --world "$FOLDER/world-$seed" --practice "$FOLDER/practice" --seed "$seed" \
+    --workspace "$FOLDER/artifacts" --results "$RESULTS" "${which[@]}" "${more[@]}"
+  "$PYTHON" "$HERE/recorded/${PART}_page.py" "$RESULTS" --page "$PAGE"
+done
