@@ -49,7 +49,7 @@ def create_app(service: Service, hosts: Sequence[str], token: str | None) -> Fas
 
     app = FastAPI(
         title="realmctl serve", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan,
-        description="Questions, evidence and edits. Errors are `{\"error\": \"...\"}`.",
+        description="Questions, evidence and edits. An error is an ErrorReply.",
     )  # fmt: skip
     app.state.service, app.state.token = service, token
     app.include_router(api.router)

@@ -104,7 +104,7 @@ def test_an_answer_changes_when_its_block_is_edited(page, address):
     write(page, "document.getElementById('token')", TOKEN)
     page.evaluate("document.querySelector('.candidates form').requestSubmit()")
     page.wait_for("document.getElementById('message').textContent.includes('The answer was')")
-    assert "1 blocks embedded" in page.evaluate("document.getElementById('message').textContent")
+    assert "1 block embedded" in page.evaluate("document.getElementById('message').textContent")
     page.wait_for(f"document.getElementById('served').textContent !== {json.dumps(before)}")
     assert page.complaints == []
 
