@@ -77,7 +77,7 @@ async def _bad_request(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     found: dict[str, Any] = error.errors()[0]
     where = ".".join(str(part) for part in found["loc"][1:]) or "the body"
-    return _error(422, f"{where}: {found['msg']}. See /docs for what this request needs.")
+    return _error(422, f"{where}: {found['msg'].removeprefix('Value error, ')}. See /docs for what this request needs.")
 
 
 async def _busy(request: Request, error: Exception) -> JSONResponse:
