@@ -126,6 +126,17 @@ def test_a_block_is_left_out_and_then_removed(page, address):
     assert page.complaints == []
 
 
+def test_the_best_of_overlapping_answers_is_marked(page, address):
+    page.open(address)
+    parts = [{"start": 4, "end": 17, "rank": 1}, {"start": 13, "end": 17, "rank": 0}, {"start": 0, "end": 3, "rank": 2}]
+    html = page.evaluate(
+        f"import('/dom.js').then(({{ marked }}) => marked('In\U0001d7d8 December 1898.', {json.dumps(parts)}).outerHTML)"
+    )
+    assert html == (
+        '<p class="text"><mark class="other">In\U0001d7d8</mark> December <mark class="best">1898</mark>.</p>'
+    )
+
+
 def test_a_wrong_token_is_told(page, address):
     ask(page, address, QUESTION)
     write(page, "document.getElementById('token')", "wrong")
