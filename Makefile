@@ -26,7 +26,7 @@ demo: $(READY) ## the whole pipeline on a generated miniature world: EM with and
 ablation: $(READY) ## REALM's ablations over seeds, their table and plots: SEEDS=5 FIRST_SEED=0 JOBS=2 SPLIT=test PAGE=ablation/ablation.md
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/ablation.sh
 
-revise: $(READY) ## facts changed in the corpus of a trained model: SEEDS=3 JOBS=2 PAGE=revise/revise.md
+revise: $(READY) ## facts changed in the corpus of a trained model: SEEDS=3 JOBS=2 RESULTS=revise/results PAGE=revise/revise.md
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/revise.sh
 
 starts: $(READY) ## starts of a retriever compared, measurements kept in docs/results/starts/runs.jsonl: SEEDS=3 FIRST_SEED=0

@@ -6,13 +6,15 @@
 The server is a process of its own. Its clients are threads of this process, and share the cores with it. Each client sends a
 question, waits for the reply, and sends the next one. The questions are drawn with a fixed seed. `ask` is a question; `compare`
 is one with the answer without retrieval beside it, as the page asks. Each round prints a JSON line: median and 95th percentile of
-the latency in milliseconds, replies a second, and the server's resident memory.
+the latency in milliseconds, replies a second, CPU milliseconds of the server for each reply, its resident memory, and the load of
+the machine (processes that want to run, over the last minute). CPU time says what a reply costs where other work shares the cores.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import statistics
 import subprocess
@@ -87,6 +89,12 @@ def resident_mib(process: subprocess.Popen[str]) -> float:
     return round(int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1024, 1)
 
 
+def cpu_seconds(process: subprocess.Popen[str]) -> float:
+    """CPU seconds that a process has used."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -107,12 +115,15 @@ def main() -> None:
                 for clients in given.clients:
                     each = max(1, given.requests // clients)
                     shares = [drawn.choices(questions, k=each) for _ in range(clients)]
+                    before = cpu_seconds(process)
                     latencies, seconds = measure(netloc, shares, compare)
+                    spent = (cpu_seconds(process) - before) / len(latencies)
                     p50, p95 = (statistics.quantiles(latencies, n=100, method="inclusive")[at] for at in (49, 94))
                     print(json.dumps({
                         "request": "compare" if compare else "ask", "clients": clients, "round": number,
                         "p50_ms": round(1000 * p50, 1), "p95_ms": round(1000 * p95, 1),
-                        "a_second": round(len(latencies) / seconds, 1), "server_mib": resident_mib(process),
+                        "a_second": round(len(latencies) / seconds, 1), "cpu_ms": round(1000 * spent, 1),
+                        "server_mib": resident_mib(process), "load": round(os.getloadavg()[0], 1),
                     }), flush=True)  # fmt: skip
 
 

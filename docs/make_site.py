@@ -27,6 +27,7 @@ OUTSIDE = {
     "benchmarks/embedding.md": "results/embedding.md",
     "benchmarks/index_update.md": "results/index_update.md",
     "benchmarks/pretrain_step.md": "results/pretrain_step.md",
+    "benchmarks/serve.md": "results/serve.md",
 }
 """Pages outside docs/: path in the repository -> path in the site's sources."""
 IN_REPOSITORY = {site: path for path, site in OUTSIDE.items()}

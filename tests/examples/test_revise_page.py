@@ -1,12 +1,16 @@
 """The page of `make revise`: its numbers are those of the results."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 PROGRAM = Path(__file__).parents[2] / "examples" / "revise" / "make_page.py"
+PUBLISHED = Path(__file__).parents[2] / "docs" / "results" / "revise"
 ROWS = ("before", "after", "text_only", "some_mentions", "closed_book", "fine_tuned")
 
 
@@ -49,6 +53,14 @@ def test_the_numbers_of_the_page(tmp_path: Path) -> None:
 def test_weights_that_changed_are_told(tmp_path: Path) -> None:
     assert run(tmp_path, results(7, 0.6), seeds=1).returncode == 0
     assert "**not the same**" in (tmp_path / "page.md").read_text()
+
+
+@pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the results of the published page are not in docs/results/revise")
+def test_the_published_page_is_that_of_the_published_results(tmp_path: Path) -> None:
+    page = shutil.copytree(PUBLISHED, tmp_path / "results/revise").parent / "revise.md"
+    seeds = len(list(PUBLISHED.glob("seed-*.json")))
+    assert write_page(page.parent / "revise", page, seeds).returncode == 0
+    assert page.read_text(encoding="utf-8") == PUBLISHED.with_suffix(".md").read_text(encoding="utf-8")
 
 
 def test_a_missing_seed(tmp_path: Path) -> None:

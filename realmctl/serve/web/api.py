@@ -35,7 +35,7 @@ def _errors(*codes: int) -> Errors:
     return {code: {"model": ErrorReply} for code in codes}
 
 
-READING, ASKING, EDITING = _errors(404), _errors(404, 413, 422, 503), _errors(401, 403, 404, 409, 413, 422)
+READING, ASKING, EDITING = _errors(404, 422), _errors(413, 422, 503), _errors(401, 403, 404, 409, 413, 422)
 
 
 def service_of(request: Request) -> Service:

@@ -49,7 +49,7 @@ def create_app(service: Service, hosts: Sequence[str], token: str | None) -> Fas
 
     app = FastAPI(
         title="realmctl serve", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan,
-        description="Questions, evidence and edits. Errors are `{\"error\": \"...\"}`.",
+        description="Questions, evidence and edits. An error is an ErrorReply.",
     )  # fmt: skip
     app.state.service, app.state.token = service, token
     app.include_router(api.router)
@@ -77,7 +77,7 @@ async def _bad_request(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     found: dict[str, Any] = error.errors()[0]
     where = ".".join(str(part) for part in found["loc"][1:]) or "the body"
-    return _error(422, f"{where}: {found['msg']}. See /docs for what this request needs.")
+    return _error(422, f"{where}: {found['msg'].removeprefix('Value error, ')}. See /docs for what this request needs.")
 
 
 async def _busy(request: Request, error: Exception) -> JSONResponse:

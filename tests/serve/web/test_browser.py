@@ -104,7 +104,7 @@ def test_an_answer_changes_when_its_block_is_edited(page, address):
     write(page, "document.getElementById('token')", TOKEN)
     page.evaluate("document.querySelector('.candidates form').requestSubmit()")
     page.wait_for("document.getElementById('message').textContent.includes('The answer was')")
-    assert "1 blocks embedded" in page.evaluate("document.getElementById('message').textContent")
+    assert "1 block embedded" in page.evaluate("document.getElementById('message').textContent")
     page.wait_for(f"document.getElementById('served').textContent !== {json.dumps(before)}")
     assert page.complaints == []
 
@@ -124,6 +124,17 @@ def test_a_block_is_left_out_and_then_removed(page, address):
     shown = page.evaluate("[...document.querySelectorAll('.candidates .text')].map((one) => one.textContent)")
     assert shown and text not in shown
     assert page.complaints == []
+
+
+def test_the_best_of_overlapping_answers_is_marked(page, address):
+    page.open(address)
+    parts = [{"start": 4, "end": 17, "rank": 1}, {"start": 13, "end": 17, "rank": 0}, {"start": 0, "end": 3, "rank": 2}]
+    html = page.evaluate(
+        f"import('/dom.js').then(({{ marked }}) => marked('In\U0001d7d8 December 1898.', {json.dumps(parts)}).outerHTML)"
+    )
+    assert html == (
+        '<p class="text"><mark class="other">In\U0001d7d8</mark> December <mark class="best">1898</mark>.</p>'
+    )
 
 
 def test_a_wrong_token_is_told(page, address):

@@ -26,7 +26,7 @@ def error_of(reply, status):
 @pytest.mark.parametrize(
     ("path", "body", "said"),
     [
-        ("ask", {"question": "?!"}, "no word"),
+        ("ask", {"question": "?!"}, "question: there is no word in it."),
         ("ask", {"question": "   "}, "no word"),
         ("ask", {}, "question: Field required"),
         ("ask", {"question": "Who?", "top": 0}, "top"),

@@ -27,13 +27,16 @@ export function shown(share) {
   return share > 0 && share < 0.0005 ? "< 0.001" : share.toFixed(3);
 }
 
-/** A text with parts marked. Offsets count Unicode characters, as Python does; a part that overlaps an earlier one is left out. */
+/** A text with parts marked. Offsets count Unicode characters, as Python does; a part that overlaps a better one is left out. */
 export function marked(text, parts) {
   const characters = Array.from(text);
   const made = element("p", { class: "text" });
   let at = 0;
-  for (const part of [...parts].sort((one, other) => one.start - other.start || one.rank - other.rank)) {
-    if (part.start < at || part.end > characters.length) continue;
+  const kept = [];
+  for (const part of [...parts].sort((one, other) => one.rank - other.rank)) {
+    if (kept.every((better) => part.end <= better.start || better.end <= part.start)) kept.push(part);
+  }
+  for (const part of kept.sort((one, other) => one.start - other.start)) {
     made.append(characters.slice(at, part.start).join(""));
     made.append(element("mark", { class: part.rank ? "other" : "best" }, characters.slice(part.start, part.end).join("")));
     at = part.end;

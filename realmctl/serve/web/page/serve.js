@@ -41,7 +41,7 @@ async function refreshStatus() {
   find("served").textContent = `${blocks} blocks, version ${status.version}`;
   find("editing").hidden = !status.edits_allowed;
   const spent = Object.entries(status.latency).map(([kind, one]) =>
-    `${kind}: ${one.requests} requests, median ${one.p50_ms.toFixed(0)} ms, 95 % within ${one.p95_ms.toFixed(0)} ms`);
+    `${kind}: ${one.requests} ${one.requests === 1 ? "request" : "requests"}, median ${one.p50_ms.toFixed(0)} ms, 95 % within ${one.p95_ms.toFixed(0)} ms`);
   find("latency").textContent = spent.join(" · ");
 }
 
@@ -128,7 +128,7 @@ function nullView(share) {
   return element("section", { class: "card null" },
     element("h2", {}, "Null document"),
     bar(share, "p(∅|x)"),
-    element("p", { class: "soft" }, "The share of the empty document: what the pre-trained model would rather know by itself."));
+    element("p", { class: "soft" }, "The share of the empty document, which the pre-trained model may choose instead of a block."));
 }
 
 function candidatesView(candidates, textOf, question) {
@@ -210,7 +210,7 @@ async function save(method, path, body, form) {
   const made = await attempt(() => call(method, path, body));
   for (const one of form.querySelectorAll("button")) one.disabled = false;
   if (made === null) return false;
-  const said = `Version ${made.version}: ${made.embedded} blocks embedded, ${made.taken_over} taken over, in ${made.seconds.toFixed(1)} s.`;
+  const said = `Version ${made.version}: ${made.embedded} ${made.embedded === 1 ? "block" : "blocks"} embedded, ${made.taken_over} taken over, in ${made.seconds.toFixed(1)} s.`;
   say(said);
   if (best !== null) await run({ best, said });
   else await attempt(refreshStatus);
