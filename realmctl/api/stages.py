@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from stages.build_index import BuildIndex
     from stages.chunk import Chunk
     from stages.condenser_init import CondenserInit
+    from stages.dpr_finetune import DprFinetune
     from stages.embed import Embed
     from stages.eval_em import EvalEm
     from stages.eval_knn_lm import EvalKnnLm
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from stages.tag import Tag
 
 __all__ = [
-    "BuildDatastore", "BuildIndex", "Chunk", "CondenserInit", "Embed", "EvalEm", "EvalKnnLm", "EvalUtility", "Finetune", "IctInit",
+    "BuildDatastore", "BuildIndex", "Chunk", "CondenserInit", "DprFinetune", "Embed", "EvalEm", "EvalKnnLm", "EvalUtility", "Finetune", "IctInit",
     "LmFinetune", "LmInit", "MlmInit", "Pretrain", "Revise", "SpiderInit", "Tag",
 ]  # fmt: skip
 

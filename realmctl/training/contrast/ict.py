@@ -28,13 +28,13 @@ class InverseClozeObjective(InBatchContrast):
         self, retriever: Retriever, corpus: Corpus, collator: Collator, options: ContrastOptions, *,
         mask_rate: float, null_share: float = 0.0,
     ) -> None:  # fmt: skip
-        self.mask_rate, self.null_share = mask_rate, null_share
+        self.corpus, self.mask_rate, self.null_share = corpus, mask_rate, null_share
         self.rows = np.flatnonzero(np.diff(corpus.sentence_offsets) >= (2 if mask_rate > 0 else 1))
         if len(self.rows) < 2:
             raise InputError(
                 f"{corpus.artifact} has {len(self.rows)} blocks of two sentences or more; ICT needs at least 2."
             )
-        super().__init__(retriever, corpus, collator, options, count=len(self.rows), null=null_share > 0)
+        super().__init__(retriever, collator, options, count=len(self.rows), null=null_share > 0)
 
     def examples(self, step: int) -> list[Example]:
         """The random numbers of the others' pairs are drawn too, and nothing of their text is read."""

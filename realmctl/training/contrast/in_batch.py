@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -20,8 +19,7 @@ from realmctl.execution import processes
 from realmctl.nn.inputs import Collator, TokenBatch
 from realmctl.nn.marginal import in_batch_softmax
 from realmctl.nn.retriever import Retriever
-from realmctl.retrieval.corpus import Corpus, TokenIds
-from realmctl.retrieval.search.candidates import NULL, titles_and_bodies
+from realmctl.retrieval.corpus import TokenIds
 from realmctl.training.data_order import DataOrder
 from realmctl.training.data_parallel import all_gather
 from realmctl.training.gradient_cache import CachedGradient, cached_gradients
@@ -68,7 +66,6 @@ class InBatchContrast(SelfContained, ABC):
 
     Args:
         retriever: The retriever to train.
-        corpus: The blocks.
         collator: Lays out wordpieces.
         options: Settings.
         count: Number of things that examples are made of, such as blocks or documents. A batch has at most so many.
@@ -76,11 +73,10 @@ class InBatchContrast(SelfContained, ABC):
     """
 
     def __init__(
-        self, retriever: Retriever, corpus: Corpus, collator: Collator, options: ContrastOptions, *,
-        count: int, null: bool = False,
-    ) -> None:  # fmt: skip
+        self, retriever: Retriever, collator: Collator, options: ContrastOptions, *, count: int, null: bool = False
+    ) -> None:
         self.modules = nn.ModuleDict({"retriever": retriever})
-        self.retriever, self.corpus, self.collator, self.options = retriever, corpus, collator, options
+        self.retriever, self.collator, self.options = retriever, collator, options
         self.null = null
         self.order = DataOrder(count, min(options.batch_size, count), options.seed)
         self.own = processes.share(self.order.batch_size, "pairs")
@@ -106,7 +102,7 @@ class InBatchContrast(SelfContained, ABC):
         return Chunk(
             queries=self.collator.query([example.query for example in examples], self.retriever.query_length),
             blocks=self.collator.block(titles, bodies, self.retriever.block_length),
-            null=self.collator.block(*titles_and_bodies(self.corpus, np.array([NULL]))) if self.null and last else None,
+            null=self.collator.block([[]], [[]]) if self.null and last else None,
             examples=examples,
         )
 
