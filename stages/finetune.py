@@ -105,10 +105,16 @@ class Finetune(Stage):
         default="substring",
     )
     regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
-    objective: Literal["orqa", "paper"] = setting(
+    objective: Literal["orqa", "paper", "hard-em"] = setting(
         "Objective. orqa: one softmax over the spans of all blocks read, plus the retriever's loss. paper: the sum over the blocks"
-        " read of p(z|x) p(y|z,x), with a softmax over the spans of each block.",
+        " read of p(z|x) p(y|z,x), with a softmax over the spans of each block. hard-em: as orqa, but at more and more steps the"
+        " reader learns from the likeliest mention of the answer alone (Min et al. 2019).",
         default="orqa",
+        added_later=True,
+    )
+    hard_em_tau: int = setting(
+        "With hard-em: step N learns from the likeliest mention alone with probability min(N / this number, 0.8).",
+        default=4000,
         added_later=True,
     )
     official: tuple[FinetuneDeviation, ...] = setting(explained(FinetuneDeviation), default=(), added_later=True)
@@ -124,6 +130,8 @@ class Finetune(Stage):
             raise ConfigError(
                 "--batch-size, --reader-beam, --span-width and --steps must be at least 1, --epochs above 0."
             )
+        if self.hard_em_tau < 1 or (self.hard_em_tau != type(self).hard_em_tau and self.objective != "hard-em"):
+            raise ConfigError(f"--hard-em-tau {self.hard_em_tau}: use 1 or more, together with --objective hard-em.")
         if self.dev_every < 1:
             raise ConfigError(f"--dev-every {self.dev_every}: use 1 or more.")
         if self.retriever_beam < self.reader_beam:
@@ -160,10 +168,8 @@ class Finetune(Stage):
             raise ConfigError("--retrieval none has no retriever. Leave out --freeze-retriever.")
         self._require_start()
         if self.reader_length < self.span_width + 8:
-            raise ConfigError(
-                f"--reader-length {self.reader_length} leaves no room for a question and "
-                f"--span-width {self.span_width} masks."
-            )
+            lengths = f"--reader-length {self.reader_length} leaves no room for a question and --span-width {self.span_width} masks."
+            raise ConfigError(lengths)
 
     def _refuse_dense_parts(self) -> None:
         if self.retriever or self.index:
@@ -258,6 +264,7 @@ class Finetune(Stage):
             seed=self.seed,
             freeze_retriever=self.freeze_retriever,
             objective=self.objective,
+            hard_em_tau=self.hard_em_tau,
             empty_steps="empty-steps" in self.official,
         )
         return FinetuneObjective(searcher, reader, questions, options, self.micro_batch)
@@ -267,9 +274,8 @@ class Finetune(Stage):
         from realmctl.training.objectives.closed_book import ClosedBookObjective, ClosedBookOptions
 
         reader = Reader.from_masked_lm(self._start(with_head=True))
-        options = ClosedBookOptions(
-            batch_size=self.batch_size, reader_length=self.reader_length, span_width=self.span_width, seed=self.seed
-        )
+        sizes = {"batch_size": self.batch_size, "reader_length": self.reader_length, "span_width": self.span_width}
+        options = ClosedBookOptions(**sizes, seed=self.seed)
         return ClosedBookObjective(reader, self.blocks, questions, options, self.micro_batch)
 
     def _searcher(self) -> Searcher:

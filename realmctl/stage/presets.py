@@ -57,6 +57,7 @@ PRESETS: Mapping[str, Mapping[str, Settings]] = {
     },
     "orqa-nq": {"build-index": _EXACT, "finetune": {**_ORQA, "steps": 300_000}, "eval-em": _EVAL},
     "orqa-wq": {"build-index": _EXACT, "finetune": {**_ORQA, "steps": 205_020}, "eval-em": _EVAL},
+    "hard-em": {"finetune": {"retrieval": "bm25", "objective": "hard-em", "hard_em_tau": 8000, "batch_size": 192}},
 }  # fmt: skip
 
 

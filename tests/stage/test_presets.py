@@ -72,7 +72,7 @@ def test_every_value_is_a_setting_of_its_stage():
             for name, value in settings.items():
                 assert roles(stages[command])[name].name == "setting", f"{preset}: {command}.{name}"
                 assert typed(hints(stages[command])[name], value, name) == value
-    assert names_for("finetune") == ["orqa-nq", "orqa-wq"] and names_for("mlm-init") == []
+    assert names_for("finetune") == ["orqa-nq", "orqa-wq", "hard-em"] and names_for("mlm-init") == []
 
 
 def listed(settings) -> dict:
@@ -117,7 +117,12 @@ def test_the_manifest_holds_the_values_and_the_same_values_are_the_same_recipe(r
 
 @pytest.mark.parametrize(
     ("command", "preset", "named"),
-    [("pretrain", "ict", "realm"), ("finetune", "realm", "orqa-nq, orqa-wq"), ("ict-init", "REALM", "ict")],
+    [
+        ("pretrain", "ict", "realm"),
+        ("finetune", "realm", "orqa-nq, orqa-wq, hard-em"),
+        ("ict-init", "REALM", "ict"),
+        ("spider-init", "ict", "spider"),
+    ],
 )
 def test_an_unknown_or_unfitting_preset_is_refused_with_the_names(realmctl, command, preset, named):
     code, _, err = realmctl(command, "--preset", preset)

@@ -42,7 +42,7 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Chunk:
+class PairChunk:
     """Examples that are computed at once. `blocks` has K rows for each query. The last chunk may have the null document."""
 
     queries: TokenBatch
@@ -85,7 +85,7 @@ class InBatchContrast(SelfContained, ABC):
     def examples(self, step: int) -> list[Example]:
         """Return this process's examples of a step. They depend on seed and step alone."""
 
-    def draw(self, step: int) -> Sequence[Chunk]:
+    def draw(self, step: int) -> Sequence[PairChunk]:
         """Return this process's examples of a step: one chunk, or several with what the gradient cache computed."""
         own = self.examples(step)
         size = self.options.chunk or len(own)
@@ -97,16 +97,16 @@ class InBatchContrast(SelfContained, ABC):
         cached = cached_gradients(chunks, self._embed, partial(self._contrast, own), self._device)
         return [replace(chunk, cached=each) for chunk, each in zip(chunks, cached, strict=True)]
 
-    def _chunk(self, examples: Sequence[Example], last: bool) -> Chunk:
+    def _chunk(self, examples: Sequence[Example], last: bool) -> PairChunk:
         titles, bodies = zip(*(block for example in examples for block in example.blocks), strict=True)
-        return Chunk(
+        return PairChunk(
             queries=self.collator.query([example.query for example in examples], self.retriever.query_length),
             blocks=self.collator.block(titles, bodies, self.retriever.block_length),
             null=self.collator.block([[]], [[]]) if self.null and last else None,
             examples=examples,
         )
 
-    def loss(self, part: Chunk) -> tuple[Tensor, Sums]:
+    def loss(self, part: PairChunk) -> tuple[Tensor, Sums]:
         """Cross-entropy of the softmax over the batch's blocks, from query to block, and the accuracy."""
         if part.cached is not None:
             part.cached.restore_random_state(self._device)
@@ -125,7 +125,7 @@ class InBatchContrast(SelfContained, ABC):
     def _device(self) -> torch.device:
         return next(self.retriever.parameters()).device
 
-    def _embed(self, chunk: Chunk) -> tuple[Tensor, Tensor, Tensor]:
+    def _embed(self, chunk: PairChunk) -> tuple[Tensor, Tensor, Tensor]:
         """The embeddings of queries [B, D], blocks [B * K, D] and null document [0 or 1, D]."""
         query_BD = self.retriever.embed_queries(chunk.queries.to(self._device))
         block_XD = self.retriever.embed_blocks(chunk.blocks.to(self._device))

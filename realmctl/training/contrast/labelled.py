@@ -23,7 +23,7 @@ from realmctl.training.random_streams import Stream, generator
 
 MOST_NEGATIVES = 32
 """Hard negatives that are kept of a question, the first of the file."""
-Passage = tuple[TokenIds, TokenIds]
+PassagePieces = tuple[TokenIds, TokenIds]
 """Wordpieces of title and text."""
 
 
@@ -32,8 +32,8 @@ class Labelled:
     """A question in wordpieces, with its positive passages and its hard negatives."""
 
     query: TokenIds
-    positives: tuple[Passage, ...]
-    negatives: tuple[Passage, ...]
+    positives: tuple[PassagePieces, ...]
+    negatives: tuple[PassagePieces, ...]
 
 
 def usable_questions(
@@ -43,7 +43,7 @@ def usable_questions(
     needed, is counted in `dropped`.
     """
 
-    def passage(source: LabelledPassage) -> Passage:
+    def passage(source: LabelledPassage) -> PassagePieces:
         return wordpiece.ids(source.title), wordpiece.ids(source.text)
 
     found = []

@@ -27,13 +27,13 @@ The value is this project's choice; if it changes, the version of `spider-init` 
 """
 NO_WORD = -1
 
-Places = tuple[tuple[int, int, int], ...]
+SpanPlaces = tuple[tuple[int, int, int], ...]
 """The places of a span, in order: (number of the block in its document, first wordpiece, wordpiece after the last)."""
 Gram = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Words:
+class BlockWords:
     """The words of a block. ids: a number for each different word, or `NO_WORD`. starts: their first wordpieces, and the end."""
 
     ids: list[int]
@@ -56,7 +56,7 @@ class WordTable:
         most = max(2, int(MOST_COMMON * len(documents)))
         self.common = frozenset(word for word, count in held.items() if count > most)
 
-    def words(self, tokens: TokenIds) -> Words:
+    def words(self, tokens: TokenIds) -> BlockWords:
         """Return the words of a block. A wordpiece that continues a word belongs to it."""
         starts = np.flatnonzero(~self._continues_V[tokens]).tolist()
         if len(tokens) and (not starts or starts[0] != 0):
@@ -67,10 +67,10 @@ class WordTable:
             self._ids.setdefault(tokens[start:stop].tobytes(), len(self._ids)) if written[start:stop].all() else NO_WORD
             for start, stop in pairwise(bounds)
         ]
-        return Words(ids, bounds)
+        return BlockWords(ids, bounds)
 
 
-def recurring_spans(blocks: Sequence[Words], common: frozenset[int]) -> list[Places]:
+def recurring_spans(blocks: Sequence[BlockWords], common: frozenset[int]) -> list[SpanPlaces]:
     """Return the places of each recurring span of a document, in order of their first places."""
     found = _longest_alone(_recurring(blocks, common))
     spans = [
@@ -80,7 +80,7 @@ def recurring_spans(blocks: Sequence[Words], common: frozenset[int]) -> list[Pla
     return sorted(spans)
 
 
-def _recurring(blocks: Sequence[Words], common: frozenset[int]) -> list[tuple[int, list[tuple[int, int]]]]:
+def _recurring(blocks: Sequence[BlockWords], common: frozenset[int]) -> list[tuple[int, list[tuple[int, int]]]]:
     """(length, places as (block, first word)) of the spans in two blocks or more that begin and end with a rare word.
 
     A longer span recurs only where the span without its last word recurs, so few are looked at.
@@ -99,7 +99,7 @@ def _recurring(blocks: Sequence[Words], common: frozenset[int]) -> list[tuple[in
 
 
 def _one_word_longer(
-    recurring: Mapping[Gram, list[tuple[int, int]]], blocks: Sequence[Words], length: int
+    recurring: Mapping[Gram, list[tuple[int, int]]], blocks: Sequence[BlockWords], length: int
 ) -> dict[Gram, list[tuple[int, int]]]:
     longer: dict[Gram, list[tuple[int, int]]] = defaultdict(list)
     for gram, at in recurring.items():

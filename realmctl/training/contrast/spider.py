@@ -20,7 +20,7 @@ from realmctl.nn.inputs import Collator
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.corpus import Corpus, TokenIds
 from realmctl.training.contrast.in_batch import ContrastOptions, Example, InBatchContrast
-from realmctl.training.contrast.recurring import Places, WordTable, recurring_spans
+from realmctl.training.contrast.recurring import SpanPlaces, WordTable, recurring_spans
 from realmctl.training.objectives.whole_words import rows_by_document
 from realmctl.training.random_streams import Stream, generator
 
@@ -75,7 +75,7 @@ class SpiderObjective(InBatchContrast):
                 bar.advance()
         return usable
 
-    def _spans(self, number: int) -> list[Places]:
+    def _spans(self, number: int) -> list[SpanPlaces]:
         """The recurring spans of a document that at least one of its blocks lacks."""
         rows = self.documents[number]
         found = recurring_spans([self.words.words(self.corpus.tokens(int(row))) for row in rows], self.words.common)

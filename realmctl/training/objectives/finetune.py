@@ -3,7 +3,8 @@
 The objective is ORQA's, or the likelihood in REALM's paper. ORQA's is the sum of two losses (Lee et al. 2019, sections 3
 and 5.2; google-research orqa/models/orqa_model.py): the retriever's over the 5000 best blocks, and the reader's, one
 softmax over all spans of the best five blocks with the retrieval score added. The paper's is p(y|x) = sum_z p(z|x) p(y|z,x)
-over the blocks that are read. The objective is the same for every searcher.
+over the blocks that are read. Hard EM's is ORQA's, except that the reader learns from the likeliest mention of the answer alone
+at a share of the steps which grows (Min et al. 2019; qa-hard-em modeling.py). The objective is the same for every searcher.
 Legend: Q questions, K blocks of the retriever's beam, R blocks that are read, B = Q * R, S spans.
 """
 
@@ -23,7 +24,7 @@ from torch import Tensor, nn
 from realmctl.artifacts import Writer, writing
 from realmctl.execution import processes
 from realmctl.nn.inputs import TokenBatch, block_token_mask
-from realmctl.nn.span_head import SpanReader, marginal_loss, reader_loss, retrieval_loss, within_block
+from realmctl.nn.span_head import SpanReader, hard_em_loss, marginal_loss, reader_loss, retrieval_loss, within_block
 from realmctl.retrieval.answering.answer_search import AnswerSearch
 from realmctl.retrieval.answering.offsets import char_offsets, covered
 from realmctl.retrieval.block_texts import BlockTexts
@@ -34,6 +35,10 @@ from realmctl.text.qa.answers import AnswerTest, find_answer_tokens
 from realmctl.text.qa.questions import Question
 from realmctl.training.data_order import DataOrder
 from realmctl.training.objective import SelfContained, Sums
+from realmctl.training.random_streams import Stream, generator
+
+MOST_HARD_EM = 0.8
+"""Largest share of the steps that learn from the likeliest mention alone (qa-hard-em, modeling.py)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +53,8 @@ class FinetuneOptions:
     answer_test: AnswerTest
     seed: int
     freeze_retriever: bool = False
-    objective: Literal["orqa", "paper"] = "orqa"
+    objective: Literal["orqa", "paper", "hard-em"] = "orqa"
+    hard_em_tau: int = 4000
     empty_steps: bool = False
 
 
@@ -57,7 +63,7 @@ class FinetuneMicroBatch:
     """A micro-batch: questions, their retrieved rows, which rows contain an answer, and the inputs of the reader.
 
     `block_start` and `spans` have an entry per input of the reader [B]: the position of the block's first token, and the
-    answers as (first, last) wordpieces of the block.
+    answers as (first, last) wordpieces of the block. `hard`: the reader learns from the likeliest mention alone.
     """
 
     questions: list[TokenIds]
@@ -67,6 +73,7 @@ class FinetuneMicroBatch:
     block_start: Tensor
     spans: list[list[tuple[int, int]]]
     questions_in_batch: int
+    hard: bool = False
 
 
 class FinetuneObjective(SelfContained):
@@ -113,16 +120,25 @@ class FinetuneObjective(SelfContained):
     def draw(self, step: int) -> Sequence[FinetuneMicroBatch]:
         """Return this process's share of the batch of a step, with the blocks that the searcher currently finds."""
         batch: list[int] = self.order.batch(step).tolist()
-        return self.parts(batch[self.own], len(batch))
+        return self.parts(batch[self.own], len(batch), hard=self.is_hard(step))
 
-    def parts(self, numbers: list[int], questions_in_batch: int) -> Sequence[FinetuneMicroBatch]:
+    def is_hard(self, step: int) -> bool:
+        """Whether a step learns from the likeliest mention alone, drawn with probability min(step / tau, 0.8)."""
+        if self.options.objective != "hard-em":
+            return False
+        drawn = generator(self.options.seed, Stream.HARD_EM, step).random()
+        return bool(drawn < min(step / self.options.hard_em_tau, MOST_HARD_EM))
+
+    def parts(self, numbers: list[int], questions_in_batch: int, hard: bool = False) -> Sequence[FinetuneMicroBatch]:
         """Return micro-batches of these questions, by number, with the blocks that the searcher currently finds."""
         training = self.searcher.learner.training
         self.searcher.learner.eval()
         _, rows_QK = self.searcher.nearest([self.tokens[number] for number in numbers], self.options.retriever_beam)
         self.searcher.learner.train(training and not self.options.freeze_retriever)
         cuts = (slice(start, start + self.micro_batch) for start in range(0, len(numbers), self.micro_batch))
-        return [self._part(numbers[cut], rows_QK[cut], questions_in_batch) for cut in cuts]
+        return [
+            dataclasses.replace(self._part(numbers[cut], rows_QK[cut], questions_in_batch), hard=hard) for cut in cuts
+        ]
 
     def _part(self, numbers: list[int], rows_QK: NDArray[np.int64], questions_in_batch: int) -> FinetuneMicroBatch:
         collator, options = self.searcher.collator, self.options
@@ -168,11 +184,13 @@ class FinetuneObjective(SelfContained):
         if self.options.objective == "paper":
             loss_Q = marginal_loss(total_QRS, read_QR, correct_QRS)
         else:
-            loss_Q = reader_loss(total_QRS, correct_QRS)
+            loss_Q = (hard_em_loss if part.hard else reader_loss)(total_QRS, correct_QRS)
             if not self.options.freeze_retriever:
                 loss_Q = retrieval_loss(retrieval_QK, correct_QK) + loss_Q
                 teaches_Q = found_Q | readable_Q
         sums = self._metrics(total_QRS, correct_QRS, found_Q, readable_Q)
+        if self.options.objective == "hard-em":
+            sums = {**sums, "hard_em": (float(part.hard * len(found_Q)), float(len(found_Q)))}
         teaches = self.options.empty_steps or bool(teaches_Q.any())
         return (loss_Q.sum() / part.questions_in_batch if teaches else None), sums
 

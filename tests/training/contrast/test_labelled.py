@@ -123,7 +123,7 @@ def training_file(path):
 def test_the_stage_continues_a_retriever_and_learns(chain, tmp_path):
     start = make_retriever(tmp_path / "start", chain.blocks, dropout=0.0)
     stage = DprFinetune(
-        retriever=start, passages=training_file(tmp_path / "train.json"), hard_negatives=0, steps=60, batch_size=7, lr=3e-2,
+        retriever=start, passages=training_file(tmp_path / "train.json"), hard_negatives=0, steps=40, batch_size=7, lr=1e-2,
         warmup=5,
     )  # fmt: skip
     made = stage.make(tmp_path / "retriever")
@@ -131,7 +131,7 @@ def test_the_stage_continues_a_retriever_and_learns(chain, tmp_path):
     assert (after.projection, after.block_length, after.towers) == (before.projection, before.block_length, "shared")
     assert made.metrics["questions"] == 7 and made.has("tokenizer/tokenizer.json")
     lines = metrics_of(made)
-    assert np.mean([line["loss"] for line in lines[-8:]]) < 0.7 * np.mean([line["loss"] for line in lines[:8]])
+    assert np.mean([line["loss"] for line in lines[-8:]]) < 0.85 * np.mean([line["loss"] for line in lines[:8]])
 
 
 @pytest.mark.parametrize(

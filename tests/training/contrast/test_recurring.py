@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.initial_encoder import tokenizer_of
-from realmctl.training.contrast.recurring import LONGEST, NO_WORD, Words, WordTable, recurring_spans
+from realmctl.training.contrast.recurring import LONGEST, NO_WORD, BlockWords, WordTable, recurring_spans
 from realmctl.training.objectives.whole_words import rows_by_document
 from tests.fixtures.blocks import make_blocks
 
@@ -20,7 +20,7 @@ BLOCK = st.lists(st.integers(NO_WORD, 4), max_size=14)
 
 def words_of(ids):
     """Every word has two wordpieces."""
-    return Words(ids, list(range(0, 2 * len(ids) + 1, 2)))
+    return BlockWords(ids, list(range(0, 2 * len(ids) + 1, 2)))
 
 
 def brute_force(blocks):
@@ -84,5 +84,5 @@ def test_pieces_that_continue_a_word_belong_to_it(tmp_path):
     spelled = np.array(tokenizer.encode("bcd abc", add_special_tokens=False).ids)
     assert [tokenizer.id_to_token(int(piece)) for piece in spelled] == ["b", "##c", "##d", "abc"]
     assert table.words(spelled).starts == [0, 3, 4] and NO_WORD not in table.words(spelled).ids
-    assert table.words(spelled[:0]) == Words([], [0])
+    assert table.words(spelled[:0]) == BlockWords([], [0])
     assert table.words(spelled[1:3]).starts == [0, 2]
