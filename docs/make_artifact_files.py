@@ -101,7 +101,7 @@ KINDS: dict[str, Kind] = {
         },
     ),
     "retriever": Kind(
-        "`ict-init`, `spider-init`, `import`; part of a model and of a qa-model",
+        "`ict-init`, `spider-init`, `dpr-finetune`, `import`; part of a model and of a qa-model",
         {
             "retriever.json": "pooling, towers, width and epsilon of the projection; head, prefixes and form of blocks of an imported encoder; in a qa-model also the retriever that embedded the blocks",
             "query/config.json": "the query encoder's sizes",
@@ -117,7 +117,7 @@ KINDS: dict[str, Kind] = {
         {
             "query/": "with `--towers separate`, and in a qa-model, which needs no block encoder",
             "block/": "wherever blocks can be embedded: not in a qa-model",
-            "metrics.jsonl": "in the output of `ict-init` and `spider-init`",
+            "metrics.jsonl": "in the output of `ict-init`, `spider-init` and `dpr-finetune`",
         },
     ),
     "embeddings": Kind("`embed`", {"embeddings.npy": "[blocks, width]; row i embeds block i"}, {}, {}),

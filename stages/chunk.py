@@ -52,6 +52,12 @@ class Chunk(Stage):
         default="cut",
         added_later=True,
     )
+    keep_passages: bool = setting(
+        "The corpus is cut already: each document is one block with the document's own id. One longer than a block loses the "
+        "sentences that do not fit.",
+        default=False,
+        added_later=True,
+    )
     sentence_splitter: str = setting(
         "Sentence splitter: rules, spacy, or punkt:FOLDER for NLTK's with a model such as nltk_data's punkt_tab/english.",
         default="rules",
@@ -160,6 +166,9 @@ class Chunk(Stage):
                     quarantine.write({"id": page.id, "title": page.title, "reason": page.reason})
                 counts.update(chunked.counts)
                 bar.advance(chunked.counts["documents"])
+        if shortened := counts["shortened_passages"]:
+            verb = "passage is" if shortened == 1 else "passages are"
+            warn(f"{shortened} {verb} longer than a block and lost the end. A larger --max-wordpieces keeps it.")
         return self._metrics(out, tally, counts)
 
     def _tokenizer(self) -> WordPiece:
@@ -196,6 +205,7 @@ class Chunk(Stage):
             long_sentences=self.long_sentences,
             page_seconds=self.page_seconds,
             long_titles=self.long_titles,
+            keep_passages=self.keep_passages,
         )
         raws = raw_documents(self.corpus, tally, self.keep_lists, self.format)
         return map_units(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 CHUNK_SETTINGS = (
     "max_wordpieces", "long_sentences", "long_titles", "sentence_splitter", "lowercase", "format", "keep_lists", "page_seconds",
+    "keep_passages",
 )  # fmt: skip
 FORMAT_DEFAULTS = (("keep_lists", False), ("format", "auto"))
 
@@ -104,6 +105,7 @@ class Revise(Stage):
             long_sentences=settings.get("long_sentences", "split"),
             page_seconds=settings.get("page_seconds", 10.0),
             long_titles=settings.get("long_titles", "cut"),
+            keep_passages=settings.get("keep_passages", False),
         )
 
     def _rechunked(self, out: Writer) -> Iterator[ChunkedUnit]:

@@ -16,13 +16,11 @@ from realmctl.log import progress, say
 from realmctl.stage import Stage, help_texts, reads, runtime, setting
 
 if TYPE_CHECKING:
-    from realmctl.storage.records import Records
     from realmctl.text.spans.queries import SpanRules, TaggedSentence
     from realmctl.text.spans.salient import Tagger
 
 WITH_MODEL, WITHOUT_MODEL = ("spacy", "hf"), ("auto", "anchors", "rules")
 BLOCKS_PER_UNIT = 512
-BLOCKS_SEARCHED_FOR_ANCHORS = 1024
 
 
 class Tag(Stage):
@@ -33,12 +31,12 @@ class Tag(Stage):
 
     makes = "spans"
     headline = ("spans_per_block", "spans", "tagger")
-    version = 2  # 2: degrees such as 18°S are not names
+    version = 3  # 2: degrees such as 18°S are not names; 3: auto decides by document
 
     blocks: Artifact = reads("blocks", help="Blocks whose sentences become queries.")
     tagger: str = setting(
         "Tagger that finds the names: anchors (links of a wiki dump), rules (capital letters), spacy:NAME_OR_PATH, or"
-        " hf:NAME_OR_PATH (token classification). auto: anchors where the blocks have them, or else rules.",
+        " hf:NAME_OR_PATH (token classification). auto: anchors for a document that has links, or else rules.",
         default="auto",
     )
     dates: bool = setting("Find dates too, by rules.", default=True)
@@ -85,16 +83,15 @@ class Tag(Stage):
 
         records = Records(self.blocks.file("blocks.jsonl.zst"))
         uids = np.load(self.blocks.file("uids.npy"), allow_pickle=False)
-        tagger = _chosen_tagger(self.tagger, records)
         rules = SpanRules(self.dates, self.labels, self.max_masks, self.query_length, self.official)
         units = ((start, start + BLOCKS_PER_UNIT) for start in range(0, len(records), BLOCKS_PER_UNIT))
-        workers = 1 if tagger.startswith("hf:") else self.workers
+        workers = 1 if self.tagger.startswith("hf:") else self.workers
         tagged = map_units(
             _tag_unit,
             units,
             workers,
             initializer=_start_worker,
-            initargs=(self.blocks.path, tagger, rules, self.device),
+            initargs=(self.blocks.path, self.tagger, rules, self.device),
             executor=self.executor,
         )
         counts: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
@@ -107,6 +104,7 @@ class Tag(Stage):
                     spans.write(sentence, uids[sentence.block])
                 counts.update(unit_counts)
                 bar.advance(unit_counts["blocks"])
+        tagger = _tagger_used(self.tagger, counts)
         _require_spans(counts, self.blocks, tagger)
         for name in filter(lambda name: name.startswith("tokenizer/"), self.blocks.manifest["files"]):
             out.link(name, self.blocks.file(name))
@@ -127,13 +125,16 @@ class _Worker:
 
     def tag(self, start: int, stop: int) -> tuple[list[TaggedSentence], Counter[str]]:
         """Return the spans of the documents that begin in blocks `start` to `stop`, and counts by outcome."""
-        from realmctl.text.spans.passages import documents_beginning_in
+        from realmctl.text.spans.passages import by_document, documents_beginning_in
         from realmctl.text.spans.queries import tagged_sentences
+        from realmctl.text.spans.taggers import has_anchors
 
         counts: Counter[str] = Counter()
         first, passages = documents_beginning_in(self.records, start, stop)
-        found = tagged_sentences(passages, self.tagger, self.wordpiece, self.rules, counts, first)
-        return list(found), counts
+        found = list(tagged_sentences(passages, self.tagger, self.wordpiece, self.rules, counts, first))
+        for document in by_document(passages):
+            counts["documents_with_anchors" if has_anchors(document) else "documents_without_anchors"] += 1
+        return found, counts
 
 
 _worker: _Worker
@@ -148,18 +149,17 @@ def _tag_unit(unit: tuple[int, int]) -> tuple[list[TaggedSentence], Counter[str]
     return _worker.tag(*unit)
 
 
-def _chosen_tagger(tagger: str, records: Records) -> str:
+def _tagger_used(tagger: str, counts: Counter[str]) -> str:
+    """Return what `auto` came to, or the tagger that was named."""
     if tagger != "auto":
         return tagger
-    searched = range(min(len(records), BLOCKS_SEARCHED_FOR_ANCHORS))
-    with_anchors = any(records[row]["anchors"] for row in searched)
-    chosen, why = ("anchors", "have link anchors") if with_anchors else ("rules", "have no link anchors")
-    say(f"tag: --tagger auto means {chosen} here, because the blocks {why}")
-    return chosen
+    with_anchors, without = counts["documents_with_anchors"], counts["documents_without_anchors"]
+    say(f"tag: --tagger auto tagged {with_anchors} documents by their link anchors, and {without} without any by rules")
+    return "anchors and rules" if with_anchors and without else "anchors" if with_anchors else "rules"
 
 
 def _make_tagger(tagger: str, device: str) -> Tagger:
-    from realmctl.text.spans.taggers import AnchorTagger, RuleTagger, SentenceTagger, spacy_finder
+    from realmctl.text.spans.taggers import AnchorTagger, AutoTagger, RuleTagger, SentenceTagger, spacy_finder
 
     kind, _, model = tagger.partition(":")
     if kind == "spacy":
@@ -168,7 +168,8 @@ def _make_tagger(tagger: str, device: str) -> Tagger:
         from realmctl.nn.ner import EntityRecognizer
 
         return SentenceTagger(EntityRecognizer(_hub_folder(model), device=device))
-    return AnchorTagger() if kind == "anchors" else RuleTagger()
+    taggers: dict[str, type[Tagger]] = {"auto": AutoTagger, "anchors": AnchorTagger, "rules": RuleTagger}
+    return taggers[kind]()
 
 
 def _model_folder(tagger: str) -> Path | None:

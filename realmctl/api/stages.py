@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from stages.build_index import BuildIndex
     from stages.chunk import Chunk
     from stages.condenser_init import CondenserInit
+    from stages.dpr_finetune import DprFinetune
     from stages.embed import Embed
     from stages.eval_em import EvalEm
     from stages.eval_knn_lm import EvalKnnLm
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
     from stages.tag import Tag
 
 __all__ = [
-    "BuildDatastore", "BuildIndex", "Chunk", "CondenserInit", "Embed", "EvalEm", "EvalKnnLm", "EvalRun", "EvalUtility", "Finetune",
-    "IctInit", "LmFinetune", "LmInit", "MlmInit", "Pretrain", "Revise", "Search", "SpiderInit", "Tag",
+    "BuildDatastore", "BuildIndex", "Chunk", "CondenserInit", "DprFinetune", "Embed", "EvalEm", "EvalKnnLm", "EvalRun", "EvalUtility",
+    "Finetune", "IctInit", "LmFinetune", "LmInit", "MlmInit", "Pretrain", "Revise", "Search", "SpiderInit", "Tag",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # so that a type checker still reports a name that does not exist

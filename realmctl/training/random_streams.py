@@ -25,6 +25,7 @@ class Stream(IntEnum):
     SAMPLED_BLOCKS = 6  # blocks that a start in closed form is fitted to
     RECURRING_SPANS = 7  # span of a document, its blocks, the query's window
     HARD_EM = 8  # whether a step of fine-tuning learns from the likeliest mention alone
+    LABELLED_PASSAGES = 9  # positive and hard negatives of a question
 
 
 def generator(seed: int, stream: Stream, step: int | None = None) -> np.random.Generator:

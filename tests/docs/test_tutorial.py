@@ -25,6 +25,7 @@ TOY = {
     "condenser-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
     "ict-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
     "spider-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
+    "dpr-finetune": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
     "pretrain": {"--steps": "4", "--batch-size": "2", "--warmup": "1", "--refresh-every": "2", "--max-index-age": "4"},
     "lm-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
     "lm-finetune": {"--steps": "2", "--batch-size": "2", "--warmup": "1"},
@@ -117,6 +118,12 @@ def test_the_tutorial_leads_to_models(realmctl: Command, monkeypatch: pytest.Mon
         assert open_artifact(f"{workspace}/scores").metrics["questions"] == 50
 
 
+def passages_of(year: str) -> dict[str, list[dict[str, str]]]:
+    """A positive passage and a hard negative, as in a training file of DPR."""
+    texts = {"positive_ctxs": f"It was in {year}.", "hard_negative_ctxs": "It was in 1700."}
+    return {field: [{"title": "", "text": text}] for field, text in texts.items()}
+
+
 def test_the_stages_of_readme_run_as_they_stand(realmctl: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     people = [
@@ -140,6 +147,8 @@ def test_the_stages_of_readme_run_as_they_stand(realmctl: Command, monkeypatch: 
                 json.dumps({"question": f"When was {who} born?", "answer": [str(year)]}) + "\n" for who, year in some
             )
         )
+    passages = [{"question": f"When was {who} born?", **passages_of(str(year))} for who, year in people]
+    Path("nq-train.json").write_text(json.dumps(passages))
     make_t5(Path("T5"))
     commands = [command for command in commands_of(ROOT / "README.md") if command.startswith("realmctl ")]
     assert len(commands) >= 14

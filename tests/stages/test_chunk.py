@@ -147,6 +147,18 @@ def test_a_long_sentence_is_split_or_kept(tmp_path):
     )
 
 
+def test_passages_keep_their_ids(tmp_path, capsys):
+    path = tmp_path / "c.tsv"
+    rows = [("7", "One river."), ("x-1", "A stone. " * 200)]
+    path.write_text("id\ttext\ttitle\n" + "".join(f"{key}\t{text}\tT\n" for key, text in rows))
+    stage = Chunk(corpus=(path,), tokenizer="train:200", max_wordpieces=32, keep_passages=True, workers=1)
+    made = stage.make(tmp_path / "blocks")
+    records = list(Records(made.file("blocks.jsonl.zst")))
+    assert [(record["id"], record["document"]) for record in records] == [("7", "7"), ("x-1", "x-1")]
+    assert made.metrics["shortened_passages"] == 1 and made.metrics["longest_wordpieces"] <= 28
+    assert "1 passage is longer than a block" in capsys.readouterr().err
+
+
 def test_an_error_leaves_no_artifact(tmp_path):
     path = dump(tmp_path / "d.xml.bz2", ("A", article(1)))
     path.write_bytes(path.read_bytes()[:-20])

@@ -45,6 +45,16 @@ def write_corpus(path, documents):
     return path
 
 
+def test_passages_keep_their_ids_in_a_revision(tmp_path):
+    """`chunk --keep-passages`, then an edit: what a rebuild gives, file by file."""
+    corpus = write_corpus(tmp_path / "old.jsonl", {"p-1": ("T", text(1)), "p-2": ("T", text(2))})
+    cut = {"tokenizer": "train:200", "max_wordpieces": LENGTH, "workers": 1, "keep_passages": True}
+    blocks = Chunk(corpus=(corpus,), **cut).make(tmp_path / "blocks")
+    edits = write_edits(tmp_path / "edits", {"op": "add", "id": "p-3", "text": text(3)})
+    revised = Revise(blocks=blocks, edits=edits, workers=1).make(tmp_path / "blocks")
+    assert [record["id"] for record in Corpus(revised).records] == ["p-1", "p-2", "p-3"]
+
+
 def write_edits(path, *edits):
     path.write_text("".join(f"{json.dumps(edit)}\n" for edit in edits))
     return path

@@ -57,7 +57,7 @@ def test_spans_of_a_small_world(blocks, tmp_path):
         "spans_ENTITY": 7,
     }
     assert expected.items() <= spans.metrics.items()
-    assert spans.metrics["tagger"] == "anchors"
+    assert spans.metrics["tagger"] == "anchors and rules"  # the page "Nothing" has no link
     assert spans.metrics["spans_per_block"] == pytest.approx(9 / 4)
     assert spans.metrics["blocks_without_spans"] == 1
 
@@ -106,7 +106,23 @@ def test_auto_is_rules_where_no_block_has_anchors(tmp_path, capsys):
     spans = Tag(blocks=blocks, workers=1).make(tmp_path / "spans")
     assert found(spans) == [("0-0", 0, ["Rome", "1905"])]
     assert spans.metrics["tagger"] == "rules"
-    assert "auto means rules" in capsys.readouterr().err
+    assert "tagged 0 documents by their link anchors, and 1 without any by rules" in capsys.readouterr().err
+
+
+def test_auto_decides_by_document(tmp_path):
+    """The oracle: each half of the corpus alone, tagged by the tagger that suits it."""
+    linked = {f"Page {n}": [["We saw [[Rome]] and Oslo.", "Rome is old."], ["Then Rome."]] for n in range(3)}
+    plain = {f"Note {n}": [["We saw Rome in 1905.", "He met Ada Lorn."]] for n in range(3)}
+    halves = []
+    for name, tagger, half in (("linked", "anchors", linked), ("plain", "rules", plain)):
+        blocks = make_blocks(tmp_path / name, half)
+        spans = Tag(blocks=blocks, tagger=tagger, workers=1).make(tmp_path / f"{name}-spans")
+        halves += [texts for _, _, texts in found(spans)]
+    both = make_blocks(tmp_path / "both", linked | plain)
+    spans = Tag(blocks=both, workers=1).make(tmp_path / "both-spans")
+    assert [texts for _, _, texts in found(spans)] == halves
+    counts = (spans.metrics["documents_with_anchors"], spans.metrics["documents_without_anchors"])
+    assert counts == (3, 3) and spans.metrics["tagger"] == "anchors and rules"
 
 
 def test_dates_and_labels_are_settings(blocks, tmp_path):

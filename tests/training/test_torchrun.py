@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from safetensors.torch import load_file
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.stage.discovery import own_stages
 from tests.fixtures.blocks import make_blocks
-from tests.fixtures.chain import FINETUNING, Chain, Stopped, make_index, metrics_of, stop_at
+from tests.fixtures.chain import FINETUNING, Chain, Stopped, documents, make_index, metrics_of, stop_at
 from tests.fixtures.recurring import documents_that_share_a_span
 from tests.fixtures.retriever import make_retriever
 from tests.fixtures.together import Job, make_alone, make_together
@@ -21,6 +22,17 @@ PRETRAINING = {
     "steps": 4, "batch_size": 8, "lr": 1e-3, "warmup": 2, "candidates": 4, "refresh": "inline", "refresh_every": 2,
     "precision": "fp32",
 }  # fmt: skip
+
+
+def write_labelled(path: Path) -> Path:
+    """Tevatron's training file: where each person was born, with the person's blocks as passages."""
+    lines = []
+    for name, (birth, work) in documents().items():
+        positive, negative = ({"title": name, "text": " ".join(block)} for block in (birth, work))
+        record = {"query": f"Where was {name} born?", "positive_passages": [positive], "negative_passages": [negative]}
+        lines.append(json.dumps(record) + "\n")
+    path.write_text("".join(lines))
+    return path
 
 
 def jobs_of(chain: Chain, folder: Path) -> dict[str, Job]:
@@ -41,6 +53,7 @@ def jobs_of(chain: Chain, folder: Path) -> dict[str, Job]:
     reader = own_stages()["mlm-init"](
         blocks=long, bert="scratch:L1-H16", steps=1, batch_size=2, length=24, dropout=0.0
     ).make(folder / "long-encoder")
+    labelled = write_labelled(folder / "labelled.jsonl")
     closed = {name: value for name, value in tuning.items() if name not in ("retriever", "index")}
     return {
         "mlm": Job("mlm-init", scratch),
@@ -49,6 +62,7 @@ def jobs_of(chain: Chain, folder: Path) -> dict[str, Job]:
         "ict": Job("ict-init", {"blocks": chain.blocks, "encoder": encoder, "null_share": 0.2, "projection": 16, **short}),
         "ict-cache": Job("ict-init", {"blocks": chain.blocks, "encoder": encoder, "null_share": 0.2, "cache_chunk": 3, **short}),
         "spider": Job("spider-init", {"blocks": long, "encoder": reader, "projection": 16, "cache_chunk": 3, **short}),
+        "dpr": Job("dpr-finetune", {"retriever": retriever, "passages": labelled, "cache_chunk": 3, "optimizer": "bert", **short}),
         "condenser": Job("condenser-init", {**condenser, "micro_batch": 3}),
         "cocondenser": Job("condenser-init", {**condenser, "contrastive": True, "cache_chunk": 3}),
         "pretrain": Job("pretrain", pretraining),

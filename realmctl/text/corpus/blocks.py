@@ -74,6 +74,9 @@ class BlockPacker:
 
     A sentence too long for a block is cut between words, and `split_sentences` counts it. With `long_sentences="keep"`
     it becomes a block longer than `max_wordpieces`, as in the official preprocessing.
+
+    With `keep_passages` a document is a block with the document's own id. A document that does not fit loses the
+    sentences beyond the limit, and `shortened_passages` counts it; with `long_sentences="keep"` it stays whole.
     """
 
     wordpiece: WordPiece
@@ -82,6 +85,8 @@ class BlockPacker:
     long_sentences: LongSentencePolicy = "split"
     long_titles: LongTitlePolicy = "cut"
     split_sentences: int = 0
+    keep_passages: bool = False
+    shortened_passages: int = 0
 
     def blocks(self, document: Document) -> Iterator[Block]:
         """Yield the blocks of one document in order. A document without a wordpiece has none."""
@@ -90,15 +95,28 @@ class BlockPacker:
         if self.long_titles == "cut":
             title_ids = title_ids[: (self.max_wordpieces - SPECIALS_PER_BLOCK) // 2 * size]
         room = self.max_wordpieces - SPECIALS_PER_BLOCK - len(title_ids) // size
-        current, length, number = list[Sentence](), 0, 0
-        for sentence in self._sentences(document.text, room):
+        groups = self._groups(document.text, room)
+        if not self.keep_passages:
+            for number, sentences in enumerate(groups):
+                yield _block(document, f"{document.id}-{number}", sentences, title_ids)
+        elif fitting := next(groups, None):
+            further = [sentence for group in groups for sentence in group]
+            if further and self.long_sentences == "split":
+                self.shortened_passages += 1
+                further = []
+            yield _block(document, document.id, [*fitting, *further], title_ids)
+
+    def _groups(self, text: str, room: int) -> Iterator[list[Sentence]]:
+        """Yield the sentences of each block."""
+        current, length = list[Sentence](), 0
+        for sentence in self._sentences(text, room):
             if current and length + sentence.length > room:
-                yield _block(document, number, current, title_ids)
-                current, length, number = [], 0, number + 1
+                yield current
+                current, length = [], 0
             current.append(sentence)
             length += sentence.length
         if current:
-            yield _block(document, number, current, title_ids)
+            yield current
 
     def _sentences(self, text: str, room: int) -> Iterator[Sentence]:
         packed, size, keep = self.wordpiece.packed, self.wordpiece.itemsize, self.long_sentences == "keep"
@@ -147,14 +165,14 @@ class BlockPacker:
         yield from self._fitting(text, middle, end, room)
 
 
-def _block(document: Document, number: int, sentences: Sequence[Sentence], title_ids: bytes) -> Block:
+def _block(document: Document, identity: str, sentences: Sequence[Sentence], title_ids: bytes) -> Block:
     spans, place = list[CharacterRange](), 0
     for sentence in sentences:
         end = place + sentence.end - sentence.start
         spans.append((place, end))
         place = end + 1
     return Block(
-        id=f"{document.id}-{number}",
+        id=identity,
         document=document.id,
         title=document.title,
         text=" ".join([document.text[sentence.start : sentence.end] for sentence in sentences]),

@@ -58,6 +58,7 @@ class ChunkingSettings:
     long_sentences: LongSentencePolicy
     page_seconds: float
     long_titles: LongTitlePolicy = "cut"
+    keep_passages: bool = False
 
 
 _packer: BlockPacker
@@ -70,14 +71,14 @@ def prepare(setup: ChunkingSettings) -> None:
     _setup = setup
     _packer = BlockPacker(
         wordpiece.load(setup.tokenizer), splitter(setup.splitter), setup.max_wordpieces, setup.long_sentences,
-        setup.long_titles,
+        setup.long_titles, keep_passages=setup.keep_passages,
     )  # fmt: skip
 
 
 def chunk_unit(unit: list[RawDocument]) -> ChunkedUnit:
     """Return the blocks of a unit, made by the packer that `prepare` built."""
     chunked = ChunkedUnit()
-    before = _packer.split_sentences
+    split, shortened = _packer.split_sentences, _packer.shortened_passages
     for raw in unit:
         page = document(raw, _setup.page_seconds)
         if isinstance(page, SkippedPage):
@@ -85,7 +86,9 @@ def chunk_unit(unit: list[RawDocument]) -> ChunkedUnit:
         else:
             chunked.add(page, list(_packer.blocks(page)))
     chunked.counts["quarantined"] = len(chunked.quarantined)
-    chunked.counts["split_sentences"] = _packer.split_sentences - before
+    chunked.counts["split_sentences"] = _packer.split_sentences - split
+    if _setup.keep_passages:
+        chunked.counts["shortened_passages"] = _packer.shortened_passages - shortened
     return chunked
 
 

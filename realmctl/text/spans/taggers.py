@@ -56,6 +56,23 @@ class AnchorTagger:
         return [spans for document in by_document(passages) for spans in _tag_document(document)]
 
 
+class AutoTagger:
+    """Tag each document by its links if it has some, or else by capital letters. For a corpus of several sources."""
+
+    def tag(self, passages: Sequence[Passage]) -> list[list[SalientSpan]]:
+        by_anchors, by_rules = AnchorTagger(), RuleTagger()
+        return [
+            spans
+            for document in by_document(passages)
+            for spans in (by_anchors if has_anchors(document) else by_rules).tag(document)
+        ]
+
+
+def has_anchors(document: Iterable[Passage]) -> bool:
+    """Return whether a passage of a document has a link."""
+    return any(passage.anchors for passage in document)
+
+
 def _tag_document(document: Sequence[Passage]) -> Iterator[list[SalientSpan]]:
     casing = DocumentCasing(sentence for passage in document for sentence in passage.sentence_texts())
     names = _NameList()

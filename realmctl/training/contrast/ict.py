@@ -32,7 +32,7 @@ class InverseClozeObjective(InBatchContrast):
         self, retriever: Retriever, corpus: Corpus, collator: Collator, options: ContrastOptions, *,
         mask_rate: float, null_share: float = 0.0, single_sentences: bool = False,
     ) -> None:  # fmt: skip
-        self.mask_rate, self.null_share = mask_rate, null_share
+        self.corpus, self.mask_rate, self.null_share = corpus, mask_rate, null_share
         sentences = np.diff(corpus.sentence_offsets)
         self.rows = np.flatnonzero(sentences >= (2 if mask_rate > 0 else 1))
         if len(self.rows) < 2:
@@ -44,7 +44,7 @@ class InverseClozeObjective(InBatchContrast):
             single = np.flatnonzero(sentences == 1)
             order = ThinnedDataOrder(len(self.rows), len(single), 1 - mask_rate, order.batch_size, options.seed)
             self.rows = np.concatenate([self.rows, single])
-        super().__init__(retriever, corpus, collator, options, order=order, null=null_share > 0)
+        super().__init__(retriever, collator, options, order=order, null=null_share > 0)
 
     def examples(self, step: int) -> list[Example]:
         """The random numbers of the others' pairs are drawn too, and nothing of their text is read."""

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -20,8 +19,7 @@ from realmctl.execution import processes
 from realmctl.nn.inputs import Collator, TokenBatch
 from realmctl.nn.marginal import in_batch_softmax
 from realmctl.nn.retriever import Retriever
-from realmctl.retrieval.corpus import Corpus, TokenIds
-from realmctl.retrieval.search.candidates import NULL, titles_and_bodies
+from realmctl.retrieval.corpus import TokenIds
 from realmctl.training.data_order import DataOrder
 from realmctl.training.data_parallel import all_gather
 from realmctl.training.gradient_cache import CachedGradient, cached_gradients
@@ -73,7 +71,6 @@ class InBatchContrast(SelfContained, ABC):
 
     Args:
         retriever: The retriever to train.
-        corpus: The blocks.
         collator: Lays out wordpieces.
         options: Settings.
         order: What examples are made of, such as blocks or documents, in the order of the seed.
@@ -81,11 +78,11 @@ class InBatchContrast(SelfContained, ABC):
     """
 
     def __init__(
-        self, retriever: Retriever, corpus: Corpus, collator: Collator, options: ContrastOptions, *,
+        self, retriever: Retriever, collator: Collator, options: ContrastOptions, *,
         order: DataOrder, null: bool = False,
     ) -> None:  # fmt: skip
         self.modules = nn.ModuleDict({"retriever": retriever})
-        self.retriever, self.corpus, self.collator, self.options = retriever, corpus, collator, options
+        self.retriever, self.collator, self.options = retriever, collator, options
         self.null = null
         self.order = order
         self.own = processes.share(self.order.batch_size, "pairs")
@@ -109,9 +106,11 @@ class InBatchContrast(SelfContained, ABC):
     def _chunk(self, examples: Sequence[Example], last: bool) -> PairChunk:
         titles, bodies = zip(*(block for example in examples for block in example.blocks), strict=True)
         return PairChunk(
-            queries=self.collator.query([example.query for example in examples], self.retriever.query_length),
-            blocks=self.collator.block(titles, bodies, self.retriever.block_length),
-            null=self.collator.block(*titles_and_bodies(self.corpus, np.array([NULL]))) if self.null and last else None,
+            queries=self.retriever.pack_queries(
+                self.collator, [example.query for example in examples], self.retriever.query_length
+            ),
+            blocks=self.retriever.pack_blocks(self.collator, titles, bodies),
+            null=self.collator.block([[]], [[]]) if self.null and last else None,
             examples=examples,
         )
 

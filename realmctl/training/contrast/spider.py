@@ -64,7 +64,7 @@ class SpiderObjective(InBatchContrast):
                 "Two blocks of the document must share rare words, and a third block must lack them. Chunk longer documents, use a "
                 "smaller --max-wordpieces, or use ict-init."
             )
-        super().__init__(retriever, corpus, collator, options, order=order_of(len(self.usable), options))
+        super().__init__(retriever, collator, options, order=order_of(len(self.usable), options))
 
     def _documents_with_spans(self) -> list[int]:
         usable = []

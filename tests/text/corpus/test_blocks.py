@@ -161,3 +161,22 @@ def test_no_part_of_a_split_sentence_starts_with_a_closing_mark():
         assert [block.text[0] for block in blocks if block.text[0] in "),;"] == []
         assert " ".join(block.text for block in blocks) == text
         assert all(3 + len(block.title_ids) // 2 + len(block.ids) // 2 <= size for block in blocks)
+
+
+def test_a_passage_is_one_block_under_its_own_id():
+    """With room for two of its three sentences it loses the last one; its anchors there go too."""
+    text = "The river. The stone. The lamp."
+    document = Document("doc-7", "T", text, [(4, 9, "River"), (26, 30, "Lamp")])
+    whole = replace(packer(64), keep_passages=True)
+    (block,) = whole.blocks(document)
+    assert (block.id, block.document, block.text, len(block.anchors)) == ("doc-7", "doc-7", text, 2)
+    (first, *rest) = packer(64).blocks(document)
+    assert not rest and (block.ids, block.uid) == (first.ids, first.uid)
+    room = 3 + len(WORDPIECE.ids("T")) + len(WORDPIECE.ids("The river. The stone."))
+    short = replace(packer(room), keep_passages=True)
+    (block,) = short.blocks(document)
+    assert (block.text, block.anchors) == ("The river. The stone.", [(4, 9, "River")])
+    assert (whole.shortened_passages, short.shortened_passages) == (0, 1)
+    kept = replace(packer(room, "keep"), keep_passages=True)
+    assert [block.text for block in kept.blocks(document)] == [text] and kept.shortened_passages == 0
+    assert not list(kept.blocks(Document("d", "T", " ", [])))

@@ -1,0 +1,91 @@
+"""`realmctl dpr-finetune`: fine-tune a retriever on questions with labelled passages, as DPR does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from realmctl.artifacts import Artifact, Writer
+from realmctl.errors import ConfigError, MismatchError
+from realmctl.log import say, warn
+from realmctl.stage import help_texts, reads, runtime, setting, source
+from realmctl.training_stages.training_stage import TrainingStage
+
+if TYPE_CHECKING:
+    from realmctl.nn.retriever import Retriever
+    from realmctl.training.contrast.labelled import LabelledObjective
+
+MOST_HARD_NEGATIVES = 32
+
+
+class DprFinetune(TrainingStage):
+    """Fine-tune a retriever on questions with positive passages and hard negatives: the training files of DPR and Tevatron.
+
+    Each question has to find its positive passage among all passages of the batch. The retriever may come from `ict-init`,
+    with --steps 0 for a BERT as it is, or from `import`. Under torchrun each process takes a part of the batch. The
+    defaults are those of DPR.
+    """
+
+    makes = "retriever"
+    headline = ("loss", "accuracy", "seconds_per_step")
+
+    retriever: Artifact | None = reads("retriever", help="Retriever to fine-tune.", explicit_only=True)
+    passages: Path = source("Questions with labelled passages: DPR's JSON, or Tevatron's JSON lines or Parquet.")
+    hard_negatives: int = setting("Hard negatives of a question at each step.", default=1)
+    steps: int = setting(help_texts.STEPS, default=18_400)
+    batch_size: int = setting("Questions per step; the passages of the others are negatives too.", default=128)
+    lr: float = setting(help_texts.LEARNING_RATE, default=2e-5)
+    warmup: int | None = setting(help_texts.WARMUP, default=None)
+    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
+    seed: int = setting(help_texts.SEED, default=0)
+    cache_chunk: int = runtime("Questions computed at once by the gradient cache; 0 = the whole batch.", default=0)
+    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
+    tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
+
+    def check(self) -> None:
+        if self.retriever is None:
+            raise ConfigError("dpr-finetune needs --retriever, for instance --retriever artifacts/retriever/v1.")
+        if not 0 <= self.hard_negatives <= MOST_HARD_NEGATIVES:
+            raise ConfigError(f"--hard-negatives {self.hard_negatives} must lie between 0 and {MOST_HARD_NEGATIVES}.")
+        if self.steps < 1 or self.batch_size < 2 or self.cache_chunk < 0:
+            raise ConfigError("--steps must be at least 1, --batch-size at least 2, and --cache-chunk at least 0.")
+
+    def run(self, out: Writer) -> Mapping[str, Any]:
+        from realmctl.nn.precision import seed_everything
+        from realmctl.nn.retriever import Retriever
+        from realmctl.retrieval.initial_encoder import tokenizer_folder
+        from realmctl.training.loop import Compute, Schedule, train
+
+        assert self.retriever is not None
+        seed_everything(self.seed)
+        retriever = Retriever.load(self.retriever.path)
+        if retriever.block_tower is None:
+            raise MismatchError(
+                f"{self.retriever} has no block tower, so it cannot learn from passages. Name the retriever it was made from."
+            )
+        objective = self._objective(retriever)
+        metrics = train(objective, Schedule.of(self), Compute.of(self), out, self.command())
+        retriever.cpu().save(out.path)
+        out.copy_folder("tokenizer", tokenizer_folder(self.retriever))
+        return {**metrics, "questions": len(objective.questions)}
+
+    def _objective(self, retriever: Retriever) -> LabelledObjective:
+        from realmctl.retrieval.initial_encoder import packer_of, tokenizer_folder
+        from realmctl.text.qa.labelled import read_labelled
+        from realmctl.text.tokens import wordpiece
+        from realmctl.training.contrast.in_batch import ContrastOptions
+        from realmctl.training.contrast.labelled import LabelledObjective, usable_questions
+
+        assert self.retriever is not None
+        words, dropped = wordpiece.load(tokenizer_folder(self.retriever)), Counter[str]()
+        questions = usable_questions(read_labelled(self.passages), words, self.hard_negatives, dropped)
+        say(f"{self.passages}: {len(questions)} questions with labelled passages")
+        for reason, count in dropped.items():
+            warn(f"{self.passages}: {count} questions left out: {reason}")
+        options = ContrastOptions(batch_size=self.batch_size, seed=self.seed, chunk=self.cache_chunk)
+        return LabelledObjective(
+            retriever, packer_of(words.tokenizer), options, questions, hard_negatives=self.hard_negatives
+        )
