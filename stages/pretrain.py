@@ -100,7 +100,7 @@ class Pretrain(Stage):
     )
     refresh_drift: float = setting(
         "With --refresh-every auto: drift since the last snapshot at which the next is due, 1 minus the mean cosine.",
-        default=0.02,
+        default=0.001,
         added_later=True,
     )
     seed: int = setting(help_texts.SEED, default=0)

@@ -47,7 +47,7 @@ def _staleness_rows(runs: Runs, grid: Grid, rate: str) -> Iterator[list[str]]:
                 str(lines[0]["training"]["refresh_every"]),
                 str(half),
                 number(fmean(line["scores"]["em"] for line in lines)),
-                number(fmean(line["before"]["recall@5"] for line in lines)),
+                number(fmean(line["scores"]["recall@5"] for line in lines)),
                 number(fmean(means[:half])),
                 number(fmean(means[half:])),
             ]

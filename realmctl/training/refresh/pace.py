@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.artifacts import Artifact
+from realmctl.index.drift import drift, evenly_spaced
 from realmctl.nn.inputs import Collator
 from realmctl.nn.precision import pick_device
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.search.embedding import embed_blocks
-from realmctl.training.monitoring.index_change import drift, evenly_spaced
 
 CHECKED_EVERY = 4
 """Number of steps between two measurements of the drift."""
