@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from realmctl.nn.retriever import Retriever
     from realmctl.training.objectives.pretrain import PretrainObjective
     from realmctl.training.refresh.current_index import CurrentIndex
-    from realmctl.training.refresh.pace import Pace
     from realmctl.training.refresh.refresh import Refresh
     from realmctl.training.refresh.refresh_folder import RefreshFolder
 
@@ -193,21 +192,22 @@ class Pretrain(Stage):
 
     def _refresh_folder(self, out: Writer) -> RefreshFolder:
         from realmctl.index.build import IndexOptions
+        from realmctl.training.refresh.index_maker import dtype_of
         from realmctl.training.refresh.refresh_folder import RefreshFolder, RefreshRequest
 
         index = IndexOptions.from_settings(self.index.settings).recorded()
-        dtype: Literal["float32", "float16"] = "float16" if _is_half(self.index) else "float32"
         folder = RefreshFolder(out.scratch("live").resolve(), "snapshot-queries" in self.official)
         if not processes.is_first():
             return folder
         blocks = str(self.blocks.path.resolve())
-        folder.place(RefreshRequest(blocks=blocks, index=index, dtype=dtype, precision=self.precision))
+        folder.place(RefreshRequest(blocks=blocks, index=index, dtype=dtype_of(self.index), precision=self.precision))
         return folder
 
     def _refresh(self, out: Writer, folder: RefreshFolder) -> Refresh:
         from realmctl.retrieval.initial_encoder import tokenizer_folder
         from realmctl.training.checkpoint import saved_states
         from realmctl.training.refresh.background import BackgroundRefresh, ExternalRefresh
+        from realmctl.training.refresh.pace import pace_of
         from realmctl.training.refresh.refresh import InlineRefresh, NoRefresh
         from realmctl.training.refresh.shared import FollowingRefresh
 
@@ -224,25 +224,14 @@ class Pretrain(Stage):
         def held() -> list[int]:
             return [state["index_step"] for state in saved_states(checkpoints)]
 
-        origin, tokenizer, pace = self._retriever_origin(out), tokenizer_folder(self.blocks), self._pace()
+        origin, tokenizer = self._retriever_origin(out), tokenizer_folder(self.blocks)
+        pace = pace_of(self.refresh_every, self.refresh_drift, self.retriever, self.blocks, self.device, self.precision)
         if self.refresh == "inline":
             return InlineRefresh(folder, origin, tokenizer, pace, held, self.device)
         max_age = self.max_index_age or (self.steps if self.refresh_every == "auto" else 3 * self.refresh_every)
         if self.refresh_device == "elsewhere":
             return ExternalRefresh(folder, origin, tokenizer, pace, held, max_age, self.device)
         return BackgroundRefresh(folder, origin, tokenizer, pace, held, max_age, self.refresh_device, self.device)
-
-    def _pace(self) -> Pace:
-        from realmctl.retrieval.corpus import Corpus
-        from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
-        from realmctl.training.refresh.pace import EverySteps, WhenDrifted
-
-        if self.refresh_every != "auto":
-            return EverySteps(self.refresh_every)
-        collator = packer_of(tokenizer_of(self.blocks))
-        return WhenDrifted(
-            self.refresh_drift, self.retriever, Corpus(self.blocks), collator, self.device, self.precision
-        )
 
     def _retriever_origin(self, out: Writer) -> Origin:
         """Return the origin of the snapshots and of the final retriever: this run's recipe."""
@@ -306,9 +295,3 @@ class Pretrain(Stage):
         with out.file("metrics.jsonl").open("a", encoding="utf-8") as log:
             log.write(json.dumps({"step": self.steps, **found}) + "\n")
         return found
-
-
-def _is_half(index: Artifact) -> bool:
-    import numpy as np
-
-    return bool(np.load(index.file("vectors.npy"), mmap_mode="r", allow_pickle=False).dtype == np.float16)

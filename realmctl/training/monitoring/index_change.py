@@ -5,9 +5,9 @@ Legend: B queries, K blocks of a query (-2: no block).
 
 from __future__ import annotations
 
-from realmctl.index.drift import drift, evenly_spaced
 from realmctl.index.protocol import Index, RowIds
 from realmctl.retrieval.search.candidates import ABSENT
+from realmctl.retrieval.search.drift import drift, evenly_spaced
 
 SAMPLED_BLOCKS = 256
 """Number of blocks, evenly spaced over the corpus, whose embeddings are compared."""

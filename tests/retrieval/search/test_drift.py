@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from realmctl.index.drift import drift, evenly_spaced
+from realmctl.retrieval.search.drift import drift, evenly_spaced
 
 
 @given(st.integers(1, 5), st.integers(0, 2**32 - 1))

@@ -1,4 +1,4 @@
-"""How far vectors have moved, measured on a sample of rows. Legend: C rows, D dimension."""
+"""How far the embeddings of blocks have moved, measured on a sample of rows. Legend: C rows, D dimension."""
 
 from __future__ import annotations
 
