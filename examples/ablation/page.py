@@ -17,8 +17,9 @@ HEADER = (
 )  # fmt: skip
 LEGEND = f"""\
 EM is exact match. R@k is the share of questions with an answer in one of the k best blocks. Fine-tuning trains the reader alone
-(`--freeze-retriever`), so that EM and R@k show what pre-training was worth; two arms are tuned jointly. Numbers are mean ± standard deviation over n seeds. REALM - arm is paired by seed, with its 95 % interval (Student's t, n - 1
-degrees of freedom); the next columns count the seeds for and against REALM. `{DASH}` means not measured. The last two columns are
+(`--freeze-retriever`), so that EM and R@k show what pre-training was worth; two arms are tuned jointly. Numbers are mean ± standard
+deviation over n seeds. REALM - arm is paired by seed, with its 95 % interval (Student's t, n - 1 degrees of freedom); the next
+columns count the seeds for and against REALM. `{DASH}` means not measured. The last two columns are
 from the paper's table 2 (arXiv 2002.08909): Natural Questions, dev split, R@5 before fine-tuning."""
 
 
