@@ -23,7 +23,7 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## the whole pipeline on a generated miniature world: EM with and without REALM, two answers with evidence
 	$(BIN)/realmctl demo
 
-ablation: $(READY) ## REALM's ablations over seeds, their table and plots: SEEDS=5 FIRST_SEED=0 JOBS=2 SPLIT=test PAGE=ablation/ablation.md
+ablation: $(READY) ## REALM's ablations, tuned and tested over seeds: JOBS=2 RESULTS=ablation/ablation/runs.jsonl PAGE=ablation/ablation.md
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/ablation.sh
 
 revise: $(READY) ## facts changed in the corpus of a trained model: SEEDS=3 JOBS=2 RESULTS=revise/results PAGE=revise/revise.md

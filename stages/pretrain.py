@@ -98,7 +98,7 @@ class Pretrain(TrainingStage):
     )
     refresh_drift: float = setting(
         "With --refresh-every auto: drift since the last snapshot at which the next is due, 1 minus the mean cosine.",
-        default=0.02,
+        default=0.001,
         added_later=True,
     )
     seed: int = setting(help_texts.SEED, default=0)
@@ -203,6 +203,7 @@ class Pretrain(TrainingStage):
         from realmctl.retrieval.initial_encoder import tokenizer_folder
         from realmctl.training.checkpoint import saved_states
         from realmctl.training.refresh.chosen import RefreshPlaces, chosen_refresh
+        from realmctl.training.refresh.pace import pace_of
 
         if self.refresh != "never" and processes.is_first() and self._fewest_steps >= self.steps:
             warn(
@@ -218,19 +219,13 @@ class Pretrain(TrainingStage):
         places = RefreshPlaces(
             folder, self._retriever_origin(out), tokenizer_folder(self.blocks), self.device, self.refresh_device
         )
-        return chosen_refresh(self.refresh, places, self._pace, held, max_age)
 
-    def _pace(self) -> Pace:
-        from realmctl.retrieval.corpus import Corpus
-        from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
-        from realmctl.training.refresh.pace import EverySteps, WhenDrifted
+        def pace() -> Pace:
+            return pace_of(
+                self.refresh_every, self.refresh_drift, self.retriever, self.blocks, self.device, self.precision
+            )
 
-        if self.refresh_every != "auto":
-            return EverySteps(self.refresh_every)
-        collator = packer_of(tokenizer_of(self.blocks))
-        return WhenDrifted(
-            self.refresh_drift, self.retriever, Corpus(self.blocks), collator, self.device, self.precision
-        )
+        return chosen_refresh(self.refresh, places, pace, held, max_age)
 
     def _retriever_origin(self, out: Writer) -> Origin:
         """Return the origin of the snapshots and of the final retriever: this run's recipe."""

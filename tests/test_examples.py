@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -112,6 +113,28 @@ def test_revise_script(tmp_path: Path) -> None:
     assert found["back"]["same_answers"] == 1 and found["revision"]["taken_over"] > found["revision"]["embedded"] > 0
 
 
+TOY_GRID = """
+rates: ["1e-3", "1e-4"]
+seeds: {dev: [3], test: [4, 5]}
+practice: {size: small, seed: 9}
+worlds:
+  world: {size: small}
+  strangers-25: {size: small, off-corpus-share: 0.25}
+  strangers-50: {size: small, off-corpus-share: 0.5}
+  restated: {size: small, restated-share: 0.5}
+"""
+TOY_STEPS = (
+    "practice_steps",
+    "ict_steps",
+    "long_ict_steps",
+    "steps",
+    "refresh",
+    "refresh_3x",
+    "refresh_10x",
+    "qa_steps",
+)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("part", ["starts", "table1"])
@@ -149,24 +172,42 @@ def test_starts_script(part: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_ablation_script(tmp_path: Path) -> None:
-    """Two seeds of the whole pipeline at toy scale; then nothing is left to do, and the table is the same."""
-    pipeline = tmp_path / "toy.yaml"
-    pipeline.write_text(at_toy_scale((EXAMPLES / "ablation.yaml").read_text(encoding="utf-8")), encoding="utf-8")
-    seeds = {"FIRST_SEED": "3", "SEEDS": "2", "JOBS": "1"}
-    sizes = {"PIPELINE": str(pipeline), "SIZE": "small", "VARS": "split=dev", **seeds}
+    """Some arms at toy scale; a lost line and lost artifacts are made again; then nothing is left to do, and the page is the same."""
+    (tmp_path / "grid.yaml").write_text(TOY_GRID)
+    arms = ["realm", "refresh-never", "bm25", "closed-book", "strangers-25", "same-corpus", "realm-joint"]
+    sizes = {
+        "GRID": "grid.yaml",
+        "ARMS": " ".join(arms),
+        "VARS": " ".join(f"{name}=2" for name in TOY_STEPS),
+        "JOBS": "2",
+    }
     first = run_script("ablation.sh", ["runs"], tmp_path, **sizes)
-    second = run_script("ablation.sh", ["runs"], tmp_path, **sizes)
-    assert "nothing to do" in second.stderr and "pretrain: " not in second.stderr.replace("pretrain: nothing to do", "")
-    assert first.stdout == second.stdout
-    artifacts = [tmp_path / f"runs/seed-{seed}/artifacts" for seed in (3, 4)]
-    assert [open_artifact(folder / "realm").settings["seed"] for folder in artifacts] == [3, 4]
-    scores = [open_artifact(folder / "realm-scores").metrics for folder in artifacts]
-    mean = sum(each["em"] for each in scores) / 2
-    row = next(line for line in first.stdout.splitlines() if line.startswith("| REALM "))
-    assert row.split("|")[2].strip() == "2" and row.split("|")[3].strip().startswith(f"{mean:.3f}".removeprefix("0"))
-    page = (tmp_path / "runs/ablation.md").read_text(encoding="utf-8")
-    assert 'make ablation FIRST_SEED=3 SEEDS=2 JOBS=1 SPLIT=test SIZE=small VARS="split=dev"' in page and row in page
-    assert (tmp_path / "runs/ablation/age.svg").exists()
+    results, page = tmp_path / "runs/ablation/runs.jsonl", tmp_path / "runs/ablation.md"
+    lines = [json.loads(line) for line in results.read_text().splitlines()]
+    keys = [(line["split"], line["arm"], line["rate"], line["seed"]) for line in lines]
+    dev = {("dev", arm, rate, 3) for arm in arms[:-1] for rate in ("1e-3", "1e-4")}  # the joint arm is not tuned
+    assert len(set(keys)) == len(keys) == len(dev) + 2 * len(arms) and dev <= set(keys)
+    em = {(line["rate"], line["seed"]): line["scores"]["em"] for line in lines if line["arm"] == "realm"}
+    best = max(("1e-3", "1e-4"), key=lambda rate: (em[rate, 3], -float(rate)))
+    assert {key for key in keys if key[:2] == ("test", "realm")} == {("test", "realm", best, seed) for seed in (4, 5)}
+    scores = [open_artifact(folder) for folder in (tmp_path / "runs/seed-4/artifacts/realm-scores").glob("v*")]
+    assert em[best, 4] in [round(each.metrics["em"], 5) for each in scores]
+
+    results.write_text("".join(results.read_text().splitlines(keepends=True)[:-1]))
+    shutil.rmtree(tmp_path / "runs/seed-5")
+    again = run_script("ablation.sh", ["runs"], tmp_path, **sizes)
+    assert again.stderr.count("=== ") == 1
+    known = {key: line["settings"] for key, line in zip(keys, lines, strict=True)}
+    redone = [json.loads(line) for line in results.read_text().splitlines()]
+    assert {(line["split"], line["arm"], line["rate"], line["seed"]): line["settings"] for line in redone} == known
+    before = page.read_bytes()
+    third = run_script("ablation.sh", ["runs"], tmp_path, **sizes)
+    assert "=== " not in third.stderr and page.read_bytes() == before and third.stdout == again.stdout
+    assert first.stdout.splitlines()[0] == again.stdout.splitlines()[0]
+    changed = run_script(
+        "ablation.sh", ["runs"], tmp_path, **{**sizes, "ARMS": "bm25", "VARS": sizes["VARS"] + " qa_steps=3"}
+    )
+    assert changed.stderr.count("=== ") == 4 and "pretrain" not in changed.stderr  # its two dev and two test runs
 
 
 def at_toy_scale(pipeline: str) -> str:

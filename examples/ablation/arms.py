@@ -15,7 +15,7 @@ class Paper:
 class Arm:
     """One row of the table.
 
-    Its scores are the output `KEY-scores`; its recall before fine-tuning is in the output `before`.
+    Its scores are the output `KEY-scores`.
     """
 
     key: str
@@ -23,7 +23,6 @@ class Arm:
     differs: str
     tunes: str = "pre-training"  # what the rate of the grid is the rate of
     rate_of: str = ""  # the arm whose best rate it runs with, if it is not tuned itself
-    untuned: str = ""  # the arm with the same retrieval before fine-tuning, if that is another arm
     utilities: tuple[tuple[str, str], ...] = ()  # further outputs of `eval-utility`: (sentences, output)
     paper: Paper | None = None
 
@@ -33,14 +32,9 @@ class Arm:
         return f"{self.key}-scores"
 
     @property
-    def before(self) -> str | None:
-        """Name of the output with the recall before fine-tuning; None without retrieval."""
-        return f"{self.untuned or self.key}-zero-shot" if self.key != "closed-book" else None
-
-    @property
     def outputs(self) -> tuple[str, ...]:
         """Names of all outputs that are measured."""
-        return (self.scores, *([self.before] if self.before else []), *(output for _, output in self.utilities))
+        return (self.scores, *(output for _, output in self.utilities))
 
 
 def _strangers(share: int) -> tuple[Arm, Arm]:
@@ -56,7 +50,7 @@ def _strangers(share: int) -> tuple[Arm, Arm]:
 REALM = Arm("realm", "REALM", "nothing", utilities=(("in corpus", "realm-utility"),), paper=Paper(38.2, 38.5))
 ORQA = Arm("orqa", "ORQA", "no pre-training; ICT as long as ICT and REALM together", "ICT", paper=Paper(31.3, 13.9))
 SHORT = Arm(
-    "orqa-short", "ORQA, short ICT", "no pre-training: what REALM starts from", "fine-tuning", untuned="start",
+    "orqa-short", "ORQA, short ICT", "no pre-training: what REALM starts from", "fine-tuning",
     utilities=(("in corpus", "start-utility"),),
 )  # fmt: skip
 UNIFORM = Arm("random-uniform", "random uniform masks", "hides random wordpieces", paper=Paper(32.3, 24.2))
@@ -67,17 +61,15 @@ STALE = (
     Arm("refresh-never", "index never refreshed", "the starting index throughout"),
 )
 NEVER = STALE[-1]
+BY_DRIFT = Arm("refresh-auto", "refresh by drift", "`--refresh-every auto`: refreshed when the embeddings have drifted")
 STRANGERS = (_strangers(25), _strangers(50))
 """(with the null document, without it) for each share."""
-JOINT = Arm(
-    "realm-joint", "REALM, tuned jointly", "fine-tuning trains the retriever too", rate_of="realm", untuned="realm"
-)
+JOINT = Arm("realm-joint", "REALM, tuned jointly", "fine-tuning trains the retriever too", rate_of="realm")
 ORQA_JOINT = Arm(
     "orqa-joint",
     "ORQA, tuned jointly",
     "ORQA, and fine-tuning trains the retriever too",
     rate_of="orqa",
-    untuned="orqa",
 )
 SAME = Arm(
     "same-corpus",
@@ -94,15 +86,16 @@ ARMS = (
     UNIFORM,
     SPAN,
     *STALE,
+    BY_DRIFT,
     SHORT,
     BM25,
     CLOSED_BOOK,
     SAME,
     SAME_OWN,
     *(arm for pair in STRANGERS for arm in pair),
-    Arm("realm-retriever", "REALM retriever, plain reader", "reader not pre-trained", rate_of="realm", untuned="realm",
+    Arm("realm-retriever", "REALM retriever, plain reader", "reader not pre-trained", rate_of="realm",
         paper=Paper(37.4, 38.5)),
-    Arm("realm-reader", "plain retriever, REALM reader", "retriever not pre-trained", rate_of="realm", untuned="start",
+    Arm("realm-reader", "plain retriever, REALM reader", "retriever not pre-trained", rate_of="realm",
         paper=Paper(35.3, 13.9)),
     JOINT,
     ORQA_JOINT,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from arms import (
     BM25,
+    BY_DRIFT,
     BY_KEY,
     JOINT,
     NEVER,
@@ -25,10 +26,9 @@ from results import Runs
 from spread import BySeed, Difference, difference
 
 LEAST_SEEDS = 5
-RULE = (
-    f"A difference is **shown** if at least {LEAST_SEEDS} test seeds have both values, its paired 95 % interval excludes 0, and "
-    "all seeds but at most one have its sign."
-)
+RULE = f"""\
+A difference is **shown** if at least {LEAST_SEEDS} test seeds have both values, its paired 95 % interval excludes 0, and all seeds but
+at most one have its sign."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,7 @@ def _of_exact_match(tests: Tests) -> Iterator[Claim]:
     yield better("Salient spans beat random span masks", REALM, SPAN)
     for stale in STALE:
         yield better(f"A fresh index beats this one: {stale.label}", REALM, stale)
+    yield better("Refreshing by drift beats the fixed period", BY_DRIFT, REALM)
     yield better("A stale index is worse than no pre-training", SHORT, NEVER)
     yield better("Excluding the sentence's own block helps, X = Z", SAME, SAME_OWN)
     for with_null, without in STRANGERS:

@@ -25,6 +25,7 @@ def main() -> int:
         parser.error(f"--page {given.page}: name a file such as page.md; its plots go to the folder with the same name")
     try:
         runs, grid = Runs(read_lines(given.results)), read_grid(given.grid)
+        runs.require_alike()
         print(results(runs, grid), end="")
         plots_folder = given.page.with_suffix("")
         plots = [(f"{plots_folder.name}/{name}", caption) for name, caption in draw_all(runs, grid, plots_folder)]

@@ -24,8 +24,6 @@ WINDOWS = 20
 def measurements(arm: Arm, made: Mapping[str, Artifact]) -> dict[str, Any]:
     """Return the measured part of the line of an arm, given the artifacts of its outputs."""
     line: dict[str, Any] = {"scores": _chosen(made[arm.scores], SCORES)}
-    if arm.before:
-        line["before"] = _chosen(made[arm.before], SCORES[1:])
     if arm.utilities:
         line["utility"] = {sentences: _chosen(made[output], UTILITY) for sentences, output in arm.utilities}
     if arm.key in made:

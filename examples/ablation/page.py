@@ -12,14 +12,14 @@ from spread import difference, spread
 from tuning import grid_table, staleness_table
 
 HEADER = (
-    "arm", "rate", "n", "EM", "R@1 before", "R@5 before", "REALM - arm, EM", "for REALM", "against", "REALM ahead?",
+    "arm", "rate", "n", "EM", "R@1", "R@5", "REALM - arm, EM", "for REALM", "against", "REALM ahead?",
     "paper: EM", "paper: R@5",
 )  # fmt: skip
 LEGEND = f"""\
-EM is exact match. R@k is the share of questions with an answer in one of the k best blocks, for the retriever as pre-training left
-it. Fine-tuning trains the reader alone (`--freeze-retriever`), so that EM shows what pre-training was worth; two arms are tuned
-jointly. Numbers are mean ± standard deviation over n seeds. REALM - arm is paired by seed, with its 95 % interval (Student's t, n - 1
-degrees of freedom); the next columns count the seeds for and against REALM. `{DASH}` means not measured. The last two columns are
+EM is exact match. R@k is the share of questions with an answer in one of the k best blocks. Fine-tuning trains the reader alone
+(`--freeze-retriever`), so that EM and R@k show what pre-training was worth; two arms are tuned jointly. Numbers are mean ± standard
+deviation over n seeds. REALM - arm is paired by seed, with its 95 % interval (Student's t, n - 1 degrees of freedom); the next
+columns count the seeds for and against REALM. `{DASH}` means not measured. The last two columns are
 from the paper's table 2 (arXiv 2002.08909): Natural Questions, dev split, R@5 before fine-tuning."""
 
 
@@ -116,9 +116,7 @@ def arms_table(tests: Tests) -> str:
 
 def _row(tests: Tests, arm: Arm) -> list[str]:
     em = tests.by_seed(arm, "em")
-    recalls = [
-        mean_and_sd(spread(tests.by_seed(arm, metric, "before")), len(em)) for metric in ("recall@1", "recall@5")
-    ]
+    recalls = [mean_and_sd(spread(tests.by_seed(arm, metric)), len(em)) for metric in ("recall@1", "recall@5")]
     found = difference(tests.by_seed(REALM, "em"), em) if arm != REALM else None
     behind = (
         [f"{signed(found.mean)} {interval(found)}", str(found.positive), str(found.negative), verdict(found)]

@@ -23,7 +23,7 @@ STYLE = {
     "axes.spines.right": False,
     "legend.frameon": False,
 }
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9")
 MASKING = (REALM, SPAN, UNIFORM, NEVER)
 Curve = tuple[Sequence[float], Sequence[float]]
 """Steps and values."""
@@ -110,7 +110,7 @@ def _over_steps(
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(8.0, 3.2), layout="constrained")
         axes = figure.subplots()
-        for color, (arm, found) in zip(COLORS, curves.items(), strict=True):
+        for color, (arm, found) in zip(COLORS, curves.items(), strict=False):
             if found:
                 _draw(axes, found, color, arm.label)
         axes.set(xlabel="step", ylabel=title)

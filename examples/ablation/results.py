@@ -19,20 +19,16 @@ def key_of(line: Mapping[str, Any]) -> Key:
 
 
 class Runs:
-    """The newest run of each key.
-
-    Args:
-        lines: In the order of the file.
-
-    Raises:
-        MismatchError: The newest runs of an arm with one rate differ in their settings.
-    """
+    """The newest run of each key, given lines in the order of the file."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
         self.lines = {key_of(line): line for line in lines}
-        settings: dict[tuple[str, str, str], Line] = {}
+
+    def require_alike(self) -> None:
+        """Raise MismatchError if the runs of an arm with one rate differ in their settings."""
+        first_of: dict[tuple[str, str, str], Line] = {}
         for line in self.lines.values():
-            first = settings.setdefault((line["split"], line["arm"], line["rate"]), line)
+            first = first_of.setdefault((line["split"], line["arm"], line["rate"]), line)
             if first["settings"] != line["settings"]:
                 raise MismatchError(
                     f"{line['arm']} at {line['rate']}: the {line['split']} runs of the seeds {first['seed']} and "

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from statistics import fmean
 
-from arms import ARMS, NEVER, REALM, STALE, Arm
+from arms import ARMS, BY_DRIFT, REALM, STALE, Arm
 from grid import Grid
 from notation import DASH, number, table
 from results import Line, Runs
 
-REFRESHING = (REALM, *STALE)
-"""From the freshest index to the stalest."""
+REFRESHING = (REALM, *STALE, BY_DRIFT)
+"""From the freshest index to the stalest, and the one that follows the drift."""
 
 
 def grid_table(runs: Runs, grid: Grid) -> str:
@@ -32,7 +32,16 @@ def _grid_row(runs: Runs, grid: Grid, arm: Arm) -> list[str]:
 
 def staleness_table(runs: Runs, grid: Grid) -> str:
     """Return exact match against refresh period and rate, with the staleness that was measured."""
-    header = ["rate", "steps between refreshes", "n", "EM", "recall@5", "drift at a swap", "overlap at a swap"]
+    header = [
+        "rate",
+        "steps between refreshes",
+        "refreshes",
+        "n",
+        "EM",
+        "recall@5",
+        "drift at a swap",
+        "overlap at a swap",
+    ]
     return table(header, [row for rate in grid.rates for row in _staleness_rows(runs, grid, rate)])
 
 
@@ -45,12 +54,18 @@ def _staleness_rows(runs: Runs, grid: Grid, rate: str) -> Iterator[list[str]]:
             yield [
                 rate,
                 str(lines[0]["training"]["refresh_every"]),
+                f"{fmean(_refreshes(line) for line in lines):g}",
                 str(half),
                 number(fmean(line["scores"]["em"] for line in lines)),
-                number(fmean(line["before"]["recall@5"] for line in lines)),
+                number(fmean(line["scores"]["recall@5"] for line in lines)),
                 number(fmean(means[:half])),
                 number(fmean(means[half:])),
             ]
+
+
+def _refreshes(line: Line) -> int:
+    """Return the number of refreshes while training: the first and the last entry are the start and the published index."""
+    return len(line["training"]["steps"]) - 2
 
 
 def _at_swaps(line: Line, name: str) -> list[float]:
@@ -66,6 +81,3 @@ def drift_points(runs: Runs, grid: Grid, rate: str) -> list[tuple[str, float, fl
         for line in runs.of("dev", arm.key, rate).values()
         if line["seed"] in grid.seeds["dev"]
     ]
-
-
-__all__ = ["NEVER", "REFRESHING", "drift_points", "grid_table", "staleness_table"]

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-
 from realmctl.artifacts import Artifact, Origin, Writer
 from realmctl.execution import processes
 from realmctl.index.build import IndexOptions
 from realmctl.training.refresh.background import BackgroundRefresh, ExternalRefresh
+from realmctl.training.refresh.index_maker import dtype_of
 from realmctl.training.refresh.pace import Pace
 from realmctl.training.refresh.refresh import InlineRefresh, NoRefresh, Refresh
 from realmctl.training.refresh.refresh_folder import RefreshFolder, RefreshRequest
@@ -69,8 +68,7 @@ def placed_folder(
     """Return the folder of a run, in which the first process leaves the request for indexes like the one it starts with."""
     folder = RefreshFolder(out.scratch("live").resolve(), snapshot_queries)
     if processes.is_first():
-        half = np.load(index.file("vectors.npy"), mmap_mode="r", allow_pickle=False).dtype == np.float16
-        dtype: Literal["float32", "float16"] = "float16" if half else "float32"
         options = IndexOptions.from_settings(index.settings).recorded()
-        folder.place(RefreshRequest(blocks=str(blocks.path.resolve()), index=options, dtype=dtype, precision=precision))
+        place, dtype = str(blocks.path.resolve()), dtype_of(index)
+        folder.place(RefreshRequest(blocks=place, index=options, dtype=dtype, precision=precision))
     return folder

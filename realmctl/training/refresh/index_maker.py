@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
 
 from realmctl.artifacts import MANIFEST, Artifact, Origin, lineage_of, open_artifact, writing
 from realmctl.execution.shards import Executor
@@ -41,6 +43,12 @@ def write_retriever(
         retriever.save(out.path)
         out.copy_folder("tokenizer", tokenizer)
     return open_artifact(path)
+
+
+def dtype_of(index: Artifact) -> Literal["float32", "float16"]:
+    """Return the number format of an index's vectors; float32 for every format but float16."""
+    vectors = np.load(index.file("vectors.npy"), mmap_mode="r", allow_pickle=False)
+    return "float16" if vectors.dtype == np.float16 else "float32"
 
 
 class IndexMaker:

@@ -5,7 +5,7 @@ Legend: C sampled blocks, D projection.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,9 @@ from realmctl.nn.inputs import Collator
 from realmctl.nn.precision import pick_device
 from realmctl.nn.retriever import Retriever
 from realmctl.retrieval.corpus import Corpus
+from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
+from realmctl.retrieval.search.drift import drift, evenly_spaced
 from realmctl.retrieval.search.embedding import embed_blocks
-from realmctl.training.monitoring.index_change import drift, evenly_spaced
 
 CHECKED_EVERY = 4
 """Number of steps between two measurements of the drift."""
@@ -88,3 +89,12 @@ class WhenDrifted:
         found = embed_blocks(retriever.eval(), self._collator, self._corpus, self._rows, precision=self._precision)
         retriever.train(was_training)
         return found
+
+
+def pace_of(
+    every: int | Literal["auto"], threshold: float, first: Artifact, blocks: Artifact, device: str, precision: str
+) -> Pace:
+    """Return the pace of `--refresh-every`. The other arguments are those of `WhenDrifted`, with the artifact of the blocks."""
+    if every != "auto":
+        return EverySteps(every)
+    return WhenDrifted(threshold, first, Corpus(blocks), packer_of(tokenizer_of(blocks)), device, precision)
