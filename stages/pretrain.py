@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from realmctl.nn.retriever import Retriever
     from realmctl.training.objectives.pretrain import PretrainObjective
     from realmctl.training.refresh.current_index import CurrentIndex
+    from realmctl.training.refresh.journal import Journal
     from realmctl.training.refresh.refresh import Refresh
     from realmctl.training.refresh.refresh_folder import RefreshFolder
 
@@ -87,8 +88,9 @@ class Pretrain(Stage):
         default="salient",
     )
     official: tuple[PretrainDeviation, ...] = setting(explained(PretrainDeviation), default=(), added_later=True)
-    refresh: Literal["background", "inline", "never"] = setting(
-        "What refreshes the index. background: another process. inline: this process. never: nothing.",
+    refresh: Literal["background", "lockstep", "inline", "never"] = setting(
+        "What refreshes the index. background: another process, as fast as it can. lockstep: another process, and each index goes "
+        "into use one refresh period after its snapshot, so that no delay changes the result. inline: this process. never: nothing.",
         default="background",
     )
     refresh_every: int = setting("Number of steps between snapshots for the index refresh.", default=500)
@@ -96,8 +98,13 @@ class Pretrain(Stage):
     max_index_age: int = runtime(
         "Largest age of the index, in steps, before training waits; 0 means three refresh periods.", default=0
     )
+    when_stale: Literal["wait", "fail", "continue"] = runtime(
+        "What to do at that age. wait: for a fresher index. fail: save a checkpoint and stop with exit code 5. continue: train on "
+        "with a warning. With --refresh lockstep and inline, training always waits.",
+        default="wait",
+    )
     refresh_device: str = runtime(
-        "Device of the background refresher: auto, cpu or cuda:N. elsewhere: you start `realmctl refresh` yourself.",
+        "Device of the refresher of background and lockstep: auto, cpu or cuda:N. elsewhere: you start `realmctl refresh` yourself.",
         default="auto",
     )
     micro_batch: int = runtime("Sentences computed at once; 0 means the whole batch.", default=0)
@@ -114,6 +121,10 @@ class Pretrain(Stage):
         if self.max_index_age and self.max_index_age < self.refresh_every:
             raise ConfigError(
                 f"--max-index-age {self.max_index_age} is below --refresh-every {self.refresh_every}: training would wait for an index that nothing builds."
+            )
+        if self.when_stale != "wait" and self.refresh != "background":
+            raise ConfigError(
+                f"--when-stale {self.when_stale} is for --refresh background. With --refresh {self.refresh} no index becomes too old."
             )
         if not self.lr > 0 or not self._retriever_lr > 0:
             raise ConfigError(f"--lr {self.lr:g} and --retriever-lr {self._retriever_lr:g} must be above 0.")
@@ -152,7 +163,10 @@ class Pretrain(Stage):
             snapshot = self.retriever if "snapshot-queries" in self.official else None
             if self.refresh != "never" and processes.world_size() > 1:
                 refresh = SharedRefresh(refresh)
-            current = CurrentIndex(self.index, refresh, str(pick_device(self.device)), snapshot, opener=opener)
+            current = CurrentIndex(
+                self.index, refresh, str(pick_device(self.device)), snapshot,
+                opener=opener, journal=self._journal(out), when_stale=self.when_stale,
+            )  # fmt: skip
             objective = self._objective(retriever, reader, current)
             schedule = Schedule(
                 steps=self.steps, lr=self.lr, warmup=self.warmup, seed=self.seed, optimizer=self.optimizer
@@ -165,6 +179,11 @@ class Pretrain(Stage):
             return metrics
         index = self._publish(out, folder, retriever, reader)
         return {**metrics, **self._final_recall(out, objective, index), "alarms": objective.alarms.counts}
+
+    def _journal(self, out: Writer) -> Journal:
+        from realmctl.training.refresh.journal import JOURNAL, Journal
+
+        return Journal(out.file(JOURNAL) if self.refresh != "never" and processes.is_first() else None)
 
     def _refresh_folder(self, out: Writer) -> RefreshFolder:
         from realmctl.index.build import IndexOptions
@@ -183,6 +202,8 @@ class Pretrain(Stage):
         from realmctl.retrieval.initial_encoder import tokenizer_folder
         from realmctl.training.checkpoint import saved_states
         from realmctl.training.refresh.background import BackgroundRefresh, ExternalRefresh
+        from realmctl.training.refresh.current_index import steps_held
+        from realmctl.training.refresh.lockstep import LockstepRefresh
         from realmctl.training.refresh.refresh import InlineRefresh, NoRefresh
         from realmctl.training.refresh.shared import FollowingRefresh
 
@@ -197,11 +218,14 @@ class Pretrain(Stage):
         checkpoints = out.scratch("checkpoints")
 
         def held() -> list[int]:
-            return [state["index_step"] for state in saved_states(checkpoints)]
+            return steps_held(saved_states(checkpoints))
 
         origin, tokenizer, every = self._retriever_origin(out), tokenizer_folder(self.blocks), self.refresh_every
         if self.refresh == "inline":
             return InlineRefresh(folder, origin, tokenizer, every, held, self.device)
+        if self.refresh == "lockstep":
+            refresher = None if self.refresh_device == "elsewhere" else self.refresh_device
+            return LockstepRefresh(folder, origin, tokenizer, every, held, refresher, self.device)
         max_age = self.max_index_age or 3 * every
         if self.refresh_device == "elsewhere":
             return ExternalRefresh(folder, origin, tokenizer, every, held, max_age, self.device)
