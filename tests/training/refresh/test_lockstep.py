@@ -106,6 +106,7 @@ def test_deaths_of_either_side_change_no_bit(chain, undisturbed, tmp_path, monke
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)
 def test_three_hundred_deaths_change_no_bit(chain, undisturbed, tmp_path, monkeypatch):
     deaths, seed = 0, 1000
     while deaths < 300:
