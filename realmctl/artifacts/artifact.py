@@ -22,7 +22,10 @@ from realmctl.artifacts.manifest_schema import MANIFEST, MAX_PART_DEPTH
 from realmctl.errors import InputError, MismatchError
 from realmctl.storage.hashing import digest_regular
 from realmctl.storage.lease import lease
+from realmctl.storage.verification import Verification, verification
 
+_hashed: set[tuple[Path, str]] = set()
+"""Artifacts that this process hashed when it opened them: path and content."""
 VERSION_NAME = re.compile(r"v([1-9][0-9]{0,8})")
 
 
@@ -97,15 +100,19 @@ class Artifact:
 def open_artifact(path: Path | str) -> Artifact:
     """Open a version, or the newest version of a series.
 
-    The manifest, the set of files, their types and their sizes are checked, in parts too. `verify` checks the bytes. As long as
-    the returned object lives, `realmctl gc` does not delete the version.
+    The manifest, the set of files, their types and their sizes are checked, in parts too. `verify` checks the bytes, and so does
+    this function with REALMCTL_VERIFY=full. As long as the returned object lives, `realmctl gc` does not delete the version.
 
     Raises:
         InputError: There is no artifact, or it is damaged.
         MismatchError: Its format is not one that this realmctl reads.
     """
     path = Path(path)
-    return leased(_open(path if os.path.lexists(path / MANIFEST) else newest_version(path), 0))
+    artifact = leased(_open(path if os.path.lexists(path / MANIFEST) else newest_version(path), 0))
+    if verification() is Verification.FULL and (seen := (artifact.path.absolute(), artifact.content)) not in _hashed:
+        _verify_files(artifact)
+        _hashed.add(seen)
+    return artifact
 
 
 def leased(artifact: Artifact) -> Artifact:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import math
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -32,6 +31,7 @@ from realmctl.nn.retriever import Retriever, Tower
 from realmctl.nn.retriever_settings import NORM_EPS
 from realmctl.nn.weights import save_tensors
 from realmctl.stage import resolve
+from realmctl.storage.temporary import temporary_folder
 
 TowerSide = Literal["query", "block"]
 KINDS = ("retriever", "encoder", "reader", "span-reader")
@@ -53,15 +53,12 @@ def export(path: Path, folder: Path, side: TowerSide | None = None) -> dict[str,
     retriever = Retriever.load(artifact.path) if artifact.kind == "retriever" else None
     chosen = _side(retriever, side, artifact)
     folder.absolute().parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.absolute().parent))
-    try:
+    with temporary_folder(folder.absolute().parent) as partial:
         _write(artifact, retriever, chosen, partial)
         partial.chmod(0o755)
         if folder.exists():
             folder.rmdir()
         partial.rename(folder.absolute())
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     libraries = ["transformers", "sentence-transformers"] if retriever else ["transformers"]
     return {
         "path": str(folder),
