@@ -138,13 +138,13 @@ KINDS: dict[str, Kind] = {
     ),
     "model": Kind(
         "`pretrain`",
-        dict(_METRICS),
+        {**_METRICS, "journal.jsonl": "when each index went into use: step, step of its snapshot, content hash"},
         {
             "retriever": "retriever: as pre-training left it",
             "reader": "reader: the knowledge-augmented encoder",
             "index": "index: of the final retriever",
         },
-        {},
+        {"journal.jsonl": "not with `--refresh never`"},
     ),
     "reader": Kind("part of a model and of a closed-book qa-model", dict(_BERT), {}, {}),
     "language-model": Kind(

@@ -87,8 +87,9 @@ class Pretrain(TrainingStage):
         default="salient",
     )
     official: tuple[PretrainDeviation, ...] = setting(explained(PretrainDeviation), default=(), added_later=True)
-    refresh: Literal["background", "inline", "never"] = setting(
-        "What refreshes the index. background: another process. inline: this process. never: nothing.",
+    refresh: Literal["background", "lockstep", "inline", "never"] = setting(
+        "What refreshes the index. background: another process, as fast as it can. lockstep: another process, and each index goes "
+        "into use one refresh period after its snapshot, so that no delay changes the result. inline: this process. never: nothing.",
         default="background",
     )
     refresh_every: int | Literal["auto"] = setting(
@@ -106,8 +107,13 @@ class Pretrain(TrainingStage):
         "Largest age of the index, in steps, before training waits; 0 means three refresh periods, with auto no limit.",
         default=0,
     )
+    when_stale: Literal["wait", "fail", "continue"] = runtime(
+        "What to do at that age. wait: for a fresher index. fail: save a checkpoint and stop with exit code 5. continue: train on "
+        "with a warning. With --refresh lockstep and inline, training always waits.",
+        default="wait",
+    )
     refresh_device: str = runtime(
-        "Device of the background refresher: auto, cpu or cuda:N. elsewhere: you start `realmctl refresh` yourself.",
+        "Device of the refresher of background and lockstep: auto, cpu or cuda:N. elsewhere: you start `realmctl refresh` yourself.",
         default="auto",
     )
     micro_batch: int = runtime("Sentences computed at once; 0 means the whole batch.", default=0)
@@ -125,11 +131,17 @@ class Pretrain(TrainingStage):
             raise ConfigError(
                 "--steps, --batch-size and --refresh-every must be at least 1, --candidates at least 2: with a single candidate there is nothing to learn."
             )
+        if self.refresh == "lockstep" and self.refresh_every == "auto":
+            raise ConfigError("--refresh lockstep needs a number of steps: --refresh-every auto follows the drift.")
         if not self.refresh_drift > 0:
             raise ConfigError(f"--refresh-drift {self.refresh_drift:g} must be above 0.")
         if self.max_index_age and self.max_index_age < self._fewest_steps:
             raise ConfigError(
                 f"--max-index-age {self.max_index_age} is below --refresh-every {self.refresh_every}: training would wait for an index that nothing builds."
+            )
+        if self.when_stale != "wait" and self.refresh != "background":
+            raise ConfigError(
+                f"--when-stale {self.when_stale} is for --refresh background. With --refresh {self.refresh} no index becomes too old."
             )
         if not self.lr > 0 or not self._retriever_lr > 0:
             raise ConfigError(f"--lr {self.lr:g} and --retriever-lr {self._retriever_lr:g} must be above 0.")
@@ -158,41 +170,35 @@ class Pretrain(TrainingStage):
         from realmctl.retrieval.initial_encoder import starting_bert
         from realmctl.training.index_shards import open_own_shard
         from realmctl.training.loop import Compute, Schedule, train
+        from realmctl.training.refresh.chosen import counted_refreshes, journal_of
         from realmctl.training.refresh.current_index import CurrentIndex
-        from realmctl.training.refresh.shared import SharedRefresh
 
         retriever = Retriever.load(self.retriever.path)
         reader = Reader.from_masked_lm(starting_bert(self.encoder, self.bert, self.blocks, self.seed))
         folder = self._refresh_folder(out)
+        if self.refresh != "never" and processes.is_first() and self._fewest_steps >= self.steps:
+            warn(
+                f"--refresh-every {self.refresh_every}, --steps {self.steps}: the index is not refreshed while training. Use a "
+                "smaller --refresh-every, or --refresh never to say that this is meant."
+            )
         refresh = self._refresh(out, folder)
         try:
             opener = open_own_shard if self.index_shards else open_index
             snapshot = self.retriever if "snapshot-queries" in self.official else None
-            if self.refresh != "never" and processes.world_size() > 1:
-                refresh = SharedRefresh(refresh)
-            current = CurrentIndex(self.index, refresh, str(pick_device(self.device)), snapshot, opener=opener)
+            current = CurrentIndex(
+                self.index, refresh, str(pick_device(self.device)), snapshot,
+                opener=opener, journal=journal_of(self.refresh, out), when_stale=self.when_stale,
+            )  # fmt: skip
             objective = self._objective(retriever, reader, current)
             metrics = train(objective, Schedule.of(self), Compute.of(self), out, "pretrain")
         finally:
             refresh.close()
         if not processes.is_first():  # the first process embeds the blocks with the final retriever
             return metrics
-        refreshes = self._refreshes(out)
+        refreshes = counted_refreshes(out.file("metrics.jsonl"), self.refresh, self._fewest_steps, self.steps)
         index = self._publish(out, folder, retriever, reader)
         alarms = objective.alarms.counts
         return {**metrics, **self._last_measures(out, objective, index), "refreshes": refreshes, "alarms": alarms}
-
-    def _refreshes(self, out: Writer) -> int:
-        """Return how many refreshed indexes were used. Warns if there were none though they were asked for."""
-        from realmctl.training.refresh.current_index import refreshes_used
-
-        used = refreshes_used(out.file("metrics.jsonl"))
-        if not used and self.refresh != "never" and self._fewest_steps < self.steps:
-            warn(
-                f"pretrain: no refreshed index was used, though --refresh {self.refresh} asks for one: none was ready before the "
-                f"last of {self.steps} steps. Use a smaller --refresh-every, more --steps, or --refresh inline, which waits."
-            )
-        return used
 
     def _refresh_folder(self, out: Writer) -> RefreshFolder:
         from realmctl.training.refresh.chosen import placed_folder
@@ -203,17 +209,13 @@ class Pretrain(TrainingStage):
         from realmctl.retrieval.initial_encoder import tokenizer_folder
         from realmctl.training.checkpoint import saved_states
         from realmctl.training.refresh.chosen import RefreshPlaces, chosen_refresh
+        from realmctl.training.refresh.current_index import steps_held
         from realmctl.training.refresh.pace import pace_of
 
-        if self.refresh != "never" and processes.is_first() and self._fewest_steps >= self.steps:
-            warn(
-                f"--refresh-every {self.refresh_every}, --steps {self.steps}: the index is not refreshed while training. Use a "
-                "smaller --refresh-every, or --refresh never to say that this is meant."
-            )
         checkpoints = out.scratch("checkpoints")
 
         def held() -> list[int]:
-            return [state["index_step"] for state in saved_states(checkpoints)]
+            return steps_held(saved_states(checkpoints))
 
         max_age = self.max_index_age or (self.steps if self.refresh_every == "auto" else 3 * self.refresh_every)
         places = RefreshPlaces(
@@ -225,7 +227,7 @@ class Pretrain(TrainingStage):
                 self.refresh_every, self.refresh_drift, self.retriever, self.blocks, self.device, self.precision
             )
 
-        return chosen_refresh(self.refresh, places, pace, held, max_age)
+        return chosen_refresh(self.refresh, places, pace, held, max_age, self._fewest_steps)
 
     def _retriever_origin(self, out: Writer) -> Origin:
         """Return the origin of the snapshots and of the final retriever: this run's recipe."""

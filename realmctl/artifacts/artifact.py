@@ -21,7 +21,11 @@ from realmctl.artifacts.manifest import read_manifest
 from realmctl.artifacts.manifest_schema import MANIFEST, MAX_PART_DEPTH
 from realmctl.errors import InputError, MismatchError
 from realmctl.storage.hashing import digest_regular
+from realmctl.storage.lease import lease
+from realmctl.storage.verification import Verification, verification
 
+_hashed: set[tuple[Path, str]] = set()
+"""Artifacts that this process hashed when it opened them: path and content."""
 VERSION_NAME = re.compile(r"v([1-9][0-9]{0,8})")
 
 
@@ -78,7 +82,7 @@ class Artifact:
         if name not in self.manifest["parts"]:
             known = ", ".join(self.manifest["parts"]) or "none"
             raise MismatchError(f"{self} has no part {name!r}; it has {known}.")
-        return _open_part(self, name, 1)
+        return leased(_open_part(self, name, 1))
 
     def parts(self) -> list[Artifact]:
         """All its parts."""
@@ -96,14 +100,29 @@ class Artifact:
 def open_artifact(path: Path | str) -> Artifact:
     """Open a version, or the newest version of a series.
 
-    The manifest, the set of files, their types and their sizes are checked, in parts too. `verify` checks the bytes.
+    The manifest, the set of files, their types and their sizes are checked, in parts too. `verify` checks the bytes, and so does
+    this function with REALMCTL_VERIFY=full. As long as the returned object lives, `realmctl gc` does not delete the version.
 
     Raises:
         InputError: There is no artifact, or it is damaged.
         MismatchError: Its format is not one that this realmctl reads.
     """
     path = Path(path)
-    return _open(path if os.path.lexists(path / MANIFEST) else newest_version(path), 0)
+    artifact = leased(_open(path if os.path.lexists(path / MANIFEST) else newest_version(path), 0))
+    if verification() is Verification.FULL and (seen := (artifact.path.absolute(), artifact.content)) not in _hashed:
+        _verify_files(artifact)
+        _hashed.add(seen)
+    return artifact
+
+
+def leased(artifact: Artifact) -> Artifact:
+    """Give an artifact a lease on the version that it is, or that it is a part of. Only versions of a series have one."""
+    version = artifact.path.absolute()
+    while os.path.lexists(version.parent / MANIFEST):
+        version = version.parent
+    if VERSION_NAME.fullmatch(version.name):
+        object.__setattr__(artifact, "lease", lease(version / MANIFEST))
+    return artifact
 
 
 def open_unfinished(partial: Path) -> Artifact:

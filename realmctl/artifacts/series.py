@@ -30,11 +30,10 @@ from realmctl.errors import ConfigError, InputError, LockedError, MismatchError,
 from realmctl.log import say, warn
 from realmctl.storage.durable import make_folders, write_file
 from realmctl.storage.regular_file import read_small, require_regular
+from realmctl.storage.verification import FOUND_BYTES, Verification, verification
 
 LOCK, LAST = ".lock", ".last"
 MAX_VERSION = 999_999_999
-VERIFY_FOUND_BYTES = 2**30
-"""A version that makes a run unnecessary is hashed again if it is not larger than this (1 GiB, about a second)."""
 
 
 def series_folder(out: Path | str, kind: str) -> Path:
@@ -80,7 +79,7 @@ def readable_versions(series: Path) -> list[Artifact]:
 def find_version(series: Path, recipe: str) -> Artifact | None:
     """Return the newest undamaged version with this recipe, or None.
 
-    A version up to `VERIFY_FOUND_BYTES` is hashed again. A damaged version is left out with a warning.
+    The version is hashed again as `storage/verification.py` says. A damaged version is left out with a warning.
     """
     versions = readable_versions(series)
     found = next((each for each in reversed(versions) if each.recipe == recipe and _is_whole(each)), None)
@@ -93,7 +92,9 @@ def find_version(series: Path, recipe: str) -> Artifact | None:
 
 
 def _is_whole(artifact: Artifact) -> bool:
-    if artifact.total_bytes() > VERIFY_FOUND_BYTES:
+    policy = verification()
+    large = artifact.total_bytes() > FOUND_BYTES
+    if policy is Verification.QUICK or (large and policy is not Verification.FULL):
         return True
     try:
         verify(artifact)

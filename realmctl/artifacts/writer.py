@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from realmctl.artifacts.artifact import Artifact, open_artifact
+from realmctl.artifacts.artifact import Artifact, leased, open_artifact
 from realmctl.artifacts.file_tree import write_protect
 from realmctl.artifacts.manifest import Origin, write_manifest
 from realmctl.artifacts.manifest_schema import MANIFEST, RECIPE, RESERVED_NAMES, SCRATCH_NAMES
@@ -129,7 +129,7 @@ def publish(partial: Path, final: Path) -> Artifact:
     manifest = open_artifact(partial).manifest
     sync(partial)
     rename_to_fresh(partial, final)
-    return Artifact(final, manifest)
+    return leased(Artifact(final, manifest))
 
 
 def _remove_folder(folder: Path) -> None:

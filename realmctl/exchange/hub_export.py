@@ -8,7 +8,6 @@ folder also holds the head, with the tensor names of the public Condenser code, 
 from __future__ import annotations
 
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +19,7 @@ from realmctl.exchange.sentence_modules import write_modules
 from realmctl.nn.condenser import HEAD_FILE
 from realmctl.nn.retriever import Retriever
 from realmctl.stage import resolve
+from realmctl.storage.temporary import temporary_folder
 
 TowerSide = Literal["query", "block"]
 KINDS = ("retriever", "encoder", "reader", "span-reader")
@@ -38,15 +38,12 @@ def export(path: Path, folder: Path, side: TowerSide | None = None) -> dict[str,
     retriever = Retriever.load(artifact.path) if artifact.kind == "retriever" else None
     chosen = _side(retriever, side, artifact)
     folder.absolute().parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.absolute().parent))
-    try:
+    with temporary_folder(folder.absolute().parent) as partial:
         _write(artifact, retriever, chosen, partial)
         partial.chmod(0o755)
         if folder.exists():
             folder.rmdir()
         partial.rename(folder.absolute())
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     libraries = ["transformers", "sentence-transformers"] if retriever else ["transformers"]
     return {
         "path": str(folder),

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from realmctl.errors import InputError
+from realmctl.storage.checked_file import not_as_written
 
 OS_ERROR = re.compile(r"\(os error (\d+)\)")
 """How safetensors, which is written in Rust, names an error of the system."""
@@ -25,7 +26,7 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
 
     Raises:
         OSError: The system refused to write, for example because the disk is full (safetensors itself raises an
-            error without an error number then).
+            error without an error number then), or the file does not hold what was written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -36,6 +37,24 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
         if number is None:
             raise
         raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
+    _read_back(plain, path)
+
+
+def _read_back(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Compare a file that was just written with the tensors, bit by bit. Raises OSError when they differ."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            equal = set(file.keys()) == set(tensors) and all(
+                torch.equal(_bits(file.get_tensor(name)), _bits(tensor)) for name, tensor in tensors.items()
+            )
+    except (OSError, SafetensorError):
+        equal = False
+    if not equal:
+        raise not_as_written(path)
+
+
+def _bits(tensor: Tensor) -> Tensor:
+    return tensor.contiguous().flatten().view(torch.uint8)
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:

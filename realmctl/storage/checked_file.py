@@ -57,15 +57,17 @@ class CheckedFile:
         with self.path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size != self._size:
-                self._fail(f"it holds {size} bytes, and {self._size} were written")
+                raise not_as_written(self.path, f"it holds {size} bytes, and {self._size} were written")
             head, checksum = file.read(len(self._head)), 0
             while piece := file.read(PIECE_BYTES):
                 checksum = zlib.crc32(piece, checksum)
         if head != self._head or checksum != self._checksum:
-            self._fail("it does not hold the bytes that were written")
+            raise not_as_written(self.path)
 
-    def _fail(self, reason: str) -> None:
-        raise OSError(errno.EIO, f"{os.strerror(errno.EIO)} ({reason})", str(self.path))
+
+def not_as_written(path: Path, reason: str = "it does not hold the bytes that were written") -> OSError:
+    """Return the error for a file that was read back and is not what was written."""
+    return OSError(errno.EIO, f"{os.strerror(errno.EIO)} ({reason})", str(path))
 
 
 def _raw_file(path: Path) -> io.RawIOBase:

@@ -22,9 +22,12 @@ LOCK_NAME = re.compile(rf"({PREFIX}[0-9a-f]{{16}})\.lock")
 
 
 @contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """Yield a new empty folder in the system's temporary directory, and remove it at the end."""
-    base = Path(tempfile.gettempdir())
+def temporary_folder(base: Path | None = None) -> Iterator[Path]:
+    """Yield a new empty folder in `base`, by default the system's temporary directory, and remove it at the end.
+
+    It may be renamed. What killed processes left in `base` is removed first.
+    """
+    base = base or Path(tempfile.gettempdir())
     remove_dead_folders(base)
     handle, folder = _new(base)
     try:

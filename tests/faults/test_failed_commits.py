@@ -8,10 +8,16 @@ import os
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 from realmctl.artifacts import open_artifact, series, verify, version_numbers
 from realmctl.errors import ConfigError, InputError, MismatchError, ResourceError
+from realmctl.index import hnsw
+from realmctl.index.build import IndexOptions, build
+from realmctl.nn import weights
+from realmctl.retrieval.search import embedding_file
 from realmctl.storage.array_file import ArrayAppender
 from realmctl.storage.durable import copy_file
 from realmctl.storage.records import RecordWriter
@@ -118,6 +124,54 @@ def test_records_arrays_and_copies_that_the_disk_lost_are_noticed(tmp_path, keep
         records()
 
 
+@pytest.mark.parametrize("keep", [lambda data: data[:-1], lambda data: data[:-1] + bytes([data[-1] ^ 1])])
+def test_weights_that_the_disk_lost_are_noticed(tmp_path, monkeypatch, keep):
+    """safetensors writes them itself, so the file is changed behind its back."""
+    plain = weights.save_file
+
+    def loses(tensors, path, metadata) -> None:
+        plain(tensors, path, metadata)
+        path.write_bytes(keep(path.read_bytes()))
+
+    monkeypatch.setattr(weights, "save_file", loses)
+    with pytest.raises(OSError, match="it does not hold the bytes") as error:
+        weights.save_tensors({"a": torch.tensor([1.0, float("nan")])}, tmp_path / "x.safetensors")
+    assert error.value.errno == errno.EIO
+
+
+@pytest.mark.parametrize("which", ["header", "rows"])
+def test_embeddings_that_the_disk_lost_are_noticed(tmp_path, monkeypatch, which):
+    plain, header = os.pwrite, len(embedding_file.npy_header(4, 2, np.dtype("float32")))
+
+    def loses(handle, data, at) -> int:
+        lost = (at < header) == (which == "header")
+        return len(data) if lost else plain(handle, data, at)
+
+    monkeypatch.setattr(os, "pwrite", loses)
+    file = embedding_file.EmbeddingFile(tmp_path / "e.npy", tmp_path / "done.jsonl", 4, 2, "float32")
+    with pytest.raises(OSError, match="it does not hold the bytes") as error, file:
+        file.write(0, np.ones((4, 2), np.float32))
+    assert error.value.errno == errno.EIO
+
+
+def test_a_graph_that_the_disk_lost_is_noticed(tmp_path, monkeypatch):
+    """hnswlib writes it itself and reports no error. Every page holds vectors, which are compared."""
+    rng, folder = np.random.default_rng(0), tmp_path
+    np.save(folder / "vectors.npy", rng.standard_normal((300, 16), dtype=np.float32))
+    plain = hnsw.read_entry
+
+    def loses(path):
+        data = bytearray(path.read_bytes())
+        data[4096:8192] = bytes(4096)
+        path.write_bytes(data)
+        return plain(path)
+
+    monkeypatch.setattr(hnsw, "read_entry", loses)
+    with pytest.raises(InputError, match="is damaged"):
+        build(folder, IndexOptions(type="hnsw"))
+    assert not (folder / "index.json").exists()
+
+
 def test_a_rotten_version_is_not_taken_for_done(tmp_path, capsys):
     made = Plain(text="hello").make(tmp_path / "plain")
     overwrite(made.file("text.txt"), b"jello")
@@ -146,7 +200,7 @@ def test_a_rotten_input_stops_the_stage_that_reads_it(tmp_path):
 
 def test_a_large_version_is_not_hashed_again_for_nothing(tmp_path, monkeypatch):
     made = Plain(text="hello").make(tmp_path / "plain")
-    monkeypatch.setattr(series, "VERIFY_FOUND_BYTES", 3)
+    monkeypatch.setattr(series, "FOUND_BYTES", 3)
     monkeypatch.setattr(series, "verify", lambda artifact: pytest.fail("hashed"))
     assert Plain(text="hello").make(tmp_path / "plain").path == made.path
 

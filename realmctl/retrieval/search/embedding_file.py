@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.errors import ResourceError
+from realmctl.storage.checked_file import not_as_written
 
 Dtype = Literal["float32", "float16"]
 
@@ -54,12 +55,14 @@ class EmbeddingFile:
         os.close(self._handle)
 
     def write(self, start: int, vectors: NDArray[np.floating]) -> None:
-        """Write `vectors` at row `start`, flush them to the disk, and record the range in the journal."""
+        """Write `vectors` at row `start`, flush them to the disk, read them back, and record the range in the journal."""
         data = np.ascontiguousarray(vectors, dtype=self.dtype).tobytes()
         at = len(self._header) + start * self._row_bytes
         self._write_all(data, at)
         os.fdatasync(self._handle)
         record = {"start": start, "stop": start + len(vectors), "sha256": hashlib.sha256(data).hexdigest()}
+        if self._hash(start, start + len(vectors)) != record["sha256"]:
+            raise not_as_written(self.path)
         # Newline first: a kill may have cut the previous line short.
         self._journal.write("\n" + json.dumps(record))
         self._journal.flush()
@@ -86,6 +89,8 @@ class EmbeddingFile:
             os.ftruncate(self._handle, 0)
             os.posix_fallocate(self._handle, 0, self._size)
             os.pwrite(self._handle, self._header, 0)
+            if os.pread(self._handle, len(self._header), 0) != self._header:
+                raise not_as_written(self.path)
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
                 raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +11,17 @@ from typing import Literal
 from realmctl.artifacts import Artifact, Origin, Writer
 from realmctl.execution import processes
 from realmctl.index.build import IndexOptions
+from realmctl.log import warn
 from realmctl.training.refresh.background import BackgroundRefresh, ExternalRefresh
 from realmctl.training.refresh.index_maker import dtype_of
+from realmctl.training.refresh.journal import JOURNAL, Journal
+from realmctl.training.refresh.lockstep import LockstepRefresh
 from realmctl.training.refresh.pace import Pace
 from realmctl.training.refresh.refresh import InlineRefresh, NoRefresh, Refresh
 from realmctl.training.refresh.refresh_folder import RefreshFolder, RefreshRequest
-from realmctl.training.refresh.shared import FollowingRefresh
+from realmctl.training.refresh.shared import FollowingRefresh, SharedRefresh
+
+RefreshKind = Literal["background", "lockstep", "inline", "never"]
 
 
 @dataclass(frozen=True)
@@ -38,8 +44,8 @@ class RefreshPlaces:
 
 
 def chosen_refresh(
-    kind: Literal["background", "inline", "never"], places: RefreshPlaces, pace: Callable[[], Pace],
-    held: Callable[[], Sequence[int]], max_age: int,
+    kind: RefreshKind, places: RefreshPlaces, pace: Callable[[], Pace],
+    held: Callable[[], Sequence[int]], max_age: int, every: int,
 ) -> Refresh:  # fmt: skip
     """Return the refresh of this process. All processes but the first follow it.
 
@@ -49,11 +55,24 @@ def chosen_refresh(
         pace: Makes what decides when a snapshot is due.
         held: Returns the steps of the indexes that checkpoints need.
         max_age: Steps after which training waits for a fresher index.
+        every: Steps between snapshots in lockstep.
     """
     if kind == "never":
         return NoRefresh()
     if not processes.is_first():
-        return FollowingRefresh(places.folder)
+        return SharedRefresh(FollowingRefresh(places.folder))
+    own = _own_refresh(kind, places, pace, held, max_age, every)
+    return SharedRefresh(own) if processes.world_size() > 1 else own
+
+
+def _own_refresh(
+    kind: RefreshKind, places: RefreshPlaces, pace: Callable[[], Pace],
+    held: Callable[[], Sequence[int]], max_age: int, every: int,
+) -> Refresh:  # fmt: skip
+    """Return the refresh of the first process."""
+    if kind == "lockstep":
+        refresher = None if places.refresh_device == "elsewhere" else places.refresh_device
+        return LockstepRefresh(places.folder, places.origin, places.tokenizer, every, held, refresher, places.device)
     common = places.folder, places.origin, places.tokenizer, pace(), held
     if kind == "inline":
         return InlineRefresh(*common, places.device)
@@ -72,3 +91,21 @@ def placed_folder(
         place, dtype = str(blocks.path.resolve()), dtype_of(index)
         folder.place(RefreshRequest(blocks=place, index=options, dtype=dtype, precision=precision))
     return folder
+
+
+def journal_of(kind: RefreshKind, out: Writer) -> Journal:
+    """Return the journal of a run's swaps. It writes nothing in other processes than the first, and without a refresh."""
+    return Journal(out.file(JOURNAL) if kind != "never" and processes.is_first() else None)
+
+
+def counted_refreshes(metrics: Path, kind: RefreshKind, every: int, steps: int) -> int:
+    """Return how many refreshed indexes a run used, from its `metrics.jsonl`. Warns if there were none though it asked for them."""
+    lines = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
+    made_at = {line["step"] - 1 - line["index_age_steps"] for line in lines if "index_age_steps" in line}
+    used = len(made_at - {0})
+    if not used and kind != "never" and every < steps:
+        warn(
+            f"pretrain: no refreshed index was used, though --refresh {kind} asks for one: none was ready before the "
+            f"last of {steps} steps. Use a smaller --refresh-every, more --steps, or --refresh inline, which waits."
+        )
+    return used

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from realmctl.artifacts import Artifact
+from realmctl.errors import ResourceError
 from realmctl.execution.signals import StopRequested, asked_to_stop
 from realmctl.index.protocol import Index
 from realmctl.index.store import open_index
-from realmctl.log import say
+from realmctl.log import say, warn
 from realmctl.nn.retriever import Retriever
+from realmctl.training.refresh.journal import Journal, Swap
 from realmctl.training.refresh.refresh import Refresh
 
 WAIT_SECONDS = 0.05
-
-
-def refreshes_used(metrics: Path) -> int:
-    """Return how many refreshed indexes the steps of a run used, from its `metrics.jsonl`."""
-    lines = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
-    made_at = {line["step"] - 1 - line["index_age_steps"] for line in lines if "index_age_steps" in line}
-    return len(made_at - {0})
+WhenStale = Literal["wait", "fail", "continue"]
+"""What training does when the index is too old."""
 
 
 class CurrentIndex:
@@ -36,6 +32,8 @@ class CurrentIndex:
         retriever: The retriever that `first` was made with, if queries are embedded with the retriever of the index.
             `encoder` is then the retriever of the index in use; otherwise it is None.
         opener: Opens the index in a folder on a device.
+        journal: Records every swap; by default without a file.
+        when_stale: What to do when the index is too old: wait for a fresher one, fail, or continue with a warning.
     """
 
     def __init__(
@@ -46,8 +44,11 @@ class CurrentIndex:
         retriever: Artifact | None = None,
         *,
         opener: Callable[[Path, str], Index] = open_index,
+        journal: Journal | None = None,
+        when_stale: WhenStale = "wait",
     ) -> None:
-        self._open = opener
+        self._open, self._journal, self._when_stale = opener, journal or Journal(), when_stale
+        self._warned_at = -1  # step of the index whose age was warned of
         self.index: Index = opener(first.path, device)
         self.encoder = Retriever.load(retriever.path).to(device) if retriever else None
         self.step, self._content = 0, first.content
@@ -65,32 +66,40 @@ class CurrentIndex:
 
         Raises:
             StopRequested: The run was asked to stop during the wait.
+            ResourceError: The index is too old, and `when_stale` is fail.
         """
         if not self._begun:
             self._refresh.begin(step)
             self._refresh.hold(self.step)
+            self._journal.begin()
             self._begun = True
         self._refresh.offer(step, retriever)
-        self._take(self._refresh.newest())
+        self._take(step, self._refresh.newest())
         waited = self._wait(step, retriever)
-        return {"index_age_steps": step - self.step, **({"index_wait_seconds": waited} if waited else {})}
+        self._refresh.offer(step, retriever)  # a snapshot may be due as soon as the index before it is in use
+        timed = waited and not self._refresh.reproducible  # or else equal runs would write other metrics
+        return {"index_age_steps": step - self.step, **({"index_wait_seconds": waited} if timed else {})}
 
     def state(self) -> dict[str, Any]:
-        """Return what a checkpoint records: step and content hash of the index that the next training step starts with."""
-        return {"index_step": self.step, "index": self._content}
+        """Return what a checkpoint records: the index that the next step starts with, the swaps, the state of the refresh."""
+        state = {"index_step": self.step, "index": self._content, "swaps": self._journal.state()}
+        return {**state, "refresh": dict(self._refresh.state())}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Open the index that a checkpoint names, with every byte verified. A damaged one is built again.
 
         Raises:
-            InputError: It is missing or damaged and cannot be built again.
+            InputError: It is missing or damaged and cannot be built again, or a snapshot that the run needs is.
         """
         step = int(state["index_step"])
+        self._refresh.restore(state.get("refresh", {}))
         if step:
             self._use(step, self._refresh.at(step, state["index"]))
+        self._journal.restore(state.get("swaps", []))
 
-    def _take(self, fresh: tuple[int, Artifact] | None) -> None:
+    def _take(self, step: int, fresh: tuple[int, Artifact] | None) -> None:
         if fresh is not None and fresh[0] > self.step:
+            self._journal.add(Swap(step, fresh[0], fresh[1].content))
             self._use(*fresh)
             self._refresh.hold(self.step)
 
@@ -102,7 +111,7 @@ class CurrentIndex:
         self.step, self._content, self.encoder = step, index.content, encoder
 
     def _wait(self, step: int, retriever: Retriever) -> float:
-        if not self._refresh.too_old(step, self.step):
+        if not self._refresh.too_old(step, self.step) or not self._must_wait(step):
             return 0.0
         start = time.monotonic()
         say(f"pretrain: step {step}: the index is {step - self.step} steps old, waiting for a fresher one")
@@ -111,5 +120,24 @@ class CurrentIndex:
                 raise StopRequested
             time.sleep(WAIT_SECONDS)
             self._refresh.offer(step, retriever)
-            self._take(self._refresh.newest())
+            self._take(step, self._refresh.newest())
         return time.monotonic() - start
+
+    def _must_wait(self, step: int) -> bool:
+        """Return whether to wait for a fresher index. Raises ResourceError when the run is to fail instead."""
+        age = f"step {step}: the index is {step - self.step} steps old"
+        if self._when_stale == "fail":
+            raise ResourceError(
+                f"pretrain: {age}, and --when-stale is fail. Find out why the refresher is late (live/refresher.log), or raise "
+                "--max-index-age; the same command then continues."
+            )
+        if self._when_stale == "continue" and self._warned_at != self.step:
+            self._warned_at = self.step
+            warn(f"{age}; training continues with it (--when-stale continue)")
+        return self._when_stale == "wait"
+
+
+def steps_held(states: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Return the steps whose indexes and snapshots the checkpoints with these states need."""
+    awaited = (state.get("refresh", {}).get("awaited") for state in states)
+    return [*(state["index_step"] for state in states), *(step for step, _ in filter(None, awaited))]

@@ -5,10 +5,10 @@ The objective depends only on the protocol `Refresh`, not on which process build
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from realmctl.artifacts import Artifact, Origin
 from realmctl.errors import InputError
@@ -21,6 +21,11 @@ from realmctl.training.refresh.refresh_folder import KEPT_INDEXES, RefreshFolder
 
 class Refresh(Protocol):
     """The interface between the objective and index refresh. A step is the number of training steps taken so far."""
+
+    @property
+    def reproducible(self) -> bool:
+        """Whether the steps at which indexes go into use depend on no timing."""
+        ...
 
     def begin(self, step: int) -> None:
         """Start, once before the first step of this process. Training starts or resumes after `step` steps."""
@@ -39,7 +44,7 @@ class Refresh(Protocol):
 
         Args:
             step: Step of its snapshot.
-            content: Content hash that the checkpoint recorded.
+            content: Content hash that the checkpoint recorded; empty when none did.
 
         Raises:
             InputError: The index is gone or damaged and cannot be built again.
@@ -62,6 +67,18 @@ class Refresh(Protocol):
         """Return whether training at `step` must wait for an index that is fresher than the index of `index_step`."""
         ...
 
+    def state(self) -> Mapping[str, Any]:
+        """Return what a checkpoint must keep."""
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Check that what `state` returned is still there.
+
+        Raises:
+            InputError: A snapshot that it names is gone or damaged.
+        """
+        ...
+
     def close(self) -> None:
         """End the refresher if this process started it."""
         ...
@@ -69,6 +86,8 @@ class Refresh(Protocol):
 
 class NoRefresh:
     """No refresh: the index that training started with stays in use."""
+
+    reproducible = True
 
     def begin(self, step: int) -> None:
         pass
@@ -91,6 +110,12 @@ class NoRefresh:
     def too_old(self, step: int, index_step: int) -> bool:
         return False
 
+    def state(self) -> Mapping[str, Any]:
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        pass
+
     def close(self) -> None:
         pass
 
@@ -109,6 +134,8 @@ class FolderRefresh:
         held: Returns the steps whose indexes the checkpoints need.
         device: Device on which this process rebuilds a damaged index.
     """
+
+    reproducible = False
 
     def __init__(
         self,
@@ -175,7 +202,7 @@ class FolderRefresh:
             return index  # built again after the checkpoint was written
         warn(f"the index of step {step} is built again from its snapshot")
         index = self.maker.make(snapshot, path)
-        if index.content != content:
+        if content and index.content != content:
             warn(
                 f"the new index of step {step} is not equal to the lost one bit for bit; other "
                 f"hardware rounds differently"
@@ -196,6 +223,12 @@ class FolderRefresh:
     def too_old(self, step: int, index_step: int) -> bool:
         return False
 
+    def state(self) -> Mapping[str, Any]:
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        pass
+
     def close(self) -> None:
         pass
 
@@ -205,6 +238,8 @@ class InlineRefresh(FolderRefresh):
 
     This is deterministic, and suits tests and small corpora.
     """
+
+    reproducible = True
 
     def newest(self) -> tuple[int, Artifact] | None:
         found = super().newest()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from realmctl.artifacts import Artifact, open_artifact, verify
 from realmctl.errors import InputError
@@ -48,6 +50,10 @@ class SharedRefresh:
     def __init__(self, own: Refresh) -> None:
         self._own = own
 
+    @property
+    def reproducible(self) -> bool:
+        return self._own.reproducible
+
     def begin(self, step: int) -> None:
         self._own.begin(step)
 
@@ -88,6 +94,12 @@ class SharedRefresh:
         if answers[0][0] and any(stop for _, stop in answers):
             raise StopRequested
         return bool(answers[0][0])
+
+    def state(self) -> Mapping[str, Any]:
+        return self._own.state()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self._own.restore(state)
 
     def close(self) -> None:
         self._own.close()

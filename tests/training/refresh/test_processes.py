@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from realmctl.artifacts import open_artifact
 from realmctl.training.refresh.refresh_folder import RefreshFolder, read_heartbeat
 from tests.execution.test_parent import is_alive, linux
 
@@ -63,3 +65,57 @@ def test_a_stopped_refresher_neither_delays_nor_outlives_its_trainer(chain, tmp_
     while is_alive(refresher):
         assert time.monotonic() < end, "the refresher outlived its killed trainer"
         time.sleep(0.01)
+
+
+LOCKSTEP = "--refresh lockstep --steps 24 --batch-size 2 --candidates 3 --refresh-every 6 --checkpoint-every 4 --refresh-device cpu"
+
+
+def lockstep(chain, out):
+    command = [
+        sys.executable,
+        "-m",
+        "realmctl",
+        "pretrain",
+        "-w",
+        str(chain.folder),
+        "--out",
+        str(out),
+        *LOCKSTEP.split(),
+    ]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        command, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_in_lockstep_kills_of_real_processes_change_no_bit(chain, tmp_path, seed):
+    """SIGKILL at random moments: the refresher, the trainer, or both."""
+    undisturbed = lockstep(chain, tmp_path / "undisturbed")
+    assert undisturbed.wait(300) == 0, undisturbed.stderr.read()
+    expected, draw, kills = open_artifact(tmp_path / "undisturbed").content, random.Random(seed), 0
+    out = tmp_path / "model"
+    while True:
+        trainer = lockstep(chain, out)
+        try:
+            trainer.wait(draw.uniform(2, 12) if kills < 6 else 300)
+        except subprocess.TimeoutExpired:
+            refresher, whom = read_heartbeat(RefreshFolder(out / "v1.partial/live")).get("pid"), draw.randrange(3)
+            if refresher and whom != 0 and is_alive(refresher):
+                os.kill(refresher, signal.SIGKILL)
+            if whom == 1:
+                trainer.wait(300)  # it starts the refresher again
+            else:
+                trainer.kill()
+            kills += 1
+        said = trainer.communicate()[1]
+        if trainer.returncode == 0:
+            break
+        assert trainer.returncode == -signal.SIGKILL, said
+        end = time.monotonic() + 2
+        while refresher and is_alive(refresher):
+            assert time.monotonic() < end, "the refresher outlived its killed trainer"
+            time.sleep(0.01)
+    assert open_artifact(out).content == expected

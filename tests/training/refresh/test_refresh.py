@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import pytest
 
 from realmctl.artifacts import Origin, open_artifact, require_descent, verify, writing
-from realmctl.errors import ConfigError, InputError
+from realmctl.errors import ConfigError, InputError, ResourceError
 from realmctl.execution.signals import StopRequested
 from realmctl.training.refresh import current_index, refresher
 from realmctl.training.refresh.background import ExternalRefresh
 from realmctl.training.refresh.current_index import CurrentIndex
 from realmctl.training.refresh.index_maker import IndexMaker
+from realmctl.training.refresh.journal import Journal
 from realmctl.training.refresh.refresh import InlineRefresh, NoRefresh
 from realmctl.training.refresh.refresh_folder import at_step, prune, steps_in
 from tests.fixtures.chain import metrics_of, pretrain
@@ -168,7 +170,9 @@ def test_the_current_index_is_swapped_between_steps_and_its_age_is_told(chain, s
         assert (current.index is not before) == (step in (2, 4))
     assert ages == [0, 1, 0, 1, 0, 1]
     index = open_artifact(at_step(live.indexes, 4))
-    assert current.state() == {"index_step": 4, "index": index.content} and live.held() == {4}
+    state = current.state()
+    assert (state["index_step"], state["index"]) == (4, index.content) and live.held() == {4}
+    assert [(swap["step"], swap["index_step"]) for swap in state["swaps"]] == [(2, 2), (4, 4)]
 
 
 def test_restore_opens_the_index_of_the_checkpoint(chain, shared, live, retriever):
@@ -192,6 +196,52 @@ def test_training_waits_for_an_index_that_is_too_old(chain, shared, live, retrie
     thread.join()
     assert told["index_age_steps"] == 0 and told["index_wait_seconds"] > 0.3
     assert "step 4: the index is 4 steps old, waiting" in capsys.readouterr().err
+
+
+def test_training_may_fail_at_the_age_bound(chain, shared, retriever):
+    current = CurrentIndex(chain.index, ExternalRefresh(*shared, 3), "cpu", when_stale="fail")
+    for step in range(4):
+        current.renew(step, retriever)
+    with pytest.raises(ResourceError, match="step 4: the index is 4 steps old, and --when-stale is fail"):
+        current.renew(4, retriever)
+
+
+def test_training_may_go_on_beyond_the_age_bound(chain, shared, live, retriever, capsys):
+    current = CurrentIndex(chain.index, ExternalRefresh(*shared, 3), "cpu", when_stale="continue")
+    assert [current.renew(step, retriever)["index_age_steps"] for step in range(7)] == [*range(7)]
+    assert capsys.readouterr().err.count("training continues with it") == 1
+    deliver(live, 6)
+    assert current.renew(7, retriever)["index_age_steps"] == 1
+    for step in range(8, 11):
+        current.renew(step, retriever)
+    assert capsys.readouterr().err.count("step 10: the index is 4 steps old; training continues with it") == 1
+
+
+def test_every_swap_is_in_the_journal_before_the_index_is_used(chain, shared, live, retriever, tmp_path, monkeypatch):
+    path, seen = tmp_path / "journal.jsonl", []
+    path.write_text("what an earlier attempt left\n")
+    journal = Journal(path)
+    current = CurrentIndex(chain.index, InlineRefresh(*shared, "cpu"), "cpu", journal=journal)
+    plain = CurrentIndex._use
+
+    def use(self, step, index):
+        seen.append((step, index.content, json.loads(path.read_text().splitlines()[-1])))
+        plain(self, step, index)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CurrentIndex, "_use", use)
+        for step in range(5):
+            current.renew(step, retriever)
+            nudge(retriever)
+    assert [step for step, _, _ in seen] == [2, 4]
+    assert all(line == {"step": step, "index_step": step, "index": content} for step, content, line in seen)
+    state = json.loads(json.dumps(current.state()))
+    current.renew(5, retriever)
+    path.write_text("damaged")
+    again = CurrentIndex(chain.index, InlineRefresh(*shared, "cpu"), "cpu", journal=Journal(path))
+    again.restore(state)
+    again.renew(5, retriever)
+    assert [json.loads(line) for line in path.read_text().splitlines()] == state["swaps"]
 
 
 def test_a_wait_ends_when_asked_to_stop(chain, shared, retriever, monkeypatch):

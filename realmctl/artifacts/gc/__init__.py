@@ -1,0 +1,1 @@
+"""`realmctl gc`: delete versions that nothing needs."""

@@ -1,0 +1,44 @@
+"""Counts of the faults that were really injected, for `make faults` and docs/reliability.md.
+
+`REALMCTL_FAULTS_JSON=FILE` makes the tests write their counts there. `REALMCTL_FAULT_ROUNDS=N` multiplies the number of random
+faults; 1 is for `make test`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+from realmctl.version import __version__
+
+
+def rounds() -> int:
+    """How many times as many random faults as in the fast tests."""
+    return int(os.environ.get("REALMCTL_FAULT_ROUNDS", "1"))
+
+
+def count(kind: str, injected: int, **facts: Any) -> None:
+    """Record that `injected` faults of a kind were injected, and that all of them ended as promised."""
+    assert injected > 0
+    path = os.environ.get("REALMCTL_FAULTS_JSON")
+    if not path:
+        return
+    file = Path(path)
+    found: dict[str, Any] = json.loads(file.read_text()) if file.is_file() else {"machine": machine(), "faults": {}}
+    found["faults"][kind] = {"injected": injected, **facts}
+    file.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+
+
+def machine() -> dict[str, str]:
+    """What the faults were injected on."""
+    models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    return {
+        "processor": models[0].partition(":")[2].strip() if models else platform.machine(),
+        "cores": str(len(os.sched_getaffinity(0))),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "realmctl": __version__,
+    }

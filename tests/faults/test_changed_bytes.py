@@ -1,0 +1,75 @@
+"""Flipped bits and cut files in artifacts of every kind: `verify` notices each, and no other exception escapes."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from realmctl.artifacts import Artifact, open_artifact, verify
+from realmctl.errors import InputError, MismatchError
+from tests.faults.counting import count, rounds
+from tests.faults.tampering import overwrite
+from tests.fixtures.chain import finetune, pretrain
+
+SEED = 22
+FLIPS, CUTS = 200, 100
+
+
+@pytest.fixture(scope="module")
+def artifacts(chain, tmp_path_factory) -> list[Artifact]:
+    """A copy of one artifact of every kind of the chain, which may be damaged."""
+    folder = tmp_path_factory.mktemp("damaged")
+    model = pretrain(chain, steps=2).make(folder / "whole/model")
+    made = [chain.blocks, chain.spans, chain.encoder, chain.retriever, chain.index, model]
+    made.append(finetune(chain, model, steps=2).make(folder / "whole/qa-model"))
+    copies = [folder / "copies" / each.kind / "v1" for each in made]
+    for each, copy in zip(made, copies, strict=True):
+        shutil.copytree(each.path, copy)
+    return [open_artifact(copy) for copy in copies]
+
+
+def files_of(artifacts: list[Artifact]) -> list[tuple[Artifact, Path]]:
+    found = [(one, path) for one in artifacts for path in sorted(one.path.rglob("*")) if path.is_file()]
+    return [(one, path) for one, path in found if path.stat().st_size]
+
+
+def noticed(artifact: Artifact) -> bool:
+    try:
+        verify(open_artifact(artifact.path))
+    except (InputError, MismatchError):
+        return True
+    return False
+
+
+def changed(artifacts: list[Artifact], number: int, change) -> None:
+    """Damage random files one after the other, and restore each."""
+    draw, files = random.Random(SEED), files_of(artifacts)
+    for _ in range(number):
+        artifact, path = draw.choice(files)
+        data = path.read_bytes()
+        damaged = change(draw, data)
+        overwrite(path, damaged)
+        assert noticed(artifact), f"{path} with {change.__name__}"
+        overwrite(path, data)
+
+
+def flipped(draw: random.Random, data: bytes) -> bytes:
+    at, bit = draw.randrange(len(data)), draw.randrange(8)
+    return data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :]
+
+
+def cut(draw: random.Random, data: bytes) -> bytes:
+    return data[: draw.randrange(len(data))]
+
+
+def test_every_flipped_bit_is_noticed(artifacts):
+    changed(artifacts, FLIPS * rounds(), flipped)
+    count("single-bit flips", FLIPS * rounds(), seed=SEED, kinds=len(artifacts))
+
+
+def test_every_cut_file_is_noticed(artifacts):
+    changed(artifacts, CUTS * rounds(), cut)
+    count("truncated files", CUTS * rounds(), seed=SEED, kinds=len(artifacts))

@@ -1,0 +1,194 @@
+"""Lockstep: index k goes into use at a fixed step, whatever dies and however late the index is."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from realmctl.artifacts import open_artifact
+from realmctl.errors import ConfigError, InputError
+from realmctl.training.objectives.pretrain import PretrainObjective
+from realmctl.training.refresh import current_index
+from realmctl.training.refresh.current_index import CurrentIndex, steps_held
+from realmctl.training.refresh.lockstep import LockstepRefresh
+from realmctl.training.refresh.refresh_folder import RefreshFolder, at_step, steps_in
+from tests.fixtures.chain import Stopped, metrics_of, pretrain
+from tests.fixtures.refresh import deliver, nudge
+
+EVERY = 2
+SETTINGS = {
+    "refresh": "lockstep",
+    "refresh_device": "elsewhere",
+    "steps": 9,
+    "refresh_every": EVERY,
+    "checkpoint_every": 3,
+}
+
+
+class Fate:
+    """Decides by a seed when the refresher delivers and when it dies, and where the trainer dies."""
+
+    def __init__(self, seed: int, folder: RefreshFolder, trainer_deaths: int) -> None:
+        self.random, self.folder = random.Random(seed), folder
+        self.deaths = {self.random.randrange(1, 60) for _ in range(trainer_deaths)}
+        self.moments = 0
+
+    def death(self) -> None:
+        """The trainer may die here."""
+        self.moments += 1
+        if self.moments in self.deaths:
+            raise Stopped
+
+    def moment(self, waiting: bool = False) -> None:
+        """Something may happen here: in the trainer between two actions, or while it waits."""
+        self.death()
+        newest = max(steps_in(self.folder.snapshots), default=0)
+        if newest in (0, *steps_in(self.folder.indexes)) or self.random.random() > (0.7 if waiting else 0.3):
+            return
+        if self.random.random() < 0.3:  # the refresher is killed: half an index, under its private name
+            (self.folder.indexes / f"step-{newest:08d}.dead-{self.moments}").mkdir()
+            return
+        deliver(self.folder, newest)
+
+
+def disturbed(chain, folder, monkeypatch, seed, trainer_deaths):
+    """Run the training to its end, with deaths on both sides. Returns the model and the number of starts."""
+    fate = Fate(seed, RefreshFolder(folder / "v1.partial/live"), trainer_deaths)
+    plain_draw, plain_offer = PretrainObjective.draw, LockstepRefresh.offer
+
+    def draw(objective, step):
+        fate.death()  # a delivery in this process would draw the random numbers of the step
+        return plain_draw(objective, step)
+
+    def offer(refresh, step, retriever):
+        fate.moment()
+        plain_offer(refresh, step, retriever)
+        fate.moment()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PretrainObjective, "draw", draw)
+        patch.setattr(LockstepRefresh, "offer", offer)
+        patch.setattr(current_index.time, "sleep", lambda seconds: fate.moment(waiting=True))
+        for start in range(1, 20):
+            try:
+                return pretrain(chain, **SETTINGS).make(folder), start
+            except Stopped:
+                continue
+    raise AssertionError("it never came to an end")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(chain, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        return disturbed(chain, tmp_path_factory.mktemp("lockstep") / "model", patch, 0, 0)[0]
+
+
+def due(step):
+    """Written out: the snapshot of step 2 from step 4 on, that of step 4 from step 6 on, and so on."""
+    return max(s for s in range(0, step + 1, EVERY) if s == 0 or s + EVERY <= step)
+
+
+def test_each_index_goes_into_use_at_its_step(undisturbed):
+    assert [line["index_age_steps"] for line in metrics_of(undisturbed)] == [step - due(step) for step in range(9)]
+    swaps = [json.loads(line) for line in undisturbed.file("journal.jsonl").read_text().splitlines()]
+    assert [(swap["step"], swap["index_step"]) for swap in swaps] == [(4, 2), (6, 4), (8, 6)]
+    assert len({swap["index"] for swap in swaps}) == 3
+    assert not any("index_wait_seconds" in line for line in metrics_of(undisturbed))  # equal runs, equal metrics
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_deaths_of_either_side_change_no_bit(chain, undisturbed, tmp_path, monkeypatch, seed):
+    model, starts = disturbed(chain, tmp_path / "model", monkeypatch, seed, 3)
+    assert starts > 1
+    assert model.content == undisturbed.content
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_three_hundred_deaths_change_no_bit(chain, undisturbed, tmp_path, monkeypatch):
+    deaths, seed = 0, 1000
+    while deaths < 300:
+        model, starts = disturbed(chain, tmp_path / f"model{seed}", monkeypatch, seed, 8)
+        assert model.content == undisturbed.content, f"seed {seed}"
+        deaths, seed = deaths + starts - 1, seed + 1
+
+
+@pytest.fixture
+def lockstep(shared):
+    return LockstepRefresh(*shared, None, "cpu")
+
+
+def test_a_snapshot_waits_for_the_index_before_it(lockstep, live, retriever):
+    lockstep.begin(0)
+    for step in range(5):
+        lockstep.offer(step, retriever)
+        assert lockstep.newest() is None
+    assert steps_in(live.snapshots) == [2] and lockstep.too_old(4, 0) and not lockstep.too_old(3, 0)
+    deliver(live, 2)
+    assert lockstep.newest()[0] == 2 and not lockstep.too_old(4, 2)
+    lockstep.offer(4, retriever)
+    assert steps_in(live.snapshots) == [2, 4]
+
+
+def test_an_index_that_is_early_is_not_used_early(lockstep, live, retriever):
+    lockstep.begin(0)
+    lockstep.offer(2, retriever)
+    deliver(live, 2)
+    lockstep.offer(3, retriever)
+    assert lockstep.newest() is None and not lockstep.pending  # an idle refresher is not taken for a stuck one
+    lockstep.offer(4, retriever)
+    assert lockstep.newest()[0] == 2
+
+
+def test_a_lost_index_that_was_in_use_is_built_by_the_trainer(shared, lockstep, live, retriever):
+    lockstep.begin(0)
+    lockstep.offer(2, retriever)
+    content = deliver(live, 2).content
+    lockstep.offer(4, retriever)
+    lockstep.newest()
+    lockstep.offer(4, retriever)
+    at_step(live.indexes, 2).rename(live.path / "lost")
+    again = LockstepRefresh(*shared, None, "cpu")
+    again.begin(4)
+    again.offer(4, retriever)
+    assert again.newest()[1].content == content
+
+
+def test_a_checkpoint_needs_the_snapshot_whose_index_is_awaited(chain, shared, lockstep, live, retriever):
+    current = CurrentIndex(chain.index, lockstep, "cpu")
+    for step in range(4):
+        current.renew(step, retriever)
+    state = json.loads(json.dumps(current.state()))
+    assert state["refresh"] == {"awaited": [2, open_artifact(at_step(live.snapshots, 2)).content]}
+    assert steps_held([state]) == [0, 2]
+    CurrentIndex(chain.index, LockstepRefresh(*shared, None, "cpu"), "cpu").restore(state)
+    weights = at_step(live.snapshots, 2) / "block/model.safetensors"
+    weights.chmod(0o644)
+    weights.write_bytes(weights.read_bytes()[:-1] + b"!")
+    with pytest.raises(InputError, match="gone or damaged"):
+        CurrentIndex(chain.index, LockstepRefresh(*shared, None, "cpu"), "cpu").restore(state)
+
+
+def test_a_snapshot_of_another_weight_is_not_the_awaited_one(chain, shared, lockstep, live, retriever):
+    lockstep.begin(0)
+    nudge(retriever)
+    lockstep.offer(2, retriever)
+    with pytest.raises(InputError, match="not the snapshot that the checkpoint names"):
+        lockstep.restore({"awaited": [2, "0" * 64]})
+
+
+def test_a_damaged_snapshot_ends_the_wait_with_what_to_do(lockstep, live, retriever):
+    lockstep.begin(0)
+    lockstep.offer(2, retriever)
+    live.set_aside(at_step(live.snapshots, 2), "A test.")
+    lockstep.offer(4, retriever)
+    with pytest.raises(InputError, match="Run the same command again"):
+        lockstep.newest()
+
+
+@pytest.mark.parametrize("refresh", ["lockstep", "inline", "never"])
+def test_only_the_background_mode_has_a_choice_at_the_age_bound(chain, refresh):
+    with pytest.raises(ConfigError, match="--when-stale fail is for --refresh background"):
+        pretrain(chain, refresh=refresh, when_stale="fail").check()
