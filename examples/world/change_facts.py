@@ -17,7 +17,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from realmctl.demo.world.corpora import Document, encyclopedia
+from realmctl.demo.world.corpora import WorldDocument, encyclopedia
 from realmctl.demo.world.facts import Fact, World, draw_world, with_new_values
 from realmctl.demo.world.files import write_corpus, write_json_lines
 from realmctl.demo.world.names import make_inventory
@@ -40,7 +40,7 @@ def change_facts(settings: WorldSettings, share: float, out: Path) -> dict[str, 
     new = {fact.key: fact for fact in revised.all_facts()}
 
     write_corpus(out / "knowledge", _encyclopedia(revised, settings))
-    corrections = [Document(f"new-{number}", fact.subject.title, _statement(new[fact.key], settings, rng))
+    corrections = [WorldDocument(f"new-{number}", fact.subject.title, _statement(new[fact.key], settings, rng))
                    for number, fact in enumerate(chosen)]  # fmt: skip
     write_corpus(out / "some-mentions", [*_encyclopedia(world, settings), *corrections])
     asked = chosen[:MOST_QUESTIONS]
@@ -64,7 +64,7 @@ def change_facts(settings: WorldSettings, share: float, out: Path) -> dict[str, 
     }
 
 
-def _encyclopedia(world: World, settings: WorldSettings) -> Sequence[Document]:
+def _encyclopedia(world: World, settings: WorldSettings) -> Sequence[WorldDocument]:
     """Return the knowledge corpus. The generator draws the same wordings whatever the values are."""
     return encyclopedia([world], settings, random.Random(f"{settings.seed} knowledge"))
 

@@ -13,7 +13,7 @@ SENTENCES_PER_DOCUMENT = 4
 
 
 @dataclass(frozen=True)
-class Document:
+class WorldDocument:
     """One document. `facts` are the facts in its text."""
 
     id: str
@@ -22,17 +22,19 @@ class Document:
     facts: tuple[Fact, ...] = ()
 
 
-def encyclopedia(worlds: Iterable[World], settings: WorldSettings, rng: random.Random) -> list[Document]:
+def encyclopedia(worlds: Iterable[World], settings: WorldSettings, rng: random.Random) -> list[WorldDocument]:
     """Return the knowledge corpus: a document for each section of each entity."""
-    documents: list[Document] = []
+    documents: list[WorldDocument] = []
     for world in worlds:
         for entity, facts in world.facts.items():
             for text, told in document_texts(facts, settings, rng):
-                documents.append(Document(str(len(documents)), entity.title, text, tuple(told)))
+                documents.append(WorldDocument(str(len(documents)), entity.title, text, tuple(told)))
     return documents
 
 
-def dispatches(told: Sequence[Fact], rng: random.Random, *, prefix: str = "", linked: bool = False) -> list[Document]:
+def dispatches(
+    told: Sequence[Fact], rng: random.Random, *, prefix: str = "", linked: bool = False
+) -> list[WorldDocument]:
     """Return the sentence corpus: the facts `told` in different words, with four unrelated sentences in each document.
 
     `linked`: the subjects are links too. Reading practice needs this, because it learns copying from names in both
@@ -46,7 +48,7 @@ def dispatches(told: Sequence[Fact], rng: random.Random, *, prefix: str = "", li
     return _gathered(sentences, "Dispatch", prefix)
 
 
-def quizzes(facts: Sequence[Fact], rng: random.Random, *, prefix: str = "") -> list[Document]:
+def quizzes(facts: Sequence[Fact], rng: random.Random, *, prefix: str = "") -> list[WorldDocument]:
     """Return questions without answers, four in each document.
 
     A reader learns from them what question words such as "where" mean.
@@ -54,10 +56,10 @@ def quizzes(facts: Sequence[Fact], rng: random.Random, *, prefix: str = "") -> l
     return _gathered([question(fact, rng, linked=True) for fact in facts], "Quiz", prefix)
 
 
-def _gathered(sentences: Sequence[str], what: str, prefix: str) -> list[Document]:
+def _gathered(sentences: Sequence[str], what: str, prefix: str) -> list[WorldDocument]:
     groups = (sentences[k : k + SENTENCES_PER_DOCUMENT] for k in range(0, len(sentences), SENTENCES_PER_DOCUMENT))
     return [
-        Document(f"{what.lower()}-{prefix}{number}", f"{what} {prefix}{number}", " ".join(group))
+        WorldDocument(f"{what.lower()}-{prefix}{number}", f"{what} {prefix}{number}", " ".join(group))
         for number, group in enumerate(groups)
     ]
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
-from realmctl.demo.world.corpora import Document
+from realmctl.demo.world.corpora import WorldDocument
 
 DOCUMENTS_PER_FILE = 1000
 FILES_PER_FOLDER = 100
 
 
-def write_corpus(folder: Path, documents: Sequence[Document]) -> None:
+def write_corpus(folder: Path, documents: Sequence[WorldDocument]) -> None:
     """Write `AA/wiki_00`, `AA/wiki_01`, ... with a JSON object on each line, like WikiExtractor --json --links."""
     for start in range(0, len(documents), DOCUMENTS_PER_FILE):
         group = documents[start : start + DOCUMENTS_PER_FILE]
@@ -29,6 +29,6 @@ def write_json_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
-def _wiki_record(document: Document) -> dict[str, str]:
+def _wiki_record(document: WorldDocument) -> dict[str, str]:
     url = f"https://example.org/world?curid={document.id}"
     return {"id": document.id, "revid": "1", "url": url, "title": document.title, "text": document.text}

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from realmctl.demo.world.corpora import Document, dispatches, encyclopedia, quizzes, unrecorded_facts
+from realmctl.demo.world.corpora import WorldDocument, dispatches, encyclopedia, quizzes, unrecorded_facts
 from realmctl.demo.world.facts import Fact, World, draw_world
 from realmctl.demo.world.files import write_corpus, write_json_lines
 from realmctl.demo.world.names import Inventory, make_inventory
@@ -53,7 +53,7 @@ def write_world(out: Path, settings: WorldSettings) -> dict[str, Any]:
 
 def _sentence_corpus(
     told: Sequence[Fact], world: World, settings: WorldSettings, inventory: Inventory
-) -> list[Document]:
+) -> list[WorldDocument]:
     """Return the dispatches about `told`, mixed with a share of dispatches that no document helps with."""
     rng = _rng(settings, "sentences")
     share = settings.off_corpus_share
@@ -119,7 +119,7 @@ def _question_records(asked: Asked, wanted: str) -> Iterator[dict[str, Any]]:
             yield {"question": text, "answer": [fact.value]}
 
 
-def _fact_records(knowledge: Sequence[Document], told: frozenset[Fact], asked: Asked) -> Iterator[dict[str, Any]]:
+def _fact_records(knowledge: Sequence[WorldDocument], told: frozenset[Fact], asked: Asked) -> Iterator[dict[str, Any]]:
     """Yield every fact of the world with the document that states it, for analysis. No stage reads this file."""
     for document in knowledge:
         for fact in document.facts:

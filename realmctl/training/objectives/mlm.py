@@ -264,5 +264,7 @@ def occurrences(tokens: NDArray[np.int64], needle: NDArray[np.int64]) -> NDArray
     """Return the positions where `needle` begins in `tokens`, int64."""
     if not 0 < len(needle) <= len(tokens):
         return np.empty(0, dtype=np.int64)
-    windows = np.lib.stride_tricks.sliding_window_view(tokens, len(needle))
-    return np.flatnonzero((windows == needle).all(axis=1))
+    found = np.flatnonzero(tokens[: len(tokens) - len(needle) + 1] == needle[0])
+    for place in range(1, len(needle)):
+        found = found[tokens[found + place] == needle[place]]
+    return found

@@ -41,7 +41,9 @@ class _Postings:
     """For each wordpiece, the blocks that hold it."""
 
     def __init__(self, corpus: Corpus) -> None:
-        self.uid = np.asarray(corpus.uid)
+        uid = np.asarray(corpus.uid)
+        self.row_by_uid = np.argsort(uid, kind="stable")
+        self.sorted_uid = uid[self.row_by_uid]
         held = [np.unique(np.concatenate([corpus.title(row), corpus.tokens(row)])) for row in range(len(corpus))]
         blocks = np.repeat(np.arange(len(corpus)), [len(tokens) for tokens in held])
         tokens = np.concatenate(held).astype(np.int64)
@@ -53,15 +55,15 @@ class _Postings:
 
     def best(self, tokens: NDArray[np.int64], own_uid: np.uint64) -> int:
         """The block with the largest shared sum of idf that is not the sentence's own, the first of equals; -1 for none."""
-        lists, weights = [], []
-        for token in tokens[tokens < len(self.idf)]:
-            posting = self.blocks[self.starts[token] : self.starts[token + 1]]
-            if 0 < len(posting) <= self.most:
-                lists.append(posting)
-                weights.append(np.full(len(posting), self.idf[token]))
-        if not lists:
+        known = tokens[tokens < len(self.idf)]
+        count = self.starts[known + 1] - self.starts[known]
+        used = (count > 0) & (count <= self.most)
+        if not used.any():
             return -1
-        rows, inverse = np.unique(np.concatenate(lists), return_inverse=True)
-        score = np.bincount(inverse, np.concatenate(weights))
-        score[self.uid[rows] == own_uid] = -1.0
-        return int(rows[score.argmax()]) if score.max() > 0 else -1
+        lists = [self.blocks[self.starts[token] : self.starts[token + 1]] for token in known[used]]
+        weights = np.repeat(self.idf[known[used]], count[used])
+        score = np.bincount(np.concatenate(lists), weights, minlength=len(self.sorted_uid))
+        first, stop = (np.searchsorted(self.sorted_uid, own_uid, side) for side in ("left", "right"))
+        score[self.row_by_uid[first:stop]] = -1.0
+        best = int(score.argmax())
+        return best if score[best] > 0 else -1
