@@ -302,8 +302,8 @@ def test_wheel_runs_a_whole_script_in_an_empty_folder(wheel: Path, world: Path, 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_demo_across_a_kill_and_twice(wheel: Path, tmp_path: Path) -> None:
-    """The shipped wheel runs the demo; pretrain is killed on the way, the same command goes on; then there is nothing to do."""
-    command = ["bash", str(EXAMPLES / "demo.sh"), "demo"]
+    """The wheel alone runs the demo; pretrain is killed on the way, the same command goes on; then there is nothing to do."""
+    command = ["realmctl", "demo"]
     environment = {**os.environ, **shipped(wheel)}
     checkpoints = tmp_path / "demo/artifacts/model/v1.partial/.scratch/checkpoints"
     first = subprocess.Popen(command, cwd=tmp_path, env=environment, start_new_session=True)

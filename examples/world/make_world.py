@@ -12,6 +12,7 @@ from pathlib import Path
 
 from realmctl.demo.world.make_world import write_world
 from realmctl.demo.world.settings import SIZES, WorldSettings
+from realmctl.errors import ConfigError
 
 
 def parse_arguments() -> tuple[Path, WorldSettings]:
@@ -32,7 +33,10 @@ def parse_arguments() -> tuple[Path, WorldSettings]:
 def main() -> None:
     """Run the command line: write the world, and print its counts."""
     out, settings = parse_arguments()
-    print(json.dumps(write_world(out, settings)["counts"]))
+    try:
+        print(json.dumps(write_world(out, settings)["counts"]))
+    except ConfigError as error:
+        raise SystemExit(str(error)) from None
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from realmctl.cli import completion
+
 
 def path(value: str | Path) -> Path:
     """Convert a value of the command line to a path. Raises a usage error if it is empty."""
@@ -51,4 +53,6 @@ RegexAnswers = Annotated[
 AnswerField = Annotated[
     str | None, typer.Option(help="Field that contains the answers, for a layout like EfficientQA's.")
 ]
-Series = typer.Argument(parser=path, help="A version, or a series for its newest version.")
+Series = typer.Argument(
+    parser=path, autocompletion=completion.artifacts(), help="A version, or a series for its newest version."
+)

@@ -14,6 +14,7 @@ import typer
 
 from realmctl import log
 from realmctl.artifacts import catalogue
+from realmctl.cli import completion
 from realmctl.cli.help import escape_markup
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import DryRun, Json, Out, Workspace, path
@@ -84,9 +85,23 @@ def _parameter(item: Field[Any], hint: Any) -> inspect.Parameter:
         text = escape_markup(_help(item.name, role))
         choices = ("int", *typing.get_args(beside)) if beside else role.choices() if role.choices else ()
         names = f"<{'|'.join(choices)}>" if choices else None
-        info = typer.Option(name, help=text, rich_help_panel=PANELS[role.name], parser=parser, metavar=names)
+        info = typer.Option(
+            name,
+            help=text,
+            rich_help_panel=PANELS[role.name],
+            parser=parser,
+            metavar=names,
+            autocompletion=_completed(role),
+        )
     annotation = Annotated[hint, info]
     return inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _completed(role: Role) -> completion.Completion | None:
+    """Return the completion of a field's values; None where the shell completes paths."""
+    if role.name == "reads":
+        return completion.artifacts(*role.kinds)
+    return completion.choices(role.choices) if role.choices else None
 
 
 def _preset(command: str) -> list[inspect.Parameter]:
@@ -102,7 +117,10 @@ def _preset(command: str) -> list[inspect.Parameter]:
         return name
 
     text = f"Use the settings of a paper for the options that are not given: {', '.join(names)}."
-    info = typer.Option("--preset", help=text, rich_help_panel=PANELS["setting"], is_eager=True, callback=set_defaults)
+    info = typer.Option(
+        "--preset", help=text, rich_help_panel=PANELS["setting"], is_eager=True, callback=set_defaults,
+        autocompletion=completion.choices(lambda: names),
+    )  # fmt: skip
     annotation = Annotated[str | None, info]
     keyword = inspect.Parameter.KEYWORD_ONLY
     return [inspect.Parameter("preset", keyword, default=None, annotation=annotation)] if names else []

@@ -25,14 +25,13 @@ DURATIONS = (
 )
 
 
-def run_demo(folder: Path, seed: int, jobs: int, pipeline: Path = PIPELINE) -> dict[str, Any]:
+def run_demo(folder: Path, seed: int, jobs: int) -> dict[str, Any]:
     """Run the demo in a folder. What is there already is not made again.
 
     Args:
         folder: Folder of the world, `world`, and of the artifacts, `artifacts`.
         seed: Seed of the world and of all stages.
         jobs: Stages at a time.
-        pipeline: Pipeline file with the outputs of `demo.yaml`.
 
     Returns:
         `scores`, metrics by name of the row, `table`, the same as text, and `answers`, one result of `ask` for each question.
@@ -47,7 +46,7 @@ def run_demo(folder: Path, seed: int, jobs: int, pipeline: Path = PIPELINE) -> d
     world, artifacts = folder / "world", folder / "artifacts"
     _make_world(world, seed)
     variables = {"world": str(world), "seed": str(seed)}
-    plan = pipeline_file.read(pipeline, own_stages(), variables, artifacts)
+    plan = pipeline_file.read(PIPELINE, own_stages(), variables, artifacts)
     texts = tuple(step for step in plan.steps if step.stage.makes in ("blocks", "spans"))
     plan.make(texts, jobs)  # first, so that reading practice, the longest part, runs alone on all cores
     made = plan.make(plan.steps, jobs)

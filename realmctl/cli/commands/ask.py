@@ -7,14 +7,23 @@ from typing import Annotated
 
 import typer
 
+from realmctl.cli import completion
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, path, text
 
 
 def ask(
     question: Annotated[str, typer.Argument(parser=text, help="A question.")],
-    qa_model: Annotated[Path | None, typer.Option(parser=path, help="Default: <workspace>/qa-model.")] = None,
-    blocks: Annotated[Path | None, typer.Option(parser=path, help="Default: <workspace>/blocks.")] = None,
+    qa_model: Annotated[
+        Path | None,
+        typer.Option(
+            parser=path, autocompletion=completion.artifacts("qa-model"), help="Default: <workspace>/qa-model."
+        ),
+    ] = None,
+    blocks: Annotated[
+        Path | None,
+        typer.Option(parser=path, autocompletion=completion.artifacts("blocks"), help="Default: <workspace>/blocks."),
+    ] = None,
     index: Annotated[
         Path | None,
         typer.Option(parser=path, help="Index to search instead of the qa-model's own, such as one of revised blocks."),

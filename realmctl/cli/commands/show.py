@@ -8,13 +8,19 @@ from typing import Annotated
 import typer
 
 from realmctl.artifacts import catalogue
+from realmctl.cli import completion
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, path
 
 
 def show(
     artifact: Annotated[
-        Path, typer.Argument(parser=path, help="A version, a series, the name of a series in the workspace, or a file.")
+        Path,
+        typer.Argument(
+            parser=path,
+            autocompletion=completion.artifacts(),
+            help="A version, a series, the name of a series in the workspace, or a file.",
+        ),
     ],
     workspace: Workspace = Path("artifacts"),
     json: Json = False,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from realmctl.demo.world.facts import KINDS, Entity, Fact, World
 from realmctl.demo.world.settings import WorldSettings
+from realmctl.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def _draw(
     """Draw two disjoint random sets of facts, in random order."""
     first, second = counts
     if first + second > len(facts):
-        raise SystemExit(
+        raise ConfigError(
             f"{first} + {second} questions were requested, but this world has only {len(facts)} "
             f"facts for them: request fewer questions or more persons."
         )

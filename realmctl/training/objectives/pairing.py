@@ -45,7 +45,9 @@ class _Postings:
     """For each wordpiece, the blocks that hold it."""
 
     def __init__(self, corpus: Corpus) -> None:
-        self.uid = np.asarray(corpus.uid)
+        uid = np.asarray(corpus.uid)
+        self.row_by_uid = np.argsort(uid, kind="stable")
+        self.sorted_uid = uid[self.row_by_uid]
         held = [np.unique(np.concatenate([corpus.title(row), corpus.tokens(row)])) for row in range(len(corpus))]
         blocks = np.repeat(np.arange(len(corpus)), [len(tokens) for tokens in held])
         tokens = np.concatenate(held).astype(np.int64)
@@ -57,17 +59,18 @@ class _Postings:
 
     def best(self, tokens: NDArray[np.int64], own_uid: np.uint64, count: int) -> NDArray[np.int64]:
         """At most `count` rows by falling shared sum of idf, without the sentence's own block; equals by rising row."""
-        lists, weights = [], []
-        for token in tokens[tokens < len(self.idf)]:
-            posting = self.blocks[self.starts[token] : self.starts[token + 1]]
-            if 0 < len(posting) <= self.most:
-                lists.append(posting)
-                weights.append(np.full(len(posting), self.idf[token]))
-        if not lists:
+        known = tokens[tokens < len(self.idf)]
+        lengths = self.starts[known + 1] - self.starts[known]
+        used = (lengths > 0) & (lengths <= self.most)
+        if not used.any():
             return np.empty(0, dtype=np.int64)
-        rows, inverse = np.unique(np.concatenate(lists), return_inverse=True)
-        score = np.bincount(inverse, np.concatenate(weights))
-        others = self.uid[rows] != own_uid
-        rows, score = rows[others], score[others]
-        best: NDArray[np.int64] = rows[np.argsort(-score, kind="stable")[:count]]
+        lists = [self.blocks[self.starts[token] : self.starts[token + 1]] for token in known[used]]
+        weights = np.repeat(self.idf[known[used]], lengths[used])
+        score = np.bincount(np.concatenate(lists), weights, minlength=len(self.sorted_uid))
+        first, stop = (np.searchsorted(self.sorted_uid, own_uid, side) for side in ("left", "right"))
+        score[self.row_by_uid[first:stop]] = 0.0
+        if count == 1:
+            return np.array([score.argmax()]) if score.any() else np.empty(0, dtype=np.int64)
+        rows = np.flatnonzero(score)
+        best: NDArray[np.int64] = rows[np.argsort(-score[rows], kind="stable")[:count]]
         return best

@@ -5,17 +5,20 @@ import json
 import math
 import random
 import re
-import runpy
 import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
+
+from realmctl.demo.world import facts
+from realmctl.demo.world.names import make_inventory
+from realmctl.demo.world.relations import RELATIONS
+from realmctl.demo.world.settings import SIZES, WorldSettings
 
 WORLD_PROGRAM = Path(__file__).parents[2] / "examples" / "world"
 SPLITS = ("train", "seen", "dev", "test")
@@ -111,7 +114,7 @@ def test_held_out_entities_appear_in_the_knowledge_corpus_only(small: Path) -> N
 
 
 def test_every_fact_stands_in_its_document(small: Path) -> None:
-    about = {r.name: r.subject for r in runpy.run_path(str(WORLD_PROGRAM / "relations.py"))["RELATIONS"]}
+    about = {r.name: r.subject for r in RELATIONS}
     by_id = {d["id"]: d for d in documents(small / "knowledge")}
     for fact in json_lines(small / "facts.jsonl"):
         document = by_id[fact["document"]]
@@ -133,7 +136,7 @@ def test_a_share_of_the_facts_is_told_again_in_another_wording_of_a_second_docum
     again = [f for f in facts if "restated_in" in f]
     assert 0.4 < len(again) / len(facts) < 0.6
     assert {number for f in again for number in f["restated_in"]} == {d["id"] for d in after[len(before) :]}
-    wordings = {r.name: r.knowledge for r in runpy.run_path(str(WORLD_PROGRAM / "relations.py"))["RELATIONS"]}
+    wordings = {r.name: r.knowledge for r in RELATIONS}
     for fact in again:
         ((first, second),) = [[by_id[number] for number in (fact["document"], *fact["restated_in"])]]
         assert first["title"] == second["title"] and fact["subject"] in plain(second["text"]).split(".")[0]
@@ -181,7 +184,7 @@ def test_person_has_three_documents_or_as_many_as_asked(small: Path, tmp_path: P
 
 
 def test_wordings_are_disjoint_and_whole() -> None:
-    relations = runpy.run_path(str(WORLD_PROGRAM / "relations.py"))["RELATIONS"]
+    relations = RELATIONS
     stated = [w for r in relations for w in r.knowledge]
     told = ["{S} " + w + "." for r in relations for w in r.sentences]
     asked = [w for r in relations for w in r.questions]
@@ -192,7 +195,7 @@ def test_wordings_are_disjoint_and_whole() -> None:
 
 
 def test_questions_have_words_of_the_sentences() -> None:
-    for relation in runpy.run_path(str(WORLD_PROGRAM / "relations.py"))["RELATIONS"]:
+    for relation in RELATIONS:
         told, asked = (
             {word[:5] for text in texts for word in words(text) if len(word) > 3}
             for texts in (relation.sentences, relation.questions)
@@ -208,9 +211,8 @@ def test_a_dispatch_names_its_subject_first_behind_an_opener_or_last(demo: Path)
     assert 0.28 < first < 0.38 and 0.28 < last < 0.38
 
 
-def test_names_do_not_contain_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(WORLD_PROGRAM)
-    inventory = import_module("names").make_inventory(import_module("settings").WorldSettings())
+def test_names_do_not_contain_each_other() -> None:
+    inventory = make_inventory(WorldSettings())
     names = [name for kind in inventory.names.values() for name in kind]
     assert [(a, b) for a in names for b in names if a in b and a != b] == []
     assert len(set(names)) == len(names)
@@ -218,10 +220,9 @@ def test_names_do_not_contain_each_other(monkeypatch: pytest.MonkeyPatch) -> Non
     assert 0.15 < len(two_words) / len(inventory.names["city"]) < 0.35
 
 
-def test_parallel_worlds_share_no_fact(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(WORLD_PROGRAM)
-    facts, settings = import_module("facts"), import_module("settings").SIZES["small"]
-    inventory = import_module("names").make_inventory(settings)
+def test_parallel_worlds_share_no_fact() -> None:
+    settings = SIZES["small"]
+    inventory = make_inventory(settings)
     world = facts.draw_world(settings, inventory, random.Random(0))
     same_draw = facts.draw_world(settings, inventory, random.Random(0))
     assert same_draw.values() == world.values()
@@ -270,7 +271,7 @@ def test_no_encyclopedia_knows_the_family_name_of_a_stranger(demo: Path) -> None
 
 
 def inventory_of_strangers(size: str) -> Any:
-    return import_module("names").make_inventory(import_module("settings").SIZES[size]).of_strangers()
+    return make_inventory(SIZES[size]).of_strangers()
 
 
 def test_probes_are_about_the_held_out_and_about_strangers(small: Path) -> None:

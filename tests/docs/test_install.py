@@ -1,0 +1,52 @@
+"""The page on installing and the Dockerfile, held against the project's files."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PAGE = (ROOT / "docs/how-to/install.md").read_text(encoding="utf-8")
+
+
+def instructions() -> list[tuple[str, list[str]]]:
+    """(name, words) of each instruction of the Dockerfile."""
+    text = re.sub(r"^#.*\n", "", (ROOT / "Dockerfile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    lines = [line for line in text.replace("\\\n", " ").splitlines() if line.strip()]
+    return [(line.split()[0], shlex.split(line)[1:]) for line in lines]
+
+
+def test_without_a_compiler_everything_but_hnswlib_is_installed():
+    [commands] = re.findall(r"```bash\n(pip install 'typer.*?)```", PAGE, re.DOTALL)
+    install, ours = commands.replace("\\\n", " ").strip().splitlines()
+    assert shlex.split(install)[2:] == [name for name in PROJECT["dependencies"] if not name.startswith("hnswlib")]
+    assert ours == "pip install --no-deps ."
+
+
+def test_extras_that_are_named_exist():
+    named = re.findall(
+        r"\.\[([a-z0-9,]+)\]", PAGE + (ROOT / "Dockerfile").read_text() + (ROOT / "Makefile").read_text()
+    )
+    assert len(named) == 3 and {extra for names in named for extra in names.split(",")} <= set(
+        PROJECT["optional-dependencies"]
+    )
+
+
+def test_the_image_copies_what_is_there_and_runs_as_a_user():
+    kept = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    copied = [words[:-1] for name, words in instructions() if name == "COPY" and not words[0].startswith("--from")]
+    names = {name for words in copied for name in words}
+    assert names == kept and all((ROOT / name).exists() for name in names)
+    assert {"realmctl", "stages", PROJECT["readme"], *PROJECT["license-files"], "pyproject.toml"} <= names
+    users = [words for name, words in instructions() if name == "USER"]
+    assert users == [["realmctl"]] and ("ENTRYPOINT", ["[realmctl]"]) in instructions()
+
+
+def test_the_image_has_the_torch_of_the_constraints():
+    pinned = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line.startswith("torch==")]
+    assert [
+        word for name, words in instructions() if name == "RUN" for word in words if word.startswith("torch==")
+    ] == pinned
