@@ -1,7 +1,8 @@
 """The page of enwiki.sh: what was run, the targets, and the tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, stdev
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,15 +53,7 @@ The targets were written down before the runs.
 {command}
 ```
 
-- Seeds: {seeds}. Question files: {files}. Questions by article: {parts}. Exact match is measured on the {split} questions.
-- Z, the blocks: {blocks} of up to {wordpieces} wordpieces. X, the sentences to train on: {sentences} of the dump, with {spans} salient spans.
-  The {held_out} spans of the paragraphs are held out.
-- Start of the retriever: mean pooling and a projection by PCA, scale 20, no training step. It is the same for all seeds.
-- Reader: a head by ridge regression, then {practice} steps of practice by curriculum, without dropout.
-- REALM: {steps} steps of {batch} sentences with {candidates} candidates; learning rate {lr} for the reader and {retriever_lr} for the
-  retriever; refresh: {refresh}.
-- Fine-tuning: {qa_steps} steps of 4 questions, {beam} blocks read, the retriever frozen.
-- Seconds on a machine that other work shared, mean over the seeds: {seconds}.
+{run}
 
 ## Retrieval before fine-tuning
 
@@ -89,31 +82,12 @@ def page(made: Experiment, command: str, notes: str, plots: Sequence[tuple[str, 
     """Return the page. `plots`: (path, caption) of each plot."""
     judged = list(targets(made))
     reached, known = sum(t.reached is True for t in judged), sum(t.reached is not None for t in judged)
-    settings = {name: _settings(made, name) for name in ("model", "encoder", "plain-qa")}
     return PAGE.format(
         verdict=f"{reached} of {known} targets that were measured are reached.",
         targets=table(["target", "measured", ""], [[t.asked, t.found or "-", t.verdict] for t in judged], left=3),
         notes=f"{notes.strip()}\n\n" if notes.strip() else "",
         command=command,
-        seeds=", ".join(map(str, made.seeds)),
-        files=", ".join(f"{name} ({made.where(None, name).sum():,})" for name in made.files),
-        parts=", ".join(f"{part} {made.where(part).sum():,}" for part in PARTS),
-        split=made.split,
-        blocks=_count(made, "blocks", "blocks"),
-        wordpieces=made.start.made["blocks"].settings["max_wordpieces"],
-        sentences=_count(made, "spans", "sentences"),
-        spans=_count(made, "spans", "spans"),
-        held_out=_count(made, "held-out", "spans"),
-        practice=settings["encoder"].get("steps", "-"),
-        steps=settings["model"].get("steps", "-"),
-        batch=settings["model"].get("batch_size", "-"),
-        candidates=settings["model"].get("candidates", "-"),
-        lr=settings["model"].get("lr", "-"),
-        retriever_lr=settings["model"].get("retriever_lr", "-"),
-        refresh=_refresh(settings["model"]),
-        qa_steps=settings["plain-qa"].get("steps", "-"),
-        beam=settings["plain-qa"].get("reader_beam", "-"),
-        seconds=_seconds(made),
+        run="\n".join(f"- {line}" for line in _run(made)),
         recall=_recall(made),
         recall_note=_recall_note(made),
         queries=_mean(made.numbers("start-utility", "queries"), 0),
@@ -132,13 +106,39 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _settings(made: Experiment, output: str) -> Mapping[str, object]:
+def _settings(made: Experiment, output: str) -> Mapping[str, Any]:
     found = [run.made[output].settings for run in made.runs if output in run.made]
     return found[0] if found else {}
 
 
-def _refresh(settings: Mapping[str, object]) -> str:
-    if not settings or settings["refresh"] == "never":
+def _run(made: Experiment) -> Iterator[str]:
+    """Yield a line for each part of what was run, without the parts that no seed has made."""
+    start = made.start.made
+    files = ", ".join(f"{name} ({made.where(None, name).sum():,})" for name in made.files)
+    parts = ", ".join(f"{part} {made.where(part).sum():,}" for part in PARTS)
+    yield f"Seeds: {', '.join(map(str, made.seeds))}. Question files: {files}."
+    yield f"Questions by article: {parts}. Exact match is measured on the {made.split} questions."
+    yield f"Z, the blocks: {_count(made, 'blocks', 'blocks')} of up to {start['blocks'].settings['max_wordpieces']} wordpieces."
+    yield (
+        f"X, the sentences to train on: {_count(made, 'spans', 'sentences')} of the dump, with {_count(made, 'spans', 'spans')} salient "
+        f"spans. The {_count(made, 'held-out', 'spans')} spans of the paragraphs are held out."
+    )
+    yield "Start of the retriever: mean pooling and a projection by PCA, scale 20, no training step. It is the same for all seeds."
+    if practice := _settings(made, "encoder"):
+        yield f"Reader: a head by ridge regression, then {practice['steps']} steps of practice by curriculum, without dropout."
+    if realm := _settings(made, "model"):
+        yield (
+            f"REALM: {realm['steps']} steps of {realm['batch_size']} sentences with {realm['candidates']} candidates; learning rate "
+            f"{realm['lr']:g} for the reader and {realm['retriever_lr']:g} for the retriever; refresh: {_refresh(realm)}."
+        )
+    if tuned := _settings(made, "plain-qa"):
+        yield f"Fine-tuning: {tuned['steps']} steps of 4 questions, {tuned['reader_beam']} blocks read, the retriever frozen."
+    if times := _seconds(made):
+        yield f"Seconds on a machine that other work shared, mean over the seeds: {times}."
+
+
+def _refresh(settings: Mapping[str, Any]) -> str:
+    if settings["refresh"] == "never":
         return "none while training"
     return f"{settings['refresh']}, every {settings['refresh_every']} steps"
 

@@ -115,5 +115,6 @@ def test_the_page_says_what_is_missing(program: dict[str, ModuleType], folder: P
     assert "## Why\n\nA reason.\n\n## What was run" in text and "![a curve](plots/a.svg)" in text
     assert "| start, untrained | 0.750 1.000 1.000 | 0.375 1.000 1.000 |" in text
     assert "| BM25 | 0.900 1.000 1.000 | 0.450 1.000 1.000 |" in text
+    assert "Seeds: 0, 1, 2." in text and "Fine-tuning:" not in text and "REALM: " not in text
     assert "| REALM's retriever, plain reader | - | - | - | - |" in text
     assert "| REALM | 0.400 ± 0.000 | 0.500 ± 0.000 | - | - |" in text
