@@ -1,14 +1,15 @@
-"""Turn a question file in SQuAD's layout into a small open-domain task: a corpus, train and dev questions.
+"""Turn question files in SQuAD's layout into a small open-domain task: a corpus, and questions by article.
 
-    python examples/split_squad.py squad.json OUT [--dev-every 3]
+    python examples/split_squad.py squad.json [more.json ...] OUT [--dev-every 3] [--test-every 0]
 
-Writes OUT/paragraphs.jsonl ({"id", "title", "text"}, one paragraph a line), OUT/train.jsonl and OUT/dev.jsonl
-({"question", "answer": [...]}). The split is by article, so that no paragraph serves both train and dev.
+Writes OUT/paragraphs.jsonl ({"id", "title", "text"}, one paragraph a line), OUT/train.jsonl, OUT/dev.jsonl and OUT/test.jsonl
+({"question", "answer": [...]}), and OUT/all.jsonl, which adds the part and the file of each question. The split is by article,
+so that no paragraph serves two parts.
 """
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,17 @@ def question_records(articles: Iterable[Article]) -> Iterator[dict[str, Any]]:
                 yield {"question": asked["question"], "answer": answers}
 
 
+def parts_of(articles: Sequence[Article], dev_every: int, test_every: int) -> dict[str, list[Article]]:
+    """Split articles: one in `dev_every` is dev; of the others one in `test_every` is test, none with 0."""
+    others = [article for number, article in enumerate(articles) if number % dev_every]
+    tested = {number for number in range(len(others)) if test_every and number % test_every == 0}
+    return {
+        "train": [article for number, article in enumerate(others) if number not in tested],
+        "dev": list(articles[::dev_every]),
+        "test": [article for number, article in enumerate(others) if number in tested],
+    }
+
+
 def write_json_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     """Write a JSON object on each line. The folder is created if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -42,17 +54,29 @@ def write_json_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("questions", type=Path)
+    parser.add_argument("questions", type=Path, nargs="+")
     parser.add_argument("out", type=Path)
     parser.add_argument("--dev-every", type=int, default=3, help="one article in N goes to dev (default 3)")
-    arguments = parser.parse_args()
+    parser.add_argument(
+        "--test-every", type=int, default=0, help="one of the other articles in N goes to test (default 0: none)"
+    )
+    given = parser.parse_args()
 
-    articles = json.loads(arguments.questions.read_text(encoding="utf-8"))["data"]
-    dev = articles[:: arguments.dev_every]
-    train = [article for number, article in enumerate(articles) if number % arguments.dev_every]
-    write_json_lines(arguments.out / "paragraphs.jsonl", paragraph_records(articles))
-    write_json_lines(arguments.out / "train.jsonl", question_records(train))
-    write_json_lines(arguments.out / "dev.jsonl", question_records(dev))
+    paragraphs: list[dict[str, str]] = []
+    asked: dict[str, list[dict[str, Any]]] = {"train": [], "dev": [], "test": []}
+    everything: list[dict[str, Any]] = []
+    for path in given.questions:
+        articles = json.loads(path.read_text(encoding="utf-8"))["data"]
+        paragraphs += paragraph_records(articles)
+        for part, chosen in parts_of(articles, given.dev_every, given.test_every).items():
+            records = list(question_records(chosen))
+            asked[part] += records
+            everything += [{**record, "part": part, "file": path.stem} for record in records]
+    write_json_lines(given.out / "paragraphs.jsonl", paragraphs)
+    write_json_lines(given.out / "all.jsonl", everything)
+    for part, records in asked.items():
+        if records:
+            write_json_lines(given.out / f"{part}.jsonl", records)
 
 
 if __name__ == "__main__":

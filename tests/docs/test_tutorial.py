@@ -23,7 +23,7 @@ SMALL_BERT = "scratch:L1-H32-A2"
 TOY = {
     "mlm-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
     "condenser-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
-    "ict-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
+    "ict-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1", "--projection": "8"},
     "spider-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
     "dpr-finetune": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
     "pretrain": {"--steps": "4", "--batch-size": "2", "--warmup": "1", "--refresh-every": "2", "--max-index-age": "4"},

@@ -1,4 +1,4 @@
-"""SQuAD's layout becomes a corpus and two question files that share no article."""
+"""SQuAD's layout becomes a corpus and question files that share no article."""
 
 import json
 import subprocess
@@ -34,3 +34,20 @@ def test_every_third_article_is_dev(tmp_path: Path) -> None:
     assert dev == [{"question": f"What is {n}?", "answer": [f"answer {n}"]} for n in (0, 3, 6)]
     train = json_lines(tmp_path / "out" / "train.jsonl")
     assert [q["question"] for q in train] == [f"What is {n}?" for n in (1, 2, 4, 5)]
+
+
+def test_several_files_and_a_test_part(tmp_path: Path) -> None:
+    files = [tmp_path / "first.json", tmp_path / "second.json"]
+    for path, numbers in zip(files, (range(7), range(7, 13)), strict=True):
+        path.write_text(json.dumps({"data": [article(n) for n in numbers]}), encoding="utf-8")
+    out = tmp_path / "out"
+    subprocess.run([sys.executable, str(SCRIPT), *map(str, files), str(out), "--test-every", "2"], check=True)
+
+    found = {part: [q["question"] for q in json_lines(out / f"{part}.jsonl")] for part in ("train", "dev", "test")}
+    numbers = {part: [int(question.split()[-1][:-1]) for question in asked] for part, asked in found.items()}
+    assert numbers == {"dev": [0, 3, 6, 7, 10], "test": [1, 4, 8, 11], "train": [2, 5, 9, 12]}
+    everything = json_lines(out / "all.jsonl")
+    assert len(json_lines(out / "paragraphs.jsonl")) == len(everything) == 13
+    for part, asked in found.items():
+        assert [q["question"] for q in everything if q["part"] == part] == asked
+    assert {q["file"] for q in everything if "12" in q["question"]} == {"second"}

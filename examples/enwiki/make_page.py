@@ -1,0 +1,42 @@
+"""Turn the runs of examples/enwiki.sh into a page with plots: examples/enwiki/make_page.py FOLDER --page PAGE.md
+
+Finished and unfinished runs are read; a dash marks a missing number. Plots go to the folder PAGE next to PAGE.md.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from page import page
+from plots import draw_all
+from results import Experiment
+
+from realmctl.errors import RealmctlError
+
+
+def main() -> int:
+    """Run the command line. Return 0, or the exit code of the error if artifacts cannot be read."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="folder that enwiki.sh wrote")
+    parser.add_argument("--seeds", type=int, default=1, help="number of seeds")
+    parser.add_argument("--first-seed", type=int, default=0, help="number of the first seed")
+    parser.add_argument("--split", default="test", help="part of the questions that exact match was measured on")
+    parser.add_argument("--command", default="examples/enwiki.sh", help="command that made the runs, for the page")
+    parser.add_argument("--notes", type=Path, help="Markdown file that goes below the targets")
+    parser.add_argument("--page", type=Path, required=True, help="Markdown file to write")
+    given = parser.parse_args()
+    made = Experiment(given.folder, tuple(range(given.first_seed, given.first_seed + given.seeds)), given.split)
+    try:
+        plots_folder = given.page.with_suffix("")
+        plots = [(f"{plots_folder.name}/{name}", caption) for name, caption in draw_all(made, plots_folder)]
+        notes = given.notes.read_text(encoding="utf-8") if given.notes else ""
+        given.page.write_text(page(made, given.command, notes, plots), encoding="utf-8")
+    except RealmctlError as error:
+        print(f"make_page: {error}", file=sys.stderr)
+        return error.exit_code
+    print(given.page)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

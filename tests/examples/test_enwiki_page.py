@@ -1,0 +1,120 @@
+"""The page of enwiki.sh: paired differences against closed forms, and verdicts from scores written by hand."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+
+from realmctl.artifacts import Origin, writing
+
+PROGRAM = Path(__file__).parents[2] / "examples" / "enwiki"
+NAMES = ("paired", "results", "targets", "page")
+QUESTIONS = 40
+
+
+@pytest.fixture(scope="module")
+def program() -> Iterator[dict[str, ModuleType]]:
+    """The modules of examples/enwiki, whose names others have too."""
+    former = {name: sys.modules.pop(name, None) for name in NAMES}
+    sys.path.insert(0, str(PROGRAM))
+    yield {name: importlib.import_module(name) for name in NAMES}
+    sys.path.remove(str(PROGRAM))
+    for name, module in former.items():
+        sys.modules.pop(name, None)
+        if module is not None:
+            sys.modules[name] = module
+
+
+def test_a_paired_difference_is_the_mean_over_seeds_with_a_normal_interval(program: dict[str, ModuleType]) -> None:
+    rng = np.random.default_rng(0)
+    first = {seed: rng.random(QUESTIONS) < 0.6 for seed in range(3)}
+    second = {seed: rng.random(QUESTIONS) < 0.4 for seed in range(1, 4)}
+    found = program["paired"].paired(first, second)
+    own = np.mean([first[seed].astype(float) for seed in (1, 2)], axis=0)
+    other = np.mean([second[seed].astype(float) for seed in (1, 2)], axis=0)
+    assert found.seeds == 2 and found.mean == pytest.approx((own - other).mean())
+    error = (own - other).mean() / ttest_rel(own, other).statistic
+    assert (found.low, found.high) == pytest.approx((found.mean - 1.96 * error, found.mean + 1.96 * error))
+    assert found.above == sum(first[seed].mean() > second[seed].mean() for seed in (1, 2))
+    assert program["paired"].paired(first, {9: first[0]}) is None
+
+
+def write(series: Path, metrics: dict[str, Any], files: dict[str, str] | None = None, **settings: Any) -> None:
+    """Commit one version of an output with chosen numbers."""
+    with writing(series / "v1", Origin(series.name, "made-up", 1, settings, {})) as out:
+        out.metrics.update(metrics)
+        for name, text in (files or {}).items():
+            out.file(name).write_text(text, encoding="utf-8")
+
+
+def retrieved(first: int) -> dict[str, str]:
+    """Hits of all questions: the best block holds an answer for the first `first` questions, the second block for all."""
+    blocks = [[{"has_answer": number < first}, {"has_answer": True}] for number in range(QUESTIONS)]
+    return {"retrieved.json": json.dumps([{"ctxs": one} for one in blocks])}
+
+
+def predictions(right: int, asked: int) -> dict[str, str]:
+    """The first `right` of `asked` predictions match."""
+    said = [{"question": "?", "prediction": f"the {n}." if n < right else "no"} for n in range(asked)]
+    return {"predictions.jsonl": "".join(json.dumps(one) + "\n" for one in said)}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two seeds: REALM finds the answer to one more question at rank 1, and answers two more of the ten test questions."""
+    questions = tmp_path / "questions"
+    questions.mkdir()
+    parts = [("dev", 20), ("test", 10), ("train", 10)]
+    asked = [
+        {"question": f"{part} {n}?", "answer": [str(n)], "part": part, "file": "squad"}
+        for part, count in parts
+        for n in range(count)
+    ]
+    (questions / "all.jsonl").write_text("".join(json.dumps(one) + "\n" for one in asked), encoding="utf-8")
+    test = [json.dumps({key: one[key] for key in ("question", "answer")}) for one in asked if one["part"] == "test"]
+    (questions / "test.jsonl").write_text("\n".join(test) + "\n", encoding="utf-8")
+    start = tmp_path / "start"
+    write(start / "blocks", {"blocks": 1234}, max_wordpieces=128)
+    write(start / "recall", {}, retrieved(15))
+    write(start / "bm25-recall", {}, retrieved(18))
+    for seed in (0, 1):
+        own = tmp_path / f"seed-{seed}"
+        write(own / "start-utility", {"told_utility": 1.2 - 0.5 * seed, "retrieval_utility": 0.3, "top_1_utility": 0.1})
+        write(own / "realm-utility", {"told_utility": 1.2, "retrieval_utility": 0.4, "top_1_utility": 0.15})
+        write(own / "realm-recall", {}, retrieved(16))
+        for arm, right in {"plain": 4, "start": 2, "realm": 4, "bm25": 3}.items():
+            write(own / f"{arm}-scores", {"em": right / 10, "recall@1": 0.5}, predictions(right, 10))
+    return tmp_path
+
+
+def test_verdicts(program: dict[str, ModuleType], folder: Path) -> None:
+    made = program["results"].Experiment(folder, (0, 1), "test")
+    found = {target.asked.split(":")[0]: target for target in program["targets"].targets(made)}
+    start, told, before, recall, top_1, best, realm = found.values()
+    assert start.found == "0.750, 1.000, 1.000" and start.reached is True
+    assert told.found == "+1.20, +0.70" and told.reached is False  # the lowest seed counts
+    assert before.reached is True and top_1.found == "+0.05, +0.05" and top_1.reached is True
+    assert recall.found.startswith("+0.025 [-0.024, +0.074], above 0 on 2 of 2 seeds") and recall.reached is False
+    assert best.found == "start, plain reader 0.400, BM25 0.300" and best.reached is True
+    assert realm.found.startswith("+0.200 [-0.061, +0.461]") and realm.reached is False
+
+
+def test_the_page_says_what_is_missing(program: dict[str, ModuleType], folder: Path) -> None:
+    made = program["results"].Experiment(folder, (0, 1, 2), "test")
+    text = program["page"].page(made, "the command", "## Why\n\nA reason.", [("plots/a.svg", "a curve")])
+    assert "4 of 7 targets that were measured are reached." in text
+    assert "## Why\n\nA reason.\n\n## What was run" in text and "![a curve](plots/a.svg)" in text
+    assert "| start, untrained | 0.750 1.000 1.000 | 0.375 1.000 1.000 |" in text
+    assert "| BM25 | 0.900 1.000 1.000 | 0.450 1.000 1.000 |" in text
+    assert "Seeds: 0, 1, 2." in text and "Fine-tuning:" not in text and "REALM: " not in text
+    assert "| REALM's retriever, plain reader | - | - | - | - |" in text
+    assert "| REALM | 0.400 ± 0.000 | 0.500 ± 0.000 | - | - |" in text
