@@ -46,7 +46,7 @@ class Workplace:
 
     def __init__(self, folder: Path, grid: Grid, variables: Mapping[str, str]) -> None:
         self.folder, self.grid, self.variables = folder, grid, variables
-        self._settings: dict[Run, str] = {}
+        self._pipelines: dict[tuple[str, int, str], Pipeline] = {}
         self._tokenizer, self._encoder = folder / "practice" / "tokenizer", folder / "practice" / "encoder"
         for empty in (self._tokenizer, self._encoder):  # a pipeline can be read before the practice is made
             empty.mkdir(parents=True, exist_ok=True)
@@ -58,27 +58,21 @@ class Workplace:
         made = self.practice.make(self.practice.until("encoder"))
         shutil.copytree(made["vocabulary"].path / "tokenizer", self._tokenizer, dirs_exist_ok=True)
 
-    def pipeline(self, run: Run) -> Pipeline:
-        """Return the pipeline of a run. The worlds of its seed are made if they are missing."""
-        for name, options in self.grid.worlds.items():
-            self._world(f"seed-{run.seed}/{name}", {**options, "seed": run.seed})
-        given = {
-            "tokenizer": str(self._tokenizer),
-            "encoder": str(self._encoder),
-            "worlds": str(self.folder / f"seed-{run.seed}"),
-            "split": run.split,
-            "seed": str(run.seed),
-            "rate": run.rate,
-        }
-        return self._read(PIPELINE, given, self.folder / f"seed-{run.seed}" / "artifacts")
+    def pipeline(self, split: str, seed: int, rate: str) -> Pipeline:
+        """Return the pipeline of all arms for a seed. Its worlds are made if they are missing."""
+        key = split, seed, rate
+        if key not in self._pipelines:
+            for name, options in self.grid.worlds.items():
+                self._world(f"seed-{seed}/{name}", {**options, "seed": seed})
+            given = {"tokenizer": str(self._tokenizer), "encoder": str(self._encoder), "split": split, "rate": rate}
+            given |= {"worlds": str(self.folder / f"seed-{seed}"), "seed": str(seed)}
+            self._pipelines[key] = self._read(PIPELINE, given, self.folder / f"seed-{seed}" / "artifacts")
+        return self._pipelines[key]
 
     def settings(self, arm: Arm, split: str, rate: str) -> str:
         """Return the hash of the settings of a run. All seeds have the same, so the worlds of one seed are enough."""
-        alike = Run(arm, split, self.grid.seeds["dev"][0], rate)
-        if alike not in self._settings:
-            steps = (*self.practice.until("encoder"), *steps_of(arm, self.pipeline(alike)))
-            self._settings[alike] = settings_hash(self.folder, steps, self.grid)
-        return self._settings[alike]
+        steps = steps_of(arm, self.pipeline(split, self.grid.seeds["dev"][0], rate))
+        return settings_hash(self.folder, (*self.practice.until("encoder"), *steps), self.grid)
 
     def _read(self, file: Path, given: Mapping[str, str], workspace: Path) -> Pipeline:
         names = yaml.safe_load(file.read_text(encoding="utf-8"))["vars"]
@@ -104,7 +98,7 @@ def do(run: Run, place: Workplace, results: Path) -> None:
     print(f"=== {run.split} seed {run.seed}: {run.arm.key} at {run.rate}", file=sys.stderr, flush=True)
     line: dict[str, Any] = {"split": run.split, "arm": run.arm.key, "rate": run.rate, "seed": run.seed}
     line["settings"] = place.settings(run.arm, run.split, run.rate)
-    pipeline = place.pipeline(run)
+    pipeline = place.pipeline(run.split, run.seed, run.rate)
     before, start = time.process_time(), time.monotonic()
     line |= measurements(run.arm, pipeline.make(steps_of(run.arm, pipeline)))
     line["cpu_seconds"] = round(time.process_time() - before, 1)
