@@ -25,6 +25,7 @@ class EvalRun(Stage):
     """
 
     makes = "ranking-scores"
+    headline = ("*",)
 
     ranking: Artifact | None = reads("ranking", help="Ranking of search.", replaced_by=("run_file",))
     blocks: Artifact | None = reads(
@@ -83,15 +84,9 @@ class EvalRun(Stage):
                 count += 1
                 for name, value in values.items():
                     totals[name] = totals.get(name, 0.0) + value
-        scores = {"queries": count, **{name: round(total / count, 6) for name, total in totals.items()}}
+        scores = {**{name: round(total / count, 6) for name, total in totals.items()}, "queries": count}
         out.file("measures.json").write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")
         return scores
-
-    @classmethod
-    def headline_text(cls, metrics: Mapping[str, Any]) -> str:
-        """Return every measure, and the number of queries."""
-        measures = [f"{name} {value:.4g}" for name, value in metrics.items() if name != "queries"]
-        return ", ".join([*measures, f"{metrics['queries']:,} queries"])
 
     def _run_file(self) -> Path:
         if self.run_file is not None:

@@ -51,9 +51,9 @@ def test_judgements_of_a_file_and_a_run_of_another_system(realmctl):
     Path("run").write_text("q1 Q0 a 1 3 x\nq1 Q0 b 2 2 x\nq2 Q0 c 1 1 x\nq9 Q0 a 1 1 x\n")
     Path("qrels").write_text("query-id\tcorpus-id\tscore\nq1\tb\t1\nq2\td\t1\nq3\te\t1\n")
     code, out, err = realmctl("eval-run", "--run-file", "run", "--qrels", "qrels", "--measures", "RR@10,R@100")
-    assert code == 0 and "eval-run: RR@10 0.1667, R@100 0.3333, 3 queries" in err, err
+    assert code == 0 and "eval-run: RR@10 0.1667, R@100 0.3333, queries 3" in err, err
     made = open_artifact(out.strip())
-    assert json.loads(made.file("measures.json").read_text()) == {"queries": 3, "RR@10": 0.166667, "R@100": 0.333333}
+    assert json.loads(made.file("measures.json").read_text()) == {"RR@10": 0.166667, "R@100": 0.333333, "queries": 3}
 
 
 def test_judgements_of_documents_for_a_ranking_of_blocks(tmp_path, ranking: Artifact):
