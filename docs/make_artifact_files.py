@@ -228,7 +228,7 @@ KINDS: dict[str, Kind] = {
     "ranking-scores": Kind(
         "`eval-run`",
         {
-            "measures.json": "the number of queries and the mean of each measure",
+            "measures.json": "the mean of each measure and the number of queries",
             "per-query.jsonl": "the measures of each query",
             "qrels.trec": "the answers as TREC's qrels: query, 0, block or document, 1 if it holds an answer",
         },

@@ -25,7 +25,11 @@ class EvalRun(Stage):
     """
 
     makes = "ranking-scores"
+<<<<<<< HEAD
     headline = ("[!q]*", "queries")
+=======
+    headline = ("*",)
+>>>>>>> search
 
     ranking: Artifact | None = reads("ranking", help="Ranking of search.", replaced_by=("run_file",))
     blocks: Artifact | None = reads(
@@ -84,7 +88,7 @@ class EvalRun(Stage):
                 count += 1
                 for name, value in values.items():
                     totals[name] = totals.get(name, 0.0) + value
-        scores = {"queries": count, **{name: round(total / count, 6) for name, total in totals.items()}}
+        scores = {**{name: round(total / count, 6) for name, total in totals.items()}, "queries": count}
         out.file("measures.json").write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")
         return scores
 

@@ -53,7 +53,7 @@ def test_judgements_of_a_file_and_a_run_of_another_system(realmctl):
     code, out, err = realmctl("eval-run", "--run-file", "run", "--qrels", "qrels", "--measures", "RR@10,R@100")
     assert code == 0 and "eval-run: RR@10 0.1667, R@100 0.3333, queries 3" in err, err
     made = open_artifact(out.strip())
-    assert json.loads(made.file("measures.json").read_text()) == {"queries": 3, "RR@10": 0.166667, "R@100": 0.333333}
+    assert json.loads(made.file("measures.json").read_text()) == {"RR@10": 0.166667, "R@100": 0.333333, "queries": 3}
 
 
 def test_judgements_of_documents_for_a_ranking_of_blocks(tmp_path, ranking: Artifact):
