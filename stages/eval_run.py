@@ -25,11 +25,7 @@ class EvalRun(Stage):
     """
 
     makes = "ranking-scores"
-<<<<<<< HEAD
-    headline = ("[!q]*", "queries")
-=======
     headline = ("*",)
->>>>>>> search
 
     ranking: Artifact | None = reads("ranking", help="Ranking of search.", replaced_by=("run_file",))
     blocks: Artifact | None = reads(
