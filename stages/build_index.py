@@ -59,7 +59,9 @@ class BuildIndex(Stage):
 
     def estimate(self) -> dict[str, float]:
         """hnswlib keeps a float32 copy of each vector, 2 m links on the ground level, and a few above it."""
-        rows, width = self.embeddings.metrics["rows"], self.embeddings.metrics["dimension"]
+        from realmctl.index.vectors import open_vectors
+
+        rows, width = open_vectors(self.embeddings.file("embeddings.npy")).shape
         graph = rows * (4 * width + 4 * (2 * self.m + 1) + 8 + 4 * self.m) if self.type == "hnsw" else 0
         return {"disk_bytes": float(graph), "memory_bytes": float(graph + 4 * rows * width)}
 

@@ -248,10 +248,10 @@ def test_a_disk_that_is_full(tmp_path):
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], capture_output=True).returncode:
         pytest.skip("may not mount a file system here")
     try:
-        old = Plain().make(disk / "plain")
+        old = Plain().make(disk / "plain").path  # an artifact holds a lease on the disk
         assert "No space left on device" in fill(disk / "plain")
         assert {path.name for path in (disk / "plain").iterdir()} == {".last", ".lock", "v1"}
-        assert open_artifact(disk / "plain").path == old.path
+        assert open_artifact(disk / "plain").path == old
         subprocess.run(["mount", "-o", "remount,size=4m", disk], check=True)
         assert fill(disk / "plain").strip().endswith("v2")
     finally:

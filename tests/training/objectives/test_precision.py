@@ -54,9 +54,9 @@ def test_everything_that_embeds_a_query_does_so_in_one_arithmetic(objective, pre
 
     monkeypatch.setattr(objective.retriever, "embed_queries", noted)
     objective.before_step(0)
-    assert len(seen) == 2
+    before = len(seen)
     measure_utility(objective, "cpu", 16)
-    assert len(seen) > 2 and set(seen) == {precision == "bf16"}
+    assert 2 <= before < len(seen) and set(seen) == {precision == "bf16"}
 
 
 def test_the_logged_recall_is_that_of_the_searcher(objective, chain, precision):

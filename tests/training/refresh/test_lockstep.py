@@ -116,8 +116,14 @@ def test_three_hundred_deaths_change_no_bit(chain, undisturbed, tmp_path, monkey
 
 
 @pytest.fixture
-def lockstep(shared):
-    return LockstepRefresh(*shared, None, "cpu")
+def parts(shared):
+    folder, origin, tokenizer, _, held = shared
+    return folder, origin, tokenizer, EVERY, held
+
+
+@pytest.fixture
+def lockstep(parts):
+    return LockstepRefresh(*parts, None, "cpu")
 
 
 def test_a_snapshot_waits_for_the_index_before_it(lockstep, live, retriever):
@@ -142,7 +148,7 @@ def test_an_index_that_is_early_is_not_used_early(lockstep, live, retriever):
     assert lockstep.newest()[0] == 2
 
 
-def test_a_lost_index_that_was_in_use_is_built_by_the_trainer(shared, lockstep, live, retriever):
+def test_a_lost_index_that_was_in_use_is_built_by_the_trainer(parts, lockstep, live, retriever):
     lockstep.begin(0)
     lockstep.offer(2, retriever)
     content = deliver(live, 2).content
@@ -150,28 +156,28 @@ def test_a_lost_index_that_was_in_use_is_built_by_the_trainer(shared, lockstep, 
     lockstep.newest()
     lockstep.offer(4, retriever)
     at_step(live.indexes, 2).rename(live.path / "lost")
-    again = LockstepRefresh(*shared, None, "cpu")
+    again = LockstepRefresh(*parts, None, "cpu")
     again.begin(4)
     again.offer(4, retriever)
     assert again.newest()[1].content == content
 
 
-def test_a_checkpoint_needs_the_snapshot_whose_index_is_awaited(chain, shared, lockstep, live, retriever):
+def test_a_checkpoint_needs_the_snapshot_whose_index_is_awaited(chain, parts, lockstep, live, retriever):
     current = CurrentIndex(chain.index, lockstep, "cpu")
     for step in range(4):
         current.renew(step, retriever)
     state = json.loads(json.dumps(current.state()))
     assert state["refresh"] == {"awaited": [2, open_artifact(at_step(live.snapshots, 2)).content]}
     assert steps_held([state]) == [0, 2]
-    CurrentIndex(chain.index, LockstepRefresh(*shared, None, "cpu"), "cpu").restore(state)
+    CurrentIndex(chain.index, LockstepRefresh(*parts, None, "cpu"), "cpu").restore(state)
     weights = at_step(live.snapshots, 2) / "block/model.safetensors"
     weights.chmod(0o644)
     weights.write_bytes(weights.read_bytes()[:-1] + b"!")
     with pytest.raises(InputError, match="gone or damaged"):
-        CurrentIndex(chain.index, LockstepRefresh(*shared, None, "cpu"), "cpu").restore(state)
+        CurrentIndex(chain.index, LockstepRefresh(*parts, None, "cpu"), "cpu").restore(state)
 
 
-def test_a_snapshot_of_another_weight_is_not_the_awaited_one(chain, shared, lockstep, live, retriever):
+def test_a_snapshot_of_another_weight_is_not_the_awaited_one(chain, parts, lockstep, live, retriever):
     lockstep.begin(0)
     nudge(retriever)
     lockstep.offer(2, retriever)
