@@ -122,7 +122,9 @@ make starts
 - Complete seeds: {seeds}. Each seed has its own generated world ({world}). Measurements that are missing for a seed: {missing}.
 - The encoder has two layers of width 128. It comes from reading practice on other worlds, is the same for all seeds, and its training is
   not in the minutes. So the spread does not contain the luck of the encoder.
-- Settings: `examples/starts.yaml`. ICT and Spider take the same number of steps and queries; a query of Spider brings two blocks.
+- Settings: `examples/starts.yaml`. ICT and Spider take the same number of steps and queries; a query of Spider brings two blocks. The
+  steps of Condenser and coCondenser come on top of those of ICT, so these starts had more training. The column of minutes says how
+  much.
 - A published sentence encoder does not know the names of a generated world, so it is measured on real text: `make starts-text
   QUESTIONS=FILE`, settings in `examples/starts_text.yaml`. Condenser is left out there, because this encoder has no masked-language-model
   head. REALM and fine-tuning are left out there for their cost; [real text](real-text.md) has both for one start.
