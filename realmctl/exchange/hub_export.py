@@ -27,6 +27,7 @@ from realmctl.artifacts import Artifact, open_artifact, verify
 from realmctl.artifacts.description import ENCODER
 from realmctl.artifacts.manifest import is_artifact
 from realmctl.errors import ConfigError
+from realmctl.exchange.exports.model_card import write_card
 from realmctl.nn.condenser import HEAD_FILE
 from realmctl.nn.retriever import Retriever, Tower
 from realmctl.nn.retriever_settings import NORM_EPS
@@ -42,8 +43,10 @@ TANH, IDENTITY = "torch.nn.modules.activation.Tanh", "torch.nn.modules.linear.Id
 MODULES = "sentence_transformers.models."
 
 
-def export(path: Path, folder: Path, side: TowerSide | None = None) -> dict[str, Any]:
+def export(path: Path, folder: Path, side: TowerSide | None = None, name: str | None = None) -> dict[str, Any]:
     """Write the artifact at `path`, or a model's retriever, to the new folder `folder`. Return a summary.
+
+    name: hub id that the model card names instead of the folder.
 
     Raises ConfigError for a folder that exists, and for a tower that the artifact does not have.
     """
@@ -56,6 +59,7 @@ def export(path: Path, folder: Path, side: TowerSide | None = None) -> dict[str,
     partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.absolute().parent))
     try:
         _write(artifact, retriever, chosen, partial)
+        write_card(artifact, partial, name or str(folder), chosen)
         partial.chmod(0o755)
         if folder.exists():
             folder.rmdir()

@@ -14,7 +14,7 @@ from tests.exchange.realm_checkpoints import RECORDS, TITLES, imported
 
 
 @pytest.fixture(autouse=True)
-def one_thread() -> None:
+def each_on_one_thread() -> None:
     torch.set_num_threads(1)
 
 
