@@ -15,6 +15,7 @@ from realmctl.artifacts import Artifact, open_artifact, verify
 from realmctl.artifacts.description import ENCODER
 from realmctl.artifacts.manifest import is_artifact
 from realmctl.errors import ConfigError
+from realmctl.exchange.exports.model_card import write_card
 from realmctl.exchange.sentence_modules import write_modules
 from realmctl.nn.condenser import HEAD_FILE
 from realmctl.nn.retriever import Retriever
@@ -27,8 +28,10 @@ BERT_FILES = ("config.json", "model.safetensors")
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "tokenizer_config.json")
 
 
-def export(path: Path, folder: Path, side: TowerSide | None = None) -> dict[str, Any]:
+def export(path: Path, folder: Path, side: TowerSide | None = None, name: str | None = None) -> dict[str, Any]:
     """Write the artifact at `path`, or a model's retriever, to the new folder `folder`. Return a summary.
+
+    name: hub id that the model card names instead of the folder.
 
     Raises ConfigError for a folder that exists, and for a tower that the artifact does not have.
     """
@@ -40,6 +43,7 @@ def export(path: Path, folder: Path, side: TowerSide | None = None) -> dict[str,
     folder.absolute().parent.mkdir(parents=True, exist_ok=True)
     with temporary_folder(folder.absolute().parent) as partial:
         _write(artifact, retriever, chosen, partial)
+        write_card(artifact, partial, name or str(folder), chosen)
         partial.chmod(0o755)
         if folder.exists():
             folder.rmdir()

@@ -1,4 +1,4 @@
-"""`realmctl export`: write an artifact as a folder that other libraries load."""
+"""`realmctl export`: write an artifact in a form that other libraries load."""
 
 from __future__ import annotations
 
@@ -15,33 +15,56 @@ from realmctl.errors import ConfigError
 def export(
     artifact: Annotated[
         Path,
-        typer.Argument(parser=path, help="A retriever, encoder or reader, a model for its retriever, or a ranking."),
+        typer.Argument(
+            parser=path,
+            help="A retriever, encoder or reader, a model for its retriever, blocks, embeddings, a ranking or scores.",
+        ),
     ],
-    folder: Annotated[
-        Path, typer.Argument(parser=path, help="Folder to write; for a ranking, a file. It must not exist.")
-    ],
+    folder: Annotated[Path, typer.Argument(parser=path, help="Folder or file to write. It must not exist.")],
     side: Annotated[
         Literal["query", "block"] | None, typer.Option(help="Tower to export from a retriever with separate towers.")
     ] = None,
+    form: Annotated[
+        Literal["psgs", "vectors", "tevatron", "trec", "dpr-reader", "dpr-retriever"] | None,
+        typer.Option(
+            "--as",
+            help="Form of blocks (psgs), embeddings (vectors, tevatron), a ranking (trec) or scores (dpr-reader, dpr-retriever). Default: the first.",
+        ),
+    ] = None,
+    blocks: Annotated[
+        Path | None, typer.Option(parser=path, help="Blocks of the embeddings, whose ids are written.")
+    ] = None,
+    push: Annotated[
+        str | None, typer.Option(help="Upload the model to this repository of the hub too: OWNER/NAME.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Write a folder that transformers' AutoModel loads. sentence-transformers loads the folder of a retriever too.
+    """Write a folder that transformers' AutoModel loads, with a model card. sentence-transformers loads a retriever's too.
 
-    A ranking becomes a TREC run file.
+    Blocks become DPR's psgs TSV. Embeddings become an array with ids, for faiss, or Tevatron's pickle. Scores become
+    DPR's training files for the reader (retrieved blocks) or the retriever (positives and hard negatives). A ranking becomes a
+    TREC run.
     """
     from realmctl.artifacts import open_artifact
+    from realmctl.exchange.exports.forms import default_form, export_form
+    from realmctl.exchange.exports.push import check_repository
+    from realmctl.exchange.exports.push import push as push_folder
+    from realmctl.exchange.hub_export import export as export_model
+    from realmctl.stage import resolve
 
     opened = open_artifact(artifact)
-    if opened.kind == "ranking":
-        from realmctl.exchange.run_export import export_run
-
-        if side:
-            raise ConfigError(
-                f"--side {side}: {opened} is a ranking and has no sides (query, block). Leave --side out."
-            )
-        made = export_run(opened, folder)
+    chosen = form or default_form(opened.kind)
+    if chosen and (side or push):
+        raise ConfigError(f"--side and --push are for models, and {opened} is of kind {opened.kind}. Leave them out.")
+    if chosen:
+        of_blocks = resolve(blocks, ("blocks",), "--blocks") if blocks else None
+        made = export_form(opened, folder, chosen, of_blocks)
     else:
-        from realmctl.exchange.hub_export import export
-
-        made = export(artifact, folder, side)
+        if blocks:
+            raise ConfigError(f"--blocks is for embeddings, and {opened} is of kind {opened.kind}. Leave it out.")
+        if push:
+            check_repository(push)
+        made = export_model(artifact, folder, side, push)
+        if push:
+            made["pushed_to"] = push_folder(folder, push)
     print_result(made, json, lambda value: str(value["path"]))

@@ -81,7 +81,7 @@ def _records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if is_columnar(start):
         found: Iterator[Any] = rows(path, (*QUESTIONS, *POSITIVES, *NEGATIVES), needed=POSITIVES)
     else:
-        found = _list_items(path) if start.startswith(b"[") else _lines(path)
+        found = json_list_items(path) if start.startswith(b"[") else _lines(path)
     for number, record in enumerate(found, start=1):
         if not isinstance(record, Mapping):
             raise InputError(f"{path}, record {number}: a JSON object is expected. Correct or remove the record.")
@@ -97,8 +97,11 @@ def _lines(path: Path) -> Iterator[Any]:
                 raise InputError(f"{path}:{number}: not JSON ({error}). Correct or remove the line.") from None
 
 
-def _list_items(path: Path) -> Iterator[Any]:
-    """Yield the items of a JSON list, of which only a few are in memory."""
+def json_list_items(path: Path) -> Iterator[Any]:
+    """Yield the items of a file that holds a JSON list. Only a few of them are in memory.
+
+    Raises InputError for a damaged list, and for an item of more than 16 MiB.
+    """
     parse, text, least, opened = json.JSONDecoder().raw_decode, "", 0, False
     try:
         for piece in codecs.iterdecode(streams.decompressed(path), "utf-8-sig"):

@@ -81,7 +81,7 @@ def test_an_open_qa_checkpoint_and_what_may_be_wrong_with_it(realmctl):
         4, published.write(Path("words"), published.reader(), vocabulary=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
     )
     refused(2, published.write(Path("c"), published.reader()), "--titles", "t.txt")
-    assert realmctl("export", "artifacts/blocks", "hub")[0] == 4
+    assert realmctl("export", "artifacts/qa-model/v1/index", "hub")[0] == 4
     assert realmctl("export", "artifacts/qa-model", "hub", "--side", "block")[0] == 2
     assert realmctl("export", "artifacts/qa-model", "artifacts")[0] == 2
     assert not Path("hub").exists()

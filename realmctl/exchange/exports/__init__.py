@@ -1,0 +1,1 @@
+"""What `realmctl export` writes beside models: passages, vectors and training files of other tools; cards and the hub."""

@@ -1,0 +1,71 @@
+"""The model card of an exported folder: a README.md that says what the model is, how to load it and how it was made.
+
+Its header follows huggingface.co/docs/hub/model-cards.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from realmctl.artifacts import Artifact
+
+RETRIEVER_USE = """```python
+from sentence_transformers import SentenceTransformer
+
+model = SentenceTransformer("{name}")
+queries = model.encode(["who wrote it"])
+blocks = model.encode([("Title", "The body of the block.")])
+scores = queries @ blocks.T  # inner products, not normalised
+```"""
+BERT_USE = """```python
+from transformers import AutoModel, AutoTokenizer
+
+model, tokenizer = AutoModel.from_pretrained("{name}"), AutoTokenizer.from_pretrained("{name}")
+```"""
+WHAT = {
+    "retriever": "A dense retriever: it embeds queries and blocks so that their inner product ranks the blocks.",
+    "encoder": "A BERT, trained as the start of a retriever or a reader.",
+    "reader": "A BERT, pre-trained to fill masks with the help of retrieved blocks (REALM).",
+    "span-reader": "A BERT that reads answers from retrieved blocks. Its span head is not in this folder.",
+}
+
+
+def write_card(artifact: Artifact, folder: Path, name: str, side: str | None = None) -> None:
+    """Write README.md into an exported folder.
+
+    Args:
+        artifact: what was exported.
+        folder: the folder.
+        name: the folder or hub id to load the model from, for the example.
+        side: the tower that was exported: query, block, or None.
+    """
+    retriever = artifact.kind == "retriever"
+    library, task = (
+        ("sentence-transformers", "sentence-similarity") if retriever else ("transformers", "feature-extraction")
+    )
+    tower = f" This is its {side} tower." if side else ""
+    parts = [
+        f"---\nlibrary_name: {library}\npipeline_tag: {task}\ntags: [realm, retrieval]\n---",
+        f"# {Path(name).name}",
+        WHAT[artifact.kind] + tower,
+        "## Use",
+        (RETRIEVER_USE if retriever else BERT_USE).format(name=name),
+        "## Training",
+        f"Made by realmctl {artifact.manifest['realmctl']}, stage `{artifact.manifest['stage']}`.",
+        _table(("setting", "value"), artifact.settings),
+        _table(("result", "value"), {key: value for key, value in artifact.metrics.items() if _is_plain(value)}),
+        f"Content {artifact.content}, recipe {artifact.recipe}.",
+    ]
+    (folder / "README.md").write_text("\n\n".join(part for part in parts if part) + "\n", encoding="utf-8")
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, str | int | float | bool)
+
+
+def _table(heads: tuple[str, str], rows: Any) -> str:
+    """Return a Markdown table; nothing for no rows."""
+    lines = [f"| `{name}` | `{json.dumps(value).replace('|', chr(92) + '|')}` |" for name, value in rows.items()]
+    return "\n".join([f"| {heads[0]} | {heads[1]} |", "|---|---|", *lines]) if lines else ""
