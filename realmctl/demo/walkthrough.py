@@ -19,10 +19,7 @@ PIPELINE = Path(__file__).with_name("demo.yaml")
 ASKED = 2
 """Number of development questions that are answered at the end."""
 SCORES = {"without REALM": "start-scores", "with REALM": "scores"}
-DURATIONS = (
-    "On two cores it takes about 5 minutes, and up to 10 on a busy machine: texts 10 s, reading practice (encoder) 2 min, "
-    "retriever and index 30 s, REALM pre-training beside fine-tuning without it 1 min 30 s, fine-tuning and scores 30 s."
-)
+DURATIONS = "A quiet 2-core AMD EPYC took 5 min 32 s, a busy one 10 minutes. Reading practice, the output `encoder`, is about half of it."
 
 
 def run_demo(folder: Path, seed: int, jobs: int) -> dict[str, Any]:

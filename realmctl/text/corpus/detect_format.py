@@ -106,7 +106,7 @@ def _table_or_text(path: Path, start: str) -> Format:
     if tables.is_header(tables.header(lines[0])):
         return FORMATS["table"]
     columns = {len(line.split("\t")) for line in lines if line.strip()}
-    commas = {len(next(csv.reader([line]), [])) for line in lines if line.strip()} if len(lines) > 1 else {1}
+    commas = {_comma_columns(line) for line in lines if line.strip()} if len(lines) > 1 else {1}
     if len(columns) == 1 and columns != {1}:
         what = f"a table of {columns.pop()} columns separated by tabs"
     elif len(commas) == 1 and commas.pop() > 2 and all(" " not in name.strip() for name in lines[0].split(",")):
@@ -119,3 +119,11 @@ def _table_or_text(path: Path, start: str) -> Format:
         f"{path} looks like {what}, and no header says which column is the text. Add a header such as "
         f"id, title, text, or say what the file is, for instance --format {hint} ({known})."
     )
+
+
+def _comma_columns(line: str) -> int:
+    """Return the number of columns of a line of CSV, and 0 for a line that is none."""
+    try:
+        return len(next(csv.reader([line]), []))
+    except csv.Error:
+        return 0

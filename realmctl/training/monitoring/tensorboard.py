@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from realmctl.artifacts import Writer
-from realmctl.errors import require_package
+from realmctl.errors import ConfigError, require_package
 from realmctl.execution import processes
 
 if TYPE_CHECKING:
@@ -29,9 +29,12 @@ class LiveCurves:
 
     @classmethod
     def check(cls, folder: Path | None) -> None:
-        """Check that the package is there, if a folder is given. Raises ResourceError."""
-        if folder is not None:
-            require_package("tensorboard", "tensorboard", "--tensorboard")
+        """Check a folder, if one is given. Raises ConfigError if it is a file, ResourceError without the package."""
+        if folder is None:
+            return
+        require_package("tensorboard", "tensorboard", "--tensorboard")
+        if folder.exists() and not folder.is_dir():
+            raise ConfigError(f"--tensorboard {folder} is not a folder. Name a folder, or one that can be made.")
 
     @classmethod
     def of_run(cls, folder: Path | None, what: str, out: Writer) -> LiveCurves:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import lzma
 import typing
+from contextlib import suppress
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from realmctl.errors import InputError
 from realmctl.text.corpus.detect_format import FORMATS, FormatName, format_of
@@ -117,3 +120,18 @@ def test_xz_is_read_and_a_cut_file_is_an_error(tmp_path):
 def test_the_flag_offers_every_format():
     offered = typing.get_args(typing.get_type_hints(Chunk, include_extras=True)["format"])
     assert offered == typing.get_args(FormatName) == ("auto", *FORMATS)
+
+
+@given(st.text(alphabet='\r\n"\t, a{[\x00é', max_size=40).map(str.encode) | st.binary(max_size=200))
+def test_any_bytes_have_a_format_or_are_refused(tmp_path_factory, content):
+    """A carriage return inside a line once ended in a traceback of the csv module."""
+    path = tmp_path_factory.getbasetemp() / "any.txt"
+    path.write_bytes(content)
+    with suppress(InputError):
+        assert format_of(path) in FORMATS.values()
+
+
+def test_a_picture_is_no_table(tmp_path):
+    path = tmp_path / "picture.png"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8)
+    assert format_of(path) is FORMATS["text"]  # and reading it refuses bytes that are not UTF-8

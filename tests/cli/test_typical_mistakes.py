@@ -1,0 +1,147 @@
+"""Typical mistakes of users, each through the real command: one paragraph, the documented exit code, never a traceback.
+
+`{name}` in a command is the series of that name in a finished chain. Nothing may be left behind.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from realmctl.cli import app
+from tests.cli.test_exit_codes import one_paragraph
+
+USAGE, INPUT, MISMATCH, RESOURCE = 2, 3, 4, 5
+
+MISTAKES = [
+    # The command line
+    ("chunks corpus.jsonl", USAGE, "No such command 'chunks'"),
+    ("chunk", USAGE, "Missing argument"),
+    ("chunk corpus.jsonl --tokeniser x", USAGE, "No such option"),
+    ("chunk corpus.jsonl --max-wordpieces ten", USAGE, "Invalid value for '--max-wordpieces'"),
+    ("chunk corpus.jsonl --max-wordpieces 0", USAGE, "--max-wordpieces"),
+    ("chunk corpus.jsonl --workers -1", USAGE, "--workers -1 is too small"),
+    ("chunk corpus.jsonl --tokenizer train:0", USAGE, "train:0"),
+    ("chunk corpus.jsonl --tokenizer train:many", USAGE, "train:many"),
+    ("chunk corpus.jsonl -o corpus.jsonl/x", USAGE, "corpus.jsonl/x"),
+    ("ask", USAGE, "Missing argument"),
+    ("ask Who --top 0", USAGE, "--top"),
+    ("demo old --seed 1", USAGE, "is the world of seed 0"),
+    # Files
+    ("chunk no-such.xml.bz2", INPUT, "no-such.xml.bz2"),
+    ("chunk empty.jsonl", INPUT, "empty.jsonl"),
+    ("chunk folder", INPUT, "folder"),
+    ("chunk picture.png --workers 1", INPUT, "picture.png:1: not UTF-8"),
+    ("chunk broken.xml.bz2", INPUT, "broken.xml.bz2"),
+    ("chunk corpus.jsonl --tokenizer folder", INPUT, "folder"),
+    ("chunk corpus.jsonl --tokenizer no-such", INPUT, "no-such"),
+    ("mlm-init --blocks {blocks} --bert no-such/folder/here", INPUT, "no-such/folder/here"),
+    ("mlm-init --blocks {blocks} --bert folder", INPUT, "folder"),
+    ("finetune {parts} --questions no-such.jsonl", INPUT, "no-such.jsonl"),
+    ("finetune {parts} --questions corpus.jsonl", INPUT, "corpus.jsonl"),
+    ("finetune {parts} --questions empty.jsonl", INPUT, "empty.jsonl"),
+    ("pretrain {pretrain} --recall-questions corpus.jsonl", INPUT, "corpus.jsonl"),
+    ("score no-such.jsonl questions.jsonl", INPUT, "no-such.jsonl"),
+    ("score corpus.jsonl questions.jsonl", INPUT, "corpus.jsonl"),
+    ("split no-such.jsonl", USAGE, "Missing"),
+    ("run no-such.yaml", INPUT, "no-such.yaml"),
+    ("run broken.yaml", INPUT, "broken.yaml"),
+    ("run unknown.yaml", USAGE, "chnk"),
+    ("run pipeline.yaml --until nothing", USAGE, "--until nothing"),
+    ("run pipeline.yaml --var seed", USAGE, "Write name=value"),
+    ("import no-such", INPUT, "no-such"),
+    # Artifacts
+    ("tag", INPUT, "tag needs --blocks"),
+    ("embed --blocks {blocks}", INPUT, "embed needs --retriever"),
+    ("pretrain", INPUT, "pretrain needs --spans"),
+    ("eval-em --questions questions.jsonl", INPUT, "eval-em needs"),
+    ("ask Who", INPUT, "artifacts/blocks does not exist"),
+    ("ask Who --qa-model corpus.jsonl --blocks {blocks}", INPUT, "corpus.jsonl"),
+    ("fill-mask [MASK]", INPUT, "model"),
+    ("tag --blocks corpus.jsonl", INPUT, "corpus.jsonl"),
+    ("tag --blocks {retriever}", MISMATCH, "is of kind retriever, but blocks is needed"),
+    ("embed --blocks {blocks} --retriever {encoder}", MISMATCH, "is of kind encoder, but retriever is needed"),
+    ("build-index --embeddings {blocks}", MISMATCH, "is of kind blocks, but embeddings is needed"),
+    ("eval-em --qa-model {index} --blocks {blocks} --questions questions.jsonl", MISMATCH, "is of kind index"),
+    ("show nothing", INPUT, "nothing"),
+    ("verify corpus.jsonl", INPUT, "corpus.jsonl"),
+    ("ls nothing", INPUT, "nothing does not exist"),
+    ("report nothing", INPUT, "nothing"),
+    ("export nothing out", INPUT, "nothing"),
+    # Settings that cannot work
+    ("tag --blocks {blocks} --tagger nltk", USAGE, "--tagger nltk"),
+    ("tag --blocks {blocks} --tagger spacy:no_such_model", INPUT, "python -m spacy download no_such_model"),
+    ("mlm-init --blocks {blocks} --bert scratch:huge", USAGE, "'huge' is no BERT size"),
+    ("mlm-init --blocks {blocks} --mask-rate 2", USAGE, "--mask-rate"),
+    ("mlm-init --blocks {blocks} --steps 0", USAGE, "--steps"),
+    ("mlm-init --blocks {blocks} --lr 0", USAGE, "--lr"),
+    ("mlm-init --blocks {blocks} --precision fp8", USAGE, "--precision"),
+    ("mlm-init --blocks {blocks} --practice curriculum", USAGE, "--practice curriculum needs --spans"),
+    ("mlm-init --blocks {blocks} --device gpu", USAGE, "--device 'gpu' is not a device"),
+    ("mlm-init --blocks {blocks} --device cuda:7", RESOURCE, "cuda:7"),
+    ("ict-init --blocks {blocks} --encoder {encoder} --mask-rate -1", USAGE, "--mask-rate"),
+    ("embed --blocks {blocks} --retriever {retriever} --dtype float64", USAGE, "--dtype"),
+    ("build-index --embeddings {embeddings} --type faiss", USAGE, "--type"),
+    ("build-index --embeddings {embeddings} --m 1", USAGE, "m is 1; a graph has 2 to 512 links"),
+    ("build-index --embeddings {embeddings} --min-recall 2", USAGE, "min_recall is 2.0; it is a share"),
+    ("pretrain {pretrain} --candidates 1", USAGE, "--candidates at least 2"),
+    ("pretrain {pretrain} --refresh-every 0", USAGE, "--refresh-every"),
+    ("pretrain {pretrain} --max-index-age 1", USAGE, "--max-index-age 1 is below"),
+    ("pretrain {pretrain} --lr -1", USAGE, "--lr -1"),
+    ("pretrain {pretrain} --refresh daily", USAGE, "--refresh"),
+    ("pretrain {pretrain} --preset orqa-nq", USAGE, "orqa-nq"),
+    ("pretrain {pretrain} --tensorboard corpus.jsonl", USAGE, "--tensorboard corpus.jsonl"),
+    ("finetune {parts}", USAGE, "Missing option '--questions'"),
+    ("finetune {parts} --questions questions.jsonl --retrieval sparse", USAGE, "--retrieval"),
+    ("finetune {parts} --questions questions.jsonl --retriever-beam 1", USAGE, "--retriever-beam 1 is below"),
+    ("finetune {parts} --questions questions.jsonl --epochs 0", USAGE, "--epochs"),
+]
+
+
+@pytest.fixture(scope="module")
+def application():
+    """The application, built once: building it for every command would be most of the time."""
+    return app.build()
+
+
+@pytest.fixture
+def files(here, chain, application, monkeypatch) -> Path:
+    """A folder with files that people name by mistake."""
+    monkeypatch.setattr(app, "build", lambda: application)
+    document = {"id": 1, "title": "Ada", "text": "Ada Lorn was born in Velford. She lived there."}
+    Path("corpus.jsonl").write_text(json.dumps(document) + "\n")
+    Path("questions.jsonl").write_bytes(chain.questions.read_bytes())
+    Path("empty.jsonl").touch()
+    Path("folder").mkdir()
+    Path("picture.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8)
+    Path("broken.xml.bz2").write_bytes(b"BZh91AY&SY" + bytes(64))
+    Path("broken.yaml").write_text("stages: [")
+    Path("unknown.yaml").write_text("stages: {blocks: {stage: chnk}}")
+    Path("pipeline.yaml").write_text("vars: {seed: 0}\nstages: {blocks: {stage: chunk, corpus: [corpus.jsonl]}}")
+    Path("old/world").mkdir(parents=True)
+    Path("old/world/world.json").write_text(json.dumps({"settings": {"seed": 0}}))
+    return Path()
+
+
+def words_of(command: str, chain) -> list[str]:
+    """The arguments of a command, with the chain's artifacts in place of `{name}`."""
+    series = {name: getattr(chain, name).path for name in ("blocks", "spans", "encoder", "retriever", "index")}
+    series["embeddings"] = chain.folder / "embeddings"
+    given = {name: " ".join(f"--{each} {series[each]}" for each in names) for name, names in GROUPS.items()}
+    return command.format(**series, **given).split()
+
+
+GROUPS = {
+    "pretrain": ("blocks", "spans", "encoder", "retriever", "index"),
+    "parts": ("blocks", "encoder", "retriever", "index"),
+}
+
+
+@pytest.mark.parametrize(("command", "code", "words"), MISTAKES, ids=[command for command, *_ in MISTAKES])
+def test_a_mistake_gets_one_paragraph_and_its_exit_code(realmctl, files, chain, command, code, words):
+    before = {path for path in files.rglob("*") if path.is_file()}
+    got, out, err = realmctl(*words_of(command, chain))
+    assert (got, out) == (code, "") and words in one_paragraph(err[err.rindex("error: ") :]), err
+    assert {path for path in files.rglob("*") if path.is_file() and path.name != ".lock"} == before
