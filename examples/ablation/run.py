@@ -25,7 +25,7 @@ from measurements import measurements, settings_hash
 from results import Runs, append_line, read_lines
 
 from realmctl.cli.available_stages import available_stages
-from realmctl.errors import RealmctlError
+from realmctl.errors import ConfigError, RealmctlError
 from realmctl.pipeline import pipeline_file
 from realmctl.pipeline.pipeline import Pipeline, PipelineStep
 
@@ -42,10 +42,16 @@ class Workplace:
         folder: It is made if it is missing.
         grid: The worlds to make.
         variables: Variables of the pipelines, instead of those in the files.
+
+    Raises:
+        ConfigError: Neither pipeline has a variable.
     """
 
     def __init__(self, folder: Path, grid: Grid, variables: Mapping[str, str]) -> None:
         self.folder, self.grid, self.variables = folder, grid, variables
+        known = [name for file in (PIPELINE, PRACTICE) for name in _variables(file)]
+        if odd := [name for name in variables if name not in known]:
+            raise ConfigError(f"--var {odd[0]}: neither pipeline has this variable; they have {', '.join(known)}.")
         self._pipelines: dict[tuple[str, int, str], Pipeline] = {}
         self._tokenizer, self._encoder = folder / "practice" / "tokenizer", folder / "practice" / "encoder"
         for empty in (self._tokenizer, self._encoder):  # a pipeline can be read before the practice is made
@@ -75,8 +81,7 @@ class Workplace:
         return settings_hash(self.folder, (*self.practice.until("encoder"), *steps), self.grid)
 
     def _read(self, file: Path, given: Mapping[str, str], workspace: Path) -> Pipeline:
-        names = yaml.safe_load(file.read_text(encoding="utf-8"))["vars"]
-        more = {name: value for name, value in self.variables.items() if name in names}
+        more = {name: value for name, value in self.variables.items() if name in _variables(file)}
         return pipeline_file.read(file, available_stages(), {**given, **more}, workspace)
 
     def _world(self, name: str, options: Mapping[str, Any]) -> Path:
@@ -85,6 +90,10 @@ class Workplace:
             flags = [text for option, value in options.items() for text in (f"--{option}", str(value))]
             subprocess.run([sys.executable, str(MAKE_WORLD), "--out", str(out), *flags], check=True, stdout=sys.stderr)
         return out
+
+
+def _variables(file: Path) -> list[str]:
+    return list(yaml.safe_load(file.read_text(encoding="utf-8"))["vars"])
 
 
 def steps_of(arm: Arm, pipeline: Pipeline) -> tuple[PipelineStep, ...]:

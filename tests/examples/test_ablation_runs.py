@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from realmctl.artifacts import Origin, open_artifact, writing
+from realmctl.errors import ConfigError
 from tests.fixtures.ablation import line, load
 
 arms = load("arms")
@@ -59,6 +60,11 @@ def test_every_arm_is_in_the_pipeline_and_known_by_its_settings(folder: Path, tm
 def test_a_setting_concerns_the_arms_that_it_reaches(folder: Path, variable: str, concerned: set[str]) -> None:
     before, after = hashes(folder), hashes(folder, **{variable: "7"})
     assert {key for key in before if before[key] != after[key]} == concerned
+
+
+def test_an_unknown_variable_is_refused(folder: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--var step: .* qa_steps"):
+        run.Workplace(folder, TOY, {"step": "7"})
 
 
 def test_other_worlds_are_other_settings(folder: Path) -> None:
