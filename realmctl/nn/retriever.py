@@ -1,8 +1,7 @@
 """The retriever p(z|x): a query tower and a block tower whose inner product ranks blocks.
 
-e(x) = Dropout(LayerNorm(W pooled(x) + b)). Google's code (google-research/language, orqa/models/ict_model.py) pools
-with BERT's tanh pooler over [CLS]; the paper (section 3.3.1) writes W [CLS]. Scores have no temperature, and the
-vectors are not normalised.
+e(x) = Dropout(LayerNorm(W pooled(x) + b)). Google's code (google-research/language, orqa/models/ict_model.py) pools with BERT's
+tanh pooler over [CLS]; the paper (section 3.3.1) writes W [CLS]. Scores have no temperature. Vectors are not normalised.
 
 Pooling: `pooler` is BERT's tanh pooler over [CLS]. `cls` is the last layer's state at [CLS]. `mean` is the mean of the
 last layer's states over all real tokens, special tokens included, as in sentence-transformers.
@@ -289,9 +288,8 @@ class Retriever(nn.Module):
         )
         if retriever.block_encoder_hash() != settings["block_encoder"]:
             raise InputError(
-                f"The block tower in {folder} does not match the hash in its retriever.json: the "
-                f"weights were changed after they were saved. Restore the folder, or run `realmctl "
-                f"verify` on its artifact."
+                f"The block tower in {folder} does not match the hash in its retriever.json: the weights were changed after "
+                "they were saved. Restore the folder, or run `realmctl verify` on its artifact."
             )
         return retriever.eval()
 

@@ -53,7 +53,7 @@ def test_a_pretraining_run(chain, tmp_path):
     for name in ("loss", "retrieval_utility", "null_share", "index_age_steps"):
         assert run.curves[name].value.tolist() == [line[name] for line in lines]
         assert run.curves[name].step.tolist() == [1, 2, 3, 4, 5, 6, 7]
-    assert run.refreshes == [(3, 3), (6, 6)] and run.waited == (0, 0) and run.alarms == []
+    assert run.refreshes == [(3, 3), (6, 6)] and run.waited == (0, 0) and run.alarms == [(1, "reader_at_chance")]
 
 
 def test_refreshes_in_the_background(tmp_path):
