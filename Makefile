@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # The last transformers with REALM, in an environment of its own.
 PARITY := .venv-parity
+# How many times as many random faults as in `make test`, and which tests `make faults` runs.
+FAULT_ROUNDS ?= 1
+FAULT_TESTS ?= not slow
 # hnswlib is built from source; without this it is tuned to this very CPU and dies on another.
 export HNSWLIB_NO_NATIVE := 1
 
@@ -44,9 +47,12 @@ test: $(READY) ## unit and pipeline tests on the CPU, without network
 test-slow: $(READY) ## the rest: kills, scripts, the wheel in an empty folder running the demo
 	$(BIN)/python -m pytest -m slow
 
-faults: $(READY) ## damaged files, failing disks and killed runs: what docs/reliability.md promises
-	$(BIN)/python -m pytest -m "not slow" tests/faults tests/training/test_checkpoint.py \
-	  tests/training/objectives/test_best_on_dev.py tests/nn/bert/test_limits.py tests/report/test_damaged_scores.py
+faults: $(READY) ## damaged files, failing disks, power cuts and kills, counted in docs/faults.json: FAULT_ROUNDS=1 FAULT_TESTS="not slow"
+	rm -f docs/faults.json
+	REALMCTL_FAULTS_JSON="$(CURDIR)/docs/faults.json" REALMCTL_FAULT_ROUNDS=$(FAULT_ROUNDS) $(BIN)/python -m pytest -m "$(FAULT_TESTS)" \
+	  tests/faults tests/artifacts/gc tests/training/refresh tests/training/test_checkpoint.py tests/training/objectives/test_best_on_dev.py \
+	  tests/nn/bert/test_limits.py tests/report/test_damaged_scores.py
+	$(BIN)/python docs/make_reliability.py
 
 docs: $(READY) ## the documentation site, built strictly into build/site; open build/site/index.html
 	$(BIN)/mkdocs build --strict

@@ -21,14 +21,15 @@ def rounds() -> int:
 
 
 def count(kind: str, injected: int, **facts: Any) -> None:
-    """Record that `injected` faults of a kind were injected, and that all of them ended as promised."""
+    """Record that `injected` more faults of a kind were injected, and that all of them ended as promised."""
     assert injected > 0
     path = os.environ.get("REALMCTL_FAULTS_JSON")
     if not path:
         return
     file = Path(path)
     found: dict[str, Any] = json.loads(file.read_text()) if file.is_file() else {"machine": machine(), "faults": {}}
-    found["faults"][kind] = {"injected": injected, **facts}
+    before = found["faults"].get(kind, {}).get("injected", 0)
+    found["faults"][kind] = {"injected": before + injected, **facts}
     file.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
 
 

@@ -17,6 +17,7 @@ from realmctl.artifacts.gc import collect as collect_module
 from realmctl.artifacts.gc.collect import collect
 from realmctl.errors import ConfigError, InputError
 from realmctl.storage import lease
+from tests.faults.counting import count
 from tests.fixtures.small_stages import Child, Model, Plain
 
 
@@ -198,3 +199,4 @@ def test_readers_beside_gc_see_whole_versions_or_none(tmp_path):
     opened, deleted = _race(tmp_path, 60.0, 4)
     print(f"{opened} opened and verified, {deleted} deleted")
     assert opened > 1000 and deleted > 50
+    count("versions opened and verified beside gc", opened, deleted=deleted)

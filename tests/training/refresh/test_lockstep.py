@@ -14,6 +14,7 @@ from realmctl.training.refresh import current_index
 from realmctl.training.refresh.current_index import CurrentIndex, steps_held
 from realmctl.training.refresh.lockstep import LockstepRefresh
 from realmctl.training.refresh.refresh_folder import RefreshFolder, at_step, steps_in
+from tests.faults.counting import count
 from tests.fixtures.chain import Stopped, metrics_of, pretrain
 from tests.fixtures.refresh import deliver, nudge
 
@@ -103,6 +104,7 @@ def test_deaths_of_either_side_change_no_bit(chain, undisturbed, tmp_path, monke
     model, starts = disturbed(chain, tmp_path / "model", monkeypatch, seed, 3)
     assert starts > 1
     assert model.content == undisturbed.content
+    count("deaths of the trainer in lockstep (in one process)", starts - 1, seeds="1 to 3")
 
 
 @pytest.mark.slow
@@ -113,6 +115,7 @@ def test_three_hundred_deaths_change_no_bit(chain, undisturbed, tmp_path, monkey
         model, starts = disturbed(chain, tmp_path / f"model{seed}", monkeypatch, seed, 8)
         assert model.content == undisturbed.content, f"seed {seed}"
         deaths, seed = deaths + starts - 1, seed + 1
+    count("deaths of the trainer in lockstep (in one process), long", deaths, seeds=f"1000 to {seed - 1}")
 
 
 @pytest.fixture

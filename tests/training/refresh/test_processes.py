@@ -15,6 +15,7 @@ import pytest
 from realmctl.artifacts import open_artifact
 from realmctl.training.refresh.refresh_folder import RefreshFolder, read_heartbeat
 from tests.execution.test_parent import is_alive, linux
+from tests.faults.counting import count
 
 ROOT = Path(__file__).parents[3]
 
@@ -119,3 +120,4 @@ def test_in_lockstep_kills_of_real_processes_change_no_bit(chain, tmp_path, seed
             assert time.monotonic() < end, "the refresher outlived its killed trainer"
             time.sleep(0.01)
     assert open_artifact(out).content == expected
+    count("SIGKILL of trainer, refresher or both, in lockstep", kills, seeds="0 to 2")
