@@ -15,7 +15,7 @@ from tests.faults.tampering import overwrite
 from tests.fixtures.chain import finetune, pretrain
 
 SEED = 22
-FLIPS, CUTS = 200, 100
+FLIPS, CUTS = 100, 50
 
 
 @pytest.fixture(scope="module")

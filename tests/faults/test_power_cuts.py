@@ -79,7 +79,7 @@ def test_without_any_one_flush_a_power_cut_is_noticed(runs, tmp_path):
     unnoticed = []
     for path, numbers in by_path.items():
         without = [event for number, event in enumerate(log) if number not in numbers]
-        if not cuts(without, tmp_path, version, files, 300, SEED):
+        if not cuts(without, tmp_path, version, files, 150, SEED):
             unnoticed.append(path)
     print("flushes whose absence changes nothing:", *unnoticed, sep="\n  ")
     assert needed(version, files) <= by_path.keys()

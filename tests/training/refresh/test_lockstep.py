@@ -99,12 +99,12 @@ def test_each_index_goes_into_use_at_its_step(undisturbed):
     assert not any("index_wait_seconds" in line for line in metrics_of(undisturbed))  # equal runs, equal metrics
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_deaths_of_either_side_change_no_bit(chain, undisturbed, tmp_path, monkeypatch, seed):
     model, starts = disturbed(chain, tmp_path / "model", monkeypatch, seed, 3)
     assert starts > 1
     assert model.content == undisturbed.content
-    count("deaths of the trainer in lockstep (in one process)", starts - 1, seeds="1 to 3")
+    count("deaths of the trainer in lockstep (in one process)", starts - 1, seeds="1, 2")
 
 
 @pytest.mark.slow
