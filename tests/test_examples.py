@@ -170,6 +170,28 @@ def test_starts_script(part: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_starts_text_script(world: Path, tmp_path: Path) -> None:
+    """Every start from a tiny encoder, on articles of four paragraphs of which two share a name."""
+    filler = "the people of the island went to the market and to the harbour in the rain and in the sun " * 3
+    articles = [
+        {"title": f"Island {n}", "paragraphs": [
+            {"context": f"{filler}. {f'The lighthouse of Keeper{n} stood there' if part % 2 else 'The harbour was old'}.", "qas": [
+                {"id": f"{n}-{part}", "question": f"Who kept island {n}?", "answers": [{"text": f"Keeper{n}", "answer_start": 0}]}
+            ]} for part in range(4)
+        ]} for n in range(6)
+    ]  # fmt: skip
+    squad = tmp_path / "squad.json"
+    squad.write_text(json.dumps({"data": articles}))
+    sizes = {"SEEDS": "1", "RESULTS": "runs.jsonl", "PAGE": "page.md", "VARS": "steps=1 projection=8"}
+    run_script(
+        "starts_text.sh", [str(squad), "w"], tmp_path, ENCODER=str(tiny_encoder(tmp_path / "bert", world)), **sizes
+    )
+    lines = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
+    assert len(lines) == 7 and {line["values"]["questions"] for line in lines} == {24}
+    assert "| sentence encoder: mean pooling, projection by PCA | " in (tmp_path / "page.md").read_text()
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_ablation_script(tmp_path: Path) -> None:
     """Some arms at toy scale; a lost line and lost artifacts are made again; then nothing is left to do, and the page is the same."""
