@@ -181,7 +181,7 @@ def _circumstances(runs: Runs) -> str:
     minutes = sum(line["cpu_seconds"] for line in lines) / 60
     return f"""\
 - Runs: {len(lines)}. Together they took {minutes:.0f} minutes of processor time on one thread, without worlds and reading practice.
-  The start of a seed counts for the first run that needs it.
+  The start of a seed counts for the first run that needs it. Of a run that was interrupted, only the last part counts.
 - Versions: {"; ".join(made)}
 - Processors: {", ".join(sorted({line["cpu"] for line in lines}))}
 - From {min(line["time"] for line in lines)} to {max(line["time"] for line in lines)}"""
