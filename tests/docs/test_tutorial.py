@@ -44,7 +44,7 @@ def at_toy_scale(line: str) -> str:
     for flag, value in TOY.get(command, {}).items():
         line = re.sub(rf" {flag} \S+", "", line) + f" {flag} {value}"
     if line == "realmctl chunk dump.xml.bz2":
-        line += " --tokenizer train:1500"
+        line += " --tokenizer train:1500 --max-wordpieces 32"
     if command == "mlm-init" and "--bert" not in line:
         line += f" --bert {SMALL_BERT}"
     return line
@@ -133,7 +133,8 @@ def test_the_stages_of_readme_run_as_they_stand(realmctl: Command, monkeypatch: 
     ]
     pages = "".join(
         f"<page><title>{name}</title><ns>0</ns><id>{year}</id><revision><id>1</id><text>'''{name}''' was born in [[Velford]] in {year}. "
-        f"Later {name} lived in [[Ashby]] and worked there for [[Corvane]]. {name} retired in {year + 60}.</text></revision></page>"
+        f"Later {name} lived in [[Ashby]] and worked there for [[Corvane]]. {name} retired in {year + 60}. "
+        f"The winter of {year} was long, the river froze, and the mill stood still until the spring came. Nobody in the valley remembers it now, because all who saw it are gone.</text></revision></page>"
         for name, year in people
     )
     Path("dump.xml.bz2").write_bytes(bz2.compress(f"<mediawiki>{pages}</mediawiki>".encode()))
