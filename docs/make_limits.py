@@ -88,7 +88,7 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "nn.lm.files.MOST_LAYERS": ("", "layers of a T5 or GPT-2"),
         "exchange.realm_weights.LARGEST_SIZE": ("", "a size of a published REALM checkpoint"),
         "exchange.realm_weights.MOST_LAYERS": ("", "layers of a published REALM checkpoint"),
-        "stages.ict_init.MAX_PROJECTION": ("", "the width of the embeddings"),
+        "training_stages.retriever_start.MAX_PROJECTION": ("", "the width of the embeddings"),
         "stages.eval_knn_lm.MOST_NEIGHBOURS": ("", "neighbours of a kNN-LM"),
         "exchange.pickled_texts.MAX_STACK": ("", "values on the stack of a published block_records.npy"),
         "exchange.pickled_texts.MAX_MEMO_OBJECTS": ("", "objects in its memo"),
