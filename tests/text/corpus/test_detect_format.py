@@ -1,4 +1,4 @@
-"""Each format is written, read back, and told from the others; a guess is refused (issue 19, section 2)."""
+"""Each format is written, read back, and told from the others; a guess is refused."""
 
 from __future__ import annotations
 
