@@ -50,6 +50,9 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "index.canaries.MAX_NEIGHBOURS": ("", "neighbours of a canary"),
     },
     "Corpora": {
+        "text.streams.MAX_THREADS": ("", "threads that decompress a bzip2 file"),
+        "text.columnar.dataset_folders.MAX_STATE_BYTES": ("bytes", "state.json of a dataset folder"),
+        "forecast.samples.MOST_FILES": ("", "files of a corpus that `plan --calibrate` samples"),
         "text.streams.MAX_STEP_BYTES": ("bytes", "what one step decompresses"),
         "text.streams.ZSTD_MAX_WINDOW": ("bytes", "the window of a zstd stream"),
         "text.streams.MAX_LINE_BYTES": ("bytes", "a line"),
@@ -69,6 +72,9 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "stages.chunk.MAX_PAGE_SECONDS": ("seconds", "the value of `chunk --page-seconds`"),
     },
     "Questions and answers": {
+        "text.qa.labelled.MAX_RECORD_CHARS": ("characters", "a question with its labelled passages"),
+        "stages.dpr_finetune.MOST_HARD_NEGATIVES": ("", "hard negatives of a question at a step"),
+        "training.contrast.labelled.MOST_NEGATIVES": ("", "hard negatives of a question that are kept"),
         "text.qa.question_formats.MAX_DOCUMENT_BYTES": ("bytes", "a question file that is one JSON document"),
         "text.qa.regexes.BUDGET_SECONDS": ("seconds", "the patterns of one question; then the verdict is timeout"),
         "text.qa.regexes.MAX_PATTERN_CHARACTERS": ("characters", "a pattern; a longer one is invalid"),
@@ -81,6 +87,10 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "retrieval.answering.receipts.MAX_PROBED": ("", "wordpieces of an answer that `ask --probe` scores"),
     },
     "Models and checkpoints": {
+        "exchange.encoders.sentence_folder.MAX_JSON_BYTES": ("bytes", "a JSON file of an encoder's folder"),
+        "nn.towers.head_steps.MAX_STEPS": ("", "modules behind the pooling of an imported encoder"),
+        "nn.towers.head_steps.MAX_WIDTH": ("", "width of such a module"),
+        "nn.towers.layout.MAX_PREFIX": ("wordpieces", "a prefix of queries or blocks"),
         "nn.bert.files.MAX_CONFIG_BYTES": ("bytes", "config.json of a BERT"),
         "nn.lm.files.MAX_CONFIG_BYTES": ("bytes", "config.json of a T5 or GPT-2"),
         "nn.bert.files.MAX_SPEC": ("characters", "the name of a size, such as L2-H128-A2"),
@@ -97,10 +107,12 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "exchange.pickled_texts.MAX_EXPANSION": ("", "how many times its texts may exceed the file"),
     },
     "Pipelines and the command line": {
+        "cli.completion.MAX_FOLDERS": ("", "folders that shell completion looks at"),
         "pipeline.pipeline_file.MAX_BYTES": ("bytes", "a pipeline file"),
         "stage.values.LARGEST_INT": ("", "a whole number of an option"),
     },
     "`realmctl serve`": {
+        "serve.web.server.MOST_CONNECTIONS_TO_ACCEPT": ("", "connections that wait to be accepted"),
         "serve.messages.MOST_CHARACTERS": ("characters", "a question"),
         "serve.messages.MOST_CHARACTERS_OF_A_BLOCK": ("characters", "a block that is edited"),
         "serve.messages.MOST_ANSWERS": ("", "answers"),
@@ -115,6 +127,8 @@ OTHERS = {
     "training.objectives.pairing.MOST_COMMON": "a rule for choosing pairs of sentences and blocks",
     "retrieval.corpus.MAX_WORDPIECES": "the default length of blocks",
     "registry.MAX_REASON": "the length of a message",
+    "training.contrast.recurring.MOST_COMMON": "a rule for choosing recurring spans",
+    "training.objectives.finetune.MOST_HARD_EM": "the largest share of steps with the hard objective",
 }
 """Constants that are named like a limit, and limit no input: what they are."""
 

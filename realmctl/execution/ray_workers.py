@@ -29,7 +29,7 @@ UNITS_PER_WORKER = 2
 ATTEMPTS_PER_UNIT = 3
 FAILED_STARTS = 3
 CONNECT_SECONDS = 5.0
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 OBJECT_STORE_BYTES = 2**28
 """Shared memory of a Ray that starts on this machine. Units and results are small."""
 ADDRESS = "RAY_ADDRESS"
