@@ -28,6 +28,7 @@ trap ask_to_stop USR1 TERM
 run() { # run COMMAND...: a signal reaches this script meanwhile; the exit code is 75 if one did
   "$@" &
   child=$!
+  [ "$asked" = 0 ] || kill -TERM "$child" # it was asked before there was a child
   local code=0
   while :; do # a signal ends `wait` early
     wait "$child"

@@ -69,7 +69,7 @@ def slurm(tmp_path):
         "MASTER_PORT": str(free_port()),
     }  # fmt: skip
     command = [
-        "bash", str(CLUSTER / "slurm.sh"), "--steps", "40", "--batch-size", "4", "--lr", "1e-2", "--warmup", "2", "--candidates", "4",
+        "bash", str(CLUSTER / "slurm.sh"), "--steps", "120", "--batch-size", "4", "--lr", "1e-2", "--warmup", "2", "--candidates", "4",
         "--refresh-every", "4", "--checkpoint-every", "2", "--seed", "3",
     ]  # fmt: skip
 
@@ -83,7 +83,7 @@ def slurm(tmp_path):
 def test_a_job_that_is_warned_is_queued_again_and_then_ends(tmp_path, slurm):
     job = slurm()
     model = tmp_path / "artifacts/model"
-    while not list(model.glob("v1.partial/checkpoints/*")):
+    while not list(model.glob("v1.partial/**/step-*/state.json")):
         assert job.poll() is None, job.stderr.read()[-3000:]
         time.sleep(0.1)
     job.send_signal(signal.SIGUSR1)
@@ -95,4 +95,4 @@ def test_a_job_that_is_warned_is_queued_again_and_then_ends(tmp_path, slurm):
     assert job.returncode == 0, messages[-3000:]
     assert "continuing after step" in messages
     made = open_artifact(model)
-    assert made.metrics["steps"] == 40 and (tmp_path / "requeued").read_text() == "17\n"
+    assert made.metrics["steps"] == 120 and (tmp_path / "requeued").read_text() == "17\n"
