@@ -26,6 +26,7 @@ OUTSIDE = {
     "benchmarks/dump_to_blocks.md": "results/dump_to_blocks.md",
     "benchmarks/embedding.md": "results/embedding.md",
     "benchmarks/index_update.md": "results/index_update.md",
+    "benchmarks/plan.md": "results/plan.md",
     "benchmarks/pretrain_step.md": "results/pretrain_step.md",
     "benchmarks/serve.md": "results/serve.md",
 }
