@@ -45,6 +45,12 @@ class MlmInit(TrainingStage):
     batch_size: int = setting("Examples per step.", default=128)
     lr: float = setting(help_texts.LEARNING_RATE, default=1e-4)
     warmup: int | None = setting(help_texts.WARMUP, default=None)
+    layer_decay: float = setting(
+        "Factor of the learning rate from each layer to the layer below it, and from the first layer to the embeddings, above 0 and "
+        "at most 1. Below 1 the lower layers keep more of what they knew.",
+        default=1.0,
+        added_later=True,
+    )
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
     mask_rate: float = setting("Share of the wordpieces that are hidden, without --spans.", default=0.15)
     practice: Literal["steady", "curriculum"] = setting(
@@ -78,6 +84,8 @@ class MlmInit(TrainingStage):
             raise ConfigError(
                 "--steps must be at least 1 (0 with --head-init ridge), --batch-size at least 1, --seed at least 0, --mask-rate between 0 and 1, --dropout from 0 to below 1, --length from 3 to 512."
             )
+        if not 0 < self.layer_decay <= 1:
+            raise ConfigError(f"--layer-decay {self.layer_decay:g} must be above 0 and at most 1.")
         if self.window < 8 or (self.practice == "curriculum" and self.spans is None):
             raise ConfigError(
                 f"--practice curriculum needs --spans, and --window {self.window} must be at least 8 wordpieces."
@@ -113,8 +121,9 @@ class MlmInit(TrainingStage):
 
         examples = self._examples(mlm.config.vocab_size)
         objective = MlmObjective(
-            mlm, examples, batch_size=self.batch_size, micro_batch=self.micro_batch, seed=self.seed, steps=self.steps
-        )
+            mlm, examples, batch_size=self.batch_size, micro_batch=self.micro_batch, seed=self.seed, steps=self.steps,
+            layer_decay=self.layer_decay,
+        )  # fmt: skip
         schedule = Schedule.of(self)
         compute = Compute.of(self)
         return {"examples": len(examples), **train(objective, schedule, compute, out, "mlm-init")}

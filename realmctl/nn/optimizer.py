@@ -12,6 +12,7 @@ from typing import Any, overload
 
 import torch
 from torch import Tensor, nn
+from transformers import BertModel
 
 _LONG_AGO = 1e9
 """A step number at which both bias corrections, 1 - beta ** step, are exactly 1."""
@@ -61,6 +62,18 @@ def decay_groups(
         }
         for (multiplier, decays), parameters in groups.items()
     ]
+
+
+def layer_lr_multipliers(bert: BertModel, decay: float) -> dict[nn.Module, float]:
+    """Return {module: factor} for a learning rate that falls from layer to layer (Clark et al. 2020, arXiv 2003.10555, table 7).
+
+    The last layer has factor 1, each layer below it `decay` times the factor of the layer above, and the embeddings `decay` times
+    that of the first layer. Without a module for `decay` 1.
+    """
+    if decay == 1:
+        return {}
+    from_below: list[nn.Module] = [bert.embeddings, *bert.encoder.layer]
+    return {module: decay**distance for distance, module in enumerate(reversed(from_below))}
 
 
 class BertAdamW(torch.optim.AdamW):

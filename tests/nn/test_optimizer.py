@@ -1,10 +1,10 @@
 import pytest
 import torch
 from torch import nn
-from transformers import BertForMaskedLM
+from transformers import BertConfig, BertForMaskedLM
 
 from realmctl.errors import InputError
-from realmctl.nn.optimizer import BertAdamW, bert_lr, decay_groups, warmup_steps
+from realmctl.nn.optimizer import BertAdamW, bert_lr, decay_groups, layer_lr_multipliers, warmup_steps
 from realmctl.nn.weights import load_tensors, optimizer_tensors, restore_optimizer, save_tensors
 
 
@@ -104,3 +104,17 @@ def test_the_state_of_another_model_is_refused() -> None:
     small_run(optimizer, one, range(1))
     with pytest.raises(InputError, match="another model"):
         restore_optimizer(BertAdamW(decay_groups([other])), optimizer_tensors(optimizer), "here")
+
+
+def test_learning_rates_fall_from_layer_to_layer_and_the_head_keeps_the_whole_rate() -> None:
+    config = BertConfig(vocab_size=11, hidden_size=4, num_hidden_layers=3, num_attention_heads=1, intermediate_size=4)
+    mlm = BertForMaskedLM(config)
+    groups = decay_groups([mlm], lr_multipliers=layer_lr_multipliers(mlm.bert, 0.5))
+    factor = {id(p): group.get("lr_multiplier", 1.0) for group in groups for p in group["params"]}
+    for name, parameter in mlm.named_parameters():
+        expected = {"embeddings": 0.125, "0": 0.25, "1": 0.5, "2": 1.0}
+        parts = name.split(".")
+        key = parts[3] if parts[1] == "encoder" else parts[1]
+        assert factor[id(parameter)] == expected.get(key if parts[0] == "bert" else "", 1.0), name
+    assert sum(len(group["params"]) for group in groups) == len(list(mlm.parameters()))
+    assert layer_lr_multipliers(mlm.bert, 1) == {}

@@ -43,6 +43,32 @@ def test_dropout_of_a_loaded_bert_is_its_own_or_the_one_asked_for(chain, tmp_pat
         assert mlm.bert.encoder.layer[0].output.dropout.p == expected
 
 
+def test_layer_decay_moves_the_embeddings_less_than_the_head(chain, tmp_path):
+    options = [
+        "--bert",
+        chain.encoder.path,
+        "--blocks",
+        chain.blocks.path,
+        "--steps",
+        "3",
+        "--batch-size",
+        "4",
+        "--length",
+        "16",
+    ]
+    before = load_masked_lm(chain.encoder.path)[0]
+    moved = {}
+    for decay in ("1", "0.1"):
+        result = realmctl("mlm-init", *options, "--warmup", "0", "--layer-decay", decay, "--out", tmp_path / decay)
+        assert result.exit_code == 0, result.output
+        after = load_masked_lm(open_artifact(result.stdout.strip()).path)[0]
+        names = "bert.embeddings.position_embeddings.weight", "cls.predictions.transform.dense.weight"
+        moved[decay] = [float((after.state_dict()[n] - before.state_dict()[n]).abs().max()) for n in names]
+    assert moved["0.1"][0] < 0.2 * moved["1"][0] and moved["0.1"][1] > 0.8 * moved["1"][1]
+    for wrong in ("0", "1.5", "nan"):
+        assert realmctl("mlm-init", *options, "--layer-decay", wrong, "--out", tmp_path / "wrong").exit_code == 2
+
+
 def test_ict_init_starts_from_an_encoder_or_a_folder(chain, tmp_path):
     options = [
         "--blocks",

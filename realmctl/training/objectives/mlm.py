@@ -21,6 +21,7 @@ from transformers import BertForMaskedLM
 from realmctl.execution import processes
 from realmctl.nn.bert.encoder import hidden_states
 from realmctl.nn.inputs import Collator, TokenBatch
+from realmctl.nn.optimizer import layer_lr_multipliers
 from realmctl.retrieval.corpus import Corpus, TokenIds
 from realmctl.retrieval.tagged_queries import TaggedQueries
 from realmctl.text.tokens.token_search import occurrences
@@ -68,10 +69,19 @@ class MlmObjective(SelfContained):
     """Cross-entropy at the hidden wordpieces of `examples`."""
 
     def __init__(
-        self, mlm: BertForMaskedLM, examples: Examples, *, batch_size: int, micro_batch: int, seed: int, steps: int = 1
+        self,
+        mlm: BertForMaskedLM,
+        examples: Examples,
+        *,
+        batch_size: int,
+        micro_batch: int,
+        seed: int,
+        steps: int = 1,
+        layer_decay: float = 1.0,
     ) -> None:
         self.steps = steps
         self.modules = nn.ModuleDict({"mlm": mlm})
+        self.lr_multipliers = layer_lr_multipliers(mlm.bert, layer_decay)
         self.mlm, self.examples, self.seed = mlm, examples, seed
         self.micro_batch = micro_batch or batch_size
         self.order = DataOrder(len(examples), batch_size, seed)
