@@ -7,10 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from paired import paired
-from results import PARTS, Experiment
+from results import DEPTHS, PARTS, Experiment
 from targets import READERS, interval, targets
 
-SEARCHERS = {"recall": "start, untrained", "bm25-recall": "BM25", "wide-recall": "sentence encoder, all components"}
+SEARCHERS = {
+    "recall": "start, untrained",
+    "bm25-recall": "BM25",
+    "hybrid-recall": "both, fused by rank (hybrid)",
+    "wide-recall": "sentence encoder, all components",
+}
 UTILITY = {
     "own_utility": "own block",
     "told_utility": "telling block",
@@ -33,7 +38,6 @@ TIMED = {
     "plain-qa": "fine-tuning, one arm",
     "plain-scores": "answering",
 }
-DEPTHS = (1, 5, 20)
 
 PAGE = """# Real text at laptop scale
 

@@ -15,6 +15,7 @@ from realmctl.text.qa.questions import read_questions
 from realmctl.text.qa.scoring import fitting_scorers, judged
 
 PARTS = ("train", "dev", "test")
+DEPTHS = (1, 5, 20)
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,22 @@ class Folder:
         """Return which of the retrieved blocks hold an answer, bool [questions, blocks], or None if it was not measured."""
         if output not in self.made:
             return None
+        if self.made[output].has("per-query.jsonl"):
+            return self._first_hits(output)
         entries = json.loads(self.made[output].file("retrieved.json").read_text(encoding="utf-8"))
         return np.array([[block["has_answer"] for block in entry["ctxs"]] for entry in entries], dtype=bool)
+
+    def _first_hits(self, output: str) -> NDArray[np.bool_]:
+        """Return at most one hit a question, at the smallest of `DEPTHS` within which eval-run found one.
+
+        The questions have no ids, so `search` numbered them from 1.
+        """
+        lines = self.made[output].file("per-query.jsonl").read_text(encoding="utf-8").splitlines()
+        of_query = sorted(map(json.loads, lines), key=lambda values: int(values["query"]))
+        hit_QK = np.zeros((len(of_query), max(DEPTHS)), dtype=bool)
+        for row, values in zip(hit_QK, of_query, strict=True):
+            row[[depth - 1 for depth in DEPTHS if values[f"Success@{depth}"]][:1]] = True
+        return hit_QK
 
     def right(self, output: str, questions: Path) -> NDArray[np.bool_] | None:
         """Return which predictions match an answer by SQuAD's scorer, bool [questions], or None if it was not measured."""

@@ -96,6 +96,24 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_hits_of_a_ranking_are_counted_at_the_depths_that_eval_run_measured(
+    program: dict[str, ModuleType], folder: Path
+) -> None:
+    found_at = {1: 1, 2: None, 3: 5, 4: 20}  # question: the smallest depth with a hit
+    lines = [
+        {"query": str(number), **{f"Success@{k}": float(at is not None and at <= k) for k in (1, 5, 20)}}
+        for number, at in reversed(found_at.items())
+    ]
+    per_query = "".join(json.dumps(line) + "\n" for line in lines)
+    write(folder / "start/hybrid-recall", {}, {"per-query.jsonl": per_query})
+    hits = program["results"].Experiment(folder, (0, 1), "test").start.hits("hybrid-recall")
+    assert [hits[:, :depth].any(1).tolist() for depth in (1, 5, 20)] == [
+        [True, False, False, False],
+        [True, False, True, False],
+        [True, False, True, True],
+    ]
+
+
 def test_verdicts(program: dict[str, ModuleType], folder: Path) -> None:
     made = program["results"].Experiment(folder, (0, 1), "test")
     found = {target.asked.split(":")[0]: target for target in program["targets"].targets(made)}
