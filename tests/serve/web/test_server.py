@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from realmctl.serve.web.server import Serving
 from tests.serve.conftest import QUESTION, TOKEN
 
 ROOT = Path(__file__).parents[3]
@@ -53,6 +55,31 @@ def test_a_port_in_use(realmctl, workspace):
         port = str(taken.getsockname()[1])
         code, _, err = realmctl("serve", "--workspace", str(workspace), "--port", port)
     assert code == 2 and "--port 0" in err
+
+
+def test_a_reply_is_sent_without_waiting_for_an_acknowledgement():
+    """Headers and body are two packets. With Nagle's algorithm the second one waits 40 ms for the client."""
+    serving = Serving(
+        qa_model=None, model=None, closed_book=None, blocks=Path(), embeddings=Path(), indexes=Path(), host="127.0.0.1", port=0,
+        names=(), allow_edits=False, token_file=None, most_waiting=1,
+    )  # fmt: skip
+    with serving._socket() as listening:
+        assert asyncio.run(_no_delay_of_a_connection(listening)) == 1
+
+
+async def _no_delay_of_a_connection(listening: socket.socket) -> int:
+    """TCP_NODELAY of a connection that an asyncio server, as uvicorn starts it, accepts."""
+    accepted = asyncio.get_running_loop().create_future()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        accepted.set_result(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    async with await asyncio.start_server(connected, sock=listening):
+        _, writer = await asyncio.open_connection(*listening.getsockname()[:2])
+        found = await accepted
+        writer.close()
+    return int(found != 0)
 
 
 @contextmanager
