@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from realmctl.artifacts import Artifact, Writer
+from realmctl.artifacts import Artifact, Writer, tokenizer_folder
 from realmctl.artifacts.description import ENCODER, EncoderDescription, describe_encoder, write_description
 from realmctl.errors import ConfigError
 from realmctl.log import say, warn
@@ -90,7 +90,6 @@ class CondenserInit(TrainingStage):
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.nn.bert.encoder import save_masked_lm
-        from realmctl.retrieval.initial_encoder import tokenizer_folder
         from realmctl.training.loop import Compute, Schedule, train
         from realmctl.training.objectives.condenser import CondenserObjective, CondenserOptions
 

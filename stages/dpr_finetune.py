@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from realmctl.artifacts import Artifact, Writer
+from realmctl.artifacts import Artifact, Writer, tokenizer_folder
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.log import say, warn
 from realmctl.stage import help_texts, reads, runtime, setting, source
@@ -56,7 +56,6 @@ class DprFinetune(TrainingStage):
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.nn.precision import seed_everything
         from realmctl.nn.retriever import Retriever
-        from realmctl.retrieval.initial_encoder import tokenizer_folder
         from realmctl.training.loop import Compute, Schedule, train
 
         assert self.retriever is not None
@@ -73,7 +72,7 @@ class DprFinetune(TrainingStage):
         return {**metrics, "questions": len(objective.questions)}
 
     def _objective(self, retriever: Retriever) -> LabelledObjective:
-        from realmctl.retrieval.initial_encoder import packer_of, tokenizer_folder
+        from realmctl.retrieval.initial_encoder import packer_of
         from realmctl.text.qa.labelled import read_labelled
         from realmctl.text.tokens import wordpiece
         from realmctl.training.contrast.in_batch import ContrastOptions

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from realmctl.artifacts import Artifact, Writer, require_same_vocabulary
+from realmctl.artifacts import Artifact, Writer, require_same_vocabulary, tokenizer_folder
 from realmctl.artifacts.description import ENCODER, EncoderDescription, describe_encoder, write_description
 from realmctl.errors import ConfigError
 from realmctl.stage import help_texts, reads, runtime, setting, source
@@ -96,7 +96,7 @@ class MlmInit(TrainingStage):
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.nn.bert.encoder import save_masked_lm
         from realmctl.retrieval.corpus import Corpus
-        from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_folder, tokenizer_of
+        from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_of
         from realmctl.training.closed_form_starts import start_with_ridge_head
 
         mlm = starting_bert(None, self.bert, self.blocks, self.seed, self.dropout)

@@ -15,6 +15,7 @@ from realmctl.artifacts import (
     require_descent,
     require_same_vocabulary,
     require_titles,
+    tokenizer_folder,
     writing,
 )
 from realmctl.deviations import PretrainDeviation, explained
@@ -206,7 +207,6 @@ class Pretrain(TrainingStage):
         return placed_folder(out, self.blocks, self.index, self.precision, "snapshot-queries" in self.official)
 
     def _refresh(self, out: Writer, folder: RefreshFolder) -> Refresh:
-        from realmctl.retrieval.initial_encoder import tokenizer_folder
         from realmctl.training.checkpoint import saved_states
         from realmctl.training.refresh.chosen import RefreshPlaces, chosen_refresh
         from realmctl.training.refresh.current_index import steps_held
@@ -267,7 +267,6 @@ class Pretrain(TrainingStage):
 
     def _publish(self, out: Writer, folder: RefreshFolder, retriever: Retriever, reader: Reader) -> Artifact:
         """Write retriever, reader and the index of that retriever (the last refresh). Returns the index."""
-        from realmctl.retrieval.initial_encoder import tokenizer_folder
         from realmctl.training.refresh.index_maker import IndexMaker, write_retriever
 
         tokenizer = tokenizer_folder(self.blocks)

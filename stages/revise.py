@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from realmctl.artifacts import Artifact, Origin, Writer
+from realmctl.artifacts import Artifact, Origin, Writer, tokenizer_folder
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.execution.shards import Executor
 from realmctl.log import progress, warn
@@ -38,7 +38,7 @@ class Revise(Stage):
     makes = "blocks"
     headline = ("blocks", "blocks_kept", "documents_added", "documents_changed", "documents_removed")
 
-    blocks: Artifact = reads("blocks", help="Blocks to revise, made by chunk or revise.")
+    blocks: Artifact = reads("blocks", help="Blocks to revise, made by chunk or revise.", positional=True)
     corpus: tuple[Path, ...] = source("Files or folders with the whole corpus as it is now.", default=())
     edits: Path | None = source("JSON lines with the documents to add, update or remove.", default=None)
     workers: int = runtime(help_texts.WORKERS, default=0)
@@ -66,7 +66,6 @@ class Revise(Stage):
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.retrieval.corpus import Corpus
-        from realmctl.retrieval.initial_encoder import tokenizer_folder
         from realmctl.retrieval.stored_blocks import DocumentChanges
         from realmctl.storage.records import RecordWriter
         from realmctl.text.corpus.blocks_file import BlocksWriter

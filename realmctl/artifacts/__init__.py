@@ -1,7 +1,13 @@
 """Artifacts: folders that record what they were made from, and are visible only when they are complete."""
 
 from realmctl.artifacts.artifact import Artifact, newest_version, open_artifact, verify, version_numbers
-from realmctl.artifacts.lineage import lineage_of, require_descent, require_same_vocabulary, require_titles
+from realmctl.artifacts.lineage import (
+    lineage_of,
+    require_descent,
+    require_same_vocabulary,
+    require_titles,
+    tokenizer_folder,
+)
 from realmctl.artifacts.manifest import Origin, write_manifest
 from realmctl.artifacts.manifest_schema import MANIFEST
 from realmctl.artifacts.writer import Writer, publish, writing
@@ -18,6 +24,7 @@ __all__ = [
     "require_descent",
     "require_same_vocabulary",
     "require_titles",
+    "tokenizer_folder",
     "verify",
     "version_numbers",
     "write_manifest",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from realmctl.artifacts.artifact import Artifact
 from realmctl.artifacts.description import has_titles
@@ -38,6 +39,11 @@ def require_same_vocabulary(first: Artifact, *others: Artifact) -> None:
                 f"{other} and {first} have different WordPiece vocabularies, so their token ids do not mean "
                 "the same. Make both with one tokenizer (`realmctl chunk --tokenizer`)."
             )
+
+
+def tokenizer_folder(artifact: Artifact) -> Path:
+    """Return the folder with an artifact's tokenizer files."""
+    return artifact.path / "tokenizer" if artifact.has("tokenizer/tokenizer.json") else artifact.path
 
 
 def require_titles(blocks: Artifact) -> None:

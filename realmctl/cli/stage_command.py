@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,11 +18,14 @@ from realmctl.cli import completion
 from realmctl.cli.help import escape_markup
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import DryRun, Json, Out, Workspace, path
+from realmctl.errors import ConfigError
 from realmctl.execution import processes
 from realmctl.stage import ROLE, Role, Stage, flag_of, hints, planning, presets
 from realmctl.stage.values import names_beside_number
 from realmctl.stage.workspace import with_defaults
 
+ARGUMENT = "_argument"
+"""End of the name of a parameter that is an argument beside an option."""
 PANELS = {
     "reads": "Inputs",
     "source": "Inputs",
@@ -36,7 +39,7 @@ def command_of(stage: type[Stage]) -> Callable[..., None]:
 
     def run(workspace: Path, out: Path | None, json: bool, dry_run: bool, **values: Any) -> None:
         values.pop("preset", None)  # its callback has set the defaults of the other options
-        given = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+        given = {name: tuple(value) if isinstance(value, list) else value for name, value in _joined(values).items()}
         made = stage(**with_defaults(stage, given, workspace))
         for name, artifact in made.inputs().items():
             what = f"{artifact.kind} {artifact.content[:12]}"
@@ -53,6 +56,7 @@ def command_of(stage: type[Stage]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
             *(_parameter(item, hints(stage)[item.name]) for item in fields(stage)),  # type: ignore[arg-type]
+            *(_argument(item) for item in fields(stage) if _has_argument(item.metadata[ROLE])),  # type: ignore[arg-type]
             *_preset(stage.command()),
             keyword("out", default=None, annotation=Out),
             keyword("workspace", default=Path("artifacts"), annotation=Workspace),
@@ -77,7 +81,7 @@ def _parameter(item: Field[Any], hint: Any) -> inspect.Parameter:
     if beside:  # Typer has no option that is a number or a name, so the stage converts the text
         hint, default = str, str(default)
     parser = path if Path in (hint, *typing.get_args(hint)) else None
-    if role.positional:
+    if role.positional and not _has_argument(role):
         info: Any = typer.Argument(help=escape_markup(role.help), show_default=False, parser=parser)
     else:
         flag, no = flag_of(item.name), f"--no-{item.name.replace('_', '-')}"
@@ -95,6 +99,37 @@ def _parameter(item: Field[Any], hint: Any) -> inspect.Parameter:
         )
     annotation = Annotated[hint, info]
     return inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _has_argument(role: Role) -> bool:
+    return role.name == "reads" and role.positional
+
+
+def _argument(item: Field[Any]) -> inspect.Parameter:
+    """Return the argument that an artifact can be named by, in place of its option."""
+    role: Role = item.metadata[ROLE]
+    info = typer.Argument(
+        help=f"The same as {flag_of(item.name)}.", metavar=item.name.upper(), show_default=False, parser=path,
+        autocompletion=_completed(role),
+    )  # fmt: skip
+    name, keyword = item.name + ARGUMENT, inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, keyword, default=None, annotation=Annotated[Path | None, info])
+
+
+def _joined(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of the fields. An artifact may be named by its option or by its argument.
+
+    Raises:
+        ConfigError: both are given.
+    """
+    joined = {name: value for name, value in values.items() if not name.endswith(ARGUMENT)}
+    for name in (name.removesuffix(ARGUMENT) for name, value in values.items() if name.endswith(ARGUMENT) and value):
+        if joined[name] is not None:
+            raise ConfigError(
+                f"{flag_of(name)} {joined[name]}: {values[name + ARGUMENT]} names it too. Give one of them."
+            )
+        joined[name] = values[name + ARGUMENT]
+    return joined
 
 
 def _completed(role: Role) -> completion.Completion | None:

@@ -49,11 +49,6 @@ def continuing_words(tokenizer: Tokenizer) -> NDArray[np.bool_]:
     return continues_V
 
 
-def tokenizer_folder(artifact: Artifact) -> Path:
-    """The folder with an artifact's tokenizer files."""
-    return artifact.path / "tokenizer" if artifact.has("tokenizer/tokenizer.json") else artifact.path
-
-
 def starting_bert(
     encoder: Artifact | None,
     bert: str | None,

@@ -35,7 +35,7 @@ class Role:
     added_later: bool = False
     """setting: the recipe leaves the setting out while it has its default."""
     positional: bool = False
-    """source: an argument of the command instead of an option."""
+    """source: an argument of the command instead of an option. reads: an argument beside the option."""
     literals: tuple[str, ...] = ()
     """source: prefixes of values that are not paths, such as `train:`."""
     hub: bool = False
@@ -59,6 +59,7 @@ def reads(
     optional: bool = False,
     replaced_by: tuple[str, ...] | Replaced = (),
     explicit_only: bool = False,
+    positional: bool = False,
 ) -> Any:
     """Declare an input artifact. On the command line it defaults to the workspace's artifact of the field's name.
 
@@ -70,9 +71,10 @@ def reads(
         replaced_by: The default is not used if all of these fields have a value, or if this function of the fields' values
             returns true.
         explicit_only: There is no default; the artifact is used only when the user names it.
+        positional: The command also takes the artifact as its argument.
     """
     replaced = replaced_by if callable(replaced_by) else _all_given(replaced_by) if replaced_by else None
-    role = Role("reads", help, kinds, optional or explicit_only, replaced, explicit_only)
+    role = Role("reads", help, kinds, optional or explicit_only, replaced, explicit_only, positional=positional)
     return _field(role, None if optional or explicit_only or replaced else MISSING)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from realmctl.artifacts import Artifact, Writer
+from realmctl.artifacts import Artifact, Writer, tokenizer_folder
 from realmctl.artifacts.description import describe_encoder
 from realmctl.errors import ConfigError
 from realmctl.log import warn
@@ -124,7 +124,7 @@ class RetrieverStart(TrainingStage, abstract=True):
         from realmctl.nn.precision import seed_everything
         from realmctl.nn.retriever import Retriever
         from realmctl.retrieval.corpus import Corpus
-        from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_folder, tokenizer_of
+        from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_of
         from realmctl.training.closed_form_starts import start_with_pca
         from realmctl.training.loop import Compute, Schedule, train
 

@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from realmctl.artifacts import open_artifact
 from realmctl.artifacts.series import locked
+from realmctl.cli.app import build
 from realmctl.errors import ConfigError, InputError, LockedError, MismatchError
 from realmctl.index.store import open_index
 from realmctl.retrieval.corpus import Corpus
@@ -53,6 +55,40 @@ def test_passages_keep_their_ids_in_a_revision(tmp_path):
     edits = write_edits(tmp_path / "edits", {"op": "add", "id": "p-3", "text": text(3)})
     revised = Revise(blocks=blocks, edits=edits, workers=1).make(tmp_path / "blocks")
     assert [record["id"] for record in Corpus(revised).records] == ["p-1", "p-2", "p-3"]
+
+
+def test_the_blocks_are_an_argument_or_an_option_and_not_both(tmp_path):
+    blocks = make_blocks(tmp_path / "blocks", {"Lamp": [["The stone lamp."]]})
+    edits = write_edits(tmp_path / "edits", {"op": "remove", "id": "no-such-document"})
+
+    def revise(*arguments):
+        return CliRunner().invoke(build(), ["revise", *map(str, arguments), "--edits", str(edits)])
+
+    for named in (revise(blocks.path), revise("--blocks", blocks.path)):
+        assert named.exit_code == 4, named.output
+    both = revise(blocks.path, "--blocks", blocks.path)
+    assert both.exit_code == 2 and "Give one of them" in both.output
+
+
+def test_a_revision_does_not_import_torch(tmp_path):
+    """torch and transformers take several seconds to import, which is more than a small revision takes."""
+    corpus = write_corpus(tmp_path / "old.jsonl", DOCUMENTS)
+    blocks = Chunk(corpus=(corpus,), tokenizer="train:200", max_wordpieces=LENGTH, workers=1).make(tmp_path / "blocks")
+    write_edits(tmp_path / "edits", {"op": "remove", "id": "3"})
+    code = (
+        "import sys; from pathlib import Path; from realmctl.artifacts import open_artifact; from stages.revise import Revise\n"
+        f"Revise(blocks=open_artifact({str(blocks.path)!r}), edits=Path('edits'), workers=1).make(Path('blocks'))\n"
+        "print(*sorted({'torch', 'transformers'} & set(sys.modules)))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() == ""
 
 
 def write_edits(path, *edits):

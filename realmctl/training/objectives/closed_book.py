@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from realmctl.artifacts import Artifact, Writer, writing
+from realmctl.artifacts import Artifact, Writer, tokenizer_folder, writing
 from realmctl.errors import ConfigError
 from realmctl.execution import processes
 from realmctl.log import warn
@@ -23,7 +23,7 @@ from realmctl.nn.inputs import TokenBatch
 from realmctl.nn.reader import Reader
 from realmctl.retrieval.answering.closed_book import with_masks
 from realmctl.retrieval.corpus import TokenIds
-from realmctl.retrieval.initial_encoder import packer_of, tokenizer_folder
+from realmctl.retrieval.initial_encoder import packer_of
 from realmctl.text.qa.questions import Question
 from realmctl.text.tokens import wordpiece
 from realmctl.text.tokens.wordpiece import WordPiece

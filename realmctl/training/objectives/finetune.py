@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from realmctl.artifacts import Writer, writing
+from realmctl.artifacts import Writer, tokenizer_folder, writing
 from realmctl.execution import processes
 from realmctl.nn.inputs import TokenBatch, block_token_mask
 from realmctl.nn.span_head import SpanReader, hard_em_loss, marginal_loss, reader_loss, retrieval_loss, within_block
@@ -29,7 +29,6 @@ from realmctl.retrieval.answering.answer_search import AnswerSearch
 from realmctl.retrieval.answering.offsets import char_offsets, covered
 from realmctl.retrieval.block_texts import BlockTexts
 from realmctl.retrieval.corpus import TokenIds
-from realmctl.retrieval.initial_encoder import tokenizer_folder
 from realmctl.retrieval.search.searcher import Searcher
 from realmctl.text.qa.answers import AnswerTest, find_answer_tokens
 from realmctl.text.qa.questions import Question

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+from realmctl.artifacts import tokenizer_folder
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.nn.retriever import Retriever
-from realmctl.retrieval.initial_encoder import packer_of, tokenizer_folder
+from realmctl.retrieval.initial_encoder import packer_of
 from realmctl.text.qa.labelled import LabelledPassage, LabelledQuestion
 from realmctl.text.tokens import wordpiece
 from realmctl.training.contrast.in_batch import ContrastOptions
