@@ -17,7 +17,10 @@ UNCAUGHT = 70
 
 
 def forked(act: Callable[[], object], log: Path) -> int:
-    """Do `act` in a child process whose output goes to the end of `log`. Returns the process id of the child."""
+    """Do `act` in a child process whose output goes to the end of `log`. Returns the process id of the child.
+
+    The child ends with the exit code that `act` returns, if that is a number, and otherwise with 0.
+    """
     child = os.fork()
     if child:
         return child
@@ -29,8 +32,8 @@ def forked(act: Callable[[], object], log: Path) -> int:
         os.dup2(handle, 1)
         os.dup2(handle, 2)
         sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
-        act()
-        code = 0
+        result = act()
+        code = result if isinstance(result, int) else 0
     except BaseException:
         traceback.print_exc()
     finally:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from realmctl.errors import RealmctlError
+from realmctl.retrieval.search import embedding
 from realmctl.retrieval.search.embedding_file import EmbeddingFile
 from realmctl.stage import Stage
 from stages.embed import Embed
@@ -38,8 +39,16 @@ def runs(chain) -> dict[str, Stage]:
     }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def short_ranges() -> Iterator[None]:
+    """Embeddings are written in many pieces."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(embedding, "ROWS_PER_RANGE", 4)
+        yield
+
+
 @pytest.fixture(scope="module", params=["pretrain", "finetune", "ict-init", "mlm-init", "embed"])
-def unfinished(request, chain, tmp_path_factory) -> tuple[Stage, str, Path]:
+def unfinished(request, chain, short_ranges, tmp_path_factory) -> tuple[Stage, str, Path]:
     """(the stage, the content it ends with, a series with its unfinished run)"""
     folder, stage = tmp_path_factory.mktemp(request.param), runs(chain)[request.param]
     expected = stage.make(folder / "whole").content
