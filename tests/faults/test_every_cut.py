@@ -19,7 +19,9 @@ from tests.fixtures.index import built, clustered
 from tests.fixtures.small_stages import Child, Model, Plain
 
 
-def refused_everywhere(path: Path, read: Callable[[], object], errors: tuple[type[Exception], ...] = (RealmctlError,)) -> int:
+def refused_everywhere(
+    path: Path, read: Callable[[], object], errors: tuple[type[Exception], ...] = (RealmctlError,)
+) -> int:
     """Cut the file after every byte, and count the cuts. Each must be refused; the whole file must not.
 
     A cut that takes no more than the last end of line takes nothing.

@@ -83,7 +83,9 @@ def test_any_call_that_fails_is_exit_code_5_and_the_next_run_succeeds(served):
     draw, failed = random.Random(SEED), 0
     for _ in range(FAULTS * rounds()):
         number, at = draw.choice(ERRORS), draw.randrange(calls)
-        with faults(at, lambda number=number: OSError(number, os.strerror(number)), lasting=draw.random() < 0.3) as injected:
+        with faults(
+            at, lambda number=number: OSError(number, os.strerror(number)), lasting=draw.random() < 0.3
+        ) as injected:
             try:
                 stage.make(out)
             except ResourceError as error:

@@ -138,8 +138,9 @@ def as_nobody(act: Callable[[], object], log: Path) -> int:
 def shared_folder() -> Iterator[Path]:
     """A folder that every user may enter, in the temporary directory."""
     with tempfile.TemporaryDirectory() as name:
-        os.chmod(name, 0o711)
-        yield Path(name)
+        folder = Path(name)
+        folder.chmod(0o711)
+        yield folder
 
 
 @as_root

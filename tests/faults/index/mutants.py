@@ -60,7 +60,7 @@ def _moved(value: Any, draw: random.Random) -> Any:
     if isinstance(value, list) and value:
         place = draw.randrange(len(value))
         return draw.choice(
-            [value[:place] + [_moved(value[place], draw)] + value[place + 1 :], value[:place], value + value[place:]]
+            [[*value[:place], _moved(value[place], draw), *value[place + 1 :]], value[:place], value + value[place:]]
         )
     return draw.choice(ODD)
 

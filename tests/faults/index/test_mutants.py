@@ -60,7 +60,9 @@ def outcomes(folder: Path, number: int, mutate: Mutate, told: Path) -> Counter[s
         (told / "outcomes").write_text(json.dumps(found))
 
     code = ended(forked(act, told / "log"))
-    assert code == 0, f"mutant {(told / 'mutant').read_text()} ended the process with {code}: {(told / 'log').read_text()}"
+    assert code == 0, (
+        f"mutant {(told / 'mutant').read_text()} ended the process with {code}: {(told / 'log').read_text()}"
+    )
     found = Counter(json.loads((told / "outcomes").read_text()))
     assert found.total() == number
     return found
@@ -79,9 +81,7 @@ def test_no_mutant_of_a_description_gives_another_answer(index, tmp_path):
 
 def test_no_mutant_of_a_graph_gives_another_answer(hnsw, tmp_path):
     data, before = (hnsw / "hnsw.bin").read_bytes(), mutants.described(hnsw)
-    found = outcomes(
-        hnsw, GRAPHS * rounds(), lambda draw: _write(hnsw, mutants.graph(data, before, draw)), tmp_path
-    )
+    found = outcomes(hnsw, GRAPHS * rounds(), lambda draw: _write(hnsw, mutants.graph(data, before, draw)), tmp_path)
     assert found["otherwise"] == 0
     count("mutants of an hnsw file", found.total(), seed=SEED)
 

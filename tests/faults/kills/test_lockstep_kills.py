@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from realmctl.artifacts import Artifact, open_artifact, verify
 from realmctl.training.refresh import refresher, refresher_process
 from realmctl.training.refresh.current_index import CurrentIndex
 from realmctl.training.refresh.refresh_folder import RefreshFolder, read_heartbeat
-from realmctl.training.refresh.refresher_process import TRAINER, RefresherProcess
+from realmctl.training.refresh.refresher_process import TRAINER
 from tests.execution.test_parent import is_alive, linux
 from tests.faults.children import ended, forked, gone, killed
 from tests.faults.counting import count, rounds
@@ -62,7 +63,7 @@ class ForkedRefresher:
     def wait(self, timeout: float | None = None) -> int:
         if self._code is None and (code := ended(self.pid, within=timeout)) is None:
             raise subprocess.TimeoutExpired("refresh", timeout or 0)
-        elif self._code is None:
+        if self._code is None:
             self._code = code
         return self._code  # type: ignore[return-value]
 
@@ -105,7 +106,7 @@ def disturbed(chain: Chain, out: Path, settings: dict[str, object], kills: int, 
     seconds = 1.0
     while True:
         start, begun = start + 1, time.monotonic()
-        trainer = forked(lambda: train(chain, out, settings, seed + start), log)
+        trainer = forked(partial(train, chain, out, settings, seed + start), log)
         code, second = ended(trainer, within=draw.uniform(0.1, 1.2) * seconds) if struck < kills else ended(trainer), 0
         if code is None:
             second, whom = refresher_of(out), draw.randrange(3)
@@ -150,4 +151,6 @@ def test_in_the_background_mode_no_kill_makes_an_index_too_old(chain, tmp_path):
         verify(model)
         shutil.rmtree(tmp_path / "model")
         struck += kills
-    count("SIGKILL of trainer, refresher or both, in the background mode (forks)", struck, seeds=f"{SEED + 100} to {seed}")
+    count(
+        "SIGKILL of trainer, refresher or both, in the background mode (forks)", struck, seeds=f"{SEED + 100} to {seed}"
+    )
