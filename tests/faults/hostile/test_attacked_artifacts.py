@@ -11,7 +11,7 @@ import pytest
 from realmctl.artifacts import Artifact
 from stages.eval_em import EvalEm
 from tests.faults.counting import count, rounds
-from tests.faults.hostile.attacks import attacked
+from tests.faults.hostile.attacks import attacked, write
 from tests.faults.hostile.limited import outcome
 from tests.fixtures.chain import finetune, pretrain
 
@@ -91,6 +91,23 @@ def test_attacked_artifacts_end_in_a_result_or_one_clear_error(made, chain, tmp_
         shutil.rmtree(folder)
     assert problems == [] and refused
     count("hostile artifacts", ARTIFACTS * rounds(), seed=SEED, kinds=len(kinds))
+
+
+def test_a_flipped_header_of_an_array_is_one_clear_error_of_ask(made, tmp_path):
+    """`ask` showed a traceback. It reads blocks without hashing them again."""
+    blocks, draw, problems = (
+        Path(shutil.copytree(made["blocks"].path, tmp_path / "blocks")),
+        random.Random(SEED),
+        list[str](),
+    )
+    for path in sorted(blocks.glob("*.npy")):
+        for _ in range(2 * rounds()):
+            data, place = path.read_bytes(), draw.randrange(128)
+            write(path, data[:place] + bytes([data[place] ^ 1 << draw.randrange(8)]) + data[place + 1 :])
+            command = ["ask", "Where was Ada born?", "--qa-model", str(made["qa-model"].path), "--blocks", str(blocks)]
+            problems += filter(None, outcome(command, tmp_path / "told")[1:])
+            write(path, data)
+    assert problems == []
 
 
 def names(folder: Path) -> set[str]:
