@@ -7,8 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from realmctl.artifacts import Artifact
+from realmctl.cli.app import build
 from stages.eval_em import EvalEm
 from tests.faults.counting import count, rounds
 from tests.faults.hostile.attacks import attacked, write
@@ -69,6 +71,18 @@ def readers(kind: str, path: str, made: Made, questions: str, out: str) -> list[
     }[kind]  # fmt: skip
 
 
+@pytest.fixture(scope="module", autouse=True)
+def whole_artifacts_are_read(made: Made, chain, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Every command works on whole artifacts. What it imports is loaded before the forks, which count memory and time."""
+    folder = tmp_path_factory.mktemp("whole")
+    for kind, artifact in made.items():
+        commands = readers(kind, str(artifact.path), made, str(chain.questions), str(folder / kind))
+        for number, command in enumerate([["verify", str(artifact.path)], ["show", str(artifact.path)], *commands]):
+            arguments = [part.replace(str(folder / kind), f"{folder / kind}-{number}") for part in command]
+            result = CliRunner().invoke(build(), arguments)
+            assert result.exit_code == 0, (arguments, result.output, result.exception)
+
+
 @pytest.mark.timeout(7200)
 def test_attacked_artifacts_end_in_a_result_or_one_clear_error(made, chain, tmp_path):
     kinds, refused, problems = sorted(made), 0, list[str]()
@@ -112,8 +126,3 @@ def test_a_flipped_header_of_an_array_is_one_clear_error_of_ask(made, tmp_path):
 
 def names(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
-
-
-@pytest.fixture(autouse=True)
-def loaded(made: Made) -> None:
-    """Load what the commands need before the fork, so that its memory is not counted."""
