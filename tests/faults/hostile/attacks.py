@@ -79,7 +79,7 @@ def manifest_value(folder: Path, draw: random.Random) -> None:
     if isinstance(manifest, dict):
         manifest["seal"] = seal(manifest)
     path.unlink()
-    path.write_text(json.dumps(manifest))
+    path.write_text(json.dumps(manifest, indent=1) + "\n")
 
 
 def manifest_bytes(folder: Path, draw: random.Random) -> None:
