@@ -121,4 +121,4 @@ def write_protect(folder: Path) -> None:
         for path in (Path(below) / name for name in files):
             mode = path.lstat().st_mode
             if stat.S_ISREG(mode) and mode & 0o222:
-                path.chmod(0o444)
+                path.chmod(stat.S_IMODE(mode) & ~0o222)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import random
 import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from realmctl.artifacts import Artifact, open_artifact, verify
 from realmctl.errors import InputError, MismatchError
+from realmctl.stage import Stage
+from stages.embed import Embed
+from stages.eval_em import EvalEm
 from tests.faults.counting import count, rounds
 from tests.faults.tampering import overwrite
 from tests.fixtures.chain import finetune, pretrain
 
 SEED = 22
-FLIPS, CUTS = 100, 50
+FLIPS, CUTS, READ = 160, 40, 20
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +73,27 @@ def cut(draw: random.Random, data: bytes) -> bytes:
 def test_every_flipped_bit_is_noticed(artifacts):
     changed(artifacts, FLIPS * rounds(), flipped)
     count("single-bit flips", FLIPS * rounds(), seed=SEED, kinds=len(artifacts))
+
+
+def test_a_stage_refuses_every_flipped_input_that_nobody_verified(artifacts, chain, tmp_path):
+    readers: dict[str, Callable[[Artifact], Stage]] = {
+        "blocks": lambda blocks: Embed(blocks=blocks, retriever=chain.retriever),
+        "retriever": lambda retriever: Embed(blocks=chain.blocks, retriever=retriever),
+        "spans": lambda spans: pretrain(replace(chain, spans=spans)),
+        "encoder": lambda encoder: finetune(replace(chain, encoder=encoder)),
+        "index": lambda index: finetune(replace(chain, index=index)),
+        "model": lambda model: finetune(chain, model),
+        "qa-model": lambda model: EvalEm(qa_model=model, blocks=chain.blocks, questions=chain.questions),
+    }
+    draw, files = random.Random(SEED), files_of(artifacts)
+    for _ in range(READ * rounds()):
+        artifact, path = draw.choice(files)
+        data = path.read_bytes()
+        overwrite(path, flipped(draw, data))
+        with pytest.raises((InputError, MismatchError)):
+            readers[artifact.kind](open_artifact(artifact.path)).make(tmp_path / "out")
+        overwrite(path, data)
+    count("single-bit flips in the inputs of stages, not verified before", READ * rounds(), seed=SEED)
 
 
 def test_every_cut_file_is_noticed(artifacts):

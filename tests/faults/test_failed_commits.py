@@ -21,6 +21,7 @@ from realmctl.retrieval.search import embedding_file
 from realmctl.storage.array_file import ArrayAppender
 from realmctl.storage.durable import copy_file
 from realmctl.storage.records import RecordWriter
+from tests.faults.counting import count
 from tests.faults.tampering import overwrite
 from tests.fixtures.faults import faults, losing_writes, recorded_calls
 from tests.fixtures.small_stages import Child, Model, Plain, Steps
@@ -54,6 +55,7 @@ def test_a_run_that_failed_at_any_call_published_nothing(tmp_path, number):
         shutil.rmtree(out)
         k += 1
     assert k > 30
+    count("EIO and ENOSPC at every store call (one small stage)", k)
 
 
 def test_when_the_last_fsync_fails_the_version_is_not_visible_and_the_next_run_commits_it(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from tests.faults.power_cuts import Disk, Event, fault, recorded
 from tests.fixtures.small_stages import Child, Model, Plain
 
 SEED = 22
-CUTS = 400
+CUTS = 1000
 
 
 def cuts(log: list[Event], root: Path, version: Path, expected: dict[str, bytes], number: int, seed: int) -> list[str]:

@@ -9,25 +9,24 @@ import lzma
 import os
 import pickle
 import random
-import resource
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import zstandard
-from typer.testing import CliRunner
 
 from realmctl.cli.app import build
 from tests.faults.counting import count, rounds
+from tests.faults.hostile.limited import outcome
 
-SEED, FILES = 22, 40
-CPU_SECONDS, MEMORY_BYTES = 5, 2**30
+SEED, FILES = 22, 8
+"""FILES of a round."""
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstandard.compress,
 }  # fmt: skip
 SUFFIXES = [".jsonl", ".json", ".xml", ".txt", ".csv", ".tsv", ".yaml", ".npy", ".safetensors", ""]
-CODES = {0, 2, 3, 4, 5}
 
 
 class Bomb:
@@ -91,50 +90,57 @@ def commands(draw: random.Random, file: Path, folder: Path) -> list[str]:
     )
 
 
-def in_child(arguments: list[str], told: Path) -> int:
-    """Run a command in a child process with limits. Returns its wait status; `told` receives what it printed."""
-    child = os.fork()
-    if child == 0:
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        result = CliRunner().invoke(build(), arguments)
-        grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
-        told.write_text(
-            json.dumps(
-                {"code": result.exit_code, "output": result.output, "grown": grown, "error": repr(result.exception)}
-            )
-        )
-        os._exit(0)
-    return os.waitpid(child, 0)[1]
+def mutated(draw: random.Random, valid: list[bytes]) -> bytes:
+    """A file that realmctl reads, with a part of it changed, left out, repeated, or taken from another one."""
+    data, other = draw.choice(valid), draw.choice(valid)
+    start, stop = sorted(draw.randrange(len(data)) for _ in range(2))
+    middle = draw.choice(
+        [draw.randbytes(draw.randint(1, 40)), b"", data[start:stop] * 3, other[: stop - start], b"\xff", b'"', b"[" * 5000]
+    )  # fmt: skip
+    return data[:start] + middle + data[stop if draw.random() < 0.5 else start :]
 
 
-@pytest.mark.slow
+VALID = [
+    '{"id": 1, "title": "Ada", "text": "Ada was born in June 1815. She met Charles."}\n' * 3,
+    '{"question": "Where was Ada born?", "answer": ["London", "in London"]}\n' * 3,
+    "id\ttext\ttitle\n1\tAda was born.\tAda\n2\tBen too.\tBen\n",
+    "stages:\n  blocks: {stage: chunk, corpus: c.jsonl, tokenizer: 'train:200'}\n  spans: {stage: tag, blocks: blocks}\n",
+    "<mediawiki><page><title>Ada</title><ns>0</ns><id>7</id><revision><id>8</id><text>''Ada'' was [[born]] {{in|London}}."
+    "</text></revision></page></mediawiki>\n",
+    '[{"question": "q", "answers": ["a"], "positive_ctxs": [{"title": "t", "text": "x"}]}]',
+    '{"data": [{"title": "t", "paragraphs": [{"context": "c d", "qas": [{"id": "1", "question": "q", "answers": '
+    '[{"text": "c", "answer_start": 0}]}]}]}]}',
+    "0 Q0 d1 1 0.5 run\n0 Q0 d2 2 0.25 run\n",
+]
+
+
+@pytest.fixture(scope="module")
+def valid(chain) -> list[bytes]:
+    """Files of every format that a command reads."""
+    binary = [
+        chain.blocks.file("tokens.npy"), chain.blocks.file("blocks.jsonl.zst"), chain.encoder.file("model.safetensors")
+    ]  # fmt: skip
+    return [text.encode() for text in VALID] + [path.read_bytes() for path in binary]
+
+
 @pytest.mark.timeout(7200)
-def test_hostile_files_end_in_one_clear_error(tmp_path):
-    draw, canary, number = random.Random(SEED), tmp_path / "canary", 0
-    while number < FILES * rounds():
-        for content in contents(draw, canary):
-            folder = tmp_path / str(number)
-            folder.mkdir()
-            packer = draw.choice(list(PACKERS))
-            data = PACKERS[packer](content)
-            data = data[: draw.randint(1, len(data))] if draw.random() < 0.3 else data
-            file = folder / f"file{draw.choice(SUFFIXES)}{packer}"
-            file.write_bytes(data)
-            arguments = commands(draw, file, folder)
-            status = in_child(arguments, tmp_path / "told")
-            assert os.waitstatus_to_exitcode(status) == 0, f"{arguments}: ended by {status}"
-            found = json.loads((tmp_path / "told").read_text())
-            what = f"{' '.join(arguments)} with {content[:60]!r}: {found['error']} {found['output'][-300:]}"
-            assert found["code"] in CODES and "Traceback" not in found["output"], what
-            assert found["grown"] < MEMORY_BYTES, what
-            assert not canary.exists(), what
-            file.unlink()
-            number += 1
-    outside = {path.name for path in tmp_path.iterdir()} - {*map(str, range(number)), "told"}
-    assert outside == set()
-    count("hostile files", number, seed=SEED)
+def test_hostile_files_end_in_one_clear_error(valid, tmp_path):
+    canary, problems = tmp_path / "canary", list[str]()
+    for number in range(FILES * rounds()):
+        draw, folder = random.Random(f"{SEED}-{number}"), tmp_path / str(number)
+        folder.mkdir()
+        packer = draw.choice(list(PACKERS))
+        content = mutated(draw, valid) if number % 2 else draw.choice(contents(draw, canary))
+        data = PACKERS[packer](content)
+        data = data[: draw.randint(1, len(data))] if draw.random() < 0.3 else data
+        file = folder / f"file{draw.choice(SUFFIXES)}{packer}"
+        file.write_bytes(data)
+        _, problem = outcome(commands(draw, file, folder), tmp_path / "told")
+        problem = "executed" if canary.exists() else problem
+        problems += [f"number {number}, {content[:60]!r}: {problem}"] if problem else []
+        shutil.rmtree(folder)
+    assert problems == [] and {path.name for path in tmp_path.iterdir()} == {"told"}
+    count("hostile files", FILES * rounds(), seed=SEED)
 
 
 def test_special_files_are_refused(tmp_path):
@@ -146,8 +152,8 @@ def test_special_files_are_refused(tmp_path):
         *(["show", str(tmp_path / f"{name}.jsonl")] for name in ("fifo", "zero", "loop")),
         *(["chunk", str(tmp_path / f"{name}.jsonl"), *chunk] for name in ("zero", "loop")),  # a pipe may be read
     ):
-        assert os.waitstatus_to_exitcode(in_child(command, tmp_path / "told")) == 0, command
-        assert json.loads((tmp_path / "told").read_text())["code"] in CODES - {0}, command
+        code, problem = outcome(command, tmp_path / "told")
+        assert code and not problem, problem
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,99 @@
+"""Every stage, small enough to be killed a thousand times."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from realmctl.artifacts import Artifact
+from realmctl.stage import Stage
+from stages.build_datastore import BuildDatastore
+from stages.build_index import BuildIndex
+from stages.chunk import Chunk
+from stages.condenser_init import CondenserInit
+from stages.dpr_finetune import DprFinetune
+from stages.embed import Embed
+from stages.eval_em import EvalEm
+from stages.eval_knn_lm import EvalKnnLm
+from stages.eval_run import EvalRun
+from stages.eval_utility import EvalUtility
+from stages.ict_init import IctInit
+from stages.lm_finetune import LmFinetune
+from stages.lm_init import LmInit
+from stages.mlm_init import MlmInit
+from stages.revise import Revise
+from stages.search import Search
+from stages.spider_init import SpiderInit
+from stages.tag import Tag
+from tests.fixtures.blocks import make_blocks
+from tests.fixtures.chain import TOWNS, Chain, documents, finetune, pretrain
+from tests.fixtures.language_models import make_t5
+from tests.fixtures.recurring import documents_that_share_a_span
+
+TRAINING: dict[str, Any] = {"steps": 4, "batch_size": 4, "checkpoint_every": 1}
+LM: dict[str, Any] = {**TRAINING, "warmup": 1, "precision": "fp32"}
+
+
+def every_stage(chain: Chain, folder: Path) -> dict[str, Stage]:
+    """{command: the stage}, with inputs below `folder`. `build-index` is there twice, for its two types."""
+    corpus, edits, passages = folder / "corpus.jsonl", folder / "edits.jsonl", folder / "passages.json"
+    corpus.write_text("".join(json.dumps(document) + "\n" for document in _plain_documents()))
+    edits.write_text('{"op": "update", "id": "1", "text": "Ben was born in Harrow in 1950."}\n')
+    passages.write_text(json.dumps(_labelled()))
+    chunk = Chunk(corpus=(corpus,), tokenizer="train:300", workers=1)
+    blocks, t5 = chunk.make(folder / "blocks"), str(make_t5(folder / "t5"))
+    recurring = make_blocks(folder / "recurring", documents_that_share_a_span())
+    embed = Embed(blocks=chain.blocks, retriever=chain.retriever, batch_size=7)
+    embeddings = embed.make(folder / "embeddings")
+    search = Search(blocks=chain.blocks, retriever=chain.retriever, index=chain.index, queries=chain.questions, top=7)
+    ranking = search.make(folder / "ranking")
+    parts: dict[str, Artifact] = {"retriever": chain.retriever, "index": chain.index}
+    store: dict[str, Any] = {"encoder": chain.encoder, "spans": chain.spans, "precision": "fp32"}
+    datastore = BuildDatastore(**store)
+    utility = EvalUtility(blocks=chain.blocks, spans=chain.spans, encoder=chain.encoder, candidates=4, **parts)
+    ict = IctInit(blocks=chain.blocks, encoder=chain.encoder, projection=8, **TRAINING)
+    spider = SpiderInit(blocks=recurring, bert="scratch:L1-H16", projection=8, query_length=40, **TRAINING)
+    dpr = DprFinetune(retriever=_with_block_tower(ict, folder), passages=passages, hard_negatives=0, **TRAINING)
+    return {
+        "chunk": chunk,
+        "revise": Revise(blocks=blocks, edits=edits, workers=1),
+        "tag": Tag(blocks=chain.blocks, tagger="anchors", query_length=24, workers=1),
+        "mlm-init": MlmInit(blocks=chain.blocks, bert="scratch:L1-H16", length=16, **TRAINING),
+        "condenser-init": CondenserInit(blocks=chain.blocks, bert="scratch:L2-H16", length=16, **TRAINING),
+        "ict-init": ict,
+        "spider-init": spider,
+        "dpr-finetune": dpr,
+        "embed": embed,
+        "build-index": BuildIndex(embeddings=embeddings, type="hnsw", min_recall=0.0),
+        "build-index, exact": BuildIndex(embeddings=embeddings, type="exact"),
+        "pretrain": pretrain(chain, checkpoint_every=1),
+        "finetune": finetune(chain, checkpoint_every=1),
+        "search": search,
+        "eval-run": EvalRun(ranking=ranking, blocks=chain.blocks, questions=chain.questions),
+        "eval-em": EvalEm(blocks=chain.blocks, questions=chain.questions, hits=5, precision="fp32", **parts),
+        "eval-utility": utility,
+        "lm-init": LmInit(spans=chain.spans, lm=t5, **LM),
+        "lm-finetune": LmFinetune(lm=t5, questions=chain.questions, answer_length=12, **LM),
+        "build-datastore": datastore,
+        "eval-knn-lm": EvalKnnLm(datastore=datastore.make(folder / "datastore"), **store),
+    }
+
+
+def _plain_documents() -> list[dict[str, str]]:
+    return [
+        {"id": str(number), "title": title, "text": " ".join(sentence for block in blocks for sentence in block)}
+        for number, (title, blocks) in enumerate(documents().items())
+    ]
+
+
+def _labelled() -> list[dict[str, Any]]:
+    return [
+        {"question": f"Where is {town}?", "answers": [town], "positive_ctxs": [{"title": town, "text": f"{town} is here."}],
+         "negative_ctxs": [], "hard_negative_ctxs": []}
+        for town in TOWNS
+    ]  # fmt: skip
+
+
+def _with_block_tower(ict: IctInit, folder: Path) -> Artifact:
+    return ict.make(folder / "retriever")
