@@ -122,11 +122,16 @@ def as_realmctl_error(error: BaseException, where: object = "") -> RealmctlError
         return _of_system(error, f"{error.filename or where}")
     if _is_out_of_memory(error):
         return ResourceError(
-            f"not enough memory ({_one_line(error)}). Use a smaller model or smaller batches, or free some memory."
+            f"not enough memory ({one_line(error)}). Use a smaller model or smaller batches, or free some memory."
         )
     if isinstance(error, RuntimeError) and THREAD_MESSAGE in str(error):
         return ResourceError(f"{error}. Use fewer --workers, or end other processes.")
     return None
+
+
+def one_line(error: BaseException) -> str:
+    """Return the message of an exception in one line of at most 200 characters without its full stop, or else its class."""
+    return " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
@@ -147,7 +152,3 @@ def _of_system(error: OSError, where: str) -> RealmctlError | None:
     if error.errno in NO_ACCESS:
         return InputError(f"{what}. Check the path and its permissions.")
     return None
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__

@@ -239,6 +239,7 @@ class Finetune(TrainingStage):
         return BestOnDev(objective, questions, self.dev_every, out.scratch("best"), self.precision)
 
     def _reading(self, questions: Sequence[Question], steps: int) -> FinetuneObjective:
+        from realmctl.nn.bert.limits import require_positions
         from realmctl.nn.span_head import SpanReader
         from realmctl.training.objectives.finetune import FinetuneObjective, FinetuneOptions
 
@@ -247,11 +248,7 @@ class Finetune(TrainingStage):
             reader = SpanReader.load(encoder.path)
         else:
             reader = SpanReader.from_bert(self._start().bert)
-        if self.reader_length > reader.positions:
-            raise ConfigError(
-                f"--reader-length {self.reader_length}: the reader's encoder has {reader.positions} positions. "
-                f"Use --reader-length {reader.positions} or less."
-            )
+        require_positions(reader.bert.config, self.reader_length, f"--reader-length {self.reader_length}")
         options = FinetuneOptions(
             batch_size=self.batch_size,
             retriever_beam=self.retriever_beam,

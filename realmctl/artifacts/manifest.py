@@ -27,7 +27,7 @@ from realmctl.artifacts.manifest_schema import (
     recipe_of,
     require_known_format,
 )
-from realmctl.errors import InputError, as_realmctl_error
+from realmctl.errors import InputError, as_realmctl_error, one_line
 from realmctl.storage.durable import write_file
 from realmctl.storage.hashing import digest, digest_regular
 from realmctl.storage.regular_file import read_small
@@ -116,7 +116,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         sealed = manifest.get("seal") == seal(manifest) and text == _rendered(manifest)
     except (OSError, ValueError, RecursionError) as error:
         raise as_realmctl_error(error, path) or InputError(
-            f"{path} is not a readable manifest ({_one_line(error)}). Restore it or make the artifact again."
+            f"{path} is not a readable manifest ({one_line(error)}). Restore it or make the artifact again."
         ) from None
     if not sealed:
         raise InputError(
@@ -126,7 +126,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         check_manifest(manifest)
     except ValueError as error:
         raise InputError(
-            f"{path} is not a valid manifest: {_one_line(error)}. realmctl never writes such a manifest, so do not "
+            f"{path} is not a valid manifest: {one_line(error)}. realmctl never writes such a manifest, so do not "
             "trust this artifact. Restore it or make it again."
         ) from None
     warn_if_newer(manifest, folder)
@@ -153,7 +153,3 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     value = value.item() if hasattr(value, "item") else value
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from realmctl.errors import InputError
+from realmctl.errors import InputError, one_line
 from realmctl.exchange.pickled_texts import PickleInterpreter
 
 
@@ -42,9 +42,7 @@ def _header(path: Path) -> tuple[int, int]:
             shape, _, dtype = read(file)
             start = file.tell()
     except (OSError, ValueError, EOFError) as error:
-        raise InputError(
-            f"{path} is not a .npy file: {' '.join(str(error).split())[:200]}. Get the file again."
-        ) from None
+        raise InputError(f"{path} is not a .npy file: {one_line(error)}. Get the file again.") from None
     if dtype != np.dtype(object) or len(shape) != 1 or not 0 <= shape[0] <= path.stat().st_size:
         raise InputError(
             f"{path} holds {dtype} of shape {list(shape)}, where block records are a one-dimensional array of "

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from realmctl.errors import ConfigError, InputError
+from realmctl.errors import ConfigError, InputError, one_line
 from realmctl.index.merged import MergedIndex
 from realmctl.index.protocol import Index, Vectors
 from realmctl.index.registry import INDEX_TYPES
@@ -106,8 +106,7 @@ def read_description(folder: Path) -> IndexDescription:
         RecursionError,
         ConfigError,
     ) as error:
-        reason = " ".join(str(error).split())[:300].rstrip(".")
-        raise InputError(f"{path} does not describe an index ({reason}). Build the index again.") from None
+        raise InputError(f"{path} does not describe an index ({one_line(error)}). Build the index again.") from None
     return description
 
 

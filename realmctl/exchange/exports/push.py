@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from realmctl.errors import ConfigError, ResourceError
+from realmctl.errors import ConfigError, ResourceError, one_line
 
 REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
@@ -31,9 +31,8 @@ def push(folder: Path, repository: str) -> str:
         address = hub.create_repo(repository, private=True, exist_ok=True)
         hub.upload_folder(repo_id=repository, folder_path=folder, commit_message="Upload by realmctl export")
     except Exception as error:  # the network, a proxy or the hub may raise anything
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise ResourceError(
-            f"{folder} is written, but could not be pushed to {repository} ({reason}). Check the network and the login "
+            f"{folder} is written, but could not be pushed to {repository} ({one_line(error)}). Check the network and the login "
             f"(hf auth login), then upload it: hf upload {repository} {folder}."
         ) from None
     return str(address)

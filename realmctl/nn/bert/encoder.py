@@ -14,6 +14,7 @@ from transformers.models.bert.modeling_bert import BertLayer
 
 from realmctl.nn.bert.files import load_masked_lm, save_masked_lm, scratch_config
 from realmctl.nn.bert.layers import TokenLayout, run_layer
+from realmctl.nn.bert.limits import require_positions
 from realmctl.nn.inputs import TokenBatch
 
 __all__ = [
@@ -75,6 +76,7 @@ def masked_logits(mlm: BertForMaskedLM, state_BLH: Tensor, position_BM: Tensor) 
 
 
 def _embed(bert: BertModel, packed: TokenBatch, rows: TokenLayout) -> Tensor:
+    require_positions(bert.config, packed.ids_BL.shape[1], "Lengths of the inputs")
     position_BL = torch.arange(packed.ids_BL.shape[1], device=packed.ids_BL.device).expand_as(packed.ids_BL)
     embeddings = bert.embeddings
     state_TH = embeddings.word_embeddings(rows.pack(packed.ids_BL))

@@ -16,7 +16,7 @@ from transformers import BertConfig, BertForMaskedLM, BertModel
 from transformers.activations import ACT2FN
 from transformers.models.bert.modeling_bert import BertPooler
 
-from realmctl.errors import ConfigError, InputError
+from realmctl.errors import ConfigError, InputError, one_line
 from realmctl.nn.bert.limits import check_sizes, require_memory
 from realmctl.nn.weights import load_into, load_tensors, save_tensors
 
@@ -107,8 +107,9 @@ def read_config(folder: Path, kind: str = "bert") -> BertConfig:
         if config.hidden_act not in ACT2FN:
             raise ValueError(f"hidden_act is {str(config.hidden_act)[:40]!r}, which transformers does not know")
     except Exception as error:  # transformers raises many kinds for fields of a wrong type
-        reason = " ".join(str(error).split())[:200].rstrip(".")
-        raise InputError(f"{path} does not describe a BERT that can be used: {reason}. Use another folder.") from None
+        raise InputError(
+            f"{path} does not describe a BERT that can be used: {one_line(error)}. Use another folder."
+        ) from None
     require_memory(config, str(folder))
     return config
 

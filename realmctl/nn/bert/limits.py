@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from realmctl.errors import ResourceError
+from realmctl.errors import ConfigError, ResourceError
 
 SIZE_LIMITS: Mapping[str, int] = {
     "num_hidden_layers": 256,
@@ -47,6 +47,24 @@ def check_sizes(fields: Mapping[str, Any]) -> None:
         value = fields.get(name, 0.0)
         if type(value) not in (int, float) or not 0 <= value <= 1:
             raise ValueError(f"{name} is {str(value)[:40]!r}; it must be a number from 0 to 1")
+
+
+def require_positions(config: Any, tokens: int, what: str) -> None:
+    """Check that a BERT has a position for each wordpiece of its longest input.
+
+    Args:
+        config: A `BertConfig`.
+        tokens: Wordpieces of that input, special tokens included.
+        what: The options that decide the length, for the message.
+
+    Raises:
+        ConfigError: It has fewer positions.
+    """
+    if tokens > config.max_position_embeddings:
+        raise ConfigError(
+            f"{what}: an input may have {tokens} wordpieces, but this BERT has {config.max_position_embeddings} positions. Use "
+            "shorter inputs, or another BERT."
+        )
 
 
 def weight_count(layers: int, hidden: int, intermediate: int, vocabulary: int, positions: int, segments: int) -> int:

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, GenerationConfig, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
-from realmctl.errors import InputError, ResourceError
+from realmctl.errors import InputError, ResourceError, one_line
 from realmctl.nn.bert.limits import BYTES_OF_A_WEIGHT, SIZE_LIMITS, free_memory
 from realmctl.nn.lm.model import LanguageModel, SpecialIds
 
@@ -82,9 +82,8 @@ def _config(folder: Path, dropout: float | None) -> Any:
                 raise ValueError(f"{name} is {str(value)[:40]}; the largest value is {most:,}")
         config = AutoConfig.for_model(**fields)
     except Exception as error:  # transformers raises many kinds for fields of a wrong type
-        reason = " ".join(str(error).split())[:200].rstrip(".")
         raise InputError(
-            f"{path} does not describe a language model that can be used: {reason}. Use another folder."
+            f"{path} does not describe a language model that can be used: {one_line(error)}. Use another folder."
         ) from None
     if dropout is not None:
         for name in config.to_dict():
@@ -111,8 +110,7 @@ def _tokenizer(folder: Path) -> Tokenizer:
     try:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # the package raises plain Exception
-        reason = " ".join(str(error).split())[:200].rstrip(".")
-        raise InputError(f"{path} cannot be read as a tokenizer ({reason}). Copy it again.") from None
+        raise InputError(f"{path} cannot be read as a tokenizer ({one_line(error)}). Copy it again.") from None
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer
@@ -150,9 +148,8 @@ def _require_memory(config: Any, folder: Path) -> None:
         with torch.device("meta"):
             count = sum(weight.numel() for weight in _kind(config).from_config(config).parameters())
     except Exception as error:
-        reason = " ".join(str(error).split())[:200].rstrip(".")
         raise InputError(
-            f"{folder / CONFIG}: no model that writes text can be built from it ({reason}). Name a folder of T5's kind "
+            f"{folder / CONFIG}: no model that writes text can be built from it ({one_line(error)}). Name a folder of T5's kind "
             "(sequence to sequence) or of GPT-2's (causal)."
         ) from None
     needed, free = BYTES_OF_A_WEIGHT * count, free_memory()
@@ -174,8 +171,7 @@ def _weights(config: Any, folder: Path) -> PreTrainedModel:
             dtype=torch.float32, attn_implementation="eager", output_loading_info=True,
         )  # fmt: skip
     except Exception as error:
-        reason = " ".join(str(error).split())[:300].rstrip(".")
-        raise InputError(f"Cannot read the weights in {folder}: {reason}. Copy the folder again.") from None
+        raise InputError(f"Cannot read the weights in {folder}: {one_line(error)}. Copy the folder again.") from None
     if report["missing_keys"]:
         raise InputError(
             f"The weights in {folder} lack the tensor '{min(report['missing_keys'])}'. They belong to another model, or "

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from realmctl.errors import one_line
+
 MEMORY_BYTES = 3 * 2**30
 ROW_BYTES = 16 * 2**20
 ROWS_AT_ONCE = 64
@@ -30,7 +32,7 @@ def main(path: str, names: Sequence[str]) -> None:
     except MemoryError:
         _fail(f"a few of its rows need more than {MEMORY_BYTES // 2**30} GiB of memory")
     except (pyarrow.ArrowException, OSError, ValueError, KeyError, IndexError) as error:
-        _fail(" ".join(str(error).split())[:200] or type(error).__name__)
+        _fail(one_line(error))
 
 
 def _fail(reason: str) -> None:

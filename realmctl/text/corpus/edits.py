@@ -18,6 +18,7 @@ from typing import Any
 from realmctl.errors import InputError
 from realmctl.text import streams
 from realmctl.text.corpus.formats import RawDocument, encodable
+from realmctl.text.json_lines import json_value
 from realmctl.text.wiki import dump
 
 FIELDS = {"add": ("id", "text"), "update": ("text",), "remove": ()}
@@ -64,12 +65,7 @@ def read_edits(path: Path) -> Iterator[Edit]:
 
 
 def _edit(line: str, where: str) -> Edit:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"{where}: not JSON ({error}). Every line must be one JSON object; correct the line."
-        ) from None
+    record = json_value(line, where)
     op = record.get("op") if isinstance(record, dict) else None
     if not isinstance(op, str) or op not in FIELDS:
         raise InputError(f"{where}: this is not an edit. It needs an op, one of {', '.join(FIELDS)}. Correct the line.")

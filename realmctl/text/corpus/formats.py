@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from realmctl.errors import InputError
 from realmctl.text import streams
+from realmctl.text.json_lines import json_object
 from realmctl.text.wiki import dump
 from realmctl.text.wiki.names import MEDIA
 from realmctl.text.wiki.wikitext import AnchorOffsets
@@ -87,21 +88,6 @@ def read_json_lines(path: Path, counts: PageCounts, keep_lists: bool) -> Iterato
                 counts,
                 keep_lists,
             )
-
-
-def json_object(line: str, where: str) -> Mapping[str, Any]:
-    """Return the JSON object of a line. Raises InputError naming `where` (file:line) if it is none."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"{where}: not JSON ({error}). Every line of this file must be one JSON object; correct or remove the line."
-        ) from None
-    if not isinstance(record, dict):
-        raise InputError(
-            f"{where}: a JSON {type(record).__name__}, but an object is expected. Correct or remove the line."
-        )
-    return record
 
 
 def from_record(record: Mapping[str, Any], substitute: str, where: str) -> RawDocument:

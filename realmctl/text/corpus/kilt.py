@@ -15,15 +15,8 @@ from typing import Any
 
 from realmctl.errors import InputError
 from realmctl.text import streams
-from realmctl.text.corpus.formats import (
-    PageCounts,
-    RawDocument,
-    encodable,
-    from_record,
-    json_object,
-    kept,
-    link_target,
-)
+from realmctl.text.corpus.formats import PageCounts, RawDocument, encodable, from_record, kept, link_target
+from realmctl.text.json_lines import json_object
 from realmctl.text.wiki.wikitext import AnchorOffsets
 
 HEADING = "Section::::"

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from realmctl.errors import InputError
 from realmctl.text import streams
 from realmctl.text.columnar.rows import is_columnar, rows
+from realmctl.text.json_lines import json_value
 
 QUESTIONS = ("question", "query")
 POSITIVES = ("positive_ctxs", "positive_passages")
@@ -89,12 +90,7 @@ def _records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _lines(path: Path) -> Iterator[Any]:
-    for number, line in streams.lines(path):
-        if line.strip():
-            try:
-                yield json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise InputError(f"{path}:{number}: not JSON ({error}). Correct or remove the line.") from None
+    return (json_value(line, f"{path}:{number}") for number, line in streams.lines(path) if line.strip())
 
 
 def json_list_items(path: Path) -> Iterator[Any]:

@@ -8,7 +8,6 @@ Source: orqa/utils/eval_utils.py, evaluate_predictions.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from realmctl.errors import ConfigError, InputError
+from realmctl.text.json_lines import json_value
 from realmctl.text.qa.answers import Scorer, judge
 from realmctl.text.qa.question_formats import parse_questions
 from realmctl.text.qa.questions import Question, require_declared_patterns
@@ -137,13 +137,8 @@ def _predictions(path: Path) -> Iterator[tuple[str, str]]:
     """Yield (question, prediction) of each line."""
     for number, line in lines(path):
         if line.strip():
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise InputError(
-                    f"{path}:{number}: not valid JSON ({error}). Correct the line or take it out."
-                ) from None
-            yield _prediction(f"{path}:{number}", record)
+            where = f"{path}:{number}"
+            yield _prediction(where, json_value(line, where))
 
 
 def _prediction(place: str, record: Any) -> tuple[str, str]:

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from realmctl.errors import InputError
+from realmctl.text.json_lines import json_object
 from realmctl.text.qa.question_formats import ID_FIELDS, QUESTION_FIELDS, parse_questions
 from realmctl.text.streams import head, lines
 
@@ -89,12 +89,7 @@ def _is_record(line: str) -> bool:
 
 
 def _of_record(path: Path, number: int, line: str) -> tuple[str, str]:
-    try:
-        record: Any = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}:{number}: not valid JSON ({error}). Correct or remove the line.") from None
-    if not isinstance(record, Mapping):
-        raise InputError(f"{path}:{number}: not a JSON object. Correct or remove the line.")
+    record = json_object(line, f"{path}:{number}")
     text = next((record[name] for name in TEXT_FIELDS if isinstance(record.get(name), str)), None)
     if text is None:
         raise InputError(

@@ -148,6 +148,22 @@ def unpacked(numbers: NDArray[np.int64]) -> list[Masked]:
     return examples
 
 
+def masked_as_bert(
+    tokens: TokenIds, chosen: NDArray[np.int64], mask_id: int, vocabulary: int, rng: np.random.Generator
+) -> Masked:
+    """Hide the wordpieces at the places `chosen`, int64: 80 % become [MASK], 10 % a random wordpiece, and 10 % stay.
+
+    mask_id: id of [MASK]. vocabulary: number of wordpieces.
+    """
+    masked: NDArray[np.int64] = np.array(tokens, dtype=np.int64)
+    hidden = [(0, int(place), int(masked[place])) for place in chosen]
+    drawn = rng.random(len(chosen))
+    masked[chosen[drawn < MASKED_SHARE]] = mask_id
+    other = chosen[(drawn >= MASKED_SHARE) & (drawn < MASKED_SHARE + RANDOM_SHARE)]
+    masked[other] = rng.integers(FIRST_ORDINARY_ID, vocabulary, len(other))
+    return Masked(masked, None, hidden)
+
+
 class Examples:
     """The examples that a masked language model is trained on."""
 
@@ -199,14 +215,9 @@ class PlainBlocks(Examples):
     def draw(self, number: int, rng: np.random.Generator, progress: float = 0.0) -> Masked:
         body = self.corpus.tokens(number)
         start = int(rng.integers(max(1, len(body) - self.lengths[0] + 3)))
-        tokens = np.array(body[start : start + self.lengths[0] - 2], dtype=np.int64)
+        tokens = body[start : start + self.lengths[0] - 2]
         chosen = np.flatnonzero(rng.random(len(tokens)) < self.mask_rate)
-        hidden = [(0, int(place), int(tokens[place])) for place in chosen]
-        drawn = rng.random(len(chosen))
-        tokens[chosen[drawn < MASKED_SHARE]] = self.collator.mask_id
-        other = chosen[(drawn >= MASKED_SHARE) & (drawn < MASKED_SHARE + RANDOM_SHARE)]
-        tokens[other] = rng.integers(FIRST_ORDINARY_ID, self.vocabulary, len(other))
-        return Masked(tokens, None, hidden)
+        return masked_as_bert(tokens, chosen, self.collator.mask_id, self.vocabulary, rng)
 
 
 class ReadingPractice(Examples):

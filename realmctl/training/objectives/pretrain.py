@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from realmctl.execution import processes
 from realmctl.index.protocol import Index
+from realmctl.nn.bert.limits import require_positions
 from realmctl.nn.inputs import Collator, TokenBatch
 from realmctl.nn.marginal import retrieval_utility, sequence_marginal, token_marginal
 from realmctl.nn.precision import autocast
@@ -49,6 +50,10 @@ class PretrainObjective:
         current: CurrentIndex, options: PretrainOptions, *, micro_batch: int = 0, alarms: Alarms | None = None,
         recall_questions: RecallQuestions | None = None,
     ) -> None:  # fmt: skip
+        longest_body = min(retriever.block_length - 2, int(corpus.lengths.max()))
+        require_positions(
+            reader.mlm.config, options.query_length + longest_body + 1, "tag --query-length and chunk --max-wordpieces"
+        )
         self.modules = nn.ModuleDict({"retriever": retriever, "reader": reader})
         self.retriever, self.reader = retriever, reader
         self.lr_multipliers: Mapping[nn.Module, float] = {retriever: options.retriever_lr_multiplier}

@@ -14,11 +14,7 @@ from numpy.typing import NDArray
 
 from realmctl.nn.inputs import Collator
 from realmctl.retrieval.corpus import Corpus, TokenIds
-from realmctl.training.objectives.mlm import Examples, Masked
-
-MASK_SHARE, RANDOM_SHARE = 0.8, 0.1  # BERT (Devlin et al. 2019), section 3.1
-FIRST_ORDINARY = 5
-"""Ids below this number are [PAD], [UNK], [CLS], [SEP] and [MASK] in a vocabulary that was trained here."""
+from realmctl.training.objectives.mlm import Examples, Masked, masked_as_bert
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,16 +31,10 @@ class WholeWordMasking:
 
     def masked(self, tokens: TokenIds, rng: np.random.Generator) -> Masked:
         """Return the masked tokens and the targets. At least one word of a non-empty input is masked."""
-        masked: NDArray[np.int64] = np.array(tokens, dtype=np.int64)
-        chosen = np.array(sorted(self._chosen(masked, rng)), dtype=np.int64)
-        hidden = [(0, int(place), int(masked[place])) for place in chosen]
-        draw = rng.random(len(chosen))
-        masked[chosen[draw < MASK_SHARE]] = self.mask_id
-        random = chosen[(draw >= MASK_SHARE) & (draw < MASK_SHARE + RANDOM_SHARE)]
-        masked[random] = rng.integers(FIRST_ORDINARY, len(self.continues_V), len(random))
-        return Masked(masked, None, hidden)
+        chosen = np.array(sorted(self._chosen(tokens, rng)), dtype=np.int64)
+        return masked_as_bert(tokens, chosen, self.mask_id, len(self.continues_V), rng)
 
-    def _chosen(self, tokens: NDArray[np.int64], rng: np.random.Generator) -> list[int]:
+    def _chosen(self, tokens: TokenIds, rng: np.random.Generator) -> list[int]:
         starts = np.flatnonzero(~self.continues_V[tokens])
         if len(tokens) and (not len(starts) or starts[0] != 0):
             starts = np.insert(starts, 0, 0)

@@ -25,7 +25,7 @@ from tests.exchange.encoders import encoder_folders as folders
 from tests.exchange.encoders.encoder_folders import TEXTS, TITLES
 from tests.parity.sentence_vectors import MINILM_TEXTS, by_sentence_transformers, golden, minilm_folder
 
-GOLDEN = json.loads((Path(__file__).parents[2] / "parity" / "golden" / "sentence_vectors.json").read_text())
+GOLDEN = json.loads((Path(__file__).parents[2] / "parity" / "sentence_vectors.json").read_text())
 
 
 def imported(folder: Path, out: Path, **settings: Any) -> Artifact:

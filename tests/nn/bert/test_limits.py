@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tracemalloc
 from pathlib import Path
 
@@ -86,3 +87,35 @@ def test_a_config_that_is_no_table_is_refused(tmp_path: Path, text: str) -> None
     with pytest.raises(InputError, match=r"config\.json"):
         load_masked_lm(tmp_path)
     assert files_below(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def few_positions(chain, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The chain's encoder, cut to 12 positions. A sentence beside a block has up to 40 wordpieces."""
+    folder = tmp_path_factory.mktemp("few") / "bert"
+    shutil.copytree(chain.encoder.path, folder)
+    mlm, _ = load_masked_lm(folder)
+    positions = mlm.bert.embeddings.position_embeddings
+    positions.weight.data, mlm.config.max_position_embeddings = positions.weight.data[:12], 12
+    save_masked_lm(mlm, folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("command", "inputs", "cause"),
+    [
+        ("mlm-init", [], "Lengths of the inputs"),
+        ("condenser-init", [], "Lengths of the inputs"),
+        ("ict-init", [], "--query-length and chunk --max-wordpieces"),
+        ("pretrain", ["spans", "retriever", "index"], "tag --query-length and chunk --max-wordpieces"),
+        ("finetune", ["retriever", "index", "questions"], "--reader-length 320"),
+    ],
+)
+def test_inputs_longer_than_the_positions_of_a_bert_are_refused(
+    realmctl, chain, few_positions: Path, tmp_path: Path, command: str, inputs: list[str], cause: str
+) -> None:
+    named = {name: getattr(chain, name) for name in ["blocks", *inputs]}
+    options = [f"--{name}={getattr(given, 'path', given)}" for name, given in named.items()]
+    steps = ["--steps", 2, "--batch-size", 2, "--out", tmp_path / "made"]
+    code, _, said = realmctl(command, "--bert", few_positions, *options, *steps)
+    assert code == 2 and f"error: {cause}: an input may have" in said and "but this BERT has 12 positions" in said

@@ -58,7 +58,7 @@ def test_numbers_are_ids(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "not JSON"),
+        ("{", "not valid JSON"),
         ("[]", "needs an op"),
         ({"op": "delete", "id": "a"}, "needs an op"),
         ({"op": ["add"]}, "needs an op"),

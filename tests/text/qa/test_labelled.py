@@ -71,7 +71,7 @@ def test_tevatrons_lines_plain_compressed_and_in_parquet(tmp_path):
         ('{"question": "who?", "answer": ["Ada"]}', "record 1: this is not a question with labelled passages"),
         ('{"query": "who?", "positive_passages": [{"title": "x"}]}', "not a list of passages with a text"),
         ('{"query": "who?", "positive_passages": [{"text": "\\ud800"}]}', "not a list of passages with a text"),
-        ('{"query": "who?"\n', "t:1: not JSON"),
+        ('{"query": "who?"\n', "t:1: not valid JSON"),
     ],
 )
 def test_what_is_damaged_is_named(tmp_path, text, message):

@@ -61,7 +61,7 @@ def test_question_sets_have_the_ids_that_their_questions_have(tmp_path, read, co
         ("", "empty"),
         ('{"_id": "1", "text": "a"}\n{"_id": "1", "text": "b"}', "queries:2: an earlier query has the same id '1'"),
         ('{"_id": "1", "text": "a"}\n{"_id": "2"}', "queries:2: no text under any of"),
-        ('{"_id": "1", "text": "a"}\n[1]', "queries:2: not a JSON object"),
+        ('{"_id": "1", "text": "a"}\n[1]', "queries:2: a JSON list, but an object is expected"),
         ('{"_id": "1", "text": "a"}\n{', "queries:2: not valid JSON"),
         ('{"_id": "1", "text": " "}\n', "queries:1: the query '1' has no text"),
         ('{"_id": "1", "text": "\\ud800"}\n', "queries:1: not text"),
