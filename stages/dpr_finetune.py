@@ -40,7 +40,7 @@ class DprFinetune(TrainingStage):
     warmup: int | None = setting(help_texts.WARMUP, default=None)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
     seed: int = setting(help_texts.SEED, default=0)
-    cache_chunk: int = runtime("Questions computed at once by the gradient cache; 0 = the whole batch.", default=0)
+    micro_batch: int = runtime(help_texts.CONTRAST_MICRO_BATCH, default=0)
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
     tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
@@ -50,8 +50,8 @@ class DprFinetune(TrainingStage):
             raise ConfigError("dpr-finetune needs --retriever, for instance --retriever artifacts/retriever/v1.")
         if not 0 <= self.hard_negatives <= MOST_HARD_NEGATIVES:
             raise ConfigError(f"--hard-negatives {self.hard_negatives} must lie between 0 and {MOST_HARD_NEGATIVES}.")
-        if self.steps < 1 or self.batch_size < 2 or self.cache_chunk < 0:
-            raise ConfigError("--steps must be at least 1, --batch-size at least 2, and --cache-chunk at least 0.")
+        if self.steps < 1 or self.batch_size < 2:
+            raise ConfigError("--steps must be at least 1, and --batch-size at least 2.")
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.nn.precision import seed_everything
@@ -85,7 +85,7 @@ class DprFinetune(TrainingStage):
         say(f"{self.passages}: {len(questions)} questions with labelled passages")
         for reason, count in dropped.items():
             warn(f"{self.passages}: {count} questions left out: {reason}")
-        options = ContrastOptions(batch_size=self.batch_size, seed=self.seed, chunk=self.cache_chunk)
+        options = ContrastOptions(batch_size=self.batch_size, seed=self.seed, micro_batch=self.micro_batch)
         return LabelledObjective(
             retriever, packer_of(words.tokenizer), options, questions, hard_negatives=self.hard_negatives
         )
