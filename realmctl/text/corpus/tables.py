@@ -15,7 +15,18 @@ from typing import Any
 from realmctl.errors import InputError
 from realmctl.text import streams
 from realmctl.text.columnar.rows import rows
-from realmctl.text.corpus.formats import IDS, TEXTS, TITLES, PageCounts, RawDocument, from_record, kept, unquoted
+from realmctl.text.corpus.formats import (
+    IDS,
+    KNOWN_NAMES,
+    TEXTS,
+    TITLES,
+    FieldNames,
+    PageCounts,
+    RawDocument,
+    from_record,
+    kept,
+    unquoted,
+)
 
 
 def header(line: str) -> list[str]:
@@ -24,36 +35,47 @@ def header(line: str) -> list[str]:
     return [unquoted(name.strip()).lower() for name in names]
 
 
-def is_header(names: list[str]) -> bool:
-    """Return whether the columns name a text and also an id or a title."""
-    return bool({*names} & {*TEXTS}) and bool({*names} & {*IDS, *TITLES}) and len(set(names)) == len(names)
+def is_header(columns: list[str], names: FieldNames = KNOWN_NAMES) -> bool:
+    """Return whether the columns hold a text and, unless the user named the column of the text, an id or a title."""
+    columns_of_a_document = {*columns} & {*names.texts} and (names.text or {*columns} & {*names.ids, *names.titles})
+    return bool(columns_of_a_document) and len(set(columns)) == len(columns)
 
 
-def read_table(path: Path, counts: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
+def read_table(
+    path: Path, counts: PageCounts, keep_lists: bool, names: FieldNames = KNOWN_NAMES
+) -> Iterator[RawDocument]:
     """Yield the documents of a CSV or TSV file with named columns. Raises InputError naming file and line."""
-    rows = _rows(path)
+    rows, names = _rows(path), names.lower()
     _, first = next(rows, (1, []))
-    names = [name.strip().lower() for name in first]
-    if not is_header(names):
+    columns = [name.strip().lower() for name in first]
+    names.require_in(columns, f"{path}:1")
+    if not is_header(columns, names):
         raise InputError(
-            f"{path}:1: the header names {', '.join(names) or 'nothing'}. A table needs a column for the text "
-            f"({', '.join(TEXTS)}) and one for the id or the title ({', '.join((*IDS, *TITLES))})."
+            f"{path}:1: the header names {', '.join(columns) or 'nothing'}. A table needs a column for the text "
+            f"({', '.join(TEXTS)}) and one for the id or the title ({', '.join((*IDS, *TITLES))}). If they have other names, say "
+            "--text-field, --title-field and --id-field."
         )
     for number, row in rows:
         where = f"{path}:{number}"
-        if len(row) != len(names):
+        if len(row) != len(columns):
             raise InputError(
-                f"{where}: {len(row)} columns, but the header names {len(names)}. Correct or remove the line."
+                f"{where}: {len(row)} columns, but the header names {len(columns)}. Correct or remove the line."
             )
-        record = dict(zip(names, row, strict=True))
-        yield from kept(from_record(record, f"{path.name.partition('.')[0]}-{number}", where), counts, keep_lists)
+        record = dict(zip(columns, row, strict=True))
+        substitute = f"{path.name.partition('.')[0]}-{number}"
+        yield from kept(from_record(record, substitute, where, names), counts, keep_lists)
 
 
-def read_columnar(path: Path, counts: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
+def read_columnar(
+    path: Path, counts: PageCounts, keep_lists: bool, names: FieldNames = KNOWN_NAMES
+) -> Iterator[RawDocument]:
     """Yield the documents of a Parquet or Arrow file. Raises InputError naming file and row."""
-    for number, record in enumerate(rows(path, (*IDS, *TITLES, *TEXTS), needed=TEXTS), start=1):
-        where = f"{path}, row {number}"
-        yield from kept(from_record(record, f"{path.name.partition('.')[0]}-{number}", where), counts, keep_lists)
+    columns = (*names.ids, *names.titles, *names.texts)
+    read = rows(path, columns, needed=names.texts, advice="Name the column of the text with --text-field.")
+    for number, record in enumerate(read, start=1):
+        where, substitute = f"{path}, row {number}", f"{path.name.partition('.')[0]}-{number}"
+        names.require_in(record, where)
+        yield from kept(from_record(record, substitute, where, names), counts, keep_lists)
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:

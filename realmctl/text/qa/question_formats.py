@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.errors import InputError
-from realmctl.text.columnar.dataset_folders import data_files
+from realmctl.text.columnar.dataset_folders import only_split
 from realmctl.text.columnar.rows import is_columnar, rows
 from realmctl.text.streams import head, lines, whole_text
 
@@ -80,14 +80,7 @@ def parse_questions(path: Path, answer_field: str | None = None) -> tuple[str, I
 
 
 def _of_folder(folder: Path, answer_field: str | None) -> Iterator[ParsedQuestion]:
-    """Yield the questions of a dataset folder. It must hold one split, so that training and test do not mix."""
-    splits = data_files(folder)
-    if len(splits) != 1:
-        held = f"the splits {', '.join(splits)}" if splits else "no Parquet or Arrow file"
-        raise InputError(
-            f"{folder} holds {held}, and questions come from one split. Name a file, or a folder with one."
-        )
-    for file in next(iter(splits.values())):
+    for file in only_split(folder):
         yield from _of_columns(file, answer_field)
 
 
