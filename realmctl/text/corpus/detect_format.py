@@ -20,6 +20,7 @@ from realmctl.text import streams
 from realmctl.text.columnar.rows import is_columnar
 from realmctl.text.corpus import formats, kilt, tables, tagged_text
 from realmctl.text.corpus.formats import KNOWN_NAMES, FieldNames, RawDocument
+from realmctl.text.delimited import header
 
 FormatName = Literal[
     "auto", "dump", "wikiextractor", "kilt", "json-lines", "squad", "dpr", "table", "ms-marco", "parquet", "doc-text", "trec",
@@ -117,7 +118,7 @@ def _table_or_text(path: Path, start: str, names: FieldNames) -> Format:
         return FORMATS["table"]
     if lines[0].strip().split("\t") == ["id", "text", "title"]:
         return FORMATS["dpr"]
-    if tables.is_header(tables.header(lines[0])):
+    if tables.is_header(header(lines[0])):
         return FORMATS["table"]
     columns = {len(line.split("\t")) for line in lines if line.strip()}
     commas = {_comma_columns(line) for line in lines if line.strip()} if len(lines) > 1 else {1}

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from realmctl.errors import InputError
 from realmctl.text import streams
+from realmctl.text.delimited import unquoted
 from realmctl.text.wiki import dump
 from realmctl.text.wiki.names import MEDIA
 from realmctl.text.wiki.wikitext import AnchorOffsets
@@ -212,10 +213,6 @@ def read_dpr(path: Path, counts: PageCounts, keep_lists: bool) -> Iterator[RawDo
                 f"remove the line."
             )
         yield from kept(RawDocument(fields[0], fields[2], fields[1], f"{path}:{number}"), counts, keep_lists)
-
-
-def unquoted(value: str) -> str:
-    return value[1:-1].replace('""', '"') if len(value) > 1 and value[0] == value[-1] == '"' else value
 
 
 def read_squad(path: Path, counts: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:

@@ -1,16 +1,13 @@
 """Corpora as tables: CSV and TSV with a header that names the columns, Parquet and Arrow, and MS MARCO's collection.tsv.
 
-The names of the columns are those of JSON lines (`formats.IDS`, `TITLES`, `TEXTS`). In CSV a field may hold line
-breaks between double quotes (RFC 4180). In TSV a record is a line. MS MARCO's collection (microsoft.github.io/msmarco)
+The names of the columns are those of JSON lines (`formats.IDS`, `TITLES`, `TEXTS`). MS MARCO's collection (microsoft.github.io/msmarco)
 has no header: each line is a passage id, a tab and the passage.
 """
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from realmctl.errors import InputError
 from realmctl.text import streams
@@ -25,14 +22,8 @@ from realmctl.text.corpus.formats import (
     RawDocument,
     from_record,
     kept,
-    unquoted,
 )
-
-
-def header(line: str) -> list[str]:
-    """Return the names of the columns in a header line, in lower case without quotes."""
-    names = line.strip().split("\t" if "\t" in line else ",")
-    return [unquoted(name.strip()).lower() for name in names]
+from realmctl.text.delimited import table
 
 
 def is_header(columns: list[str], names: FieldNames = KNOWN_NAMES) -> bool:
@@ -45,9 +36,8 @@ def read_table(
     path: Path, counts: PageCounts, keep_lists: bool, names: FieldNames = KNOWN_NAMES
 ) -> Iterator[RawDocument]:
     """Yield the documents of a CSV or TSV file with named columns. Raises InputError naming file and line."""
-    rows, names = _rows(path), names.lower()
-    _, first = next(rows, (1, []))
-    columns = [name.strip().lower() for name in first]
+    columns, records = table(path)
+    names = names.lower()
     names.require_in(columns, f"{path}:1")
     if not is_header(columns, names):
         raise InputError(
@@ -55,14 +45,8 @@ def read_table(
             f"({', '.join(TEXTS)}) and one for the id or the title ({', '.join((*IDS, *TITLES))}). If they have other names, say "
             "--text-field, --title-field and --id-field."
         )
-    for number, row in rows:
-        where = f"{path}:{number}"
-        if len(row) != len(columns):
-            raise InputError(
-                f"{where}: {len(row)} columns, but the header names {len(columns)}. Correct or remove the line."
-            )
-        record = dict(zip(columns, row, strict=True))
-        substitute = f"{path.name.partition('.')[0]}-{number}"
+    for number, record in records:
+        where, substitute = f"{path}:{number}", f"{path.name.partition('.')[0]}-{number}"
         yield from kept(from_record(record, substitute, where, names), counts, keep_lists)
 
 
@@ -76,32 +60,6 @@ def read_columnar(
         where, substitute = f"{path}, row {number}", f"{path.name.partition('.')[0]}-{number}"
         names.require_in(record, where)
         yield from kept(from_record(record, substitute, where, names), counts, keep_lists)
-
-
-def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number, fields) of each row that is not blank."""
-    if b"\t" in streams.head(path).partition(b"\n")[0]:
-        for number, line in streams.lines(path):
-            if line.strip():
-                yield number, [unquoted(field) for field in line.split("\t")]
-        return
-    reader = csv.reader((line + "\n" for _, line in streams.lines(path)), strict=True)
-    while (row := _next_row(path, reader)) is not None:
-        if row:
-            yield reader.line_num, row
-
-
-def _next_row(path: Path, reader: Any) -> list[str] | None:
-    """Return the next row, or None at the end. The limit on fields is one for the whole process, so it is restored."""
-    limit = csv.field_size_limit(streams.MAX_LINE_BYTES)
-    try:
-        return next(reader, None)
-    except csv.Error as error:
-        raise InputError(
-            f"{path}:{reader.line_num}: not a row of CSV ({error}). Correct the quotes of the line."
-        ) from None
-    finally:
-        csv.field_size_limit(limit)
 
 
 def read_ms_marco(path: Path, counts: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:

@@ -16,12 +16,14 @@ from typing import Any
 
 from realmctl.errors import InputError
 from realmctl.text.columnar.rows import is_columnar, rows
+from realmctl.text.delimited import header, table
 from realmctl.text.qa.question_formats import ID_FIELDS, QUESTION_FIELDS, parse_questions
 from realmctl.text.ranking.beir import queries_file
 from realmctl.text.streams import head, lines
 
 TEXT_FIELDS = (*QUESTION_FIELDS, "text")
-QUERY_ID_FIELDS = ("_id", *ID_FIELDS, "query_id")
+TEXT_COLUMNS = tuple(name.lower() for name in TEXT_FIELDS)
+QUERY_ID_FIELDS = ("_id", *ID_FIELDS, "query_id", "query-id")
 HEADERS = {"id", "qid", "query_id", "query-id", "_id"}
 QRELS_HEADER = "corpus-id"
 ANSWER_LIST = re.compile(r"\"?\[.*\]\"?")
@@ -78,6 +80,9 @@ def _records(path: Path) -> Iterator[tuple[str, str, str]]:
     columns = first.split("\t")
     if QRELS_HEADER in columns:
         raise InputError(f"{path} holds relevance judgements (qrels), not queries. Name the file of queries.")
+    names = {*header(first)}
+    if names & {*TEXT_COLUMNS} and names & HEADERS:
+        return ((str(number), *_named(record, f"{path}:{number}")) for number, record in table(path)[1])
     if _is_record(first):
         return ((str(number), *_of_record(path, number, line)) for number, line in lines(path) if line.strip())
     if len(columns) == 2 and not first.startswith(("[", "{")) and not ANSWER_LIST.fullmatch(columns[1].strip()):
