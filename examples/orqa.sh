@@ -15,11 +15,11 @@ export REALMCTL_WORKSPACE=$2 # every stage reads its inputs from here and writes
 BERT=${BERT:-google-bert/bert-base-uncased}  # where retriever and reader start
 TOKENIZER=${TOKENIZER:-$BERT}
 TRAIN=${TRAIN:-NQ-open.train.jsonl} DEV=${DEV:-NQ-open.dev.jsonl}
-# Set in the environment to override a preset: MAX_WORDPIECES, ICT_STEPS, ICT_BATCH, ICT_LR, INDEX, QA_STEPS, QA_BATCH, QA_LR,
+# Set in the environment to override a preset: MAX_WORDPIECES, ICT_STEPS, ICT_BATCH, ICT_MICRO_BATCH, ICT_LR, INDEX, QA_STEPS, QA_BATCH, QA_LR,
 # RETRIEVER_BEAM, READER_BEAM.
 
 realmctl chunk "$DUMP" --preset ict --tokenizer "$TOKENIZER" ${MAX_WORDPIECES:+--max-wordpieces "$MAX_WORDPIECES"}
-realmctl ict-init --preset ict --bert "$BERT" ${ICT_STEPS:+--steps "$ICT_STEPS"} ${ICT_BATCH:+--batch-size "$ICT_BATCH"} ${ICT_LR:+--lr "$ICT_LR"}
+realmctl ict-init --preset ict --bert "$BERT" ${ICT_STEPS:+--steps "$ICT_STEPS"} ${ICT_BATCH:+--batch-size "$ICT_BATCH"} ${ICT_LR:+--lr "$ICT_LR"} ${ICT_MICRO_BATCH:+--micro-batch "$ICT_MICRO_BATCH"}
 realmctl embed
 realmctl build-index --preset orqa-nq ${INDEX:+--type "$INDEX"}
 realmctl finetune --preset orqa-nq --retriever "$REALMCTL_WORKSPACE/retriever" --index "$REALMCTL_WORKSPACE/index" --bert "$BERT" --questions "$TRAIN" \

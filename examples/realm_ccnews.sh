@@ -17,13 +17,13 @@ BERT=${BERT:-google-bert/bert-base-uncased}  # where retriever and reader start
 TOKENIZER=${TOKENIZER:-$BERT}
 TAGGER=${TAGGER:-hf:dslim/bert-base-NER}     # finds names; dates are found by rule
 TRAIN=${TRAIN:-NQ-open.train.jsonl} DEV=${DEV:-NQ-open.dev.jsonl}
-# Set in the environment to override a preset: MAX_WORDPIECES, ICT_STEPS, ICT_BATCH, ICT_LR, INDEX, STEPS, BATCH, LR, CANDIDATES,
+# Set in the environment to override a preset: MAX_WORDPIECES, ICT_STEPS, ICT_BATCH, ICT_MICRO_BATCH, ICT_LR, INDEX, STEPS, BATCH, LR, CANDIDATES,
 # REFRESH, REFRESH_EVERY, REFRESH_DEVICE, MAX_INDEX_AGE, QA_STEPS, QA_BATCH, QA_LR, RETRIEVER_BEAM, READER_BEAM, MICRO_BATCH.
 
 blocks=$(realmctl chunk "$DUMP" --preset realm --tokenizer "$TOKENIZER" ${MAX_WORDPIECES:+--max-wordpieces "$MAX_WORDPIECES"})
 realmctl chunk "$CCNEWS" --preset realm --tokenizer "$blocks/tokenizer" --out "$NEWS" ${MAX_WORDPIECES:+--max-wordpieces "$MAX_WORDPIECES"}
 realmctl tag --preset realm --blocks "$NEWS" --tagger "$TAGGER"
-realmctl ict-init --preset ict --bert "$BERT" ${ICT_STEPS:+--steps "$ICT_STEPS"} ${ICT_BATCH:+--batch-size "$ICT_BATCH"} ${ICT_LR:+--lr "$ICT_LR"}
+realmctl ict-init --preset ict --bert "$BERT" ${ICT_STEPS:+--steps "$ICT_STEPS"} ${ICT_BATCH:+--batch-size "$ICT_BATCH"} ${ICT_LR:+--lr "$ICT_LR"} ${ICT_MICRO_BATCH:+--micro-batch "$ICT_MICRO_BATCH"}
 realmctl embed --preset realm
 realmctl build-index --preset realm ${INDEX:+--type "$INDEX"}
 realmctl pretrain --preset realm --bert "$BERT" \

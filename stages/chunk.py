@@ -16,7 +16,7 @@ from realmctl.stage import Stage, help_texts, runtime, setting, source
 
 if TYPE_CHECKING:
     from realmctl.text.corpus.chunking import ChunkedUnit
-    from realmctl.text.corpus.formats import PageCounts
+    from realmctl.text.corpus.formats import FieldNames, PageCounts
     from realmctl.text.tokens.wordpiece import WordPiece
 
 TRAINING_BYTES = 200_000_000
@@ -78,6 +78,11 @@ class Chunk(Stage):
         "trec",
         "text",
     ] = setting("Format of the corpus files; auto detects it.", default="auto", added_later=True)
+    id_field: str = setting(
+        "Field or column of JSON lines, CSV, TSV or Parquet that holds the id.", default="", added_later=True
+    )
+    title_field: str = setting("Field or column that holds the title.", default="", added_later=True)
+    text_field: str = setting("Field or column that holds the text.", default="", added_later=True)
     keep_lists: bool = setting("Keep pages whose title begins with List of, Index of or Outline of.", default=False)
     page_seconds: float = setting(
         "Time limit for cleaning one page, in seconds. A page that takes longer is set aside.", default=10.0
@@ -188,7 +193,7 @@ class Chunk(Stage):
         from realmctl.text.corpus.documents import raw_documents
         from realmctl.text.corpus.formats import PageCounts
 
-        raws = raw_documents(self.corpus, PageCounts(), self.keep_lists, self.format)
+        raws = raw_documents(self.corpus, PageCounts(), self.keep_lists, self.format, self._names())
         chosen = (raw for number, raw in enumerate(raws) if number % stride == 0)
         for texts in map_units(texts_of, units(chosen), self.workers, executor=self.executor):
             yield from texts
@@ -207,10 +212,15 @@ class Chunk(Stage):
             long_titles=self.long_titles,
             keep_passages=self.keep_passages,
         )
-        raws = raw_documents(self.corpus, tally, self.keep_lists, self.format)
+        raws = raw_documents(self.corpus, tally, self.keep_lists, self.format, self._names())
         return map_units(
             chunk_unit, units(raws), self.workers, initializer=prepare, initargs=(setup,), executor=self.executor
         )
+
+    def _names(self) -> FieldNames:
+        from realmctl.text.corpus.formats import FieldNames
+
+        return FieldNames(self.id_field, self.title_field, self.text_field)
 
     def _metrics(self, out: Writer, tally: PageCounts, counts: Counter[str]) -> Mapping[str, Any]:
         import numpy as np

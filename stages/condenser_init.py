@@ -62,9 +62,9 @@ class CondenserInit(TrainingStage):
     mask_rate: float = setting("Share of the wordpieces to mask. Words are masked whole.", default=0.15)
     length: int = setting("Longest example in wordpieces, [CLS] and [SEP] included.", default=128)
     seed: int = setting(help_texts.SEED, default=0)
-    micro_batch: int = runtime("Blocks computed at once; 0 = the whole batch.", default=0)
-    cache_chunk: int = runtime(
-        "With --contrastive: spans computed at once by the gradient cache; 0 = the whole batch.", default=0
+    micro_batch: int = runtime(
+        "Blocks computed at once, or spans with --contrastive; 0 means the whole batch. The gradients stay those of the whole batch.",
+        default=0,
     )
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
@@ -80,13 +80,6 @@ class CondenserInit(TrainingStage):
             raise ConfigError(
                 f"--mask-rate {self.mask_rate:g} must lie between 0 and 1, and --length {self.length} between 3 and 512."
             )
-        if self.cache_chunk < 0 or self.micro_batch < 0:
-            raise ConfigError("--cache-chunk and --micro-batch must not be below 0.")
-        if (self.contrastive and self.micro_batch) or (self.cache_chunk and not self.contrastive):
-            raise ConfigError(
-                "--micro-batch divides a batch of blocks, and --cache-chunk divides the spans of --contrastive. "
-                "Use --cache-chunk with --contrastive, and --micro-batch without."
-            )
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.nn.bert.encoder import save_masked_lm
@@ -99,7 +92,7 @@ class CondenserInit(TrainingStage):
             seed=self.seed,
             late_mlm=self.late_mlm,
             contrastive=self.contrastive,
-            chunk=self.cache_chunk or self.micro_batch,
+            micro_batch=self.micro_batch,
         )
         objective = CondenserObjective(model, examples, options)
         warmup = max(1, self.steps // 10) if self.warmup is None else self.warmup

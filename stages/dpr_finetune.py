@@ -21,7 +21,7 @@ MOST_HARD_NEGATIVES = 32
 
 
 class DprFinetune(TrainingStage):
-    """Fine-tune a retriever on questions with positive passages and hard negatives: the training files of DPR and Tevatron.
+    """Fine-tune a retriever on questions with labelled passages: training files of DPR and Tevatron, or judged queries.
 
     Each question has to find its positive passage among all passages of the batch. The retriever may come from `ict-init`,
     with --steps 0 for a BERT as it is, or from `import`. Under torchrun each process takes a part of the batch. The
@@ -32,7 +32,13 @@ class DprFinetune(TrainingStage):
     headline = ("loss", "accuracy", "seconds_per_step")
 
     retriever: Artifact | None = reads("retriever", help="Retriever to fine-tune.", explicit_only=True)
-    passages: Path = source("Questions with labelled passages: DPR's JSON, or Tevatron's JSON lines or Parquet.")
+    passages: Path = source(
+        "Questions with labelled passages: DPR's JSON, Tevatron's JSON lines or Parquet, a BEIR folder, or queries with --qrels."
+    )
+    qrels: Path | None = source(
+        "Relevance judgements of the queries, in TREC's or BEIR's format. Those of 0 are hard negatives.", default=None
+    )
+    corpus: tuple[Path, ...] = source("Corpus with the passages that are named by id alone.", default=())
     hard_negatives: int = setting("Hard negatives of a question at each step.", default=1)
     steps: int = setting(help_texts.STEPS, default=18_400)
     batch_size: int = setting("Questions per step; the passages of the others are negatives too.", default=128)
@@ -40,7 +46,7 @@ class DprFinetune(TrainingStage):
     warmup: int | None = setting(help_texts.WARMUP, default=None)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
     seed: int = setting(help_texts.SEED, default=0)
-    cache_chunk: int = runtime("Questions computed at once by the gradient cache; 0 = the whole batch.", default=0)
+    micro_batch: int = runtime(help_texts.CONTRAST_MICRO_BATCH, default=0)
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
     tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
@@ -50,8 +56,8 @@ class DprFinetune(TrainingStage):
             raise ConfigError("dpr-finetune needs --retriever, for instance --retriever artifacts/retriever/v1.")
         if not 0 <= self.hard_negatives <= MOST_HARD_NEGATIVES:
             raise ConfigError(f"--hard-negatives {self.hard_negatives} must lie between 0 and {MOST_HARD_NEGATIVES}.")
-        if self.steps < 1 or self.batch_size < 2 or self.cache_chunk < 0:
-            raise ConfigError("--steps must be at least 1, --batch-size at least 2, and --cache-chunk at least 0.")
+        if self.steps < 1 or self.batch_size < 2:
+            raise ConfigError("--steps must be at least 1, and --batch-size at least 2.")
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.nn.precision import seed_everything
@@ -73,18 +79,19 @@ class DprFinetune(TrainingStage):
 
     def _objective(self, retriever: Retriever) -> LabelledObjective:
         from realmctl.retrieval.initial_encoder import packer_of
-        from realmctl.text.qa.labelled import read_labelled
+        from realmctl.text.ranking.judged import training_questions
         from realmctl.text.tokens import wordpiece
         from realmctl.training.contrast.in_batch import ContrastOptions
         from realmctl.training.contrast.labelled import LabelledObjective, usable_questions
 
         assert self.retriever is not None
         words, dropped = wordpiece.load(tokenizer_folder(self.retriever)), Counter[str]()
-        questions = usable_questions(read_labelled(self.passages), words, self.hard_negatives, dropped)
+        labelled = training_questions(self.passages, self.qrels, self.corpus)
+        questions = usable_questions(labelled, words, self.hard_negatives, dropped)
         say(f"{self.passages}: {len(questions)} questions with labelled passages")
         for reason, count in dropped.items():
             warn(f"{self.passages}: {count} questions left out: {reason}")
-        options = ContrastOptions(batch_size=self.batch_size, seed=self.seed, chunk=self.cache_chunk)
+        options = ContrastOptions(batch_size=self.batch_size, seed=self.seed, micro_batch=self.micro_batch)
         return LabelledObjective(
             retriever, packer_of(words.tokenizer), options, questions, hard_negatives=self.hard_negatives
         )

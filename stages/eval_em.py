@@ -25,17 +25,22 @@ class EvalEm(Stage):
     Every scorer that suits the answers is applied, and disagreements.jsonl lists the questions on which they disagree. A
     model fine-tuned without retrieval has no recall.
 
-    With --retriever and --index instead of a fine-tuned model, or with --retrieval bm25, only the recall is measured.
+    With --retriever and --index instead of a fine-tuned model, or with --retrieval bm25, only the recall is measured. Queries
+    with relevance judgements (BEIR, MS MARCO) need no answers: a hit is then a block of a relevant document.
     """
 
     makes = "scores"
-    headline = ("recall@*",)
+    headline = ("recall@*", "provenance_recall@*")
     version = 4
 
     qa_model: Artifact | None = reads(
         "qa-model",
         help="Fine-tuned model to evaluate.",
-        replaced_by=lambda given: bool(given.get("retrieval") or (given.get("retriever") and given.get("index"))),
+        replaced_by=lambda given: bool(
+            given.get("retrieval")
+            or _judgements(given.get("questions"), given.get("qrels"))
+            or (given.get("retriever") and given.get("index"))
+        ),
     )
     blocks: Artifact = reads("blocks", help="Blocks to retrieve.")
     retriever: Artifact | None = reads("retriever", help="Retriever to evaluate without a reader.", explicit_only=True)
@@ -51,6 +56,10 @@ class EvalEm(Stage):
         choices=SEARCHERS.names,
     )
     questions: Path = source(help_texts.QUESTIONS)
+    qrels: Path | None = source(
+        "Relevance judgements in TREC's or BEIR's format. --questions are then queries, whose answers are not read.",
+        default=None,
+    )
     scorer: Literal["auto", "orqa", "squad", "dpr", "regex-match", "regex-search"] = setting(
         "Scorer that gives `em`. auto: orqa, or regex-match where answers are regular expressions.", default="auto"
     )
@@ -82,14 +91,22 @@ class EvalEm(Stage):
             raise ConfigError("eval-em needs --qa-model, or --retriever and --index together, or --retrieval bm25.")
         if self.all_scorers and self.qa_model is None:
             raise ConfigError("--all-scorers needs --qa-model: retrieval alone gives no answers to score.")
+        if _judgements(self.questions, self.qrels) and self.qa_model is not None:
+            raise ConfigError(
+                "Judged queries measure retrieval alone. Name --retriever and --index instead of --qa-model."
+            )
         if self.qa_model is None:
             self._kind().check(self._search_inputs())
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.retrieval.answering.evaluation import evaluate
         from realmctl.text.qa.questions import read_questions
+        from realmctl.text.ranking.judged import judged_questions
 
-        questions = read_questions(self.questions, is_regex=self.regex_answers, answer_field=self.answer_field)
+        if qrels := _judgements(self.questions, self.qrels):
+            questions = judged_questions(self.questions, qrels)
+        else:
+            questions = read_questions(self.questions, is_regex=self.regex_answers, answer_field=self.answer_field)
         return evaluate(
             self._evaluated(), questions, out, scorer=self.scorer, hits=self.hits, batch_size=self.batch_size
         )
@@ -138,3 +155,10 @@ class EvalEm(Stage):
             official_text="answer-text" in self.official, index=self.index,
         )  # fmt: skip
         return EvaluatedSystem(answerer, answerer.searcher)
+
+
+def _judgements(questions: Path | None, qrels: Path | None) -> Path | None:
+    """Return the relevance judgements of the questions: those that were named, or a BEIR folder's. None: there are none."""
+    from realmctl.text.ranking.beir import is_beir
+
+    return questions if qrels is None and questions is not None and is_beir(Path(questions)) else qrels

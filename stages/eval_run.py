@@ -34,7 +34,7 @@ class EvalRun(Stage):
         replaced_by=lambda given: given.get("questions") is None,
     )
     run_file: Path | None = source("TREC run of any system, instead of --ranking.", default=None)
-    qrels: Path | None = source("Relevance judgements in TREC's or BEIR's format.", default=None)
+    qrels: Path | None = source("Relevance judgements in TREC's or BEIR's format, or a BEIR folder.", default=None)
     questions: Path | None = source(help_texts.QUESTIONS, default=None)
     measures: str | None = setting(
         f"Measures by their names in ir-measures, separated by spaces. Default: {JUDGED}; with --questions {ANSWERED}.",
@@ -100,10 +100,11 @@ class EvalRun(Stage):
     def _relevance(self) -> Relevance:
         from realmctl.retrieval.relevance.answer_relevance import answer_relevance
         from realmctl.text.qa.questions import read_questions
-        from realmctl.text.ranking.trec import read_qrels
+        from realmctl.text.ranking.beir import qrels_file
+        from realmctl.text.ranking.trec import read_qrels, trec_named
 
         if self.qrels is not None:
-            return read_qrels(self.qrels)
+            return trec_named(read_qrels(qrels_file(self.qrels, "test")))
         assert self.questions is not None and self.ranking is not None and self.blocks is not None
         questions = read_questions(self.questions, is_regex=self.regex_answers, answer_field=self.answer_field)
         return answer_relevance(self.ranking, self.blocks, questions)

@@ -44,7 +44,7 @@ class IctInit(RetrieverStart):
         from realmctl.training.contrast.ict import InverseClozeObjective
         from realmctl.training.contrast.in_batch import ContrastOptions
 
-        options = ContrastOptions(batch_size=self.batch_size, seed=self.seed, chunk=self.cache_chunk)
+        options = ContrastOptions(batch_size=self.batch_size, seed=self.seed, micro_batch=self.micro_batch)
         return InverseClozeObjective(
             retriever, corpus, collator, options,
             mask_rate=self.mask_rate, null_share=self.null_share, single_sentences="single-sentences" in self.official,

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 CHUNK_SETTINGS = (
     "max_wordpieces", "long_sentences", "long_titles", "sentence_splitter", "lowercase", "format", "keep_lists", "page_seconds",
-    "keep_passages",
+    "keep_passages", "id_field", "title_field", "text_field",
 )  # fmt: skip
 FORMAT_DEFAULTS = (("keep_lists", False), ("format", "auto"))
+NAMED_FIELDS = ("id_field", "title_field", "text_field")
 
 
 class Revise(Stage):
@@ -112,10 +113,11 @@ class Revise(Stage):
         from realmctl.execution.shards import map_units
         from realmctl.text.corpus.chunking import chunk_unit, prepare, units
         from realmctl.text.corpus.documents import raw_documents
-        from realmctl.text.corpus.formats import PageCounts
+        from realmctl.text.corpus.formats import FieldNames, PageCounts
 
         keep_lists, format_name = (self.blocks.settings.get(name, default) for name, default in FORMAT_DEFAULTS)
-        raws = raw_documents(self.corpus, PageCounts(), keep_lists, format_name)
+        names = FieldNames(*(self.blocks.settings.get(name, "") for name in NAMED_FIELDS))
+        raws = raw_documents(self.corpus, PageCounts(), keep_lists, format_name, names)
         yield from map_units(
             chunk_unit,
             units(raws),

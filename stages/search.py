@@ -46,7 +46,7 @@ class Search(Stage):
         "index", help="Index of that retriever.", replaced_by=lambda given: not _uses_index(given)
     )
     queries: Path = source(
-        "File of queries: JSON lines with id and text (BEIR), a table of id and text (MS MARCO), or a question set."
+        "Queries: a BEIR folder or its queries.jsonl, a table of id and text (MS MARCO), or a question set."
     )
     method: str = setting(
         "dense: retriever and index. bm25: BM25 over title and text. hybrid: both, fused by rank. Other names come from plug-ins.",

@@ -46,7 +46,7 @@ class SpiderInit(RetrieverStart):
         from realmctl.training.contrast.in_batch import ContrastOptions
         from realmctl.training.contrast.spider import SpiderObjective
 
-        options = ContrastOptions(batch_size=self.batch_size, seed=self.seed, chunk=self.cache_chunk)
+        options = ContrastOptions(batch_size=self.batch_size, seed=self.seed, micro_batch=self.micro_batch)
         tokenizer = tokenizer_of(self.blocks)
         return SpiderObjective(
             retriever, corpus, collator, options, tokenizer, keep_rate=self.keep_rate, window=self.window

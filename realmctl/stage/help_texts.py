@@ -13,6 +13,9 @@ WORKERS = "Number of worker processes; 0 means all cores."
 EXECUTOR = (
     "Where the workers run: on this machine, or on the Ray cluster that RAY_ADDRESS names. The result is the same."
 )
+CONTRAST_MICRO_BATCH = (
+    "Queries computed at once, with their blocks; 0 means the whole batch. The gradients stay those of the whole batch."
+)
 REGEX_ANSWERS = "Treat answers as regular expressions. Default: decided by the format of the file."
 QUESTIONS = "File of questions with answers: NQ-open, WebQuestions, CuratedTREC, SQuAD and others."
 INDEX_SHARDS = (

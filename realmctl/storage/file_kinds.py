@@ -15,8 +15,26 @@ MAGIC = (
     (b"PK\x03\x04", "zip archive"),
     (b"PAR1", "Parquet table"),
     (b"ARROW1", "Arrow table"),
+    (b"\x89PNG", "PNG image"),
+    (b"\xff\xd8\xff", "JPEG image"),
+    (b"GIF8", "GIF image"),
+    (b"II*\x00", "TIFF image"),
+    (b"MM\x00*", "TIFF image"),
+    (b"RIFF", "image, sound or video (RIFF)"),
+    (b"ID3", "MP3 sound"),
+    (b"%PDF", "PDF file"),
+    (b"{\\rtf", "RTF document"),
+    (b"\xd0\xcf\x11\xe0", "document of an old Office format"),
+    (b"SQLite format 3", "SQLite database"),
+    (b"7z\xbc\xaf", "7z archive"),
+    (b"Rar!", "RAR archive"),
+    (b"\x7fELF", "program (ELF)"),
+    (b"\x89HDF", "HDF5 file"),
+    (b"\xff\xfe", "UTF-16 text"),
+    (b"\xfe\xff", "UTF-16 text"),
 )
 HEAD_BYTES = 4096
+TAR = slice(257, 262)
 MAX_SAFETENSORS_HEADER = 100_000_000
 SUFFIXES = {
     ".jsonl": "JSON lines",
@@ -43,12 +61,20 @@ def kind_of_file(path: Path) -> str:
         return "empty file"
     if path.suffix == ".safetensors":
         return _safetensors(path)
-    for magic, name in MAGIC:
-        if head.startswith(magic):
-            return name + _detail(path, head, name)
-    if b"\0" in head:
-        return "binary file"
+    if binary := binary_kind(head):
+        return binary + _detail(path, head, binary)
     return SUFFIXES.get(path.suffix, "text" if _is_text(head) else "binary file")
+
+
+def binary_kind(head: bytes) -> str:
+    """Return what a file with these first bytes is, such as "PNG image"; "" if it may be UTF-8 text.
+
+    A null byte makes a file binary, because no text of a corpus has one.
+    """
+    if head[TAR] == b"ustar":
+        return "tar archive"
+    known = next((name for magic, name in MAGIC if head.startswith(magic)), "")
+    return known or ("binary file" if b"\0" in head[:HEAD_BYTES] else "")
 
 
 def _detail(path: Path, head: bytes, name: str) -> str:

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 import zstandard
 
 from realmctl.errors import InputError
+from realmctl.storage.file_kinds import binary_kind
 from realmctl.text.bzip2 import decompressed_streams
 
 READ_BYTES = 2**18
@@ -28,6 +29,18 @@ ZSTD_READ_BYTES = 2**10  # zstd cannot limit its output: 1 KiB in is at most 32 
 ZSTD_MAX_WINDOW = 2**27
 MAX_LINE_BYTES = 16 * 2**20
 XZ_MEMORY_BYTES = 2**28  # xz -9 needs 65 MiB
+TO_TEXT = {
+    "zip archive": "Unpack it, and name the result.",
+    "tar archive": "Unpack it, and name the result.",
+    "7z archive": "Unpack it, and name the result.",
+    "RAR archive": "Unpack it, and name the result.",
+    "PDF file": "Extract its text, and name the result.",
+    "RTF document": "Save it as plain text, and name the result.",
+    "document of an old Office format": "Save it as plain text, and name the result.",
+    "SQLite database": "Export its texts as JSON lines, and name the result.",
+    "UTF-16 text": "Convert it to UTF-8, for instance with iconv -f UTF-16 -t UTF-8.",
+}
+"""What to do with files that hold text in another form."""
 GZIP, BZIP2, ZSTD, XZ = b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\x00"
 
 
@@ -159,16 +172,32 @@ def head(path: Path, size: int = 2**16) -> bytes:
     return data[:size]
 
 
+def require_text(path: Path, start: bytes) -> None:
+    """Raise InputError if the first decompressed bytes of a file show that it is no text, such as an image."""
+    if kind := binary_kind(start):
+        advice = TO_TEXT.get(kind, "Name a file of text, JSON, CSV, TSV or Parquet.")
+        raise InputError(f"{path} is not text (format: {kind}). {advice}")
+
+
+def _text_pieces(path: Path) -> Iterator[bytes]:
+    """Yield what `decompressed` yields. Raises InputError if the first piece is no text."""
+    pieces = decompressed(path)
+    first = next(pieces, b"")
+    require_text(path, first)
+    yield first
+    yield from pieces
+
+
 def lines(path: Path) -> Iterator[tuple[int, str]]:
     r"""Yield (number from 1, line without its end) of a UTF-8 text. A `\r` before the end and a byte order mark are
     removed.
 
     Raises:
-        InputError: invalid UTF-8, or a line of more than 16 MiB. The message names file and line.
+        InputError: invalid UTF-8, a line of more than 16 MiB, or a binary file. The message names file and line.
     """
     number, rest = 0, [b""]
     size = 0
-    for piece in decompressed(path):
+    for piece in _text_pieces(path):
         *whole, tail = piece.split(b"\n")
         if whole:
             whole[0] = b"".join(rest) + whole[0]
@@ -206,10 +235,10 @@ def whole_text(path: Path, limit: int) -> str:
     """Return the content of a UTF-8 file of at most `limit` bytes.
 
     Raises:
-        InputError: the file is larger, or is not UTF-8.
+        InputError: the file is larger, or is not UTF-8, or is binary.
     """
     pieces, size = [], 0
-    for piece in decompressed(path):
+    for piece in _text_pieces(path):
         pieces.append(piece)
         size += len(piece)
         if size > limit:

@@ -179,7 +179,7 @@ class _Run:
         except torch.OutOfMemoryError as error:
             raise ResourceError(
                 f"out of memory at step {step + 1} of {self.what} ({str(error).splitlines()[0]}). Use a smaller --micro-batch "
-                "where there is one, or a smaller --batch-size."
+                "(0 is the whole batch), or a smaller --batch-size."
             ) from None
 
     def _step(self, step: int) -> dict[str, float]:

@@ -76,7 +76,7 @@ class RetrieverStart(TrainingStage, abstract=True):
         "shared: one encoder for queries and blocks. separate: two encoders that start equal.", default="shared"
     )
     seed: int = setting(help_texts.SEED, default=0)
-    cache_chunk: int = runtime("Queries computed at once by the gradient cache; 0 = the whole batch.", default=0)
+    micro_batch: int = runtime(help_texts.CONTRAST_MICRO_BATCH, default=0)
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
     tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
@@ -106,10 +106,8 @@ class RetrieverStart(TrainingStage, abstract=True):
             raise ConfigError(f"--projection-norm-eps {self.projection_norm_eps:g} must lie between 0 and 1.")
         if self.scale is not None and self.scale <= 0:
             raise ConfigError(f"--scale {self.scale:g} must be above 0.")
-        if self.steps < 0 or self.batch_size < 2 or self.cache_chunk < 0:
-            raise ConfigError(
-                "--steps and --cache-chunk must be at least 0, --batch-size at least 2 (a lone block has no negatives)."
-            )
+        if self.steps < 0 or self.batch_size < 2:
+            raise ConfigError("--steps must be at least 0, --batch-size at least 2 (a lone block has no negatives).")
         if (described := self._pooling_of_the_encoder()) not in (None, self.pooling):
             warn(
                 f"--pooling {self.pooling}: the encoder was trained for --pooling {described}. Another pooling usually retrieves "

@@ -33,7 +33,12 @@ MISTAKES = [
     ("chunk no-such.xml.bz2", INPUT, "no-such.xml.bz2"),
     ("chunk empty.jsonl", INPUT, "empty.jsonl"),
     ("chunk folder", INPUT, "folder"),
-    ("chunk picture.png --workers 1", INPUT, "picture.png:1: not UTF-8"),
+    ("chunk picture.png --workers 1", INPUT, "picture.png is not text (format: PNG image)"),
+    ("chunk picture.png --format text --workers 1", INPUT, "picture.png is not text (format: PNG image)"),
+    ("chunk table.csv --workers 1", INPUT, "Name the column with --text-field"),
+    ("chunk table.csv --text-column story --workers 1", USAGE, "Possible options: --text-field"),
+    ("chunk table.csv --text-field body --workers 1", INPUT, "There are: key, headline, story"),
+    ("chunk broken.xml.bz2 --text-field body --workers 1", INPUT, "broken.xml.bz2"),
     ("chunk broken.xml.bz2", INPUT, "broken.xml.bz2"),
     ("chunk corpus.jsonl --tokenizer folder", INPUT, "folder"),
     ("chunk corpus.jsonl --tokenizer no-such", INPUT, "no-such"),
@@ -113,6 +118,7 @@ def files(here, chain, application, monkeypatch) -> Path:
     document = {"id": 1, "title": "Ada", "text": "Ada Lorn was born in Velford. She lived there."}
     Path("corpus.jsonl").write_text(json.dumps(document) + "\n")
     Path("questions.jsonl").write_bytes(chain.questions.read_bytes())
+    Path("table.csv").write_text("key,headline,story\n1,Rome,A city.\n2,Oslo,Another city.\n")
     Path("empty.jsonl").touch()
     Path("folder").mkdir()
     Path("picture.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8)

@@ -129,7 +129,7 @@ def test_the_heads_shape_is_that_of_the_encoder_unless_it_is_given(chain, tmp_pa
 
 def test_the_chain_of_the_authors_carries_the_head_along(chain, condenser, capsys):
     settings = {**SMALL, "bert": None, "steps": 1, "lr": 1e-9}
-    co = CondenserInit(blocks=chain.blocks, encoder=condenser, contrastive=True, cache_chunk=3, **settings).make(
+    co = CondenserInit(blocks=chain.blocks, encoder=condenser, contrastive=True, micro_batch=3, **settings).make(
         chain.folder / "cocondenser"
     )
     assert "continuing with the Condenser head" in capsys.readouterr().err
@@ -147,7 +147,7 @@ def test_a_fresh_head_on_a_trained_backbone_is_warned_about(chain, capsys):
 
 @pytest.mark.parametrize("contrastive", [False, True])
 def test_a_killed_run_goes_on_to_the_same_bytes(chain, tmp_path, monkeypatch, one_thread, contrastive):
-    stage = CondenserInit(blocks=chain.blocks, contrastive=contrastive, cache_chunk=2 if contrastive else 0, **SMALL)
+    stage = CondenserInit(blocks=chain.blocks, contrastive=contrastive, micro_batch=2 if contrastive else 0, **SMALL)
     whole = stage.make(tmp_path / "whole")
     with monkeypatch.context() as patch:
         stop_at(patch, 2)
@@ -170,7 +170,7 @@ def test_a_folder_of_the_public_code_brings_its_head(chain, condenser, tmp_path,
     "wrong",
     [
         {"steps": 0}, {"batch_size": 0}, {"batch_size": 1, "contrastive": True}, {"mask_rate": 1.0}, {"length": 2},
-        {"cache_chunk": 2}, {"micro_batch": 2, "contrastive": True}, {"micro_batch": -1}, {"skip_from": 2}, {"head_layers": 0},
+        {"micro_batch": -1}, {"skip_from": 2}, {"head_layers": 0},
     ],
 )  # fmt: skip
 def test_settings_that_cannot_work_are_refused(chain, tmp_path, wrong):

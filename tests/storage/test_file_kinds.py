@@ -26,6 +26,8 @@ FILES = {
     "b.safetensors": (b"\xff" * 20, "damaged safetensors file"),
     "c.safetensors": (b"\x02" + b"\0" * 7 + b"\xff\xfe", "damaged safetensors file"),
     "d.json": (b"{\0}", "binary file"),
+    "picture": (b"\x89PNG\r\n\x1a\n\0\0", "PNG image"),
+    "a.tar": (b"a" * 257 + b"ustar\x0000", "tar archive"),
 }
 
 

@@ -122,9 +122,9 @@ def test_two_processes_go_on_from_a_checkpoint_of_one(chain, encoder, alone, tmp
 @pytest.mark.parametrize("chunk", [0, 3])
 def test_two_processes_learn_cocondenser_as_one_does(chain, encoder, tmp_path, chunk):
     settings = {"steps": 4, "batch_size": 4, "lr": 1e-3, "warmup": 2, "length": 24, "skip_from": 0, "precision": "fp32"}
-    stage = CondenserInit(blocks=chain.blocks, encoder=encoder, contrastive=True, cache_chunk=chunk, **settings)
+    stage = CondenserInit(blocks=chain.blocks, encoder=encoder, contrastive=True, micro_batch=chunk, **settings)
     alone = stage.make(tmp_path / "one")
-    flags = {"blocks": chain.blocks.path, "encoder": encoder.path, "out": tmp_path / "two", "cache-chunk": chunk}
+    flags = {"blocks": chain.blocks.path, "encoder": encoder.path, "out": tmp_path / "two", "micro-batch": chunk}
     flags |= {name.replace("_", "-"): value for name, value in settings.items()}
     options = (part for name, value in flags.items() for part in (f"--{name}", value))
     result = torchrun("condenser-init", "--contrastive", *options)

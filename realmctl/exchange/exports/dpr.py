@@ -38,8 +38,8 @@ def write_reader_training(scores: Artifact, path: Path) -> dict[str, Any]:
 def write_retriever_training(scores: Artifact, path: Path) -> dict[str, Any]:
     """Write what DPR's retriever and `dpr-finetune` are trained on.
 
-    Of the blocks retrieved, those with an answer are positive passages and the others hard negatives, best first. A
-    question without a positive passage is left out.
+    Of the blocks retrieved, those with an answer are positive passages and the others hard negatives, best first. Where a
+    question has no answers, the blocks of relevant documents are positive. A question without a positive passage is left out.
     """
     counts: Counter[str] = Counter(questions=0, without_positives=0)
     with path.open("w", encoding="utf-8") as file:
@@ -52,9 +52,10 @@ def write_retriever_training(scores: Artifact, path: Path) -> dict[str, Any]:
 
 def _training_entries(retrieved: Path, counts: Counter[str]) -> Iterator[dict[str, Any]]:
     for entry in json_list_items(retrieved):
+        test = "has_answer" if entry["answers"] else "has_provenance"
         passages: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
         for context in entry["ctxs"]:
-            passages[context["has_answer"]].append(
+            passages[context[test]].append(
                 {
                     "title": context["title"],
                     "text": context["text"],

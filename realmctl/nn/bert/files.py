@@ -17,7 +17,7 @@ from transformers.activations import ACT2FN
 from transformers.models.bert.modeling_bert import BertPooler
 
 from realmctl.errors import ConfigError, InputError, one_line
-from realmctl.nn.bert.limits import check_sizes, require_memory
+from realmctl.nn.bert.limits import check_numbers, check_sizes, require_memory
 from realmctl.nn.weights import load_into, load_tensors, save_tensors
 
 SIZES = {"tiny": "L2-H128", "mini": "L4-H256", "small": "L4-H512", "medium": "L8-H512", "base": "L12-H768"}
@@ -104,6 +104,7 @@ def read_config(folder: Path, kind: str = "bert") -> BertConfig:
         check_sizes(fields)
         config = BertConfig.from_dict(fields, attn_implementation="sdpa")
         check_sizes(config.to_dict())
+        check_numbers(config)
         if config.hidden_act not in ACT2FN:
             raise ValueError(f"hidden_act is {str(config.hidden_act)[:40]!r}, which transformers does not know")
     except Exception as error:  # transformers raises many kinds for fields of a wrong type

@@ -67,6 +67,21 @@ def require_positions(config: Any, tokens: int, what: str) -> None:
         )
 
 
+def check_numbers(config: Any) -> None:
+    """Check that each field whose default is a number is one, or None. Older versions of transformers do not check it.
+
+    Args:
+        config: A configuration of transformers.
+
+    Raises:
+        ValueError: A field is no number.
+    """
+    for name, default in type(config)().to_dict().items():
+        value = getattr(config, name, None)
+        if type(default) in (int, float) and value is not None and not isinstance(value, int | float):
+            raise ValueError(f"{name} is {str(value)[:40]!r}; it must be a number")
+
+
 def weight_count(layers: int, hidden: int, intermediate: int, vocabulary: int, positions: int, segments: int) -> int:
     """Return the number of weights of a BERT with its masked-language-model head and tied decoder, without a pooler."""
     embeddings = (vocabulary + positions + segments + 2) * hidden

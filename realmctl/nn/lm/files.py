@@ -17,7 +17,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 from transformers.utils import logging as transformers_logging
 
 from realmctl.errors import InputError, ResourceError, one_line
-from realmctl.nn.bert.limits import BYTES_OF_A_WEIGHT, SIZE_LIMITS, free_memory
+from realmctl.nn.bert.limits import BYTES_OF_A_WEIGHT, SIZE_LIMITS, check_numbers, free_memory
 from realmctl.nn.lm.model import LanguageModel, SpecialIds
 
 CONFIG, TOKENIZER, WEIGHTS, SHARDS = (
@@ -81,6 +81,7 @@ def _config(folder: Path, dropout: float | None) -> Any:
             if abs(value) > most:
                 raise ValueError(f"{name} is {str(value)[:40]}; the largest value is {most:,}")
         config = AutoConfig.for_model(**fields)
+        check_numbers(config)
     except Exception as error:  # transformers raises many kinds for fields of a wrong type
         raise InputError(
             f"{path} does not describe a language model that can be used: {one_line(error)}. Use another folder."

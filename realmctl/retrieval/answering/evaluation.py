@@ -58,7 +58,8 @@ def evaluate(
     """Answer every question, or only retrieve with a searcher alone, and write scores.json, predictions and evidence.
 
     recall@k: share of the questions with a hit that holds an answer as words (DPR's test). substring_recall@k: as raw text
-    (ORQA's test). provenance_recall@k: share with a hit of a document that the question names, where questions do (KILT).
+    (ORQA's test). provenance_recall@k: share with a hit of a document that the question names, where questions do (KILT, BEIR).
+    Questions without answers have only the last one.
     Raises ConfigError when the scorer does not suit the answers.
     """
     scorers = fitting_scorers(questions, scorer) if evaluated.answerer else []
@@ -151,7 +152,7 @@ def _predicted(outcome: Outcome) -> str:
 def _count_recall(outcome: Outcome, hits: int, counts: Counter[str]) -> None:
     tests = {
         "has_answer": "recall", "has_answer_substring": "substring_recall", "has_provenance": "provenance_recall",
-    }  # fmt: skip
+    } if outcome.question.answers else {"has_provenance": "provenance_recall"}  # fmt: skip
     for depth in (depth for depth in DEPTHS if depth <= hits):
         for test, name in tests.items():
             found = [context[test] for context in outcome.contexts[:depth] if test in context]

@@ -74,5 +74,7 @@ class GenerativeAnswerer(Answerer):
         log_prob_BL, _ = self.model(batch)
         scores = (log_prob_BL.sum(1) / (batch.label_BL != IGNORED).sum(1)).tolist()
         answers = [Answer(self.model.text(target), score) for target, score in zip(targets, scores, strict=True)]
-        best = sorted(answers, key=lambda answer: -answer.score)
-        return list({answer.text: answer for answer in reversed(best)}.values())[::-1]
+        best: dict[str, Answer] = {}
+        for answer in sorted(answers, key=lambda answer: -answer.score):
+            best.setdefault(answer.text, answer)
+        return list(best.values())

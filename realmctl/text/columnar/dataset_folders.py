@@ -44,6 +44,19 @@ def data_files(folder: Path) -> dict[str, list[Path]]:
     return found
 
 
+def only_split(folder: Path) -> list[Path]:
+    """Return the data files of a folder with one split, so that training and test do not mix.
+
+    Raises:
+        InputError: the folder holds another number of splits.
+    """
+    splits = data_files(folder)
+    if len(splits) != 1:
+        held = f"the splits {', '.join(splits)}" if splits else "no Parquet or Arrow file"
+        raise InputError(f"{folder} holds {held}, and one split is read. Name a file, or a folder with one.")
+    return next(iter(splits.values()))
+
+
 def _saved_files(folder: Path) -> list[Path]:
     state = folder / "state.json"
     if not state.is_file():

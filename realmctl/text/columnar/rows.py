@@ -22,13 +22,16 @@ def is_columnar(start: bytes) -> bool:
     return start.startswith((PARQUET, ARROW_FILE, ARROW_STREAM))
 
 
-def rows(path: Path, names: Sequence[str], needed: Sequence[str]) -> Iterator[dict[str, Any]]:
+def rows(
+    path: Path, names: Sequence[str], needed: Sequence[str], advice: str = "Rename a column."
+) -> Iterator[dict[str, Any]]:
     """Yield the rows of a Parquet or Arrow file as {column: value}, with the columns that are in `names`.
 
     Args:
         path: the file. It is read a few rows at a time.
         names: columns to read, where the file has them.
         needed: columns of which the file must have at least one.
+        advice: what to do about a file without any of them.
 
     Raises:
         InputError: the file is damaged, holds too much in one row, or has none of the needed columns.
@@ -46,7 +49,7 @@ def rows(path: Path, names: Sequence[str], needed: Sequence[str]) -> Iterator[di
             if columns is not None and not {*columns} & {*needed}:
                 raise InputError(
                     f"{path} has the columns {', '.join(columns) or '(none)'}. It needs one named "
-                    f"{' or '.join(needed)}. Rename a column."
+                    f"{' or '.join(needed)}. {advice}"
                 )
             for line in child.stdout:
                 yield json.loads(line)

@@ -10,7 +10,8 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -18,27 +19,25 @@ from realmctl.errors import InputError
 from realmctl.text import streams
 from realmctl.text.columnar.rows import is_columnar
 from realmctl.text.corpus import formats, kilt, tables, tagged_text
-from realmctl.text.corpus.formats import PageCounts, RawDocument
+from realmctl.text.corpus.formats import KNOWN_NAMES, FieldNames, RawDocument
+from realmctl.text.delimited import header
 
 FormatName = Literal[
     "auto", "dump", "wikiextractor", "kilt", "json-lines", "squad", "dpr", "table", "ms-marco", "parquet", "doc-text", "trec",
     "text",
 ]  # fmt: skip
-UNREADABLE = {
-    b"SQLite format 3": ("an SQLite database", "Export its documents as JSON lines"),
-    b"PK\x03\x04": ("a zip archive", "Unpack it"),
-    b"%PDF": ("a PDF file", "Extract its text"),
-}
+WITH_NAMES: tuple[FormatName, ...] = ("json-lines", "table", "parquet")
+"""Formats whose fields or columns the user may name."""
 TABLE_LINES = 5
 MS_MARCO_LINE = re.compile(r"\d+\t[^\t]+")
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format: its name for messages, and the function that reads its documents."""
+    """A format: its name for messages, and the function that reads its documents from (path, counts, keep_lists)."""
 
     name: str
-    read: Callable[[Path, PageCounts, bool], Iterator[RawDocument]]
+    read: Callable[..., Iterator[RawDocument]]
 
 
 FORMATS: dict[FormatName, Format] = {
@@ -57,19 +56,33 @@ FORMATS: dict[FormatName, Format] = {
 }
 
 
-def format_of(path: Path, name: FormatName = "auto") -> Format:
+def format_of(path: Path, name: FormatName = "auto", names: FieldNames = KNOWN_NAMES) -> Format:
     """Return the format of a file: `name`, or with "auto" the format detected in its first 64 KiB.
 
-    Raises InputError for a format that cannot be read, and where the format would be a guess.
+    Args:
+        path: the file.
+        name: its format.
+        names: the fields that the user named. Formats with fields read these.
+
+    Raises:
+        InputError: the format cannot be read, would be a guess, or has no fields though some are named.
     """
-    if name != "auto":
-        return FORMATS[name]
+    found = FORMATS[name] if name != "auto" else _detected(path, names)
+    if not names.named:
+        return found
+    if found not in [FORMATS[each] for each in WITH_NAMES]:
+        raise InputError(
+            f"{path} is read as {found.name}, whose fields cannot be named. --id-field, --title-field and --text-field are for "
+            "JSON lines, CSV, TSV and Parquet. Leave them out, or say what the file is with --format."
+        )
+    return replace(found, read=partial(found.read, names=names))
+
+
+def _detected(path: Path, names: FieldNames) -> Format:
     start = streams.head(path).lstrip(b"\xef\xbb\xbf \t\r\n")
     if is_columnar(start):
         return FORMATS["parquet"]
-    for magic, (what, advice) in UNREADABLE.items():
-        if start.startswith(magic):
-            raise InputError(f"{path} is {what}, which is not read. {advice}, and name the result.")
+    streams.require_text(path, start)
     if start[:6].lower() == b"<?xml " or start[:10] == b"<mediawiki" or start[:9].upper() == b"<!DOCTYPE":
         return FORMATS["dump"]
     if re.match(rb"<doc\s[^>]*\bid=", start):
@@ -77,13 +90,13 @@ def format_of(path: Path, name: FormatName = "auto") -> Format:
     if start[:5] == b"<DOC>":
         return FORMATS["trec"]
     if start[:1] == b"{":
-        return _json_format(start)
+        return FORMATS["json-lines"] if names.named else _json_format(start)
     if start[:1] == b"[":
         raise InputError(
             f"{path} is one JSON array, but a corpus has one JSON object a line. Convert it, for instance "
             f"with jq -c '.[]'."
         )
-    return _table_or_text(path, start.decode(errors="replace"))
+    return _table_or_text(path, start.decode(errors="replace"), names)
 
 
 def _json_format(start: bytes) -> Format:
@@ -99,11 +112,13 @@ def _json_format(start: bytes) -> Format:
     return FORMATS["wikiextractor" if {"id", "url", "title", "text"} <= first.keys() else "json-lines"]
 
 
-def _table_or_text(path: Path, start: str) -> Format:
+def _table_or_text(path: Path, start: str, names: FieldNames) -> Format:
     lines = start.split("\n")[:-1][:TABLE_LINES] or [start]
+    if names.named:
+        return FORMATS["table"]
     if lines[0].strip().split("\t") == ["id", "text", "title"]:
         return FORMATS["dpr"]
-    if tables.is_header(tables.header(lines[0])):
+    if tables.is_header(header(lines[0])):
         return FORMATS["table"]
     columns = {len(line.split("\t")) for line in lines if line.strip()}
     commas = {_comma_columns(line) for line in lines if line.strip()} if len(lines) > 1 else {1}
@@ -116,8 +131,8 @@ def _table_or_text(path: Path, start: str) -> Format:
     known = ", ".join(name for name in get_args(FormatName) if name != "auto")
     hint = "ms-marco" if all(MS_MARCO_LINE.fullmatch(line.strip()) for line in lines if line.strip()) else "text"
     raise InputError(
-        f"{path} looks like {what}, and no header says which column is the text. Add a header such as "
-        f"id, title, text, or say what the file is, for instance --format {hint} ({known})."
+        f"{path} looks like {what}, and no header says which column is the text. Name the column with --text-field if the first "
+        f"line is a header. Otherwise add one such as id, title, text, or say what the file is, for instance --format {hint} ({known})."
     )
 
 

@@ -17,7 +17,7 @@ from realmctl.log import say
 from realmctl.text.corpus.corpus_files import corpus_files
 from realmctl.text.corpus.deadline import DeadlineError, deadline
 from realmctl.text.corpus.detect_format import FormatName, format_of
-from realmctl.text.corpus.formats import PageCounts, RawDocument, link_target
+from realmctl.text.corpus.formats import KNOWN_NAMES, FieldNames, PageCounts, RawDocument, link_target
 from realmctl.text.corpus.unique_ids import UniqueIds
 from realmctl.text.wiki import wikitext
 from realmctl.text.wiki.wikitext import AnchorOffsets
@@ -46,7 +46,11 @@ class SkippedPage:
 
 
 def raw_documents(
-    paths: Iterable[Path], counts: PageCounts, keep_lists: bool = False, format_name: FormatName = "auto"
+    paths: Iterable[Path],
+    counts: PageCounts,
+    keep_lists: bool = False,
+    format_name: FormatName = "auto",
+    names: FieldNames = KNOWN_NAMES,
 ) -> Iterator[RawDocument]:
     """Yield the documents of these files and folders in sorted order, without list and disambiguation pages.
 
@@ -55,15 +59,16 @@ def raw_documents(
         counts: receives the number of pages read, and of pages dropped by reason.
         keep_lists: keep pages titled "List of ...".
         format_name: format of all files; "auto" detects it from each file's first bytes.
+        names: fields of JSON lines and tables that the user named.
 
     Raises:
         InputError: a damaged file, a bad line, an id that comes twice, or a corpus without documents.
     """
-    seen, found = UniqueIds(), 0
-    for path in paths:
+    seen, found, corpus = UniqueIds(), 0, list(paths)
+    for path in corpus:
         said = ""
         for file in corpus_files(path):
-            kind = format_of(file, format_name)
+            kind = format_of(file, format_name, names)
             if kind.name != said:
                 say(f"{file}: {kind.name}")
                 said = kind.name
@@ -73,9 +78,8 @@ def raw_documents(
                 yield raw
     seen.settle()
     if not found:
-        names = ", ".join(map(str, paths))
         raise InputError(
-            f"{names}: this corpus has no document ({counts.pages} pages read, dropped: "
+            f"{', '.join(map(str, corpus))}: this corpus has no document ({counts.pages} pages read, dropped: "
             f"{dict(counts.dropped) or 'none'}). Name a corpus with articles."
         )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from realmctl.errors import InputError
 from realmctl.text import streams
+from realmctl.text.delimited import unquoted
 from realmctl.text.json_lines import json_object
 from realmctl.text.wiki import dump
 from realmctl.text.wiki.names import MEDIA
@@ -29,6 +30,46 @@ IDS = ("id", "_id", "docid", "doc_id", "pid", "wikipedia_id")
 TITLES = ("title", "wikipedia_title")
 TEXTS = ("text", "contents", "body", "content", "passage")
 MAX_TITLE_LINE = 300
+
+
+@dataclass(frozen=True, slots=True)
+class FieldNames:
+    """Fields or columns that a user named as those of id, title and text. Empty: any of IDS, TITLES and TEXTS."""
+
+    id: str = ""
+    title: str = ""
+    text: str = ""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return (self.id,) if self.id else IDS
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        return (self.title,) if self.title else TITLES
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (self.text,) if self.text else TEXTS
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The names that the user gave."""
+        return tuple(name for name in (self.id, self.title, self.text) if name)
+
+    def lower(self) -> FieldNames:
+        return FieldNames(self.id.lower(), self.title.lower(), self.text.lower())
+
+    def require_in(self, names: Collection[str], where: str) -> None:
+        """Raise InputError unless all names that the user gave are among these."""
+        if missing := [name for name in self.named if name not in names]:
+            raise InputError(
+                f"{where}: no field or column is named {' or '.join(missing)}. There are: {', '.join(names) or 'none'}. "
+                "Correct --id-field, --title-field or --text-field."
+            )
+
+
+KNOWN_NAMES = FieldNames()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +119,22 @@ def read_wikiextractor(path: Path, counts: PageCounts, keep_lists: bool) -> Iter
         yield RawDocument(raw.id, raw.title, raw.text, raw.where, "wikiextractor")
 
 
-def read_json_lines(path: Path, counts: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
-    """Yield the documents of JSON lines: one object a line, with fields named as in IDS, TITLES and TEXTS."""
+def read_json_lines(
+    path: Path, counts: PageCounts, keep_lists: bool, names: FieldNames = KNOWN_NAMES
+) -> Iterator[RawDocument]:
+    """Yield the documents of JSON lines: one object a line."""
     for number, line in streams.lines(path):
         if line.strip():
             where = f"{path}:{number}"
-            yield from kept(
-                from_record(json_object(line, where), f"{path.name.partition('.')[0]}-{number}", where),
-                counts,
-                keep_lists,
-            )
+            record = json_object(line, where)
+            names.require_in(record, where)
+            substitute = f"{path.name.partition('.')[0]}-{number}"
+            yield from kept(from_record(record, substitute, where, names), counts, keep_lists)
 
 
-def from_record(record: Mapping[str, Any], substitute: str, where: str) -> RawDocument:
-    identity, title = _pick(record, IDS), _pick(record, TITLES)
-    text = _pick(record, TEXTS)
+def from_record(record: Mapping[str, Any], substitute: str, where: str, names: FieldNames = KNOWN_NAMES) -> RawDocument:
+    identity, title = _pick(record, names.ids), _pick(record, names.titles)
+    text = _pick(record, names.texts)
     if isinstance(text, list) and all(isinstance(part, str) for part in text):
         text = "\n".join(part.strip() for part in text)
     if (
@@ -101,10 +143,10 @@ def from_record(record: Mapping[str, Any], substitute: str, where: str) -> RawDo
         or isinstance(identity, bool | float | list | dict)
     ):
         raise InputError(
-            f"{where}: this is not a document. It needs a text ({', '.join(TEXTS)}) and may have a title and an id. It "
-            f"has {', '.join(record) or 'nothing'}."
+            f"{where}: this is not a document. It needs a text ({', '.join(names.texts)}) and may have a title and an id. It "
+            f"has {', '.join(record) or 'nothing'}. If the text has another name, say --text-field NAME."
         )
-    if title is None and "contents" in record:
+    if title is None and "contents" in record and not names.named:
         first, newline, rest = text.partition("\n")
         title, text = (first.strip().strip('"'), rest) if newline and len(first) <= MAX_TITLE_LINE else ("", text)
     return RawDocument(
@@ -157,10 +199,6 @@ def read_dpr(path: Path, counts: PageCounts, keep_lists: bool) -> Iterator[RawDo
                 f"remove the line."
             )
         yield from kept(RawDocument(fields[0], fields[2], fields[1], f"{path}:{number}"), counts, keep_lists)
-
-
-def unquoted(value: str) -> str:
-    return value[1:-1].replace('""', '"') if len(value) > 1 and value[0] == value[-1] == '"' else value
 
 
 def read_squad(path: Path, counts: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:

@@ -2,7 +2,7 @@
 
 DPR's (github.com/facebookresearch/DPR, biencoder-*.json) is a JSON list with `positive_ctxs` and `hard_negative_ctxs`.
 Tevatron's (github.com/texttron/tevatron) has JSON lines, or rows of Parquet, with `positive_passages` and
-`negative_passages`. DPR's list has tens of gigabytes as Python objects, so it is read one record at a time.
+`negative_passages`; in version 2 `positive_document_ids` and `negative_document_ids` name passages of a corpus. DPR's list has tens of gigabytes as Python objects, so it is read one record at a time.
 """
 
 from __future__ import annotations
@@ -17,21 +17,24 @@ from typing import Any, NamedTuple
 
 from realmctl.errors import InputError
 from realmctl.text import streams
+from realmctl.text.columnar.dataset_folders import only_split
 from realmctl.text.columnar.rows import is_columnar, rows
 from realmctl.text.json_lines import json_value
 
-QUESTIONS = ("question", "query")
-POSITIVES = ("positive_ctxs", "positive_passages")
-NEGATIVES = ("hard_negative_ctxs", "negative_passages")
+QUESTIONS = ("question", "query", "query_text")
+POSITIVES = ("positive_ctxs", "positive_passages", "positive_document_ids")
+NEGATIVES = ("hard_negative_ctxs", "negative_passages", "negative_document_ids")
+IDS = ("docid", "passage_id", "psg_id", "_id", "id")
 MAX_RECORD_CHARS = 16 * 2**20
 GAP = re.compile(r"[\s,]*")
 
 
 class LabelledPassage(NamedTuple):
-    """A passage; its title may be empty."""
+    """A passage; its title may be empty. If only its id is known, title and text are empty."""
 
     title: str
     text: str
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,9 @@ class LabelledQuestion:
 
 
 def read_labelled(path: Path) -> Iterator[LabelledQuestion]:
-    """Yield the questions of a training file in its order. A list of passages may be empty.
+    """Yield the questions of a training file, or of a dataset folder with one split, in its order.
+
+    A list of passages may be empty. A passage that is named by its id alone has no text.
 
     Raises:
         InputError: the file is neither DPR's nor Tevatron's, or a record is malformed. The message names the record.
@@ -54,7 +59,8 @@ def read_labelled(path: Path) -> Iterator[LabelledQuestion]:
         if not isinstance(question, str) or not question.strip() or _first(record, POSITIVES) is None:
             raise InputError(
                 f"{where}: this is not a question with labelled passages. It needs {' or '.join(QUESTIONS)} and "
-                f"{' or '.join(POSITIVES)}, and has {', '.join(record) or 'nothing'}."
+                f"{' or '.join(POSITIVES)}, and has {', '.join(record) or 'nothing'}. Queries and judgements in files of their own are "
+                "read with --qrels and --corpus."
             )
         yield LabelledQuestion(question, _passages(record, POSITIVES, where), _passages(record, NEGATIVES, where))
 
@@ -66,18 +72,31 @@ def _first(record: Mapping[str, Any], names: tuple[str, ...]) -> Any:
 def _passages(record: Mapping[str, Any], names: tuple[str, ...], where: str) -> tuple[LabelledPassage, ...]:
     found = _first(record, names)
     try:
-        passages = [LabelledPassage(passage.get("title") or "", passage["text"]) for passage in found or ()]
+        passages = [_passage(item) for item in found or ()]
         "".join(part for passage in passages for part in passage).encode()
     except (TypeError, KeyError, AttributeError, UnicodeEncodeError) as error:
         raise InputError(
             f"{where}: {' or '.join(names)} is not a list of passages with a text ({type(error).__name__}: {error}). "
             "Correct or remove the record."
         ) from None
-    return tuple(passage for passage in passages if passage.text.strip())
+    return tuple(passage for passage in passages if passage.text.strip() or passage.id)
+
+
+def _passage(item: Any) -> LabelledPassage:
+    """Return a passage with its text, or with its id if it has no text. Raises KeyError if it has neither."""
+    if isinstance(item, str | int):
+        return LabelledPassage("", "", str(item))
+    if item.get("text") is None and (identity := _first(item, IDS)) is not None:
+        return LabelledPassage("", "", str(identity))
+    return LabelledPassage(item.get("title") or "", item["text"])
 
 
 def _records(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield (file and record, record)."""
+    if path.is_dir():
+        for file in only_split(path):
+            yield from _records(file)
+        return
     start = streams.head(path).lstrip(b"\xef\xbb\xbf \t\r\n")
     if is_columnar(start):
         found: Iterator[Any] = rows(path, (*QUESTIONS, *POSITIVES, *NEGATIVES), needed=POSITIVES)

@@ -1,7 +1,7 @@
 """Read the published layouts of open-domain questions, with one small reader for each.
 
 JSON lines (NQ-open, DrQA, EfficientQA, FlashRAG, KILT), JSON documents (SQuAD, TriviaQA, the WebQuestions of SEMPRE and
-brmson), tab-separated text (DPR's qas.csv, brmson's CuratedTREC, PopQA), and Parquet and Arrow files with the same
+brmson), CSV and TSV with named columns (PopQA) or without (DPR's qas.csv, brmson's CuratedTREC), and Parquet and Arrow files with the same
 names of columns, alone or in a dataset folder.
 """
 
@@ -17,14 +17,17 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.errors import InputError
-from realmctl.text.columnar.dataset_folders import data_files
+from realmctl.text.columnar.dataset_folders import only_split
 from realmctl.text.columnar.rows import is_columnar, rows
+from realmctl.text.delimited import header, table
 from realmctl.text.streams import head, lines, whole_text
 
 QUESTION_FIELDS = ("question", "qText", "utterance", "Question", "query", "input")
 ANSWER_FIELDS = ("answer", "answers", "golden_answers")
 TABLE_ANSWER_FIELDS = ("possible_answers", *ANSWER_FIELDS)
 ID_FIELDS = ("id", "qId", "question_id", "QuestionId", "qid")
+COLUMNS = {name.lower(): name for name in (*QUESTION_FIELDS, *ID_FIELDS)}
+"""Columns of a table, which are in lower case, by the names of fields."""
 MAX_DOCUMENT_BYTES = 2**30
 
 _DESCRIPTION = re.compile(r'\(description (?:"((?:[^"\\]|\\.)*)"|([^()]*))\)')
@@ -67,27 +70,23 @@ def parse_questions(path: Path, answer_field: str | None = None) -> tuple[str, I
     if first.startswith("{"):
         return "JSON lines", _each_line(path, lambda line: _from_fields(_parsed(line), answer_field))
     columns = first.count("\t") + 1
-    if (names := [name.strip().lower() for name in first.split("\t")]) and "question" in names and columns > 2:
-        return "a table with named columns", _named_columns(path, names, answer_field)
+    names = header(first)
+    if {*names} & {name.lower() for name in QUESTION_FIELDS} and (
+        len(names) > 2 or _answer_column(names, answer_field)
+    ):
+        return "a table with named columns", _named_columns(path, answer_field)
     if columns == 2:
         return "a DPR table of questions and answer lists", _each_line(path, _from_dpr_row)
     if columns >= 4:
         return "a CuratedTREC table of regular expressions", _each_line(path, _from_trec_row)
     raise InputError(
-        f"{path}: questions cannot be read from it. It is neither JSON, nor a table of two (question, answers) "
-        f"or four (id, kind, question, regex) columns separated by tabs. It begins {first[:60]!r}."
+        f"{path}: questions cannot be read from it. It is neither JSON, nor CSV or TSV with columns named question "
+        f"and answer, nor a table of two (question, answers) or four (id, kind, question, regex) columns separated by tabs. It begins {first[:60]!r}."
     )
 
 
 def _of_folder(folder: Path, answer_field: str | None) -> Iterator[ParsedQuestion]:
-    """Yield the questions of a dataset folder. It must hold one split, so that training and test do not mix."""
-    splits = data_files(folder)
-    if len(splits) != 1:
-        held = f"the splits {', '.join(splits)}" if splits else "no Parquet or Arrow file"
-        raise InputError(
-            f"{folder} holds {held}, and questions come from one split. Name a file, or a folder with one."
-        )
-    for file in next(iter(splits.values())):
+    for file in only_split(folder):
         yield from _of_columns(file, answer_field)
 
 
@@ -97,28 +96,44 @@ def _of_columns(path: Path, answer_field: str | None) -> Iterator[ParsedQuestion
     return _each_record(path, records, lambda record: _from_fields(record, answer_field))
 
 
-def _named_columns(path: Path, names: list[str], answer_field: str | None) -> Iterator[ParsedQuestion]:
-    """Yield the questions of a table with a header, such as PopQA's; answers are JSON lists."""
-    field = answer_field or next((name for name in TABLE_ANSWER_FIELDS if name in names), None)
-    if field not in names:
+def _answer_column(names: list[str], answer_field: str | None) -> str | None:
+    """Return the column that holds the answers; None if there is none."""
+    wanted = (answer_field.lower(),) if answer_field else TABLE_ANSWER_FIELDS
+    return next((name for name in wanted if name in names), None)
+
+
+def _named_columns(path: Path, answer_field: str | None) -> Iterator[ParsedQuestion]:
+    """Yield the questions of CSV or TSV with a header. An answer is a text, or a list as JSON (PopQA) or Python writes it."""
+    names, records = table(path)
+    field = _answer_column(names, answer_field)
+    if field is None:
         raise InputError(
             f"{path}:1: the header names {', '.join(names)}, and none of them holds answers "
             f"({', '.join(TABLE_ANSWER_FIELDS)}). Name the column of answers, or write the questions as JSON lines."
         )
-
-    def read(line: str) -> ParsedQuestion:
-        row = line.split("\t")
-        if len(row) != len(names):
-            raise _Malformed(f"{len(row)} column(s), but the header names {len(names)}.")
-        record = dict(zip(names, row, strict=True))
-        answers = _parsed(_without_quotes(record[field]))
-        return _from_fields({**record, field: answers}, field)
-
-    yield from (found for found in _each_line(path, read, skip=1))
+    for number, record in records:
+        try:
+            known = {COLUMNS.get(name, name): value for name, value in record.items()}
+            yield replace(_from_fields({**known, field: _answers_of(record[field])}, field), place=str(number))
+        except _Malformed as error:
+            raise InputError(f"{path}:{number}: {error} Correct the line or take it out.") from None
 
 
-def _without_quotes(value: str) -> str:
-    return value[1:-1].replace('""', '"') if len(value) > 1 and value[0] == value[-1] == '"' else value
+def _answers_of(cell: str) -> Any:
+    if not cell.lstrip().startswith("["):
+        return cell
+    try:
+        return json.loads(cell)
+    except (ValueError, RecursionError):
+        return _literal(cell)
+
+
+def _literal(cell: str) -> Any:
+    """Parse a list as Python writes it. It is never evaluated."""
+    try:
+        return ast.literal_eval(cell.strip())
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        raise _Malformed(f"{cell[:60]!r} is not a list of answers such as ['one', 'two'].") from None
 
 
 def _opens_document(first_line: str, more_lines: bool) -> bool:
@@ -127,9 +142,9 @@ def _opens_document(first_line: str, more_lines: bool) -> bool:
     return has_articles or (more_lines and not first_line.rstrip().endswith("}"))
 
 
-def _each_line(path: Path, read: Callable[[str], ParsedQuestion], skip: int = 0) -> Iterator[ParsedQuestion]:
+def _each_line(path: Path, read: Callable[[str], ParsedQuestion]) -> Iterator[ParsedQuestion]:
     for number, line in lines(path):
-        if line.strip() and number > skip:
+        if line.strip():
             try:
                 yield replace(read(line), place=str(number))
             except _Malformed as error:
@@ -242,11 +257,7 @@ def _from_dpr_row(line: str) -> ParsedQuestion:
         raise _Malformed(f"not a tab-separated row ({error}).") from None
     if len(row) != 2 or not row[0].strip():
         raise _Malformed(f"{len(row)} column(s), but a question and its answer list are expected.")
-    try:
-        answers = ast.literal_eval(row[1].strip())
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        raise _Malformed(f"{row[1][:60]!r} is not a list of answers such as ['one', 'two'].") from None
-    return ParsedQuestion("", "", row[0], _texts(answers))
+    return ParsedQuestion("", "", row[0], _texts(_literal(row[1])))
 
 
 def _from_trec_row(line: str) -> ParsedQuestion:

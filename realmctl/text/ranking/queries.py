@@ -1,6 +1,6 @@
 """Read queries: the texts to search for, with their ids and without answers.
 
-JSON lines hold the text under `question`, `query`, `text` or another name of question files (BEIR's queries.jsonl has
+JSON lines, Parquet and Arrow hold the text under `question`, `query`, `text` or another name of question files (BEIR's queries.jsonl has
 `_id` and `text`). A table of two columns holds an id and the text (MS MARCO's queries.tsv). Every other file is read as
 a question set (`question_formats`).
 """
@@ -12,14 +12,19 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from realmctl.errors import InputError
+from realmctl.text.columnar.rows import is_columnar, rows
+from realmctl.text.delimited import header, table
 from realmctl.text.json_lines import json_object
 from realmctl.text.qa.question_formats import ID_FIELDS, QUESTION_FIELDS, parse_questions
+from realmctl.text.ranking.beir import queries_file
 from realmctl.text.streams import head, lines
 
 TEXT_FIELDS = (*QUESTION_FIELDS, "text")
-QUERY_ID_FIELDS = ("_id", *ID_FIELDS, "query_id")
+TEXT_COLUMNS = tuple(name.lower() for name in TEXT_FIELDS)
+QUERY_ID_FIELDS = ("_id", *ID_FIELDS, "query_id", "query-id")
 HEADERS = {"id", "qid", "query_id", "query-id", "_id"}
 QRELS_HEADER = "corpus-id"
 ANSWER_LIST = re.compile(r"\"?\[.*\]\"?")
@@ -34,11 +39,12 @@ class Query:
 
 
 def read_queries(path: Path) -> Iterator[Query]:
-    """Yield the queries of a file, plain or compressed, in its order. A repeated query is left out.
+    """Yield the queries of a file, plain or compressed, or of a BEIR folder, in order. A repeated query is left out.
 
     Raises:
         InputError: a record is malformed, one id has two different texts, or the file has no queries.
     """
+    path = queries_file(path)
     seen: dict[str, int] = {}
     for number, (place, name, text) in enumerate(_records(path), start=1):
         query = Query(name.strip() or str(number), text)
@@ -66,16 +72,24 @@ def _require_text(where: str, query: Query) -> None:
 
 def _records(path: Path) -> Iterator[tuple[str, str, str]]:
     """Yield (line or record, id or "", text) of each query."""
+    if path.is_dir():
+        return ((item.place, item.id, item.question) for item in parse_questions(path)[1])
+    if is_columnar(head(path, 16)):
+        found = enumerate(rows(path, (*TEXT_FIELDS, *QUERY_ID_FIELDS), needed=TEXT_FIELDS), start=1)
+        return ((f"row {number}", *_named(record, f"{path}, row {number}")) for number, record in found)
     first = head(path).decode("utf-8-sig", errors="replace").lstrip().partition("\n")[0].rstrip("\r")
     columns = first.split("\t")
     if QRELS_HEADER in columns:
         raise InputError(f"{path} holds relevance judgements (qrels), not queries. Name the file of queries.")
+    names = {*header(first)}
+    if names & {*TEXT_COLUMNS} and names & HEADERS:
+        return ((str(number), *_named(record, f"{path}:{number}")) for number, record in table(path)[1])
     if _is_record(first):
         return ((str(number), *_of_record(path, number, line)) for number, line in lines(path) if line.strip())
     if len(columns) == 2 and not first.startswith(("[", "{")) and not ANSWER_LIST.fullmatch(columns[1].strip()):
         skip = 1 if columns[0].strip().lower() in HEADERS else 0
-        rows = ((number, line) for number, line in lines(path) if line.strip() and number > skip)
-        return ((str(number), *_of_row(path, number, line)) for number, line in rows)
+        pairs = ((number, line) for number, line in lines(path) if line.strip() and number > skip)
+        return ((str(number), *_of_row(path, number, line)) for number, line in pairs)
     return ((item.place, item.id, item.question) for item in parse_questions(path)[1])
 
 
@@ -89,11 +103,15 @@ def _is_record(line: str) -> bool:
 
 
 def _of_record(path: Path, number: int, line: str) -> tuple[str, str]:
-    record = json_object(line, f"{path}:{number}")
+    return _named(json_object(line, f"{path}:{number}"), f"{path}:{number}")
+
+
+def _named(record: Mapping[str, Any], where: str) -> tuple[str, str]:
+    """Return id and text of a record."""
     text = next((record[name] for name in TEXT_FIELDS if isinstance(record.get(name), str)), None)
     if text is None:
         raise InputError(
-            f"{path}:{number}: no text under any of {', '.join(TEXT_FIELDS)}; it has {', '.join(record) or 'nothing'}. "
+            f"{where}: no text under any of {', '.join(TEXT_FIELDS)}; it has {', '.join(record) or 'nothing'}. "
             "Correct or remove the line."
         )
     name = next((record[name] for name in QUERY_ID_FIELDS if record.get(name) is not None), "")

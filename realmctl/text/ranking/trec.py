@@ -95,6 +95,14 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
     return judged
 
 
+def trec_named(relevance: Relevance) -> dict[str, dict[str, int]]:
+    """Return judgements with ids as a TREC run has them, without white space."""
+    return {
+        trec_name(query): {trec_name(name): value for name, value in judged.items()}
+        for query, judged in relevance.items()
+    }
+
+
 def qrels_lines(relevance: Relevance) -> Iterator[str]:
     """Yield the lines of TREC's qrels. A query without judgements has no line."""
     for query, judged in relevance.items():
@@ -111,7 +119,7 @@ def _judgements(path: Path) -> Iterator[tuple[str, str, str, int]]:
             continue
         if not line.strip():
             continue
-        fields = tuple(map(trec_name, tabbed)) if beir else tuple(line.split())
+        fields = tabbed if beir else tuple(line.split())
         value = _number(fields[-1]) if len(fields) == (3 if beir else 4) else None
         if value is None or value != int(value):
             expected = "`query-id corpus-id score`" if beir else "`query 0 document relevance`, or a header of BEIR's"

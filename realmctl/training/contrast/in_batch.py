@@ -54,11 +54,11 @@ class PairChunk:
 
 @dataclass(frozen=True, kw_only=True)
 class ContrastOptions:
-    """Settings of a task. chunk: examples computed at once by the gradient cache; 0 = the whole batch."""
+    """Settings of a task. micro_batch: examples computed at once by the gradient cache; 0 = the whole batch."""
 
     batch_size: int
     seed: int
-    chunk: int = 0
+    micro_batch: int = 0
 
 
 def order_of(count: int, options: ContrastOptions) -> DataOrder:
@@ -94,7 +94,7 @@ class InBatchContrast(SelfContained, ABC):
     def draw(self, step: int) -> Sequence[PairChunk]:
         """Return this process's examples of a step: one chunk, or several with what the gradient cache computed."""
         own = self.examples(step)
-        size = self.options.chunk or len(own)
+        size = self.options.micro_batch or len(own)
         chunks = [
             self._chunk(own[start : start + size], start + size >= len(own)) for start in range(0, len(own), size)
         ]

@@ -78,8 +78,8 @@ class LabelledObjective(InBatchContrast):
     ) -> None:  # fmt: skip
         if len(questions) < 2:
             raise InputError(
-                f"{len(questions)} question(s) can be used, and a contrast needs at least 2. Use another file, or fewer "
-                "--hard-negatives."
+                f"{len(questions)} question(s) can be used, and a contrast needs at least 2. Use another file, or --hard-negatives 0 "
+                "if the questions have no hard negatives."
             )
         self.questions, self.hard_negatives = questions, hard_negatives
         super().__init__(retriever, collator, options, order=order_of(len(questions), options))

@@ -32,14 +32,14 @@ class CondenserOptions:
     """Settings of the objective.
 
     late_mlm: whether the last layer's cross-entropy is part of the loss.
-    chunk: examples computed at once, 0 = all. For coCondenser this is the chunk of the gradient cache, in spans.
+    micro_batch: examples computed at once, 0 = all. For coCondenser these are spans, computed by the gradient cache.
     """
 
     batch_size: int
     seed: int
     late_mlm: bool = True
     contrastive: bool = False
-    chunk: int = 0
+    micro_batch: int = 0
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class CondenserObjective(SelfContained):
         masks = sum(len(example.hidden) for example in drawn)
         each = len(drawn) // self.order.batch_size  # 2 spans of a document, or 1 passage
         own = drawn[self.own.start * each : self.own.stop * each]
-        size = self.options.chunk or len(own)
+        size = self.options.micro_batch or len(own)
         parts = [CondenserMicroBatch(self.examples.batch(own[i : i + size]), masks) for i in range(0, len(own), size)]
         return self._with_cached_gradients(parts) if self.options.contrastive and len(parts) > 1 else parts
 

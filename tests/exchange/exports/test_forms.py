@@ -83,7 +83,7 @@ def test_scores_become_training_files_of_dpr(scores, tmp_path):
             (found[entry["question"]].negatives, False),
         ):
             texts = [(ctx["title"], ctx["text"]) for ctx in entry["ctxs"] if ctx["has_answer"] is wanted]
-            assert list(passages) == texts
+            assert [(passage.title, passage.text) for passage in passages] == texts
 
 
 def test_what_does_not_fit_is_refused(chain, embeddings, scores, tmp_path):

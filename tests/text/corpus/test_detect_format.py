@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import lzma
 import typing
@@ -12,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from realmctl.errors import InputError
+from realmctl.text import streams
 from realmctl.text.corpus.detect_format import FORMATS, FormatName, format_of
 from realmctl.text.corpus.documents import Document, document, raw_documents
-from realmctl.text.corpus.formats import PageCounts
+from realmctl.text.corpus.formats import FieldNames, PageCounts
 from stages.chunk import Chunk
 
 
@@ -64,12 +66,25 @@ def test_a_table_without_a_text_column_is_refused(tmp_path, text, message):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"SQLite format 3\0", "an SQLite database"), (b"PK\x03\x04..", "a zip archive"), (b"%PDF-1.7", "a PDF file")],
+    [
+        (b"SQLite format 3\0", r"format: SQLite database\). Export its texts as JSON lines"),
+        (b"PK\x03\x04..", r"format: zip archive\). Unpack it"),
+        (b"%PDF-1.7", r"format: PDF file\). Extract its text"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8, r"format: PNG image\). Name a file of text"),
+        (b"\xff\xd8\xff\xe0..JFIF", "format: JPEG image"),
+        ("Rom".encode("utf-16"), r"format: UTF-16 text\). Convert it to UTF-8, for instance with iconv -f UTF-16"),
+        (b"id\ttext\n1\t\0\n", "format: binary file"),
+        (b"d/a.txt" + bytes(250) + b"ustar", r"format: tar archive\). Unpack it"),
+    ],
 )
 def test_what_cannot_be_read_is_named(tmp_path, content, message):
     (tmp_path / "c").write_bytes(content)
+    for refusing in (format_of, read):
+        with pytest.raises(InputError, match=message):
+            refusing(tmp_path / "c")
+    (tmp_path / "c.gz").write_bytes(gzip.compress(content))
     with pytest.raises(InputError, match=message):
-        format_of(tmp_path / "c")
+        list(streams.lines(tmp_path / "c.gz"))
 
 
 def test_ms_marco_is_read_where_the_user_says_so(tmp_path):
@@ -131,7 +146,36 @@ def test_any_bytes_have_a_format_or_are_refused(tmp_path_factory, content):
         assert format_of(path) in FORMATS.values()
 
 
-def test_a_picture_is_no_table(tmp_path):
-    path = tmp_path / "picture.png"
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8)
-    assert format_of(path) is FORMATS["text"]  # and reading it refuses bytes that are not UTF-8
+NAMES = FieldNames("key", "Headline", "story")
+NAMED = {
+    "c.csv": "Key,title,Headline,Story,text\n7,no,Rome,A city.,no\n",
+    "c.tsv": "text\tstory\theadline\tkey\nno\tA city.\tRome\t7\n",
+    "c.jsonl": '{"key": 7, "Headline": "Rome", "story": "A city.", "text": "no", "title": "no", "url": "u", "id": 1}\n',
+}
+
+
+@pytest.mark.parametrize("name", [*NAMED, "c.parquet"])
+def test_fields_that_the_user_names(tmp_path, name):
+    if name == "c.parquet":
+        parquet, pyarrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+        table = pyarrow.Table.from_pylist([json.loads(NAMED["c.jsonl"])])
+        parquet.write_table(table, tmp_path / name)
+    else:
+        written(tmp_path, NAMED[name], name)
+    (found,) = raw_documents([tmp_path / name], PageCounts(), names=NAMES)
+    assert (found.id, found.title, found.text) == ("7", "Rome", "A city.")
+    for wrong in (FieldNames("key", "Headline", "stories"), FieldNames("nokey", "", "story")):
+        with pytest.raises(InputError, match=r"named (stories|nokey)|It needs one named stories"):
+            list(raw_documents([tmp_path / name], PageCounts(), names=wrong))
+
+
+def test_a_table_with_a_text_alone_needs_its_name(tmp_path):
+    path = written(tmp_path, "story\nOne.\nTwo.\n")
+    found = list(raw_documents([path], PageCounts(), names=FieldNames(text="story")))
+    assert [(raw.id, raw.title, raw.text) for raw in found] == [("c-2", "", "One."), ("c-3", "", "Two.")]
+
+
+def test_names_are_refused_for_a_format_without_fields(tmp_path):
+    path = written(tmp_path, "<DOC>\n<DOCNO>1</DOCNO>\nx\n</DOC>\n")
+    with pytest.raises(InputError, match="read as TREC text, whose fields cannot be named"):
+        list(raw_documents([path], PageCounts(), names=NAMES))

@@ -243,7 +243,6 @@ def test_published_files(shared_data, names, count, regular):
 
 
 def test_popqa_is_read_by_the_names_of_its_columns(tmp_path):
-    """Issue 19, section 2: its rows became regular expressions."""
     header = "id\tsubj\tprop\tobj\tquestion\tpossible_answers\n"
     row = '42\tRome\tcapital of\tItaly\tWhat is Rome the capital of?\t"[""Italy"", ""Italia""]"\n'
     (tmp_path / "popQA.tsv").write_text(header + row)
@@ -257,8 +256,39 @@ def test_popqa_is_read_by_the_names_of_its_columns(tmp_path):
         read_questions(tmp_path / "popQA.tsv")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'question,answer\n"Who, then?",Ada\nWhen?,"[""1843"", ""in 1843""]"\n',
+        "Answers,qid,Question\nAda,7,\"Who, then?\"\n\"['1843', 'in 1843']\",8,When?\n",
+        "question\tanswer\nWho, then?\tAda\nWhen?\t['1843', 'in 1843']\n",
+    ],
+)
+def test_csv_and_tsv_with_a_header(tmp_path, text):
+    (tmp_path / "q.csv").write_text(text)
+    found = read_questions(tmp_path / "q.csv")
+    assert [(each.question, each.answers) for each in found] == [
+        ("Who, then?", ("Ada",)),
+        ("When?", ("1843", "in 1843")),
+    ]
+    assert [each.id for each in found] == (["7", "8"] if "qid" in text else ["1", "2"])
+
+
+def test_csv_whose_answers_have_another_name(tmp_path):
+    (tmp_path / "q.csv").write_text("question,Reference\nWho?,Ada\n")
+    assert read_questions(tmp_path / "q.csv", answer_field="Reference")[0].answers == ("Ada",)
+    for text, message in (
+        ("id,question,reference\n1,Who?,Ada\n", r"q\.csv:1: the header names .* none of them holds answers"),
+        ("question,answer\nWho?,['x\n", r"q\.csv:2: .* is not a list of answers"),
+        ("question,answer\nWho?\n", r"q\.csv:2: 1 columns, but the header names 2"),
+    ):
+        (tmp_path / "q.csv").write_text(text)
+        with pytest.raises(InputError, match=message):
+            read_questions(tmp_path / "q.csv")
+
+
 def test_json_lines_with_regular_expressions_must_say_so(tmp_path):
-    """Issue 19, section 2: DrQA's CuratedTREC was read as literal answers."""
+    """As in DrQA's CuratedTREC."""
     path = tmp_path / "CuratedTrec-test.txt"
     path.write_text('{"question": "Who?", "answer": ["(John )?Lennon"]}\n{"question": "When?", "answer": ["1980"]}\n')
     with pytest.raises(InputError, match=r"1 of 2 questions look like regular expressions.*--regex-answers"):

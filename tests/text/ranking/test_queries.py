@@ -17,6 +17,7 @@ TWO = {
     "JSON lines": '{"id": "q1", "question": "who wrote it"}\n\n{"id": "q2", "query": "when was it written", "answer": []}',
     "MS MARCO": "q1\twho wrote it\r\nq2\twhen was it written\r\n",
     "a header": "query_id\ttext\nq1\twho wrote it\nq2\twhen was it written\n",
+    "CSV": 'query-id,query\nq1,who wrote it\nq2,"when was it written"\n',
     "CuratedTREC": "q1\tx\twho wrote it\tAda\nq2\tx\twhen was it written\t18\\d\\d\n",
 }
 

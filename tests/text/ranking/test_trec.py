@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from realmctl.errors import InputError
-from realmctl.text.ranking.trec import falling, qrels_lines, read_qrels, read_run, run_lines, trec_name
+from realmctl.text.ranking.trec import falling, qrels_lines, read_qrels, read_run, run_lines, trec_name, trec_named
 
 FLOATS = st.floats(-100, 100, width=32)
 
@@ -71,7 +71,7 @@ def test_runs_that_are_refused(tmp_path, content, says):
 )
 def test_qrels(tmp_path, content):
     (tmp_path / "qrels").write_text(content)
-    assert read_qrels(tmp_path / "qrels") == {"q1": {"d1": 2, "d2": 0}, "q2": {"d%201": 1}}
+    assert trec_named(read_qrels(tmp_path / "qrels")) == {"q1": {"d1": 2, "d2": 0}, "q2": {"d%201": 1}}
 
 
 def test_qrels_are_written_as_they_are_read(tmp_path):

@@ -27,7 +27,7 @@ from tests.fixtures.retriever import fresh_retriever
 def objective_of(chain, *, mask_rate=0.9, batch_size=8, blocks=None, retriever=None, null_share=0.0, chunk=0):
     blocks, retriever = blocks or chain.blocks, retriever or Retriever.load(chain.retriever.path)
     return InverseClozeObjective(
-        retriever, Corpus(blocks), packer_of(tokenizer_of(blocks)), ContrastOptions(batch_size=batch_size, seed=0, chunk=chunk),
+        retriever, Corpus(blocks), packer_of(tokenizer_of(blocks)), ContrastOptions(batch_size=batch_size, seed=0, micro_batch=chunk),
         mask_rate=mask_rate, null_share=null_share,
     )  # fmt: skip
 

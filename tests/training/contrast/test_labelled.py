@@ -34,7 +34,7 @@ QUESTIONS = [
 def objective_of(chain, *, hard_negatives=2, batch_size=5, chunk=0, dropout=0.0, questions=QUESTIONS):
     words = wordpiece.load(tokenizer_folder(chain.blocks))
     usable = usable_questions(questions, words, hard_negatives, Counter())
-    options = ContrastOptions(batch_size=batch_size, seed=0, chunk=chunk)
+    options = ContrastOptions(batch_size=batch_size, seed=0, micro_batch=chunk)
     retriever = fresh_retriever(chain.blocks, dropout=dropout).train()
     return LabelledObjective(retriever, packer_of(words.tokenizer), options, usable, hard_negatives=hard_negatives)
 

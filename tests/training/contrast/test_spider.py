@@ -26,7 +26,7 @@ def blocks(tmp_path_factory):
 
 
 def objective_of(blocks, *, batch_size=6, chunk=0, dropout=0.0, seed=0, **settings):
-    options = ContrastOptions(batch_size=batch_size, seed=seed, chunk=chunk)
+    options = ContrastOptions(batch_size=batch_size, seed=seed, micro_batch=chunk)
     tokenizer = tokenizer_of(blocks)
     retriever = fresh_retriever(blocks, dropout=dropout).train()
     return SpiderObjective(retriever, Corpus(blocks), packer_of(tokenizer), options, tokenizer, **settings)
@@ -175,7 +175,7 @@ def test_a_corpus_without_recurring_spans_is_refused(tmp_path, what):
         ("keep_rate", float("nan")),
         ("window", 4),
         ("window", 10**9),
-        ("cache_chunk", -1),
+        ("micro_batch", -1),
         ("batch_size", 1),
     ],
 )
@@ -187,7 +187,7 @@ def test_settings_that_cannot_work_are_refused(blocks, tmp_path, name, value):
 def test_the_stage_makes_a_retriever_and_learns(blocks, tmp_path):
     made = SpiderInit(
         blocks=blocks, bert="scratch:L1-H32", steps=40, batch_size=9, projection=16, query_length=40, pooling="cls", lr=3e-3,
-        warmup=4, optimizer="adamw", cache_chunk=5,
+        warmup=4, optimizer="adamw", micro_batch=5,
     ).make(tmp_path / "retriever")  # fmt: skip
     retriever = Retriever.load(made.path)
     assert (retriever.towers, retriever.projection, retriever.pooling) == ("shared", 16, "cls")

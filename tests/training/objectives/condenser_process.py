@@ -44,7 +44,7 @@ def objective(
         if contrastive
         else MaskedPassages(corpus, collator, masking, length=length)
     )
-    options = CondenserOptions(batch_size=4, seed=0, contrastive=contrastive, chunk=chunk)
+    options = CondenserOptions(batch_size=4, seed=0, contrastive=contrastive, micro_batch=chunk)
     return CondenserObjective(model, examples, options)
 
 
