@@ -46,6 +46,12 @@ class MlmInit(TrainingStage):
     lr: float = setting(help_texts.LEARNING_RATE, default=1e-4)
     warmup: int | None = setting(help_texts.WARMUP, default=None)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
+    stop_at_accuracy: float | None = setting(
+        "Stop when this share of the hidden wordpieces is filled in correctly, in the mean of the last 50 steps. --steps is then the "
+        "most. Default: take all steps.",
+        default=None,
+        added_later=True,
+    )
     mask_rate: float = setting("Share of the wordpieces that are hidden, without --spans.", default=0.15)
     practice: Literal["steady", "curriculum"] = setting(
         "Kind of reading practice with --spans. steady: blocks that restate the sentence. curriculum: copies of the sentence "

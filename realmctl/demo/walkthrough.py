@@ -44,8 +44,6 @@ def run_demo(folder: Path, seed: int, jobs: int) -> dict[str, Any]:
     _make_world(world, seed)
     variables = {"world": str(world), "seed": str(seed)}
     plan = pipeline_file.read(PIPELINE, own_stages(), variables, artifacts)
-    texts = tuple(step for step in plan.steps if step.stage.makes in ("blocks", "spans"))
-    plan.make(texts, jobs)  # first, so that reading practice, the longest part, runs alone on all cores
     made = plan.make(plan.steps, jobs)
     questions = (world / "dev.jsonl").read_text(encoding="utf-8").splitlines()[:ASKED]
     asked = [json.loads(line)["question"] for line in questions]

@@ -28,6 +28,7 @@ class PipelineStep:
         values: {field: value} of the fields that the file gives.
         inputs: {field: output} of the input artifacts that other steps make.
         paths_in_outputs: {field: "output/path"} of the sources that are files in the artifacts of other steps.
+        starts_after: Outputs that are made first although this step does not read them.
     """
 
     name: str
@@ -35,10 +36,11 @@ class PipelineStep:
     values: Mapping[str, Any]
     inputs: Mapping[str, str]
     paths_in_outputs: Mapping[str, str]
+    starts_after: frozenset[str] = frozenset()
 
     @property
     def needs(self) -> set[str]:
-        """Names of the outputs that must be made first."""
+        """Names of the outputs that the step reads."""
         return {*self.inputs.values(), *(place.partition("/")[0] for place in self.paths_in_outputs.values())}
 
     def build(self, made: Mapping[str, Artifact], workspace: Path) -> Stage:
@@ -127,7 +129,8 @@ class _Schedule:
 
     def __init__(self, pipeline: Pipeline, steps: tuple[PipelineStep, ...], jobs: Jobs) -> None:
         self.pipeline, self.steps, self.jobs = pipeline, steps, jobs
-        self.graph = TopologicalSorter({step.name: step.needs for step in steps})
+        names = {step.name for step in steps}
+        self.graph = TopologicalSorter({step.name: step.needs | (step.starts_after & names) for step in steps})
         self.made: dict[str, Artifact] = {}
         self.ready: set[str] = set()
         self.started = 0
