@@ -175,6 +175,8 @@ class _Run:
     def _progress_note(self) -> str:
         """Return the means of the last steps, which the progress display shows."""
         names = {"loss": "loss", "retrieval_utility": "utility"}
+        if self.schedule.stop_at_accuracy is not None:
+            names["accuracy"] = f"stops at accuracy {self.schedule.stop_at_accuracy:g}, now"
         means = {name: self._mean(name) for name in names}
         return ", ".join(f"{names[name]} {mean:.3f}" for name, mean in means.items() if mean is not None)
 
