@@ -88,6 +88,11 @@ class MlmInit(TrainingStage):
             raise ConfigError(
                 f"--practice curriculum needs --spans, and --window {self.window} must be at least 8 wordpieces."
             )
+        if self.practice == "curriculum" and self.stop_at_accuracy is not None:
+            raise ConfigError(
+                "--stop-at-accuracy does not work with --practice curriculum: its first part is easier, so the accuracy there says "
+                "nothing about the harder blocks. Choose --steps instead."
+            )
         if self.spans:
             require_same_vocabulary(self.blocks, self.spans)
 

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from realmctl.artifacts import open_artifact
 from realmctl.cli.app import build
+from realmctl.errors import ConfigError
 from realmctl.nn.bert.encoder import load_masked_lm
 from realmctl.nn.retriever import Retriever
 from stages.ict_init import IctInit
@@ -44,6 +45,12 @@ def test_practice_stops_at_an_accuracy(chain, tmp_path):
     assert stopped.recipe != whole.recipe and stopped.settings["stop_at_accuracy"] == share / 2
     assert MlmInit(**options, stop_at_accuracy=1.0).make(tmp_path / "never").metrics["steps"] == 60
     assert "stop_at_accuracy" not in whole.settings, "earlier recipes are found again"
+
+
+def test_a_curriculum_does_not_stop_at_an_accuracy(chain):
+    stage = MlmInit(blocks=chain.blocks, spans=chain.spans, practice="curriculum", stop_at_accuracy=0.5)
+    with pytest.raises(ConfigError, match="--stop-at-accuracy does not work with --practice curriculum"):
+        stage.check()
 
 
 def test_dropout_of_a_loaded_bert_is_its_own_or_the_one_asked_for(chain, tmp_path):
