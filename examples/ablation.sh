@@ -14,7 +14,7 @@ PAGE=${PAGE:-$FOLDER/ablation.md}
 ARMS=${ARMS:-}                                 # only these arms, by their names in ablation/arms.py
 VARS=${VARS:-}                                 # more variables of the pipelines: VARS="steps=20 qa_steps=5"
 PYTHON=${PYTHON:-python}
-export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}   # models this small gain nothing from a second thread
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}   # JOBS seeds share the cores; other threads would round otherwise
 
 more=(--results "$RESULTS" --grid "$GRID" --jobs "$JOBS" --arms $ARMS) # $ARMS is words, so without quotes
 for pair in $VARS; do more+=(--var "$pair"); done

@@ -52,6 +52,12 @@ class MlmInit(TrainingStage):
         added_later=True,
     )
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
+    stop_at_accuracy: float | None = setting(
+        "Stop when this share of the hidden wordpieces is filled in correctly, in the mean of the last 50 steps. --steps is then the "
+        "most. Default: take all steps.",
+        default=None,
+        added_later=True,
+    )
     mask_rate: float = setting("Share of the wordpieces that are hidden, without --spans.", default=0.15)
     practice: Literal["steady", "curriculum"] = setting(
         "Kind of reading practice with --spans. steady: blocks that restate the sentence. curriculum: copies of the sentence "
@@ -89,6 +95,11 @@ class MlmInit(TrainingStage):
         if self.window < 8 or (self.practice == "curriculum" and self.spans is None):
             raise ConfigError(
                 f"--practice curriculum needs --spans, and --window {self.window} must be at least 8 wordpieces."
+            )
+        if self.practice == "curriculum" and self.stop_at_accuracy is not None:
+            raise ConfigError(
+                "--stop-at-accuracy does not work with --practice curriculum: its first part is easier, so the accuracy there says "
+                "nothing about the harder blocks. Choose --steps instead."
             )
         if self.spans:
             require_same_vocabulary(self.blocks, self.spans)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.errors import ConfigError, InterruptedRun, RealmctlError
-from realmctl.log import say, warn
+from realmctl.log import duration_text, say, warn
 from realmctl.pipeline.jobs import Jobs
 from realmctl.stage import Stage
 from realmctl.stage.planning import plan
@@ -28,6 +29,7 @@ class PipelineStep:
         values: {field: value} of the fields that the file gives.
         inputs: {field: output} of the input artifacts that other steps make.
         paths_in_outputs: {field: "output/path"} of the sources that are files in the artifacts of other steps.
+        starts_after: Outputs that are made first although this step does not read them.
     """
 
     name: str
@@ -35,10 +37,11 @@ class PipelineStep:
     values: Mapping[str, Any]
     inputs: Mapping[str, str]
     paths_in_outputs: Mapping[str, str]
+    starts_after: frozenset[str] = frozenset()
 
     @property
     def needs(self) -> set[str]:
-        """Names of the outputs that must be made first."""
+        """Names of the outputs that the step reads."""
         return {*self.inputs.values(), *(place.partition("/")[0] for place in self.paths_in_outputs.values())}
 
     def build(self, made: Mapping[str, Artifact], workspace: Path) -> Stage:
@@ -84,8 +87,9 @@ class Pipeline:
                 return _Schedule(self, tuple(steps), children).make()
         made: dict[str, Artifact] = {}
         steps = tuple(steps)
-        for number, step in enumerate(steps, 1):
-            say(f"--- {number}/{len(steps)} {step.name} ({step.stage.command()})")
+        counter = _Counter(len(steps))
+        for step in steps:
+            counter.announce(step)
             made[step.name] = step.build(made, self.workspace).make(self.workspace / step.name)
         return made
 
@@ -119,6 +123,18 @@ class Pipeline:
         return open_artifact(planned["makes"]) if planned["reuses"] else None
 
 
+class _Counter:
+    """Says which of `total` steps begins, and how long the pipeline has run."""
+
+    def __init__(self, total: int) -> None:
+        self.total, self.begun, self.start = total, 0, time.monotonic()
+
+    def announce(self, step: PipelineStep) -> None:
+        self.begun += 1
+        ago = duration_text(time.monotonic() - self.start)
+        say(f"--- {self.begun}/{self.total} {step.name} ({step.stage.command()}), {ago} after the start")
+
+
 class _Schedule:
     """Starts each step when its inputs exist and a job is free. If several steps can start, the first of the pipeline does.
 
@@ -127,10 +143,11 @@ class _Schedule:
 
     def __init__(self, pipeline: Pipeline, steps: tuple[PipelineStep, ...], jobs: Jobs) -> None:
         self.pipeline, self.steps, self.jobs = pipeline, steps, jobs
-        self.graph = TopologicalSorter({step.name: step.needs for step in steps})
+        names = {step.name for step in steps}
+        self.graph = TopologicalSorter({step.name: step.needs | (step.starts_after & names) for step in steps})
         self.made: dict[str, Artifact] = {}
         self.ready: set[str] = set()
-        self.started = 0
+        self.counter = _Counter(len(steps))
         self.failure: RealmctlError | None = None
 
     def make(self) -> dict[str, Artifact]:
@@ -153,8 +170,7 @@ class _Schedule:
         """Start a step, or skip it if its artifact exists."""
         self.ready.remove(step.name)
         alone = not self.ready and not self.jobs.running
-        self.started += 1
-        say(f"--- {self.started}/{len(self.steps)} {step.name} ({step.stage.command()})")
+        self.counter.announce(step)
         made = self.pipeline.existing(step, self.made)
         if made:
             say(f"{step.stage.command()}: nothing to do, {made.path} has this recipe")

@@ -9,6 +9,7 @@
       spans:     {stage: tag}        # its input `blocks` is not given, so it is the output `blocks` of this file
       other:     {stage: chunk, corpus: [news.jsonl], tokenizer: "@blocks/tokenizer"}  # a path inside an output
       retriever: {stage: ict-init, preset: ict, steps: 60}  # the settings of a preset, except `steps`
+      index:     {stage: build-index, starts-after: [other]}  # with --jobs: not before `other` is made, which it does not read
 
 Paths are relative to the folder in which the command runs. The whole file is checked before any stage starts.
 
@@ -36,6 +37,8 @@ from realmctl.stage.sources import is_literal
 from realmctl.stage.values import typed
 
 TOP_LEVEL = ("workspace", "vars", "defaults", "stages")
+OF_THE_FILE = ("stage", "preset", "starts_after")
+"""Keys of an output that are not settings of its stage."""
 OUTPUT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 MAX_BYTES = 2**20
 
@@ -76,7 +79,9 @@ def read(file: Path, stages: Stages, variables: Mapping[str, str], workspace: Pa
     whole = {str(name): defaults.get(str(entry.get("stage")), {}) | _fields(entry) for name, entry in entries.items()}
     steps = {name: _step(file, name, entry, stages, entries) for name, entry in whole.items()}
     try:
-        order = list(TopologicalSorter({name: step.needs for name, step in steps.items()}).static_order())
+        order = list(
+            TopologicalSorter({name: step.needs | step.starts_after for name, step in steps.items()}).static_order()
+        )
     except CycleError as error:
         raise ConfigError(f"{file}: these outputs need each other: {' -> '.join(error.args[1])}.") from None
     return Pipeline(where, tuple(steps[name] for name in order))
@@ -173,7 +178,7 @@ def _step(file: Path, name: str, entry: Mapping[str, Any], stages: Stages, outpu
         raise ConfigError(f"{where} needs `stage`, one of {', '.join(stages)}.")
     _known(file, entry["stage"], stages)
     stage = stages[entry["stage"]]
-    given = {key: value for key, value in entry.items() if key not in ("stage", "preset")}
+    given = {key: value for key, value in entry.items() if key not in OF_THE_FILE}
     given = {**_preset(where, stage, entry), **given}
     for key in given:
         _known(file, key, roles(stage))
@@ -185,7 +190,16 @@ def _step(file: Path, name: str, entry: Mapping[str, Any], stages: Stages, outpu
     values = {key: _value(stage, key, value, f"{where}.{key}") for key, value in rest.items()}
     if missing := [key for key in _required(stage) if key not in values and key not in paths]:
         raise ConfigError(f"{where} needs {missing[0].replace('_', '-')}: {roles(stage)[missing[0]].help}")
-    return PipelineStep(name, stage, values, inputs, paths)
+    return PipelineStep(name, stage, values, inputs, paths, _starts_after(file, where, entry, outputs))
+
+
+def _starts_after(file: Path, where: str, entry: Mapping[str, Any], outputs: Iterable[str]) -> frozenset[str]:
+    names = entry.get("starts_after", [])
+    if not isinstance(names, list):
+        raise ConfigError(f"{where}.starts-after: {names!r} is not a list. Write [output, output].")
+    for name in names:
+        _known(file, name, outputs)
+    return frozenset(map(str, names))
 
 
 def _preset(where: str, stage: type[Stage], entry: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -38,7 +38,7 @@ from realmctl.training.schedule import OPTIMIZERS, Compute, Schedule
 __all__ = ["Compute", "Schedule", "seed_of", "train"]
 
 WINDOW = 50
-"""Number of last steps whose metrics are averaged for the manifest."""
+"""Number of last steps whose metrics are averaged, for the manifest and for a stop by accuracy."""
 NOT_AVERAGED = ("step", "lr", "alarms")
 
 
@@ -98,11 +98,11 @@ class _Run:
         with deferred() as stop, progress(self.schedule.steps, self.what, "steps") as bar, closing(self.curves):
             bar.advance(step)
             with self.metrics.open("ab", buffering=0) as log:
-                while step < self.schedule.steps:
+                while not self._is_finished(step):
                     step += self._take(step, log, bar)
                     if self.trial:
                         self.trial.step_taken()
-                    due = step == self.schedule.steps or step % self.compute.checkpoint_every == 0
+                    due = self._is_finished(step) or step % self.compute.checkpoint_every == 0
                     if data_parallel.anyone(stop.signal is not None):
                         stop.signal = stop.signal or signal.SIGTERM
                     if due or stop.signal is not None:
@@ -110,8 +110,21 @@ class _Run:
                         self._save(step)
                     if stop.signal is not None:
                         stop.leave(f"with a checkpoint at step {step} of {self.schedule.steps}")
+        if step < self.schedule.steps:
+            say(
+                f"{self.what}: stopped after step {step} of {self.schedule.steps}, accuracy {self._mean('accuracy'):.4f}"
+            )
         self.objective.modules.eval()
         return {"steps": step, **self._summary()}
+
+    def _is_finished(self, step: int) -> bool:
+        """Return whether all steps are taken, or the accuracy at which the run stops is reached.
+
+        It depends on the logged metrics alone. So a run that continues stops at the same step.
+        """
+        goal = self.schedule.stop_at_accuracy
+        learnt = goal is not None and len(self.recent) == WINDOW and (self._mean("accuracy") or 0.0) >= goal
+        return step >= self.schedule.steps or learnt
 
     def _check_disk(self) -> None:
         """Check that the disk has room for the checkpoints. A trial is told how much they need instead."""
@@ -162,8 +175,15 @@ class _Run:
     def _progress_note(self) -> str:
         """Return the means of the last steps, which the progress display shows."""
         names = {"loss": "loss", "retrieval_utility": "utility"}
-        values = {name: [line[name] for line in self.recent if name in line] for name in names}
-        return ", ".join(f"{names[name]} {sum(found) / len(found):.3f}" for name, found in values.items() if found)
+        if self.schedule.stop_at_accuracy is not None:
+            names["accuracy"] = f"stops at accuracy {self.schedule.stop_at_accuracy:g}, now"
+        means = {name: self._mean(name) for name in names}
+        return ", ".join(f"{names[name]} {mean:.3f}" for name, mean in means.items() if mean is not None)
+
+    def _mean(self, name: str) -> float | None:
+        """Return the mean of a metric over the last steps. None if no step has it."""
+        values = [line[name] for line in self.recent if name in line]
+        return sum(values) / len(values) if values else None
 
     def _log(self, line: dict[str, Any], log: BinaryIO) -> None:
         data = json.dumps(line).encode() + b"\n"
@@ -227,10 +247,7 @@ class _Run:
     def _summary(self) -> dict[str, float]:
         """Means over the last steps. The time of a step is not in `metrics.jsonl`, so that equal runs write equal files."""
         names = dict.fromkeys(name for line in self.recent for name in line if name not in NOT_AVERAGED)
-        means = {}
-        for name in names:
-            values = [line[name] for line in self.recent if name in line]
-            means[name] = round(sum(values) / len(values), 6)
+        means = {name: round(self._mean(name) or 0.0, 6) for name in names}
         time_taken = {"seconds_per_step": round(sum(self.seconds) / len(self.seconds), 4)} if self.seconds else {}
         return {**means, **time_taken}
 

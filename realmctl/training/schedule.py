@@ -29,6 +29,8 @@ class Schedule:
         optimizer: `bert`, AdamW as BERT and REALM used it, or `adamw`, with betas .9 and .98 and bias correction, which suits
             runs of hundreds of steps.
         weight_decay: Weight decay of all weights but biases and layer norms.
+        stop_at_accuracy: Stop before the last step when the mean `accuracy` over the loop's window reaches this share. None
+            takes all steps. The learning rate follows `steps` all the same.
     """
 
     steps: int
@@ -37,6 +39,7 @@ class Schedule:
     seed: int = 0
     optimizer: Optimizer = "bert"
     weight_decay: float = 0.01
+    stop_at_accuracy: float | None = None
 
     @classmethod
     def of(cls, stage: Any, **others: Any) -> Schedule:
@@ -51,6 +54,8 @@ class Schedule:
                 f"--steps {self.steps}, --lr {self.lr:g}, --warmup {self.warmup}, --seed {self.seed}: "
                 "--steps and --lr must be above 0, --warmup and --seed at least 0."
             )
+        if self.stop_at_accuracy is not None and not 0 < self.stop_at_accuracy <= 1:
+            raise ConfigError(f"--stop-at-accuracy is {self.stop_at_accuracy:g}; it must be above 0 and at most 1.")
 
     def rate(self, step: int) -> float:
         """Return the learning rate of update `step`, from 0 (google-research/bert, optimization.py)."""

@@ -73,6 +73,15 @@ def test_a_stage_that_runs_alone_gets_all_cores(wanted, alone, shared, monkeypat
     assert threads == {"first": alone, "left": shared, "right": shared, "last": alone}
 
 
+def test_a_stage_may_start_after_others_that_it_does_not_read(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(9)))
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    plan = pipeline(large={"starts_after": ["left", "right"]}, left={}, right={})
+    made = {name: artifact.metrics for name, artifact in plan.make(plan.steps, jobs=2).items()}
+    assert made["large"]["begun"] > max(made["left"]["ended"], made["right"]["ended"])
+    assert {name: metrics["threads"] for name, metrics in made.items()} == {"large": "9", "left": "4", "right": "4"}
+
+
 def test_results_keep_the_order_of_the_file_and_are_made_once(capsys):
     plan = pipeline(slow={"waits_for": ["fast"], "outlives": ["fast"]}, fast={}, child={"after": "slow"})
     names = [step.name for step in plan.steps]

@@ -74,6 +74,16 @@ def test_until_takes_what_is_needed_and_no_more():
         pipeline.until("nothing")
 
 
+def test_an_output_may_start_after_others_that_it_does_not_read():
+    text = "stages: {x: {stage: plain, starts-after: [z]}, y: {stage: child, plain: x}, z: {stage: plain, text: z}}"
+    pipeline = parsed(text)
+    assert [step.name for step in pipeline.steps] == ["z", "x", "y"]
+    assert [step.name for step in pipeline.until("y")] == ["x", "y"], "it is not made for this alone"
+    made = pipeline.make(pipeline.until("y"), jobs=1)
+    plain = parsed("stages: {x: {stage: plain}}", workspace=Path("other"))
+    assert made["x"].recipe == plain.make(plain.steps)["x"].recipe
+
+
 def test_a_dry_run_says_what_is_made_and_writes_nothing():
     pipeline = parsed(FILE)
     assert {line["made"] for line in pipeline.outline(pipeline.steps)} == {None} and not Path("w").exists()
@@ -157,6 +167,9 @@ BAD_SETTINGS = {
     "defaults: {plane: {}}\nstages: {}": "unknown key 'plane'; did you mean 'plain'",
     "defaults: {plain: {txt: a}}\nstages: {}": "unknown key 'txt'; did you mean 'text'",
     "defaults: {plain: {rate: fast}}\nstages: {x: {stage: plain}}": r"p\.yaml: x\.rate: 'fast' is not a finite number",
+    "stages: {x: {stage: plain, starts-after: y}}": r"x\.starts-after: 'y' is not a list",
+    "stages: {x: {stage: plain, starts-after: [y]}}": "unknown key 'y'; known keys: x",
+    "stages: {x: {stage: plain, starts-after: [x]}}": "need each other: ",
     "stages: {x: {stage: child, other: y, plain: y}, y: {stage: child, other: x, plain: x}}": "need each other: ",
 }
 

@@ -107,10 +107,74 @@ def test_divergence_and_lack_of_memory_are_told_in_one_paragraph(tmp_path):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("values", [{"steps": 0}, {"lr": 0.0}, {"lr": float("nan")}, {"warmup": -1}, {"seed": -1}])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"steps": 0},
+        {"lr": 0.0},
+        {"lr": float("nan")},
+        {"warmup": -1},
+        {"seed": -1},
+        {"stop_at_accuracy": 0.0},
+        {"stop_at_accuracy": 1.5},
+    ],
+)
 def test_schedules_that_cannot_work(tmp_path, values):
     with pytest.raises(ConfigError):
         train(Parabola(), Schedule(**{"steps": 1, "lr": 1.0, **values}), Compute(), writer(tmp_path), "toy")
+
+
+class Learning(Parabola):
+    """Its accuracy is the number of steps before, divided by 100."""
+
+    def loss(self, part):
+        loss, _ = super().loss(part)
+        return loss, {"accuracy": (part[0] / 100, 1)}
+
+
+def learning_run(folder, objective, **values):
+    schedule = Schedule(steps=100, lr=0.1, warmup=0, stop_at_accuracy=0.4, **values)
+    return train(objective, schedule, Compute(checkpoint_every=10), writer(folder), "toy")
+
+
+def test_a_run_stops_at_an_accuracy(tmp_path, capsys):
+    """The mean over steps s - 50 to s - 1 divided by 100 is (s - 25.5) / 100: it reaches .4 at step 66."""
+    metrics = learning_run(tmp_path, Learning())
+    assert metrics["steps"] == len(lines(tmp_path)) == 66 and metrics["accuracy"] == pytest.approx(0.405)
+    assert "toy: stopped after step 66 of 100, accuracy 0.4050" in capsys.readouterr().err
+    assert (tmp_path / ".scratch/checkpoints/step-00000066").is_dir()
+    assert lines(tmp_path)[-1]["lr"] == pytest.approx(
+        0.1 * (1 - 65 / 100)
+    )  # the rate follows the steps that were asked for
+
+
+@pytest.mark.parametrize("step", [30, 62, 66])
+def test_a_continued_run_stops_at_the_same_step(tmp_path, step):
+    """Step 66 is never begun: that run was not interrupted."""
+
+    class Interrupted(Learning):
+        def draw(self, number):
+            if number == step:
+                raise InputError("interrupted")
+            return super().draw(number)
+
+    learning_run(tmp_path / "whole", whole := Learning())
+    try:
+        learning_run(tmp_path / "halves", Interrupted())
+    except InputError:
+        assert step < 66
+    again = Learning()
+    learning_run(tmp_path / "halves", again)
+    assert torch.equal(again.weight.weight, whole.weight.weight)
+    assert len(again.noise) == (66 - step // 10 * 10 if step < 66 else 0)
+    assert lines(tmp_path / "halves") == lines(tmp_path / "whole")
+
+
+def test_without_an_accuracy_all_steps_are_taken(tmp_path):
+    schedule = Schedule(steps=60, lr=0.1, warmup=0, stop_at_accuracy=0.4)
+    assert train(Parabola(), schedule, Compute(), writer(tmp_path / "none"), "toy")["steps"] == 60
+    schedule = Schedule(steps=100, lr=0.1, warmup=0)
+    assert train(Learning(), schedule, Compute(), writer(tmp_path / "all"), "toy")["steps"] == 100
 
 
 def test_a_checkpoint_interval_that_cannot_work(tmp_path):

@@ -26,6 +26,7 @@ __all__ = [
     "save_masked_lm",
     "scratch_config",
     "states_at",
+    "states_at_places",
 ]
 
 
@@ -55,6 +56,19 @@ def states_at(bert: BertModel, packed: TokenBatch, position_BP: Tensor) -> Tenso
     for layer in bert.encoder.layer[:-1]:
         state_TH = _run(layer, state_TH, rows)
     return _run(bert.encoder.layer[-1], state_TH, rows, position_BP)
+
+
+def states_at_places(bert: BertModel, packed: TokenBatch, place_M: Tensor) -> Tensor:
+    """Return the last layer's states at some places of the batch, [M, H]. The last layer computes few other positions.
+
+    place_M: int64, row * L + position, by rising row, each at a real token.
+    """
+    row_M, position_M = place_M // packed.ids_BL.shape[1], place_M % packed.ids_BL.shape[1]
+    count_B = row_M.bincount(minlength=len(packed))
+    rank_M = torch.arange(len(place_M), device=place_M.device) - (count_B.cumsum(0) - count_B)[row_M]
+    position_BP = place_M.new_zeros(len(packed), int(count_B.max()))  # unused places read [CLS]
+    position_BP[row_M, rank_M] = position_M
+    return states_at(bert, packed, position_BP)[row_M, rank_M]
 
 
 def cls_state(bert: BertModel, packed: TokenBatch, last_layer_cls_only: bool = True) -> Tensor:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from transformers import BertForMaskedLM
 
 from realmctl.execution import processes
-from realmctl.nn.bert.encoder import hidden_states
+from realmctl.nn.bert.encoder import hidden_states, states_at_places
 from realmctl.nn.inputs import Collator, TokenBatch
 from realmctl.nn.optimizer import layer_lr_multipliers
 from realmctl.retrieval.corpus import Corpus, TokenIds
@@ -107,12 +107,22 @@ class MlmObjective(SelfContained):
         if not len(batch.targets):
             return None, {}
         device = next(self.mlm.parameters()).device
-        state_BLH = hidden_states(self.mlm.bert, batch.packed.to(device))
-        logits_MV = self.mlm.cls(state_BLH.flatten(0, 1)[batch.positions.to(device)]).float()
+        logits_MV = self.mlm.cls(self._states(batch.packed.to(device), batch.positions.to(device))).float()
         targets = batch.targets.to(device)
         loss = F.cross_entropy(logits_MV, targets, reduction="sum") / hidden
         right = float((logits_MV.argmax(1) == targets).sum())
         return loss, {"accuracy": (right, len(targets))}
+
+    def _states(self, packed: TokenBatch, place_M: Tensor) -> Tensor:
+        """Return the last layer's states at the hidden wordpieces, [M, H].
+
+        Without dropout, the last layer computes few other positions. Dropout draws its masks for all positions, as in
+        earlier versions, so that the same settings give the same result.
+        """
+        config = self.mlm.config
+        if config.hidden_dropout_prob or config.attention_probs_dropout_prob:
+            return hidden_states(self.mlm.bert, packed).flatten(0, 1)[place_M]
+        return states_at_places(self.mlm.bert, packed, place_M)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,15 @@ from torch.testing import assert_close
 from transformers import BertForMaskedLM
 
 from realmctl.nn.bert import layers
-from realmctl.nn.bert.encoder import cls_state, hidden_states, layer_states, masked_logits, scratch_config, states_at
+from realmctl.nn.bert.encoder import (
+    cls_state,
+    hidden_states,
+    layer_states,
+    masked_logits,
+    scratch_config,
+    states_at,
+    states_at_places,
+)
 from realmctl.nn.inputs import TokenBatch
 
 
@@ -48,6 +56,24 @@ def test_gradients_through_the_last_layer_at_some_positions(mlm: BertForMaskedLM
         gradients.append({name: p.grad.clone() for name, p in mlm.bert.named_parameters()})
     for name, gradient in gradients[0].items():
         assert_close(gradient, gradients[1][name], atol=1e-4, rtol=1e-3, msg=name)
+
+
+def test_states_at_places_are_those_of_every_position(mlm: BertForMaskedLM, batch: TokenBatch) -> None:
+    """Rows with several places, with one and with none; transformers' states are the oracle."""
+    width = batch.ids_BL.shape[1]
+    place_M = torch.tensor([0, 2, 2 * width + 1, 2 * width + 30, 3 * width, 3 * width + 4])
+    weight = torch.randn(6, 32)
+    theirs = reference(mlm, batch).last_hidden_state.flatten(0, 1)[place_M]
+    ours = states_at_places(mlm.bert, batch, place_M)
+    assert_close(ours, theirs, atol=2e-6, rtol=1e-5)
+    parameters = dict(mlm.bert.named_parameters())
+    found, expected = (
+        torch.autograd.grad((states * weight).sum(), parameters.values(), allow_unused=True)
+        for states in (ours, theirs)
+    )
+    for name, one, other in zip(parameters, found, expected, strict=True):
+        if other is not None:
+            assert_close(one, other, atol=1e-4, rtol=1e-3, msg=name)
 
 
 def test_recomputing_changes_no_gradient(

@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from realmctl.nn.bert import layers
 from realmctl.nn.bert.encoder import load_masked_lm
 from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
@@ -68,6 +69,33 @@ def test_a_batch_points_at_its_masks(chain: Chain) -> None:
     batch = practice.batch(drawn)
     assert (batch.packed.ids_BL.flatten()[batch.positions] == collator.mask_id).all()
     assert batch.targets.tolist() == [wordpiece for example in drawn for _, _, wordpiece in example.hidden]
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_without_dropout_the_last_layer_computes_few_positions(
+    chain: Chain, monkeypatch: pytest.MonkeyPatch, dropout: float
+) -> None:
+    """The loss is that of transformers' own forward pass either way."""
+    mlm, _ = load_masked_lm(chain.encoder.path, dropout)
+    examples = PlainBlocks(
+        Corpus(chain.blocks), packer_of(tokenizer_of(chain.blocks)), mask_rate=0.15, length=24, vocabulary=200
+    )
+    objective = MlmObjective(mlm.eval(), examples, batch_size=8, micro_batch=0, seed=3)
+    ((batch, hidden),) = objective.draw(0)
+    computed = []
+    last = mlm.bert.encoder.layer[-1].intermediate.dense
+    plain = layers.linear
+    monkeypatch.setattr(
+        layers,
+        "linear",
+        lambda part, state: (part is last and computed.append(state.flatten(0, -2).shape[0])) or plain(part, state),
+    )
+    loss, _ = objective.loss((batch, hidden))
+    packed = batch.packed
+    logits = mlm(packed.ids_BL, packed.mask_BL.long(), packed.segments_BL).logits.flatten(0, 1)[batch.positions]
+    assert loss is not None and loss.item() == pytest.approx(F.cross_entropy(logits, batch.targets).item(), rel=1e-5)
+    tokens = int(packed.mask_BL.sum())
+    assert computed == [tokens] if dropout else computed[0] < tokens / 2
 
 
 def test_what_lies_beyond_the_input_is_not_asked(chain: Chain) -> None:
