@@ -44,7 +44,7 @@ def torchrun(processes: int, restarts: int = 0) -> list[str]:
 ALONE = [sys.executable, "-m", "realmctl"]
 
 
-class Command:
+class RunningCommand:
     """A running command. Its messages go to a file. As a context manager it leaves no process behind.
 
     Args:
@@ -72,7 +72,7 @@ class Command:
             )
         self._end = time.monotonic() + LONGEST_SECONDS
 
-    def __enter__(self) -> Command:
+    def __enter__(self) -> RunningCommand:
         return self
 
     def __exit__(self, *error: object) -> None:

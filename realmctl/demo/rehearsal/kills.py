@@ -7,11 +7,11 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from realmctl.demo.rehearsal.commands import Command
+from realmctl.demo.rehearsal.commands import RunningCommand
 from realmctl.training.refresh.refresh_folder import RefreshFolder, read_heartbeat, steps_in
 
 
-def kill_rank(run: Command, series: Path, rank: int, after: int) -> str:
+def kill_rank(run: RunningCommand, series: Path, rank: int, after: int) -> str:
     """Kill the process with this rank once there is a checkpoint of `after` steps or more.
 
     Returns:
@@ -24,7 +24,7 @@ def kill_rank(run: Command, series: Path, rank: int, after: int) -> str:
     return f"process {rank} after step {step}"
 
 
-def kill_refresher(run: Command, series: Path) -> str:
+def kill_refresher(run: RunningCommand, series: Path) -> str:
     """Kill the refresher once it works on its first snapshot. Returns who was killed, or an empty text."""
     live = RefreshFolder(series / "v1.partial" / "live")
 

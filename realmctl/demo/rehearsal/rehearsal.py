@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from realmctl.artifacts import Artifact, open_artifact
-from realmctl.demo.rehearsal.commands import ALONE, Command, torchrun, words_of
+from realmctl.demo.rehearsal.commands import ALONE, RunningCommand, torchrun, words_of
 from realmctl.demo.rehearsal.comparison import Difference, difference
 from realmctl.demo.rehearsal.kills import kill_rank, kill_refresher
 from realmctl.demo.rehearsal.nodes import Nodes, ray_nodes
@@ -29,16 +29,16 @@ DEFAULT_FILE = Path(__file__).with_name("rehearsal.yaml")
 ATTEMPTS = 4
 """Runs until a kill comes before the end of one."""
 RESTARTS = 2
-Kill = Callable[[Command, Path], str]
+Kill = Callable[[RunningCommand, Path], str]
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class RehearsedRun:
     """One run that was compared.
 
     Attributes:
         output: Name of the output.
-        stage: Command of the stage.
+        stage: RunningCommand of the stage.
         how: In what it ran, such as "2 processes".
         killed: Who was killed and when; empty for an undisturbed run.
         compared_with: The run that it must equal.
@@ -66,7 +66,7 @@ class Row:
 
 def rehearse(
     file: Path | None, stages: Mapping[str, type[Stage]], variables: Mapping[str, str], processes: int
-) -> list[Row]:
+) -> list[RehearsedRun]:
     """Rehearse a pipeline file, or the stages of the papers.
 
     Everything is written to a temporary folder, and removed.
@@ -107,7 +107,7 @@ class _Rehearsal:
     def __init__(self, folder: Path, processes: int, alone: Mapping[str, Artifact]) -> None:
         self.folder, self.processes, self.alone = folder, processes, alone
 
-    def rows(self, steps: tuple[PipelineStep, ...]) -> list[Row]:
+    def rows(self, steps: tuple[PipelineStep, ...]) -> list[RehearsedRun]:
         """Return the rows of all steps that run in several processes or on Ray."""
         rows = []
         with ray_nodes(self.processes) if _has_ray() else nullcontext() as nodes:
@@ -119,10 +119,10 @@ class _Rehearsal:
                     rows += self._mapped(step.name, stage, nodes)
         return rows
 
-    def _trained(self, name: str, stage: Stage) -> list[Row]:
+    def _trained(self, name: str, stage: Stage) -> list[RehearsedRun]:
         """Undisturbed, with a killed process, and with a killed refresher."""
-        row = Row(name, stage.command(), f"{self.processes} processes", "", "one process", exact=False)
-        undisturbed = _Run(row, stage, torchrun(self.processes), self.folder / "undisturbed", self.alone[name])
+        row = RehearsedRun(name, stage.command(), f"{self.processes} processes", "", "one process", exact=False)
+        undisturbed = _Attempts(row, stage, torchrun(self.processes), self.folder / "undisturbed", self.alone[name])
         rows = [undisturbed.row()]
         if rows[0].failure:
             return rows
@@ -132,28 +132,28 @@ class _Rehearsal:
             kills["refresher"] = kill_refresher
         for whom, kill in kills.items():
             start = torchrun(self.processes, RESTARTS)
-            rows.append(_Run(row, stage, start, self.folder / whom, undisturbed.made(), kill).row())
+            rows.append(_Attempts(row, stage, start, self.folder / whom, undisturbed.made(), kill).row())
         return rows
 
-    def _mapped(self, name: str, stage: Stage, nodes: Nodes | None) -> list[Row]:
+    def _mapped(self, name: str, stage: Stage, nodes: Nodes | None) -> list[RehearsedRun]:
         """On Ray with a killed node. Without Ray in worker processes of this machine, where the stage has them."""
         if nodes is None:
             if stage.command() == "embed":
                 return []
-            row = Row(name, stage.command(), f"{self.processes} workers", "", "one process", exact=True)
+            row = RehearsedRun(name, stage.command(), f"{self.processes} workers", "", "one process", exact=True)
             here = dataclasses.replace(stage, workers=self.processes)  # type: ignore[type-var]
-            return [_Run(row, here, ALONE, self.folder / "workers", self.alone[name]).row()]
-        row = Row(name, stage.command(), f"{nodes.count} Ray nodes", "", "one process", exact=True)
+            return [_Attempts(row, here, ALONE, self.folder / "workers", self.alone[name]).row()]
+        row = RehearsedRun(name, stage.command(), f"{nodes.count} Ray nodes", "", "one process", exact=True)
         there = dataclasses.replace(stage, executor="ray", workers=0)  # type: ignore[type-var]
         cluster = {"RAY_ADDRESS": nodes.address}
-        return [_Run(row, there, ALONE, self.folder / "ray", self.alone[name], nodes.kill_one, cluster).row()]
+        return [_Attempts(row, there, ALONE, self.folder / "ray", self.alone[name], nodes.kill_one, cluster).row()]
 
 
 @dataclasses.dataclass(frozen=True)
-class _Run:
+class _Attempts:
     """A stage that is made by its command, with a kill or without, and compared."""
 
-    planned: Row
+    planned: RehearsedRun
     stage: Stage
     start: list[str]
     folder: Path
@@ -161,13 +161,13 @@ class _Run:
     kill: Kill | None = None
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
-    def row(self) -> Row:
+    def row(self) -> RehearsedRun:
         """Run it, again if it ended before the kill."""
         say(f"plan: rehearsing {self.planned.output} in {self.planned.how}" + (", with a kill" if self.kill else ""))
         for attempt in range(ATTEMPTS):
             out = self._series(attempt)
             log = self.folder / f"{self.planned.output}-{attempt}.log"
-            with Command([*self.start, *words_of(self.stage, out)], log, self.environment) as run:
+            with RunningCommand([*self.start, *words_of(self.stage, out)], log, self.environment) as run:
                 killed = self.kill(run, out) if self.kill else ""
                 failure = run.failure()
             if failure:

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from realmctl.demo.rehearsal.comparison import METRIC_TOLERANCE, WEIGHT_TOLERANCE, Difference
-from realmctl.demo.rehearsal.rehearsal import Row
+from realmctl.demo.rehearsal.rehearsal import RehearsedRun
 
 _HEAD = ("output", "stage", "in", "killed", "compared with", "result")
 
 
-def report_of(rows: Sequence[Row]) -> dict[str, Any]:
+def report_of(rows: Sequence[RehearsedRun]) -> dict[str, Any]:
     """Return the rows as JSON values."""
     return {
         "rehearsal": [{**dataclasses.asdict(row), "equal": row.equal} for row in rows],

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from realmctl.demo.rehearsal.commands import Command
+from realmctl.demo.rehearsal.commands import RunningCommand
 from realmctl.demo.rehearsal.kills import kill_rank
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
@@ -21,8 +21,8 @@ ranks[0].kill()
 """
 
 
-def start(tmp_path, text: str) -> Command:
-    return Command([sys.executable, "-c", text.format(folder=str(tmp_path / "model"))], tmp_path / "log")
+def start(tmp_path, text: str) -> RunningCommand:
+    return RunningCommand([sys.executable, "-c", text.format(folder=str(tmp_path / "model"))], tmp_path / "log")
 
 
 def test_the_process_with_the_rank_is_killed_after_its_checkpoint(tmp_path):
