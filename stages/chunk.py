@@ -85,7 +85,7 @@ class Chunk(Stage):
     text_field: str = setting("Field or column that holds the text.", default="", added_later=True)
     keep_lists: bool = setting("Keep pages whose title begins with List of, Index of or Outline of.", default=False)
     page_seconds: float = setting(
-        "Time limit for cleaning one page, in seconds. A page that takes longer is set aside.", default=10.0
+        "Time limit for cleaning one page, in seconds of CPU time. A page that takes longer is set aside.", default=10.0
     )
     workers: int = runtime(help_texts.WORKERS, default=0)
     executor: Executor = runtime(help_texts.EXECUTOR, default="local")

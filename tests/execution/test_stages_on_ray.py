@@ -77,6 +77,7 @@ def three_nodes() -> Iterator[Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_a_node_that_is_killed_costs_nothing(chain, tmp_path, three_nodes, monkeypatch):
     """Two of three nodes remain, and their workers do the lost units again."""
     corpus = documents(tmp_path, 20_000)

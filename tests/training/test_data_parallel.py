@@ -19,6 +19,7 @@ from stages.condenser_init import CondenserInit
 from stages.ict_init import IctInit
 from stages.mlm_init import MlmInit
 from tests.fixtures.chain import Stopped, metrics_of, stop_at
+from tests.fixtures.together import PATIENCE_SECONDS
 from tests.training import gather_process
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,7 +51,7 @@ def torchrun(*arguments: object, processes: int = 2) -> subprocess.CompletedProc
     start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT)}
     command = [*start, "-m", "realmctl", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, timeout=240)
+    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, timeout=PATIENCE_SECONDS)
 
 
 def ict_init(chain, encoder, out: Path, **others: object) -> subprocess.CompletedProcess[str]:

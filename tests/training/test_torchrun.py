@@ -103,6 +103,7 @@ def require_together(jobs: Mapping[str, Job], folder: Path, count: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("count", [2, 4])
 def test_several_processes_learn_what_one_learns(chain, tmp_path, count):
     require_together(jobs_of(chain, tmp_path), tmp_path, count)
@@ -146,6 +147,7 @@ def test_two_processes_learn_what_one_learns_and_refuse_what_differs(chain, tmp_
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_process_that_fails_is_named_by_the_others(chain, tmp_path, rank):
     job = Job("pretrain", jobs_of(chain, tmp_path)["pretrain"].fields, ends=rank, how="error")

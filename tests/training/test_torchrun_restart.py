@@ -15,6 +15,9 @@ from safetensors.torch import load_file
 
 from realmctl.artifacts import Artifact, open_artifact
 from tests.fixtures.chain import Chain, metrics_of
+from tests.fixtures.together import PATIENCE_SECONDS
+
+pytestmark = pytest.mark.timeout(3600)
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = {
@@ -59,7 +62,7 @@ def those_that_mention(text: str) -> list[str]:
 def undisturbed(chain, tmp_path_factory) -> Artifact:
     out = tmp_path_factory.mktemp("undisturbed")
     run = start(chain, out)
-    assert run.wait(240) == 0, run.communicate()[1]
+    assert run.wait(PATIENCE_SECONDS) == 0, run.communicate()[1]
     return open_artifact(out)
 
 
@@ -67,12 +70,12 @@ def undisturbed(chain, tmp_path_factory) -> Artifact:
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_killed_process_changes_nothing(chain, undisturbed, tmp_path, rank):
     run = start(chain, tmp_path / "model", restarts=1)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not list(tmp_path.glob("model/v1.partial/**/step-*1[05]/state.json")):
         assert run.poll() is None and time.monotonic() < deadline
         time.sleep(0.02)
     os.kill(process_of(run.pid, rank), signal.SIGKILL)
-    _, printed = run.communicate(timeout=240)
+    _, printed = run.communicate(timeout=PATIENCE_SECONDS)
     assert run.returncode == 0, printed
     assert "continuing after step" in printed
     made = open_artifact(tmp_path / "model")
@@ -89,7 +92,7 @@ def test_a_killed_process_changes_nothing(chain, undisturbed, tmp_path, rank):
 @pytest.mark.slow
 def test_a_mistake_leaves_no_process_and_no_file(chain, tmp_path):
     run = start(chain, tmp_path / "model", **{"batch-size": 5})
-    _, printed = run.communicate(timeout=240)
+    _, printed = run.communicate(timeout=PATIENCE_SECONDS)
     assert run.returncode != 0 and "5 examples cannot be divided among 2 processes" in printed
     assert "error: process 1 of 2: " in printed and "exitcode  : 2" in printed
     assert those_that_mention(str(tmp_path)) == [] and not list(tmp_path.glob("model/*"))

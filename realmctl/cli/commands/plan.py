@@ -10,7 +10,7 @@ import typer
 from realmctl.cli import available_stages
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, path, text
-from realmctl.errors import ConfigError
+from realmctl.errors import ConfigError, QualityError
 
 PAPER_DEVICES = (8, 64, 512)
 
@@ -55,18 +55,31 @@ def plan(
     as_of_paper: Annotated[
         bool, typer.Option("--as-of-paper", help="The setting of the REALM paper, on 8, 64 and 512 devices.")
     ] = False,
+    rehearse: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="Plan nothing. Run the file's stages at toy scale in this number of processes and on a Ray cluster of this machine, "
+            "kill some of them, and compare everything with one process. It takes minutes.",
+        ),
+    ] = None,
     var: Annotated[
         list[str] | None, typer.Option(help="name=value: replaces a variable of the file. Repeatable.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Forecast a run: hours, memory, disk, network and price of each stage, and the age of the index. Nothing is written.
+    """Forecast a run, or rehearse it: hours, memory, disk, network and price of each stage, and the age of the index.
+
+    Nothing is written.
 
     Work is computed from the shapes. Times come from a table of devices and an assumed share of their peak, or from a short
     measurement here with --calibrate.
     """
     from realmctl.forecast.planning import Wishes, make_plan, plan_text
 
+    if rehearse is not None:
+        _rehearse(file, tuple(var or ()), rehearse, json)
+        return
     if var and file is None:
         raise ConfigError("--var needs a pipeline file, whose variables it replaces.")
     wishes = Wishes(
@@ -81,3 +94,16 @@ def plan(
     numbers = PAPER_DEVICES if as_of_paper else (devices,)
     known = available_stages.available_stages()
     print_result({"plans": [make_plan(wishes, known, number) for number in numbers]}, json, plan_text)
+
+
+def _rehearse(file: Path | None, variables: tuple[str, ...], processes: int, json: bool) -> None:
+    from realmctl.demo.rehearsal.rehearsal import rehearse
+    from realmctl.demo.rehearsal.report import report_of, report_text
+    from realmctl.pipeline.pipeline_file import pair
+
+    found = report_of(rehearse(file, available_stages.available_stages(), dict(map(pair, variables)), processes))
+    print_result(found, json, report_text)
+    if not found["equal"]:
+        raise QualityError(
+            "the rehearsal found differences, which the report names. Do not start the large run before they are explained."
+        )
