@@ -50,8 +50,8 @@ test-slow: $(READY) ## the rest: kills, scripts, the wheel in an empty folder ru
 faults: $(READY) ## damaged files, failing disks, power cuts and kills, counted in docs/faults.json: FAULT_ROUNDS=1 FAULT_TESTS="not slow"
 	rm -f docs/faults.json
 	REALMCTL_FAULTS_JSON="$(CURDIR)/docs/faults.json" REALMCTL_FAULT_ROUNDS=$(FAULT_ROUNDS) $(BIN)/python -m pytest -m "$(FAULT_TESTS)" \
-	  tests/faults tests/artifacts/gc tests/training/refresh tests/training/test_checkpoint.py tests/training/objectives/test_best_on_dev.py \
-	  tests/nn/bert/test_limits.py tests/report/test_damaged_scores.py
+	  tests/faults tests/artifacts tests/training/refresh tests/training/test_checkpoint.py tests/training/test_damaged_run.py \
+	  tests/training/objectives/test_best_on_dev.py tests/nn/bert/test_limits.py tests/report/test_damaged_scores.py
 	$(BIN)/python docs/make_reliability.py
 
 docs: $(READY) ## the documentation site, built strictly into build/site; open build/site/index.html

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from realmctl.errors import InputError, MismatchError
 from realmctl.index.protocol import Vectors
+from realmctl.storage.array_file import open_array
 
 VECTORS_FILE = "vectors.npy"
 ROWS_PER_CHUNK = 16_384
@@ -25,10 +26,7 @@ def open_vectors(path: Path, *, count: int | None = None, dimension: int | None 
         InputError: the file is missing, cut short, or not a matrix of float16 or float32.
         MismatchError: the shape is not the expected one.
     """
-    try:
-        vectors: Vectors = np.load(path, mmap_mode="c", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"The vectors in {path} cannot be read: {error}. Embed the blocks again.") from None
+    vectors: Vectors = open_array(path, mode="c")
     if vectors.ndim != 2 or vectors.dtype not in (np.float16, np.float32) or 0 in vectors.shape:
         raise InputError(
             f"{path} holds {vectors.dtype} of shape {list(vectors.shape)}, where a matrix of float16 or "

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from realmctl.artifacts import Artifact
 from realmctl.errors import InputError
+from realmctl.storage.array_file import open_array
 from realmctl.storage.records import Records
 
 TokenIds = NDArray[np.integer[Any]]
@@ -24,7 +25,7 @@ class Ragged:
 
     def __init__(self, artifact: Artifact, values: str, offsets: str) -> None:
         self.values, self.offsets = load_array(artifact, values), load_array(artifact, offsets)
-        if self.offsets.ndim != 1 or len(self.offsets) == 0 or int(self.offsets[-1]) != len(self.values):
+        if not _describes(self.offsets, self.values):
             raise InputError(f"{artifact}: {offsets} does not describe {values}. Make it again.")
 
     def __len__(self) -> int:
@@ -39,14 +40,19 @@ class Ragged:
         return np.diff(self.offsets)
 
 
+def _describes(offsets: NDArray[Any], values: NDArray[Any]) -> bool:
+    """Whether these are whole numbers in one dimension, and the offsets rise from 0 to the number of values."""
+    flat = all(array.ndim == 1 and array.dtype.kind in "iu" for array in (offsets, values))
+    return flat and len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(values) and _never_falls(offsets)
+
+
+def _never_falls(numbers: NDArray[Any]) -> bool:
+    return bool((numbers[1:] >= numbers[:-1]).all())
+
+
 def load_array(artifact: Artifact, name: str) -> NDArray[Any]:
-    """A `.npy` file of an artifact, memory-mapped and read-only. An empty one cannot be mapped and is loaded."""
-    path = artifact.file(name)
-    try:
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError:
-        array = np.load(path, allow_pickle=False)
-    return array
+    """A `.npy` file of an artifact, memory-mapped and read-only. Raises InputError when it cannot be read."""
+    return open_array(artifact.file(name))
 
 
 class Corpus:
@@ -58,6 +64,8 @@ class Corpus:
         self._titles = Ragged(blocks, "title_tokens.npy", "title_offsets.npy")
         self._sentences = Ragged(blocks, "sentence_starts.npy", "sentence_offsets.npy")
         self.uid: NDArray[np.uint64] = load_array(blocks, "uids.npy")
+        if self.uid.ndim != 1 or self.uid.dtype.kind not in "iu":
+            raise InputError(f"{blocks}: uids.npy is not a list of whole numbers. Make it again.")
         if not len(self._bodies) == len(self._titles) == len(self._sentences) == len(self.uid):
             raise InputError(f"{blocks}: its arrays disagree on the number of blocks. Make it again.")
         self._remembered = lru_cache(RECORDS_REMEMBERED)(lambda row: self.records[row])

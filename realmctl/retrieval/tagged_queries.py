@@ -21,8 +21,19 @@ class TaggedQueries:
         self._tokens = Ragged(spans, "tokens.npy", "offsets.npy")
         self.spans: NDArray[np.int32] = load_array(spans, "spans.npy")
         self.uid: NDArray[np.uint64] = load_array(spans, "uids.npy")
-        if len(self.uid) != len(self._tokens) or self.spans.ndim != 2 or len(self.spans) == 0:
+        if not self._agree():
             raise InputError(f"{spans}: its arrays disagree, or it holds no span. Tag the blocks again.")
+
+    def _agree(self) -> bool:
+        """Whether there is a uid for each sentence, and each span lies in a sentence; spans are ordered by sentence."""
+        if self.uid.shape != (len(self),) or self.spans.dtype.kind != "i" or self.spans.shape != (len(self.spans), 4):
+            return False
+        if len(self.spans) == 0 or self.spans[0, 0] < 0 or self.spans[-1, 0] >= len(self):
+            return False
+        sentence, first, stop = (self.spans[:, column] for column in range(3))
+        if (sentence[1:] < sentence[:-1]).any():
+            return False
+        return bool(((first >= 0) & (first < stop) & (stop <= self._tokens.lengths[sentence])).all())
 
     def __len__(self) -> int:
         return len(self._tokens)

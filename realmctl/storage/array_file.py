@@ -1,14 +1,56 @@
-"""`.npy` files that are written row by row in constant memory, when their length is not known beforehand."""
+"""`.npy` files: written row by row in constant memory when their length is not known beforehand, and opened with checks."""
 
 from __future__ import annotations
 
 import io
 from pathlib import Path
+from tokenize import TokenError
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from realmctl.errors import InputError
 from realmctl.storage.checked_file import CheckedFile
+
+UNREADABLE = (
+    OSError,
+    ValueError,
+    EOFError,
+    SyntaxError,
+    TypeError,
+    OverflowError,
+    MemoryError,
+    RecursionError,
+    TokenError,
+)
+"""What numpy raises for files that are no arrays."""
+
+
+def open_array(path: Path, mode: Literal["r", "c"] = "r") -> NDArray[Any]:
+    """Map an array of numbers without reading it. An empty one cannot be mapped and is loaded.
+
+    Args:
+        path: The `.npy` file.
+        mode: `r` for an array that cannot be changed, `c` for one whose changes stay in memory.
+
+    Raises:
+        InputError: The file is missing, cut short, or not an array of numbers.
+    """
+    try:
+        array: NDArray[Any] = np.load(path, mmap_mode=mode, allow_pickle=False)
+    except UNREADABLE:
+        try:
+            array = np.load(path, allow_pickle=False)
+        except UNREADABLE as error:
+            raise InputError(f"The array {path} cannot be read: {_one_line(error)}. Make its artifact again.") from None
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "iuf":
+        raise InputError(f"{path} does not hold an array of numbers. Make its artifact again.")
+    return array
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
 
 
 class ArrayAppender:

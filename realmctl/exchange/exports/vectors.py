@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from realmctl.artifacts import Artifact
 from realmctl.errors import InputError, MismatchError
+from realmctl.index.vectors import open_vectors
 from realmctl.storage.records import Records
 
 ROWS_AT_ONCE = 2**14
@@ -62,10 +63,7 @@ def _write_text(file: BinaryIO, text: str) -> None:
 
 
 def _vectors(embeddings: Artifact) -> NDArray[np.floating[Any]]:
-    vectors_ND: NDArray[np.floating[Any]] = np.load(
-        embeddings.file("embeddings.npy"), mmap_mode="r", allow_pickle=False
-    )
-    return vectors_ND
+    return open_vectors(embeddings.file("embeddings.npy"))
 
 
 def _parts(vectors_ND: NDArray[np.floating[Any]]) -> Iterator[tuple[int, NDArray[np.float32]]]:

@@ -18,6 +18,7 @@ from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
 from realmctl.retrieval.search.embedding import Embedder, LocalEmbedder, embed_corpus
 from realmctl.retrieval.search.ray_embedder import RayEmbedder
+from realmctl.storage.array_file import open_array
 from realmctl.training.refresh.refresh_folder import KEPT_SNAPSHOTS, RefreshFolder, RefreshRequest, at_step, prune
 
 
@@ -47,7 +48,7 @@ def write_retriever(
 
 def dtype_of(index: Artifact) -> Literal["float32", "float16"]:
     """Return the number format of an index's vectors; float32 for every format but float16."""
-    vectors = np.load(index.file("vectors.npy"), mmap_mode="r", allow_pickle=False)
+    vectors = open_array(index.file("vectors.npy"))
     return "float16" if vectors.dtype == np.float16 else "float32"
 
 

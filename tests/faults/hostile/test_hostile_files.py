@@ -139,7 +139,7 @@ def test_hostile_files_end_in_one_clear_error(valid, tmp_path):
         problem = "executed" if canary.exists() else problem
         problems += [f"number {number}, {content[:60]!r}: {problem}"] if problem else []
         shutil.rmtree(folder)
-    assert problems == [] and {path.name for path in tmp_path.iterdir()} == {"told"}
+    assert not problems and {path.name for path in tmp_path.iterdir()} == {"told"}, "\n".join(problems)
     count("hostile files", FILES * rounds(), seed=SEED)
 
 
