@@ -7,6 +7,7 @@ import re
 import shlex
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -15,6 +16,7 @@ from typer.core import TyperGroup
 from realmctl.cli.app import build
 from realmctl.cli.available_stages import available_stages
 from realmctl.stage import hints
+from realmctl.stage.presets import PRESETS, names_for, settings_of
 from realmctl.stage.values import typed
 
 ROOT = Path(__file__).parent.parent
@@ -159,13 +161,40 @@ def test_every_trap_and_check_names_tests_that_there_are(heading: str, count: in
             assert function in {node.name for node in body if isinstance(node, ast.FunctionDef)}, f"{file}::{function}"
 
 
+OFFICIAL_WAYS = "Where our default is not the official one"
+
+
+def flags_in(text: str) -> list[tuple[str, str, str]]:
+    """Return (stage, flag, value) of each `stage --flag value` in a text."""
+    return [(name, flag, value) for name, flag, value in re.findall(r"`([a-z-]+) (--[a-z-]+) ([^` ]+)`", text)]
+
+
+def given(app: TyperGroup, name: str, flag: str, value: str) -> Any:
+    """Return the value that a stage gets from a flag on the command line."""
+    context = app.commands[name].make_context(name, [flag, value], resilient_parsing=True)
+    field = flag.lstrip("-").replace("-", "_")
+    return typed(hints(available_stages()[name])[field], context.params[field], flag)
+
+
 def test_every_flag_that_restores_the_official_way_parses(app: TyperGroup) -> None:
-    cells = [row[-1] for row in rows_of("Where our default is not the official one")]
-    commands = [found for cell in cells for found in re.findall(r"`([a-z-]+ --[^`]+)`", cell)]
-    assert len(commands) >= 25 and not [cell for cell in cells if cell.startswith("none")]
-    for command in commands:
-        name, flag, value = command.split()
-        context = app.commands[name].make_context(name, [flag, value], resilient_parsing=True)
-        field = flag.lstrip("-").replace("-", "_")
-        given = typed(hints(available_stages()[name])[field], context.params[field], flag)
-        assert (",".join(given) if isinstance(given, tuple) else str(given)) == value, command
+    cells = [row[-1] for row in rows_of(OFFICIAL_WAYS)]
+    flags = [found for cell in cells for found in flags_in(cell)]
+    assert len(flags) >= 25 and not [cell for cell in cells if cell.startswith("none")]
+    for name, flag, value in flags:
+        found = given(app, name, flag, value)
+        assert (",".join(found) if isinstance(found, tuple) else str(found)) == value, f"{name} {flag}"
+
+
+def test_presets_set_the_flags_that_restore_the_official_way(app: TyperGroup) -> None:
+    """The page lists those that no preset sets. Where our default is the official way, the cell has the paper's flag."""
+    section = (ROOT / "docs" / "concepts" / "fidelity.md").read_text(encoding="utf-8").partition(OFFICIAL_WAYS)[2]
+    introduction = section.partition("\n|")[0]
+    assert set(re.findall(r"`([a-z-]+)`", introduction)) == set(PRESETS)
+
+    def is_set(name: str, flag: str, value: str) -> bool:
+        found, field = given(app, name, flag, value), flag.lstrip("-").replace("-", "_")
+        values = [settings_of(preset, name).get(field) for preset in names_for(name)]
+        return any(set(found) <= set(held or ()) if isinstance(found, tuple) else found == held for held in values)
+
+    flags = [flag for row in rows_of(OFFICIAL_WAYS) if not row[-1].startswith("default") for flag in flags_in(row[-1])]
+    assert {flag for flag in flags if not is_set(*flag)} == set(flags_in(introduction))

@@ -24,20 +24,25 @@ def sizes_below(folder: Path, parts: Collection[str], unfinished: bool) -> dict[
         unfinished: Whether a run is not committed yet. Then scratch folders and the recipe are left out.
 
     Raises:
-        InputError: A symbolic link, named pipe, device, socket or empty folder is in it; a part is missing; or there
-            are more files or deeper folders than an artifact may have.
+        InputError: A symbolic link, named pipe, device, socket or empty folder is in it; a part is missing; there are
+            more files or deeper folders than an artifact may have; or it was deleted meanwhile.
     """
     skipped = {MANIFEST} | ({WRITING, RECIPE} if unfinished else set())
     sizes: dict[str, int] = {}
     missing = set(parts)
-    for name, status in _entries(folder, "", parts, SCRATCH_NAMES if unfinished else ()):
-        if name in missing and stat.S_ISDIR(status.st_mode):
-            missing.discard(name)
-        elif name not in skipped:
-            require_regular(folder / name, status)
-            sizes[name] = status.st_size
-        if len(sizes) > MAX_FILES:
-            raise InputError(f"{folder} holds more than {MAX_FILES} files, which is the limit. It is not an artifact.")
+    try:
+        for name, status in _entries(folder, "", parts, SCRATCH_NAMES if unfinished else ()):
+            if name in missing and stat.S_ISDIR(status.st_mode):
+                missing.discard(name)
+            elif name not in skipped:
+                require_regular(folder / name, status)
+                sizes[name] = status.st_size
+            if len(sizes) > MAX_FILES:
+                raise InputError(
+                    f"{folder} holds more than {MAX_FILES} files, which is the limit. It is not an artifact."
+                )
+    except FileNotFoundError as error:
+        raise InputError(f"{error.filename} was deleted while it was opened. Name another version.") from None
     if missing:
         names = ", ".join(sorted(missing))
         raise InputError(

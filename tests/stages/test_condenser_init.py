@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 from transformers import AutoModel
 
 from realmctl.artifacts import verify
+from realmctl.artifacts.description import describe_encoder
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.exchange.hub_export import export
 from stages.condenser_init import CondenserInit
@@ -119,6 +120,9 @@ def test_an_exported_condenser_loads_in_transformers_and_continues_with_its_head
 
 def test_the_heads_shape_is_that_of_the_encoder_unless_it_is_given(chain, tmp_path):
     settings = {**SMALL, "steps": 1}
+    fresh = CondenserInit(blocks=chain.blocks, **{**settings, "bert": "scratch:L6-H16"}).make(tmp_path / "fresh")
+    described = describe_encoder(fresh.path)
+    assert (described.skip_from, described.head_layers) == (3, 2)  # the middle layer
     first = CondenserInit(blocks=chain.blocks, skip_from=0, head_layers=1, **settings).make(tmp_path / "first")
     settings["bert"] = None
     then = CondenserInit(blocks=chain.blocks, encoder=first, **settings).make(tmp_path / "then")

@@ -187,7 +187,7 @@ def refreshing(live):
     return beat["state"] in ("embedding", "building") and beat["pid"] in refreshers_of(live)
 
 
-def wait_for(condition, seconds=90.0):
+def wait_for(condition, seconds=300.0):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it never came to be"
@@ -210,7 +210,7 @@ def test_a_refresher_started_by_hand(chain, tmp_path):
     model = stage.make(tmp_path / "model")
     thread.join()
     assert max(line["index_age_steps"] for line in metrics_of(model)) <= 2
-    assert started[0].wait(20) == 0, started[0].stderr.read()  # the live folder is gone, and so is it
+    assert started[0].wait(120) == 0, started[0].stderr.read()  # the live folder is gone, and so is it
 
 
 @pytest.fixture(scope="module")
@@ -234,6 +234,7 @@ def large(tmp_path_factory, one_thread):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_kill_9_in_mid_refresh_and_the_same_command_again(large, tmp_path):
     live = tmp_path / "model/v1.partial/live"
     options = [

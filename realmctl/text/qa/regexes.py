@@ -163,8 +163,8 @@ def _limited(text: str, engine: Engine) -> str:
 
 
 def _dotted(text: str) -> str:
-    """Replace the Turkish dotless i. Without regard to case it equals i in `re`, but not in `regex`."""
-    return text.replace("ı", "i")
+    """Replace the Turkish dotless ı and dotted İ. Without regard to case both equal i and I in `re`, but not in `regex`."""
+    return text.replace("ı", "i").replace("İ", "i")
 
 
 def find_spans(patterns: Iterable[str], text: str, *, budget_seconds: float = BUDGET_SECONDS) -> list[tuple[int, int]]:

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from realmctl.artifacts import artifact as artifact_module
 from realmctl.artifacts import open_artifact, verify
 from realmctl.artifacts.gc import collect as collect_module
 from realmctl.artifacts.gc.collect import collect
+from realmctl.artifacts.manifest import read_manifest
 from realmctl.errors import ConfigError, InputError
 from realmctl.storage import lease
 from tests.faults.counting import count
@@ -142,6 +144,20 @@ def test_a_version_that_is_being_deleted_cannot_be_opened(tmp_path, monkeypatch)
     assert open_artifact(tmp_path / "plain/v1").kind == "plain"
 
 
+def test_a_version_that_is_deleted_while_it_is_opened_is_refused(tmp_path, monkeypatch):
+    """`gc` moves it out of the series after its manifest was read, and before its files are listed."""
+    version = plain(tmp_path, "a").path
+
+    def deleted_after(folder):
+        manifest = read_manifest(folder)
+        folder.rename(tmp_path / "gone")
+        return manifest
+
+    monkeypatch.setattr(artifact_module, "read_manifest", deleted_after)
+    with pytest.raises(InputError, match="was deleted while it was opened"):
+        open_artifact(version)
+
+
 def test_what_a_killed_gc_left_is_deleted(tmp_path):
     plain(tmp_path, "a"), plain(tmp_path, "b")
     (tmp_path / "plain/v1").rename(tmp_path / "plain/v1.deleted")
@@ -187,11 +203,10 @@ def _race(tmp_path: Path, seconds: float, readers: int) -> tuple[int, int]:
         plain(tmp_path, str(made))
         made += 1
         deleted += len(collect([tmp_path], 2, delete=True)["versions"])
-    opened = sum(told.get()[0] for _ in processes)
     for process in processes:
         process.join()
         assert process.exitcode == 0
-    return opened, deleted
+    return sum(told.get()[0] for _ in processes), deleted
 
 
 @pytest.mark.slow

@@ -100,6 +100,8 @@ def test_patterns_mean_what_they_mean_to_re(atoms, text, anywhere):
         (r"^\w$", "\u00bd", AnswerVerdict.NO_MATCH, AnswerVerdict.MATCH),
         (r"^[\W]$", "\u00b2", AnswerVerdict.MATCH, AnswerVerdict.NO_MATCH),
         ("\u0130", "\u0131", AnswerVerdict.NO_MATCH, AnswerVerdict.MATCH),
+        ("^\u0130$", "I", AnswerVerdict.NO_MATCH, AnswerVerdict.MATCH),
+        ("^I$", "\u0130", AnswerVerdict.NO_MATCH, AnswerVerdict.MATCH),
         (r"^e\w$", "e\u0301", AnswerVerdict.MATCH, AnswerVerdict.NO_MATCH),
         ("a{99999999}", "a", AnswerVerdict.INVALID, AnswerVerdict.INVALID),
         ("(", "(", AnswerVerdict.INVALID, AnswerVerdict.INVALID),

@@ -53,13 +53,18 @@ def test_a_lone_long_word_is_masked_all_the_same():
 
 
 def test_windows_are_cut_before_they_are_masked(chain):
+    """With the targets in the places of the masks, every row is a window of a block."""
     objective = process.objective(chain.blocks.path, contrastive=False, length=8)
+    corpus = Corpus(chain.blocks)
+    bodies = [corpus.tokens(row).tolist() for row in range(len(corpus))]
+    windows = {tuple(body[start : start + 6]) for body in bodies for start in range(max(1, len(body) - 5))}
+    assert len(windows) > 2 * len(bodies)
     for part in objective.draw(0):
-        assert part.batch.packed.ids_BL.shape[1] <= 8
-        flat = part.batch.packed.ids_BL.flatten()[part.batch.positions]
-        assert len(flat) == len(part.batch.targets) == part.masks_in_batch
-        ordinary = (flat != objective.examples.collator.cls_id) & (flat != objective.examples.collator.sep_id)
-        assert ordinary.all()
+        packed = part.batch.packed
+        assert packed.ids_BL.shape[1] <= 8 and len(part.batch.targets) == part.masks_in_batch
+        packed.ids_BL.view(-1)[part.batch.positions] = part.batch.targets
+        for ids, length in zip(packed.ids_BL.tolist(), packed.lengths_B.tolist(), strict=True):
+            assert tuple(ids[1 : length - 1]) in windows
 
 
 def test_documents_are_told_apart(chain):

@@ -62,40 +62,51 @@ QUESTIONS = [
 ]
 
 
+def block_scores(objective, number):
+    """The score of every block for a question, and the rows of the retriever's beam."""
+    searcher = objective.searcher
+    tokens = searcher.tokens([objective.questions[number].question])
+    query_D = searcher.retriever.embed_queries(searcher.collator.query(tokens, 512))[0]
+    score = torch.from_numpy(np.array(searcher.index.vectors(np.arange(len(searcher.corpus))))) @ query_D
+    return score, score.argsort(descending=True, stable=True)[: objective.options.retriever_beam].tolist()
+
+
+def span_scores(objective, number, *, with_retrieval_score=True):
+    """The scores of all spans that are read for a question, and their wordpieces, one block and one span at a time."""
+    searcher, options = objective.searcher, objective.options
+    collator, head = searcher.collator, objective.reader.head
+    score, beam = block_scores(objective, number)
+    tokens = searcher.tokens([objective.questions[number].question])[0]
+    everything, spans = [], []
+    for row in beam[: options.reader_beam]:
+        body = searcher.corpus.tokens(row).tolist()[: 40 - 3 - len(tokens)]
+        ids = [collator.cls_id, *tokens, collator.sep_id, *body, collator.sep_id]
+        segments = [0] * (len(tokens) + 2) + [1] * (len(body) + 1)
+        state = objective.reader.bert(torch.tensor([ids]), token_type_ids=torch.tensor([segments])).last_hidden_state[0]
+        first, last = head.dense(state).chunk(2, -1)
+        for i in range(len(body)):
+            for j in range(i, min(i + options.span_width, len(body))):
+                at = len(tokens) + 2
+                span = head.output(head.norm(torch.relu(first[at + i] + last[at + j])))[0]
+                everything.append(span + score[row] * with_retrieval_score)
+                spans.append(body[i : j + 1])
+    return torch.stack(everything), spans
+
+
 def brute_force(objective, numbers, *, with_retrieval_score=True):
-    """Both losses of some questions, or the reader's alone, one block and one span at a time."""
-    searcher, options, questions = objective.searcher, objective.options, objective.questions
-    corpus, collator = searcher.corpus, searcher.collator
-    total, vectors = torch.zeros(()), torch.from_numpy(np.array(searcher.index.vectors(np.arange(len(corpus)))))
+    """Both losses of some questions, or the reader's alone."""
+    corpus, options, total = objective.searcher.corpus, objective.options, torch.zeros(())
     for number in numbers:
-        question = questions[number]
-        tokens = searcher.tokens([question.question])[0]
-        query_D = searcher.retriever.embed_queries(collator.query([tokens], 512))[0]
-        score = vectors @ query_D
-        beam = score.argsort(descending=True, stable=True)[: options.retriever_beam].tolist()
-        good = [row for row in beam if any(answer in corpus.record(row)["text"] for answer in question.answers)]
+        score, beam = block_scores(objective, number)
+        answers = objective.questions[number].answers
+        good = [row for row in beam if any(answer in corpus.record(row)["text"] for answer in answers)]
         if good and not options.freeze_retriever:
             total += score[beam].logsumexp(0) - score[good].logsumexp(0)
-        everything, correct = [], []
-        wanted = [ids.tolist() for ids in searcher.tokens(question.answers)]
-        for row in beam[: options.reader_beam]:
-            body = corpus.tokens(row).tolist()[: 40 - 3 - len(tokens)]
-            ids = [collator.cls_id, *tokens, collator.sep_id, *body, collator.sep_id]
-            segments = [0] * (len(tokens) + 2) + [1] * (len(body) + 1)
-            state = objective.reader.bert(
-                torch.tensor([ids]), token_type_ids=torch.tensor([segments])
-            ).last_hidden_state[0]
-            head = objective.reader.head
-            first, last = head.dense(state).chunk(2, -1)
-            for i in range(len(body)):
-                for j in range(i, min(i + options.span_width, len(body))):
-                    at = len(tokens) + 2
-                    span = head.output(head.norm(torch.relu(first[at + i] + last[at + j])))[0]
-                    everything.append(span + score[row] * with_retrieval_score)
-                    if body[i : j + 1] in wanted:
-                        correct.append(everything[-1])
-        if correct:
-            total += torch.stack(everything).logsumexp(0) - torch.stack(correct).logsumexp(0)
+        everything, spans = span_scores(objective, number, with_retrieval_score=with_retrieval_score)
+        wanted = [ids.tolist() for ids in objective.searcher.tokens(answers)]
+        correct = torch.tensor([span in wanted for span in spans])
+        if correct.any():
+            total += everything.logsumexp(0) - everything[correct].logsumexp(0)
     return total / len(numbers)
 
 

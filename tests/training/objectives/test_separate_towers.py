@@ -37,6 +37,9 @@ def test_both_towers_learn_and_each_serves_its_side(chain, tmp_path):
     made = open_index(model.part("index").path).vectors(np.array(rows))
     np.testing.assert_allclose(made, embed_blocks(after, collator, corpus, rows, precision="fp32"), atol=1e-5)
 
+    frozen = finetune(chain, model, steps=1, freeze_retriever=True, precision="fp32").make(tmp_path / "frozen")
+    assert torch.equal(weights_of(Retriever.load(frozen.part("retriever").path)), weights_of(after.query_tower))
+
     tuned = finetune(chain, model, steps=3, precision="fp32").make(tmp_path / "qa-model")
     query_side = Retriever.load(tuned.part("retriever").path)
     assert query_side.towers == "query-only" and query_side.block_encoder_hash() == after.block_encoder_hash()
