@@ -2,92 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import torch
-from safetensors.torch import load_file
 
-from realmctl.artifacts import Artifact, open_artifact
-from realmctl.stage.discovery import own_stages
-from tests.fixtures.blocks import make_blocks
-from tests.fixtures.chain import FINETUNING, Chain, Stopped, documents, make_index, metrics_of, stop_at
-from tests.fixtures.recurring import documents_that_share_a_span
-from tests.fixtures.retriever import make_retriever
+from realmctl.artifacts import open_artifact
+from tests.fixtures.chain import Stopped, stop_at
+from tests.fixtures.objectives import jobs_of, require_equal
 from tests.fixtures.together import Job, make_alone, make_together
-
-PRETRAINING = {
-    "steps": 4, "batch_size": 8, "lr": 1e-3, "warmup": 2, "candidates": 4, "refresh": "inline", "refresh_every": 2,
-    "precision": "fp32",
-}  # fmt: skip
-
-
-def write_labelled(path: Path) -> Path:
-    """Tevatron's training file: where each person was born, with the person's blocks as passages."""
-    lines = []
-    for name, (birth, work) in documents().items():
-        positive, negative = ({"title": name, "text": " ".join(block)} for block in (birth, work))
-        record = {"query": f"Where was {name} born?", "positive_passages": [positive], "negative_passages": [negative]}
-        lines.append(json.dumps(record) + "\n")
-    path.write_text("".join(lines))
-    return path
-
-
-def jobs_of(chain: Chain, folder: Path) -> dict[str, Job]:
-    """A job for each objective, with and without micro-batches."""
-    encoder = own_stages()["mlm-init"](
-        blocks=chain.blocks, bert="scratch:L1-H16", steps=1, batch_size=2, length=24, dropout=0.0
-    ).make(folder / "encoder")
-    retriever = make_retriever(folder / "retriever", chain.blocks, dropout=0.0)
-    index = make_index(folder, chain.blocks, retriever)
-    graphs = make_index(folder / "hnsw", chain.blocks, retriever, type="hnsw", shards=3)
-    parts = {"blocks": chain.blocks, "retriever": retriever, "index": index, "encoder": encoder}
-    pretraining = {**parts, "spans": chain.spans, **PRETRAINING}
-    tuning = {**parts, "questions": chain.questions, **FINETUNING, "lr": 1e-3, "precision": "fp32"}
-    short = {"steps": 3, "batch_size": 8, "lr": 1e-3, "warmup": 1, "precision": "fp32"}
-    scratch = {"blocks": chain.blocks, "bert": "scratch:L1-H16", "length": 24, "dropout": 0.0, **short}
-    condenser = {"blocks": chain.blocks, "encoder": encoder, "length": 24, "skip_from": 0, **short}
-    long = make_blocks(folder / "long", documents_that_share_a_span())
-    reader = own_stages()["mlm-init"](
-        blocks=long, bert="scratch:L1-H16", steps=1, batch_size=2, length=24, dropout=0.0
-    ).make(folder / "long-encoder")
-    labelled = write_labelled(folder / "labelled.jsonl")
-    closed = {name: value for name, value in tuning.items() if name not in ("retriever", "index")}
-    return {
-        "mlm": Job("mlm-init", scratch),
-        "mlm-micro": Job("mlm-init", {**scratch, "micro_batch": 3}),
-        "practice": Job("mlm-init", {**scratch, "spans": chain.spans}),
-        "ict": Job("ict-init", {"blocks": chain.blocks, "encoder": encoder, "null_share": 0.2, "projection": 16, **short}),
-        "ict-cache": Job("ict-init", {"blocks": chain.blocks, "encoder": encoder, "null_share": 0.2, "cache_chunk": 3, **short}),
-        "spider": Job("spider-init", {"blocks": long, "encoder": reader, "projection": 16, "cache_chunk": 3, **short}),
-        "dpr": Job("dpr-finetune", {"retriever": retriever, "passages": labelled, "cache_chunk": 3, "optimizer": "bert", **short}),
-        "condenser": Job("condenser-init", {**condenser, "micro_batch": 3}),
-        "cocondenser": Job("condenser-init", {**condenser, "contrastive": True, "cache_chunk": 3}),
-        "pretrain": Job("pretrain", pretraining),
-        "pretrain-shards": Job("pretrain", {**pretraining, "index_shards": True}),
-        "pretrain-micro": Job("pretrain", {**pretraining, "micro_batch": 3, "marginal": "sequence"}),
-        "finetune": Job("finetune", tuning),
-        "finetune-shards": Job("finetune", {**tuning, "index": graphs, "index_shards": True}),
-        "finetune-dev": Job("finetune", {**tuning, "micro_batch": 1, "dev": chain.questions, "dev_every": 2}),
-        "closed-book": Job("finetune", {**closed, "retrieval": "none", "micro_batch": 1}),
-    }  # fmt: skip
-
-
-def require_equal(one: Artifact, other: Artifact) -> None:
-    """The same recipe, and but for the order of sums the same metrics and weights."""
-    assert one.recipe == other.recipe
-    lines, expected = metrics_of(one), metrics_of(other)
-    assert len(lines) == len(expected) and expected[0]["loss"] > 0
-    for mine, theirs in zip(lines, expected, strict=True):
-        assert mine.pop("alarms", None) == theirs.pop("alarms", None)
-        assert mine == pytest.approx(theirs, rel=2e-4, abs=2e-5)
-    files = [path.relative_to(other.path) for path in other.path.rglob("*.safetensors")]
-    assert files
-    for file in files:
-        torch.testing.assert_close(load_file(one.path / file), load_file(other.path / file), atol=2e-4, rtol=1e-3)
-
 
 FAST = ("mlm-micro", "condenser", "cocondenser", "ict-cache", "spider", "pretrain-shards", "finetune-shards")
 

@@ -98,11 +98,10 @@ class MlmObjective(SelfContained):
             return None, {}
         device = next(self.mlm.parameters()).device
         state_BLH = hidden_states(self.mlm.bert, batch.packed.to(device))
-        logits_MV = self.mlm.cls(state_BLH.flatten(0, 1)[batch.positions.to(device)]).float()
-        targets = batch.targets.to(device)
+        logits_MV = self.mlm.cls(state_BLH.flatten(0, 1)[batch.positions.to(device, non_blocking=True)]).float()
+        targets = batch.targets.to(device, non_blocking=True)
         loss = F.cross_entropy(logits_MV, targets, reduction="sum") / hidden
-        right = float((logits_MV.argmax(1) == targets).sum())
-        return loss, {"accuracy": (right, len(targets))}
+        return loss, {"accuracy": ((logits_MV.argmax(1) == targets).sum(), len(targets))}
 
 
 @dataclass(frozen=True)
