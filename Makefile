@@ -11,7 +11,7 @@ FAULT_TESTS ?= not slow
 # hnswlib is built from source; without this it is tuned to this very CPU and dies on another.
 export HNSWLIB_NO_NATIVE := 1
 
-.PHONY: help demo ablation revise starts starts-text table1 test test-slow faults docs parity check format bench clean
+.PHONY: help demo ablation revise starts starts-text table1 test test-slow test-cuda faults docs parity check format bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -46,6 +46,9 @@ test: $(READY) ## unit and pipeline tests on the CPU, without network
 
 test-slow: $(READY) ## the rest: kills, scripts, the wheel in an empty folder running the demo
 	$(BIN)/python -m pytest -m slow
+
+test-cuda: $(READY) ## on machines with NVIDIA GPUs: parity, bf16, steps without waits, refresher and processes on two GPUs, and a table of speeds
+	$(BIN)/python -m pytest -m cuda tests/cuda -rs
 
 faults: $(READY) ## damaged files, failing disks, power cuts and kills, counted in docs/faults.json: FAULT_ROUNDS=1 FAULT_TESTS="not slow"
 	rm -f docs/faults.json

@@ -17,6 +17,7 @@ import os
 import statistics
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -198,10 +199,20 @@ def vectors_alone(folder: Path, rows: int, notes: Notes) -> None:
 def measure(work: Callable[[], Any]) -> tuple[Any, float, float]:
     """Return the value, the CPU seconds of this process and its children, and the MiB by which the peak memory grew."""
     gc.collect()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from what is in use now
-    before, begun = memory("VmRSS"), cpu_seconds()
+    peak, over = [start := memory()], threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.01):
+            peak.append(max(peak.pop(), memory()))
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    begun = cpu_seconds()
     value = work()
-    return value, cpu_seconds() - begun, memory("VmHWM") - before
+    seconds = cpu_seconds() - begun
+    over.set()
+    watcher.join()
+    return value, seconds, max(peak[0], memory()) - start
 
 
 def cpu_seconds() -> float:
@@ -209,10 +220,10 @@ def cpu_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def memory(name: str) -> float:
-    """A line of /proc/self/status, in MiB."""
+def memory() -> float:
+    """MiB of this process that are no part of a file: pages of mapped files leave the memory as soon as others need it."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith(name)).split()[1]) / 1024
+    return int(next(line for line in lines if line.startswith("RssAnon")).split()[1]) / 1024
 
 
 def print_fits(found: list[Measured]) -> None:

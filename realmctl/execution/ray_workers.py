@@ -55,7 +55,7 @@ def map_on_ray(
         initargs: its arguments.
 
     Raises:
-        ResourceError: Ray is not installed, the cluster does not answer, it has no room for a worker within a minute, a node
+        ResourceError: Ray is not installed, the cluster does not answer, it has no room for a worker within three minutes, a node
             cannot import realmctl, or a unit's worker died three times.
         MismatchError: A node has another version of realmctl.
         InputError: A node does not see the current folder.
@@ -78,6 +78,9 @@ def map_on_ray(
 class _Worker(Generic[Unit, Result]):
     """What runs in an actor."""
 
+    def arrive(self) -> None:
+        """Answer that this process has a place in the cluster. Preparing it may take long."""
+
     def prepare(self, folder: str, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> str:
         """Enter the folder of the command and prepare this process. Return the version of realmctl."""
         if not Path(folder).is_dir():
@@ -99,6 +102,7 @@ class _Actor(Generic[Unit]):
     """A worker as the calling process sees it."""
 
     handle: Any
+    arriving: Any  # reference to the result of `arrive`; None when it has come
     preparing: Any  # reference to the result of `prepare`; None when it has come
     running: dict[Any, tuple[int, Unit]] = field(default_factory=dict)  # reference -> number of the unit, unit
 
@@ -151,7 +155,7 @@ class _Pool(Generic[Unit, Result]):
 
     def _start(self) -> None:
         handle = self.remote.remote()
-        self.actors.append(_Actor(handle, handle.prepare.remote(*self.preparation)))
+        self.actors.append(_Actor(handle, handle.arrive.remote(), handle.prepare.remote(*self.preparation)))
 
     def _assign(self) -> None:
         ready = [actor for actor in self.actors if actor.preparing is None]
@@ -165,10 +169,11 @@ class _Pool(Generic[Unit, Result]):
     def _wait(self) -> None:
         """Wait for one event: a worker is prepared, a unit is done, or a worker died."""
         owners = {reference: actor for actor in self.actors for reference in actor.running}
-        owners |= {actor.preparing: actor for actor in self.actors if actor.preparing is not None}
+        for actor in self.actors:
+            owners |= {reference: actor for reference in (actor.arriving, actor.preparing) if reference is not None}
         found, _ = self.ray.wait(list(owners), num_returns=1, timeout=START_SECONDS)
         if not found:
-            if not any(actor.running for actor in self.actors):
+            if all(actor.arriving is not None for actor in self.actors):
                 raise ResourceError(
                     f"the Ray cluster had no room for a worker within {START_SECONDS:.0f} seconds. End other jobs, use fewer "
                     "--workers, or use --executor local."
@@ -183,7 +188,9 @@ class _Pool(Generic[Unit, Result]):
         except self.ray.exceptions.RayError as error:
             self._replace(actor, str(error))
             return
-        if reference == actor.preparing:
+        if reference == actor.arriving:
+            actor.arriving = None
+        elif reference == actor.preparing:
             _require_version(value)
             actor.preparing = None
         else:

@@ -1,18 +1,20 @@
 """Measure this machine with a sample of the run: the same pipeline with a part of its corpus and a few steps of each training stage.
 
-The sample runs in a temporary folder. Each stage's rate is its work on the sample over its time; the same rate then holds
-for the whole run.
+The sample runs in a temporary folder. Each stage's rate is its work on the sample over its time, without the time before its first unit
+of work; the same rate then holds for the whole run.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from realmctl.artifacts import Artifact
+from realmctl.errors import InputError
 from realmctl.forecast.chain import PlannedStage
 from realmctl.forecast.costs import Cost, Made, ShapeOf, WorkKind, cost_of
 from realmctl.forecast.machines import Machines
@@ -24,7 +26,10 @@ from realmctl.storage.temporary import temporary_folder
 
 SAMPLE_BYTES = 2_000_000
 """Bytes of each corpus that the sample has, decompressed."""
+SMALL_SAMPLE_BYTES = 262_144
+"""The same of a second sample of stages that map over text. Their time on it is the time to start: imports and worker processes."""
 SAMPLE_STEPS = 12
+TEXT_STAGES = ("chunk", "tag")
 MEASURED = ("chunk", "tag", "mlm-init", "condenser-init", "ict-init", "embed", "build-index", "pretrain")
 """Stages that the sample runs. The others train as fast as these: with a sample of the corpus, few questions have an answer
 in reach, so that `finetune` would skip most of its work."""
@@ -54,12 +59,22 @@ def calibrated(
         return _Measurement(pipeline, chain, shape_of, folder).run(devices, refresh_devices)
 
 
+@dataclasses.dataclass(frozen=True)
+class _Start:
+    """A text stage on a small sample: its work, the seconds of the first run and of the next one."""
+
+    work: float
+    first: float
+    again: float
+
+
 class _Measurement:
     def __init__(self, pipeline: Pipeline, chain: Sequence[PlannedStage], shape_of: ShapeOf, folder: Path) -> None:
         self.steps = {step.name: step for step in pipeline.steps}
         self.chain, self.shape_of, self.folder = chain, shape_of, folder
         self.artifacts: dict[str, Artifact] = {}
-        self.sizes = Made()
+        self.small: dict[str, Artifact] = {}
+        self.sizes, self.small_sizes = Made(), Made()
         self.texts: dict[str, Text] = {}
         self.by_kind: dict[WorkKind, list[tuple[float, float]]] = {}
         self.own: dict[str, float] = {}
@@ -75,10 +90,12 @@ class _Measurement:
 
     def _measure(self, planned: PlannedStage) -> None:
         say(f"plan: measuring {planned.name} ({planned.command})")
-        step, sample = self._sampled(self.steps[planned.name], planned)
-        start = time.monotonic()
-        made = step.build(self.artifacts, self.folder).make(self.folder / planned.name)
-        seconds = time.monotonic() - start
+        small = None
+        if planned.command in TEXT_STAGES:
+            with suppress(InputError):  # the first documents may hold no text to keep, and no salient span
+                small = self._start_of(planned)
+        step, sample = self._sampled(self.steps[planned.name], planned, SAMPLE_BYTES)
+        made, seconds = self._timed(step, self.artifacts, planned.name)
         self.artifacts[planned.name] = made
         text = None
         if sample is not None:
@@ -87,22 +104,41 @@ class _Measurement:
         sampled = planned.with_settings(**{name: step.values.get(name) for name in ("steps",)})
         cost = cost_of(sampled, self.sizes, text, self.shape_of)
         assert cost is not None
-        self._note(planned.name, cost, made, seconds)
+        self._note(planned.name, cost, made, seconds, small)
 
-    def _note(self, name: str, cost: Cost, made: Artifact, seconds: float) -> None:
-        working = seconds
+    def _note(self, name: str, cost: Cost, made: Artifact, seconds: float, small: _Start | None) -> None:
+        work, working = cost.work, seconds
         if cost.steps:
             working = cost.steps * float(made.metrics["seconds_per_step"])
             self.startup[name] = max(0.0, seconds - working)
-        self.own[name] = cost.work / working
-        self.by_kind.setdefault(cost.kind, []).append((cost.work, working))
+        elif small and cost.work > 2 * small.work and seconds > small.again:
+            work, working = cost.work - small.work, seconds - small.again
+            self.startup[name] = max(0.0, small.first - small.work * working / work)
+        self.own[name] = work / working
+        self.by_kind.setdefault(cost.kind, []).append((work, working))
 
-    def _sampled(self, step: PipelineStep, planned: PlannedStage) -> tuple[PipelineStep, Sample | None]:
+    def _start_of(self, planned: PlannedStage) -> _Start:
+        """Run a text stage twice on a small sample: the first time has the imports too, as the first run of a command does."""
+        step, sample = self._sampled(self.steps[planned.name], planned, SMALL_SAMPLE_BYTES)
+        inputs = {**self.artifacts, **self.small}
+        runs = [self._timed(step, inputs, f"{planned.name}-small-{number}") for number in range(2)]
+        made = self.small[planned.name] = runs[1][0]
+        text = Text(sample.nbytes, made.metrics["blocks"], made.metrics["mean_wordpieces"]) if sample else None
+        cost = cost_of(planned, self.small_sizes, text, self.shape_of)
+        assert cost is not None
+        return _Start(cost.work, runs[0][1], runs[1][1])
+
+    def _timed(self, step: PipelineStep, inputs: Mapping[str, Artifact], name: str) -> tuple[Artifact, float]:
+        start = time.monotonic()
+        made = step.build(inputs, self.folder).make(self.folder / name)
+        return made, time.monotonic() - start
+
+    def _sampled(self, step: PipelineStep, planned: PlannedStage, most: int) -> tuple[PipelineStep, Sample | None]:
         """The step with a sample of its corpus and few training steps, and the sample."""
         values: dict[str, Any] = {**step.values}
         sample = None
         if planned.command == "chunk":
-            sample = sample_of(planned.settings["corpus"], self.folder / f"{step.name}-corpus", SAMPLE_BYTES)
+            sample = sample_of(planned.settings["corpus"], self.folder / f"{step.name}-corpus-{most}", most)
             values["corpus"] = sample.files
         if planned.settings.get("steps"):
             values["steps"] = min(planned.settings["steps"], SAMPLE_STEPS)

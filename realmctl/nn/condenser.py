@@ -54,7 +54,7 @@ class Condenser(nn.Module):
     def forward(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
         """Return the last layer's states and the head's states, each [B, L, H], zeros at padding."""
         early_BLH, late_BLH = layer_states(self.mlm.bert, batch, (self.skip_from, self.mlm.config.num_hidden_layers))
-        layout = TokenLayout(batch.mask_BL)
+        layout = TokenLayout(batch)
         state_TH = layout.pack(torch.cat([late_BLH[:, :1], early_BLH[:, 1:]], dim=1))
         for layer in self.head:
             state_TH = run_layer(layer, state_TH, layout)

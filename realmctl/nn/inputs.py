@@ -22,12 +22,14 @@ TokenSequence = Sequence[int] | np.ndarray
 class TokenBatch:
     """A batch of token rows, padded to its longest row. The real tokens of a row come first.
 
-    ids_BL: int64. mask_BL: bool, True at real tokens. segments_BL: int64, 0 or 1; 0 at padding.
+    ids_BL: int64. mask_BL: bool, True at real tokens. segments_BL: int64, 0 or 1; 0 at padding. mask_on_host: the mask on the CPU, for a
+    batch on another device, so that the layout of its tokens needs no answer from the device.
     """
 
     ids_BL: Tensor
     mask_BL: Tensor
     segments_BL: Tensor
+    mask_on_host: Tensor | None = None
 
     def __len__(self) -> int:
         return self.ids_BL.shape[0]
@@ -43,6 +45,7 @@ class TokenBatch:
             self.ids_BL.to(device, non_blocking=True),
             self.mask_BL.to(device, non_blocking=True),
             self.segments_BL.to(device, non_blocking=True),
+            self.mask_BL if self.mask_on_host is None else self.mask_on_host,
         )
 
 

@@ -82,7 +82,7 @@ def retrieval_utility(
     real_prior_BN[:, 0] = -torch.inf
     best_B1 = real_prior_BN.argmax(1, keepdim=True)
     return Utility(
-        token_gain=gain_BM[mask_BM].sum() / mask_BM.sum().clamp(min=1),
+        token_gain=gain_BM.masked_fill(~mask_BM, 0.0).sum() / mask_BM.sum().clamp(min=1),
         document_BN=document_BN,
         top_1_B=document_BN.gather(1, best_B1)[:, 0],
         null_share_B=prior_BN[:, 0].exp(),

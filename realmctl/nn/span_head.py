@@ -85,15 +85,15 @@ class SpanReader(nn.Module):
     def span_scores(
         self, packed: TokenBatch, block_mask_BL: Tensor, max_width: int
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Return the scores of all spans, float32 [B, S], and their positions (start_S, end_S), int64, ends inclusive.
+        """Return the scores of all spans, float32 [B, S], and their positions (start_S, end_S) on the CPU, int64, ends inclusive.
 
         block_mask_BL: bool, True at the block's tokens. Spans that begin or end elsewhere score `LOWEST`.
         """
         table = span_table(block_mask_BL.shape[1], max_width)
-        start_S, end_S = (part.to(block_mask_BL.device) for part in table)
+        start_S, end_S = (part.to(block_mask_BL.device, non_blocking=True) for part in table)
         score_BS = self.head(hidden_states(self.bert, packed), max_width)
         valid_BS = block_mask_BL[:, start_S] & block_mask_BL[:, end_S]
-        return score_BS.masked_fill(~valid_BS, LOWEST), (start_S, end_S)
+        return score_BS.masked_fill(~valid_BS, LOWEST), table
 
     forward = span_scores
 

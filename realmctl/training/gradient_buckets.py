@@ -104,7 +104,7 @@ class GradientBuckets:
             gradient = self._parameters[number].grad
             present.append(float(gradient is not None))
             parts.append(torch.zeros_like(self._parameters[number]) if gradient is None else gradient)
-        counts = torch.tensor(present, dtype=parts[0].dtype, device=parts[0].device)
+        counts = torch.tensor(present, dtype=parts[0].dtype).to(parts[0].device, non_blocking=True)
         flat = torch.cat([*(part.detach().flatten() for part in parts), counts])
         self._sent.append((numbers, flat, dist.all_reduce(flat, group=self._group, async_op=True)))
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import signal
 import time
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any, BinaryIO
@@ -32,7 +33,7 @@ from realmctl.training.checkpoint import Checkpoints
 from realmctl.training.gradient_buckets import GradientBuckets
 from realmctl.training.monitoring.tensorboard import LiveCurves
 from realmctl.training.monitoring.trial import Trial
-from realmctl.training.objective import Objective
+from realmctl.training.objective import Objective, StepSums
 from realmctl.training.schedule import OPTIMIZERS, Compute, Schedule
 
 __all__ = ["Compute", "Schedule", "seed_of", "train"]
@@ -207,42 +208,40 @@ class _Run:
         seed_everything(seed_of(self.schedule.seed, step, *others))  # after a refresh, which draws random numbers too
         with autocast(self.device, self.compute.precision):
             parts = self.objective.draw(step)
-        total_loss, means = self._gradients(parts)
-        learned, rate = total_loss is not None, self.schedule.rate(step)
-        if learned:
-            self._update(rate, step)
-        norm = float(self.optimizer.gradient_norm) if learned else 0.0
+        sums, rate = self._gradients(parts), self.schedule.rate(step)
+        learned = data_parallel.anyone(sums.learned)
+        norm = self._update(rate, step) if learned else 0.0
+        total_loss, means = _joined(data_parallel.exchange(sums.read()))
         return {"step": step + 1, "loss": total_loss or 0.0, **means, "lr": rate, "grad_norm": norm}
 
-    def _gradients(self, parts: Sequence[Any]) -> tuple[float | None, dict[str, float]]:
-        """Back-propagate every micro-batch. Returns the loss of the batch (None: no micro-batch had one) and its metrics.
+    def _gradients(self, parts: Sequence[Any]) -> StepSums:
+        """Back-propagate every micro-batch of this process. Returns its losses and metrics.
 
-        The batch is that of all processes. Their gradients are added once, during the last backward pass.
+        The gradients of all processes are added once, during the last backward pass.
         """
-        own_loss: float | None = None
-        terms: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        found = StepSums()
         for number, part in enumerate(parts, 1):
             with autocast(self.device, self.compute.precision):
                 loss, sums = self.objective.loss(part)
             if loss is not None:
                 self.buckets.start(last=number == len(parts))
                 loss.backward()  # type: ignore[no-untyped-call]
-                own_loss = (own_loss or 0.0) + loss.item()
-            for name, (value, count) in sums.items():
-                terms[name][0] += value
-                terms[name][1] += count
+            found.add(loss, sums)
         self.buckets.finish()
-        return _joined(data_parallel.exchange([own_loss, terms]))
+        return found
 
-    def _update(self, rate: float, step: int) -> None:
+    def _update(self, rate: float, step: int) -> float:
+        """Update the weights. Returns the norm of the gradient."""
         self.optimizer.set_lr(rate)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        if not torch.isfinite(self.optimizer.gradient_norm):
+        norm = float(self.optimizer.gradient_norm)
+        if not math.isfinite(norm):
             raise InputError(
                 f"{self.what} diverged at step {step + 1}: the gradient is not finite. Use a lower --lr or a longer --warmup; "
                 "the checkpoint before it is kept."
             )
+        return norm
 
     def _summary(self) -> dict[str, float]:
         """Means over the last steps. The time of a step is not in `metrics.jsonl`, so that equal runs write equal files."""

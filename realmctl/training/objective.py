@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor, nn
 
-Sums = Mapping[str, tuple[float, float]]
-"""{metric: (sum, count)} of one micro-batch. The loop adds up the micro-batches of a batch and divides sum by count."""
+Sums = Mapping[str, tuple[float | Tensor, float | Tensor]]
+"""{metric: (sum, count)} of one micro-batch. The loop adds up the micro-batches of a batch and divides sum by count. Scalar tensors on
+the device stay there until the step is over: to read one means to wait for the device."""
 
 
 class Objective(Protocol):
@@ -67,3 +70,40 @@ class SelfContained:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         pass
+
+
+class StepSums:
+    """What the micro-batches of this process add up to. It stays on the device until it is read, after the step."""
+
+    def __init__(self) -> None:
+        self._losses: list[Tensor] = []
+        self._sums: list[tuple[str, float | Tensor, float | Tensor]] = []
+
+    def add(self, loss: Tensor | None, sums: Sums) -> None:
+        """Add a micro-batch. Its loss is None if it had nothing to learn from."""
+        if loss is not None:
+            self._losses.append(loss.detach())
+        self._sums += [(name, value, count) for name, (value, count) in sums.items()]
+
+    @property
+    def learned(self) -> bool:
+        """Whether some micro-batch had a loss."""
+        return bool(self._losses)
+
+    def read(self) -> tuple[float | None, dict[str, tuple[float, float]]]:
+        """Wait for the device. Return the loss, and {metric: (sum, count)}, added in float64 in the order of the micro-batches."""
+        numbers: list[float | Tensor] = [*self._losses, *(number for _, *pair in self._sums for number in pair)]
+        values = iter(_read(numbers))
+        loss = sum(next(values) for _ in self._losses) if self._losses else None
+        terms: defaultdict[str, tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
+        for name, _, _ in self._sums:
+            value, count = terms[name]
+            terms[name] = value + next(values), count + next(values)
+        return loss, dict(terms)
+
+
+def _read(numbers: list[float | Tensor]) -> list[float]:
+    """The numbers as floats. Those on the device are copied together."""
+    there = [number.double() for number in numbers if isinstance(number, Tensor)]
+    read = iter(torch.stack(there).tolist() if there else [])
+    return [next(read) if isinstance(number, Tensor) else float(number) for number in numbers]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from realmctl.errors import InputError, MismatchError, ResourceError
 from realmctl.execution import ray_workers
 from realmctl.execution.shards import AHEAD_PER_WORKER, map_units
+from realmctl.version import __version__
 from tests.fixtures import shard_functions as functions
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,6 +79,26 @@ def test_another_version_is_refused_by_number(cluster, monkeypatch):
         list(map_units(functions.square, range(3), 1, executor="ray"))
 
 
+@pytest.mark.slow
+def test_a_worker_may_prepare_for_long_but_must_find_room(cluster, monkeypatch):
+    monkeypatch.setattr(ray_workers, "START_SECONDS", 20.0)
+    made = map_units(functions.square, range(3), 1, initializer=functions.slow_start, initargs=(30,), executor="ray")
+    assert list(made) == [0, 1, 4]
+    holders = [cluster.remote(_Holder).options(num_cpus=1).remote() for _ in range(2)]
+    cluster.get([holder.hold.remote() for holder in holders])
+    with pytest.raises(ResourceError, match="no room for a worker within 20 seconds"):
+        list(map_units(functions.square, range(3), 1, executor="ray"))
+    for holder in holders:
+        cluster.kill(holder)
+
+
+class _Holder:
+    """Another job that holds a core."""
+
+    def hold(self) -> None:
+        pass
+
+
 def test_a_folder_that_a_node_does_not_see(tmp_path):
     with pytest.raises(InputError, match=r"does not see the folder .*nowhere"):
         ray_workers._Worker().prepare(str(tmp_path / "nowhere"), None, ())
@@ -98,6 +120,24 @@ def test_an_address_that_nobody_answers_is_one_error_within_seconds(address, mon
         done = subprocess.run([sys.executable, "-c", started + code], cwd=ROOT, capture_output=True, text=True)
     assert float(done.stdout) < 10
     assert "ResourceError: no Ray cluster answers at RAY_ADDRESS=" in done.stderr and "ray start --head" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_node_without_the_package_is_named_as_such(tmp_path):
+    """The workers find another `realmctl` first, which cannot be imported, as if there were none."""
+    absent = tmp_path / "nothing" / "realmctl"
+    absent.mkdir(parents=True)
+    (absent / "__init__.py").write_text("raise ModuleNotFoundError(\"No module named 'realmctl'\")\n")
+    code = f"""
+import ray
+variables = {{"PYTHONPATH": {str(absent.parent)!r}}}
+ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, object_store_memory=2**27, runtime_env={{"env_vars": variables}})
+from realmctl.execution.shards import map_units
+list(map_units(abs, range(3), 1, executor="ray"))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert f"ResourceError: a node of the Ray cluster cannot import realmctl {__version__}" in done.stderr, done.stderr
 
 
 def test_without_ray_one_line_says_what_to_install(monkeypatch):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from realmctl.errors import ConfigError, ResourceError
+from realmctl.errors import ConfigError, ResourceError, as_realmctl_error
 from realmctl.execution.shards import AHEAD_PER_WORKER, map_units, worker_count
 from tests.fixtures import shard_functions as functions
 
@@ -66,6 +66,15 @@ def test_leaving_early_does_not_wait_for_the_units_at_work():
     next(made)
     made.close()
     assert time.monotonic() - start < 30 and not multiprocessing.active_children()
+
+
+def test_a_worker_without_memory_is_a_resource_error():
+    with pytest.raises(MemoryError) as error:
+        list(map_units(functions.out_of_memory, range(3), 2))
+    known = as_realmctl_error(error.value)
+    assert (
+        isinstance(known, ResourceError) and "not enough memory" in str(known) and not multiprocessing.active_children()
+    )
 
 
 def test_workers_end_with_a_parent_that_is_killed():

@@ -117,6 +117,18 @@ def test_a_damaged_shard_is_refused_by_name(shards, tmp_path, file):
         open_index(tmp_path)
 
 
+def test_a_shard_of_another_index_is_refused_by_name(shards, tmp_path):
+    """It is whole, and of the same shape, but its graph is that of other vectors."""
+    np.save(tmp_path / "vectors.npy", np.random.default_rng(5).standard_normal((300, 16), np.float32))
+    build(tmp_path, IndexOptions(shards=3, recall_sample=100))
+    for file in ("hnsw.bin", "index.json"):
+        (tmp_path / "shard-001" / file).write_bytes((shards / "shard-001" / file).read_bytes())
+    with pytest.raises(InputError, match=r"shard-001/index.json is missing, damaged or of another index"):
+        open_index(tmp_path)
+    with pytest.raises(InputError, match="shard-001"):
+        open_part(tmp_path, "cpu", 1, 3)
+
+
 def test_the_floor_holds_for_the_merged_answers(tmp_path):
     np.save(tmp_path / "vectors.npy", np.random.default_rng(0).standard_normal((400, 32), np.float32))
     with pytest.raises(QualityError):

@@ -34,7 +34,7 @@ def test_the_means_are_those_of_the_objective_over_every_span(chain, tmp_path):
             hidden += pieces
             log_prob -= float(loss) * pieces
             for name in sums:
-                sums[name] += worth[name][0]
+                sums[name] += float(worth[name][0])
     queries = len(objective.queries.spans)
     assert measured["queries"] == queries and measured["wordpieces"] == hidden
     assert measured["log_prob"] == pytest.approx(log_prob / hidden, rel=1e-4)

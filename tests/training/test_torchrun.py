@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import torch
-from safetensors.torch import load_file
 
-from realmctl.artifacts import Artifact, open_artifact
-from realmctl.stage.discovery import own_stages
-from tests.fixtures.blocks import make_blocks
-from tests.fixtures.chain import FINETUNING, Chain, Stopped, documents, make_index, metrics_of, stop_at
-from tests.fixtures.recurring import documents_that_share_a_span
-from tests.fixtures.retriever import make_retriever
+from realmctl.artifacts import open_artifact
+from tests.fixtures.chain import Stopped, stop_at
+from tests.fixtures.objectives import jobs_of, require_equal
 from tests.fixtures.together import Job, make_alone, make_together
 
+<<<<<<< HEAD
 PRETRAINING = {
     "steps": 4, "batch_size": 8, "lr": 1e-3, "warmup": 2, "candidates": 4, "refresh": "inline", "refresh_every": 2,
     "precision": "fp32",
@@ -89,6 +84,8 @@ def require_equal(one: Artifact, other: Artifact) -> None:
         torch.testing.assert_close(load_file(one.path / file), load_file(other.path / file), atol=2e-4, rtol=1e-3)
 
 
+=======
+>>>>>>> scale
 FAST = ("mlm-micro", "condenser", "cocondenser", "ict-cache", "spider", "pretrain-shards", "finetune-shards")
 
 

@@ -37,7 +37,7 @@ def hidden_states(bert: BertModel, packed: TokenBatch) -> Tensor:
 
 def layer_states(bert: BertModel, packed: TokenBatch, layers: tuple[int, ...]) -> tuple[Tensor, ...]:
     """Return the states after the given layers (0 = the embeddings), each [B, L, H]; zeros at padding."""
-    rows = TokenLayout(packed.mask_BL)
+    rows = TokenLayout(packed)
     states = [_embed(bert, packed, rows)]
     for layer in bert.encoder.layer[: max(layers)]:
         states.append(_run(layer, states[-1], rows))
@@ -51,7 +51,7 @@ def states_at(bert: BertModel, packed: TokenBatch, position_BP: Tensor) -> Tenso
 
     position_BP: int64, each at a real token of its row.
     """
-    rows = TokenLayout(packed.mask_BL)
+    rows = TokenLayout(packed)
     state_TH = _embed(bert, packed, rows)
     for layer in bert.encoder.layer[:-1]:
         state_TH = _run(layer, state_TH, rows)

@@ -20,6 +20,7 @@ from transformers.activations import ACT2FN
 from transformers.models.bert.modeling_bert import BertLayer, BertOutput, BertSelfOutput
 
 from realmctl.nn.bert.dense_layers import linear
+from realmctl.nn.inputs import TokenBatch
 
 _FUSED_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
@@ -33,14 +34,19 @@ Such activations are a quarter of the memory that a layer would keep."""
 
 
 class TokenLayout:
-    """Positions of the real tokens in a padded batch. `pack` drops the padding, `pad` puts it back."""
+    """Positions of the real tokens in a padded batch. `pack` drops the padding, `pad` puts it back.
 
-    def __init__(self, mask_BL: Tensor) -> None:
-        self.mask_BL = mask_BL
-        self.lengths: list[int] = mask_BL.sum(1).tolist()
-        lengths_B = torch.tensor(self.lengths, device=mask_BL.device)
-        self.first_B1 = (lengths_B.cumsum(0) - lengths_B)[:, None]
-        self.token_T = mask_BL.flatten().nonzero()[:, 0]
+    They are computed on the CPU and sent to the batch's device, which then works on without an answer.
+    """
+
+    def __init__(self, packed: TokenBatch) -> None:
+        self.mask_BL = packed.mask_BL
+        mask_BL = packed.mask_BL if packed.mask_on_host is None else packed.mask_on_host
+        lengths_B = mask_BL.sum(1)
+        self.lengths: list[int] = lengths_B.tolist()
+        device = self.mask_BL.device
+        self.first_B1 = (lengths_B.cumsum(0) - lengths_B)[:, None].to(device, non_blocking=True)
+        self.token_T = mask_BL.flatten().nonzero()[:, 0].to(device, non_blocking=True)
 
     def pack(self, padded_BLX: Tensor) -> Tensor:
         """Drop the padding: [B, L, ...] to [T, ...]."""

@@ -45,7 +45,9 @@ class SourceTargetBatch:
 
     def to(self, device: torch.device) -> SourceTargetBatch:
         """Return the same batch on another device."""
-        return SourceTargetBatch(self.ids_BL.to(device), self.mask_BL.to(device), self.label_BL.to(device))
+        return SourceTargetBatch(
+            *(part.to(device, non_blocking=True) for part in (self.ids_BL, self.mask_BL, self.label_BL))
+        )
 
 
 class LanguageModel(nn.Module):

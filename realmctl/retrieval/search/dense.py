@@ -88,7 +88,7 @@ class DenseSearcher(Searcher):
         query_QD = self.retriever.embed_queries(
             self.retriever.pack_queries(self.collator, tokens, self.retriever.longest_question).to(self.device)
         )
-        block_QKD = torch.from_numpy(self.index.vectors(rows_QK)).to(self.device)
+        block_QKD = torch.from_numpy(self.index.vectors(rows_QK)).to(self.device, non_blocking=True)
         return self.retriever.score(query_QD, block_QKD)
 
     def save(self, out: Writer) -> None:

@@ -120,11 +120,12 @@ class InBatchContrast(SelfContained, ABC):
             part.cached.restore_random_state(self._device)
         embeddings = self._embed(part)
         if part.cached is None:
-            loss, accuracy = self._contrast(part.examples, *embeddings)
+            loss, right = self._contrast(part.examples, *embeddings)
+            accuracy: float | Tensor = right.double()
         else:
-            loss, accuracy = part.cached.surrogate(embeddings), torch.tensor(part.cached.accuracy)
+            loss, accuracy = part.cached.surrogate(embeddings), part.cached.accuracy
         count = len(part.examples)
-        sums = {"accuracy": (float(accuracy) * count, float(count))}
+        sums: dict[str, tuple[float | Tensor, float]] = {"accuracy": (accuracy * count, float(count))}
         for name in part.examples[0].marks:
             sums[name] = (float(sum(example.marks[name] for example in part.examples)), float(count))
         return loss / processes.world_size(), sums
@@ -147,11 +148,12 @@ class InBatchContrast(SelfContained, ABC):
         """Mean cross-entropy and accuracy of all queries of this process among the blocks of all processes."""
         block_CD = all_gather(block_XD)
         each = len(examples[0].blocks)
-        target_B = torch.arange(self.own.start, self.own.stop, device=block_CD.device) * each
+        target_B, device = torch.arange(self.own.start, self.own.stop) * each, block_CD.device
         if not len(null_ND):
-            return in_batch_softmax(query_BD, block_CD, target_B)
-        withheld_B = torch.tensor([example.withheld for example in examples], device=block_CD.device)
-        mask_BC = torch.ones(len(examples), len(block_CD) + 1, dtype=torch.bool, device=block_CD.device)
+            return in_batch_softmax(query_BD, block_CD, target_B.to(device, non_blocking=True))
+        withheld_B = torch.tensor([example.withheld for example in examples])
+        mask_BC = torch.ones(len(examples), len(block_CD) + 1, dtype=torch.bool)
         mask_BC[withheld_B, target_B[withheld_B]] = False
         target_B = target_B.masked_fill(withheld_B, len(block_CD))
+        target_B, mask_BC = target_B.to(device, non_blocking=True), mask_BC.to(device, non_blocking=True)
         return in_batch_softmax(query_BD, torch.cat([block_CD, null_ND]), target_B, mask_BC)

@@ -62,7 +62,7 @@ class LanguageModelObjective(SelfContained):
         """The sum of -log p over the part's target tokens, divided by their number in the batch; and the accuracy."""
         batch, wanted = part
         log_prob_BL, right_BL = self.model(batch.to(next(self.model.parameters()).device))
-        return -log_prob_BL.sum() / wanted, {"accuracy": (float(right_BL.sum()), float(batch.wanted))}
+        return -log_prob_BL.sum() / wanted, {"accuracy": (right_BL.sum(), float(batch.wanted))}
 
 
 class ClosedBookPairs:

@@ -154,7 +154,7 @@ class BestOnDev(SelfContained):
             with autocast(next(self.modules.parameters()).device, self.precision):
                 for part in self.dev.parts(own or numbers[:1], len(numbers)):  # all processes search together
                     matches, questions = self.dev.loss(part)[1]["span_exact_match"]
-                    right, count = (right + matches, count + questions) if own else (right, count)
+                    right, count = (right + float(matches), count + float(questions)) if own else (right, count)
         self.modules.train(training)
         found = data_parallel.exchange([right, count])
         return float(sum(matches for matches, _ in found) / sum(questions for _, questions in found))

@@ -100,12 +100,13 @@ class ClosedBookObjective(SelfContained):
     def loss(self, part: MaskedAnswers) -> tuple[Tensor | None, Sums]:
         """The sum of the losses of the part's questions, divided by the number of questions in the batch."""
         device = next(self.reader.parameters()).device
-        wanted_BM = part.wanted_BM.to(device)
-        log_prob_BM = self.reader.mlm_log_prob(
-            part.packed.to(device), part.position_BM.to(device), part.target_BM.to(device), 1
-        )[:, 0].masked_fill(~wanted_BM, 0.0)
+        wanted_BM, position_BM, target_BM = (
+            tensor.to(device, non_blocking=True) for tensor in (part.wanted_BM, part.position_BM, part.target_BM)
+        )
+        log_prob_BM = self.reader.mlm_log_prob(part.packed.to(device), position_BM, target_BM, 1)[:, 0]
+        log_prob_BM = log_prob_BM.masked_fill(~wanted_BM, 0.0)
         mean_B = log_prob_BM.sum(1) / wanted_BM.sum(1)
-        probability = float(log_prob_BM.detach().sum(1).exp().sum())
+        probability = log_prob_BM.detach().sum(1).exp().sum()
         return -mean_B.sum() / part.questions_in_batch, {"answer_probability": (probability, float(len(mean_B)))}
 
     def save(self, out: Writer) -> None:

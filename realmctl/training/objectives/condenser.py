@@ -94,27 +94,28 @@ class CondenserObjective(SelfContained):
         if part.cached is not None:
             part.cached.restore_random_state(device)
         late_BLH, head_BLH = self.model(part.batch.packed.to(device))
-        positions, targets = part.batch.positions.to(device), part.batch.targets.to(device)
+        positions = part.batch.positions.to(device, non_blocking=True)
+        targets = part.batch.targets.to(device, non_blocking=True)
         scale, count = 1 / max(1, part.masks_in_batch), len(targets)
         head_loss = self.model.mlm_loss(head_BLH, positions, targets)
-        sums = {"head_loss": (float(head_loss.detach()), float(count))}
+        sums: dict[str, tuple[float | Tensor, float]] = {"head_loss": (head_loss.detach(), float(count))}
         loss = head_loss * scale
         if self.options.late_mlm:
             late_loss = self.model.mlm_loss(late_BLH, positions, targets)
-            sums["late_loss"] = (float(late_loss.detach()), float(count))
+            sums["late_loss"] = (late_loss.detach(), float(count))
             loss = loss + late_loss * scale
         if self.options.contrastive:
             contrast, accuracy = self._contrast(late_BLH[:, 0], part.cached)
             fraction = part.cached.fraction if part.cached else 1.0
-            sums["contrastive_loss"] = (float(contrast.detach()), fraction)
+            sums["contrastive_loss"] = (contrast.detach(), fraction)
             sums["accuracy"] = (accuracy * fraction, fraction)
             loss = loss + contrast / processes.world_size()
         return loss, sums
 
-    def _contrast(self, cls_SH: Tensor, cached: CachedGradient | None) -> tuple[Tensor, float]:
+    def _contrast(self, cls_SH: Tensor, cached: CachedGradient | None) -> tuple[Tensor, float | Tensor]:
         if cached is None:
             loss, accuracy = _contrast_all(cls_SH)
-            return loss, float(accuracy)
+            return loss, accuracy.double()
         return cached.surrogate([cls_SH]), cached.accuracy
 
     def _with_cached_gradients(self, parts: Sequence[CondenserMicroBatch]) -> list[CondenserMicroBatch]:

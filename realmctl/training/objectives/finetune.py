@@ -181,12 +181,12 @@ class FinetuneObjective(SelfContained):
         is None, or with `empty_steps` a loss of 0, with which the optimizer still steps.
         """
         device = next(self.reader.parameters()).device
-        correct_QK = part.correct_QK.to(device)
         retrieval_QK = self.searcher.scores(part.questions, part.rows_QK)
         span_QRS, correct_QRS = self._spans(part, device)
+        found_Q, readable_Q = part.correct_QK.any(1), correct_QRS.flatten(1).any(1)  # on the CPU
+        correct_QK, correct_QRS = (tensor.to(device, non_blocking=True) for tensor in (part.correct_QK, correct_QRS))
         read_QR = retrieval_QK[:, : span_QRS.shape[1]]
         total_QRS = span_QRS + read_QR[:, :, None]
-        found_Q, readable_Q = correct_QK.any(1), correct_QRS.flatten(1).any(1)
         teaches_Q = readable_Q
         if self.options.objective == "paper":
             loss_Q = marginal_loss(total_QRS, read_QR, correct_QRS)
@@ -202,8 +202,8 @@ class FinetuneObjective(SelfContained):
         return (loss_Q.sum() / part.questions_in_batch if teaches else None), sums
 
     def _spans(self, part: FinetuneMicroBatch, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Span scores [Q, R, S], normalised within each block for the paper's objective, and whether each span is an answer."""
-        joint, start = part.joint.to(device), part.block_start.to(device)
+        """Span scores [Q, R, S], normalised within each block for the paper's objective, and on the CPU whether each span is an answer."""
+        joint, start = part.joint.to(device), part.block_start.to(device, non_blocking=True)
         score_BS, (first_S, last_S) = self.reader.span_scores(
             joint, block_token_mask(joint, start), self.options.span_width
         )
@@ -215,7 +215,7 @@ class FinetuneObjective(SelfContained):
         if self.options.objective == "paper":
             score_BS = within_block(score_BS)
         shape = len(part.rows_QK), -1, score_BS.shape[1]
-        return score_BS.view(shape), correct_BS.to(device).view(shape)
+        return score_BS.view(shape), correct_BS.view(shape)
 
     def save(self, out: Writer) -> None:
         """Write the parts of the qa-model: the searcher's, and `reader`."""
@@ -232,5 +232,5 @@ class FinetuneObjective(SelfContained):
         return {
             "answer_in_beam": (float(found_Q.float().sum()), count),
             "answer_in_reader": (float(readable_Q.float().sum()), count),
-            "span_exact_match": (float(right), count),
+            "span_exact_match": (right, count),
         }

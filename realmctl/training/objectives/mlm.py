@@ -107,11 +107,16 @@ class MlmObjective(SelfContained):
         if not len(batch.targets):
             return None, {}
         device = next(self.mlm.parameters()).device
+<<<<<<< HEAD
         logits_MV = self.mlm.cls(self._states(batch.packed.to(device), batch.positions.to(device))).float()
         targets = batch.targets.to(device)
+=======
+        state_BLH = hidden_states(self.mlm.bert, batch.packed.to(device))
+        logits_MV = self.mlm.cls(state_BLH.flatten(0, 1)[batch.positions.to(device, non_blocking=True)]).float()
+        targets = batch.targets.to(device, non_blocking=True)
+>>>>>>> scale
         loss = F.cross_entropy(logits_MV, targets, reduction="sum") / hidden
-        right = float((logits_MV.argmax(1) == targets).sum())
-        return loss, {"accuracy": (right, len(targets))}
+        return loss, {"accuracy": ((logits_MV.argmax(1) == targets).sum(), len(targets))}
 
     def _states(self, packed: TokenBatch, place_M: Tensor) -> Tensor:
         """Return the last layer's states at the hidden wordpieces, [M, H].

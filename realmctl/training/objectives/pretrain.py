@@ -234,7 +234,8 @@ class PretrainObjective:
         Candidate 0 of these tensors is the null document, also where the objective has none.
         """
         device = self._device
-        mask_BM, present_BN = part.mask_BM.to(device), torch.from_numpy(part.rows_BN != ABSENT).to(device)
+        mask_BM = part.mask_BM.to(device, non_blocking=True)
+        present_BN = torch.from_numpy(part.rows_BN != ABSENT).to(device, non_blocking=True)
         score_BN = self._scores(part)
         log_prob_BNM = self.read(part, part.rows_BN)
         marginal = token_marginal if self.options.marginal == "token" else sequence_marginal
@@ -250,7 +251,7 @@ class PretrainObjective:
         packed = self.retriever.pack_blocks(self.collator, *titles_and_bodies(self.corpus, distinct_C))
         block_CD = self.retriever.embed_blocks(packed.to(self._device))
         query_BD = self.retriever.embed_queries(part.packed.to(self._device))
-        places = torch.from_numpy(place_BN.reshape(part.rows_BN.shape)).to(self._device)
+        places = torch.from_numpy(place_BN.reshape(part.rows_BN.shape)).to(self._device, non_blocking=True)
         return self.retriever.score(query_BD, block_CD[places])
 
     def read(self, part: PretrainMicroBatch, rows_BN: NDArray[np.int64]) -> Tensor:
@@ -259,7 +260,8 @@ class PretrainObjective:
         queries = [query.tokens for query in part.queries for _ in range(count)]
         _, bodies = titles_and_bodies(self.corpus, rows_BN.ravel())
         joint = self.collator.joint(queries, bodies, self.options.query_length, self.retriever.block_length)
-        return self.reader.mlm_log_prob(joint.to(device), part.position_BM.to(device), part.target_BM.to(device), count)
+        position_BM, target_BM = (tensor.to(device, non_blocking=True) for tensor in (part.position_BM, part.target_BM))
+        return self.reader.mlm_log_prob(joint.to(device), position_BM, target_BM, count)
 
     @torch.no_grad()
     def _beside_null(
@@ -273,11 +275,11 @@ class PretrainObjective:
     def utility_sums(self, mask_BM: Tensor, score_BN: Tensor, log_prob_BNM: Tensor, present_BN: Tensor) -> Sums:
         """Return {metric: (sum, count)}: the utility of retrieval, of the first block, and the null document's share."""
         utility = retrieval_utility(score_BN, log_prob_BNM, mask_BM, present_BN)
-        hidden, queries = float(mask_BM.sum()), float(len(mask_BM))
-        sums = {
-            "retrieval_utility": (float(utility.token_gain) * hidden, hidden),
-            "top_1_utility": (float(utility.top_1_B.sum()), queries),
+        hidden, queries = mask_BM.sum().double(), float(len(mask_BM))
+        sums: dict[str, tuple[Tensor, float | Tensor]] = {
+            "retrieval_utility": (utility.token_gain.double() * hidden, hidden),
+            "top_1_utility": (utility.top_1_B.sum(), queries),
         }
         if self.options.null_document:
-            sums["null_share"] = (float(utility.null_share_B.sum()), queries)
+            sums["null_share"] = (utility.null_share_B.sum(), queries)
         return sums

@@ -8,7 +8,6 @@ Legend: B queries, N candidates, M masks, K kinds of blocks.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from realmctl.log import progress
 from realmctl.nn.precision import autocast, pick_device
 from realmctl.retrieval.search.candidates import ABSENT
 from realmctl.training.monitoring.telling_blocks import TellingBlocks, telling
+from realmctl.training.objective import Sums
 from realmctl.training.objectives.pretrain import PretrainObjective
 from realmctl.training.objectives.pretrain_parts import PretrainMicroBatch
 from realmctl.training.random_streams import Stream, generator
@@ -74,10 +74,10 @@ def measure_utility(objective: PretrainObjective, device: str, batch_size: int, 
     return {**counts, **means, **blocks.measured()}
 
 
-def _add_sums(sums: dict[str, list[float]], more: Mapping[str, tuple[float, float]]) -> None:
+def _add_sums(sums: dict[str, list[float]], more: Sums) -> None:
     for name, (total, number) in more.items():
-        sums[name][0] += total
-        sums[name][1] += number
+        sums[name][0] += float(total)
+        sums[name][1] += float(number)
 
 
 def _rows_by_kind(

@@ -63,8 +63,8 @@ def gradients(made: CondenserObjective) -> dict[str, Any]:
         loss.backward()
         total += loss.item()
         for name, (value, count) in terms.items():
-            sums[name] = sums.get(name, 0.0) + value
-            counts[name] = counts.get(name, 0.0) + count
+            sums[name] = sums.get(name, 0.0) + float(value)
+            counts[name] = counts.get(name, 0.0) + float(count)
     found = {name: parameter.grad for name, parameter in made.model.named_parameters()}
     return {"loss": total, "metrics": {name: sums[name] / counts[name] for name in sums}, **found}
 
