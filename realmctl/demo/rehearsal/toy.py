@@ -70,7 +70,7 @@ def toy_sizes(processes: int) -> dict[str, Any]:
     return {
         "steps": STEPS, "checkpoint_every": CHECKPOINT_EVERY, "batch_size": -(-ROWS // processes) * processes, "warmup": 4,
         "lr": 2e-4, "retriever_lr": None, "epochs": 2.0, "dropout": 0.0, "precision": "fp32", "device": "cpu", "micro_batch": 0,
-        "cache_chunk": 0, "max_wordpieces": 64, "length": 48, "query_length": 32, "window": 32, "reader_length": 96,
+        "max_wordpieces": 64, "length": 48, "query_length": 32, "window": 32, "reader_length": 96,
         "candidates": 4, "retriever_beam": 500, "reader_beam": 3, "projection": 16, "projection_init": "random",
         "head_init": "random", "head_layers": 1, "skip_from": 0, "refresh_every": 8, "max_index_age": 0, "when_stale": "wait",
         "refresh_device": "cpu", "tagger": "auto", "sentence_splitter": "rules", "labels": (), "format": "auto", "shards": 1,

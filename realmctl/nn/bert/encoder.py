@@ -6,6 +6,7 @@ row, H hidden, V vocabulary.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
@@ -61,14 +62,16 @@ def states_at(bert: BertModel, packed: TokenBatch, position_BP: Tensor) -> Tenso
 def states_at_places(bert: BertModel, packed: TokenBatch, place_M: Tensor) -> Tensor:
     """Return the last layer's states at some places of the batch, [M, H]. The last layer computes few other positions.
 
-    place_M: int64, row * L + position, by rising row, each at a real token.
+    place_M: int64 on the CPU, row * L + position, by rising row, each at a real token. So nothing is read back from the device.
     """
-    row_M, position_M = place_M // packed.ids_BL.shape[1], place_M % packed.ids_BL.shape[1]
-    count_B = row_M.bincount(minlength=len(packed))
-    rank_M = torch.arange(len(place_M), device=place_M.device) - (count_B.cumsum(0) - count_B)[row_M]
-    position_BP = place_M.new_zeros(len(packed), int(count_B.max()))  # unused places read [CLS]
+    row_M, position_M = np.divmod(place_M.numpy(), packed.ids_BL.shape[1])
+    count_B = np.bincount(row_M, minlength=len(packed))
+    rank_M = np.arange(len(row_M)) - (np.cumsum(count_B) - count_B)[row_M]
+    position_BP = np.zeros((len(packed), count_B.max()), dtype=np.int64)  # unused places read [CLS]
     position_BP[row_M, rank_M] = position_M
-    return states_at(bert, packed, position_BP)[row_M, rank_M]
+    device = packed.ids_BL.device
+    row, rank, position = (torch.from_numpy(a).to(device, non_blocking=True) for a in (row_M, rank_M, position_BP))
+    return states_at(bert, packed, position)[row, rank]
 
 
 def cls_state(bert: BertModel, packed: TokenBatch, last_layer_cls_only: bool = True) -> Tensor:

@@ -107,25 +107,20 @@ class MlmObjective(SelfContained):
         if not len(batch.targets):
             return None, {}
         device = next(self.mlm.parameters()).device
-<<<<<<< HEAD
-        logits_MV = self.mlm.cls(self._states(batch.packed.to(device), batch.positions.to(device))).float()
-        targets = batch.targets.to(device)
-=======
-        state_BLH = hidden_states(self.mlm.bert, batch.packed.to(device))
-        logits_MV = self.mlm.cls(state_BLH.flatten(0, 1)[batch.positions.to(device, non_blocking=True)]).float()
+        logits_MV = self.mlm.cls(self._states(batch.packed.to(device), batch.positions)).float()
         targets = batch.targets.to(device, non_blocking=True)
->>>>>>> scale
         loss = F.cross_entropy(logits_MV, targets, reduction="sum") / hidden
         return loss, {"accuracy": ((logits_MV.argmax(1) == targets).sum(), len(targets))}
 
     def _states(self, packed: TokenBatch, place_M: Tensor) -> Tensor:
-        """Return the last layer's states at the hidden wordpieces, [M, H].
+        """Return the last layer's states at the hidden wordpieces, [M, H]. place_M: on the CPU.
 
         Without dropout, the last layer computes few other positions. Dropout draws its masks for all positions, as in
         earlier versions, so that the same settings give the same result.
         """
         config = self.mlm.config
         if config.hidden_dropout_prob or config.attention_probs_dropout_prob:
+            place_M = place_M.to(packed.ids_BL.device, non_blocking=True)
             return hidden_states(self.mlm.bert, packed).flatten(0, 1)[place_M]
         return states_at_places(self.mlm.bert, packed, place_M)
 
