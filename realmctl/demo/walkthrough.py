@@ -20,8 +20,8 @@ ASKED = 2
 """Number of development questions that are answered at the end."""
 SCORES = {"without REALM": "start-scores", "with REALM": "scores"}
 DURATIONS = (
-    "A 2-core AMD EPYC took 4 min 52 s: texts 16 s, reading practice (the output `encoder`) 1 min 45 s, retriever and index 29 s, "
-    "pre-training (`model`) 1 min 28 s, fine-tuning, scores and answers 50 s. A busy machine takes several times as long."
+    "A 2-core AMD EPYC took 5 min 23 s: texts 13 s, reading practice (the output `encoder`) 2 min 19 s, retriever and index 28 s, "
+    "pre-training (`model`) 1 min 26 s, fine-tuning, scores and answers 57 s. A busy machine takes several times as long."
 )
 
 
