@@ -26,7 +26,7 @@ def open_vectors(path: Path, *, count: int | None = None, dimension: int | None 
         InputError: the file is missing, cut short, or not a matrix of float16 or float32.
         MismatchError: the shape is not the expected one.
     """
-    vectors: Vectors = open_array(path, mode="c")
+    vectors: Vectors = open_array(path, mode="c", remedy="Embed the blocks again.")
     if vectors.ndim != 2 or vectors.dtype not in (np.float16, np.float32) or 0 in vectors.shape:
         raise InputError(
             f"{path} holds {vectors.dtype} of shape {list(vectors.shape)}, where a matrix of float16 or "

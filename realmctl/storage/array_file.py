@@ -27,12 +27,13 @@ UNREADABLE = (
 """What numpy raises for files that are no arrays."""
 
 
-def open_array(path: Path, mode: Literal["r", "c"] = "r") -> NDArray[Any]:
+def open_array(path: Path, mode: Literal["r", "c"] = "r", remedy: str = "Make its artifact again.") -> NDArray[Any]:
     """Map an array of numbers without reading it. An empty one cannot be mapped and is loaded.
 
     Args:
         path: The `.npy` file.
         mode: `r` for an array that cannot be changed, `c` for one whose changes stay in memory.
+        remedy: What to do when it cannot be read; the end of the message.
 
     Raises:
         InputError: The file is missing, cut short, or not an array of numbers.
@@ -43,9 +44,9 @@ def open_array(path: Path, mode: Literal["r", "c"] = "r") -> NDArray[Any]:
         try:
             array = np.load(path, allow_pickle=False)
         except UNREADABLE as error:
-            raise InputError(f"The array {path} cannot be read: {_one_line(error)}. Make its artifact again.") from None
+            raise InputError(f"The array {path} cannot be read: {_one_line(error)}. {remedy}") from None
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "iuf":
-        raise InputError(f"{path} does not hold an array of numbers. Make its artifact again.")
+        raise InputError(f"{path} does not hold an array of numbers. {remedy}")
     return array
 
 
