@@ -36,7 +36,7 @@ def import_(
         ),
     ] = None,
     pooling: Annotated[
-        Literal["mean", "cls", "pooler"] | None,
+        Literal["pooler", "cls", "mean"] | None,
         typer.Option(
             help="How states become one vector, for a plain BERT. Other folders say it themselves.",
             rich_help_panel=ENCODERS,

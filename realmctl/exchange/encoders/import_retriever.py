@@ -30,7 +30,7 @@ class ImportEncoderAsRetriever(Stage):
     encoder: Path = source("Folder of the encoder, or of the query encoder of two.")
     block_encoder: Path | None = source("Folder of the block encoder of two.", default=None)
     tokenizer: Path | None = source("Folder of the tokenizer. Default: that of the encoder.", default=None)
-    pooling: Literal["mean", "cls", "pooler"] | None = setting("Pooling of a plain BERT.", default=None)
+    pooling: Literal["pooler", "cls", "mean"] | None = setting("Pooling of a plain BERT.", default=None)
     normalize: bool | None = setting("Give vectors length 1. Default: as the folder says.", default=None)
     scale: float = setting("Factor of the inner products.", default=1.0)
     query_prefix: str | None = setting("Text before each query. Default: the prompt of the folder.", default=None)
