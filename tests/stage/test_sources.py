@@ -184,7 +184,7 @@ def test_what_cannot_be_a_hub_id_is_not_looked_for_on_the_hub(name, tmp_path, mo
 
 @pytest.mark.parametrize("name", ["/dev/zero", "/dev/null"])
 def test_a_device_is_refused_before_it_is_read(tmp_path, name):
-    """Issue 22, section 1.5: `chunk /dev/zero` filled the temporary folder."""
+    """`chunk /dev/zero` filled the temporary folder."""
     (tmp_path / "link").symlink_to(name)
     for path in (Path(name), tmp_path / "link"):
         with pytest.raises(InputError, match="Only regular files, folders and pipes are read"):

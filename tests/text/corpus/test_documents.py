@@ -200,7 +200,7 @@ def test_what_is_neither_file_nor_folder(tmp_path):
 
 
 def test_a_pipe_or_a_device_in_a_corpus_folder_is_not_read(tmp_path, capfd):
-    """Issue 22, section 1.5: a FIFO in a corpus folder hung."""
+    """A FIFO in a corpus folder hung."""
     (tmp_path / "folder").mkdir()
     jsonl(tmp_path / "folder" / "a.jsonl", {"text": "x"})
     os.mkfifo(tmp_path / "folder" / "pipe")

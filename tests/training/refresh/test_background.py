@@ -86,7 +86,7 @@ def test_a_stopped_refresher_is_started_again(live, monkeypatch, capsys):
 
 
 def test_a_refresher_that_beats_without_progress_is_started_again(live, monkeypatch, capsys):
-    """Issue 22, 1.8: a thread beats for a stuck worker, so a rising count is no sign of work."""
+    """A thread beats for a stuck worker, so a rising count is no sign of work."""
     process = child(monkeypatch, live, beating(live, "7"))
     process.watch(True)
     first = process.child
@@ -115,7 +115,7 @@ def test_a_beat_with_the_token_of_another_run_is_no_progress(live, monkeypatch, 
 
 
 def test_a_stopped_refresher_does_not_delay_the_end_of_the_trainer(live, monkeypatch):
-    """Issue 22, 1.7: SIGTERM with a stopped refresher took 22 s."""
+    """SIGTERM with a stopped refresher took 22 s."""
     monkeypatch.setattr(RefresherProcess, "_command", lambda self: [sys.executable, "-S", "-c", IDLE])
     process = RefresherProcess(live, "cpu")
     process.watch(False)

@@ -41,7 +41,7 @@ def test_every_start_of_a_trainer_has_a_token_of_its_own(live):
 
 
 def test_a_late_refresher_does_not_deliver(shared, live, retriever):
-    """Issue 22, 1.8: a stopped refresher outlived its killed trainer and shared `step-X.partial` with the next one."""
+    """A stopped refresher outlived its killed trainer and shared `step-X.partial` with the next one."""
     maker, heart = served_by(live)
     new_run(live)
     take_snapshot(live, shared[1], 2, retriever, shared[2])
