@@ -5,13 +5,16 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # The last transformers with REALM, in an environment of its own.
 PARITY := .venv-parity
+# The oldest transformers that pyproject.toml allows; `make` itself installs the newest.
+LOWEST := .venv-lowest
+LOWEST_TRANSFORMERS := 5.0.0
 # How many times as many random faults as in `make test`, and which tests `make faults` runs.
 FAULT_ROUNDS ?= 1
 FAULT_TESTS ?= not slow
 # hnswlib is built from source; without this it is tuned to this very CPU and dies on another.
 export HNSWLIB_NO_NATIVE := 1
 
-.PHONY: help demo ablation revise starts starts-text table1 test test-slow test-cuda faults docs parity check format bench clean
+.PHONY: help demo ablation revise starts starts-text table1 test test-slow test-cuda faults docs parity lowest check format bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -71,6 +74,17 @@ parity: $(READY) $(PARITY)/.ready ## every number of every REALM class against t
 	$(PARITY)/bin/python tests/parity/reference.py golden tests/parity/golden
 	$(PARITY)/bin/python tests/parity/reference.py wide build/parity
 	$(BIN)/python -m tests.parity.compare tests/parity/golden build/parity
+
+$(LOWEST)/.ready: pyproject.toml constraints.txt
+	@echo "setting up $(LOWEST): transformers $(LOWEST_TRANSFORMERS) (a few minutes, once)"
+	$(PYTHON) -m venv $(LOWEST)
+	grep -viE '^(transformers|tokenizers|huggingface_hub)==' constraints.txt > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python -m pip install -q --disable-pip-version-check -c $(LOWEST)/constraints.txt torch==2.13.0
+	$(LOWEST)/bin/python -m pip install -q --disable-pip-version-check -c $(LOWEST)/constraints.txt transformers==$(LOWEST_TRANSFORMERS) -e '.[dev,bm25,encoder,parquet]'
+	@touch $@
+
+lowest: $(LOWEST)/.ready ## the tests of models, encoders and language models with the oldest transformers that is allowed
+	$(LOWEST)/bin/python -m pytest -m "not slow" tests/nn tests/exchange tests/retrieval tests/parity tests/text/tokens tests/training/objectives tests/stages
 
 check: $(READY) ## format, lint, types, floors, tests
 	$(BIN)/ruff format --check realmctl stages tests examples benchmarks docs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -125,3 +126,15 @@ def test_no_folder_is_a_long_list():
     # One stage, one file, and one command, one file: as long as the lists of stages and commands.
     folders = {path.parent for path in SOURCES} - {ROOT / "stages", ROOT / "realmctl/cli/commands"}
     assert {str(folder): count for folder in folders if (count := len(list(folder.glob("*.py")))) > 14} == {}
+
+
+def test_nothing_refers_to_a_number_that_a_reader_cannot_look_up():
+    """A comment says what was wrong, and not the number of a ticket."""
+    files = [
+        *SOURCES,
+        *(path for name in ("tests", "docs", "examples", "benchmarks") for path in (ROOT / name).rglob("*")),
+    ]
+    texts = [path for path in files if path.suffix in (".py", ".md", ".sh") and path != Path(__file__)]
+    assert len(texts) > 400
+    ticket = re.compile(r"\bissue #?\d+", re.IGNORECASE)
+    assert not [path for path in texts if ticket.search(path.read_text(encoding="utf-8"))]

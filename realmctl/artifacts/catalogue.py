@@ -32,6 +32,7 @@ __all__ = [
     "summary",
     "verified",
     "verified_text",
+    "versions_at",
 ]
 
 
@@ -62,6 +63,13 @@ def listing(folder: Path) -> list[dict[str, Any]]:
     finished = [_entry(path / f"v{number}") for path in _series(folder) for number in version_numbers(path)]
     partials = [partial for path in _series(folder) for partial in unfinished.partial_folders(path)]
     return finished + [{"path": str(partial), "kind": "unfinished"} for partial in partials]
+
+
+def versions_at(path: Path) -> list[Path]:
+    """Return all versions of a folder of series, such as a workspace; of any other path the path itself."""
+    if not path.is_dir() or is_artifact(path) or _series(path) == [path]:
+        return [path]
+    return [series / f"v{number}" for series in _series(path) for number in version_numbers(series)] or [path]
 
 
 def _series(folder: Path) -> list[Path]:

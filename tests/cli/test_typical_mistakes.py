@@ -50,6 +50,36 @@ MISTAKES = [
     ("pretrain {pretrain} --recall-questions corpus.jsonl", INPUT, "corpus.jsonl"),
     ("score no-such.jsonl questions.jsonl", INPUT, "no-such.jsonl"),
     ("score corpus.jsonl questions.jsonl", INPUT, "corpus.jsonl"),
+    ("finetune {parts} --questions queries.jsonl", INPUT, "no text under any of question"),
+    ("eval-em --blocks {blocks} --retrieval bm25 --questions queries.jsonl", INPUT, "their judgements in --qrels"),
+    (
+        "eval-em --blocks {blocks} --retrieval bm25 --questions queries.jsonl --qrels qrels.tsv",
+        INPUT,
+        "no query is judged in",
+    ),
+    (
+        "eval-em --blocks {blocks} --retrieval bm25 --questions queries.jsonl --qrels corpus.jsonl",
+        INPUT,
+        "not a line of qrels",
+    ),
+    (
+        "search --blocks {blocks} --method bm25 --queries qrels.tsv",
+        INPUT,
+        "holds relevance judgements (qrels), not queries",
+    ),
+    (
+        "search --blocks {blocks} --method bm25 --queries picture.png",
+        INPUT,
+        "picture.png is not text (format: PNG image)",
+    ),
+    ("dpr-finetune --retriever {retriever} --passages queries.jsonl", INPUT, "read with --qrels and --corpus"),
+    (
+        "dpr-finetune --retriever {retriever} --passages ids.jsonl",
+        INPUT,
+        "Name the corpus that holds the passages with --corpus",
+    ),
+    ("dpr-finetune --retriever {retriever} --passages ids.jsonl --corpus empty.jsonl", INPUT, "empty.jsonl"),
+    ("dpr-finetune --retriever {retriever} --passages ids.jsonl --corpus corpus.jsonl", INPUT, "such as 'd9'"),
     ("split no-such.jsonl", USAGE, "Missing"),
     ("run no-such.yaml", INPUT, "no-such.yaml"),
     ("run broken.yaml", INPUT, "broken.yaml"),
@@ -87,6 +117,7 @@ MISTAKES = [
     ("mlm-init --blocks {blocks} --device gpu", USAGE, "--device 'gpu' is not a device"),
     ("mlm-init --blocks {blocks} --device cuda:7", RESOURCE, "cuda:7"),
     ("ict-init --blocks {blocks} --encoder {encoder} --mask-rate -1", USAGE, "--mask-rate"),
+    ("ict-init --blocks {blocks} --encoder {encoder} --micro-batch -1", USAGE, "--micro-batch -1 is too small"),
     ("embed --blocks {blocks} --retriever {retriever} --dtype float64", USAGE, "--dtype"),
     ("build-index --embeddings {embeddings} --type faiss", USAGE, "--type"),
     ("build-index --embeddings {embeddings} --m 1", USAGE, "m is 1; a graph has 2 to 512 links"),
@@ -119,6 +150,9 @@ def files(here, chain, application, monkeypatch) -> Path:
     Path("corpus.jsonl").write_text(json.dumps(document) + "\n")
     Path("questions.jsonl").write_bytes(chain.questions.read_bytes())
     Path("table.csv").write_text("key,headline,story\n1,Rome,A city.\n2,Oslo,Another city.\n")
+    Path("queries.jsonl").write_text(json.dumps({"_id": "q1", "text": "where?", "metadata": {}}) + "\n")
+    Path("qrels.tsv").write_text("query-id\tcorpus-id\tscore\n7\t1\t1\n")
+    Path("ids.jsonl").write_text(json.dumps({"query_text": "where?", "positive_document_ids": ["d9"]}) + "\n")
     Path("empty.jsonl").touch()
     Path("folder").mkdir()
     Path("picture.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8)

@@ -30,9 +30,26 @@ def test_extras_that_are_named_exist():
     named = re.findall(
         r"\.\[([a-z0-9,]+)\]", PAGE + (ROOT / "Dockerfile").read_text() + (ROOT / "Makefile").read_text()
     )
-    assert len(named) == 3 and {extra for names in named for extra in names.split(",")} <= set(
+    assert len(named) == 4 and {extra for names in named for extra in names.split(",")} <= set(
         PROJECT["optional-dependencies"]
     )
+
+
+def test_the_image_has_the_extras_of_all_commands():
+    [extras] = re.findall(r"\.\[([a-z0-9,]+)\]", (ROOT / "Dockerfile").read_text())
+    not_of_a_command = {"dev", "docs", "encoder", "notebook"}
+    assert {*extras.split(",")} == {*PROJECT["optional-dependencies"]} - not_of_a_command
+    kept = [words for name, words in instructions() if name == "COPY" and words[0].startswith("--from")]
+    made = [words[-1] for name, words in instructions() if name == "RUN" and words[:3] == ["python", "-m", "venv"]]
+    assert kept == [["--from=build", *made, *made]]
+    paths = [words[0] for name, words in instructions() if name == "ENV" and words[0].startswith("PATH=")]
+    assert paths and all(path == f"PATH={made[0]}/bin:$PATH" for path in paths)
+
+
+def test_the_oldest_transformers_that_is_allowed_is_the_one_that_is_tested():
+    [lowest] = re.findall(r"^LOWEST_TRANSFORMERS := (\d+\.\d+)\.0$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    [newest] = re.findall(r"^transformers==(\d+)\.", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    assert f"transformers>={lowest},<{int(newest) + 1}" in PROJECT["dependencies"]
 
 
 def test_the_image_copies_what_is_there_and_runs_as_a_user():

@@ -91,6 +91,19 @@ def test_a_revision_does_not_import_torch(tmp_path):
     assert run.stdout.strip() == ""
 
 
+def test_named_columns_are_named_in_a_revision_too(tmp_path):
+    """`chunk --text-field`, then a larger table: the names come from the blocks, through two revisions."""
+    corpus, rows = tmp_path / "news.csv", [f"{number},T{number},{text(number)}" for number in range(3)]
+    corpus.write_text("\n".join(["key,headline,story", *rows[:1]]))
+    names = {"id_field": "key", "title_field": "headline", "text_field": "story"}
+    blocks = Chunk(corpus=(corpus,), tokenizer="train:200", workers=1, **names).make(tmp_path / "blocks")
+    for count in (2, 3):
+        corpus.write_text("\n".join(["key,headline,story", *rows[:count]]))
+        blocks = Revise(blocks=blocks, corpus=(corpus,), workers=1).make(tmp_path / "blocks")
+        found = [(record["document"], record["title"]) for record in Corpus(blocks).records]
+        assert found == [(str(number), f"T{number}") for number in range(count)]
+
+
 def write_edits(path, *edits):
     path.write_text("".join(f"{json.dumps(edit)}\n" for edit in edits))
     return path

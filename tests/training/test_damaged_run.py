@@ -106,7 +106,7 @@ def test_damaged_messages_between_trainer_and_refresher_cost_nothing(chain, whol
 
 
 def test_a_file_that_may_not_grow_is_exit_code_5_and_no_traceback(chain, tmp_path):
-    """Safetensors told a full disk in an error of its own, with exit code 1."""
+    """safetensors told a full disk in an error of its own, with exit code 1."""
     settings = {"steps": 4, "batch_size": 4, "lr": 1e-2, "projection": 8, "checkpoint_every": 2}
     stage = IctInit(blocks=chain.blocks, encoder=chain.encoder, **settings)
     expected = stage.make(tmp_path / "expected")

@@ -64,7 +64,8 @@ def _device(entry: Mapping[str, Any]) -> str:
 def _extras_lines(extras: Mapping[str, Mapping[str, str | None]]) -> Iterator[str]:
     if not extras:
         yield "  unknown: realmctl is not installed as a package"
+    width = max(map(len, extras), default=0) + 1
     for extra, packages in extras.items():
         missing = [name for name, version in packages.items() if version is None]
         there = ", ".join(f"{name} {version}" for name, version in packages.items() if version)
-        yield f"  {extra:<10} " + (f"missing: pip install 'realmctl[{extra}]'" if missing else there)
+        yield f"  {extra:<{width}} " + (f"missing: pip install 'realmctl[{extra}]'" if missing else there)

@@ -12,6 +12,7 @@ from realmctl.artifacts import catalogue
 from realmctl.cli import available_stages
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, path
+from realmctl.stage.headline import headline_text
 
 
 def ls(
@@ -29,6 +30,7 @@ def ls(
 
 
 def _headline(entry: Mapping[str, Any]) -> str:
-    """Return the headline of the stage that made an artifact; empty for stages of other packages."""
+    """Return the headline of the stage that made an artifact; all metrics if no stage made it, as after `import`."""
+    metrics = entry.get("metrics", {})
     stage = available_stages.available_stages().get(entry.get("stage", ""))
-    return stage.headline_text(entry["metrics"]) if stage else ""
+    return stage.headline_text(metrics) if stage else headline_text(("*",), metrics)

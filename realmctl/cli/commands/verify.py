@@ -13,6 +13,7 @@ from realmctl.cli.options import Json, Series, Workspace
 def verify(
     artifacts: Annotated[list[Path], Series], workspace: Workspace = Path("artifacts"), json: Json = False
 ) -> None:
-    """Recompute every hash of artifacts and of their parts."""
-    places = [catalogue.in_workspace(artifact, workspace) for artifact in artifacts]
+    """Recompute every hash of artifacts and of their parts. Of a workspace, every version is checked."""
+    named = [catalogue.in_workspace(artifact, workspace) for artifact in artifacts]
+    places = [version for place in named for version in catalogue.versions_at(place)]
     print_result({"verified": [catalogue.verified(place) for place in places]}, json, catalogue.verified_text)

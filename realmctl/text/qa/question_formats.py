@@ -20,7 +20,7 @@ from realmctl.errors import InputError
 from realmctl.text.columnar.dataset_folders import only_split
 from realmctl.text.columnar.rows import is_columnar, rows
 from realmctl.text.delimited import header, table
-from realmctl.text.streams import head, lines, whole_text
+from realmctl.text.streams import head, lines, require_text, whole_text
 
 QUESTION_FIELDS = ("question", "qText", "utterance", "Question", "query", "input")
 ANSWER_FIELDS = ("answer", "answers", "golden_answers")
@@ -62,7 +62,8 @@ def parse_questions(path: Path, answer_field: str | None = None) -> tuple[str, I
         return "a dataset folder", _of_folder(path, answer_field)
     if is_columnar(head(path, 16)):
         return "Parquet or Arrow", _of_columns(path, answer_field)
-    first, _, more = head(path).decode("utf-8-sig", errors="replace").lstrip().partition("\n")
+    require_text(path, start := head(path))
+    first, _, more = start.decode("utf-8-sig", errors="replace").lstrip().partition("\n")
     if not first:
         raise InputError(f"{path} is empty, but questions are expected.")
     if first.startswith("[") or (first.startswith("{") and _opens_document(first, bool(more))):
@@ -193,7 +194,12 @@ def _from_fields(record: Any, answer_field: str | None) -> ParsedQuestion:
     question = _first(record, QUESTION_FIELDS)
     if not isinstance(question, str) or not question.strip():
         held = ", ".join(map(str, record)) or "nothing"
-        raise _Malformed(f"no text under any of {', '.join(QUESTION_FIELDS)}; it has {held}.")
+        hint = (
+            " search reads queries without answers, and eval-em does with their judgements in --qrels."
+            if "text" in record
+            else ""
+        )
+        raise _Malformed(f"no text under any of {', '.join(QUESTION_FIELDS)}; it has {held}.{hint}")
     if answer_field is None and isinstance(target := record.get("targetValue"), str):
         answers = [_unescaped(quoted) or plain for quoted, plain in _DESCRIPTION.findall(target)]
     elif answer_field is None and isinstance(outputs := record.get("output"), list):

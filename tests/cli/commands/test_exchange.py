@@ -14,6 +14,7 @@ import torch
 
 from realmctl import log
 from realmctl.cli import app
+from realmctl.stage.headline import headline_text
 from tests.exchange import realm_checkpoints as published
 
 Command = Callable[..., tuple[int, str, str]]
@@ -50,6 +51,12 @@ def test_from_a_checkpoint_to_a_hub_folder(realmctl):
     assert (code, out) == (0, "hub\n") and Path("hub/modules.json").is_file()
     assert json.loads(realmctl("export", "artifacts/retriever/v1", "hub2", "--json")[1])["kind"] == "retriever"
     assert realmctl("verify", "artifacts/retriever")[0] == 0
+    checked = json.loads(realmctl("verify", "artifacts", "--json")[1])["verified"]
+    assert [each["path"] for each in checked] == ["artifacts/retriever/v1"]
+    [entry] = json.loads(realmctl("ls", "--json")[1])["artifacts"]
+    assert entry["headline"] == headline_text(["*"], made["retriever"]["metrics"]) != ""
+    (Path("artifacts/retriever/v1") / "retriever.json").write_text("{}")
+    assert realmctl("verify", "artifacts")[0] == 3
 
 
 class Attack:

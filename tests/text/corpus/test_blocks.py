@@ -154,7 +154,7 @@ def test_a_title_that_is_kept_leaves_the_room_that_is_left(words):
 
 
 def test_no_part_of_a_split_sentence_starts_with_a_closing_mark():
-    """Issue 19, section 4: a block began with the half-line ")."."""
+    """A block began with the half-line ")."."""
     text = " ".join(f"word (of number {n}), and more;" for n in range(200))
     for size in range(32, 60):
         blocks = list(packer(size).blocks(Document("1", "T", text, [])))

@@ -95,7 +95,7 @@ def test_articles_and_possessives_are_trimmed(surface, core):
 
 @pytest.mark.parametrize("surface", ["18°S", "51°30′N", "51°30′26″N 0°7′39″W", "40° N., 5° E.", "30 °C", "18° S"])
 def test_degrees_are_not_names(surface):
-    """Issue 19, section 4: "18°S" became an entity."""
+    """The rules took "18°S" for an entity."""
     for sentence in (f"It lies at {surface}. Paris is north.", f"the line ({surface}) is near Paris."):
         casing = DocumentCasing([sentence])
         assert not looks_like_name(surface, sentence, sentence.index(surface), casing)

@@ -104,5 +104,5 @@ def test_punkt_is_nltks_with_the_model_of_the_folder(punkt_model):
 
 @pytest.mark.parametrize("text", ["He asked (who? ). Then he left.", "It is (new! ) and old.", "See [it. ] Now."])
 def test_no_sentence_starts_with_a_closing_bracket(text):
-    """Issue 19, section 4: a block began with the half-line ")."."""
+    """A block began with the half-line ")."."""
     assert not [text[a:b] for a, b in sentences.split(text) if text[a] in ")]"]

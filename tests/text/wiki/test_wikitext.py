@@ -280,6 +280,6 @@ def test_the_excerpt_is_clean(shared_data):
     ],
 )
 def test_marks_that_dropped_markup_left_at_the_start_of_a_line_go_too(source, expected):
-    """Issue 19, section 4: a block began with the half-line ")."."""
+    """A block began with the half-line ")."."""
     found = [line for line in prose(source).text.split("\n") if line]
     assert found == [line for line in expected.split("\n") if line]
