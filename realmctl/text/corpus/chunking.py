@@ -36,7 +36,7 @@ class WholeFiles:
     format_name: FormatName
 
 
-Unit = list[RawDocument] | WholeFiles
+CorpusUnit = list[RawDocument] | WholeFiles
 
 
 @dataclass
@@ -119,7 +119,7 @@ def prepare(setup: ChunkingSettings) -> None:
     )  # fmt: skip
 
 
-def chunk_unit(unit: Unit) -> ChunkedUnit:
+def chunk_unit(unit: CorpusUnit) -> ChunkedUnit:
     """Return the blocks of a unit, made by the packer that `prepare` built."""
     chunked = ChunkedUnit()
     split, shortened = _packer.split_sentences, _packer.shortened_passages
@@ -136,7 +136,7 @@ def chunk_unit(unit: Unit) -> ChunkedUnit:
     return chunked
 
 
-def _documents(unit: Unit, chunked: ChunkedUnit) -> Iterable[RawDocument]:
+def _documents(unit: CorpusUnit, chunked: ChunkedUnit) -> Iterable[RawDocument]:
     if isinstance(unit, list):
         return unit
     chunked.read = ReadFiles()
@@ -162,7 +162,7 @@ def units(raws: Iterable[RawDocument]) -> Iterator[list[RawDocument]]:
         yield unit
 
 
-def corpus_units(corpus: CorpusFiles) -> Iterator[Unit]:
+def corpus_units(corpus: CorpusFiles) -> Iterator[CorpusUnit]:
     """Yield the units of a corpus in order: documents, and small files of folders, about 1 MiB of them at a time.
 
     The caller adds what the workers found in the files (`ReadFiles.add_to`) and calls `corpus.finish`.
