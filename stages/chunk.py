@@ -200,8 +200,8 @@ class Chunk(Stage):
 
     def _chunked(self, tokenizer: Path, tally: PageCounts) -> Iterator[ChunkedUnit]:
         from realmctl.execution.shards import map_units
-        from realmctl.text.corpus.chunking import ChunkingSettings, chunk_unit, prepare, units
-        from realmctl.text.corpus.documents import raw_documents
+        from realmctl.text.corpus.chunking import ChunkingSettings, chunk_unit, corpus_units, prepare
+        from realmctl.text.corpus.documents import CorpusFiles
 
         setup = ChunkingSettings(
             tokenizer=tokenizer,
@@ -212,10 +212,19 @@ class Chunk(Stage):
             long_titles=self.long_titles,
             keep_passages=self.keep_passages,
         )
-        raws = raw_documents(self.corpus, tally, self.keep_lists, self.format, self._names())
-        return map_units(
-            chunk_unit, units(raws), self.workers, initializer=prepare, initargs=(setup,), executor=self.executor
-        )
+        corpus = CorpusFiles(self.corpus, tally, self.keep_lists, self.format, self._names())
+        for chunked in map_units(
+            chunk_unit,
+            corpus_units(corpus),
+            self.workers,
+            initializer=prepare,
+            initargs=(setup,),
+            executor=self.executor,
+        ):
+            if chunked.read:
+                chunked.read.add_to(corpus)
+            yield chunked
+        corpus.finish()
 
     def _names(self) -> FieldNames:
         from realmctl.text.corpus.formats import FieldNames

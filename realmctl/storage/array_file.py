@@ -13,6 +13,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from realmctl.errors import InputError
 from realmctl.storage.checked_file import CheckedFile
 
+PENDING_BYTES = 2**16
+"""Bytes that are written and checked at once. Most appends are a few bytes."""
+
 UNREADABLE = (
     OSError,
     ValueError,
@@ -55,7 +58,7 @@ def _one_line(error: BaseException) -> str:
 
 
 class ArrayAppender:
-    """A `.npy` file that grows by rows. `close` writes the header again, with the number of rows.
+    """A `.npy` file that grows by rows. `close` writes what is pending, and the header again, with the number of rows.
 
     Args:
         path: The file. It is replaced if it exists.
@@ -65,17 +68,24 @@ class ArrayAppender:
 
     def __init__(self, path: Path, dtype: DTypeLike, columns: int | None = None) -> None:
         self._dtype, self._columns, self._rows = np.dtype(dtype), columns, 0
-        self._file = CheckedFile(path, self._header())
+        self._file, self._pending = CheckedFile(path, self._header()), bytearray()
 
     def append(self, rows: ArrayLike) -> None:
         """Add rows: numbers, or tuples of `columns` numbers."""
         array = np.asarray(rows, self._dtype)
-        self._file.write(array.tobytes())
+        self._pending += array.tobytes()
         self._rows += len(array)
+        if len(self._pending) >= PENDING_BYTES:
+            self._write()
 
     def close(self) -> None:
         """Write the final header and read the file back. Raises OSError when bytes were lost."""
+        self._write()
         self._file.close(self._header())
+
+    def _write(self) -> None:
+        self._file.write(bytes(self._pending))
+        self._pending.clear()
 
     def _header(self) -> bytes:
         """The header for the present number of rows. numpy pads it, so that every number of rows gives one length."""

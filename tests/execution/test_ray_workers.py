@@ -81,12 +81,12 @@ def test_another_version_is_refused_by_number(cluster, monkeypatch):
 
 @pytest.mark.slow
 def test_a_worker_may_prepare_for_long_but_must_find_room(cluster, monkeypatch):
-    monkeypatch.setattr(ray_workers, "START_SECONDS", 20.0)
-    made = map_units(functions.square, range(3), 1, initializer=functions.slow_start, initargs=(30,), executor="ray")
+    monkeypatch.setattr(ray_workers, "START_SECONDS", 60.0)
+    made = map_units(functions.square, range(3), 1, initializer=functions.slow_start, initargs=(75,), executor="ray")
     assert list(made) == [0, 1, 4]
     holders = [cluster.remote(_Holder).options(num_cpus=1).remote() for _ in range(2)]
     cluster.get([holder.hold.remote() for holder in holders])
-    with pytest.raises(ResourceError, match="no room for a worker within 20 seconds"):
+    with pytest.raises(ResourceError, match="no room for a worker within 60 seconds"):
         list(map_units(functions.square, range(3), 1, executor="ray"))
     for holder in holders:
         cluster.kill(holder)

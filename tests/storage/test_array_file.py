@@ -19,6 +19,16 @@ def test_an_array_grows_by_rows(tmp_path_factory, pieces):
     assert read.dtype == np.uint8 and read.tolist() == [value for piece in pieces for value in piece]
 
 
+def test_rows_are_written_while_it_grows(tmp_path, monkeypatch):
+    monkeypatch.setattr("realmctl.storage.array_file.PENDING_BYTES", 8)
+    array = ArrayAppender(tmp_path / "a.npy", np.uint8)
+    for number in range(20):
+        array.append([number] * 3)
+        assert len(array._pending) < 8
+    array.close()
+    assert np.load(tmp_path / "a.npy").tolist() == [number for number in range(20) for _ in range(3)]
+
+
 @pytest.mark.parametrize("rows", [0, 1, 12_345])
 def test_an_array_of_columns(tmp_path, rows):
     array = ArrayAppender(tmp_path / "a.npy", np.int32, columns=4)

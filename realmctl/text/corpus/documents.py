@@ -1,6 +1,6 @@
 """Read corpus files and folders as documents.
 
-`raw_documents` reads the files in one process and in order. `document` turns a raw document into prose; workers call
+`raw_documents` reads the files in one process and in order, and `CorpusFiles` lets others read some of them. `document` turns a raw document into prose; workers call
 it. Every dropped document is counted with its reason, and every skipped page is listed.
 """
 
@@ -45,6 +45,66 @@ class SkippedPage:
     reason: str
 
 
+class CorpusFiles:
+    """The files of a corpus while they are read: their formats, the ids so far, and how many documents there were.
+
+    Args:
+        paths: corpus files and folders.
+        counts: receives the number of pages read, and of pages dropped by reason.
+        keep_lists: keep pages titled "List of ...".
+        format_name: format of all files; "auto" detects it from each file's first bytes.
+        names: fields of JSON lines and tables that the user named.
+    """
+
+    def __init__(
+        self,
+        paths: Iterable[Path],
+        counts: PageCounts,
+        keep_lists: bool = False,
+        format_name: FormatName = "auto",
+        names: FieldNames = KNOWN_NAMES,
+    ) -> None:
+        self.paths, self.counts, self.keep_lists = tuple(paths), counts, keep_lists
+        self.format_name, self.names = format_name, names
+        self._seen, self._found, self._said = UniqueIds(), 0, ""
+
+    def files(self) -> Iterator[tuple[Path, bool]]:
+        """Yield each file in sorted order, and whether it lies in a folder that was named."""
+        for path in self.paths:
+            self._said = ""
+            for file in corpus_files(path):
+                yield file, file != path
+
+    def read(self, file: Path) -> Iterator[RawDocument]:
+        """Yield the documents of a file. Raises InputError for a damaged file, a bad line, or an id that comes twice."""
+        kind = format_of(file, self.format_name, self.names)
+        self.say_format(file, kind.name)
+        for raw in kind.read(file, self.counts, self.keep_lists):
+            self.note(raw.id, raw.where)
+            yield raw
+
+    def say_format(self, file: Path, name: str) -> None:
+        """Say the format of a file where it is not that of the file before."""
+        if name != self._said:
+            say(f"{file}: {name}")
+            self._said = name
+
+    def note(self, identity: str, where: str) -> None:
+        """Count a document. Raises InputError if its id came before."""
+        self._seen.add(identity, where)
+        self._found += 1
+
+    def finish(self) -> None:
+        """Check the last ids, and that there was a document. Raises InputError."""
+        self._seen.settle()
+        if not self._found:
+            names = ", ".join(map(str, self.paths))
+            raise InputError(
+                f"{names}: this corpus has no document ({self.counts.pages} pages read, dropped: "
+                f"{dict(self.counts.dropped) or 'none'}). Name a corpus with articles."
+            )
+
+
 def raw_documents(
     paths: Iterable[Path],
     counts: PageCounts,
@@ -54,34 +114,15 @@ def raw_documents(
 ) -> Iterator[RawDocument]:
     """Yield the documents of these files and folders in sorted order, without list and disambiguation pages.
 
-    Args:
-        paths: corpus files and folders.
-        counts: receives the number of pages read, and of pages dropped by reason.
-        keep_lists: keep pages titled "List of ...".
-        format_name: format of all files; "auto" detects it from each file's first bytes.
-        names: fields of JSON lines and tables that the user named.
+    Arguments as of `CorpusFiles`.
 
     Raises:
         InputError: a damaged file, a bad line, an id that comes twice, or a corpus without documents.
     """
-    seen, found, corpus = UniqueIds(), 0, list(paths)
-    for path in corpus:
-        said = ""
-        for file in corpus_files(path):
-            kind = format_of(file, format_name, names)
-            if kind.name != said:
-                say(f"{file}: {kind.name}")
-                said = kind.name
-            for raw in kind.read(file, counts, keep_lists):
-                seen.add(raw.id, raw.where)
-                found += 1
-                yield raw
-    seen.settle()
-    if not found:
-        raise InputError(
-            f"{', '.join(map(str, corpus))}: this corpus has no document ({counts.pages} pages read, dropped: "
-            f"{dict(counts.dropped) or 'none'}). Name a corpus with articles."
-        )
+    corpus = CorpusFiles(paths, counts, keep_lists, format_name, names)
+    for file, _ in corpus.files():
+        yield from corpus.read(file)
+    corpus.finish()
 
 
 def document(raw: RawDocument, seconds: float = PAGE_SECONDS) -> Document | SkippedPage:
