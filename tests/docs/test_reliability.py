@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from docs.make_reliability import COUNTS, FOUND, PAGE, PROMISES, page
@@ -25,7 +26,7 @@ def test_every_fault_that_was_found_has_a_test():
 
 
 def test_every_count_was_counted_by_a_test():
-    source = "".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
+    source = re.sub(r"count\(\s+", "count(", "".join(path.read_text() for path in (ROOT / "tests").rglob("*.py")))
     assert all(
         f'count("{kind}"' in source and facts["injected"] > 0
         for kind, facts in json.loads(COUNTS.read_text())["faults"].items()
