@@ -60,14 +60,17 @@ def _listing_lines(name: str, entry: Mapping[str, Any], width: int, kind_width: 
 
 
 def _first_part(headline: str, width: int) -> str:
-    """Return as many numbers of a headline as fit."""
+    """Return as many numbers of a headline as fit. If not one fits, the name of the first is cut."""
     shown = ""
-    for part in headline.split(", "):
+    parts = headline.split(", ")
+    for part in parts:
         longer = f"{shown}, {part}" if shown else part
         if len(longer) > width:
             break
         shown = longer
-    return shown
+    name, _, number = parts[0].rpartition(" ")
+    room = width - len(number) - len("… ")
+    return shown or (f"{name[:room]}… {number}" if name and room > 0 else "")
 
 
 def size_text(size: int) -> str:

@@ -56,6 +56,9 @@ def test_a_listing_has_counts_a_header_and_headlines_in_80_columns(w):
     [plain] = [line for line in lines if line.startswith("plain/v2 ")]
     assert plain.split()[1] == "plain" and plain.endswith("length 5, em 0.25")
     assert lines[lines.index(f"{long}/v1") + 1].split()[0] == "plain"
+    one = [{**entries[0], "headline": "a_measure_with_quite_a_long_name_of_its_own@1 0.9399, em 1"}]
+    last = listing_text({"folder": str(w), "artifacts": one}).splitlines()[-1]
+    assert len(last) == 80 and "a_measure_with" in last and last.endswith("… 0.9399")
 
 
 def test_damaged_and_unfinished_versions_are_listed_as_such(w):
