@@ -238,7 +238,12 @@ def _connected(workers: int) -> Iterator[Any]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     where: dict[str, Any] = {"address": address}
     if not address:
-        where = {"num_cpus": workers or None, "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
+        where = {
+            "address": "local",
+            "num_cpus": workers or None,
+            "include_dashboard": False,
+            "object_store_memory": OBJECT_STORE_BYTES,
+        }
     try:
         ray.init(**where, log_to_driver=False, configure_logging=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError) as error:
