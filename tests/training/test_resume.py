@@ -70,6 +70,16 @@ def test_interrupted_again_and_again(chain, whole, tmp_path, monkeypatch):
     assert pretrain(chain).make(tmp_path / "model").content == whole.content
 
 
+@pytest.fixture
+def heeded(number):
+    """Heed a signal, even where the tests were started in the background or by nohup, which make them ignore some."""
+    default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+    former = signal.signal(number, default)
+    yield
+    signal.signal(number, former)
+
+
+@pytest.mark.usefixtures("heeded")
 @pytest.mark.parametrize(
     ("number", "error"),
     [
