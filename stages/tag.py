@@ -74,14 +74,13 @@ class Tag(Stage):
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.execution.shards import map_units
-        from realmctl.storage.array_file import open_array
-        from realmctl.storage.records import Records
+        from realmctl.retrieval.corpus import Corpus
         from realmctl.text.spans.queries import COUNTED, SpanRules
         from realmctl.text.spans.spans_file import SpansWriter
         from realmctl.text.tokens import wordpiece
 
-        records = Records(self.blocks.file("blocks.jsonl.zst"))
-        uids = open_array(self.blocks.file("uids.npy"))
+        corpus = Corpus(self.blocks)
+        records, uids = corpus.records, corpus.uid
         rules = SpanRules(self.dates, self.labels, self.max_masks, self.query_length, self.official)
         units = ((start, start + BLOCKS_PER_UNIT) for start in range(0, len(records), BLOCKS_PER_UNIT))
         workers = 1 if self.tagger.startswith("hf:") else self.workers

@@ -102,8 +102,11 @@ class Corpus:
 
     @cached_property
     def records(self) -> Records:
-        """The records that `chunk` wrote: texts, titles and offsets."""
-        return Records(self.artifact.file("blocks.jsonl.zst"))
+        """The records that `chunk` wrote: texts, titles and offsets. Raises InputError unless there is one for each block."""
+        records = Records(self.artifact.file("blocks.jsonl.zst"))
+        if len(records) != len(self):
+            raise InputError(f"{self.artifact} has {len(records)} records for {len(self)} blocks. Make it again.")
+        return records
 
     def record(self, row: int) -> dict[str, Any]:
         """The record of one block. Recent ones are kept in memory, because reading one decompresses a thousand."""

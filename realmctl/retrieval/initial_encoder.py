@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 from transformers import BertForMaskedLM
 
 from realmctl.artifacts import Artifact, require_same_vocabulary
-from realmctl.errors import InputError, MismatchError
+from realmctl.errors import InputError, MismatchError, one_line
 from realmctl.log import say, warn
 from realmctl.nn.bert.encoder import load_masked_lm, scratch_config
 from realmctl.nn.inputs import Collator
@@ -25,9 +25,13 @@ SPECIALS = ("[CLS]", "[SEP]", "[PAD]", "[MASK]")
 
 
 def tokenizer_of(artifact: Artifact) -> Tokenizer:
-    """The WordPiece tokenizer in an artifact, without special tokens in its output."""
+    """The WordPiece tokenizer in an artifact, without special tokens in its output. Raises InputError when it is damaged."""
     name = "tokenizer/tokenizer.json" if artifact.has("tokenizer/tokenizer.json") else "tokenizer.json"
-    return Tokenizer.from_file(str(artifact.file(name)))
+    path = artifact.file(name)
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as error:  # the package raises no narrower class
+        raise InputError(f"{path} is not a tokenizer: {one_line(error)}. Make {artifact} again.") from None
 
 
 def packer_of(tokenizer: Tokenizer) -> Collator:

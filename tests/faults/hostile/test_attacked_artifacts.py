@@ -11,6 +11,10 @@ from typer.testing import CliRunner
 
 from realmctl.artifacts import Artifact
 from realmctl.cli.app import build
+from realmctl.errors import InputError
+from realmctl.retrieval.corpus import Corpus
+from realmctl.retrieval.initial_encoder import tokenizer_of
+from realmctl.storage.records import Records, RecordWriter
 from stages.eval_em import EvalEm
 from tests.faults.counting import count, rounds
 from tests.faults.hostile.attacks import attacked, write
@@ -126,3 +130,25 @@ def test_a_flipped_header_of_an_array_is_one_clear_error_of_ask(made, tmp_path):
 
 def names(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def test_more_records_than_blocks_are_one_clear_error_of_tag(made, tmp_path):
+    """An IndexError: the arrays end before the records."""
+    blocks, frames = Path(shutil.copytree(made["blocks"].path, tmp_path / "v1")), "blocks.jsonl.zst"
+    records = list(Records(blocks / frames))
+    for path in blocks.glob(frames + "*"):
+        path.unlink()
+    with RecordWriter(blocks / frames) as writer:
+        for record in [*records, records[-1]]:
+            writer.write(record)
+    with pytest.raises(InputError, match=f"{len(records) + 1} records for {len(records)} blocks"):
+        _ = Corpus(Artifact(blocks, made["blocks"].manifest)).records
+
+
+def test_a_damaged_tokenizer_is_one_clear_error(made, tmp_path):
+    """The package raised a plain Exception, which ended `build-datastore` in a traceback."""
+    spans = Path(shutil.copytree(made["spans"].path, tmp_path / "v1"))
+    path = next(spans.rglob("tokenizer.json"))
+    write(path, path.read_bytes()[:-10])
+    with pytest.raises(InputError, match="is not a tokenizer"):
+        tokenizer_of(Artifact(spans, made["spans"].manifest))
