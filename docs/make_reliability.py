@@ -86,6 +86,8 @@ FOUND = [
     ("A first version could vanish in a power cut: new parents were not flushed.", F + "test_failed_commits.py::test_a_first_version_cannot_vanish_in_a_power_cut"),
     ("A killed run left its folder in the temporary directory.", F + "test_temporary_folders.py::test_the_folder_of_a_killed_run_is_removed_by_the_next_run"),
     ("Published files were readable by every user whatever the file mask.", F + "test_surroundings.py::test_no_file_is_more_readable_than_the_mask_allows"),
+    ("Records that outnumber the blocks were a traceback of `tag`.", H + "test_attacked_artifacts.py::test_more_records_than_blocks_are_one_clear_error_of_tag"),
+    ("A damaged tokenizer in spans was a traceback of `build-datastore`.", H + "test_attacked_artifacts.py::test_a_damaged_tokenizer_is_one_clear_error"),
 ]  # fmt: skip
 REGRESSIONS = """
 ## Faults that were found
