@@ -25,18 +25,21 @@ class Run:
 
 @dataclass(frozen=True)
 class Grid:
-    """The rates of the grid, the seeds of each split, and options of `make_world.py` for each world."""
+    """All rates from low to high, those that each arm runs with at first, the seeds of each split, and options of
+    `make_world.py` for each world.
+    """
 
     rates: tuple[str, ...]
+    first_rates: tuple[str, ...]
     seeds: Mapping[str, tuple[int, ...]]
     practice: Mapping[str, Any]
     worlds: Mapping[str, Mapping[str, Any]]
 
-    def dev_runs(self) -> Iterator[Run]:
-        """Yield the runs that tune: every rate on every dev seed, arm by arm."""
+    def dev_runs(self, runs: Runs) -> Iterator[Run]:
+        """Yield the runs that tune: the rates of each arm on every dev seed, arm by arm."""
         for arm in ARMS:
             if not arm.rate_of:
-                yield from (Run(arm, "dev", seed, rate) for seed in self.seeds["dev"] for rate in self.rates)
+                yield from (Run(arm, "dev", seed, rate) for seed in self.seeds["dev"] for rate in self.rates_of(runs, arm))
 
     def test_runs(self, runs: Runs) -> Iterator[Run]:
         """Yield the runs on the test seeds, of the arms whose dev runs are all there."""
@@ -45,16 +48,34 @@ class Grid:
             if rate:
                 yield from (Run(arm, "test", seed, rate) for seed in self.seeds["test"])
 
+    def rates_of(self, runs: Runs, arm: Arm) -> tuple[str, ...]:
+        """Return the rates that an arm is tuned with, from low to high.
+
+        These are the first rates. While the best of them is at an end, the next rate is added there.
+        """
+        low, high = (self.rates.index(self.first_rates[end]) for end in (0, -1))
+        while best := self._best(runs, arm, self.rates[low : high + 1]):
+            if best == self.rates[low] and low > 0:
+                low -= 1
+            elif best == self.rates[high] and high < len(self.rates) - 1:
+                high += 1
+            else:
+                break
+        return self.rates[low : high + 1]
+
     def best_rate(self, runs: Runs, arm: Arm) -> str | None:
         """Return the rate with the best mean exact match on the dev seeds, the lowest of equal ones.
 
         None as long as a dev run is missing.
         """
         tuned = BY_KEY[arm.rate_of or arm.key]
-        columns = {rate: self.dev_em(runs, tuned, rate) for rate in self.rates}
+        return self._best(runs, tuned, self.rates_of(runs, tuned))
+
+    def _best(self, runs: Runs, arm: Arm, rates: Sequence[str]) -> str | None:
+        columns = {rate: self.dev_em(runs, arm, rate) for rate in rates}
         if any(len(column) < len(self.seeds["dev"]) for column in columns.values()):
             return None
-        return max(self.rates, key=lambda rate: (fmean(columns[rate].values()), -float(rate)))
+        return max(rates, key=lambda rate: (fmean(columns[rate].values()), -float(rate)))
 
     def dev_em(self, runs: Runs, arm: Arm, rate: str) -> dict[int, float]:
         """Return {seed: exact match} of an arm with one rate on the dev seeds."""
@@ -66,8 +87,9 @@ class Grid:
 def read_grid(path: Path = GRID) -> Grid:
     """Read a grid file."""
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    rates, first = (tuple(map(str, document[name])) for name in ("rates", "first_rates"))
     seeds = {split: tuple(given) for split, given in document["seeds"].items()}
-    return Grid(tuple(map(str, document["rates"])), seeds, document["practice"], document["worlds"])
+    return Grid(rates, first, seeds, document["practice"], document["worlds"])
 
 
 def known(keys: Sequence[str]) -> list[Arm]:

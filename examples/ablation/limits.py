@@ -3,7 +3,7 @@
 LIMITS = """\
 **What was tuned on what.** The grid tunes one number of each arm, its learning rate, on two dev seeds. All other settings are the same
 for all arms: steps, batch, candidates, ICT of the start, and the fine-tuning of the dense arms at 1e-3. They were chosen on REALM's runs
-of seeds 0 to 23, and not for each arm. An arm might gain from more steps or other settings that nobody tried. Two
+of seeds 0 to 24, and not for each arm. So the first rates of the grid lie around a rate that is good for REALM. An arm might gain from more steps or other settings that nobody tried. Two
 dev seeds may choose a rate that is not the best one.
 
 **What was chosen so that an effect could show.** The world is made so that pre-training has something to learn:

@@ -127,7 +127,7 @@ def cpu_name() -> str:
 def missing(place: Workplace, split: str, results: Path, arms: Sequence[Arm], seeds: Sequence[int]) -> list[Run]:
     """Return the planned runs of these arms and seeds that the file of results does not have with the present settings."""
     runs = Runs(read_lines(results))
-    planned = place.grid.dev_runs() if split == "dev" else place.grid.test_runs(runs)
+    planned = place.grid.dev_runs(runs) if split == "dev" else place.grid.test_runs(runs)
     return [
         run
         for run in planned
@@ -153,14 +153,15 @@ def main() -> int:
     grid, arms = read_grid(given.grid), known(given.arms)
     try:
         place = Workplace(given.folder, grid, dict(map(pipeline_file.pair, given.var)))
-        todo = missing(place, given.split, given.results, arms, given.seeds or grid.seeds[given.split])
-        if todo:
+        while todo := missing(place, given.split, given.results, arms, given.seeds or grid.seeds[given.split]):
             place.make_practice()
-        seeds = sorted({run.seed for run in todo})
-        if given.jobs > 1 and len(seeds) > 1:
-            return beside_each_other(seeds, given.jobs)
-        for run in todo:
-            do(run, place, given.results)
+            seeds = sorted({run.seed for run in todo})
+            if given.jobs > 1 and len(seeds) > 1:
+                if code := beside_each_other(seeds, given.jobs):
+                    return code
+            else:
+                for run in todo:
+                    do(run, place, given.results)
     except RealmctlError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

@@ -1,6 +1,6 @@
 """The tables of the dev seeds: the grid of every arm, and staleness at every rate."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from arms import ARMS, BY_DRIFT, REALM, STALE, Arm
@@ -14,14 +14,16 @@ REFRESHING = (REALM, *STALE, BY_DRIFT)
 
 def grid_table(runs: Runs, grid: Grid) -> str:
     """Return exact match of every tuned arm at every rate: the mean over the dev seeds, and each seed. The chosen one is bold."""
-    header = ["arm", "the rate is that of", *grid.rates]
-    return table(header, [_grid_row(runs, grid, arm) for arm in ARMS if not arm.rate_of])
+    tuned = [arm for arm in ARMS if not arm.rate_of]
+    used = {rate for arm in tuned for rate in grid.rates_of(runs, arm)}
+    rates = [rate for rate in grid.rates if rate in used]
+    return table(["arm", "the rate is that of", *rates], [_grid_row(runs, grid, arm, rates) for arm in tuned])
 
 
-def _grid_row(runs: Runs, grid: Grid, arm: Arm) -> list[str]:
+def _grid_row(runs: Runs, grid: Grid, arm: Arm, rates: Sequence[str]) -> list[str]:
     best = grid.best_rate(runs, arm)
     cells = []
-    for rate in grid.rates:
+    for rate in rates:
         values = list(grid.dev_em(runs, arm, rate).values())
         mean = number(fmean(values)) if values else DASH
         cells.append(
