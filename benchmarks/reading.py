@@ -47,15 +47,19 @@ def main() -> None:
         found: dict[str, list[tuple[float, float, float]]] = {what: [] for what in files}
         for number in range(given.rounds):
             for what, file in files.items():
-                reading, _ = cpu_seconds(lambda file=file: sum(1 for _ in raw_documents([file], PageCounts())))
-                chunk = Chunk(corpus=(file,), tokenizer=str(small.path), workers=2)
-                first, workers = cpu_seconds(lambda chunk=chunk, what=what: chunk.make(folder / f"{what}-{number}"))
-                found[what].append((reading, first, workers))
+                found[what].append(measured(file, small.path, folder / f"{what}-{number}"))
     print(f"{'':14}{'reading alone':>14}{'first process':>14}{'workers':>10}{'busy workers':>14}")
     for what, rounds in found.items():
         reading, first, workers = (statistics.median(column) for column in zip(*rounds, strict=True))
         busy = sorted(two / one for _, one, two in rounds)
         print(f"{what:14}{reading:12.2f} s{first:12.2f} s{workers:8.2f} s   {busy[0]:.1f} to {busy[-1]:.1f}")
+
+
+def measured(file: Path, blocks: Path, out: Path) -> tuple[float, float, float]:
+    """Return CPU seconds: of reading the file alone, and of `chunk` in its first process and in its two workers."""
+    reading, _ = cpu_seconds(lambda: sum(1 for _ in raw_documents([file], PageCounts())))
+    chunk = Chunk(corpus=(file,), tokenizer=str(blocks), workers=2)
+    return reading, *cpu_seconds(lambda: chunk.make(out))
 
 
 def write_files(folder: Path, dump: bytes, copies: int) -> dict[str, Path]:

@@ -39,7 +39,9 @@ class Grid:
         """Yield the runs that tune: the rates of each arm on every dev seed, arm by arm."""
         for arm in ARMS:
             if not arm.rate_of:
-                yield from (Run(arm, "dev", seed, rate) for seed in self.seeds["dev"] for rate in self.rates_of(runs, arm))
+                yield from (
+                    Run(arm, "dev", seed, rate) for seed in self.seeds["dev"] for rate in self.rates_of(runs, arm)
+                )
 
     def test_runs(self, runs: Runs) -> Iterator[Run]:
         """Yield the runs on the test seeds, of the arms whose dev runs are all there."""

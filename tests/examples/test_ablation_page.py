@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fixtures.ablation import PROGRAM, TEST, Line, line, load, whole, write
+from tests.fixtures.ablation import BEST, PROGRAM, RATES, TEST, Line, line, load, whole, write
 
 SVG_LINK = re.compile(r"!\[[^\]]*\]\(([^)]+)\)")
 
@@ -47,13 +47,13 @@ def test_numbers_of_a_whole_file(text: str) -> None:
     tuned, seeds = rows(text)["ORQA"][1], rows(text)["ORQA"][2]
     row = rows(text)["ORQA"][0]
     # by hand: EM .58 to .62 on the five seeds has sd .0158; REALM is .2 ahead on each
-    assert row[:3] == ["1e-3", "5", ".600 ± .016"]
+    assert row[:3] == [BEST, "5", ".600 ± .016"]
     assert row[5:9] == ["+.200 [+.200, +.200]", "5", "0", "shown"] and row[9:] == [".313", ".139"]
     assert tuned == ["ICT", ".500 (.500 .500)", "**.600** (.600 .600)", ".500 (.500 .500)"]
     assert seeds == [".580", ".590", ".600", ".610", ".620"]
     assert rows(text)["Pre-training helps"] == [["EM, REALM - ORQA", "+.200 [+.200, +.200]", "5", "0", "**shown**"]]
     assert rows(text).keys() >= {arm.label for arm in load("arms").ARMS}
-    assert rows(text)["1e-3"][0] == ["6", "33", "2", ".800", ".420", ".006", ".900"]
+    assert rows(text)[BEST][0] == ["6", "33", "2", ".800", ".420", ".006", ".900"]
     assert "## Limits" in text and "notes.md" in text
     planned = 17 * 6, 21 * 5
     assert f"{planned[0]} of {planned[0]} planned runs on dev seeds and {planned[1]} of {planned[1]}" in text
@@ -74,9 +74,7 @@ def test_every_plot_named_is_there(text: str, tmp_path: Path) -> None:
     links = SVG_LINK.findall(page_of(whole(), tmp_path))
     assert len(links) == 3 and all("<svg" in (tmp_path / link).read_text(encoding="utf-8") for link in links)
     staleness = (tmp_path / "page" / "staleness.svg").read_text(encoding="utf-8")
-    assert all(
-        f">{period}<" in staleness for period in ("6", "18", "60", "never", "auto", *load("grid").read_grid().rates)
-    )
+    assert all(f">{period}<" in staleness for period in ("6", "18", "60", "never", "auto", *RATES))
 
 
 def test_what_is_missing_is_a_dash_and_counted(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ run = load("run")
 
 TOY = grid.Grid(
     rates=("1e-3", "2e-3"),
+    first_rates=("1e-3", "2e-3"),
     seeds={"dev": (3,), "test": (4,)},
     practice={"size": "small", "seed": 9},
     worlds={name: {"size": "small", "parallel-worlds": 0} for name in grid.read_grid().worlds},
@@ -70,7 +72,7 @@ def test_an_unknown_variable_is_refused(folder: Path) -> None:
 def test_other_worlds_are_other_settings(folder: Path) -> None:
     place = run.Workplace(folder, TOY, {})
     steps = run.steps_of(arms.REALM, place.pipeline("dev", 3, "1e-3"))
-    larger = grid.Grid(TOY.rates, TOY.seeds, TOY.practice, {**TOY.worlds, "world": {"size": "third"}})
+    larger = replace(TOY, worlds={**TOY.worlds, "world": {"size": "third"}})
     assert measurements.settings_hash(folder, steps, TOY) != measurements.settings_hash(folder, steps, larger)
 
 
@@ -78,9 +80,9 @@ def test_runs_that_are_there_are_not_missing(folder: Path, tmp_path: Path) -> No
     place, file = run.Workplace(folder, TOY, {}), tmp_path / "deep" / "runs.jsonl"
     assert len(run.missing(place, "dev", file, arms.ARMS, (3,))) == 2 * sum(not arm.rate_of for arm in arms.ARMS)
     settings = place.settings(arms.REALM, "dev", "1e-3")
-    results.append_line(file, line("realm", seed=3, em=0.5, split="dev", settings="older"))
+    results.append_line(file, line("realm", seed=3, em=0.5, split="dev", rate="1e-3", settings="older"))
     assert len(run.missing(place, "dev", file, [arms.REALM], (3,))) == 2
-    results.append_line(file, line("realm", seed=3, em=0.6, split="dev", settings=settings))
+    results.append_line(file, line("realm", seed=3, em=0.6, split="dev", rate="1e-3", settings=settings))
     assert [(left.rate, left.seed) for left in run.missing(place, "dev", file, [arms.REALM], (3,))] == [("2e-3", 3)]
     assert run.missing(place, "test", file, [arms.REALM], (4,)) == []  # its grid is not whole
     assert [each["scores"]["em"] for each in results.read_lines(file)] == [0.5, 0.6]
@@ -100,3 +102,22 @@ def test_a_log_in_short(tmp_path: Path) -> None:
     assert short["swaps"]["recall@5"] == [0.1, 0.2, 0.3] and short["swaps"]["recall@1"] == [None] * 3
     assert short["swaps"]["index_drift"] == [None, 0.01235, 0.0]
     assert short["utility"] == pytest.approx([(2 * k + 1.5) / 10 for k in range(20)])  # means of two steps each
+
+
+@pytest.mark.parametrize(
+    ("best", "tried", "chosen"),
+    [("2e-3", ("1e-3", "2e-3", "4e-3"), "2e-3"), ("8e-3", ("1e-3", "2e-3", "4e-3", "8e-3"), "8e-3"), ("5e-4", ("2.5e-4", "5e-4", "1e-3"), "5e-4")],
+)  # fmt: skip
+def test_a_grid_grows_while_its_best_rate_is_an_end(best: str, tried: tuple[str, ...], chosen: str) -> None:
+    rates = ("2.5e-4", "5e-4", "1e-3", "2e-3", "4e-3", "8e-3")
+    growing = replace(TOY, rates=rates, first_rates=("5e-4", "1e-3") if best == "5e-4" else ("1e-3", "2e-3"))
+    found = results.Runs([])
+    for _ in rates:
+        for each in growing.dev_runs(found):
+            if each.arm == arms.REALM:
+                em = 1 - abs(rates.index(each.rate) - rates.index(best)) / 10
+                found.lines["dev", "realm", each.rate, 3] = line("realm", seed=3, em=em, split="dev", rate=each.rate)
+    assert growing.rates_of(found, arms.REALM) == tried
+    assert growing.best_rate(found, arms.REALM) == chosen
+    assert [each.rate for each in growing.test_runs(found) if each.arm == arms.REALM] == [chosen]
+    assert growing.rates_of(found, arms.ORQA) == growing.first_rates  # it has no runs
