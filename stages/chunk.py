@@ -212,7 +212,8 @@ class Chunk(Stage):
             long_titles=self.long_titles,
             keep_passages=self.keep_passages,
         )
-        corpus = CorpusFiles(self.corpus, tally, self.keep_lists, self.format, self._names())
+        said = self.tokenizer.startswith("train:")  # by the pass that learned the wordpieces
+        corpus = CorpusFiles(self.corpus, tally, self.keep_lists, self.format, self._names(), say_formats=not said)
         for chunked in map_units(
             chunk_unit,
             corpus_units(corpus),

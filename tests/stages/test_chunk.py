@@ -196,6 +196,14 @@ def test_a_sample_of_a_large_corpus_trains_the_tokenizer(source, tmp_path, monke
     assert made.metrics["documents"] == 151
 
 
+@pytest.mark.parametrize("given", [False, True])
+def test_the_format_is_said_once_whether_or_not_wordpieces_are_learnt(given, made, tmp_path, capfd):
+    (tmp_path / "a.txt").write_text("Some text about a river, a stone and a lamp.")
+    tokenizer = str(made.path / "tokenizer") if given else "train:200"
+    Chunk(corpus=(tmp_path / "a.txt",), tokenizer=tokenizer, workers=1).make(tmp_path / "blocks")
+    assert capfd.readouterr().err.count(f"{tmp_path / 'a.txt'}: ") == 1
+
+
 def test_a_title_is_kept_whole_only_where_sentences_are(tmp_path):
     (tmp_path / "a.txt").write_text("Some text.")
     with pytest.raises(ConfigError, match="--long-sentences keep"):

@@ -54,6 +54,7 @@ class CorpusFiles:
         keep_lists: keep pages titled "List of ...".
         format_name: format of all files; "auto" detects it from each file's first bytes.
         names: fields of JSON lines and tables that the user named.
+        say_formats: say the format of the files. A second pass over them need not.
     """
 
     def __init__(
@@ -63,7 +64,9 @@ class CorpusFiles:
         keep_lists: bool = False,
         format_name: FormatName = "auto",
         names: FieldNames = KNOWN_NAMES,
+        say_formats: bool = True,
     ) -> None:
+        self.say_formats = say_formats
         self.paths, self.counts, self.keep_lists = tuple(paths), counts, keep_lists
         self.format_name, self.names = format_name, names
         self._seen, self._found, self._said = UniqueIds(), 0, ""
@@ -85,7 +88,7 @@ class CorpusFiles:
 
     def say_format(self, file: Path, name: str) -> None:
         """Say the format of a file where it is not that of the file before."""
-        if name != self._said:
+        if self.say_formats and name != self._said:
             say(f"{file}: {name}")
             self._said = name
 
