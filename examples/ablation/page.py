@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from arms import ARMS, BY_KEY, REALM, STRANGERS, Arm
 from claims import RULE, Tests, claims, verdict
+from collapses import collapses_table, counted
 from grid import Grid
 from limits import LIMITS
 from notation import DASH, interval, mean_and_sd, number, signed, table
@@ -73,6 +74,13 @@ when the index is replaced, and overlap is the share of the old index's candidat
 {staleness_table(runs, grid)}
 
 {_plots(plots)}
+
+## Runs that collapsed
+
+A run has collapsed if it ends with at most half of the recall@5 that its start had on dev questions. {counted(runs)} The table counts dev and test
+runs, and in how many of them each [alarm](../refresh.md#alarms) was raised. Arms and rates without a collapse and without an alarm are left out.
+
+{collapses_table(runs)}
 
 ## Retrieval utility on sentences that no stage trained on
 

@@ -95,12 +95,25 @@ def test_what_is_missing_is_a_dash_and_counted(tmp_path: Path) -> None:
     assert rows(text)["ORQA"][0][1:9] == ["0", *["-"] * 7]
 
 
+def test_collapsed_runs_and_their_alarms_are_counted(tmp_path: Path) -> None:
+    def ends_at(seed: int, recall: float, **alarms: int) -> Line:
+        swaps = {"recall@5": [0.6, None, recall], "index_drift": [None, 0.1, 0.1], "index_overlap": [None, 0.9, 0.9]}
+        training = {"steps": [1, 9, 16], "swaps": swaps, "refresh_every": 8, "utility": [], "alarms": alarms}
+        return line("random-span", seed=seed, em=0.1, rate="1e-3", split="dev", training=training)
+
+    text = page_of(
+        [ends_at(23, 0.3, hub_block=2, recall_lost=1), ends_at(24, 0.31, hub_block=1, no_utility=0)], tmp_path
+    )
+    assert "1 of 2 runs collapsed, and 1 of these raised an alarm. 1 of the other 1 runs raised one too." in text
+    assert ["1e-3", "2", "1", "hub_block 1, recall_lost 1", "hub_block 1"] in rows(text)["random span masks"]
+
+
 def test_nothing_run_yet(tmp_path: Path) -> None:
     (tmp_path / "page").mkdir()
     (tmp_path / "page" / "recall.svg").write_text("of another run")
     text = page_of([], tmp_path)
     assert not SVG_LINK.findall(text) and not list((tmp_path / "page").iterdir())
-    assert "It has 0 of 102" in text and "Nothing has run yet." in text
+    assert "It has 0 of 102" in text and "Nothing has run yet." in text and "No pre-training has run yet." in text
 
 
 def test_the_newest_line_counts(tmp_path: Path) -> None:
