@@ -64,9 +64,7 @@ class EvalEm(Stage):
         "Scorer that gives `em`. auto: orqa, or regex-match where answers are regular expressions.", default="auto"
     )
     regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
-    answer_field: str | None = setting(
-        "Name of the field that holds the answers. Default: decided by the format of the file.", default=None
-    )
+    answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None)
     reader_beam: int | None = setting("Blocks read per question. Default: as in fine-tuning.", default=None)
     hits: int = setting(
         "Blocks retrieved per question. They are written to retrieved.json, and the recall is counted over them.",

@@ -41,9 +41,7 @@ class EvalRun(Stage):
         default=None,
     )
     regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
-    answer_field: str | None = setting(
-        "Name of the field that holds the answers. Default: decided by the format of the file.", default=None
-    )
+    answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None)
 
     def check(self) -> None:
         from realmctl.artifacts import require_descent

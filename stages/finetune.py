@@ -103,6 +103,7 @@ class Finetune(TrainingStage):
         default="substring",
     )
     regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
+    answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None, added_later=True)
     objective: Literal["orqa", "paper", "hard-em"] = setting(
         "Objective. orqa: one softmax over the spans of all blocks read, plus the retriever's loss. paper: the sum over the blocks"
         " read of p(z|x) p(y|z,x), with a softmax over the spans of each block. hard-em: as orqa, but at more and more steps the"
@@ -203,7 +204,7 @@ class Finetune(TrainingStage):
         from realmctl.text.qa.questions import read_questions
         from realmctl.training.loop import Compute, Schedule, train
 
-        questions = read_questions(self.questions, is_regex=self.regex_answers)
+        questions = read_questions(self.questions, is_regex=self.regex_answers, answer_field=self.answer_field)
         steps = self.steps or max(1, round(self.epochs * len(questions) / self.batch_size))
         objective = self._closed_book(questions) if self.retrieval == NO_RETRIEVAL else self._reading(questions, steps)
         schedule = Schedule.of(self, steps=steps)
@@ -235,7 +236,7 @@ class Finetune(TrainingStage):
 
         if self.dev is None or not isinstance(objective, FinetuneObjective):
             return None
-        questions = read_questions(self.dev, is_regex=self.regex_answers)
+        questions = read_questions(self.dev, is_regex=self.regex_answers, answer_field=self.answer_field)
         return BestOnDev(objective, questions, self.dev_every, out.scratch("best"), self.precision)
 
     def _reading(self, questions: Sequence[Question], steps: int) -> FinetuneObjective:

@@ -47,6 +47,7 @@ class LmFinetune(Stage):
     answer_length: int = setting("Longest answer, in tokens of the language model.", default=32)
     beams: int = setting("Width of the beam that writes answers. 1: greedy decoding.", default=1)
     regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
+    answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None, added_later=True)
     seed: int = setting(help_texts.SEED, default=0)
     micro_batch: int = runtime("Questions computed at once; 0 means the whole batch.", default=0)
     device: str = runtime(help_texts.DEVICE, default="auto")
@@ -83,7 +84,7 @@ class LmFinetune(Stage):
         from realmctl.training.language_models.objectives import ClosedBookPairs, LanguageModelObjective
         from realmctl.training.loop import Compute, Schedule, train
 
-        questions = read_questions(self.questions, is_regex=self.regex_answers)
+        questions = read_questions(self.questions, is_regex=self.regex_answers, answer_field=self.answer_field)
         model = load_language_model(
             self.language_model.path if self.language_model else Path(str(self.lm)), self.dropout
         )

@@ -17,6 +17,7 @@ CONTRAST_MICRO_BATCH = (
     "Queries computed at once, with their blocks; 0 means the whole batch. The gradients stay those of the whole batch."
 )
 REGEX_ANSWERS = "Treat answers as regular expressions. Default: decided by the format of the file."
+ANSWER_FIELD = "Name of the field that holds the answers. Default: decided by the format of the file."
 QUESTIONS = "File of questions with answers: NQ-open, WebQuestions, CuratedTREC, SQuAD and others."
 INDEX_SHARDS = (
     "Under torchrun: divide the index over the processes instead of giving each the whole index. Needs an exact index, or an hnsw "

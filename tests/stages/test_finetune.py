@@ -96,6 +96,21 @@ def test_the_parts_must_be_complete_and_fit(chain, model, tmp_path):
     assert not list(tmp_path.glob("qa/v*"))
 
 
+def test_answers_under_another_name(chain, model, tmp_path):
+    path = tmp_path / "named.jsonl"
+    records = [json.loads(line) for line in chain.questions.read_text().splitlines()]
+    path.write_text(
+        "".join(json.dumps({**record, "answer": ["other"], "gold": record["answer"]}) + "\n" for record in records)
+    )
+    options = ("--model", model.path, "--steps", "2")
+    named = finetune_of(chain, tmp_path, *options, "--questions", path, "--dev", path, "--answer-field", "gold")
+    known = finetune_of(chain, tmp_path, *options, "--dev", chain.questions)
+    readers = [open_artifact(made.stdout.strip()).part("reader") for made in (named, known)]
+    assert readers[0].content == readers[1].content
+    wrong = finetune_of(chain, tmp_path, *options, "--answer-field", "golden")
+    assert wrong.exit_code == 3 and "golden" in error_of(wrong)
+
+
 @pytest.mark.parametrize(
     "line", ['{"question": "Where?", "answer": ["x"', '{"question": "Where?", "answer": "x"}}', '{"answer": ["x"]}']
 )

@@ -51,6 +51,17 @@ def test_a_resumed_run_has_the_same_weights(chain, tmp_path, monkeypatch):
     assert stage.make(tmp_path / "stopped").content == whole.content
 
 
+def test_answers_under_another_name(facts, tmp_path):
+    named = tmp_path / "named.jsonl"
+    named.write_text(facts.read_text().replace('"answer"', '"gold"'))
+    lm = str(make_t5(tmp_path / "t5", dropout=0.0))
+    known = LmFinetune(lm=lm, questions=facts, **SMALL).make(tmp_path / "known")
+    assert (
+        LmFinetune(lm=lm, questions=named, answer_field="gold", **SMALL).make(tmp_path / "named").content
+        == known.content
+    )
+
+
 def test_salient_spans_then_questions_then_answers(realmctl, chain, tmp_path):
     lm = make_t5(tmp_path / "t5")
     code, out, err = realmctl(
