@@ -15,7 +15,8 @@ dev seeds may choose a rate that is not the best one.
 - Dev and test questions are about held-out entities. So the closed book can only guess, and its row says nothing about memory.
 - ICT stops after 80 steps. A longer ICT makes a better start and a smaller lead of REALM; the ORQA arm has about as much more ICT as
   REALM takes time.
-- Few candidates are read. With more candidates a stale index matters less.
+- Few candidates are read, but more than at first: with 4 blocks a query REALM fails on one of the two dev seeds, with 7 on none
+  ([notes](../../examples/ablation/notes.md)). With more candidates a stale index matters less, and the world has only 904 documents.
 - Facts are unique in the world of most arms. Only the X = Z arms have a world that tells half of the facts in two documents.
 
 **What is shared.** All seeds share the reading practice: one encoder, trained on parallel worlds with the same names and other facts. A
