@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable
@@ -13,6 +14,10 @@ from realmctl.text.tokens.text_pieces import BERT_BORDER, pieces
 from realmctl.text.tokens.wordpiece import SPECIALS, WordPiece, bert_tokenizer
 
 ALPHABET = 1000
+LONG_WORD = re.compile(r"[^\W\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]{1001,}")
+"""More than 1,000 letters and digits without an ideograph, such as base64. BERT never cuts a word of more than 100 characters into wordpieces,
+and the trainer reads a whole word again for each wordpiece that it learns from it.
+"""
 
 
 def train(texts: Iterable[str], size: int, lowercase: bool = True) -> WordPiece:
@@ -48,7 +53,7 @@ def _alphabet(tokenizer: Tokenizer, texts: Iterable[str], spool: IO[str]) -> lis
     counts: Counter[str] = Counter()
     for text in texts:
         for _, piece in pieces(text, BERT_BORDER):
-            spool.write(piece + "\n")
+            spool.write(LONG_WORD.sub(" ", piece) + "\n")
             counts.update(tokenizer.normalizer.normalize_str(piece))
     ranked = sorted((char for char in counts if not char.isspace()), key=lambda char: (-counts[char], char))
     return sorted(ranked[:ALPHABET])

@@ -180,3 +180,13 @@ def test_the_cache_is_bounded(trained, monkeypatch):
     text = " ".join(f"fox{n}" for n in range(100))
     assert trained.ids(text).tolist() == library(trained, text)
     assert len(trained._cache) <= len(trained._cache._known) + 10
+
+
+def test_training_leaves_out_words_that_no_wordpiece_comes_from() -> None:
+    """The trainer reads a long word again for each wordpiece that it learns from it: minutes for a megabyte."""
+    texts, ideographs = ["a river, a stone and a lamp"] * 3, "山" * 1500
+    learnt = train(texts, 200).tokenizer.get_vocab()
+    longer = train([*texts, "river" * 201 + " stone", ideographs], 200).tokenizer.get_vocab()
+    assert longer.keys() - learnt.keys() == {"山"} and learnt.keys() <= longer.keys()
+    kept = train([*texts, "river" * 200], 200).tokenizer.get_vocab()
+    assert any(len(piece) > 12 for piece in kept) and not any(len(piece) > 12 for piece in longer)
