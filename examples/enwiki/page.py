@@ -127,9 +127,15 @@ def _run(made: Experiment) -> Iterator[str]:
         f"X, the sentences to train on: {_count(made, 'spans', 'sentences')} of the dump, with {_count(made, 'spans', 'spans')} salient "
         f"spans. The {_count(made, 'held-out', 'spans')} spans of the paragraphs are held out."
     )
-    yield "Start of the retriever: mean pooling and a projection by PCA, scale 20, no training step. It is the same for all seeds."
+    yield (
+        f"Start of the retriever: mean pooling and a projection by PCA to {start['retriever'].settings['projection']} components, scale 20, "
+        "no training step. It is the same for all seeds."
+    )
     if practice := _settings(made, "encoder"):
-        yield f"Reader: a head by ridge regression, then {practice['steps']} steps of practice by curriculum, without dropout."
+        yield (
+            f"Reader: a head by ridge regression, then {practice['steps']} steps of practice by curriculum, without dropout, each layer with "
+            f"{practice.get('layer_decay', 1):g} times the learning rate of the layer above it."
+        )
     if realm := _settings(made, "model"):
         yield (
             f"REALM: {realm['steps']} steps of {realm['batch_size']} sentences with {realm['candidates']} candidates; learning rate "
@@ -138,7 +144,7 @@ def _run(made: Experiment) -> Iterator[str]:
     if tuned := _settings(made, "plain-qa"):
         yield f"Fine-tuning: {tuned['steps']} steps of 4 questions, {tuned['reader_beam']} blocks read, the retriever frozen."
     if times := _seconds(made):
-        yield f"Seconds on a machine that other work shared, mean over the seeds: {times}."
+        yield f"Seconds of a stage, mean over the seeds: {times}."
 
 
 def _refresh(settings: Mapping[str, Any]) -> str:

@@ -84,6 +84,7 @@ def folder(tmp_path: Path) -> Path:
     (questions / "test.jsonl").write_text("\n".join(test) + "\n", encoding="utf-8")
     start = tmp_path / "start"
     write(start / "blocks", {"blocks": 1234}, max_wordpieces=128)
+    write(start / "retriever", {}, projection=64)
     write(start / "recall", {}, retrieved(15))
     write(start / "bm25-recall", {}, retrieved(18))
     for seed in (0, 1):
@@ -133,6 +134,7 @@ def test_the_page_says_what_is_missing(program: dict[str, ModuleType], folder: P
     assert "## Why\n\nA reason.\n\n## What was run" in text and "![a curve](plots/a.svg)" in text
     assert "| start, untrained | 0.750 1.000 1.000 | 0.375 1.000 1.000 |" in text
     assert "| BM25 | 0.900 1.000 1.000 | 0.450 1.000 1.000 |" in text
+    assert "PCA to 64 components" in text
     assert "Seeds: 0, 1, 2." in text and "Fine-tuning:" not in text and "REALM: " not in text
     assert "| REALM's retriever, plain reader | - | - | - | - |" in text
     assert "| REALM | 0.400 ± 0.000 | 0.500 ± 0.000 | - | - |" in text
