@@ -70,6 +70,9 @@ class EvalEm(Stage):
         "Blocks retrieved per question. They are written to retrieved.json, and the recall is counted over them.",
         default=100,
     )
+    limit: int | None = setting(
+        "Evaluate the first questions of the file only, this many. Default: all.", default=None, added_later=True
+    )
     official: tuple[EvalDeviation, ...] = setting(explained(EvalDeviation), default=(), added_later=True)
     all_scorers: bool = runtime("Print the questions on which the scorers disagree, on stderr.", default=False)
     batch_size: int = runtime("Questions per batch.", default=16)
@@ -77,8 +80,9 @@ class EvalEm(Stage):
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
 
     def check(self) -> None:
-        if min(self.hits, self.batch_size, self.reader_beam or 1) < 1:
-            raise ConfigError("--hits, --batch-size and --reader-beam must be at least 1.")
+        counts = self.hits, self.batch_size, self.reader_beam, self.limit
+        if any(count is not None and count < 1 for count in counts):
+            raise ConfigError("--hits, --batch-size, --reader-beam and --limit must be at least 1.")
         dense = self.retriever is not None or self.index is not None
         if self.retrieval and (self.qa_model or (dense and not self._kind().uses_index)):
             raise ConfigError(
@@ -106,7 +110,12 @@ class EvalEm(Stage):
         else:
             questions = read_questions(self.questions, is_regex=self.regex_answers, answer_field=self.answer_field)
         return evaluate(
-            self._evaluated(), questions, out, scorer=self.scorer, hits=self.hits, batch_size=self.batch_size
+            self._evaluated(),
+            questions[: self.limit],
+            out,
+            scorer=self.scorer,
+            hits=self.hits,
+            batch_size=self.batch_size,
         )
 
     @classmethod

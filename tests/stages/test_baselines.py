@@ -153,6 +153,18 @@ def test_bm25s_is_not_installed(finetuned, realmctl, chain, monkeypatch):
         assert code == 5 and "--retrieval bm25 needs the Python package bm25s" in err and "realmctl[bm25]" in err
 
 
+def test_the_first_questions_alone(realmctl, chain):
+    whole, _ = scored(realmctl, chain, "--retrieval", "bm25")
+    first, _ = scored(realmctl, chain, "--retrieval", "bm25", "--limit", 2)
+    assert whole.metrics["questions"] > first.metrics["questions"] == 2
+    retrieved = [json.loads(made.file("retrieved.json").read_text("utf-8")) for made in (whole, first)]
+    assert retrieved[0][:2] == retrieved[1]
+    inputs = ("--blocks", chain.blocks.path, "--questions", chain.questions, "--retrieval", "bm25")
+    for option in ("--limit", "--reader-beam", "--hits"):
+        code, _, err = realmctl("eval-em", *inputs, option, 0)
+        assert code == 2 and f"{option}" in err and "must be at least 1" in err
+
+
 def test_evaluations_that_contradict_themselves(realmctl, chain):
     inputs = ("--blocks", chain.blocks.path, "--questions", chain.questions)
     code, _, err = realmctl("eval-em", *inputs, "--retrieval", "bm25", "--index", chain.index.path)
