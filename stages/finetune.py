@@ -12,7 +12,7 @@ from realmctl.deviations import FinetuneDeviation, explained
 from realmctl.errors import ConfigError
 from realmctl.retrieval.search.registry import NO_RETRIEVAL, retrieval_names
 from realmctl.stage import help_texts, reads, runtime, setting, source
-from realmctl.training_stages.training_stage import TrainingStage
+from realmctl.training_stages.training_stage import TrainingStage, require_layer_decay
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
@@ -92,6 +92,7 @@ class Finetune(TrainingStage):
     steps: int | None = setting("Number of training steps, instead of --epochs.", default=None)
     batch_size: int = setting("Questions per step; the official code has 1.", default=16)
     lr: float = setting(help_texts.LEARNING_RATE, default=1e-5)
+    layer_decay: float = setting(help_texts.READER_LAYER_DECAY, default=1.0, added_later=True)
     warmup: int | None = setting(help_texts.WARMUP, default=None)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="bert")
     retriever_beam: int = setting("Blocks retrieved per question; the retriever's loss covers them.", default=5000)
@@ -131,6 +132,7 @@ class Finetune(TrainingStage):
             )
         if self.hard_em_tau < 1 or (self.hard_em_tau != type(self).hard_em_tau and self.objective != "hard-em"):
             raise ConfigError(f"--hard-em-tau {self.hard_em_tau}: use 1 or more, together with --objective hard-em.")
+        require_layer_decay(self.layer_decay)
         if self.dev_every < 1:
             raise ConfigError(f"--dev-every {self.dev_every}: use 1 or more.")
         if self.retriever_beam < self.reader_beam:
@@ -261,6 +263,7 @@ class Finetune(TrainingStage):
             freeze_retriever=self.freeze_retriever,
             objective=self.objective,
             hard_em_tau=self.hard_em_tau,
+            layer_decay=self.layer_decay,
             empty_steps="empty-steps" in self.official,
             steps=steps,
         )
@@ -272,7 +275,7 @@ class Finetune(TrainingStage):
 
         reader = Reader.from_masked_lm(self._start(with_head=True))
         sizes = {"batch_size": self.batch_size, "reader_length": self.reader_length, "span_width": self.span_width}
-        options = ClosedBookOptions(**sizes, seed=self.seed)
+        options = ClosedBookOptions(**sizes, seed=self.seed, layer_decay=self.layer_decay)
         return ClosedBookObjective(reader, self.blocks, questions, options, self.micro_batch)
 
     def _searcher(self) -> Searcher:

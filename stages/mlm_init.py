@@ -10,7 +10,7 @@ from realmctl.artifacts import Artifact, Writer, require_same_vocabulary, tokeni
 from realmctl.artifacts.description import ENCODER, EncoderDescription, describe_encoder, write_description
 from realmctl.errors import ConfigError
 from realmctl.stage import help_texts, reads, runtime, setting, source
-from realmctl.training_stages.training_stage import TrainingStage
+from realmctl.training_stages.training_stage import TrainingStage, require_layer_decay
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
@@ -45,12 +45,7 @@ class MlmInit(TrainingStage):
     batch_size: int = setting("Examples per step.", default=128)
     lr: float = setting(help_texts.LEARNING_RATE, default=1e-4)
     warmup: int | None = setting(help_texts.WARMUP, default=None)
-    layer_decay: float = setting(
-        "Factor of the learning rate from each layer to the layer below it, and from the first layer to the embeddings, above 0 and "
-        "at most 1. Below 1 the lower layers keep more of what they knew.",
-        default=1.0,
-        added_later=True,
-    )
+    layer_decay: float = setting(help_texts.LAYER_DECAY, default=1.0, added_later=True)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
     stop_at_accuracy: float | None = setting(
         "Stop when this share of the hidden wordpieces is filled in correctly, in the mean of the last 50 steps. --steps is then the "
@@ -90,8 +85,7 @@ class MlmInit(TrainingStage):
             raise ConfigError(
                 "--steps must be at least 1 (0 with --head-init ridge), --batch-size at least 1, --seed at least 0, --mask-rate between 0 and 1, --dropout from 0 to below 1, --length from 3 to 512."
             )
-        if not 0 < self.layer_decay <= 1:
-            raise ConfigError(f"--layer-decay {self.layer_decay:g} must be above 0 and at most 1.")
+        require_layer_decay(self.layer_decay)
         if self.window < 8 or (self.practice == "curriculum" and self.spans is None):
             raise ConfigError(
                 f"--practice curriculum needs --spans, and --window {self.window} must be at least 8 wordpieces."

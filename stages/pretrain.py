@@ -24,7 +24,7 @@ from realmctl.execution import processes
 from realmctl.log import warn
 from realmctl.stage import help_texts, reads, runtime, setting, source
 from realmctl.training.monitoring.alarms import AlarmName
-from realmctl.training_stages.training_stage import TrainingStage
+from realmctl.training_stages.training_stage import TrainingStage, require_layer_decay
 
 if TYPE_CHECKING:
     from realmctl.nn.reader import Reader
@@ -70,6 +70,7 @@ class Pretrain(TrainingStage):
     retriever_lr: float | None = setting(
         "Peak learning rate of the retriever. Default: --lr.", default=None, added_later=True
     )
+    layer_decay: float = setting(help_texts.READER_LAYER_DECAY, default=1.0, added_later=True)
     warmup: int | None = setting(help_texts.WARMUP, default=None)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="bert")
     candidates: int = setting("Candidates per query, the null document included.", default=8)
@@ -146,6 +147,7 @@ class Pretrain(TrainingStage):
             )
         if not self.lr > 0 or not self._retriever_lr > 0:
             raise ConfigError(f"--lr {self.lr:g} and --retriever-lr {self._retriever_lr:g} must be above 0.")
+        require_layer_decay(self.layer_decay)
         if self.micro_batch < 0:
             raise ConfigError(f"--micro-batch {self.micro_batch}: use 1 or more, or 0 for the whole batch.")
         require_same_vocabulary(self.blocks, self.spans, self.retriever)
@@ -258,7 +260,7 @@ class Pretrain(TrainingStage):
             batch_size=self.batch_size, candidates=self.candidates, marginal=self.marginal, masking=self.masking,
             max_masks=queries.max_masks, query_length=queries.query_length, seed=self.seed,
             null_document=self.null_document, exclude_own=self.exclude_own, official=self.official,
-            retriever_lr_multiplier=self._retriever_lr / self.lr, precision=self.precision,
+            retriever_lr_multiplier=self._retriever_lr / self.lr, layer_decay=self.layer_decay, precision=self.precision,
         )  # fmt: skip
         return PretrainObjective(
             retriever, reader, queries, corpus, collator, current, options,

@@ -6,6 +6,11 @@ SEED = "Seed of all random numbers."
 STEPS = "Number of training steps."
 LEARNING_RATE = "Peak learning rate."
 WARMUP = "Number of warm-up steps. Default: min(10000, max(100, steps / 10))."
+LAYER_DECAY = (
+    "Factor of the encoder's learning rate from each layer to the layer below it, and from the first layer to the embeddings, above 0 "
+    "and at most 1. Below 1 the lower layers keep more of what they knew."
+)
+READER_LAYER_DECAY = LAYER_DECAY.replace("the encoder's", "the reader's", 1)
 OPTIMIZER = "bert: AdamW as BERT and REALM use it. adamw: betas 0.9 and 0.98 with bias correction, for runs of a few hundred steps."
 CHECKPOINT_EVERY = "Number of steps between checkpoints."
 TENSORBOARD = "Folder for live curves of the metrics (extra tensorboard), in a subfolder for each stage and version."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
+from realmctl.errors import ConfigError
 from realmctl.stage import Exchange, Stage, help_texts, runtime
 
 
@@ -24,3 +25,9 @@ class TrainingStage(Stage, abstract=True):
         from realmctl.training.monitoring.trial import trial_of
 
         return trial_of(self.run, self.origin())
+
+
+def require_layer_decay(decay: float) -> None:
+    """Raise ConfigError unless --layer-decay is above 0 and at most 1."""
+    if not 0 < decay <= 1:
+        raise ConfigError(f"--layer-decay {decay:g} must be above 0 and at most 1.")

@@ -20,6 +20,7 @@ from realmctl.errors import ConfigError
 from realmctl.execution import processes
 from realmctl.log import warn
 from realmctl.nn.inputs import TokenBatch
+from realmctl.nn.optimizer import layer_lr_multipliers
 from realmctl.nn.reader import Reader
 from realmctl.retrieval.answering.closed_book import with_masks
 from realmctl.retrieval.corpus import TokenIds
@@ -40,6 +41,7 @@ class ClosedBookOptions:
     reader_length: int
     span_width: int
     seed: int
+    layer_decay: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ class ClosedBookObjective(SelfContained):
     ) -> None:
         self.modules = nn.ModuleDict({"reader": reader})
         self.reader, self.blocks, self.options = reader, blocks, options
+        self.lr_multipliers = layer_lr_multipliers(reader.mlm.bert, options.layer_decay)
         self.micro_batch = micro_batch or options.batch_size
         words = wordpiece.load(blocks.path)
         self.collator = packer_of(words.tokenizer)

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from realmctl.artifacts import Writer, tokenizer_folder, writing
 from realmctl.execution import processes
 from realmctl.nn.inputs import TokenBatch, block_token_mask
+from realmctl.nn.optimizer import layer_lr_multipliers
 from realmctl.nn.span_head import SpanReader, hard_em_loss, marginal_loss, reader_loss, retrieval_loss, within_block
 from realmctl.retrieval.answering.answer_search import AnswerSearch
 from realmctl.retrieval.answering.offsets import char_offsets, covered
@@ -55,6 +56,7 @@ class FinetuneOptions:
     freeze_retriever: bool = False
     objective: Literal["orqa", "paper", "hard-em"] = "orqa"
     hard_em_tau: int = 4000
+    layer_decay: float = 1.0
     empty_steps: bool = False
     steps: int = 0
 
@@ -94,7 +96,9 @@ class FinetuneObjective(SelfContained):
         self.searcher, self.reader, self.options = searcher, reader, options
         searcher.learner.requires_grad_(not options.freeze_retriever)
         self.modules = nn.ModuleDict({"retriever": searcher.learner, "reader": reader})
-        self.lr_multipliers = {searcher.learner: searcher.lr_multiplier}
+        self.lr_multipliers = {
+            searcher.learner: searcher.lr_multiplier, **layer_lr_multipliers(reader.bert, options.layer_decay)
+        }  # fmt: skip
         self.micro_batch = micro_batch or options.batch_size
         self.in_reach = AnswersInReach(options.batch_size, options.steps, options.retriever_beam, options.reader_beam)
         self.texts = BlockTexts(record["text"] for record in searcher.corpus.records)

@@ -22,6 +22,7 @@ from realmctl.index.protocol import Index
 from realmctl.nn.bert.limits import require_positions
 from realmctl.nn.inputs import Collator, TokenBatch
 from realmctl.nn.marginal import retrieval_utility, sequence_marginal, token_marginal
+from realmctl.nn.optimizer import layer_lr_multipliers
 from realmctl.nn.precision import autocast
 from realmctl.nn.reader import Reader
 from realmctl.nn.retriever import Retriever
@@ -56,7 +57,9 @@ class PretrainObjective:
         )
         self.modules = nn.ModuleDict({"retriever": retriever, "reader": reader})
         self.retriever, self.reader = retriever, reader
-        self.lr_multipliers: Mapping[nn.Module, float] = {retriever: options.retriever_lr_multiplier}
+        self.lr_multipliers: Mapping[nn.Module, float] = {
+            retriever: options.retriever_lr_multiplier, **layer_lr_multipliers(reader.mlm.bert, options.layer_decay)
+        }  # fmt: skip
         self.queries, self.corpus, self.collator = queries, corpus, collator
         self.current, self.options = current, options
         self.micro_batch = micro_batch or options.batch_size

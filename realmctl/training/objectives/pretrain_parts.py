@@ -35,6 +35,7 @@ class PretrainOptions:
     exclude_own: bool = True
     official: tuple[PretrainDeviation, ...] = ()
     retriever_lr_multiplier: float = 1.0
+    layer_decay: float = 1.0
     precision: str = "fp32"
 
 
