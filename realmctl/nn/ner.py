@@ -12,7 +12,8 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
-from realmctl.errors import InputError
+from realmctl.errors import InputError, one_line
+from realmctl.nn.foreign_config import read_config, require_memory
 from realmctl.nn.precision import pick_device
 
 NamedEntity = tuple[int, int, str]
@@ -27,19 +28,31 @@ class EntityRecognizer:
     """
 
     def __init__(self, folder: Path, *, batch_size: int = 64, device: str = "auto") -> None:
-        """Load the model. Raises InputError when `folder` has no token-classification model with a fast tokenizer."""
+        """Load the model.
+
+        Raises:
+            InputError: `folder` has no token-classification model with a fast tokenizer, or the model brings its own code.
+            ResourceError: The weights do not fit into the free memory.
+        """
+        config = read_config(folder, "token-classification model")
+        require_memory(folder, AutoModelForTokenClassification, config, "Name a token-classification model.")
         try:
-            self._tokenizer = AutoTokenizer.from_pretrained(str(folder))
-            model = AutoModelForTokenClassification.from_pretrained(str(folder), use_safetensors=True)
-        except (OSError, ValueError, KeyError) as error:
-            reason = str(error).splitlines()[0]
+            self._tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
+            model = AutoModelForTokenClassification.from_pretrained(
+                str(folder), config=config, use_safetensors=True, trust_remote_code=False
+            )
+        except (OSError, ValueError, KeyError, ImportError) as error:
             raise InputError(
-                f"tagger hf:{folder}: no token-classification model can be loaded from there ({reason}). "
+                f"tagger hf:{folder}: no token-classification model can be loaded from there ({one_line(error)}). "
                 "Name a folder or hub id with config.json, model.safetensors and tokenizer files."
             ) from None
         if not self._tokenizer.is_fast:
             raise InputError(
                 f"tagger hf:{folder}: its tokenizer does not give character offsets. Use a model with a tokenizer.json."
+            )
+        if self._tokenizer.pad_token is None:
+            raise InputError(
+                f"tagger hf:{folder}: its tokenizer has no padding token. Name one as pad_token in tokenizer_config.json."
             )
         self._device, self._batch_size = pick_device(device), batch_size
         self._model = model.float().to(self._device).eval()

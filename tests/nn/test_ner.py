@@ -1,10 +1,14 @@
 """The token-classification finder on a tiny model whose labels are set by hand."""
 
+import json
+import shutil
+
 import pytest
 import torch
 from transformers import BertConfig, BertForTokenClassification
 
-from realmctl.errors import InputError
+from realmctl.errors import InputError, ResourceError
+from realmctl.nn import foreign_config
 from realmctl.nn.ner import EntityRecognizer, join_tags
 from tests.fixtures.blocks import save_tokenizer, word_tokenizer
 
@@ -65,8 +69,42 @@ def test_what_is_past_the_models_length_has_no_entities(model):
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path):
-    with pytest.raises(InputError, match="no token-classification model"):
+    with pytest.raises(InputError, match="does not describe a token-classification model"):
         EntityRecognizer(tmp_path)
+
+
+def changed(model, folder, **fields):
+    """A copy of the model with other fields in its config.json."""
+    shutil.copytree(model, folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **fields}))
+    return folder
+
+
+def test_code_from_the_folder_is_neither_run_nor_offered(model, tmp_path, monkeypatch):
+    """transformers would ask on the terminal whether to run it, and wait for an answer."""
+    own = {"AutoConfig": "own.C", "AutoModelForTokenClassification": "own.M", "AutoTokenizer": ["own.T", "own.T"]}
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("it asked"))
+    whole = changed(model, tmp_path / "whole", auto_map=own)
+    tokenizer_alone = changed(model, tmp_path / "tokenizer")
+    for folder in (whole, tokenizer_alone):
+        (folder / "own.py").write_text("raise SystemExit('it ran')")
+    own_class = {"tokenizer_class": "Own", "auto_map": {"AutoTokenizer": ["own.T", "own.T"]}, "pad_token": "[PAD]"}
+    (tokenizer_alone / "tokenizer_config.json").write_text(json.dumps(own_class))
+    with pytest.raises(InputError, match="asks to run Python code"):
+        EntityRecognizer(whole, device="cpu")
+    assert EntityRecognizer(tokenizer_alone, device="cpu")(["ada"]) == [[(0, 3, "PER")]]  # by its tokenizer.json
+    (tokenizer_alone / "tokenizer_config.json").write_text(json.dumps({**own_class, "pad_token": None}))
+    with pytest.raises(InputError, match="no padding token"):
+        EntityRecognizer(tokenizer_alone, device="cpu")
+
+
+def test_a_size_beyond_the_limits_is_refused_before_the_weights(model, tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="num_hidden_layers is 9999"):
+        EntityRecognizer(changed(model, tmp_path / "deep", num_hidden_layers=9999), device="cpu")
+    monkeypatch.setattr(foreign_config, "free_memory", lambda: 1000)
+    with pytest.raises(ResourceError, match="are free"):
+        EntityRecognizer(model, device="cpu")
 
 
 @pytest.mark.parametrize(

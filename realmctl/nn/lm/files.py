@@ -6,31 +6,20 @@ no pickle is opened. The sizes in config.json are checked before any weight is a
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from tokenizers import Tokenizer
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, GenerationConfig, PreTrainedModel
+from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, GenerationConfig, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
-from realmctl.errors import InputError, ResourceError, one_line
-from realmctl.nn.bert.limits import BYTES_OF_A_WEIGHT, SIZE_LIMITS, check_numbers, free_memory
+from realmctl.errors import InputError, one_line
+from realmctl.nn.foreign_config import CONFIG, read_config, require_memory
 from realmctl.nn.lm.model import LanguageModel, SpecialIds
 
-CONFIG, TOKENIZER, WEIGHTS, SHARDS = (
-    "config.json",
-    "tokenizer.json",
-    "model.safetensors",
-    "model.safetensors.index.json",
-)
-CODE_FIELDS = ("auto_map", "custom_pipelines")
-"""Fields of config.json that name Python files to run."""
-MAX_CONFIG_BYTES = 16 * 2**20
-LARGEST, MOST_LAYERS = SIZE_LIMITS["vocab_size"], SIZE_LIMITS["num_hidden_layers"]
-"""Limits on any integer of config.json, and on those with `layer` in their name. Published models are well below both."""
+TOKENIZER, WEIGHTS, SHARDS = "tokenizer.json", "model.safetensors", "model.safetensors.index.json"
+OTHER_KINDS = "Name a folder of T5's kind (sequence to sequence) or of GPT-2's (causal)."
 
 
 def load_language_model(folder: Path, dropout: float | None = None) -> LanguageModel:
@@ -46,7 +35,9 @@ def load_language_model(folder: Path, dropout: float | None = None) -> LanguageM
         ResourceError: The weights do not fit into the free memory.
     """
     transformers_logging.disable_progress_bar()
-    config = _config(folder, dropout)
+    config = read_config(folder, "language model")
+    if dropout is not None:
+        _set_dropout(config, dropout)
     tokenizer = _tokenizer(folder)
     if tokenizer.get_vocab_size() > getattr(config, "vocab_size", 0):
         raise InputError(
@@ -55,7 +46,7 @@ def load_language_model(folder: Path, dropout: float | None = None) -> LanguageM
         )
     special = _special_ids(config, folder)
     _require_safe_weights(folder)
-    _require_memory(config, folder)
+    require_memory(folder, _kind(config), config, OTHER_KINDS)
     return LanguageModel(_weights(config, folder), tokenizer, special)
 
 
@@ -66,39 +57,10 @@ def save_language_model(model: LanguageModel, folder: Path) -> None:
     model.tokenizer.save(str(folder / TOKENIZER))
 
 
-def _config(folder: Path, dropout: float | None) -> Any:
-    path = folder / CONFIG
-    try:
-        if not path.is_file() or path.stat().st_size > MAX_CONFIG_BYTES:
-            raise ValueError(f"there is no regular file of at most {MAX_CONFIG_BYTES:,} bytes")
-        fields = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(fields, dict):
-            raise ValueError("it is not a JSON object")
-        if named := [name for name in CODE_FIELDS if name in fields]:
-            raise ValueError(f"its field {named[0]} asks to run Python code from the folder, and realmctl never does")
-        for name, value in _integers(fields):
-            most = MOST_LAYERS if "layer" in name else LARGEST
-            if abs(value) > most:
-                raise ValueError(f"{name} is {str(value)[:40]}; the largest value is {most:,}")
-        config = AutoConfig.for_model(**fields)
-        check_numbers(config)
-    except Exception as error:  # transformers raises many kinds for fields of a wrong type
-        raise InputError(
-            f"{path} does not describe a language model that can be used: {one_line(error)}. Use another folder."
-        ) from None
-    if dropout is not None:
-        for name in config.to_dict():
-            if ("dropout" in name or name.endswith("pdrop")) and isinstance(getattr(config, name, None), float):
-                setattr(config, name, dropout)
-    return config
-
-
-def _integers(fields: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    for name, value in fields.items():
-        if isinstance(value, Mapping):
-            yield from _integers(value)
-        elif type(value) is int:
-            yield name, value
+def _set_dropout(config: Any, rate: float) -> None:
+    for name in config.to_dict():
+        if ("dropout" in name or name.endswith("pdrop")) and isinstance(getattr(config, name, None), float):
+            setattr(config, name, rate)
 
 
 def _tokenizer(folder: Path) -> Tokenizer:
@@ -142,23 +104,6 @@ def _require_safe_weights(folder: Path) -> None:
         f"{folder} has no {WEIGHTS}; it has {found}. Convert the weights where you trust them: "
         "AutoModel.from_pretrained(FOLDER).save_pretrained(NEW), or use a revision that has safetensors."
     )
-
-
-def _require_memory(config: Any, folder: Path) -> None:
-    try:
-        with torch.device("meta"):
-            count = sum(weight.numel() for weight in _kind(config).from_config(config).parameters())
-    except Exception as error:
-        raise InputError(
-            f"{folder / CONFIG}: no model that writes text can be built from it ({one_line(error)}). Name a folder of T5's kind "
-            "(sequence to sequence) or of GPT-2's (causal)."
-        ) from None
-    needed, free = BYTES_OF_A_WEIGHT * count, free_memory()
-    if needed > free:
-        raise ResourceError(
-            f"The weights of {folder} need {needed / 1e9:.1f} GB of memory ({count:,} weights), and {free / 1e9:.1f} GB "
-            "are free. Use a smaller model, or free some memory."
-        )
 
 
 def _kind(config: Any) -> Any:

@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
 from realmctl.errors import InputError, ResourceError
-from realmctl.nn.lm import files
+from realmctl.nn import foreign_config
 from realmctl.nn.lm.files import load_language_model, save_language_model
 from tests.fixtures.language_models import make_gpt2, make_t5
 
@@ -50,7 +50,7 @@ DAMAGES = {
     "d_ff is 100000000000": lambda folder: change(folder, d_ff=10**11),
     "no regular file": lambda folder: (folder / "config.json").unlink(),
     "eos_token_id None": without_end,
-    "no model that writes text": lambda folder: change(folder, model_type="vit"),
+    "no model can be built from it": lambda folder: change(folder, model_type="vit"),
     "d_model": lambda folder: change(folder, d_model="wide"),
     "Cannot read the weights": lambda folder: (folder / "model.safetensors").write_bytes(b"short"),
     "They belong to two models": lambda folder: change(folder, vocab_size=100),
@@ -75,6 +75,6 @@ def test_weights_of_another_model(tmp_path):
 
 def test_weights_that_do_not_fit_into_memory(tmp_path, monkeypatch):
     folder = make_t5(tmp_path / "t5")
-    monkeypatch.setattr(files, "free_memory", lambda: 1000)
+    monkeypatch.setattr(foreign_config, "free_memory", lambda: 1000)
     with pytest.raises(ResourceError, match=r"weights\), and 0\.0 GB are free"):
         load_language_model(folder)

@@ -119,9 +119,10 @@ def test_the_loss_is_orqas(chain, micro_batch, freeze):
     total = sum(loss for loss in losses if loss is not None)
     expected = brute_force(objective, objective.order.batch(0).tolist())
     assert expected > 0.1
-    assert torch.allclose(total, expected, rtol=1e-4)
+    tolerance = 1e-4 * expected
+    assert abs(total - expected) < tolerance
     without = brute_force(objective, objective.order.batch(0).tolist(), with_retrieval_score=False)
-    assert abs(without - expected) > 0.01  # the reader's loss contains the score of the block
+    assert abs(without - expected) > 5 * tolerance  # the reader's loss contains the score of the block
 
 
 def test_the_retriever_learns_from_both_losses_and_the_blocks_stand_still(chain):
