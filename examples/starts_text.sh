@@ -11,6 +11,7 @@ FOLDER=${2:-starts-text}
 SEEDS=${SEEDS:-3}
 FIRST_SEED=${FIRST_SEED:-0}
 RESULTS=${RESULTS:-$HERE/../docs/results/starts/runs.jsonl}
+TUNING=${TUNING:-$HERE/../docs/results/starts/tuning.jsonl}
 PAGE=${PAGE:-$HERE/../docs/results/starts.md}
 VARS=${VARS:-} # more variables of the pipeline: VARS="steps=2"
 PYTHON=${PYTHON:-python}
@@ -25,5 +26,5 @@ cp "$1" "$FOLDER/questions/questions.json"
 for ((seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed++)); do
   "$PYTHON" "$HERE/recorded/record.py" "$HERE/starts_text.yaml" --world "$FOLDER/questions" --practice "$ENCODER" --seed "$seed" \
     --workspace "$FOLDER/artifacts" --results "$RESULTS" "${more[@]}"
-  "$PYTHON" "$HERE/recorded/starts_page.py" "$RESULTS" --page "$PAGE"
+  "$PYTHON" "$HERE/recorded/starts_page.py" "$RESULTS" --tuning "$TUNING" --page "$PAGE"
 done

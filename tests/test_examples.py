@@ -151,13 +151,15 @@ def test_starts_script(part: str, tmp_path: Path) -> None:
     }
     counts |= {
         "train-questions": 130,
+        "seen-questions": 10,
+        "dev-questions": 10,
         "test-questions": 10,
         "evaluation-facts": 10,
         "parallel-worlds": 1,
         "blocks-per-person": 1,
     }
     sizes = {
-        "PART": part, "SEEDS": "1", "RESULTS": "runs.jsonl", "PAGE": "page.md", "WORLD": " ".join(f"--{n} {c}" for n, c in counts.items()),
+        "PART": part, "SEEDS": "1", "FIRST_SEED": "0", "RESULTS": "runs.jsonl", "PAGE": "page.md", "WORLD": " ".join(f"--{n} {c}" for n, c in counts.items()),
         "VARS": "practice_steps=2 contrast=2 condenser=2 realm=2 few=2 all=2 tau=1",
     }  # fmt: skip
     run_script("starts.sh", ["runs"], tmp_path, **sizes)

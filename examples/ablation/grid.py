@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 from arms import ARMS, BY_KEY, Arm
+from growing import grown
 from results import Runs
 
 GRID = Path(__file__).with_name("grid.yaml")
@@ -55,15 +56,7 @@ class Grid:
 
         These are the first rates. While the best of them is at an end, the next rate is added there.
         """
-        low, high = (self.rates.index(self.first_rates[end]) for end in (0, -1))
-        while best := self._best(runs, arm, self.rates[low : high + 1]):
-            if best == self.rates[low] and low > 0:
-                low -= 1
-            elif best == self.rates[high] and high < len(self.rates) - 1:
-                high += 1
-            else:
-                break
-        return self.rates[low : high + 1]
+        return grown(self.rates, self.first_rates, lambda rates: self._best(runs, arm, rates))
 
     def best_rate(self, runs: Runs, arm: Arm) -> str | None:
         """Return the rate with the best mean exact match on the dev seeds, the lowest of equal ones.

@@ -1,6 +1,7 @@
 """Format numbers and tables: three decimals, and a dash for a number that was not measured."""
 
 from collections.abc import Sequence
+from statistics import fmean
 
 from spread import Difference, Spread
 
@@ -26,6 +27,14 @@ def mean_and_sd(found: Spread | None, n: int | None = None) -> str:
         return DASH
     sd = f" ± {number(found.sd)}" if found.sd is not None else ""
     return number(found.mean) + sd + (f" (n = {found.n})" if n not in (None, found.n) else "")
+
+
+def grid_cell(values: Sequence[float], chosen: bool) -> str:
+    """Format a cell of a grid of learning rates: the mean, bold where it chose the rate, and each seed in brackets."""
+    if not values:
+        return DASH
+    mean = number(fmean(values))
+    return (f"**{mean}**" if chosen else mean) + f" ({' '.join(map(number, values))})"
 
 
 def interval(found: Difference) -> str:

@@ -5,7 +5,7 @@ from statistics import fmean
 
 from arms import ARMS, BY_DRIFT, REALM, STALE, Arm
 from grid import Grid
-from notation import DASH, number, table
+from notation import grid_cell, number, table
 from results import Line, Runs
 
 REFRESHING = (REALM, *STALE, BY_DRIFT)
@@ -22,14 +22,8 @@ def grid_table(runs: Runs, grid: Grid) -> str:
 
 def _grid_row(runs: Runs, grid: Grid, arm: Arm, rates: Sequence[str]) -> list[str]:
     best = grid.best_rate(runs, arm)
-    cells = []
-    for rate in rates:
-        values = list(grid.dev_em(runs, arm, rate).values())
-        mean = number(fmean(values)) if values else DASH
-        cells.append(
-            (f"**{mean}**" if rate == best else mean) + (f" ({' '.join(map(number, values))})" if values else "")
-        )
-    return [arm.label, arm.tunes, *cells]
+    columns = {rate: list(grid.dev_em(runs, arm, rate).values()) for rate in rates}
+    return [arm.label, arm.tunes, *(grid_cell(values, rate == best) for rate, values in columns.items())]
 
 
 def staleness_table(runs: Runs, grid: Grid) -> str:

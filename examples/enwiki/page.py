@@ -139,7 +139,8 @@ def _run(made: Experiment) -> Iterator[str]:
     if realm := _settings(made, "model"):
         yield (
             f"REALM: {realm['steps']} steps of {realm['batch_size']} sentences with {realm['candidates']} candidates; learning rate "
-            f"{realm['lr']:g} for the reader and {realm['retriever_lr']:g} for the retriever; refresh: {_refresh(realm)}."
+            f"{realm['lr']:g} for the reader's highest layer, {realm.get('layer_decay', 1):g} times as much from layer to layer, and "
+            f"{realm['retriever_lr']:g} for the retriever; refresh: {_refresh(realm)}."
         )
     if tuned := _settings(made, "plain-qa"):
         yield f"Fine-tuning: {tuned['steps']} steps of 4 questions, {tuned['reader_beam']} blocks read, the retriever frozen."

@@ -1,7 +1,8 @@
 """Tables and verdicts from a file of results. Numbers are mean ± standard deviation over the seeds."""
 
+import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,18 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "ablation"))
 from notation import DASH, interval, mean_and_sd, signed, table
 from spread import difference, spread
 
-__all__ = ["DASH", "FEWEST_SEEDS", "Claim", "cell", "circumstances", "minutes", "signed", "table", "verdicts"]
+__all__ = [
+    "DASH",
+    "FEWEST_SEEDS",
+    "Claim",
+    "cell",
+    "circumstances",
+    "minutes",
+    "signed",
+    "table",
+    "verdicts",
+    "write_page",
+]
 
 FEWEST_SEEDS = 3
 
@@ -37,7 +49,8 @@ class Claim:
 
 RULE = (
     f"A claim is shown if the difference is above 0 on every one of at least {FEWEST_SEEDS} seeds, and its mean is at least the least "
-    "difference of the row. It is open while seeds are missing. Claims and least differences were written down before the runs."
+    "difference of the row. The opposite is shown by the same rule with the sign reversed. A claim is open while seeds are missing. Claims and "
+    "least differences were written down before the runs."
 )
 
 
@@ -54,8 +67,11 @@ def _judged(claim: Claim, ledger: Ledger) -> tuple[str, str]:
     evidence = f"{signed(found.mean)} {interval(found)}, > 0 on {found.positive} of {found.n}"
     if found.n < FEWEST_SEEDS:
         return f"open: {found.n} of {FEWEST_SEEDS} seeds", evidence
-    holds = found.positive == found.n and found.mean >= claim.least
-    return "**shown**" if holds else "not shown here", evidence
+    if found.positive == found.n and found.mean >= claim.least:
+        return "**shown**", evidence
+    if found.negative == found.n and found.mean <= -claim.least:
+        return "**the opposite is shown**", evidence
+    return "not shown here", evidence
 
 
 def cell(ledger: Ledger, output: str, metric: str) -> str:
@@ -85,3 +101,15 @@ def circumstances(ledger: Ledger, outputs: Sequence[str]) -> Mapping[str, str]:
         "realmctl": ", ".join(sorted({record.made_with["realmctl"] for record in newest})) or "none",
         "processor": ", ".join(sorted({record.made_with["processor"] for record in newest})) or "none",
     }
+
+
+def write_page(page: Callable[[Ledger, Ledger], str], description: str | None) -> None:
+    """Run the command line of a page: write what `page` returns for the results and for the measurements on the dev seeds."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--tuning", type=Path, required=True, help="file of the measurements on the dev seeds")
+    parser.add_argument("--page", type=Path, required=True)
+    given = parser.parse_args()
+    given.page.parent.mkdir(parents=True, exist_ok=True)
+    given.page.write_text(page(Ledger(given.results), Ledger(given.tuning)), encoding="utf-8")
+    print(given.page)

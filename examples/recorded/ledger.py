@@ -8,7 +8,7 @@ those of its last line, and leaves lines with other settings out.
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 
@@ -23,6 +23,7 @@ class Record:
         values: The metrics that are numbers.
         seconds: Seconds of one core that each step before it took, by the name of its output.
         made_with: Version of realmctl, and the processor.
+        variables: Variables of the pipeline that were given by hand, such as a learning rate that is being tuned.
     """
 
     output: str
@@ -31,6 +32,7 @@ class Record:
     values: Mapping[str, float]
     seconds: Mapping[str, float]
     made_with: Mapping[str, str]
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[str, int, str]:

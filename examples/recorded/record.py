@@ -92,8 +92,10 @@ def measurements(pipeline: Pipeline) -> list[PipelineStep]:
 class Recorder:
     """Makes steps, knows what each cost, and appends measurements to the results."""
 
-    def __init__(self, pipeline: Pipeline, hashes: Mapping[str, str], seed: int, ledger: Ledger) -> None:
-        self.pipeline, self.hashes, self.seed, self.ledger = pipeline, hashes, seed, ledger
+    def __init__(
+        self, pipeline: Pipeline, hashes: Mapping[str, str], seed: int, ledger: Ledger, variables: Mapping[str, str]
+    ) -> None:
+        self.pipeline, self.hashes, self.seed, self.ledger, self.variables = pipeline, hashes, seed, ledger, variables
         self.costs_file = pipeline.workspace / "seconds.json"
         self.costs: dict[str, float] = json.loads(self.costs_file.read_text()) if self.costs_file.exists() else {}
         self.made: dict[str, Artifact] = {}
@@ -101,26 +103,28 @@ class Recorder:
     def record_all(self, named: str, but_not: str) -> None:
         """Make and record the measurements that the results lack, whose names match one pattern and not the other."""
         for step in measurements(self.pipeline):
-            if not fnmatch(step.name, named) or fnmatch(step.name, but_not):
-                continue
-            key = step.name, self.seed, self.hashes[step.name]
-            if key not in self.ledger:
-                self._record(step)
+            if fnmatch(step.name, named) and not fnmatch(step.name, but_not):
+                self.record(step.name)
 
-    def _record(self, measurement: PipelineStep) -> None:
-        steps = self.pipeline.until(measurement.name)
+    def record(self, output: str) -> None:
+        """Make and record a measurement, unless the results have it."""
+        if (output, self.seed, self.hashes[output]) in self.ledger:
+            return
+        steps = self.pipeline.until(output)
         for step in steps:
             if step.name not in self.made:
                 self._make(step)
         values = {
             name: value
-            for name, value in self.made[measurement.name].metrics.items()
+            for name, value in self.made[output].metrics.items()
             if isinstance(value, int | float) and not isinstance(value, bool)
         }
         seconds = {step.name: round(self.costs.get(self.hashes[step.name], float("nan")), 1) for step in steps}
         known = {name: cost for name, cost in seconds.items() if cost == cost}
         with_what = {"realmctl": version("realmctl"), "processor": processor()}
-        self.ledger.append(Record(measurement.name, self.seed, self.hashes[measurement.name], values, known, with_what))
+        self.ledger.append(
+            Record(output, self.seed, self.hashes[output], values, known, with_what, dict(self.variables))
+        )
 
     def _make(self, step: PipelineStep) -> None:
         """Make a step. The cost is that of this process alone, so work beside it on the machine does not count."""
@@ -139,33 +143,63 @@ def processor() -> str:
     return names[0] if names else platform.machine()
 
 
-def main() -> int:
-    """Run the command line. Return 0, or the exit code of an error."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pipeline", type=Path)
-    parser.add_argument("--world", type=Path, required=True, help="folder of the seed's corpus and questions")
+def recorder(
+    pipeline_path: Path,
+    worlds: Mapping[str, Path],
+    seed: int,
+    variables: Mapping[str, str],
+    workspace: Path,
+    ledger: Ledger,
+) -> Recorder:
+    """Return the recorder of one seed.
+
+    Args:
+        pipeline_path: A pipeline file.
+        worlds: {variable: folder} of the worlds that it reads.
+        seed: The seed.
+        variables: Further variables of the pipeline.
+        workspace: Folder for artifacts.
+        ledger: The results.
+
+    Raises:
+        ConfigError: For a variable that the pipeline does not have, and for whatever else is wrong with the file.
+    """
+    every = {**{name: str(path) for name, path in worlds.items()}, "seed": str(seed), **variables}
+    pipeline = pipeline_file.read(pipeline_path, own_stages(), every, workspace)
+    return Recorder(pipeline, settings_hashes(pipeline, worlds, seed), seed, ledger, variables)
+
+
+def add_common_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose_rates.py has too."""
     parser.add_argument(
         "--practice",
         type=Path,
         required=True,
         help="folder that the encoder comes from: a world of reading practice, or a BERT",
     )
-    parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--workspace", type=Path, required=True)
     parser.add_argument("--results", type=Path, required=True, help="file of JSON lines to append to")
+    parser.add_argument("--var", action="append", default=[], help="NAME=VALUE, a further variable of the pipeline")
+
+
+def main() -> int:
+    """Run the command line. Return 0, or the exit code of an error."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pipeline", type=Path)
+    parser.add_argument("--world", type=Path, required=True, help="folder of the seed's corpus and questions")
+    parser.add_argument("--seed", type=int, required=True)
     parser.add_argument(
         "--outputs", default="*", help="pattern of the outputs to measure, such as 'ict.*' (default: all)"
     )
     parser.add_argument("--without", default="", help="pattern of outputs to leave out")
-    parser.add_argument("--var", action="append", default=[], help="NAME=VALUE, a further variable of the pipeline")
+    add_common_options(parser)
     given = parser.parse_args()
-    worlds = {"world": given.world, "practice": given.practice}
     try:
-        further = dict(pipeline_file.pair(text) for text in given.var)
-        variables = {**{name: str(path) for name, path in worlds.items()}, "seed": str(given.seed), **further}
-        pipeline = pipeline_file.read(given.pipeline, own_stages(), variables, given.workspace)
-        hashes = settings_hashes(pipeline, worlds, given.seed)
-        Recorder(pipeline, hashes, given.seed, Ledger(given.results)).record_all(given.outputs, given.without)
+        variables = dict(pipeline_file.pair(text) for text in given.var)
+        worlds = {"world": given.world, "practice": given.practice}
+        recorder(given.pipeline, worlds, given.seed, variables, given.workspace, Ledger(given.results)).record_all(
+            given.outputs, given.without
+        )
     except RealmctlError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

@@ -1,14 +1,12 @@
 """Write the page on REALM's table 1 from the file of results.
 
-    python examples/recorded/table1_page.py RUNS.jsonl --page PAGE.md
+    python examples/recorded/table1_page.py RUNS.jsonl --tuning TUNING.jsonl --page PAGE.md
 
 The claims and their rules were written down before the runs.
 """
 
-import argparse
-from pathlib import Path
-
-from judged import DASH, Claim, cell, circumstances, minutes, table, verdicts
+from choose_rates import read_plan, tuning_table
+from judged import DASH, Claim, cell, circumstances, minutes, table, verdicts, write_page
 from ledger import Ledger
 from starts_page import SHARED, WORLD
 
@@ -62,6 +60,13 @@ log-probability is in nats a wordpiece.
 
 {spans}
 
+## How the rows were tuned
+
+Learning rates were chosen on two dev seeds with dev questions, by the rule of `examples/recorded/rates.yaml`. The numbers are the mean, and in
+brackets each seed. The chosen rate is bold. The closed-book rows were not tuned: they have a rate of 1e-3.
+
+{tuning}
+
 ## What was run
 
 ```bash
@@ -77,8 +82,8 @@ make table1
 """
 
 
-def page(ledger: Ledger) -> str:
-    """Return the page."""
+def page(ledger: Ledger, tuned: Ledger) -> str:
+    """Return the page. `tuned`: the measurements on the dev seeds."""
     outputs = [f"table1.{row}" for row in (*ROWS, "knn-lm", "realm-spans")]
     asked = sorted({int(record.values["questions"]) for record in ledger.newest("table1.bm25").values()})
     return PAGE.format(
@@ -86,6 +91,7 @@ def page(ledger: Ledger) -> str:
         questions=", ".join(map(str, asked)) or "no",
         rows=_rows(ledger),
         spans=_spans(ledger),
+        tuning=tuning_table(tuned, read_plan(), ["ict.", "table1."]),
         world=WORLD,
         **circumstances(ledger, outputs),
     )
@@ -112,13 +118,7 @@ def _spans(ledger: Ledger) -> str:
 
 def main() -> None:
     """Run the command line: write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", type=Path)
-    parser.add_argument("--page", type=Path, required=True)
-    given = parser.parse_args()
-    given.page.parent.mkdir(parents=True, exist_ok=True)
-    given.page.write_text(page(Ledger(given.results)), encoding="utf-8")
-    print(given.page)
+    write_page(page, __doc__)
 
 
 if __name__ == "__main__":

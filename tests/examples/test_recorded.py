@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from realmctl.pipeline import pipeline_file
 from realmctl.stage.discovery import own_stages
@@ -32,7 +34,7 @@ def load(name: str) -> Any:
     return import_module(name)
 
 
-ledger, record, judged = load("ledger"), load("record"), load("judged")
+ledger, record, judged, choose_rates = load("ledger"), load("record"), load("judged"), load("choose_rates")
 
 
 def made_up(output: str, seed: int, settings: str = "s", **values: float) -> Any:
@@ -100,10 +102,13 @@ def test_what_is_recorded_is_not_made_again_on_a_new_machine(tmp_path):
     world = world_of(tmp_path / "w", 0)
     results = tmp_path / "runs.jsonl"
     for workspace in ("first", "second"):
-        pipeline = pipeline_of(tmp_path, world, workspace)
-        hashes = record.settings_hashes(pipeline, {"world": world}, 0)
-        record.Recorder(pipeline, hashes, 0, ledger.Ledger(results)).record_all("*", "table1.*")
+        pipeline_of(tmp_path, world)
+        recorder = record.recorder(
+            tmp_path / "p.yaml", {"world": world}, 0, {"k1": "3"}, tmp_path / workspace, ledger.Ledger(results)
+        )
+        recorder.record_all("*", "table1.*")
     [line] = ledger.Ledger(results).records
+    assert line.variables == {"k1": "3"}
     assert line.output == "bm25.start" and line.values["questions"] == 5 and 0 <= line.values["recall@1"] <= 1
     assert line.seconds.keys() == {"blocks", "bm25.start"}
     made = {path.name for path in (tmp_path / "first").iterdir()}
@@ -116,6 +121,8 @@ def test_what_is_recorded_is_not_made_again_on_a_new_machine(tmp_path):
     [
         ([0.5, 0.6, 0.7], [0.4, 0.5, 0.65], "**shown**"),
         ([0.5, 0.6, 0.7], [0.49, 0.59, 0.69], "not shown here"),
+        ([0.4, 0.5, 0.6], [0.5, 0.6, 0.7], "**the opposite is shown**"),
+        ([0.4, 0.5, 0.6], [0.41, 0.51, 0.61], "not shown here"),
         ([0.5, 0.6, 0.7], [0.1, 0.61, 0.2], "not shown here"),
         ([0.5, 0.6], [0.4, 0.5], "open: 2 of 3 seeds"),
         ([], [0.4, 0.5, 0.6], "not measured"),
@@ -131,10 +138,74 @@ def test_a_claim_is_decided_by_its_rule(tmp_path, first, second, verdict):
     assert verdict in row and "em of `a` - `b`" in row and "+.020" in row
 
 
+class InMemory(ledger.Ledger):  # type: ignore[misc, name-defined]
+    """Results without a file."""
+
+    def __init__(self, records: Iterable[Any]) -> None:
+        self.records = list(records)
+
+
+def tuned_at(best: str, rates: Sequence[str] = ("2.5e-4", "5e-4", "1e-3", "2e-3")) -> Any:
+    """Measurements on the dev seeds, of every variable of the plan: its metric is .5 with the best rate and falls with the distance."""
+    plan = choose_rates.read_plan()
+    return InMemory(
+        ledger.Record(each.output, seed, f"{each.output} {rate}", {each.metric: value}, {}, {}, {each.variable: rate})
+        for each in plan.tuned
+        for rate in rates
+        for value in [0.5 - abs(plan.rates.index(rate) - plan.rates.index(best)) / 10]
+        for seed in plan.seeds
+    )
+
+
+def test_the_grid_grows_and_its_best_rate_is_chosen():
+    plan = choose_rates.read_plan()
+    for best, ran in (("5e-4", ("2.5e-4", "5e-4", "1e-3", "2e-3")), ("1e-3", ("5e-4", "1e-3", "2e-3"))):
+        found = tuned_at(best)
+        assert all(plan.rates_of(found, each) == ran and plan.best(found, each) == best for each in plan.tuned)
+    low = tuned_at("2.5e-4")  # the next lower rate is missing
+    assert plan.rates_of(low, plan.tuned[0])[0] == "1.2e-4" and plan.best(low, plan.tuned[0]) is None
+
+
+def test_every_variable_is_tuned_once_and_measured_on_what_it_changes(tmp_path):
+    plan = choose_rates.read_plan()
+    assert len({each.variable for each in plan.tuned}) == len(plan.tuned)
+    worlds = {"world": world_of(tmp_path / "world", 0), "practice": world_of(tmp_path / "practice", 0)}
+    for name in ("t5", "gpt2", "parallel/knowledge", "parallel/sentences", "parallel/questions"):
+        (worlds["practice"] / name).mkdir(parents=True)
+    for name in ("knowledge", "sentences", "evaluation/held-out"):
+        (worlds["world"] / name).mkdir(parents=True)
+    for name in ("train", "train-128", "test", "dev"):
+        (worlds["world"] / f"{name}.jsonl").write_text("{}")
+
+    def hashes(**variables: str) -> Any:
+        path = ROOT / "examples" / "starts.yaml"
+        return record.recorder(path, worlds, 0, variables, tmp_path / "a", ledger.Ledger(tmp_path / "r.jsonl")).hashes
+
+    before = hashes()
+    for each in plan.tuned:
+        assert hashes(**{each.variable: "3e-3"})[each.output] != before[each.output], each.variable
+    rates = {name for name in pipeline_variables() if name.endswith("_lr")}
+    assert rates == {each.variable for each in plan.tuned}
+
+
+def pipeline_variables() -> dict[str, Any]:
+    """The variables of the pipeline of starts, as its file has them."""
+    found: dict[str, Any] = yaml.safe_load((ROOT / "examples" / "starts.yaml").read_text())["vars"]
+    return found
+
+
+def test_the_pipeline_has_the_rates_that_the_dev_seeds_chose():
+    plan, found = choose_rates.read_plan(), ledger.Ledger(ROOT / "docs" / "results" / "starts" / "tuning.jsonl")
+    assert {t.variable: float(plan.best(found, t)) for t in plan.tuned} == {
+        name: float(value) for name, value in pipeline_variables().items() if name.endswith("_lr")
+    }
+
+
 @pytest.mark.parametrize("part", ["starts", "table1"])
 def test_a_page_has_every_number_and_a_dash_for_what_is_missing(tmp_path, part):
     module = load(f"{part}_page")
-    empty = module.page(ledger.Ledger(tmp_path / "none.jsonl"))
+    nothing = ledger.Ledger(tmp_path / "none.jsonl")
+    empty = module.page(nothing, nothing)
     assert "not measured" in empty and "Complete seeds: none" in empty
     found = ledger.Ledger(tmp_path / "runs.jsonl")
     rows = [
@@ -148,7 +219,8 @@ def test_a_page_has_every_number_and_a_dash_for_what_is_missing(tmp_path, part):
         for seed in (0, 1, 2):
             values = dict.fromkeys(metrics, 0.1 + number / 1000 + seed / 100)
             found.append(made_up(output, seed, questions=300, **values))
-    page = module.page(found)
+    page = module.page(found, tuned_at("5e-4"))
+    assert "**.500**" in page
     assert "Complete seeds: 0, 1, 2." in page and "missing for a seed: 0." in page and " 0.5 " in page
     assert f"{0.11 + (len(rows) - 1) / 1000:.3f}".removeprefix("0") + " ± .010" in page
     assert "open:" not in page and "not measured" not in page
@@ -169,5 +241,5 @@ def test_every_output_of_the_pages_is_in_the_pipeline(tmp_path):
 def test_the_published_page_is_that_of_the_published_runs(part):
     results = ROOT / "docs" / "results"
     assert (results / f"{part}.md").read_text() == load(f"{part}_page").page(
-        ledger.Ledger(results / part / "runs.jsonl")
+        ledger.Ledger(results / part / "runs.jsonl"), ledger.Ledger(results / "starts" / "tuning.jsonl")
     )
