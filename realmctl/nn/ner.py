@@ -13,7 +13,7 @@ import torch
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from realmctl.errors import InputError, one_line
-from realmctl.nn.foreign_config import read_config, require_memory
+from realmctl.nn.bert.foreign_config import read_config, require_memory
 from realmctl.nn.precision import pick_device
 
 NamedEntity = tuple[int, int, str]

@@ -8,7 +8,7 @@ import torch
 from transformers import BertConfig, BertForTokenClassification
 
 from realmctl.errors import InputError, ResourceError
-from realmctl.nn import foreign_config
+from realmctl.nn.bert import foreign_config
 from realmctl.nn.ner import EntityRecognizer, join_tags
 from tests.fixtures.blocks import save_tokenizer, word_tokenizer
 

@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, Generation
 from transformers.utils import logging as transformers_logging
 
 from realmctl.errors import InputError, one_line
-from realmctl.nn.foreign_config import CONFIG, read_config, require_memory
+from realmctl.nn.bert.foreign_config import CONFIG, read_config, require_memory
 from realmctl.nn.lm.model import LanguageModel, SpecialIds
 
 TOKENIZER, WEIGHTS, SHARDS = "tokenizer.json", "model.safetensors", "model.safetensors.index.json"

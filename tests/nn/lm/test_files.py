@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
 from realmctl.errors import InputError, ResourceError
-from realmctl.nn import foreign_config
+from realmctl.nn.bert import foreign_config
 from realmctl.nn.lm.files import load_language_model, save_language_model
 from tests.fixtures.language_models import make_gpt2, make_t5
 
