@@ -232,7 +232,7 @@ def test_a_run_stops_at_an_alarm_and_goes_on_without_it(healthy, tmp_path):
             run(blind, tmp_path, stop_on="no_utility,hub_block")
     [partial] = (tmp_path / "model").glob("*.partial")
     assert len((partial / "metrics.jsonl").read_text().splitlines()) == first
-    assert run(blind, tmp_path, stop_on=("frozen_candidates",)).content == whole.content
+    assert run(blind, tmp_path, stop_on=("stale_index",)).content == whole.content
 
 
 def test_the_exit_code_of_a_stop_is_that_of_a_quality_gate():
