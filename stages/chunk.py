@@ -146,7 +146,7 @@ class Chunk(Stage):
 
     def estimate(self) -> dict[str, float]:
         """Estimate the disk space: text is compressed to a third, and a wordpiece takes two bytes for about five characters."""
-        from realmctl.text.corpus.chunking import expanded_bytes
+        from realmctl.text.corpus.work_units import expanded_bytes
 
         return {"disk_bytes": 0.7 * sum(map(expanded_bytes, self.corpus))}
 
@@ -177,7 +177,7 @@ class Chunk(Stage):
         return self._metrics(out, tally, counts)
 
     def _tokenizer(self) -> WordPiece:
-        from realmctl.text.corpus.chunking import expanded_bytes
+        from realmctl.text.corpus.work_units import expanded_bytes
         from realmctl.text.tokens import wordpiece, wordpiece_training
 
         if not self.tokenizer.startswith("train:"):
@@ -189,9 +189,10 @@ class Chunk(Stage):
 
     def _training_texts(self, stride: int) -> Iterator[str]:
         from realmctl.execution.shards import map_units
-        from realmctl.text.corpus.chunking import texts_of, units
+        from realmctl.text.corpus.chunking import texts_of
         from realmctl.text.corpus.documents import raw_documents
         from realmctl.text.corpus.formats import PageCounts
+        from realmctl.text.corpus.work_units import units
 
         raws = raw_documents(self.corpus, PageCounts(), self.keep_lists, self.format, self._names())
         chosen = (raw for number, raw in enumerate(raws) if number % stride == 0)
@@ -200,8 +201,9 @@ class Chunk(Stage):
 
     def _chunked(self, tokenizer: Path, tally: PageCounts) -> Iterator[ChunkedUnit]:
         from realmctl.execution.shards import map_units
-        from realmctl.text.corpus.chunking import ChunkingSettings, chunk_unit, corpus_units, prepare
+        from realmctl.text.corpus.chunking import ChunkingSettings, chunk_unit, prepare
         from realmctl.text.corpus.documents import CorpusFiles
+        from realmctl.text.corpus.work_units import corpus_units
 
         setup = ChunkingSettings(
             tokenizer=tokenizer,
@@ -216,7 +218,7 @@ class Chunk(Stage):
         corpus = CorpusFiles(self.corpus, tally, self.keep_lists, self.format, self._names(), say_formats=not said)
         for chunked in map_units(
             chunk_unit,
-            corpus_units(corpus),
+            corpus_units(corpus, local=self.executor == "local"),
             self.workers,
             initializer=prepare,
             initargs=(setup,),

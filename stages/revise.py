@@ -111,9 +111,10 @@ class Revise(Stage):
     def _rechunked(self, out: Writer) -> Iterator[ChunkedUnit]:
         """Chunk the whole new corpus, as `chunk` does."""
         from realmctl.execution.shards import map_units
-        from realmctl.text.corpus.chunking import chunk_unit, prepare, units
+        from realmctl.text.corpus.chunking import chunk_unit, prepare
         from realmctl.text.corpus.documents import raw_documents
         from realmctl.text.corpus.formats import FieldNames, PageCounts
+        from realmctl.text.corpus.work_units import units
 
         keep_lists, format_name = (self.blocks.settings.get(name, default) for name, default in FORMAT_DEFAULTS)
         names = FieldNames(*(self.blocks.settings.get(name, "") for name in NAMED_FIELDS))

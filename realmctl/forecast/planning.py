@@ -78,7 +78,7 @@ def _changed(stage: PlannedStage, wishes: Wishes) -> PlannedStage:
 
 def _texts(wishes: Wishes, chain: Sequence[PlannedStage]) -> dict[str, Text]:
     """The blocks of each chunk stage, from the sizes of its files, or from the number that was given."""
-    from realmctl.text.corpus.chunking import expanded_bytes
+    from realmctl.text.corpus.work_units import expanded_bytes
 
     texts = {}
     for stage in chain:

@@ -70,6 +70,27 @@ def decompressed(path: Path) -> Iterator[bytes]:
         raise InputError(f"{path}: there is no such file. Check the spelling of the path.") from None
 
 
+def section(path: Path, begin: int, end: int | None = None) -> Iterator[bytes]:
+    """Yield the bytes of a file from `begin` to `end`, as they are stored, in pieces of at most 256 KiB.
+
+    Pieces end where those of `decompressed` end for a file that is not compressed. Without `end`, they go on to the end of the file.
+
+    Raises:
+        InputError: the file ends before `end`.
+    """
+    with path.open("rb") as file:
+        file.seek(begin)
+        while end is None or begin < end:
+            most = READ_BYTES - begin % READ_BYTES
+            piece = file.read(most if end is None else min(most, end - begin))
+            if not piece and end is not None:
+                raise InputError(f"{path} became shorter while it was read. Write to another file, and start again.")
+            if not piece:
+                return
+            yield piece
+            begin += len(piece)
+
+
 def _bzip2(path: Path, file: BinaryIO) -> Iterator[bytes]:
     threads = min(MAX_THREADS, len(os.sched_getaffinity(0)))
     try:

@@ -6,65 +6,16 @@ The result of a unit depends only on the unit and the settings, so it is the sam
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import groupby
 from pathlib import Path
 
-from realmctl.text import streams
-from realmctl.text.columnar import rows
 from realmctl.text.corpus.blocks import Block, BlockPacker, LongSentencePolicy, LongTitlePolicy
-from realmctl.text.corpus.detect_format import FormatName, format_of
-from realmctl.text.corpus.documents import CorpusFiles, Document, SkippedPage, document
-from realmctl.text.corpus.formats import KNOWN_NAMES, FieldNames, PageCounts, RawDocument
+from realmctl.text.corpus.documents import Document, SkippedPage, document
+from realmctl.text.corpus.formats import RawDocument
+from realmctl.text.corpus.work_units import CorpusUnit, ReadFiles
 from realmctl.text.tokens import wordpiece
 from realmctl.text.tokens.sentences import splitter
-
-DOCUMENTS_PER_UNIT = 64
-CHARS_PER_UNIT = 2**20
-WHOLE_FILE_BYTES = 2**22
-"""A file of a folder that is at most so large, and not compressed, is read by a worker."""
-EXPANSION = {streams.GZIP: 3, streams.BZIP2: 4, streams.ZSTD: 3, streams.XZ: 4, rows.PARQUET: 2}
-
-
-@dataclass(frozen=True)
-class WholeFiles:
-    """A unit of files that a worker reads itself."""
-
-    paths: tuple[Path, ...]
-    keep_lists: bool
-    format_name: FormatName
-    names: FieldNames = KNOWN_NAMES
-
-
-CorpusUnit = list[RawDocument] | WholeFiles
-
-
-@dataclass
-class ReadFiles:
-    """What a worker found in whole files: the format of each, the ids of its documents with their places, and page counts."""
-
-    formats: list[tuple[Path, str]] = field(default_factory=list)
-    ids: list[tuple[str, str]] = field(default_factory=list)
-    counts: PageCounts = field(default_factory=PageCounts)
-
-    def documents(self, unit: WholeFiles) -> Iterator[RawDocument]:
-        """Yield the documents of the files, and note what was found."""
-        for path in unit.paths:
-            kind = format_of(path, unit.format_name, unit.names)
-            self.formats.append((path, kind.name))
-            for raw in kind.read(path, self.counts, unit.keep_lists):
-                self.ids.append((raw.id, raw.where))
-                yield raw
-
-    def add_to(self, corpus: CorpusFiles) -> None:
-        """Add it to the corpus. Raises InputError for an id that came before."""
-        for path, name in self.formats:
-            corpus.say_format(path, name)
-        for identity, where in self.ids:
-            corpus.note(identity, where)
-        corpus.counts.pages += self.counts.pages
-        corpus.counts.dropped.update(self.counts.dropped)
 
 
 @dataclass
@@ -148,57 +99,3 @@ def texts_of(unit: list[RawDocument]) -> list[str]:
     """Return the titles and texts of a unit, for training a tokenizer."""
     pages = [document(raw) for raw in unit]
     return [text for page in pages if isinstance(page, Document) for text in (page.title, page.text)]
-
-
-def units(raws: Iterable[RawDocument]) -> Iterator[list[RawDocument]]:
-    """Group raw documents into units of about 1 MiB and at most 64 documents."""
-    unit, size = list[RawDocument](), 0
-    for raw in raws:
-        unit.append(raw)
-        size += len(raw.text)
-        if len(unit) == DOCUMENTS_PER_UNIT or size >= CHARS_PER_UNIT:
-            yield unit
-            unit, size = [], 0
-    if unit:
-        yield unit
-
-
-def corpus_units(corpus: CorpusFiles) -> Iterator[CorpusUnit]:
-    """Yield the units of a corpus in order: documents, and small files of folders, about 1 MiB of them at a time.
-
-    The caller adds what the workers found in the files (`ReadFiles.add_to`) and calls `corpus.finish`.
-    """
-    for whole, group in groupby(corpus.files(), lambda found: found[1] and _is_whole(found[0])):
-        files = (file for file, _ in group)
-        if whole:
-            yield from _whole_files(files, corpus)
-        else:
-            yield from units(raw for file in files for raw in corpus.read(file))
-
-
-def _is_whole(file: Path) -> bool:
-    return file.stat().st_size <= WHOLE_FILE_BYTES and _expansion(file) == 1
-
-
-def _whole_files(files: Iterable[Path], corpus: CorpusFiles) -> Iterator[WholeFiles]:
-    together, size = list[Path](), 0
-    for file in files:
-        together.append(file)
-        size += file.stat().st_size
-        if size >= CHARS_PER_UNIT:
-            yield WholeFiles(tuple(together), corpus.keep_lists, corpus.format_name, corpus.names)
-            together, size = [], 0
-    if together:
-        yield WholeFiles(tuple(together), corpus.keep_lists, corpus.format_name, corpus.names)
-
-
-def expanded_bytes(path: Path) -> int:
-    """Estimate how much text a file or folder holds, from its size and its compression."""
-    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
-    return sum(file.stat().st_size * _expansion(file) for file in files)
-
-
-def _expansion(file: Path) -> int:
-    with file.open("rb") as stream:
-        start = stream.read(6)
-    return next((factor for magic, factor in EXPANSION.items() if start.startswith(magic)), 1)

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from realmctl.errors import InputError
+from realmctl.execution.deadline import DeadlineError, deadline
 from realmctl.log import say
 from realmctl.text.corpus.corpus_files import corpus_files
-from realmctl.text.corpus.deadline import DeadlineError, deadline
-from realmctl.text.corpus.detect_format import FormatName, format_of
+from realmctl.text.corpus.detect_format import Format, FormatName, format_of
 from realmctl.text.corpus.formats import KNOWN_NAMES, FieldNames, PageCounts, RawDocument, link_target
 from realmctl.text.corpus.unique_ids import UniqueIds
 from realmctl.text.wiki import wikitext
@@ -78,9 +78,16 @@ class CorpusFiles:
             for file in corpus_files(path):
                 yield file, file != path
 
-    def read(self, file: Path) -> Iterator[RawDocument]:
-        """Yield the documents of a file. Raises InputError for a damaged file, a bad line, or an id that comes twice."""
-        kind = format_of(file, self.format_name, self.names)
+    def format(self, file: Path) -> Format:
+        """Return the format of a file. Raises InputError where it cannot be read."""
+        return format_of(file, self.format_name, self.names)
+
+    def read(self, file: Path, kind: Format | None = None) -> Iterator[RawDocument]:
+        """Yield the documents of a file, read by `kind` or by its format.
+
+        Raises InputError for a damaged file, a bad line, or an id that comes twice.
+        """
+        kind = kind or self.format(file)
         self.say_format(file, kind.name)
         for raw in kind.read(file, self.counts, self.keep_lists):
             self.note(raw.id, raw.where)

@@ -20,6 +20,7 @@ from realmctl.text import streams
 from realmctl.text.delimited import unquoted
 from realmctl.text.json_lines import json_object
 from realmctl.text.wiki import dump
+from realmctl.text.wiki.dump_parts import DumpPart
 from realmctl.text.wiki.names import MEDIA
 from realmctl.text.wiki.wikitext import AnchorOffsets
 
@@ -99,11 +100,11 @@ class PageCounts:
     dropped: Counter[str] = field(default_factory=Counter)
 
 
-def read_dump(path: Path, counts: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
-    """Yield the articles of a MediaWiki dump. Redirects, other namespaces, disambiguation pages and lists are dropped."""
+def read_dump(path: Path, counts: PageCounts, keep_lists: bool, part: DumpPart = dump.WHOLE) -> Iterator[RawDocument]:
+    """Yield the articles of a MediaWiki dump, or of a part of it. Redirects, other namespaces, disambiguation pages and lists are dropped."""
     namespaces: dict[str, int] = {}
     media = MEDIA
-    for page in dump.pages(path, namespaces):
+    for page in dump.pages(path, namespaces, part):
         counts.pages += 1
         if reason := dump.skip_page(page, keep_lists):
             counts.dropped[reason] += 1

@@ -15,7 +15,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from realmctl.errors import InputError
-from realmctl.text import streams
+from realmctl.text.wiki.dump_parts import DumpPart
 from realmctl.text.wiki.names import MEDIA
 
 MAX_PAGE_BYTES = 16 * 2**20
@@ -32,6 +32,7 @@ FIELDS = {
 }
 NAMESPACE = ("mediawiki", "siteinfo", "namespaces", "namespace")
 LISTS = ("List of ", "Lists of ", "Index of ", "Outline of ")
+WHOLE = DumpPart()
 DISAMBIGUATION = re.compile(
     r"\{\{\s*(?:disambig\w*|dab|[hs]ndis|geodis|mathdab|numberdis"
     r"|[\w -]{1,40} disambiguation|disambiguation[\w -]{0,40})\s*(?:\||\}\})",
@@ -127,12 +128,13 @@ def _integer(text: str) -> int:
     return int(text) if re.fullmatch(r"-?\d{1,9}", text) else 0
 
 
-def pages(path: Path, namespaces: dict[str, int] | None = None) -> Iterator[Page]:
+def pages(path: Path, namespaces: dict[str, int] | None = None, part: DumpPart = WHOLE) -> Iterator[Page]:
     """Yield every page of a dump in file order, with redirects and talk pages. Of several revisions the last counts.
 
     Args:
         path: the dump.
         namespaces: receives the names of the site's namespaces, such as {"Kategorie": 14}, before the first page.
+        part: the part of the dump that is read.
 
     Raises:
         InputError: broken, cut or hostile XML. The message names file, line and byte.
@@ -141,23 +143,22 @@ def pages(path: Path, namespaces: dict[str, int] | None = None) -> Iterator[Page
     parser = _parser(reader)
     fed = 0
     try:
-        for piece in streams.decompressed(path):
+        for piece in part.pieces(path):
             for begin in range(0, len(piece), FEED_BYTES):
-                part = piece[begin : begin + FEED_BYTES]
-                parser.Parse(part, False)
-                fed += len(part)
+                feed = piece[begin : begin + FEED_BYTES]
+                parser.Parse(feed, False)
+                fed += len(feed)
                 if fed - parser.CurrentByteIndex > MAX_TAG_BYTES:
                     raise InputError(
                         f"{path}: a tag of more than {MAX_TAG_BYTES // 2**20} MiB at byte "
-                        f"{parser.CurrentByteIndex}. This is not a MediaWiki dump."
+                        f"{parser.CurrentByteIndex + part.skipped}. This is not a MediaWiki dump."
                     )
                 while reader.pages:
                     yield reader.pages.popleft()
         parser.Parse(b"", True)
     except expat.ExpatError as error:
-        raise InputError(
-            f"{path}:{error.lineno}: broken XML ({_reason(error, fed)}). The dump is cut or damaged: get it again."
-        ) from None
+        line, why = error.lineno + part.skipped_lines(path), _reason(error, fed + part.skipped)
+        raise InputError(f"{path}:{line}: broken XML ({why}). The dump is cut or damaged: get it again.") from None
     yield from reader.pages
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from realmctl.errors import InputError
 from realmctl.retrieval.corpus import Corpus
-from realmctl.text.corpus import chunking
-from realmctl.text.corpus.chunking import WholeFiles, corpus_units
+from realmctl.text.corpus import work_units
 from realmctl.text.corpus.documents import CorpusFiles
 from realmctl.text.corpus.formats import PageCounts
+from realmctl.text.corpus.work_units import WholeFiles, corpus_units
 from stages.chunk import Chunk
 
 
@@ -43,14 +43,14 @@ def made(folder: Path, out: Path, workers: int = 1):
 
 
 def test_blocks_and_counts_are_those_of_a_single_reader(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(chunking, "WHOLE_FILE_BYTES", 5000)
-    monkeypatch.setattr(chunking, "CHARS_PER_UNIT", 6000)
+    monkeypatch.setattr(work_units, "WHOLE_FILE_BYTES", 5000)
+    monkeypatch.setattr(work_units, "CHARS_PER_UNIT", 6000)
     units = list(corpus_units(CorpusFiles([folder], PageCounts())))
     whole = [unit for unit in units if isinstance(unit, WholeFiles)]
     assert sum(len(unit.paths) for unit in whole) == 13 and max(len(unit.paths) for unit in whole) > 1
     assert sum(len(unit) for unit in units if isinstance(unit, list)) == 440, "the compressed and the large file"
     here, there = made(folder, tmp_path / "one"), made(folder, tmp_path / "two", workers=2)
-    monkeypatch.setattr(chunking, "WHOLE_FILE_BYTES", -1)
+    monkeypatch.setattr(work_units, "WHOLE_FILE_BYTES", -1)
     alone = made(folder, tmp_path / "alone")
     assert here.content == there.content == alone.content
     assert here.metrics == there.metrics == alone.metrics

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from realmctl.text.corpus.deadline import deadline
+from realmctl.execution.deadline import deadline
 from realmctl.text.tokens import sentences
 
 

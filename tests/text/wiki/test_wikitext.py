@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from realmctl.text.corpus.deadline import deadline
+from realmctl.execution.deadline import deadline
 from realmctl.text.wiki import dump
 from realmctl.text.wiki.wikitext import prose
 

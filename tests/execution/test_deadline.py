@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from realmctl.text.corpus.deadline import DeadlineError, deadline
+from realmctl.execution.deadline import DeadlineError, deadline
 
 
 def spin() -> None:
