@@ -35,7 +35,7 @@ make revise SEEDS={seeds}
 ```
 
 - Worlds: `examples/world`, size demo; seeds: {seed_list}. Each has {facts} facts in {blocks} blocks.
-- Chain: that of `make demo` (`examples/revise.yaml`): two layers of width 128, REALM pre-training of 320 steps, 300 steps of
+- Chain: like that of `make demo` (`examples/revise.yaml`): two layers of width 128, REALM pre-training of 320 steps, 300 steps of
   fine-tuning of the reader. The index is exact.
 - Change: 1, 5 or 20 % of all facts get another value (`examples/world/change_facts.py`). Facts with a training question are not
   changed. A document that states no changed fact stays byte for byte what it was.
