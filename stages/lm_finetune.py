@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from realmctl.artifacts import Artifact, Writer, writing
+from realmctl.artifacts import Artifact, Writer, version_numbers, writing
 from realmctl.errors import ConfigError
 from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
 
@@ -58,6 +58,8 @@ class LmFinetune(Stage):
     def check(self) -> None:
         if (self.lm is None) == (self.language_model is None):
             raise ConfigError("lm-finetune needs --lm or --language-model, and not both.")
+        if self.lm is not None and version_numbers(Path(self.lm)):
+            raise ConfigError(f"--lm {self.lm} is a series of artifacts. Use --language-model {self.lm} instead.")
         if min(self.batch_size, 1 if self.steps is None else self.steps) < 1 or not self.epochs > 0:
             raise ConfigError("--batch-size and --steps must be at least 1, --epochs above 0.")
         if not 1 <= self.beams <= 64 or not 1 <= self.answer_length <= 512 or not 4 <= self.question_length <= 4096:

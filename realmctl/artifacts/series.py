@@ -24,7 +24,14 @@ from realmctl.artifacts.artifact import (
 )
 from realmctl.artifacts.manifest import Origin, is_artifact, read_manifest
 from realmctl.artifacts.manifest_schema import MANIFEST
-from realmctl.artifacts.unfinished import delete_hint, new_partial, partial_folders, remove_or_set_aside, unfinished_run
+from realmctl.artifacts.unfinished import (
+    delete_hint,
+    new_partial,
+    partial_folders,
+    remove_half_written,
+    remove_or_set_aside,
+    unfinished_run,
+)
 from realmctl.artifacts.writer import Writer, publish
 from realmctl.errors import ConfigError, InputError, LockedError, MismatchError, RealmctlError
 from realmctl.log import say, warn
@@ -177,6 +184,7 @@ def start_or_resume(series: Path, origin: Origin, resumable: bool) -> Writer:
             remove_or_set_aside(partial)
     if resumed:
         say(f"resuming {resumed}")
+        remove_half_written(resumed)
         return Writer(resumed, origin)
     return new_partial(series / f"v{next_number(series)}.partial", origin, resumable)
 

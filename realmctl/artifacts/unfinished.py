@@ -15,7 +15,7 @@ from typing import Any
 
 from realmctl.artifacts.artifact import VERSION_NAME
 from realmctl.artifacts.manifest import Origin, seal
-from realmctl.artifacts.manifest_schema import MANIFEST, MAX_MANIFEST_BYTES, RECIPE
+from realmctl.artifacts.manifest_schema import MANIFEST, MAX_MANIFEST_BYTES, RECIPE, SCRATCH_NAMES
 from realmctl.artifacts.writer import Writer
 from realmctl.errors import InputError, MismatchError
 from realmctl.storage.durable import write_file
@@ -23,6 +23,8 @@ from realmctl.storage.quarantine import QUARANTINE, set_aside
 from realmctl.storage.regular_file import read_small
 
 UNSEALED = object()
+HALF_WRITTEN = ".tmp*"
+"""Names of files that safetensors and transformers write before they rename them."""
 
 
 @dataclass
@@ -86,6 +88,13 @@ def remove_or_set_aside(partial: Path) -> None:
         set_aside(partial, partial.parent / QUARANTINE, reason)
     else:
         shutil.rmtree(partial)
+
+
+def remove_half_written(partial: Path) -> None:
+    """Remove the files that a library was writing when the run was killed. They would become files of the artifact."""
+    for path in partial.rglob(HALF_WRITTEN):
+        if path.relative_to(partial).parts[0] not in SCRATCH_NAMES and not path.is_dir():
+            path.unlink()
 
 
 def new_partial(partial: Path, origin: Origin, resumable: bool) -> Writer:

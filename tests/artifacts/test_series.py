@@ -91,6 +91,19 @@ def test_a_manifest_half_written_by_a_killed_run_is_no_file_of_the_next(tmp_path
     assert set(Steps().make(tmp_path / "steps").manifest["files"]) == {"steps.txt"}
 
 
+def test_weights_half_written_by_a_killed_run_are_no_file_of_the_next(tmp_path):
+    """safetensors writes `.tmpXXXXXX` beside the file, and renames it. A scratch file of such a name is a checkpoint's."""
+    interrupted(tmp_path / "steps")
+    partial = tmp_path / "steps" / "v1.partial"
+    for folder in (partial, partial / "block"):
+        folder.mkdir(exist_ok=True)
+        (folder / ".tmpCkJ8cr").touch()
+    (partial / "block" / "config.json").write_text("{}")
+    (partial / ".scratch" / ".tmp").touch()
+    commits = Steps().make(tmp_path / "steps")
+    assert set(commits.manifest["files"]) == {"steps.txt", "block/config.json"}
+
+
 @pytest.mark.parametrize("stage", [Plain(), Steps()])
 def test_killed_between_manifest_and_rename_is_committed_by_the_next_run(tmp_path, stage, capsys):
     done = stage.make(tmp_path / "out")

@@ -119,6 +119,7 @@ def test_what_is_refused(realmctl, chain, tmp_path):
         (3, "needs a sequence-to-sequence model", ("lm-init", "--lm", gpt2, "--spans", chain.spans.path)),
         (3, "has no tokenizer.json", ("lm-finetune", "--lm", bare, *asked)),
         (2, "needs --lm or --language-model", ("lm-finetune", *asked)),
+        (2, "Use --language-model", ("lm-finetune", "--lm", chain.spans.path.parent, *asked)),
         (2, "must contain {question} once", ("lm-finetune", "--lm", t5, "--prompt", "Q:", *asked)),
         (2, "no question fits", ("lm-finetune", "--lm", t5, "--prompt", "Question: {question}", "--question-length", 8, *asked)),
         (2, "the model has 256 positions", ("lm-finetune", "--lm", gpt2, "--question-length", 250, *asked)),
