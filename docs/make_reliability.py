@@ -88,6 +88,7 @@ FOUND = [
     ("Published files were readable by every user whatever the file mask.", F + "test_surroundings.py::test_no_file_is_more_readable_than_the_mask_allows"),
     ("Records that outnumber the blocks were a traceback of `tag`.", H + "test_attacked_artifacts.py::test_more_records_than_blocks_are_one_clear_error_of_tag"),
     ("A damaged tokenizer in spans was a traceback of `build-datastore`.", H + "test_attacked_artifacts.py::test_a_damaged_tokenizer_is_one_clear_error"),
+    ("A flipped bit in the journal of unfinished embeddings was a traceback.", "tests/retrieval/search/test_embedding_file.py::test_a_damaged_line_of_the_journal_counts_for_nothing"),
     ("What safetensors was writing when a run was killed became a file of the artifact of the run that continued it.", "tests/artifacts/test_series.py::test_weights_half_written_by_a_killed_run_are_no_file_of_the_next"),
 ]  # fmt: skip
 REGRESSIONS = """

@@ -35,6 +35,7 @@ class EmbeddingFile:
     def __init__(self, path: Path, journal: Path, rows: int, dimension: int, dtype: Dtype) -> None:
         self.path, self._journal_path = path, journal
         self.dtype = np.dtype(dtype)
+        self._rows = rows
         self._header = npy_header(rows, dimension, self.dtype)
         self._row_bytes = dimension * self.dtype.itemsize
         self._size = len(self._header) + rows * self._row_bytes
@@ -73,12 +74,14 @@ class EmbeddingFile:
         return {(start, stop) for start, stop, sha256 in self._records() if self._hash(start, stop) == sha256}
 
     def _records(self) -> Iterator[tuple[int, int, str]]:
-        for line in self._journal_path.read_text().splitlines():
+        for line in self._journal_path.read_bytes().splitlines():
             try:
                 record = json.loads(line)
-                yield record["start"], record["stop"], record["sha256"]
-            except (ValueError, KeyError, TypeError):
-                continue  # a line that a kill cut short
+                start, stop, sha256 = record["start"], record["stop"], record["sha256"]
+                if type(start) is type(stop) is int and 0 <= start < stop <= self._rows:
+                    yield start, stop, sha256
+            except (ValueError, KeyError, TypeError, RecursionError):
+                continue  # a line that a kill cut short, or that is damaged
 
     def _hash(self, start: int, stop: int) -> str:
         at, size = len(self._header) + start * self._row_bytes, (stop - start) * self._row_bytes

@@ -59,6 +59,21 @@ def test_a_torn_line_of_the_journal_counts_for_nothing(tmp_path, size):
         assert file.done() == {(0, 3), (3, 6)}
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(b'"sha256"', b'"sha\xb556"'), (b": 3,", b": 9,"), (b": 3,", b": -3,"), (b": 3,", b": 3.5,"), (b": 6,", b": 7777777,"), (b": 6,", b': "6",')],
+)  # fmt: skip
+def test_a_damaged_line_of_the_journal_counts_for_nothing(tmp_path, old, new):
+    with opened(tmp_path) as file:
+        file.write(0, rows(3))
+        file.write(3, rows(3))
+    journal = tmp_path / "done.jsonl"
+    _, first, second = journal.read_bytes().split(b"\n")
+    journal.write_bytes(b"\n" + first + b"\n" + second.replace(old, new))
+    with opened(tmp_path) as file:
+        assert file.done() == {(0, 3)}
+
+
 @pytest.mark.parametrize("change", ["other shape", "cut", "header"])
 def test_a_file_of_another_shape_is_begun_anew(tmp_path, change):
     with opened(tmp_path) as file:
