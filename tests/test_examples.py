@@ -58,7 +58,14 @@ def questions_of(world: Path) -> dict[str, str]:
     return {"TRAIN": str(world / "train.jsonl"), "DEV": str(world / "dev.jsonl")}
 
 
-@pytest.mark.parametrize("script", ["realm_wiki.sh", "realm_ccnews.sh", "orqa.sh"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "realm_wiki.sh",
+        pytest.param("realm_ccnews.sh", marks=pytest.mark.slow),
+        pytest.param("orqa.sh", marks=pytest.mark.slow),
+    ],
+)
 def test_reproduction_script(script: str, world: Path, tmp_path: Path) -> None:
     corpora = [str(world / "knowledge"), *([str(world / "sentences")] if script == "realm_ccnews.sh" else [])]
     run_script(script, [*corpora, "w"], tmp_path, **questions_of(world))
@@ -173,24 +180,27 @@ def test_starts_script(part: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_starts_text_script(world: Path, tmp_path: Path) -> None:
-    """Every start from a tiny encoder, on articles of four paragraphs of which two share a name."""
+    """Every start from a tiny encoder with REALM and fine-tuning, on articles of four paragraphs of which two share a name."""
     filler = "the people of the island went to the market and to the harbour in the rain and in the sun " * 3
     articles = [
         {"title": f"Island {n}", "paragraphs": [
             {"context": f"{filler}. {f'The lighthouse of Keeper{n} stood there' if part % 2 else 'The harbour was old'}.", "qas": [
                 {"id": f"{n}-{part}", "question": f"Who kept island {n}?", "answers": [{"text": f"Keeper{n}", "answer_start": 0}]}
             ]} for part in range(4)
-        ]} for n in range(6)
+        ]} for n in range(8)
     ]  # fmt: skip
     squad = tmp_path / "squad.json"
     squad.write_text(json.dumps({"data": articles}))
-    sizes = {"SEEDS": "1", "RESULTS": "runs.jsonl", "PAGE": "page.md", "VARS": "steps=1 projection=8"}
-    run_script(
-        "starts_text.sh", [str(squad), "w"], tmp_path, ENCODER=str(tiny_encoder(tmp_path / "bert", world)), **sizes
-    )
+    steps = ("practice_steps", "contrast", "condenser", "realm", "few", "all", "measured")
+    sizes = {"SEEDS": "1", "RESULTS": "runs.jsonl", "PAGE": "page.md"}
+    sizes["VARS"] = " ".join(f"{name}=1" for name in steps) + " projection=8 skip_from=0"
+    encoder = tiny_encoder(tmp_path / "bert", world)
+    run_script("starts_text.sh", ["w", str(squad)], tmp_path, ENCODER=str(encoder), **sizes)
     lines = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
-    assert len(lines) == 7 and {line["values"]["questions"] for line in lines} == {24}
-    assert "| sentence encoder: mean pooling, projection by PCA | " in (tmp_path / "page.md").read_text()
+    asked = {line["output"].partition(".")[2]: line["values"].get("questions") for line in lines}
+    assert len(lines) == 7 * 7 + 3 and asked["start"] == asked["realm"] == 32 and asked["questions-128"] == 8
+    page = (tmp_path / "page.md").read_text()
+    assert "Seeds: 0. " in page and re.search(r"\| mean pooling, projection by PCA +\| +[.\d]", page)
 
 
 @pytest.mark.slow

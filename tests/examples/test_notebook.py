@@ -49,6 +49,7 @@ def printed(notebook: Any) -> str:
     )
 
 
+@pytest.mark.slow
 def test_the_notebook_runs(folder):
     done = executed(nbformat.read(NOTEBOOK, 4), folder)
     text = printed(done)

@@ -209,8 +209,8 @@ def test_a_page_has_every_number_and_a_dash_for_what_is_missing(tmp_path, part):
     assert "not measured" in empty and "Complete seeds: none" in empty
     found = ledger.Ledger(tmp_path / "runs.jsonl")
     rows = [
-        *(f"{start}.start" for start in module.TEXT_STARTS),
-        *(f"{start}.{name}" for start in module.STARTS for name in module.MEASUREMENTS),
+        *(f"{start}.start" for start in ("text-bm25", *module.UNTRAINED_TEXT_STARTS)),
+        *(f"{start}.{name}" for start in (*module.STARTS, *module.TEXT_STARTS) for name in module.MEASUREMENTS),
     ] if part == "starts" else [
         f"table1.{row}" for row in (*module.ROWS, "knn-lm", "realm-spans")
     ]  # fmt: skip
@@ -229,8 +229,8 @@ def test_a_page_has_every_number_and_a_dash_for_what_is_missing(tmp_path, part):
 def test_every_output_of_the_pages_is_in_the_pipeline(tmp_path):
     starts, table1 = load("starts_page"), load("table1_page")
     text = "".join((ROOT / "examples" / name).read_text() for name in ("starts.yaml", "starts_text.yaml"))
-    outputs = [f"{start}.{name}" for start in starts.STARTS for name in starts.MEASUREMENTS]
-    outputs += [f"{start}.start" for start in starts.TEXT_STARTS]
+    outputs = [f"{start}.{name}" for start in (*starts.STARTS, *starts.TEXT_STARTS) for name in starts.MEASUREMENTS]
+    outputs += [f"{start}.start" for start in ("bm25", "text-bm25", *starts.UNTRAINED_TEXT_STARTS)]
     outputs += [f"table1.{row}" for row in (*table1.ROWS, "knn-lm", "realm-spans")]
     claimed = [output for claim in (*starts.CLAIMS, *table1.CLAIMS) for output, _ in (claim.first, claim.second)]
     for output in (*outputs, *claimed, *starts.SHARED):

@@ -36,6 +36,28 @@ def test_every_third_article_is_dev(tmp_path: Path) -> None:
     assert [q["question"] for q in train] == [f"What is {n}?" for n in (1, 2, 4, 5)]
 
 
+def test_articles_by_part_and_a_few_training_questions(tmp_path: Path) -> None:
+    squad, out = tmp_path / "squad.json", tmp_path / "out"
+    squad.write_text(json.dumps({"data": [article(n) for n in range(12)]}), encoding="utf-8")
+    subprocess.run([sys.executable, str(SCRIPT), str(squad), str(out), "--test-every", "4", "--few", "3"], check=True)
+
+    parts = {part: json.loads((out / f"articles-{part}.json").read_text())["data"] for part in ("train", "dev", "test")}
+    assert {part: len(articles) for part, articles in parts.items()} == {"train": 6, "dev": 4, "test": 2}
+    for part, articles in parts.items():
+        asked = [each["paragraphs"][0]["qas"][0]["question"] for each in articles]
+        assert asked == [question["question"] for question in json_lines(out / f"{part}.jsonl")]
+    assert all(each in [article(n) for n in range(12)] for articles in parts.values() for each in articles)
+    train = json_lines(out / "train.jsonl")
+    assert json_lines(out / "train-3.jsonl") == [train[0], train[2], train[4]]
+
+
+def test_no_more_questions_than_there_are(tmp_path: Path) -> None:
+    squad, out = tmp_path / "squad.json", tmp_path / "out"
+    squad.write_text(json.dumps({"data": [article(n) for n in range(4)]}), encoding="utf-8")
+    subprocess.run([sys.executable, str(SCRIPT), str(squad), str(out), "--few", "9"], check=True)
+    assert json_lines(out / "train-9.jsonl") == json_lines(out / "train.jsonl") != []
+
+
 def test_several_files_and_a_test_part(tmp_path: Path) -> None:
     files = [tmp_path / "first.json", tmp_path / "second.json"]
     for path, numbers in zip(files, (range(7), range(7, 13)), strict=True):

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from realmctl.artifacts import open_artifact
+from realmctl.artifacts import Artifact, open_artifact
 from realmctl.errors import ConfigError
 from realmctl.execution import ray_workers
 from realmctl.execution.shards import map_units
@@ -31,11 +31,17 @@ def documents(folder: Path, count: int) -> Path:
     return path
 
 
+def blocks_of(folder: Path, chain: Chain, corpus: Path, executor: str) -> Artifact:
+    """Blocks, made by two workers."""
+    chunk = own_stages()["chunk"](corpus=(corpus,), tokenizer=str(chain.blocks.path), executor=executor, workers=2)
+    return chunk.make(folder / "blocks")
+
+
 def contents(folder: Path, chain: Chain, corpus: Path, executor: str) -> dict[str, str]:
     """Content hashes of the stages that map over units."""
     stages = own_stages()
     knob = {"executor": executor, "workers": 2}
-    blocks = stages["chunk"](corpus=(corpus,), tokenizer=str(chain.blocks.path), **knob).make(folder / "blocks")
+    blocks = blocks_of(folder, chain, corpus, executor)
     spans = stages["tag"](blocks=blocks, **knob).make(folder / "spans")
     embedding = knob if executor == "ray" else {}
     embeddings = stages["embed"](
@@ -44,12 +50,20 @@ def contents(folder: Path, chain: Chain, corpus: Path, executor: str) -> dict[st
     return {name: open_artifact(made.path).content for name, made in (("b", blocks), ("s", spans), ("e", embeddings))}
 
 
-def test_artifacts_are_the_same_as_without_ray(chain, tmp_path):
-    """All in one start of Ray, because a start takes seconds."""
+def test_units_and_blocks_are_the_same_as_without_ray(chain, tmp_path):
+    """Both in one start of Ray, because a start takes seconds."""
     corpus = documents(tmp_path, 60)
     with ray_workers._connected(2):
         squares = map_units(functions.square, range(40), 2, initializer=functions.start, initargs=(5,), executor="ray")
         assert list(squares) == [unit * unit + 5 for unit in range(40)]
+        found = blocks_of(tmp_path / "ray", chain, corpus, "ray")
+    assert found.content == blocks_of(tmp_path / "local", chain, corpus, "local").content
+
+
+@pytest.mark.slow
+def test_artifacts_are_the_same_as_without_ray(chain, tmp_path):
+    corpus = documents(tmp_path, 60)
+    with ray_workers._connected(2):
         found = contents(tmp_path / "ray", chain, corpus, "ray")
     assert found == contents(tmp_path / "local", chain, corpus, "local")
 

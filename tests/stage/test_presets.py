@@ -14,6 +14,7 @@ from realmctl.pipeline.pipeline_file import read
 from realmctl.stage import hints, roles
 from realmctl.stage.presets import PRESETS, names_for, settings_of
 from realmctl.stage.values import typed
+from realmctl.training_stages.training_stage import TrainingStage
 from tests.fixtures.chain import finetune
 
 TABLE = {  # preset: batch, peak rate, warm-up, steps
@@ -93,7 +94,8 @@ def test_a_dry_run_shows_what_a_preset_stands_for(realmctl, chain):
     assert plain["steps"] == 7 and preset["steps"] == 100_000
 
 
-def test_what_is_given_wins_wherever_it_stands(realmctl, chain):
+def test_what_is_given_wins_wherever_it_stands(realmctl, chain, monkeypatch):
+    monkeypatch.setattr(TrainingStage, "trial", lambda stage: {})  # the settings are shown, and nothing is measured
     inputs = [f"--{name}={getattr(chain, name).path}" for name in ("spans", "blocks", "retriever", "index", "encoder")]
     given = plan_of(realmctl, "pretrain", "--steps", 9, *inputs, "--preset", "realm", "--candidates", 3, "--warmup", 2)
     wanted = {**listed(settings_of("realm", "pretrain")), "steps": 9, "candidates": 3, "warmup": 2}

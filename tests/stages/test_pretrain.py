@@ -12,12 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
-import torch
 from typer.testing import CliRunner
 
 from realmctl.artifacts import open_artifact, require_descent, verify
 from realmctl.cli.app import build
-from realmctl.nn.weights import load_tensors
 from realmctl.training.refresh.refresh_folder import steps_in
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import FIRMS, TOWNS, documents, make_index, metrics_of, pretrain
@@ -61,21 +59,6 @@ def test_the_command_makes_a_model_and_says_where(chain, tmp_path):
     assert again.stdout.strip() == result.stdout.strip() and "nothing to do" in again.stderr
     for name in ("loss", "retrieval_utility", "null_share", "index_age_steps", "grad_norm"):
         assert name in model.metrics and name in metrics_of(model)[0]
-
-
-def test_a_rate_of_its_own_for_the_retriever(chain, tmp_path):
-    """One step from the same start: the reader ends where it does with one rate for both, the retriever somewhere else."""
-    ends = []
-    for rates in (["--lr", 1e-4], ["--lr", 1e-4, "--retriever-lr", 1e-3]):
-        once = ["--steps", 2, "--warmup", 1, *rates, "--out", tmp_path / f"model{len(ends)}"]
-        result = realmctl("pretrain", *named(chain), *SMALL, *once)
-        assert result.exit_code == 0, result.output
-        model = open_artifact(once[-1]).path
-        files = [next(model.glob(name)) for name in ("reader/model.safetensors", "retriever/*/projection.safetensors")]
-        ends.append([load_tensors(file) for file in files])
-    (reader, projection), (same_reader, other_projection) = ends
-    assert all(torch.allclose(reader[name], same_reader[name], atol=1e-6) for name in reader)
-    assert not any(torch.allclose(projection[name], other_projection[name], atol=1e-6) for name in projection)
 
 
 def test_ablations_of_the_candidates(chain, tmp_path):

@@ -1,7 +1,7 @@
 """One BERT layer, computed only for real tokens and only at positions whose output is needed.
 
 The weights stay in transformers' `BertLayer`; this file changes how they are applied. Matrix products run over the tokens
-of all rows, laid end to end. Attention runs row by row. Where only some positions of the last layer are needed ([CLS], the
+of all rows, laid end to end. Attention runs over rows of equal length together, without padding. Where only some positions of the last layer are needed ([CLS], the
 masks), it computes queries for these positions only. The result is exact.
 Legend: B rows, L tokens of the longest row, T real tokens of the batch, P positions read, H hidden,
 A heads, X anything.
@@ -9,6 +9,7 @@ A heads, X anything.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
@@ -36,17 +37,24 @@ Such activations are a quarter of the memory that a layer would keep."""
 class TokenLayout:
     """Positions of the real tokens in a padded batch. `pack` drops the padding, `pad` puts it back.
 
-    They are computed on the CPU and sent to the batch's device, which then works on without an answer.
+    Packed rows lie end to end by rising length, so rows of equal length are neighbours. The positions are computed on the CPU and
+    sent to the batch's device, which then works on without an answer.
+
+    groups: (rows, tokens of each) of every length that occurs, by rising length.
+    order_B: int64, the rows of the batch in packed order. place_B: int64, the place of each row in that order.
     """
 
     def __init__(self, packed: TokenBatch) -> None:
         self.mask_BL = packed.mask_BL
         mask_BL = packed.mask_BL if packed.mask_on_host is None else packed.mask_on_host
-        lengths_B = mask_BL.sum(1)
-        self.lengths: list[int] = lengths_B.tolist()
+        lengths_B, order_B = mask_BL.sum(1).sort(stable=True)
+        place_B = order_B.argsort()
+        self.groups = [(count, length) for length, count in Counter[int](lengths_B.tolist()).items()]
+        row_T, position_T = mask_BL[order_B].nonzero(as_tuple=True)
         device = self.mask_BL.device
-        self.first_B1 = (lengths_B.cumsum(0) - lengths_B)[:, None].to(device, non_blocking=True)
-        self.token_T = mask_BL.flatten().nonzero()[:, 0].to(device, non_blocking=True)
+        self.order_B, self.place_B = (each.to(device, non_blocking=True) for each in (order_B, place_B))
+        self.first_B1 = (lengths_B.cumsum(0) - lengths_B)[place_B, None].to(device, non_blocking=True)
+        self.token_T = (order_B[row_T] * mask_BL.shape[1] + position_T).to(device, non_blocking=True)
 
     def pack(self, padded_BLX: Tensor) -> Tensor:
         """Drop the padding: [B, L, ...] to [T, ...]."""
@@ -69,7 +77,7 @@ def run_layer(layer: BertLayer, state_TH: Tensor, rows: TokenLayout, position_BP
     inputs = ((attention.query, residual), (attention.key, state_TH), (attention.value, state_TH))
     heads = attention.num_attention_heads
     query, key, value = (linear(part, state).view(*state.shape[:-1], heads, -1) for part, state in inputs)
-    attend = _attend_by_row if state_TH.device.type == "cpu" else _attend_padded
+    attend = _attend_by_length if state_TH.device.type == "cpu" else _attend_padded
     context = attend(query, key, value, rows, attention.dropout.p if attention.training else 0.0)
     mixed = linear(layer.attention.output.dense, context.flatten(-2))
     attended = _add_and_normalise(layer.attention.output, mixed, residual)
@@ -100,17 +108,24 @@ def _contract(layer: BertLayer, expanded: Tensor) -> Tensor:
         return linear(layer.output.dense, activated)
 
 
-def _attend_by_row(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: TokenLayout, dropout: float) -> Tensor:
-    """Attention inside each row, in the shape of `query`: [T, A, X] or [B, P, A, X].
+def _attend_by_length(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: TokenLayout, dropout: float) -> Tensor:
+    """Attention inside each row, one call for all rows of a length, in the shape of `query`: [T, A, X] or [B, P, A, X].
 
     This is the fastest method on a CPU.
     """
-    parts = torch.split(query, rows.lengths) if query.ndim == 3 else query.unbind()
-    key, value = torch.split(key_TAX, rows.lengths), torch.split(value_TAX, rows.lengths)
-    context = [
-        _attention(q[None], k[None], v[None], None, dropout)[0] for q, k, v in zip(parts, key, value, strict=True)
-    ]
-    return torch.cat(context) if query.ndim == 3 else torch.stack(context)
+    key, value = _by_length(key_TAX, rows), _by_length(value_TAX, rows)
+    whole = query.ndim == 3
+    asked = _by_length(query, rows) if whole else torch.split(query[rows.order_B], [count for count, _ in rows.groups])
+    context = [_attention(q, k, v, None, dropout) for q, k, v in zip(asked, key, value, strict=True)]
+    if whole:
+        return torch.cat([each.flatten(0, 1) for each in context])
+    return torch.cat(context)[rows.place_B]
+
+
+def _by_length(packed_TAX: Tensor, rows: TokenLayout) -> list[Tensor]:
+    """Return the rows of each length, [rows, tokens, A, X]."""
+    parts = torch.split(packed_TAX, [count * length for count, length in rows.groups])
+    return [part.view(*group, *packed_TAX.shape[1:]) for part, group in zip(parts, rows.groups, strict=True)]
 
 
 def _attend_padded(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: TokenLayout, dropout: float) -> Tensor:

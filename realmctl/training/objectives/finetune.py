@@ -44,7 +44,10 @@ MOST_HARD_EM = 0.8
 
 @dataclass(frozen=True, kw_only=True)
 class FinetuneOptions:
-    """The settings of `finetune` that define the objective."""
+    """The settings of `finetune` that define the objective.
+
+    retriever_lr_multiplier: learning rate of the retriever divided by that of the reader; None: that of the searcher.
+    """
 
     batch_size: int
     retriever_beam: int
@@ -57,6 +60,7 @@ class FinetuneOptions:
     objective: Literal["orqa", "paper", "hard-em"] = "orqa"
     hard_em_tau: int = 4000
     layer_decay: float = 1.0
+    retriever_lr_multiplier: float | None = None
     empty_steps: bool = False
     steps: int = 0
 
@@ -96,8 +100,9 @@ class FinetuneObjective(SelfContained):
         self.searcher, self.reader, self.options = searcher, reader, options
         searcher.learner.requires_grad_(not options.freeze_retriever)
         self.modules = nn.ModuleDict({"retriever": searcher.learner, "reader": reader})
+        own = options.retriever_lr_multiplier
         self.lr_multipliers = {
-            searcher.learner: searcher.lr_multiplier, **layer_lr_multipliers(reader.bert, options.layer_decay)
+            searcher.learner: searcher.lr_multiplier if own is None else own, **layer_lr_multipliers(reader.bert, options.layer_decay)
         }  # fmt: skip
         self.micro_batch = micro_batch or options.batch_size
         self.in_reach = AnswersInReach(options.batch_size, options.steps, options.retriever_beam, options.reader_beam)

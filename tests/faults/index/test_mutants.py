@@ -19,7 +19,7 @@ from tests.faults.index import mutants
 from tests.fixtures.index import built, clustered
 
 SEED = 22
-DESCRIPTIONS, SEALED, GRAPHS, HASHED = 700, 200, 500, 600
+DESCRIPTIONS, SEALED, GRAPHS, HASHED = 350, 100, 250, 300
 """Mutants of a round: of the description, also with a new seal, of the graph file, also with its hash computed again."""
 MATRIX, QUERIES = clustered(160, 8), clustered(50, 8, seed=1)
 

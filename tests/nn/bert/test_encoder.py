@@ -115,9 +115,9 @@ def test_padded_attention_for_accelerators_is_the_same(
     mlm: BertForMaskedLM, batch: TokenBatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     position_BP = torch.tensor([[0, 2], [1, 0], [30, 4], [3, 3]])
-    by_row = states_at(mlm.bert, batch, position_BP)
-    monkeypatch.setattr(layers, "_attend_by_row", layers._attend_padded)
-    assert_close(states_at(mlm.bert, batch, position_BP), by_row, atol=2e-6, rtol=1e-5)
+    by_length = states_at(mlm.bert, batch, position_BP)
+    monkeypatch.setattr(layers, "_attend_by_length", layers._attend_padded)
+    assert_close(states_at(mlm.bert, batch, position_BP), by_length, atol=2e-6, rtol=1e-5)
 
 
 def test_bf16_autocast_is_close(mlm: BertForMaskedLM, batch: TokenBatch) -> None:
