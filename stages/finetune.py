@@ -12,7 +12,7 @@ from realmctl.deviations import FinetuneDeviation, explained
 from realmctl.errors import ConfigError
 from realmctl.retrieval.search.registry import NO_RETRIEVAL, retrieval_names
 from realmctl.stage import help_texts, reads, runtime, setting, source
-from realmctl.training_stages.training_stage import TrainingStage, require_layer_decay
+from realmctl.training_stages.training_stage import TrainingStage, require_layer_decay, retriever_lr_multiplier
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
@@ -138,7 +138,11 @@ class Finetune(TrainingStage):
         if self.hard_em_tau < 1 or (self.hard_em_tau != type(self).hard_em_tau and self.objective != "hard-em"):
             raise ConfigError(f"--hard-em-tau {self.hard_em_tau}: use 1 or more, together with --objective hard-em.")
         require_layer_decay(self.layer_decay)
-        self._check_retriever_lr()
+        retriever_lr_multiplier(self.lr, self.retriever_lr)
+        if self.freeze_retriever and self.retriever_lr is not None:
+            raise ConfigError(
+                "--retriever-lr sets the rate of a retriever that is trained. Leave out --freeze-retriever."
+            )
         if self.dev_every < 1:
             raise ConfigError(f"--dev-every {self.dev_every}: use 1 or more.")
         if self.retriever_beam < self.reader_beam:
@@ -153,16 +157,6 @@ class Finetune(TrainingStage):
             self._check_searcher()
         encoder = self._encoder()
         require_same_vocabulary(self.blocks, *([encoder] if encoder else []))
-
-    def _check_retriever_lr(self) -> None:
-        if self.retriever_lr is None:
-            return
-        if not self.retriever_lr > 0:
-            raise ConfigError(f"--retriever-lr {self.retriever_lr:g} must be above 0.")
-        if self.freeze_retriever or self.retrieval == NO_RETRIEVAL:
-            raise ConfigError(
-                "--retriever-lr sets the rate of a trained retriever. Leave it out with --freeze-retriever and --retrieval none."
-            )
 
     def _check_searcher(self) -> None:
         from realmctl.retrieval.search.registry import SEARCHERS
@@ -181,8 +175,8 @@ class Finetune(TrainingStage):
                 "--objective, --official and --dev concern blocks that are read, and --retrieval none reads none. Leave them out."
             )
         self._refuse_dense_parts()
-        if self.freeze_retriever:
-            raise ConfigError("--retrieval none has no retriever. Leave out --freeze-retriever.")
+        if self.freeze_retriever or self.retriever_lr is not None:
+            raise ConfigError("--retrieval none has no retriever. Leave out --freeze-retriever and --retriever-lr.")
         self._require_start()
         if self.reader_length < self.span_width + 8:
             lengths = f"--reader-length {self.reader_length} leaves no room for a question and --span-width {self.span_width} masks."
@@ -269,21 +263,11 @@ class Finetune(TrainingStage):
             reader = SpanReader.from_bert(self._start().bert)
         require_positions(reader.bert.config, self.reader_length, f"--reader-length {self.reader_length}")
         options = FinetuneOptions(
-            batch_size=self.batch_size,
-            retriever_beam=self.retriever_beam,
-            reader_beam=self.reader_beam,
-            reader_length=self.reader_length,
-            span_width=self.span_width,
-            answer_test=self.answer_test,
-            seed=self.seed,
-            freeze_retriever=self.freeze_retriever,
-            objective=self.objective,
-            hard_em_tau=self.hard_em_tau,
-            layer_decay=self.layer_decay,
-            retriever_lr_multiplier=None if self.retriever_lr is None else self.retriever_lr / self.lr,
-            empty_steps="empty-steps" in self.official,
-            steps=steps,
-        )
+            batch_size=self.batch_size, retriever_beam=self.retriever_beam, reader_beam=self.reader_beam, reader_length=self.reader_length,
+            span_width=self.span_width, answer_test=self.answer_test, seed=self.seed, freeze_retriever=self.freeze_retriever,
+            objective=self.objective, hard_em_tau=self.hard_em_tau, layer_decay=self.layer_decay, steps=steps,
+            retriever_lr_multiplier=retriever_lr_multiplier(self.lr, self.retriever_lr), empty_steps="empty-steps" in self.official,
+        )  # fmt: skip
         return FinetuneObjective(searcher, reader, questions, options, self.micro_batch)
 
     def _closed_book(self, questions: Sequence[Question]) -> ClosedBookObjective:

@@ -24,7 +24,7 @@ from realmctl.execution import processes
 from realmctl.log import warn
 from realmctl.stage import help_texts, reads, runtime, setting, source
 from realmctl.training.monitoring.alarms import AlarmName
-from realmctl.training_stages.training_stage import TrainingStage, require_layer_decay
+from realmctl.training_stages.training_stage import TrainingStage, require_layer_decay, retriever_lr_multiplier
 
 if TYPE_CHECKING:
     from realmctl.nn.reader import Reader
@@ -145,8 +145,7 @@ class Pretrain(TrainingStage):
             raise ConfigError(
                 f"--when-stale {self.when_stale} is for --refresh background. With --refresh {self.refresh} no index becomes too old."
             )
-        if not self.lr > 0 or not self._retriever_lr > 0:
-            raise ConfigError(f"--lr {self.lr:g} and --retriever-lr {self._retriever_lr:g} must be above 0.")
+        retriever_lr_multiplier(self.lr, self.retriever_lr)
         require_layer_decay(self.layer_decay)
         if self.micro_batch < 0:
             raise ConfigError(f"--micro-batch {self.micro_batch}: use 1 or more, or 0 for the whole batch.")
@@ -160,10 +159,6 @@ class Pretrain(TrainingStage):
     def _fewest_steps(self) -> int:
         """Fewest steps between two snapshots."""
         return 1 if self.refresh_every == "auto" else self.refresh_every
-
-    @property
-    def _retriever_lr(self) -> float:
-        return self.lr if self.retriever_lr is None else self.retriever_lr
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.index.store import open_index
@@ -260,7 +255,7 @@ class Pretrain(TrainingStage):
             batch_size=self.batch_size, candidates=self.candidates, marginal=self.marginal, masking=self.masking,
             max_masks=queries.max_masks, query_length=queries.query_length, seed=self.seed,
             null_document=self.null_document, exclude_own=self.exclude_own, official=self.official,
-            retriever_lr_multiplier=self._retriever_lr / self.lr, layer_decay=self.layer_decay, precision=self.precision,
+            retriever_lr_multiplier=retriever_lr_multiplier(self.lr, self.retriever_lr) or 1.0, layer_decay=self.layer_decay, precision=self.precision,
         )  # fmt: skip
         return PretrainObjective(
             retriever, reader, queries, corpus, collator, current, options,

@@ -27,6 +27,15 @@ class TrainingStage(Stage, abstract=True):
         return trial_of(self.run, self.origin())
 
 
+def retriever_lr_multiplier(lr: float, retriever_lr: float | None) -> float | None:
+    """Return --retriever-lr divided by --lr, or None without --retriever-lr. Raises ConfigError unless both are above 0."""
+    if not lr > 0 or not (retriever_lr is None or retriever_lr > 0):
+        raise ConfigError(
+            f"--lr {lr:g} and --retriever-lr {lr if retriever_lr is None else retriever_lr:g} must be above 0."
+        )
+    return None if retriever_lr is None else retriever_lr / lr
+
+
 def require_layer_decay(decay: float) -> None:
     """Raise ConfigError unless --layer-decay is above 0 and at most 1."""
     if not 0 < decay <= 1:

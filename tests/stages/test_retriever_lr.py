@@ -58,7 +58,7 @@ def test_without_the_option_fine_tuning_has_one_rate(chain, tmp_path):
     ("more", "said"),
     [
         (("--retriever-lr", "0"), "above 0"),
-        (("--retriever-lr", "1e-4", "--freeze-retriever"), "trained retriever"),
+        (("--retriever-lr", "1e-4", "--freeze-retriever"), "that is trained"),
     ],
 )
 def test_a_rate_that_cannot_be_is_refused(chain, tmp_path, more, said):
