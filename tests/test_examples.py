@@ -75,6 +75,7 @@ def test_reproduction_script(script: str, world: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
+@pytest.mark.slow
 def test_enwiki_script(world: Path, tmp_path: Path) -> None:
     squad = tmp_path / "squad.json"
     squad.write_text(json.dumps(squad_of(world)))
