@@ -38,8 +38,8 @@ revise: $(READY) ## facts changed in the corpus of a trained model: SEEDS=3 JOBS
 starts: $(READY) ## starts of a retriever compared, measurements kept in docs/results/starts/runs.jsonl: SEEDS=3 FIRST_SEED=40
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/starts.sh
 
-starts-text: $(READY) ## the same with a published sentence encoder, on the articles of QUESTIONS="FILE ..." in SQuAD's layout: SEEDS=3
-	PATH="$(CURDIR)/$(BIN):$$PATH" PYTHON="$(BIN)/python" bash examples/starts_text.sh starts-text $(QUESTIONS)
+starts-text: $(READY) ## the same with a published sentence encoder, on DUMP=FILE and the articles of QUESTIONS="FILE ..." in SQuAD's layout: SEEDS=3
+	PATH="$(CURDIR)/$(BIN):$$PATH" PYTHON="$(BIN)/python" bash examples/starts_text.sh starts-text $(DUMP) $(QUESTIONS)
 
 table1: $(READY) ## the rows of REALM's table 1 that run here, kept in docs/results/table1/runs.jsonl: SEEDS=3 FIRST_SEED=40
 	PATH="$(CURDIR)/$(BIN):$$PATH" PART=table1 bash examples/starts.sh

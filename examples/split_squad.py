@@ -35,12 +35,13 @@ def question_records(articles: Iterable[Article]) -> Iterator[dict[str, Any]]:
 
 
 def parts_of(articles: Sequence[Article], dev_every: int, test_every: int) -> dict[str, list[Article]]:
-    """Split articles: one in `dev_every` is dev; of the others one in `test_every` is test, none with 0."""
-    others = [article for number, article in enumerate(articles) if number % dev_every]
+    """Split articles: one in `dev_every` is dev; of the others one in `test_every` is test. 0 is none."""
+    for_dev = {number for number in range(len(articles)) if dev_every and number % dev_every == 0}
+    others = [article for number, article in enumerate(articles) if number not in for_dev]
     tested = {number for number in range(len(others)) if test_every and number % test_every == 0}
     return {
         "train": [article for number, article in enumerate(others) if number not in tested],
-        "dev": list(articles[::dev_every]),
+        "dev": [article for number, article in enumerate(articles) if number in for_dev],
         "test": [article for number, article in enumerate(others) if number in tested],
     }
 
@@ -63,7 +64,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("questions", type=Path, nargs="+")
     parser.add_argument("out", type=Path)
-    parser.add_argument("--dev-every", type=int, default=3, help="one article in N goes to dev (default 3)")
+    parser.add_argument("--dev-every", type=int, default=3, help="one article in N goes to dev (default 3; 0: none)")
     parser.add_argument(
         "--test-every", type=int, default=0, help="one of the other articles in N goes to test (default 0: none)"
     )

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Starts of a retriever on real text, with a published sentence encoder:  examples/starts_text.sh FOLDER QUESTIONS [QUESTIONS ...]
-# or `make starts-text QUESTIONS="FILE ..."`. QUESTIONS are files in SQuAD's layout. Their paragraphs are the corpus, and their articles are
-# split into train, dev and test. Measurements are appended to RESULTS, as examples/starts.sh does.
+# Starts of a retriever on real text, with a published sentence encoder:  examples/starts_text.sh FOLDER DUMP QUESTIONS [QUESTIONS ...]
+# or `make starts-text DUMP=FILE QUESTIONS="FILE ..."`. QUESTIONS are files in SQuAD's layout. The corpus is the dump and their articles. One
+# article in four is kept for test questions. Nothing is tuned here. Measurements are appended to RESULTS, as examples/starts.sh does.
 set -euo pipefail
-if [ $# -lt 2 ] || [ ! -f "$2" ]; then
-  echo "usage: starts_text.sh FOLDER QUESTIONS [QUESTIONS ...]" >&2
+if [ $# -lt 3 ] || [ ! -f "$2" ]; then
+  echo "usage: starts_text.sh FOLDER DUMP QUESTIONS [QUESTIONS ...]" >&2
   exit 2
 fi
 HERE=$(cd "$(dirname "$0")" && pwd)
 FOLDER=$1
-shift
+DUMP=$2
+shift 2
 SEEDS=${SEEDS:-3}
 FIRST_SEED=${FIRST_SEED:-0}
 RESULTS=${RESULTS:-$HERE/../docs/results/starts/runs.jsonl}
@@ -24,7 +25,11 @@ export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 
 more=()
 for pair in $VARS; do more+=(--var "$pair"); done
-"$PYTHON" "$HERE/split_squad.py" "$@" "$FOLDER/questions" --dev-every 3 --test-every 4 --few 128
+"$PYTHON" "$HERE/split_squad.py" "$@" "$FOLDER/questions" --dev-every 0 --test-every 4 --few 128
+# The dump lies in the folder of the questions, so that its contents count among the settings of a measurement.
+rm -rf "$FOLDER/questions/dump"
+mkdir "$FOLDER/questions/dump"
+ln -s "$(realpath "$DUMP")" "$FOLDER/questions/dump/"
 for ((seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed++)); do
   "$PYTHON" "$HERE/recorded/record.py" "$HERE/starts_text.yaml" --world "$FOLDER/questions" --practice "$ENCODER" --seed "$seed" \
     --outputs "$OUTPUTS" --workspace "$FOLDER/artifacts" --results "$RESULTS" "${more[@]}"

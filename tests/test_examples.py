@@ -196,7 +196,10 @@ def test_starts_text_script(world: Path, tmp_path: Path) -> None:
     sizes = {"SEEDS": "1", "RESULTS": "runs.jsonl", "PAGE": "page.md"}
     sizes["VARS"] = " ".join(f"{name}=1" for name in steps) + " projection=8 skip_from=0"
     encoder = tiny_encoder(tmp_path / "bert", world)
-    run_script("starts_text.sh", ["w", str(squad)], tmp_path, ENCODER=str(encoder), **sizes)
+    dump = world / "knowledge/AA/wiki_00"
+    run_script("starts_text.sh", ["w", str(dump), str(squad)], tmp_path, ENCODER=str(encoder), **sizes)
+    in_dump = len(dump.read_text(encoding="utf-8").splitlines())
+    assert open_artifact(tmp_path / "w/artifacts/blocks").metrics["documents"] == in_dump + len(articles)
     lines = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
     asked = {line["output"].partition(".")[2]: line["values"].get("questions") for line in lines}
     assert len(lines) == 7 * 7 + 3 and asked["start"] == asked["realm"] == 32 and asked["questions-128"] == 8

@@ -73,3 +73,13 @@ def test_several_files_and_a_test_part(tmp_path: Path) -> None:
     for part, asked in found.items():
         assert [q["question"] for q in everything if q["part"] == part] == asked
     assert {q["file"] for q in everything if "12" in q["question"]} == {"second"}
+
+
+def test_no_article_is_dev(tmp_path: Path) -> None:
+    squad, out = tmp_path / "squad.json", tmp_path / "out"
+    squad.write_text(json.dumps({"data": [article(n) for n in range(8)]}), encoding="utf-8")
+    subprocess.run(
+        [sys.executable, str(SCRIPT), str(squad), str(out), "--dev-every", "0", "--test-every", "4"], check=True
+    )
+    assert [each["question"] for each in json_lines(out / "test.jsonl")] == ["What is 0?", "What is 4?"]
+    assert len(json_lines(out / "train.jsonl")) == 6 and not (out / "dev.jsonl").exists()
