@@ -58,14 +58,8 @@ def questions_of(world: Path) -> dict[str, str]:
     return {"TRAIN": str(world / "train.jsonl"), "DEV": str(world / "dev.jsonl")}
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        "realm_wiki.sh",
-        pytest.param("realm_ccnews.sh", marks=pytest.mark.slow),
-        pytest.param("orqa.sh", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["realm_wiki.sh", "realm_ccnews.sh", "orqa.sh"])
 def test_reproduction_script(script: str, world: Path, tmp_path: Path) -> None:
     corpora = [str(world / "knowledge"), *([str(world / "sentences")] if script == "realm_ccnews.sh" else [])]
     run_script(script, [*corpora, "w"], tmp_path, **questions_of(world))

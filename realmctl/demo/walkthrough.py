@@ -20,8 +20,8 @@ ASKED = 2
 """Number of development questions that are answered at the end."""
 SCORES = {"without REALM": "start-scores", "with REALM": "scores"}
 DURATIONS = (
-    "A quiet 2-core AMD EPYC took 5 min 16 s: world and texts 24 s, reading practice (the output `encoder`) 2 min 37 s, retriever and index 28 s, "
-    "pre-training (`model`) 53 s, fine-tuning, scores and answers 54 s. A busy machine takes several times as long."
+    "A quiet 2-core AMD EPYC took 4 min 57 s: reading practice (the output `encoder`) 2 min 6 s, retriever and index 25 s, pre-training (`model`) "
+    "60 s, fine-tuning and scores 53 s, world, texts and answers 33 s. A slower hour took 5 min 59 s, and a busy machine takes several times as long."
 )
 
 

@@ -108,6 +108,7 @@ def test_the_index_is_built_measured_and_searched(installed, plugged, chain, tmp
     assert "--type: 'int8' is not one of hnsw, exact" in refused.stderr
 
 
+@pytest.mark.slow
 def test_the_searcher_is_fine_tuned_evaluated_and_reopened(installed, plugged, chain, tmp_path, monkeypatch):
     run = runner(tmp_path, installed)
     settings = [part for name, value in FINETUNING.items() for part in (f"--{name.replace('_', '-')}", value)]

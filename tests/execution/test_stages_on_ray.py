@@ -50,6 +50,7 @@ def contents(folder: Path, chain: Chain, corpus: Path, executor: str) -> dict[st
     return {name: open_artifact(made.path).content for name, made in (("b", blocks), ("s", spans), ("e", embeddings))}
 
 
+@pytest.mark.slow
 def test_units_and_blocks_are_the_same_as_without_ray(chain, tmp_path):
     """Both in one start of Ray, because a start takes seconds."""
     corpus = documents(tmp_path, 60)

@@ -69,7 +69,9 @@ def test_training_from_pieces_learns_the_same_tokenizer(trained, short_pieces):
     assert train(TEXTS, 300).tokenizer.to_str() == trained.tokenizer.to_str()
 
 
-@pytest.mark.parametrize("unit", ["word ", "日本語", "é", ",a"])
+@pytest.mark.parametrize(
+    "unit", ["日本語", *(pytest.param(unit, marks=pytest.mark.slow) for unit in ("word ", "é", ",a"))]
+)
 def test_a_document_of_one_long_line_takes_bounded_memory(unit):
     """The measured peaks are 71 to 155 MB. In one piece they are 201 MB (é) to 1,351 MB (signs)."""
     done = subprocess.run(

@@ -100,7 +100,7 @@ def flipped(path, place):
 
 
 @pytest.mark.parametrize("name", ["best.json", "step-*.safetensors"])
-@pytest.mark.parametrize("place", [0.0, 0.3, 0.6, 0.99])
+@pytest.mark.parametrize("place", [0.3, 0.99, *(pytest.param(place, marks=pytest.mark.slow) for place in (0.0, 0.6))])
 def test_a_flipped_bit_in_the_best_so_far_does_not_change_what_a_resume_ends_with(
     chain, dev, stopped, tmp_path, capsys, name, place
 ):
