@@ -63,7 +63,8 @@ def test_a_qa_model_goes_on_from_where_it_is(chain, model, qa_model, tmp_path):
         ("retriever", "retriever.json"),
     ):
         assert made.part(part).file(name).read_bytes() == qa_model.part(part).file(name).read_bytes()
-    onward = open_artifact(finetune_of(chain, tmp_path, "--model", qa_model.path, "--steps", "4").stdout.strip())
+    learning = ["--steps", "4", "--reader-beam", "8", "--lr", "1e-3"]
+    onward = open_artifact(finetune_of(chain, tmp_path, "--model", qa_model.path, *learning).stdout.strip())
     assert onward.part("reader").content != qa_model.part("reader").content
     foreign = make_index(tmp_path, chain.blocks, make_retriever(tmp_path / "r", chain.blocks, seed=5))
     refused = finetune_of(chain, tmp_path, "--model", qa_model.path, "--index", foreign.path)
