@@ -1,8 +1,9 @@
 """Time attention over rows of different lengths on a CPU, forward and backward: row by row, by length, and over padded rows.
 
-    python benchmarks/attention.py [--threads 2] [--rounds 15]
+    python benchmarks/attention.py [--threads 2] [--rounds 15] [--precision bf16]
 
-"By length" is what realmctl does: rows of equal length go into one call, without padding. The ratios are to attention row by row.
+"By length" is what realmctl does: rows of equal length go into one call, without padding. With `--precision bf16` the inputs are bfloat16,
+and "by length" computes in float32, as realmctl does where gradients are needed. "In bfloat16" does not. The ratios are to attention row by row.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from realmctl.nn.bert.layers import TokenLayout, _attend_by_length, _attend_padded, _attention
+from realmctl.nn.bert.layers import TokenLayout, _attend_by_length, _attend_groups, _attend_padded, _attention
 from realmctl.nn.inputs import TokenBatch
 
 SHAPES = {  # name: rows, shortest and longest row in tokens, heads, width of a head
@@ -40,26 +41,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
     given = parser.parse_args()
+    narrow = given.precision == "bf16"
     torch.set_num_threads(given.threads)
     torch.manual_seed(0)
     ways: dict[str, Way] = {"by row": by_row, "by length": _attend_by_length, "padded": _attend_padded}
+    if narrow:
+        ways["in bfloat16"] = _attend_groups
     for name, (count, shortest, longest, heads, width) in SHAPES.items():
         lengths_B = torch.randint(shortest, longest + 1, (count,))
         mask_BL = torch.arange(int(lengths_B.max())) < lengths_B[:, None]
         rows = TokenLayout(TokenBatch(mask_BL.long(), mask_BL, mask_BL.long()))
         tokens = int(lengths_B.sum())
-        inputs = [torch.randn(tokens, heads, width, requires_grad=True) for _ in range(3)]
-        weight = torch.randn(tokens, heads, width)
+        dtype = torch.bfloat16 if narrow else torch.float32
+        inputs = [torch.randn(tokens, heads, width, dtype=dtype, requires_grad=True) for _ in range(3)]
+        weight = torch.randn(tokens, heads, width, dtype=dtype)
         seconds: dict[str, list[float]] = {way: [] for way in ways}
         for _ in range(given.rounds + 1):
             for way, attend in ways.items():
                 begin = time.perf_counter()
-                torch.autograd.grad((attend(*inputs, rows, 0.0) * weight).sum(), inputs)
+                with torch.autocast("cpu", dtype=torch.bfloat16, enabled=narrow):
+                    total = (attend(*inputs, rows, 0.0) * weight).sum()
+                torch.autograd.grad(total, inputs)
                 seconds[way].append(time.perf_counter() - begin)
         best = {way: min(times[1:]) for way, times in seconds.items()}
         line = f"{name:30} {best['by row'] * 1e3:7.1f} ms by row"
-        for way in ("by length", "padded"):
+        for way in [way for way in ways if way != "by row"]:
             ratios = sorted(one / two for one, two in zip(seconds["by row"][1:], seconds[way][1:], strict=True))
             low, high = ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]
             line += f"   {way} {best['by row'] / best[way]:.2f} (median {statistics.median(ratios):.2f}, {low:.2f} to {high:.2f})"

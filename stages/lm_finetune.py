@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from realmctl.artifacts import Artifact, Writer, version_numbers, writing
 from realmctl.errors import ConfigError
 from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
+from realmctl.training_stages.training_stage import require_dropout
 
 if TYPE_CHECKING:
     from realmctl.nn.lm.model import LanguageModel
@@ -66,8 +67,7 @@ class LmFinetune(Stage):
             raise ConfigError(
                 "--beams must be from 1 to 64, --answer-length from 1 to 512, --question-length from 4 to 4096."
             )
-        if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise ConfigError(f"--dropout {self.dropout:g} must be from 0 to below 1.")
+        require_dropout(self.dropout)
         if self.prompt is not None and self.prompt.count("{question}") != 1:
             raise ConfigError(f"--prompt {self.prompt[:60]!r} must contain {{question}} once.")
 

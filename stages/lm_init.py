@@ -9,6 +9,7 @@ from typing import Any, Literal
 from realmctl.artifacts import Artifact, Writer
 from realmctl.errors import ConfigError
 from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
+from realmctl.training_stages.training_stage import require_dropout
 
 
 class LmInit(Stage):
@@ -40,8 +41,7 @@ class LmInit(Stage):
     def check(self) -> None:
         if min(self.steps, self.batch_size) < 1 or not 4 <= self.length <= 4096:
             raise ConfigError("--steps and --batch-size must be at least 1, --length from 4 to 4096.")
-        if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise ConfigError(f"--dropout {self.dropout:g} must be from 0 to below 1.")
+        require_dropout(self.dropout)
 
     def trial(self) -> dict[str, float]:
         from realmctl.training.monitoring.trial import trial_of

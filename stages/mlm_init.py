@@ -10,7 +10,7 @@ from realmctl.artifacts import Artifact, Writer, require_same_vocabulary, tokeni
 from realmctl.artifacts.description import ENCODER, EncoderDescription, describe_encoder, write_description
 from realmctl.errors import ConfigError
 from realmctl.stage import help_texts, reads, runtime, setting, source
-from realmctl.training_stages.training_stage import TrainingStage, require_layer_decay
+from realmctl.training_stages.training_stage import TrainingStage, require_dropout, require_layer_decay
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
@@ -79,13 +79,13 @@ class MlmInit(TrainingStage):
             or self.seed < 0
             or self.batch_size < 1
             or not 0 < self.mask_rate < 1
-            or not 0 <= (self.dropout or 0) < 1
             or not 3 <= self.length <= 512
         ):
             raise ConfigError(
-                "--steps must be at least 1 (0 with --head-init ridge), --batch-size at least 1, --seed at least 0, --mask-rate between 0 and 1, --dropout from 0 to below 1, --length from 3 to 512."
+                "--steps must be at least 1 (0 with --head-init ridge), --batch-size at least 1, --seed at least 0, --mask-rate between 0 and 1, --length from 3 to 512."
             )
         require_layer_decay(self.layer_decay)
+        require_dropout(self.dropout)
         if self.window < 8 or (self.practice == "curriculum" and self.spans is None):
             raise ConfigError(
                 f"--practice curriculum needs --spans, and --window {self.window} must be at least 8 wordpieces."

@@ -24,7 +24,12 @@ from realmctl.execution import processes
 from realmctl.log import warn
 from realmctl.stage import help_texts, reads, runtime, setting, source
 from realmctl.training.monitoring.alarms import AlarmName
-from realmctl.training_stages.training_stage import TrainingStage, require_layer_decay, retriever_lr_multiplier
+from realmctl.training_stages.training_stage import (
+    TrainingStage,
+    require_dropout,
+    require_layer_decay,
+    retriever_lr_multiplier,
+)
 
 if TYPE_CHECKING:
     from realmctl.nn.reader import Reader
@@ -71,6 +76,11 @@ class Pretrain(TrainingStage):
         "Peak learning rate of the retriever. Default: --lr.", default=None, added_later=True
     )
     layer_decay: float = setting(help_texts.READER_LAYER_DECAY, default=1.0, added_later=True)
+    dropout: float | None = setting(
+        "Dropout of retriever and reader, from 0 to below 1. It is saved with them. Default: each model's own.",
+        default=None,
+        added_later=True,
+    )
     warmup: int | None = setting(help_texts.WARMUP, default=None)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="bert")
     candidates: int = setting("Candidates per query, the null document included.", default=8)
@@ -147,6 +157,7 @@ class Pretrain(TrainingStage):
             )
         retriever_lr_multiplier(self.lr, self.retriever_lr)
         require_layer_decay(self.layer_decay)
+        require_dropout(self.dropout)
         if self.micro_batch < 0:
             raise ConfigError(f"--micro-batch {self.micro_batch}: use 1 or more, or 0 for the whole batch.")
         require_same_vocabulary(self.blocks, self.spans, self.retriever)
@@ -162,6 +173,7 @@ class Pretrain(TrainingStage):
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.index.store import open_index
+        from realmctl.nn.dropout import set_dropout
         from realmctl.nn.precision import pick_device
         from realmctl.nn.reader import Reader
         from realmctl.nn.retriever import Retriever
@@ -172,7 +184,9 @@ class Pretrain(TrainingStage):
         from realmctl.training.refresh.current_index import CurrentIndex
 
         retriever = Retriever.load(self.retriever.path)
-        reader = Reader.from_masked_lm(starting_bert(self.encoder, self.bert, self.blocks, self.seed))
+        if self.dropout is not None:
+            set_dropout(retriever, self.dropout)
+        reader = Reader.from_masked_lm(starting_bert(self.encoder, self.bert, self.blocks, self.seed, self.dropout))
         folder = self._refresh_folder(out)
         if self.refresh != "never" and processes.is_first() and self._fewest_steps >= self.steps:
             warn(

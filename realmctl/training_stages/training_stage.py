@@ -36,6 +36,12 @@ def retriever_lr_multiplier(lr: float, retriever_lr: float | None) -> float | No
     return None if retriever_lr is None else retriever_lr / lr
 
 
+def require_dropout(rate: float | None) -> None:
+    """Raise ConfigError unless --dropout is None, or from 0 to below 1."""
+    if rate is not None and not 0 <= rate < 1:
+        raise ConfigError(f"--dropout {rate:g} must be from 0 to below 1.")
+
+
 def require_layer_decay(decay: float) -> None:
     """Raise ConfigError unless --layer-decay is above 0 and at most 1."""
     if not 0 < decay <= 1:

@@ -16,6 +16,8 @@ from typer.testing import CliRunner
 
 from realmctl.artifacts import open_artifact, require_descent, verify
 from realmctl.cli.app import build
+from realmctl.nn.bert.files import load_masked_lm
+from realmctl.nn.retriever import Retriever
 from realmctl.training.refresh.refresh_folder import steps_in
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import FIRMS, TOWNS, documents, make_index, metrics_of, pretrain
@@ -59,6 +61,18 @@ def test_the_command_makes_a_model_and_says_where(chain, tmp_path):
     assert again.stdout.strip() == result.stdout.strip() and "nothing to do" in again.stderr
     for name in ("loss", "retrieval_utility", "null_share", "index_age_steps", "grad_norm"):
         assert name in model.metrics and name in metrics_of(model)[0]
+
+
+def test_dropout_is_the_models_own_or_the_one_asked_for(chain, tmp_path):
+    own = load_masked_lm(chain.encoder.path)[0].config.hidden_dropout_prob
+    assert own != 0.25
+    for number, (asked, expected) in enumerate((([], own), (["--dropout", "0.25"], 0.25))):
+        result = realmctl("pretrain", *named(chain), *SMALL, *asked, "--out", tmp_path / f"{number}")
+        assert result.exit_code == 0, result.output
+        model = open_artifact(tmp_path / f"{number}")
+        assert load_masked_lm(model.path / "reader")[0].config.hidden_dropout_prob == expected
+        retriever = Retriever.load(model.path / "retriever")
+        assert retriever.query_tower.bert.encoder.layer[0].output.dropout.p == expected
 
 
 def test_ablations_of_the_candidates(chain, tmp_path):

@@ -22,11 +22,18 @@ from transformers.models.bert.modeling_bert import BertLayer, BertOutput, BertSe
 
 from realmctl.nn.bert.dense_layers import linear
 from realmctl.nn.inputs import TokenBatch
+from realmctl.nn.precision import full_precision
 
 _FUSED_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
     "gelu_new": partial(F.gelu, approximate="tanh"),
 }
+
+_BF16_MULTIPLE = 64
+"""On a CPU in bfloat16, the number of packed tokens is rounded up to a multiple of this by filler tokens.
+
+There oneDNN compiles code for every shape that it has not met, which takes longer than the product itself, and keeps it
+(benchmarks/pretrain_step.md). A filler token is a copy of a real one, but it has no attention and nothing reads it."""
 
 _WORTH_RECOMPUTING = 1 << 20
 """Activations with at least this many elements are computed again in the backward pass.
@@ -40,7 +47,10 @@ class TokenLayout:
     Packed rows lie end to end by rising length, so rows of equal length are neighbours. The positions are computed on the CPU and
     sent to the batch's device, which then works on without an answer.
 
+    On a CPU in bfloat16, filler tokens follow them.
+
     groups: (rows, tokens of each) of every length that occurs, by rising length.
+    filler: number of filler tokens.
     order_B: int64, the rows of the batch in packed order. place_B: int64, the place of each row in that order.
     """
 
@@ -52,18 +62,25 @@ class TokenLayout:
         self.groups = [(count, length) for length, count in Counter[int](lengths_B.tolist()).items()]
         row_T, position_T = mask_BL[order_B].nonzero(as_tuple=True)
         device = self.mask_BL.device
+        rounded = device.type == "cpu" and torch.is_autocast_enabled("cpu")
+        self.filler = -len(row_T) % _BF16_MULTIPLE if rounded else 0
         self.order_B, self.place_B = (each.to(device, non_blocking=True) for each in (order_B, place_B))
         self.first_B1 = (lengths_B.cumsum(0) - lengths_B)[place_B, None].to(device, non_blocking=True)
-        self.token_T = (order_B[row_T] * mask_BL.shape[1] + position_T).to(device, non_blocking=True)
+        token_T = order_B[row_T] * mask_BL.shape[1] + position_T
+        if self.filler:
+            token_T = torch.cat([token_T, token_T[:1].expand(self.filler)])
+        self.token_T = token_T.to(device, non_blocking=True)
 
     def pack(self, padded_BLX: Tensor) -> Tensor:
-        """Drop the padding: [B, L, ...] to [T, ...]."""
+        """Drop the padding: [B, L, ...] to [T, ...], then filler tokens."""
         return padded_BLX.flatten(0, 1).index_select(0, self.token_T)
 
     def pad(self, packed_TX: Tensor) -> Tensor:
         """Put the padding back: [T, ...] to [B, L, ...], zeros at padding."""
         zeros = packed_TX.new_zeros(self.mask_BL.numel(), *packed_TX.shape[1:])
-        return zeros.index_copy(0, self.token_T, packed_TX).view(*self.mask_BL.shape, *packed_TX.shape[1:])
+        real = len(self.token_T) - self.filler
+        padded = zeros.index_copy(0, self.token_T[:real], packed_TX[:real])
+        return padded.view(*self.mask_BL.shape, *packed_TX.shape[1:])
 
     def at(self, packed_TX: Tensor, position_BP: Tensor) -> Tensor:
         """Return the tokens at the given positions of each row: [T, X] to [B, P, X]."""
@@ -111,20 +128,30 @@ def _contract(layer: BertLayer, expanded: Tensor) -> Tensor:
 def _attend_by_length(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: TokenLayout, dropout: float) -> Tensor:
     """Attention inside each row, one call for all rows of a length, in the shape of `query`: [T, A, X] or [B, P, A, X].
 
-    This is the fastest method on a CPU.
+    This is the fastest method on a CPU. With gradients it runs in float32, because the backward pass of PyTorch's
+    attention takes several times as long in bfloat16 there (benchmarks/pretrain_step.md).
     """
+    if torch.is_grad_enabled() and query.requires_grad and torch.is_autocast_enabled("cpu"):
+        with full_precision(query.device):
+            context = _attend_groups(query.float(), key_TAX.float(), value_TAX.float(), rows, dropout)
+            return context.to(query.dtype)
+    return _attend_groups(query, key_TAX, value_TAX, rows, dropout)
+
+
+def _attend_groups(query: Tensor, key_TAX: Tensor, value_TAX: Tensor, rows: TokenLayout, dropout: float) -> Tensor:
     key, value = _by_length(key_TAX, rows), _by_length(value_TAX, rows)
     whole = query.ndim == 3
     asked = _by_length(query, rows) if whole else torch.split(query[rows.order_B], [count for count, _ in rows.groups])
     context = [_attention(q, k, v, None, dropout) for q, k, v in zip(asked, key, value, strict=True)]
     if whole:
-        return torch.cat([each.flatten(0, 1) for each in context])
+        filler = query.new_zeros(rows.filler, *query.shape[1:])
+        return torch.cat([*(each.flatten(0, 1) for each in context), filler])
     return torch.cat(context)[rows.place_B]
 
 
 def _by_length(packed_TAX: Tensor, rows: TokenLayout) -> list[Tensor]:
     """Return the rows of each length, [rows, tokens, A, X]."""
-    parts = torch.split(packed_TAX, [count * length for count, length in rows.groups])
+    parts = torch.split(packed_TAX, [*(count * length for count, length in rows.groups), rows.filler])[:-1]
     return [part.view(*group, *packed_TAX.shape[1:]) for part, group in zip(parts, rows.groups, strict=True)]
 
 

@@ -27,6 +27,7 @@ from realmctl.retrieval.search.taken_over import ABSENT, FormerVectors
 
 ROWS_PER_RANGE = 1024
 ACTIVATIONS_ON_CPU = 2**18  # floats of one hidden state that fit a core's cache while a batch passes through a layer
+LARGER_IN_BF16 = 4  # times: every batch casts the weights again, and bfloat16 needs half the cache
 BATCH_ON_ACCELERATOR = 128
 
 BlockVectors = NDArray[np.float32]
@@ -173,9 +174,9 @@ def embed_titles_and_bodies(
     device = next(retriever.parameters()).device
     lengths = [len(title) + len(body) for title, body in zip(titles, bodies, strict=True)]
     order = np.argsort(lengths, kind="stable")
-    size = batch_size or _batch_size(device, retriever, max(lengths, default=0))
     parts = []
     with autocast(device, precision):
+        size = batch_size or _batch_size(device, retriever, max(lengths, default=0))
         for start in range(0, len(order), size):
             batch = order[start : start + size]
             packed = retriever.pack_blocks(collator, [titles[i] for i in batch], [bodies[i] for i in batch])
@@ -209,7 +210,8 @@ def _batch_size(device: torch.device, retriever: Retriever, longest: int) -> int
     floats = int(retriever.query_tower.bert.config.hidden_size) * min(
         longest + retriever.layout.extra_tokens, retriever.block_length
     )
-    return max(1, ACTIVATIONS_ON_CPU // floats)
+    larger = LARGER_IN_BF16 if torch.is_autocast_enabled("cpu") else 1
+    return max(1, larger * ACTIVATIONS_ON_CPU // floats)
 
 
 def count_truncated(corpus: Corpus, block_length: int, layout: InputLayout) -> int:
