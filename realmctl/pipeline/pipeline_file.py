@@ -136,6 +136,9 @@ def _filled(file: Path, document: dict[str, Any], variables: Mapping[str, str]) 
 
     def filled(value: Any) -> Any:
         if isinstance(value, str):
+            alone = string.Template.pattern.fullmatch(value)
+            if alone and known.get(alone["named"] or alone["braced"], "") is None:
+                return None  # the default of the setting
             return string.Template(value).substitute(known)
         if isinstance(value, list):
             return [filled(item) for item in value]

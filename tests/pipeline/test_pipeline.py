@@ -195,6 +195,12 @@ def test_variables_are_those_of_the_file():
     assert pair("a=b=c") == ("a", "b=c")
 
 
+def test_a_setting_with_a_variable_that_is_null_has_its_default():
+    text = "vars: {most: null, also: null}\nstages: {x: {stage: plain, limit: '${most}', maybe: $also}}"
+    assert parsed(text).steps[0].values == {"limit": None, "maybe": None}
+    assert parsed(text, "most=3").steps[0].values["limit"] == 3
+
+
 def test_defaults_hold_for_every_output_of_their_stage_unless_it_says_otherwise():
     pipeline = parsed(
         "vars: {word: hi}\n"
