@@ -138,3 +138,24 @@ def test_the_page_says_what_is_missing(program: dict[str, ModuleType], folder: P
     assert "Seeds: 0, 1, 2." in text and "Fine-tuning:" not in text and "REALM: " not in text
     assert "| REALM's retriever, plain reader | - | - | - | - |" in text
     assert "| REALM | 0.400 ± 0.000 | 0.500 ± 0.000 | - | - |" in text
+
+
+def test_the_page_names_the_size_of_realm_and_its_gain_on_each_file(
+    program: dict[str, ModuleType], folder: Path
+) -> None:
+    asked = [json.loads(line) for line in (folder / "questions/all.jsonl").read_text(encoding="utf-8").splitlines()]
+    for number, one in enumerate(asked):
+        one["file"] = "squad" if number < 30 else "nq"
+    (folder / "questions/all.jsonl").write_text("".join(json.dumps(one) + "\n" for one in asked), encoding="utf-8")
+    rates = {"lr": 2e-4, "retriever_lr": 2e-5, "dropout": 0.0}
+    for seed in (0, 1):
+        write(
+            folder / f"seed-{seed}/model", {},
+            steps=800, batch_size=4, candidates=5, refresh="background", refresh_every=200, **rates,
+        )  # fmt: skip
+    text = program["page"].page(program["results"].Experiment(folder, (0, 1), "test"), "the command", "", [])
+    assert text.startswith("# Real text at laptop scale: 800 steps of REALM\n")
+    assert "2e-05 for the retriever; dropout: 0; refresh: background, every 200 steps." in text
+    gained, same = f"{1 / 30:+.3f} [", "+0.000 [+0.000, +0.000], above 0 on 0 of 2 seeds"
+    assert f"recall@1 of REALM minus that of its start, squad: {gained}" in text
+    assert f"recall@1 of REALM minus that of its start, nq: {same}" in text
