@@ -77,9 +77,7 @@ class Pretrain(TrainingStage):
     )
     layer_decay: float = setting(help_texts.READER_LAYER_DECAY, default=1.0, added_later=True)
     dropout: float | None = setting(
-        "Dropout of retriever and reader, from 0 to below 1. It is saved with them. Default: each model's own.",
-        default=None,
-        added_later=True,
+        "Dropout of both, from 0 to below 1; saved with them. Default: each one's own.", default=None, added_later=True
     )
     warmup: int | None = setting(help_texts.WARMUP, default=None)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="bert")
@@ -173,7 +171,6 @@ class Pretrain(TrainingStage):
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.index.store import open_index
-        from realmctl.nn.dropout import set_dropout
         from realmctl.nn.precision import pick_device
         from realmctl.nn.reader import Reader
         from realmctl.nn.retriever import Retriever
@@ -183,9 +180,7 @@ class Pretrain(TrainingStage):
         from realmctl.training.refresh.chosen import counted_refreshes, journal_of
         from realmctl.training.refresh.current_index import CurrentIndex
 
-        retriever = Retriever.load(self.retriever.path)
-        if self.dropout is not None:
-            set_dropout(retriever, self.dropout)
+        retriever = Retriever.load(self.retriever.path, self.dropout)
         reader = Reader.from_masked_lm(starting_bert(self.encoder, self.bert, self.blocks, self.seed, self.dropout))
         folder = self._refresh_folder(out)
         if self.refresh != "never" and processes.is_first() and self._fewest_steps >= self.steps:

@@ -29,6 +29,7 @@ from torch import Tensor, nn
 from transformers import BertModel
 
 from realmctl.errors import InputError, MismatchError
+from realmctl.nn.bert.dropout import set_dropout
 from realmctl.nn.bert.files import load_bert, save_bert
 from realmctl.nn.bert.limits import require_positions
 from realmctl.nn.inputs import Collator, TokenBatch, TokenSequence
@@ -266,8 +267,8 @@ class Retriever(nn.Module):
         (folder / "retriever.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
     @classmethod
-    def load(cls, folder: Path) -> Retriever:
-        """Read what `save` wrote. Raises InputError for a missing, malformed or altered file."""
+    def load(cls, folder: Path, dropout: float | None = None) -> Retriever:
+        """Read what `save` wrote, with another `dropout` if given. InputError for a missing, malformed or altered file."""
         settings = read_settings(folder)
         towers, pooling = settings["towers"], settings["pooling"]
         block_tower = None if towers == "query-only" else _loaded(folder / "block", settings)
@@ -287,6 +288,8 @@ class Retriever(nn.Module):
                 f"The block tower in {folder} does not match the hash in its retriever.json: the weights were changed after "
                 "they were saved. Restore the folder, or run `realmctl verify` on its artifact."
             )
+        if dropout is not None:
+            set_dropout(retriever, dropout)
         return retriever.eval()
 
 

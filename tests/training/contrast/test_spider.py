@@ -186,7 +186,7 @@ def test_settings_that_cannot_work_are_refused(blocks, tmp_path, name, value):
 
 def test_the_stage_makes_a_retriever_and_learns(blocks, tmp_path):
     made = SpiderInit(
-        blocks=blocks, bert="scratch:L1-H32", steps=40, batch_size=9, projection=16, query_length=40, pooling="cls", lr=3e-3,
+        blocks=blocks, bert="scratch:L1-H32", steps=60, batch_size=9, projection=16, query_length=40, pooling="cls", lr=3e-3,
         warmup=4, optimizer="adamw", micro_batch=5,
     ).make(tmp_path / "retriever")  # fmt: skip
     retriever = Retriever.load(made.path)

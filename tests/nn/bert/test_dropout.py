@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from transformers import BertForMaskedLM
 
-from realmctl.nn.dropout import set_dropout
+from realmctl.nn.bert.dropout import set_dropout
 from realmctl.nn.inputs import Collator
 from realmctl.nn.retriever import Retriever
 
