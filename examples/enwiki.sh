@@ -3,7 +3,7 @@
 # QUESTIONS are files in SQuAD's layout. Their paragraphs join the corpus, and their articles are split into train, dev and test.
 # Runs start.yaml once and seed.yaml for SEEDS seeds (examples/enwiki), and writes PAGE. A second run finds everything that is made.
 # SIZE=small, medium or long sets how long practice, REALM and fine-tuning take; VARS="steps=20 qa_steps=5" replaces single settings.
-# Hardware: one CPU core for each job. docs/results/real-text.md says what was measured with which SIZE.
+# Hardware: one CPU core for each job. docs/results/real-text.md was measured with SIZE=medium, real-text-long.md with SIZE=long.
 set -euo pipefail
 if [ $# -lt 3 ]; then
   echo "usage: enwiki.sh FOLDER DUMP QUESTIONS [QUESTIONS ...]" >&2
@@ -29,7 +29,7 @@ ENCODER=${ENCODER:-$("$PYTHON" -c 'import importlib.util as u; print(u.find_spec
 case $SIZE in
 small) sized="practice_steps=140 steps=24 refresh=never qa_steps=60 reader_beam=2 measured=100" ;;
 medium) sized="practice_steps=750 steps=160 refresh_every=80 qa_steps=400 measured=400" ;;
-long) sized="practice_steps=750 steps=800 refresh_every=200 dropout=0 qa_steps=400 measured=400" ;;
+long) sized="practice_steps=750 steps=800 refresh_every=200 retriever_lr=5e-6 dropout=0 qa_steps=400 measured=400" ;;
 *)
   echo "enwiki.sh: SIZE is small, medium or long, not $SIZE." >&2
   exit 2
