@@ -77,7 +77,7 @@ class Pretrain(TrainingStage):
     )
     layer_decay: float = setting(help_texts.READER_LAYER_DECAY, default=1.0, added_later=True)
     dropout: float | None = setting(
-        "Dropout of both, from 0 to below 1; saved with them. Default: each one's own.", default=None, added_later=True
+        "Dropout of retriever and reader, saved with them. Default: each one's own.", default=None, added_later=True
     )
     warmup: int | None = setting(help_texts.WARMUP, default=None)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="bert")

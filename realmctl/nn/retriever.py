@@ -268,7 +268,7 @@ class Retriever(nn.Module):
 
     @classmethod
     def load(cls, folder: Path, dropout: float | None = None) -> Retriever:
-        """Read what `save` wrote, with another `dropout` if given. InputError for a missing, malformed or altered file."""
+        """Read what `save` wrote, with a new `dropout` if given. Raises InputError for a missing or altered file."""
         settings = read_settings(folder)
         towers, pooling = settings["towers"], settings["pooling"]
         block_tower = None if towers == "query-only" else _loaded(folder / "block", settings)
