@@ -30,12 +30,12 @@ def draw_all(made: Experiment, folder: Path) -> list[tuple[str, str]]:
         curves = {seed: curve for seed, curve in curves.items() if len(curve)}
         (folder / name).unlink(missing_ok=True)
         if curves:
-            _draw(curves, caption).savefig(folder / name, metadata={"Date": None})
+            _draw(curves, caption, folder / name)
             drawn.append((name, caption))
     return drawn
 
 
-def _draw(curves: dict[int, NDArray[np.float64]], caption: str) -> Figure:
+def _draw(curves: dict[int, NDArray[np.float64]], caption: str, path: Path) -> None:
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(7.0, 2.6), layout="constrained")
         axes = figure.subplots()
@@ -45,5 +45,4 @@ def _draw(curves: dict[int, NDArray[np.float64]], caption: str) -> Figure:
             axes.plot(np.arange(width, len(curve) + 1), smooth, label=f"seed {seed}")
         axes.set(xlabel="step", title=caption)
         axes.legend(frameon=False)
-        figure.canvas.draw()
-    return figure
+        figure.savefig(path, metadata={"Date": None})

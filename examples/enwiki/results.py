@@ -1,7 +1,7 @@
 """Read what enwiki.sh made: metrics of artifacts, and hits and right answers question by question."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.artifacts import Artifact, open_artifact, version_numbers
-from realmctl.text.qa.questions import read_questions
+from realmctl.text.qa.questions import Question, read_questions
 from realmctl.text.qa.scoring import fitting_scorers, judged
 
 PARTS = ("train", "dev", "test")
@@ -63,11 +63,10 @@ class Folder:
             row[[depth - 1 for depth in DEPTHS if values[f"Success@{depth}"]][:1]] = True
         return hit_QK
 
-    def right(self, output: str, questions: Path) -> NDArray[np.bool_] | None:
+    def right(self, output: str, asked: Sequence[Question]) -> NDArray[np.bool_] | None:
         """Return which predictions match an answer by SQuAD's scorer, bool [questions], or None if it was not measured."""
         if output not in self.made:
             return None
-        asked = read_questions(questions)
         lines = self.made[output].file("predictions.jsonl").read_text(encoding="utf-8").splitlines()
         scorer = fitting_scorers(asked, "squad")[:1]
         judgements = [judged(q, json.loads(line)["prediction"], scorer) for q, line in zip(asked, lines, strict=True)]
@@ -103,10 +102,10 @@ class Experiment:
         """All questions with their part and file, in the order of the recall's measurements."""
         return [json.loads(line) for line in (self.folder / "questions/all.jsonl").read_text("utf-8").splitlines()]
 
-    @property
-    def answered(self) -> Path:
-        """The file of the questions that exact match is measured on."""
-        return self.folder / f"questions/{self.split}.jsonl"
+    @cached_property
+    def answered(self) -> list[Question]:
+        """The questions that exact match is measured on."""
+        return read_questions(self.folder / f"questions/{self.split}.jsonl")
 
     def where(self, part: str | None = None, file: str | None = None) -> NDArray[np.bool_]:
         """Return which of all questions belong to a part and a file, bool [questions]."""

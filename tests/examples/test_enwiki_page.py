@@ -17,7 +17,7 @@ from scipy.stats import ttest_rel
 from realmctl.artifacts import Origin, writing
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "enwiki"
-NAMES = ("paired", "results", "targets", "page")
+NAMES = ("paired", "results", "targets", "page", "plots")
 QUESTIONS = 40
 
 
@@ -125,6 +125,18 @@ def test_verdicts(program: dict[str, ModuleType], folder: Path) -> None:
     assert recall.found.startswith("+0.025 [-0.024, +0.074], above 0 on 2 of 2 seeds") and recall.reached is False
     assert best.found == "start, plain reader 0.400, BM25 0.300" and best.reached is True
     assert realm.found.startswith("+0.200 [-0.061, +0.461]") and realm.reached is False
+
+
+def test_equal_numbers_give_equal_curves(program: dict[str, ModuleType], folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    lines = "".join(json.dumps({"step": step, "loss": 9.0 - step}) + "\n" for step in range(5))
+    for seed in (0, 1):
+        write(folder / f"seed-{seed}" / "encoder", {}, {"metrics.jsonl": lines})
+    made = program["results"].Experiment(folder, (0, 1), "test")
+    drawn = [program["plots"].draw_all(made, tmp_path / name) for name in ("first", "second")]
+    assert [[name for name, _ in one] for one in drawn] == [["practice.svg"]] * 2
+    first, second = ((tmp_path / name / "practice.svg").read_text(encoding="utf-8") for name in ("first", "second"))
+    assert first == second and "seed 1" in first
 
 
 def test_the_page_says_what_is_missing(program: dict[str, ModuleType], folder: Path) -> None:
