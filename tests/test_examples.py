@@ -116,7 +116,8 @@ def test_revise_script(tmp_path: Path) -> None:
 
 
 TOY_GRID = """
-rates: ["1e-3", "1e-4"]
+rates: ["1e-4", "1e-3"]
+first_rates: ["1e-4", "1e-3"]
 seeds: {dev: [3], test: [4, 5]}
 practice: {size: small, seed: 9}
 worlds:

@@ -34,7 +34,9 @@ def toy(tmp_path, monkeypatch):
 def test_the_demo_at_toy_scale(toy, realmctl):
     code, out, err = realmctl("demo", "d", "--jobs", 1)
     assert code == 0, err
-    assert "everything goes to d. A 2-core AMD EPYC took" in err and re.search(r"--- 9/\d+ \w.* after the start", err)
+    assert "everything goes to d. A quiet 2-core AMD EPYC took" in err and re.search(
+        r"--- 9/\d+ \w.* after the start", err
+    )
     table, first, second, more = out.strip().split("\n\n")
     scores = {name: open_artifact(f"d/artifacts/{series}").metrics for name, series in walkthrough.SCORES.items()}
     for line, metrics in zip(table.splitlines()[1:], scores.values(), strict=True):
