@@ -94,19 +94,22 @@ def lockstep(chain, out):
 @pytest.mark.parametrize("seed", range(3))
 def test_in_lockstep_kills_of_real_processes_change_no_bit(chain, tmp_path, seed):
     """SIGKILL at random moments: the refresher, the trainer, or both."""
+    began = time.monotonic()
     undisturbed = lockstep(chain, tmp_path / "undisturbed")
     assert undisturbed.wait(300) == 0, undisturbed.stderr.read()
+    took = time.monotonic() - began  # a kill at a fixed time would come too late on a fast machine
     expected, draw, kills = open_artifact(tmp_path / "undisturbed").content, random.Random(seed), 0
     out = tmp_path / "model"
     while True:
         trainer = lockstep(chain, out)
         try:
-            trainer.wait(draw.uniform(2, 12) if kills < 6 else 300)
+            trainer.wait(draw.uniform(0.3, 0.8) * took if kills < 6 else 300)
         except subprocess.TimeoutExpired:
             refresher, whom = read_heartbeat(RefreshFolder(out / "v1.partial/live")).get("pid"), draw.randrange(3)
-            if refresher and whom != 0 and is_alive(refresher):
+            lives = refresher is not None and is_alive(refresher)
+            if lives and whom != 0:
                 os.kill(refresher, signal.SIGKILL)
-            if whom == 1:
+            if lives and whom == 1:
                 trainer.wait(300)  # it starts the refresher again
             else:
                 trainer.kill()
