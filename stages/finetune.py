@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,32 +9,20 @@ from typing import TYPE_CHECKING, Any, Literal
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary
 from realmctl.deviations import FinetuneDeviation, explained
 from realmctl.errors import ConfigError
-from realmctl.retrieval.search.registry import NO_RETRIEVAL, retrieval_names
+from realmctl.retrieval.search.registry import NO_RETRIEVAL
 from realmctl.stage import help_texts, reads, runtime, setting, source
-from realmctl.training_stages.training_stage import TrainingStage, require_layer_decay, retriever_lr_multiplier
+from realmctl.training_stages.answering_start import AnsweringStart
+from realmctl.training_stages.training_stage import require_layer_decay, retriever_lr_multiplier
 
 if TYPE_CHECKING:
-    from transformers import BertForMaskedLM
-
     from realmctl.artifacts.description import QaModelDescription
-    from realmctl.retrieval.search.searcher import Searcher, SearchInputs
     from realmctl.text.qa.questions import Question
     from realmctl.training.objectives.best_on_dev import BestOnDev
     from realmctl.training.objectives.closed_book import ClosedBookObjective
     from realmctl.training.objectives.finetune import FinetuneObjective
 
 
-def _needs_no_model(given: Mapping[str, Any]) -> bool:
-    """Whether the specified inputs are enough without a model."""
-    dense = given.get("retrieval", "dense") == "dense"
-    return (
-        bool(given.get("retriever") and given.get("index"))
-        if dense
-        else bool(given.get("encoder") or given.get("bert"))
-    )
-
-
-class Finetune(TrainingStage):
+class Finetune(AnsweringStart):
     """Fine-tune for open-domain question answering. The vectors of the blocks do not change.
 
     Training starts from a pre-trained model, from a qa-model such as an imported one, or from parts: --retriever and --index
@@ -51,41 +38,19 @@ class Finetune(TrainingStage):
     headline = ("loss", "span_exact_match", "answer_*", "best_dev_span_exact_match", "seconds_per_step")
     version = 2
 
-    model: Artifact | None = reads(
-        "model",
-        "qa-model",
-        help="Pre-trained model to start from, or a qa-model to train further.",
-        replaced_by=_needs_no_model,
-    )
-    blocks: Artifact = reads("blocks", help="Blocks to retrieve.")
-    retriever: Artifact | None = reads("retriever", help="Retriever to use instead of the model's.", explicit_only=True)
-    index: Artifact | None = reads("index", help="Index to use instead of the model's.", explicit_only=True)
-    encoder: Artifact | None = reads(
-        "encoder",
-        "reader",
-        help="Encoder that the reader starts from, instead of the model's reader.",
-        explicit_only=True,
-    )
-    bert: str | None = source(
-        "BERT that the reader starts from, instead of --encoder: a folder, a hub id or scratch:SIZE.",
-        default=None,
-        literals=("scratch:",),
-        hub=True,
-    )
     questions: Path = source(help_texts.QUESTIONS)
-    retrieval: str = setting(
-        "Searcher that finds the blocks. dense: retriever and index. bm25: BM25 over title and text. none: no blocks (closed"
-        " book). Other names come from plug-ins.",
-        default="dense",
-        added_later=True,
-        choices=retrieval_names,
-    )
-    freeze_retriever: bool = setting(
-        "Train only the reader; the retriever does not change.", default=False, added_later=True
-    )
     dev: Path | None = source(
         "File of development questions. The weights with the best span exact match on them are kept, instead of the last.",
         default=None,
+    )
+    spans: Artifact | None = reads(
+        "spans", help="Tagged sentences that cloze questions are made from, to train on them too.", explicit_only=True
+    )
+    cloze_share: float = setting(
+        "With --spans: share of a step's questions that are cloze questions. They keep a reader with few questions from"
+        " learning them by heart.",
+        default=0.5,
+        added_later=True,
     )
     dev_every: int = setting("Number of steps between evaluations on --dev.", default=500, added_later=True)
     epochs: float = setting("Number of passes over the questions.", default=2.0)
@@ -125,8 +90,6 @@ class Finetune(TrainingStage):
     official: tuple[FinetuneDeviation, ...] = setting(explained(FinetuneDeviation), default=(), added_later=True)
     seed: int = setting(help_texts.SEED, default=0)
     micro_batch: int = runtime("Questions computed at once; 0 means the whole batch.", default=0)
-    index_shards: bool = runtime(help_texts.INDEX_SHARDS, default=False)
-    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
     tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
 
@@ -151,65 +114,36 @@ class Finetune(TrainingStage):
             )
         if self.reader_length < 8 or self.micro_batch < 0:
             raise ConfigError("--reader-length must be at least 8, --micro-batch at least 1, or 0 for the whole batch.")
+        self._check_cloze()
         if self.retrieval == NO_RETRIEVAL:
             self._check_closed_book()
-        else:
-            self._check_searcher()
+        self._check_start()
         encoder = self._encoder()
         require_same_vocabulary(self.blocks, *([encoder] if encoder else []))
 
-    def _check_searcher(self) -> None:
-        from realmctl.retrieval.search.registry import SEARCHERS
+    def _check_cloze(self) -> None:
+        if self.spans is None and self.cloze_share != type(self).cloze_share:
+            raise ConfigError("--cloze-share needs --spans, the sentences that cloze questions are made from.")
+        if self.spans is not None and not 0 < self._cloze_per_step() < self.batch_size:
+            raise ConfigError(
+                f"--cloze-share {self.cloze_share:g} of --batch-size {self.batch_size} is {self._cloze_per_step()}: a step needs at "
+                "least one cloze question and one other question."
+            )
 
-        searcher = SEARCHERS.load(self.retrieval)
-        if not searcher.uses_index:
-            self._refuse_dense_parts()
-        elif self.model is None and not (self.retriever and self.index and (self.encoder or self.bert)):
-            raise ConfigError("finetune needs --model, or --retriever and --index together with --encoder or --bert.")
-        self._require_start()
-        searcher.check(self._search_inputs(searcher))
+    def _cloze_per_step(self) -> int:
+        return round(self.cloze_share * self.batch_size) if self.spans is not None else 0
 
     def _check_closed_book(self) -> None:
-        if self.objective != "orqa" or self.official or self.dev:
+        if self.objective != "orqa" or self.official or self.dev or self.spans:
             raise ConfigError(
-                "--objective, --official and --dev concern blocks that are read, and --retrieval none reads none. Leave them out."
+                "--objective, --official, --dev and --spans concern blocks that are read, and --retrieval none reads none. Leave them"
+                " out."
             )
-        self._refuse_dense_parts()
         if self.freeze_retriever or self.retriever_lr is not None:
             raise ConfigError("--retrieval none has no retriever. Leave out --freeze-retriever and --retriever-lr.")
-        self._require_start()
         if self.reader_length < self.span_width + 8:
             lengths = f"--reader-length {self.reader_length} leaves no room for a question and --span-width {self.span_width} masks."
             raise ConfigError(lengths)
-
-    def _refuse_dense_parts(self) -> None:
-        if self.retriever or self.index:
-            raise ConfigError(
-                f"--retrieval {self.retrieval} uses no --retriever and no --index. Leave them out, or use --retrieval dense."
-            )
-
-    def _require_start(self) -> None:
-        if not (self.model or self.encoder or self.bert):
-            raise ConfigError(
-                f"finetune --retrieval {self.retrieval} needs --encoder, --bert or --model to start from."
-            )
-
-    def _search_inputs(self, searcher: type[Searcher]) -> SearchInputs:
-        """Return the inputs of the searcher: --retriever and --index, or else those of the model."""
-        from realmctl.retrieval.search.searcher import SearchInputs
-
-        retriever, index = self.retriever, self.index
-        if searcher.uses_index and self.model is not None:
-            retriever, index = retriever or self.model.part("retriever"), index or self.model.part("index")
-        return SearchInputs(
-            blocks=self.blocks, retriever=retriever, index=index, device=self.device, precision=self.precision
-        )
-
-    def _encoder(self) -> Artifact | None:
-        """Return the encoder that the reader starts from: --encoder, or else the model's reader; None with --bert."""
-        if self.encoder or self.bert or self.model is None:
-            return self.encoder
-        return self.model.part("reader")
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.artifacts.description import QA_MODEL, write_description
@@ -217,7 +151,7 @@ class Finetune(TrainingStage):
         from realmctl.training.loop import Compute, Schedule, train
 
         questions = read_questions(self.questions, is_regex=self.regex_answers, answer_field=self.answer_field)
-        steps = self.steps or max(1, round(self.epochs * len(questions) / self.batch_size))
+        steps = self.steps or max(1, round(self.epochs * len(questions) / (self.batch_size - self._cloze_per_step())))
         objective = self._closed_book(questions) if self.retrieval == NO_RETRIEVAL else self._reading(questions, steps)
         schedule = Schedule.of(self, steps=steps)
         compute = Compute.of(self)
@@ -267,8 +201,18 @@ class Finetune(TrainingStage):
             span_width=self.span_width, answer_test=self.answer_test, seed=self.seed, freeze_retriever=self.freeze_retriever,
             objective=self.objective, hard_em_tau=self.hard_em_tau, layer_decay=self.layer_decay, steps=steps,
             retriever_lr_multiplier=retriever_lr_multiplier(self.lr, self.retriever_lr), empty_steps="empty-steps" in self.official,
+            cloze_per_step=self._cloze_per_step(),
         )  # fmt: skip
-        return FinetuneObjective(searcher, reader, questions, options, self.micro_batch)
+        return FinetuneObjective(searcher, reader, questions, options, self.micro_batch, self._cloze(steps))
+
+    def _cloze(self, steps: int) -> Sequence[Question]:
+        """Return the cloze questions of a run: as many as its steps have, if the sentences suffice."""
+        from realmctl.retrieval.cloze_questions import cloze_questions
+        from realmctl.training.random_streams import Stream, generator
+
+        if self.spans is None:
+            return ()
+        return cloze_questions(self.spans, steps * self._cloze_per_step(), generator(self.seed, Stream.CLOZE_QUESTIONS))
 
     def _closed_book(self, questions: Sequence[Question]) -> ClosedBookObjective:
         from realmctl.nn.reader import Reader
@@ -278,23 +222,3 @@ class Finetune(TrainingStage):
         sizes = {"batch_size": self.batch_size, "reader_length": self.reader_length, "span_width": self.span_width}
         options = ClosedBookOptions(**sizes, seed=self.seed, layer_decay=self.layer_decay)
         return ClosedBookObjective(reader, self.blocks, questions, options, self.micro_batch)
-
-    def _searcher(self) -> Searcher:
-        from realmctl.retrieval.search.registry import SEARCHERS
-        from realmctl.training.index_shards import open_own_shard
-
-        kind = SEARCHERS.load(self.retrieval)
-        inputs = self._search_inputs(kind)
-        if self.index_shards:
-            inputs = dataclasses.replace(inputs, opener=open_own_shard)
-        searcher = kind.start(inputs)
-        searcher.prepare_training()
-        return searcher
-
-    def _start(self, with_head: bool = False) -> BertForMaskedLM:
-        from realmctl.nn.precision import seed_everything
-        from realmctl.retrieval.initial_encoder import starting_bert
-
-        start = starting_bert(self._encoder(), self.bert, self.blocks, self.seed, with_head=with_head)
-        seed_everything(self.seed)
-        return start

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from paired import paired
-from results import DEPTHS, PARTS, Experiment
+from results import DEPTHS, PARTS, SHORT, Experiment
 from targets import READERS, interval, targets
 
 SEARCHERS = {
@@ -233,11 +233,18 @@ def _exact_match(made: Experiment) -> str:
         [
             label,
             _mean(made.numbers(output, "em")),
+            _mean(_short_answers(made, output)),
             *(_mean(made.numbers(output, f"recall@{depth}")) for depth in DEPTHS),
         ]
         for output, label in arms.items()
     ]
-    return table(["fine-tuned", "EM", *(f"recall@{depth}" for depth in DEPTHS)], rows)
+    return table(["fine-tuned", "EM", "EM, short answers", *(f"recall@{depth}" for depth in DEPTHS)], rows)
+
+
+def _short_answers(made: Experiment, output: str) -> dict[int, float]:
+    """Return {seed: exact match} on the questions with a short answer, of the seeds that measured it."""
+    kept = made.short
+    return {seed: float(right[kept].mean()) for seed, right in made.right(output).items()} if kept.any() else {}
 
 
 def _exact_match_note(made: Experiment) -> str:
@@ -248,4 +255,8 @@ def _exact_match_note(made: Experiment) -> str:
         "BM25 minus start, plain reader": ("bm25-scores", "plain-scores"),
     }
     found = {label: paired(made.right(first), made.right(second)) for label, (first, second) in pairs.items()}
-    return "\n".join(f"- {label}: {interval(value)}." for label, value in found.items() if value is not None)
+    kept = made.short
+    short = f"- Short answers: {kept.sum()} of the {len(kept)} questions have an answer of at most {SHORT} words. NQ-open keeps only such questions."
+    return "\n".join(
+        [short, *(f"- {label}: {interval(value)}." for label, value in found.items() if value is not None)]
+    )

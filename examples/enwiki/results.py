@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 from realmctl.artifacts import Artifact, open_artifact, version_numbers
 from realmctl.text.qa.questions import Question, read_questions
 from realmctl.text.qa.scoring import fitting_scorers, judged
+from realmctl.text.qa.splits import shortened
 
 PARTS = ("train", "dev", "test")
 DEPTHS = (1, 5, 20)
+SHORT = 5
+"""Longest answer of NQ-open, in words (Lee et al. 2019)."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,11 @@ class Experiment:
     def answered(self) -> list[Question]:
         """The questions that exact match is measured on."""
         return read_questions(self.folder / f"questions/{self.split}.jsonl")
+
+    @property
+    def short(self) -> NDArray[np.bool_]:
+        """Return which of the answered questions NQ-open's rule keeps: an answer has `SHORT` words at most, bool [questions]."""
+        return np.array([shortened(question, SHORT) is not None for question in self.answered], dtype=bool)
 
     def where(self, part: str | None = None, file: str | None = None) -> NDArray[np.bool_]:
         """Return which of all questions belong to a part and a file, bool [questions]."""

@@ -59,3 +59,14 @@ class ShardedDataOrder(DataOrder):
         rng = np.random.default_rng([self.seed, number])
         chosen = rng.choice(len(self._shards), self._drawn, replace=False)
         return rng.permutation(np.concatenate([self._shards[shard] for shard in chosen]))[: self.count]
+
+
+class MixedDataOrder:
+    """Batches with a fixed number of examples from each of two orders. The second order's examples follow the first's."""
+
+    def __init__(self, first: DataOrder, second: DataOrder) -> None:
+        self.first, self.second = first, second
+
+    def batch(self, step: int) -> NDArray[np.int64]:
+        """Return the examples of a step, int64 [batch sizes of both orders]."""
+        return np.concatenate([self.first.batch(step), self.first.count + self.second.batch(step)])

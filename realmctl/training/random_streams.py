@@ -26,6 +26,7 @@ class Stream(IntEnum):
     RECURRING_SPANS = 7  # span of a document, its blocks, the query's window
     HARD_EM = 8  # whether a step of fine-tuning learns from the likeliest mention alone
     LABELLED_PASSAGES = 9  # positive and hard negatives of a question
+    CLOZE_QUESTIONS = 10  # sentences, spans and words of cloze questions
 
 
 def generator(seed: int, stream: Stream, step: int | None = None) -> np.random.Generator:

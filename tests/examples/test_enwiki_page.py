@@ -7,17 +7,17 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from realmctl.artifacts import Origin, writing
+from realmctl.artifacts import Artifact, Origin, writing
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "enwiki"
-NAMES = ("paired", "results", "targets", "page", "plots")
+NAMES = ("paired", "results", "targets", "page", "plots", "sides")
 QUESTIONS = 40
 
 
@@ -148,8 +148,22 @@ def test_the_page_says_what_is_missing(program: dict[str, ModuleType], folder: P
     assert "| BM25 | 0.900 1.000 1.000 | 0.450 1.000 1.000 |" in text
     assert "PCA to 64 components" in text
     assert "Seeds: 0, 1, 2." in text and "Fine-tuning:" not in text and "REALM: " not in text
-    assert "| REALM's retriever, plain reader | - | - | - | - |" in text
-    assert "| REALM | 0.400 ± 0.000 | 0.500 ± 0.000 | - | - |" in text
+    assert "| REALM's retriever, plain reader | - | - | - | - | - |" in text
+    assert "| REALM | 0.400 ± 0.000 | 0.400 ± 0.000 | 0.500 ± 0.000 | - | - |" in text
+    assert "- Short answers: 10 of the 10 questions" in text
+
+
+def test_exact_match_of_short_answers_leaves_out_the_questions_that_nq_open_drops(
+    program: dict[str, ModuleType], folder: Path
+) -> None:
+    path = folder / "questions/test.jsonl"
+    asked = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    asked[0]["answer"] = ["0 and four more words", "0"]
+    asked[1]["answer"] = ["1 and five more words here"]  # a miss, of six words
+    path.write_text("".join(json.dumps(one) + "\n" for one in asked), encoding="utf-8")
+    text = program["page"].page(program["results"].Experiment(folder, (0,), "test"), "the command", "", [])
+    assert "- Short answers: 9 of the 10 questions" in text
+    assert "| REALM | 0.400 | 0.333 | 0.500 | - | - |" in text
 
 
 def test_the_page_names_the_size_of_realm_and_its_gain_on_each_file(
@@ -171,3 +185,39 @@ def test_the_page_names_the_size_of_realm_and_its_gain_on_each_file(
     gained, same = f"{1 / 30:+.3f} [", "+0.000 [+0.000, +0.000], above 0 on 0 of 2 seeds"
     assert f"recall@1 of REALM minus that of its start, squad: {gained}" in text
     assert f"recall@1 of REALM minus that of its start, nq: {same}" in text
+
+
+def test_each_side_of_the_retriever_is_measured_apart(
+    program: dict[str, ModuleType], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two questions of which the start finds the first. REALM's blocks find the second too, its questions find none."""
+    asked = [
+        {"question": "a", "answer": ["alpha"], "part": "train", "file": "squad"},
+        {"question": "b", "answer": ["beta"], "part": "dev", "file": "nq"},
+        {"question": "c", "answer": ["alpha"], "part": "test", "file": "nq"},
+    ]
+    (folder / "questions/all.jsonl").write_text("".join(json.dumps(one) + "\n" for one in asked), encoding="utf-8")
+    write(folder / "start/index", {})
+    write(folder / "seed-0/model", {})
+    questions = {"retriever": {"a": [1.0, 0.0], "b": [1.0, 0.5]}, "model": {"a": [0.0, 1.0], "b": [1.0, 0.0]}}
+    blocks = {"index": [[1.0, 0.0], [0.0, 1.0]], "model": [[1.0, 0.0], [0.9, 1.0]]}
+
+    def retriever(artifact: Artifact) -> SimpleNamespace:
+        return SimpleNamespace(encode_queries=lambda texts: np.array([questions[artifact.kind][one] for one in texts]))
+
+    class Index(list[list[float]]):
+        def vectors(self, rows: Any) -> Any:
+            return np.array(self)[rows]
+
+    sides = program["sides"]
+    monkeypatch.setattr(sides.LoadedRetriever, "open", retriever)
+    monkeypatch.setattr(sides.LoadedIndex, "open", lambda artifact: Index(blocks[artifact.kind]))
+    texts = [SimpleNamespace(text="It is Alpha."), SimpleNamespace(text="It is beta.")]
+    monkeypatch.setattr(sides.LoadedBlocks, "open", lambda artifact: texts)
+    lines = sides.sides(program["results"].Experiment(folder, (0,), "dev")).splitlines()
+    found = {line.split(" | ")[0]: [cell.split()[0] for cell in line.split(" | ")[1:]] for line in lines[2:]}
+    assert found == {
+        "| blocks and questions": ["-1.000", "+0.000", "-0.500"],
+        "| blocks": ["+0.000", "+1.000", "+0.500"],
+        "| questions": ["-1.000", "+0.000", "-0.500"],
+    }

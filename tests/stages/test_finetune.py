@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from realmctl.artifacts import open_artifact, require_descent
 from realmctl.artifacts.description import describe_retriever
 from realmctl.cli.app import build
+from realmctl.training.objectives.finetune import FinetuneObjective
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import documents, finetune, make_index, pretrain
 from tests.fixtures.retriever import make_retriever
@@ -95,6 +96,46 @@ def test_the_parts_must_be_complete_and_fit(chain, model, tmp_path):
     result = finetune_of(chain, tmp_path, "--model", model.path, "--retriever-beam", "1")
     assert result.exit_code == 2 and "--retriever-beam 1 is below --reader-beam 2" in error_of(result)
     assert not list(tmp_path.glob("qa/v*"))
+
+
+def test_cloze_questions_are_trained_on_beside_the_questions(chain, model, tmp_path, monkeypatch):
+    drawn = []
+
+    def parts(self, numbers, *rest, **options):
+        drawn.append([self.questions[number].id.startswith("cloze-") for number in numbers])
+        return original(self, numbers, *rest, **options)
+
+    original = FinetuneObjective.parts
+    monkeypatch.setattr(FinetuneObjective, "parts", parts)
+    sizes = ("--model", model.path, "--spans", chain.spans.path, "--batch-size", "4", "--cloze-share", "0.75")
+    made = open_artifact(finetune_of(chain, tmp_path, *sizes, "--dev", chain.questions).stdout.strip())
+    assert drawn[:2] == [[False, True, True, True]] * 2
+    assert not any(any(batch) for batch in drawn[2:]) and len(drawn) > 2  # the dev questions
+    assert made.metrics["questions"] == 20
+    assert chain.spans.content in json.dumps(made.manifest["inputs"]["spans"])
+    plain = open_artifact(finetune_of(chain, tmp_path, "--model", model.path, "--batch-size", "4").stdout.strip())
+    assert plain.part("reader").content != made.part("reader").content
+
+
+def test_epochs_count_the_questions_without_the_cloze_questions(chain, model, tmp_path):
+    sizes = {"batch_size": 4, "reader_beam": 2, "retriever_beam": 8, "reader_length": 40, "epochs": 0.3, "steps": None}
+    passes = finetune(chain, model, **sizes, spans=chain.spans)
+    assert passes.make(tmp_path / "qa").metrics["steps"] == 3  # 0.3 * 20 questions in steps of 2 and 2 cloze questions
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--cloze-share", "0.25"), "--cloze-share needs --spans"),
+        (("--spans", "SPANS", "--cloze-share", "0.1"), "is 0: a step needs at least one cloze question"),
+        (("--spans", "SPANS", "--cloze-share", "1"), "is 2: a step needs at least one cloze question"),
+        (("--spans", "SPANS", "--retrieval", "none"), "--spans concern blocks that are read"),
+    ],
+)
+def test_cloze_questions_that_cannot_be_are_refused(chain, model, tmp_path, options, why):
+    named = [chain.spans.path if option == "SPANS" else option for option in options]
+    result = finetune_of(chain, tmp_path, "--model", model.path, *named)
+    assert result.exit_code == 2 and why in error_of(result)
 
 
 def test_answers_under_another_name(chain, model, tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from realmctl.training.data_order import DataOrder
+from realmctl.training.data_order import DataOrder, MixedDataOrder
 
 
 @given(st.integers(1, 50), st.integers(1, 20), st.integers(0, 5))
@@ -25,3 +25,11 @@ def test_a_step_is_the_same_whatever_was_asked_before():
 def test_passes_and_seeds_differ():
     assert DataOrder(50, 50, 0).batch(0).tolist() != DataOrder(50, 50, 0).batch(1).tolist()
     assert DataOrder(50, 50, 0).batch(0).tolist() != DataOrder(50, 50, 1).batch(0).tolist()
+
+
+def test_a_mixed_batch_takes_from_both_orders_as_they_are():
+    first, second = DataOrder(7, 3, 0), DataOrder(5, 2, 1)
+    mixed = MixedDataOrder(first, second)
+    for step in range(12):
+        taken = mixed.batch(step).tolist()
+        assert taken == [*first.batch(step).tolist(), *(7 + second.batch(step)).tolist()]

@@ -33,7 +33,7 @@ from realmctl.retrieval.corpus import TokenIds
 from realmctl.retrieval.search.searcher import Searcher
 from realmctl.text.qa.answers import AnswerTest, find_answer_tokens
 from realmctl.text.qa.questions import Question
-from realmctl.training.data_order import DataOrder
+from realmctl.training.data_order import DataOrder, MixedDataOrder
 from realmctl.training.monitoring.answers_in_reach import AnswersInReach
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.random_streams import Stream, generator
@@ -47,6 +47,7 @@ class FinetuneOptions:
     """The settings of `finetune` that define the objective.
 
     retriever_lr_multiplier: learning rate of the retriever divided by that of the reader; None: that of the searcher.
+    cloze_per_step: questions of each step that are cloze questions.
     """
 
     batch_size: int
@@ -63,6 +64,7 @@ class FinetuneOptions:
     retriever_lr_multiplier: float | None = None
     empty_steps: bool = False
     steps: int = 0
+    cloze_per_step: int = 0
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,8 @@ class FinetuneMicroBatch:
 class FinetuneObjective(SelfContained):
     """Trains the searcher's learner and the reader on questions with answers.
 
-    A plain answer is found in a block by its wordpieces, a regular expression by its matches.
+    A plain answer is found in a block by its wordpieces, a regular expression by its matches. `cloze` are questions made
+    from sentences, of which each step has `cloze_per_step`. The metrics count them like the others.
     """
 
     def __init__(
@@ -96,6 +99,7 @@ class FinetuneObjective(SelfContained):
         questions: Sequence[Question],
         options: FinetuneOptions,
         micro_batch: int = 0,
+        cloze: Sequence[Question] = (),
     ) -> None:
         self.searcher, self.reader, self.options = searcher, reader, options
         searcher.learner.requires_grad_(not options.freeze_retriever)
@@ -108,7 +112,7 @@ class FinetuneObjective(SelfContained):
         self.in_reach = AnswersInReach(options.batch_size, options.steps, options.retriever_beam, options.reader_beam)
         self.texts = BlockTexts(record["text"] for record in searcher.corpus.records)
         self.own = processes.share(options.batch_size, "questions")
-        self._ask(questions)
+        self._ask(questions, cloze)
 
     def on(self, questions: Sequence[Question]) -> FinetuneObjective:
         """Return an objective with the same searcher and reader, and other questions."""
@@ -116,13 +120,15 @@ class FinetuneObjective(SelfContained):
         other._ask(questions)
         return other
 
-    def _ask(self, questions: Sequence[Question]) -> None:
+    def _ask(self, asked: Sequence[Question], cloze: Sequence[Question] = ()) -> None:
         searcher, options = self.searcher, self.options
-        self.questions = questions
+        self.questions = questions = [*asked, *cloze]
         self.tokens = searcher.tokens([question.question for question in questions])
         self.answers = [[ids.tolist() for ids in searcher.tokens(question.answers)] for question in questions]
         self.searches = [AnswerSearch(question, options.answer_test) for question in questions]
-        self.order = DataOrder(len(questions), options.batch_size, options.seed)
+        per_step = options.cloze_per_step if cloze else 0
+        order = DataOrder(len(asked), options.batch_size - per_step, options.seed)
+        self.order = MixedDataOrder(order, DataOrder(len(cloze), per_step, options.seed)) if per_step else order
 
     def before_step(self, step: int) -> Mapping[str, float]:
         """Return the learned numbers of the searcher, which are logged."""
