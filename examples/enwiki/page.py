@@ -145,9 +145,19 @@ def _run(made: Experiment) -> Iterator[str]:
             f"{realm['retriever_lr']:g} for the retriever; dropout: {_dropout(realm)}; refresh: {_refresh(realm)}."
         )
     if tuned := _settings(made, "plain-qa"):
-        yield f"Fine-tuning: {tuned['steps']} steps of 4 questions, {tuned['reader_beam']} blocks read, the retriever frozen."
+        yield (
+            f"Fine-tuning: {tuned['steps']} steps of {_questions(made, tuned)}, {tuned['reader_beam']} blocks read, the retriever frozen."
+        )
     if times := _seconds(made):
         yield f"Seconds of a stage, mean over the seeds: {times}."
+
+
+def _questions(made: Experiment, settings: Mapping[str, Any]) -> str:
+    """Say of how many questions a step of fine-tuning is, and how many of them are cloze questions."""
+    count = settings["batch_size"]
+    with_cloze = any("spans" in run.made["plain-qa"].manifest["inputs"] for run in made.runs if "plain-qa" in run.made)
+    cloze = f", {round(settings.get('cloze_share', 0.5) * count)} of them cloze questions" if with_cloze else ""
+    return f"{count} questions{cloze}"
 
 
 def _dropout(settings: Mapping[str, Any]) -> str:

@@ -217,6 +217,8 @@ def _inputs(where: str, name: str, stage: type[Stage], given: Mapping[str, Any],
     reads = {field: role for field, role in roles(stage).items() if role.name == "reads"}
     inputs = {}
     for field in reads.keys() & given.keys():
+        if given[field] is None and reads[field].optional:
+            continue  # null: this entry reads none, whatever the defaults name
         if given[field] in (outputs if isinstance(given[field], str) else ()):
             inputs[field] = given[field]
         elif not isinstance(given[field], str) or not Path(given[field]).exists():
@@ -236,7 +238,7 @@ def _is_path_in_output(value: Any, role: Role) -> bool:
 def _value(stage: type[Stage], key: str, value: Any, where: str) -> Any:
     role = roles(stage)[key]
     if role.name == "reads":
-        return Path(value)
+        return None if value is None else Path(value)
     value = typed(hints(stage)[key], value, where)
     role.check_choice(value, where)
     if role.name == "source" and not role.hub:

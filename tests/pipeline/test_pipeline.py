@@ -213,6 +213,17 @@ def test_defaults_hold_for_every_output_of_their_stage_unless_it_says_otherwise(
     assert values["z"] == {}
 
 
+def test_an_optional_input_that_is_null_is_not_read_whatever_the_defaults_name():
+    pipeline = parsed(
+        "defaults: {child: {other: first}}\n"
+        "stages: {plain: {stage: plain}, first: {stage: child, other: null}, second: {stage: child}}"
+    )
+    inputs = {step.name: step.inputs for step in pipeline.steps}
+    assert inputs["first"] == {"plain": "plain"} and inputs["second"] == {"plain": "plain", "other": "first"}
+    with pytest.raises(ConfigError, match="plain: None is neither an output of this file nor a folder"):
+        parsed("stages: {plain: {stage: plain}, x: {stage: child, plain: null}}")
+
+
 def test_yaml_values_as_people_write_them():
     values = stage_of("rate: 1e-3, limit: 1e5, strict: yes, tags: one, text: 2024-05-01").steps[0].values
     assert values == {"rate": 0.001, "limit": 100_000, "strict": True, "tags": ("one",), "text": "2024-05-01"}
