@@ -17,18 +17,16 @@ from realmctl.artifacts import Artifact
 from realmctl.errors import InputError
 from realmctl.retrieval.tagged_queries import TaggedQueries
 from realmctl.text.qa.questions import Question
-from realmctl.text.spans.queries import NUMERIC_LABELS
-from realmctl.text.spans.salient import DATE, SalientSpan
+from realmctl.text.spans.salient import SalientSpan
 
 SIDE = 14
 """Words of the sentence that are kept before the span, and after it."""
 FEWEST = 4
 """Words that a sentence must have around the span."""
-LEFT_OUT = 0.15
+LEFT_OUT = 0.2
 """Share of the words around the span that are left out, since a question seldom repeats a sentence."""
 NUMBER = "NUMBER"
 NUMBERS = re.compile(r"\b\d[\d,.]*\d\b|\b\d\b|\b(?:two|three|four|five|six|seven|eight|nine|ten)\b")
-QUESTION_WORDS = ("what", "who", "which")
 AROUND_WORDS = ',;:()"'
 ENDS = f"{AROUND_WORDS} .?!"
 
@@ -58,13 +56,13 @@ def cloze_questions(spans: Artifact, count: int, rng: np.random.Generator) -> li
 def cloze_question(id: str, sentence: Mapping[str, Any], rng: np.random.Generator) -> Question | None:
     """Return a question that asks for a span or a number of a sentence, or None if there are too few words around it.
 
-    "Ada Lovelace wrote the first program in 1843." becomes "when Ada Lovelace wrote the first program in?". The words before and
-    those after the span come in either order.
+    "Ada Lovelace wrote the first program in 1843." becomes "Ada Lovelace wrote first program in?", for instance. The words before
+    and those after the span come in either order. There is no question word, so the rules suit languages other than English.
 
     Args:
         id: the id of the question.
         sentence: a record of a spans artifact, with `text` and `spans`.
-        rng: draws the span, the words that are left out, their order, and the question word.
+        rng: draws the span, the words that are left out, and the order.
     """
     text = sentence["text"]
     tagged = [SalientSpan(*span) for span in sentence["spans"]]
@@ -77,18 +75,10 @@ def cloze_question(id: str, sentence: Mapping[str, Any], rng: np.random.Generato
     halves = [" ".join(_kept(words, rng)) for words in (before, after)]
     if rng.random() < 0.5:
         halves.reverse()
-    asked = " ".join(part for part in (_question_word(asked_for.label, rng), *halves) if part)
-    return Question(id, asked.rstrip(ENDS) + "?", (text[asked_for.start : asked_for.end].strip(),))
+    asked = " ".join(part for part in halves if part).rstrip(ENDS)
+    return Question(id, f"{asked}?", (text[asked_for.start : asked_for.end].strip(),))
 
 
 def _kept(words: list[str], rng: np.random.Generator) -> list[str]:
     """Most of the words, without the punctuation around them."""
     return [bare for word in words if rng.random() >= LEFT_OUT and (bare := word.strip(AROUND_WORDS))]
-
-
-def _question_word(label: str, rng: np.random.Generator) -> str:
-    if label == DATE:
-        return "when"
-    if label == NUMBER or label in NUMERIC_LABELS:
-        return "how many"
-    return QUESTION_WORDS[rng.integers(len(QUESTION_WORDS))]

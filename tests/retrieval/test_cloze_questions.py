@@ -30,12 +30,10 @@ def asked(seed: int, record: dict[str, object]) -> tuple[str, str]:
     return made.question, answer
 
 
-def test_the_question_word_follows_what_is_asked_for() -> None:
-    found = dict(asked(seed, sentence(("Ada Lovelace", "PERSON"), ("1843", "DATE")))[::-1] for seed in range(40))
-    assert set(found) == {"Ada Lovelace", "1843", "seven"}  # numbers that no span covers are asked for too
-    assert found["1843"].startswith("when ") and found["seven"].startswith("how many ")
-    assert found["Ada Lovelace"].split()[0] in ("what", "who", "which")
-    assert asked(0, sentence(("seven", "CARDINAL"), text="all of the seven engines of Ada"))[0].startswith("how many ")
+def test_spans_are_asked_for_and_numbers_that_no_span_covers() -> None:
+    found = {asked(seed, sentence(("Ada Lovelace", "PERSON"), ("1843", "DATE")))[1] for seed in range(40)}
+    assert found == {"Ada Lovelace", "1843", "seven"}
+    assert {asked(seed, sentence((TEXT[34:70], "EVENT")))[1] for seed in range(20)} == {TEXT[34:70]}
 
 
 @given(st.integers(0, 10_000))
@@ -43,7 +41,7 @@ def test_a_question_keeps_words_of_both_sides_in_their_order(seed: int) -> None:
     question, answer = asked(seed, sentence(("London", "GPE"), text=TEXT.replace("seven ", "").replace("1843 ", "")))
     assert answer == "London" and question.endswith("?") and "London" not in question
     before, after = ["Ada", "Lovelace", "born", "in"], ["wrote", "notes", "on", "engines", "by", "or", "before"]
-    kept = question.rstrip("?").split()[1:]
+    kept = question.rstrip("?").split()
     first = [word for word in kept if word in before]
     second = [word for word in kept if word in after]
     assert kept in (first + second, second + first)
@@ -54,7 +52,7 @@ def test_words_are_left_out_at_their_rate_and_far_words_always() -> None:
     words = [f"w{number}" for number in range(100)]
     text = " ".join([*words[:50], "London", *words[50:]])
     record = {"text": text, "spans": [[text.index("London"), text.index("London") + 6, "GPE"]]}
-    kept = [len(asked(seed, record)[0].split()) - 1 for seed in range(300)]
+    kept = [len(asked(seed, record)[0].split()) for seed in range(300)]
     assert max(kept) <= 2 * SIDE
     assert np.mean(kept) / (2 * SIDE) == pytest.approx(1 - LEFT_OUT, abs=0.02)
 
