@@ -28,8 +28,8 @@ ENCODER=${ENCODER:-$("$PYTHON" -c 'import importlib.util as u; print(u.find_spec
 
 case $SIZE in
 small) sized="practice_steps=140 steps=24 refresh=never qa_steps=60 reader_beam=2 measured=100" ;;
-medium) sized="practice_steps=750 steps=160 refresh_every=80 qa_steps=400 measured=400" ;;
-long) sized="practice_steps=750 steps=800 refresh_every=200 retriever_lr=5e-6 dropout=0 qa_steps=400 measured=400" ;;
+medium) sized="practice_steps=750 steps=160 refresh_every=80 qa_steps=500 measured=400" ;;
+long) sized="practice_steps=750 steps=800 refresh_every=200 retriever_lr=5e-6 dropout=0 qa_steps=500 measured=400" ;;
 *)
   echo "enwiki.sh: SIZE is small, medium or long, not $SIZE." >&2
   exit 2

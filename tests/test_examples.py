@@ -83,7 +83,7 @@ def test_enwiki_script(world: Path, tmp_path: Path) -> None:
     run_script("enwiki.sh", arguments, tmp_path, **sizes)
     page = (tmp_path / "w/real-text.md").read_text(encoding="utf-8")
     assert "Seeds: 4. Question files: squad (8)" in page and "SEEDS=1 FIRST_SEED=4 SPLIT=dev" in page
-    assert "Fine-tuning: 2 steps of 8 questions, 4 of them cloze questions, 2 blocks read" in page
+    assert "Fine-tuning: 2 steps of 8 questions, 6 of them cloze questions, 2 blocks read" in page
     unmeasured = [line for line in page.splitlines() if "not measured" in line or "| - |" in line]
     assert all(
         "telling block" in line or line.startswith(("| start |", "| REALM |", "| closed book")) for line in unmeasured
