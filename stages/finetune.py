@@ -46,10 +46,10 @@ class Finetune(AnsweringStart):
     spans: Artifact | None = reads(
         "spans", help="Tagged sentences that cloze questions are made from, to train on them too.", explicit_only=True
     )
-    cloze_share: float = setting(
+    cloze_share: float | None = setting(
         "With --spans: share of a step's questions that are cloze questions. They keep a reader with few questions from"
-        " learning them by heart.",
-        default=0.5,
+        " learning them by heart. Default: 0.5.",
+        default=None,
         added_later=True,
     )
     dev_every: int = setting("Number of steps between evaluations on --dev.", default=500, added_later=True)
@@ -122,16 +122,19 @@ class Finetune(AnsweringStart):
         require_same_vocabulary(self.blocks, *([encoder] if encoder else []))
 
     def _check_cloze(self) -> None:
-        if self.spans is None and self.cloze_share != type(self).cloze_share:
+        if self.spans is None and self.cloze_share is not None:
             raise ConfigError("--cloze-share needs --spans, the sentences that cloze questions are made from.")
         if self.spans is not None and not 0 < self._cloze_per_step() < self.batch_size:
             raise ConfigError(
-                f"--cloze-share {self.cloze_share:g} of --batch-size {self.batch_size} is {self._cloze_per_step()}: a step needs at "
+                f"--cloze-share {self._share():g} of --batch-size {self.batch_size} is {self._cloze_per_step()}: a step needs at "
                 "least one cloze question and one other question."
             )
 
+    def _share(self) -> float:
+        return 0.5 if self.cloze_share is None else self.cloze_share
+
     def _cloze_per_step(self) -> int:
-        return round(self.cloze_share * self.batch_size) if self.spans is not None else 0
+        return round(self._share() * self.batch_size) if self.spans is not None else 0
 
     def _check_closed_book(self) -> None:
         if self.objective != "orqa" or self.official or self.dev or self.spans:

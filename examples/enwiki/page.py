@@ -146,18 +146,16 @@ def _run(made: Experiment) -> Iterator[str]:
         )
     if tuned := _settings(made, "plain-qa"):
         yield (
-            f"Fine-tuning: {tuned['steps']} steps of {_questions(made, tuned)}, {tuned['reader_beam']} blocks read, the retriever frozen."
+            f"Fine-tuning: {tuned['steps']} steps of {_questions(tuned)}, {tuned['reader_beam']} blocks read, the retriever frozen."
         )
     if times := _seconds(made):
         yield f"Seconds of a stage, mean over the seeds: {times}."
 
 
-def _questions(made: Experiment, settings: Mapping[str, Any]) -> str:
+def _questions(settings: Mapping[str, Any]) -> str:
     """Say of how many questions a step of fine-tuning is, and how many of them are cloze questions."""
-    count = settings["batch_size"]
-    with_cloze = any("spans" in run.made["plain-qa"].manifest["inputs"] for run in made.runs if "plain-qa" in run.made)
-    cloze = f", {round(settings.get('cloze_share', 0.5) * count)} of them cloze questions" if with_cloze else ""
-    return f"{count} questions{cloze}"
+    count, share = settings["batch_size"], settings.get("cloze_share")
+    return f"{count} questions" + (f", {round(share * count)} of them cloze questions" if share else "")
 
 
 def _dropout(settings: Mapping[str, Any]) -> str:
