@@ -47,8 +47,8 @@ class Finetune(AnsweringStart):
         "spans", help="Tagged sentences that cloze questions are made from, to train on them too.", explicit_only=True
     )
     cloze_share: float | None = setting(
-        "With --spans: share of a step's questions that are cloze questions. They keep a reader with few questions from"
-        " learning them by heart. Default: 0.5.",
+        "With --spans: share of a step's questions that are cloze questions, which are further examples for a reader"
+        " with few questions. Default: 0.5.",
         default=None,
         added_later=True,
     )
