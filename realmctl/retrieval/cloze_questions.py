@@ -1,7 +1,8 @@
 """Cloze questions: pieces of a corpus's sentences that ask for a salient span or a number. They need no labels.
 
-A reader that is fine-tuned on few questions learns them by heart. Cloze questions are further examples (Dhingra et al. 2018, "Simple and Effective Semi-Supervised Question Answering"; Lewis et al. 2019, "Unsupervised Question Answering by Cloze
-Translation"). The rules here are our own, and simpler than either paper's.
+A reader that is fine-tuned on few questions learns them by heart. Cloze questions are further examples (Dhingra et al.
+2018, "Simple and Effective Semi-Supervised Question Answering"; Lewis et al. 2019, "Unsupervised Question Answering by
+Cloze Translation"). The rules here are our own, and simpler than either paper's.
 """
 
 from __future__ import annotations
