@@ -18,6 +18,7 @@ FIRST_SEED=${FIRST_SEED:-0}
 JOBS=${JOBS:-1}       # stages at a time
 SIZE=${SIZE:-medium}
 SPLIT=${SPLIT:-test} # questions that exact match is measured on: test, or dev while choosing settings
+if [ "$SPLIT" = test ]; then TRAIN=train-dev; else TRAIN=train; fi
 VARS=${VARS:-}
 PAGE=${PAGE:-$FOLDER/real-text.md}
 NOTES=${NOTES:-} # a Markdown file that goes below the targets
@@ -28,8 +29,8 @@ ENCODER=${ENCODER:-$("$PYTHON" -c 'import importlib.util as u; print(u.find_spec
 
 case $SIZE in
 small) sized="practice_steps=140 steps=24 refresh=never qa_steps=60 reader_beam=2 measured=100" ;;
-medium) sized="practice_steps=750 steps=160 refresh_every=80 qa_steps=500 measured=400" ;;
-long) sized="practice_steps=750 steps=800 refresh_every=200 retriever_lr=5e-6 dropout=0 qa_steps=500 measured=400" ;;
+medium) sized="practice_steps=1100 steps=160 refresh_every=80 qa_steps=500 measured=400" ;;
+long) sized="practice_steps=1100 steps=800 refresh_every=200 retriever_lr=5e-6 dropout=0 qa_steps=500 measured=400" ;;
 *)
   echo "enwiki.sh: SIZE is small, medium or long, not $SIZE." >&2
   exit 2
@@ -59,7 +60,7 @@ run_pipeline() { # PIPELINE WORKSPACE VARIABLE=VALUE...: variables that the pipe
 run_pipeline start "$START" "dump=$DUMP"
 [ "$SIZE" = small ] || run_pipeline wide "$START"
 for ((seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed++)); do
-  run_pipeline seed "$FOLDER/seed-$seed" "seed=$seed" "split=$SPLIT"
+  run_pipeline seed "$FOLDER/seed-$seed" "seed=$seed" "train=$TRAIN" "split=$SPLIT"
 done
 command="SIZE=$SIZE SEEDS=$SEEDS FIRST_SEED=$FIRST_SEED SPLIT=$SPLIT${VARS:+ VARS=\"$VARS\"} examples/enwiki.sh FOLDER DUMP QUESTIONS ..."
 "$PYTHON" "$HERE/enwiki/make_page.py" "$FOLDER" --first-seed "$FIRST_SEED" --seeds "$SEEDS" --split "$SPLIT" --page "$PAGE" --command "$command" ${NOTES:+--notes "$NOTES"}

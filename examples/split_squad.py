@@ -4,8 +4,9 @@
 
 Writes OUT/paragraphs.jsonl ({"id", "title", "text"}, one paragraph a line), OUT/train.jsonl, OUT/dev.jsonl and OUT/test.jsonl
 ({"question", "answer": [...]}), and OUT/all.jsonl, which adds the part and the file of each question. The split is by article,
-so that no paragraph serves two parts. OUT/articles-PART.json has the articles of one part, in SQuAD's layout. With --few N,
-OUT/train-N.jsonl has N of the training questions, at equal distances.
+so that no paragraph serves two parts. OUT/train-dev.jsonl has the questions of train and dev, to train on once the settings
+are chosen. OUT/articles-PART.json has the articles of one part, in SQuAD's layout. With --few N, OUT/train-N.jsonl has N of
+the training questions, at equal distances.
 """
 
 import argparse
@@ -92,6 +93,7 @@ def main() -> None:
     for part, records in asked.items():
         if records:
             write_json_lines(given.out / f"{part}.jsonl", records)
+    write_json_lines(given.out / "train-dev.jsonl", asked["train"] + asked["dev"])
     if given.few > 0:
         write_json_lines(given.out / f"train-{given.few}.jsonl", evenly_spaced(asked["train"], given.few))
 

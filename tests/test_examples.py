@@ -75,15 +75,21 @@ def test_enwiki_script(world: Path, tmp_path: Path) -> None:
     squad.write_text(json.dumps(squad_of(world)))
     encoder = tiny_encoder(tmp_path / "bert", world)
     sizes = {
-        "ENCODER": str(encoder), "SEEDS": "1", "FIRST_SEED": "4", "SPLIT": "dev", "SIZE": "medium",
+        "ENCODER": str(encoder), "SEEDS": "1", "FIRST_SEED": "4", "SIZE": "medium",
         "VARS": "projection=16 width=32 max_wordpieces=64 practice_steps=2 window=16 steps=2 batch=2 candidates=3 refresh=inline "
         "refresh_every=1 qa_steps=2 reader_beam=2 measured=4 warmup=1",
     }  # fmt: skip
     arguments = ["w", str(world / "knowledge"), str(squad)]
     run_script("enwiki.sh", arguments, tmp_path, **sizes)
     page = (tmp_path / "w/real-text.md").read_text(encoding="utf-8")
-    assert "Seeds: 4. Question files: squad (8)" in page and "SEEDS=1 FIRST_SEED=4 SPLIT=dev" in page
-    assert "Fine-tuning: 2 steps of 8 questions, 6 of them cloze questions, 2 blocks read" in page
+    assert "Seeds: 4. Question files: squad (8)" in page and "SEEDS=1 FIRST_SEED=4 SPLIT=test" in page
+    tuned = re.search(
+        r"Questions by article: train (\d), dev (\d), .*\n[^.]*Fine-tuning on the (\d) questions of train-dev.jsonl: (.*)",
+        page,
+        re.S,
+    )
+    assert tuned and int(tuned[1]) + int(tuned[2]) == int(tuned[3])
+    assert tuned[4].startswith("2 steps of 8 questions, 6 of them cloze questions, 2 blocks read")
     unmeasured = [line for line in page.splitlines() if "not measured" in line or "| - |" in line]
     assert all(
         "telling block" in line or line.startswith(("| start |", "| REALM |", "| closed book")) for line in unmeasured

@@ -10,6 +10,8 @@ from paired import paired
 from results import DEPTHS, PARTS, SHORT, Experiment
 from targets import READERS, interval, targets
 
+from realmctl.artifacts import Artifact
+
 SEARCHERS = {
     "recall": "start, untrained",
     "bm25-recall": "BM25",
@@ -112,9 +114,13 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def _first(made: Experiment, output: str) -> Artifact | None:
+    return next((run.made[output] for run in made.runs if output in run.made), None)
+
+
 def _settings(made: Experiment, output: str) -> Mapping[str, Any]:
-    found = [run.made[output].settings for run in made.runs if output in run.made]
-    return found[0] if found else {}
+    first = _first(made, output)
+    return first.settings if first else {}
 
 
 def _run(made: Experiment) -> Iterator[str]:
@@ -144,9 +150,11 @@ def _run(made: Experiment) -> Iterator[str]:
             f"{realm['lr']:g} for the reader's highest layer, {realm.get('layer_decay', 1):g} times as much from layer to layer, and "
             f"{realm['retriever_lr']:g} for the retriever; dropout: {_dropout(realm)}; refresh: {_refresh(realm)}."
         )
-    if tuned := _settings(made, "plain-qa"):
+    if tuned := _first(made, "plain-qa"):
         yield (
-            f"Fine-tuning: {tuned['steps']} steps of {_questions(tuned)}, {tuned['reader_beam']} blocks read, the retriever frozen."
+            f"Fine-tuning on the {tuned.metrics['questions']:,} questions of {tuned.manifest['sources']['questions'][0]['name']}: "
+            f"{tuned.settings['steps']} steps of {_questions(tuned.settings)}, {tuned.settings['reader_beam']} blocks read, the "
+            "retriever frozen."
         )
     if times := _seconds(made):
         yield f"Seconds of a stage, mean over the seeds: {times}."

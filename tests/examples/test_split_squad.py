@@ -48,6 +48,7 @@ def test_articles_by_part_and_a_few_training_questions(tmp_path: Path) -> None:
         assert asked == [question["question"] for question in json_lines(out / f"{part}.jsonl")]
     assert all(each in [article(n) for n in range(12)] for articles in parts.values() for each in articles)
     train = json_lines(out / "train.jsonl")
+    assert json_lines(out / "train-dev.jsonl") == train + json_lines(out / "dev.jsonl")
     assert json_lines(out / "train-3.jsonl") == [train[0], train[2], train[4]]
 
 
