@@ -99,7 +99,7 @@ def test_enwiki_script(world: Path, tmp_path: Path) -> None:
     assert open_artifact(tmp_path / "w/seed-4/encoder").settings["dropout"] == 0
     command = [sys.executable, str(EXAMPLES / "enwiki/sides.py"), "w", "--first-seed", "4"]
     found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert found[2].startswith("| blocks and questions |") and len(found) == 5
+    assert found[2].startswith("| blocks and questions |") and len(found) == 6
     wrong = {**os.environ, **TOY, **sizes, "VARS": "stepz=2"}
     refused = subprocess.run(
         ["bash", str(EXAMPLES / "enwiki.sh"), *arguments], cwd=tmp_path, env=wrong, capture_output=True, text=True

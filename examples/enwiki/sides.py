@@ -1,7 +1,7 @@
 """Which side of the retriever REALM's change of recall@1 comes from: examples/enwiki/sides.py FOLDER --first-seed 2 --seeds 3
 
 Questions and blocks are embedded by the start or by REALM, which share one space as REALM starts from the start. Each
-combination is compared with the start on both sides. The test questions are left out.
+combination is compared with the start on both sides, and so is the mean of both vectors. The test questions are left out.
 """
 
 import argparse
@@ -58,13 +58,17 @@ def sides(made: Experiment) -> str:
     recall = Recall(made)
     start = recall.sides(LoadedRetriever.open(made.start.made["retriever"]), LoadedIndex.open(made.start.made["index"]))
     first = recall.first_hits(*start)
-    hits: dict[str, dict[int, NDArray[np.bool_]]] = {"blocks and questions": {}, "blocks": {}, "questions": {}}
+    hits: dict[str, dict[int, NDArray[np.bool_]]] = {
+        "blocks and questions": {}, "blocks": {}, "questions": {}, "blocks and questions, mean with the start's vectors": {}
+    }  # fmt: skip
     for seed, run in zip(made.seeds, made.runs, strict=True):
         model = run.made["model"]
         queries, blocks = recall.sides(LoadedRetriever.open(model), LoadedIndex.open(model))
         hits["blocks and questions"][seed] = recall.first_hits(queries, blocks)
         hits["blocks"][seed] = recall.first_hits(start[0], blocks)
         hits["questions"][seed] = recall.first_hits(queries, start[1])
+        mean = (queries + start[0]) / 2, (blocks + start[1]) / 2
+        hits["blocks and questions, mean with the start's vectors"][seed] = recall.first_hits(*mean)
     asked = {name: np.array([one["file"] == name for one in recall.kept]) for name in made.files}
     asked["all"] = np.ones(len(recall.kept), dtype=bool)
     rows = []

@@ -220,4 +220,5 @@ def test_each_side_of_the_retriever_is_measured_apart(
         "| blocks and questions": ["-1.000", "+0.000", "-0.500"],
         "| blocks": ["+0.000", "+1.000", "+0.500"],
         "| questions": ["-1.000", "+0.000", "-0.500"],
+        "| blocks and questions, mean with the start's vectors": ["-1.000", "+0.000", "-0.500"],
     }
