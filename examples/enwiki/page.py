@@ -141,12 +141,12 @@ def _run(made: Experiment) -> Iterator[str]:
     )
     if practice := _settings(made, "encoder"):
         yield (
-            f"Reader: a head by ridge regression, then {practice['steps']} steps of practice by curriculum, without dropout, each layer with "
+            f"Reader: a head by ridge regression, then {practice['steps']:,} steps of practice by curriculum, without dropout, each layer with "
             f"{practice.get('layer_decay', 1):g} times the learning rate of the layer above it."
         )
     if realm := _settings(made, "model"):
         yield (
-            f"REALM: {realm['steps']} steps of {realm['batch_size']} sentences with {realm['candidates']} candidates; learning rate "
+            f"REALM: {realm['steps']:,} steps of {realm['batch_size']} sentences with {realm['candidates']} candidates; learning rate "
             f"{realm['lr']:g} for the reader's highest layer, {realm.get('layer_decay', 1):g} times as much from layer to layer, and "
             f"{realm['retriever_lr']:g} for the retriever; dropout: {_dropout(realm)}; refresh: {_refresh(realm)}."
         )
