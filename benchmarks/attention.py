@@ -16,8 +16,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from realmctl.nn.bert.layers import TokenLayout, _attend_by_length, _attend_groups, _attend_padded, _attention
-from realmctl.nn.inputs import TokenBatch
+from realmctl.models.bert.layers import TokenLayout, _attend_by_length, _attend_groups, _attend_padded, _attention
+from realmctl.models.inputs import TokenBatch
 
 SHAPES = {  # name: rows, shortest and longest row in tokens, heads, width of a head
     "reading practice of the demo": (64, 50, 90, 4, 32),

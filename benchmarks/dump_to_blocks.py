@@ -28,12 +28,13 @@ from typing import Any
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
-from realmctl.storage.records import RecordWriter
-from realmctl.text import streams
-from realmctl.text.corpus.blocks import BlockPacker
-from realmctl.text.corpus.documents import Document
-from realmctl.text.tokens import sentences, wordpiece
-from realmctl.text.wiki import dump, wikitext
+from realmctl.artifacts.records import RecordWriter
+from realmctl.corpus import sentences
+from realmctl.corpus.blocks import BlockPacker
+from realmctl.corpus.documents import Document
+from realmctl.corpus.wiki import dump, wikitext
+from realmctl.inputs import streams
+from realmctl.tokens import wordpiece
 
 RESIDUE = {
     "[[": r"\[\[",

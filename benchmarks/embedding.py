@@ -30,9 +30,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from realmctl.nn.bert.encoder import cls_state, load_masked_lm
-from realmctl.nn.inputs import Collator
-from realmctl.nn.precision import autocast, has_bf16
+from realmctl.models.bert.encoder import cls_state, load_masked_lm
+from realmctl.models.inputs import Collator
+from realmctl.models.precision import autocast, has_bf16
 
 LENGTH, BATCH = 288, 4
 Vectors = NDArray[np.float32]

@@ -18,9 +18,9 @@ import torch
 import torch.nn.functional as F
 from transformers import BertForMaskedLM
 
-from realmctl.nn.bert import dense_layers
-from realmctl.nn.bert.encoder import hidden_states, scratch_config, states_at_places
-from realmctl.nn.inputs import TokenBatch
+from realmctl.models.bert import dense_layers
+from realmctl.models.bert.encoder import hidden_states, scratch_config, states_at_places
+from realmctl.models.inputs import TokenBatch
 
 EXAMPLES, SHORTEST, LONGEST, HIDDEN, WORDS = 64, 36, 68, 4, 4000
 CHOSEN = dense_layers._NARROW

@@ -21,10 +21,10 @@ import time
 import torch
 from transformers import BertForMaskedLM
 
-from realmctl.nn.bert import layers
-from realmctl.nn.bert.encoder import hidden_states, scratch_config
-from realmctl.nn.inputs import TokenBatch
-from realmctl.nn.precision import has_bf16
+from realmctl.models.bert import layers
+from realmctl.models.bert.encoder import hidden_states, scratch_config
+from realmctl.models.inputs import TokenBatch
+from realmctl.models.precision import has_bf16
 
 ROWS, SHORTEST, LONGEST, WORDS = 20, 100, 180, 30522
 WAYS = {"filler": layers._BF16_MULTIPLE, "no filler": 1}

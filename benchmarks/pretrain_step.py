@@ -110,9 +110,9 @@ def prepare(folder: Path, size: str, queries: int) -> None:
     import numpy as np
     from transformers import BertForMaskedLM
 
-    from realmctl.nn.bert.encoder import scratch_config
-    from realmctl.nn.reader import Reader
-    from realmctl.nn.retriever import Retriever
+    from realmctl.models.bert.encoder import scratch_config
+    from realmctl.models.reader import Reader
+    from realmctl.models.retriever import Retriever
 
     torch.manual_seed(0)
     mlm = BertForMaskedLM(scratch_config(size, VOCABULARY, dropout=0.0, hidden_act="gelu"))
@@ -135,11 +135,11 @@ def prepare(folder: Path, size: str, queries: int) -> None:
 
 def ours(folder: Path, precision: str, micro_batch: int) -> Callable[[], Tensor]:
     """Take the step as `realmctl pretrain` does."""
-    from realmctl.nn.inputs import Collator
-    from realmctl.nn.marginal import token_marginal
-    from realmctl.nn.precision import autocast
-    from realmctl.nn.reader import Reader
-    from realmctl.nn.retriever import Retriever
+    from realmctl.models.inputs import Collator
+    from realmctl.models.marginal import token_marginal
+    from realmctl.models.precision import autocast
+    from realmctl.models.reader import Reader
+    from realmctl.models.retriever import Retriever
 
     retriever, reader = Retriever.load(folder / "retriever").train(), Reader.load(folder / "reader").train()
     draws = json.loads((folder / "batch.json").read_text(encoding="utf-8"))

@@ -113,7 +113,7 @@ def stages_in_this_process(options: argparse.Namespace) -> Mapping[str, float]:
     """Seconds of the fastest step of each stage."""
     import torch
 
-    from realmctl.stage.discovery import own_stages
+    from realmctl.pipeline.discovery import own_stages
     from realmctl.training import data_parallel, loop
 
     torch.set_num_threads(1)
@@ -170,7 +170,7 @@ def ways_in_this_process(options: argparse.Namespace) -> Mapping[str, float]:
     from torch.nn.parallel import DistributedDataParallel
     from transformers import BertModel
 
-    from realmctl.nn.bert.files import scratch_config
+    from realmctl.models.bert.files import scratch_config
     from realmctl.training import data_parallel
     from realmctl.training.gradient_buckets import GradientBuckets
 

@@ -21,10 +21,10 @@ from pathlib import Path
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
+from realmctl.corpus.documents import Document, document, raw_documents
+from realmctl.corpus.formats import PageCounts
+from realmctl.inputs import streams
 from realmctl.log import set_quiet
-from realmctl.text import streams
-from realmctl.text.corpus.documents import Document, document, raw_documents
-from realmctl.text.corpus.formats import PageCounts
 from stages.chunk import Chunk
 
 PAGE = re.compile(rb"<page>.*?</page>", re.DOTALL)

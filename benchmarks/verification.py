@@ -24,13 +24,12 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import torch
 
-from realmctl.artifacts import artifact, manifest
+from realmctl.artifacts import artifact, hashing, manifest
+from realmctl.artifacts.checked_file import CheckedFile
+from realmctl.artifacts.verification import Verification
 from realmctl.index import index_types
-from realmctl.nn import weights
-from realmctl.retrieval.search import embedding_file
-from realmctl.storage import hashing
-from realmctl.storage.checked_file import CheckedFile
-from realmctl.storage.verification import Verification
+from realmctl.models import weights
+from realmctl.retrieval.embedding import embedding_file
 from stages.build_index import BuildIndex
 from stages.chunk import Chunk
 from stages.embed import Embed

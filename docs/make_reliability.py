@@ -43,7 +43,7 @@ PROMISES = [
     ("`gc` deletes nothing that a kept version, an unfinished run or a running process needs.", ["tests/artifacts/gc/test_plan.py", "tests/artifacts/gc/test_collect.py"]),
     ("A changed `index.json` is refused, or the index answers as before.", ["tests/faults/index/test_mutants.py"]),
     ("An hnsw graph with other links is refused when one of its canary queries finds worse neighbours than at the build.", ["tests/faults/index/test_rewired_graphs.py"]),
-    ("A BERT whose sizes are beyond the limits is refused before its weights are allocated.", ["tests/nn/bert/test_limits.py"]),
+    ("A BERT whose sizes are beyond the limits is refused before its weights are allocated.", ["tests/models/bert/test_limits.py"]),
     ("`report` names the file, the line and the field of damaged scores.", ["tests/report/test_damaged_scores.py"]),
     ("Temporary folders of killed processes are removed by the next run, those of `export` too.", ["tests/faults/test_temporary_folders.py"]),
 ]  # fmt: skip
@@ -58,10 +58,10 @@ FOUND = [
     ("One damaged refreshed index stopped training for good, or changed the model.", T + "test_damaged_run.py::test_a_damaged_index_is_built_again"),
     ("One damaged old snapshot stopped training for good.", T + "test_damaged_run.py::test_a_damaged_snapshot_is_set_aside"),
     ("A flipped bit in `state.json` or `metrics.jsonl` gave a traceback or another artifact.", T + "test_checkpoint.py::test_no_flipped_bit_of_an_unfinished_run_changes_what_it_ends_with"),
-    ("A document of one line of 15 MB took 5.8 GB.", "tests/text/tokens/test_text_pieces.py::test_a_document_of_one_long_line_takes_bounded_memory"),
-    ("A pipe in a corpus folder hung `chunk`.", "tests/text/corpus/test_documents.py::test_a_pipe_or_a_device_in_a_corpus_folder_is_not_read"),
-    ("`chunk /dev/zero` filled the disk.", "tests/stage/test_sources.py::test_a_stream_without_end_stops_before_the_disk_is_full"),
-    ("A huge `--bert scratch:` took gigabytes before it failed.", "tests/nn/bert/test_limits.py::test_a_size_beyond_the_limits_is_refused"),
+    ("A document of one line of 15 MB took 5.8 GB.", "tests/tokens/test_text_pieces.py::test_a_document_of_one_long_line_takes_bounded_memory"),
+    ("A pipe in a corpus folder hung `chunk`.", "tests/corpus/test_documents.py::test_a_pipe_or_a_device_in_a_corpus_folder_is_not_read"),
+    ("`chunk /dev/zero` filled the disk.", "tests/pipeline/test_sources.py::test_a_stream_without_end_stops_before_the_disk_is_full"),
+    ("A huge `--bert scratch:` took gigabytes before it failed.", "tests/models/bert/test_limits.py::test_a_size_beyond_the_limits_is_refused"),
     ("A full disk in training was a traceback with exit code 1.", T + "test_damaged_run.py::test_a_file_that_may_not_grow_is_exit_code_5_and_no_traceback"),
     ("SIGHUP, SIGUSR1 and SIGQUIT ended training without a checkpoint.", T + "test_resume.py::test_a_signal_saves_the_step_it_came_in"),
     ("A stopped refresher delayed the end of its trainer by 20 s.", T + "refresh/test_background.py::test_a_stopped_refresher_does_not_delay_the_end_of_the_trainer"),
@@ -88,7 +88,7 @@ FOUND = [
     ("Published files were readable by every user whatever the file mask.", F + "test_surroundings.py::test_no_file_is_more_readable_than_the_mask_allows"),
     ("Records that outnumber the blocks were a traceback of `tag`.", H + "test_attacked_artifacts.py::test_more_records_than_blocks_are_one_clear_error_of_tag"),
     ("A damaged tokenizer in spans was a traceback of `build-datastore`.", H + "test_attacked_artifacts.py::test_a_damaged_tokenizer_is_one_clear_error"),
-    ("A flipped bit in the journal of unfinished embeddings was a traceback.", "tests/retrieval/search/test_embedding_file.py::test_a_damaged_line_of_the_journal_counts_for_nothing"),
+    ("A flipped bit in the journal of unfinished embeddings was a traceback.", "tests/retrieval/embedding/test_embedding_file.py::test_a_damaged_line_of_the_journal_counts_for_nothing"),
     ("What safetensors was writing when a run was killed became a file of the artifact of the run that continued it.", "tests/artifacts/test_series.py::test_weights_half_written_by_a_killed_run_are_no_file_of_the_next"),
 ]  # fmt: skip
 REGRESSIONS = """

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from realmctl.artifacts import Artifact, open_artifact
+from realmctl.artifacts.records import Records
 from realmctl.errors import InputError
-from realmctl.storage.records import Records
 
 
 class Blocks:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary
 from realmctl.errors import ConfigError
 from realmctl.index.registry import INDEX_TYPES
-from realmctl.stage import Stage, help_texts, reads, runtime, setting
+from realmctl.pipeline import Stage, help_texts, reads, runtime, setting
 
 if TYPE_CHECKING:
     from realmctl.index.build import IndexOptions
@@ -53,11 +53,11 @@ class BuildDatastore(Stage):
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.index.build import build
-        from realmctl.nn.precision import pick_device
-        from realmctl.nn.reader import Reader
+        from realmctl.models.precision import pick_device
+        from realmctl.models.reader import Reader
         from realmctl.retrieval.initial_encoder import masked_lm_with_head, packer_of, tokenizer_of
-        from realmctl.retrieval.tagged_queries import TaggedQueries
-        from realmctl.training.language_models.knn_lm import SpanStates, require_neighbours, write_datastore
+        from realmctl.spans.tagged_queries import TaggedQueries
+        from realmctl.training.knn_lm import SpanStates, require_neighbours, write_datastore
 
         reader = Reader(masked_lm_with_head(self.encoder.path))
         collator, device = packer_of(tokenizer_of(self.spans)), pick_device(self.device)

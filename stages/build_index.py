@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.index.registry import INDEX_TYPES
-from realmctl.stage import Stage, reads, runtime, setting
+from realmctl.pipeline import Stage, reads, runtime, setting
 
 if TYPE_CHECKING:
     from realmctl.index.build import IndexOptions
@@ -67,7 +67,7 @@ class BuildIndex(Stage):
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.index.build import build
-        from realmctl.nn.precision import pick_device
+        from realmctl.models.precision import pick_device
 
         out.link("vectors.npy", self.embeddings.file("embeddings.npy"))
         return build(out.path, self._options(), device=str(pick_device(self.device)))

@@ -12,12 +12,12 @@ from realmctl.artifacts import Origin, Writer
 from realmctl.errors import ConfigError, InputError, require_package
 from realmctl.execution.shards import Executor
 from realmctl.log import progress, say, warn
-from realmctl.stage import Stage, help_texts, runtime, setting, source
+from realmctl.pipeline import Stage, help_texts, runtime, setting, source
 
 if TYPE_CHECKING:
-    from realmctl.text.corpus.chunking import ChunkedUnit
-    from realmctl.text.corpus.formats import FieldNames, PageCounts
-    from realmctl.text.tokens.wordpiece import WordPiece
+    from realmctl.corpus.chunking import ChunkedUnit
+    from realmctl.corpus.formats import FieldNames, PageCounts
+    from realmctl.tokens.wordpiece import WordPiece
 
 TRAINING_BYTES = 200_000_000
 MAX_PAGE_SECONDS = 86_400
@@ -117,7 +117,7 @@ class Chunk(Stage):
             )
 
     def _check_splitter(self) -> None:
-        from realmctl.text.tokens.sentences import PUNKT_FILES
+        from realmctl.corpus.sentences import PUNKT_FILES
 
         folder = self._punkt()
         if folder is None and self.sentence_splitter not in ("rules", "spacy"):
@@ -135,7 +135,7 @@ class Chunk(Stage):
 
     def origin(self) -> Origin:
         """Return the origin. A Punkt model is identified by its content instead of its path."""
-        from realmctl.storage.hashing import digest_source
+        from realmctl.artifacts.hashing import digest_source
 
         origin, folder = super().origin(), self._punkt()
         if folder is None:
@@ -146,14 +146,14 @@ class Chunk(Stage):
 
     def estimate(self) -> dict[str, float]:
         """Estimate the disk space: text is compressed to a third, and a wordpiece takes two bytes for about five characters."""
-        from realmctl.text.corpus.work_units import expanded_bytes
+        from realmctl.corpus.work_units import expanded_bytes
 
         return {"disk_bytes": 0.7 * sum(map(expanded_bytes, self.corpus))}
 
     def run(self, out: Writer) -> Mapping[str, Any]:
-        from realmctl.storage.records import RecordWriter
-        from realmctl.text.corpus.blocks_file import BlocksWriter
-        from realmctl.text.corpus.formats import PageCounts
+        from realmctl.artifacts.records import RecordWriter
+        from realmctl.corpus.blocks_file import BlocksWriter
+        from realmctl.corpus.formats import PageCounts
 
         wordpiece = self._tokenizer()
         wordpiece.save(out.file("tokenizer/tokenizer.json").parent)
@@ -177,8 +177,8 @@ class Chunk(Stage):
         return self._metrics(out, tally, counts)
 
     def _tokenizer(self) -> WordPiece:
-        from realmctl.text.corpus.work_units import expanded_bytes
-        from realmctl.text.tokens import wordpiece, wordpiece_training
+        from realmctl.corpus.work_units import expanded_bytes
+        from realmctl.tokens import wordpiece, wordpiece_training
 
         if not self.tokenizer.startswith("train:"):
             return wordpiece.load(Path(self.tokenizer))
@@ -188,11 +188,11 @@ class Chunk(Stage):
         return wordpiece_training.train(self._training_texts(stride), size, self.lowercase)
 
     def _training_texts(self, stride: int) -> Iterator[str]:
+        from realmctl.corpus.chunking import texts_of
+        from realmctl.corpus.documents import raw_documents
+        from realmctl.corpus.formats import PageCounts
+        from realmctl.corpus.work_units import units
         from realmctl.execution.shards import map_units
-        from realmctl.text.corpus.chunking import texts_of
-        from realmctl.text.corpus.documents import raw_documents
-        from realmctl.text.corpus.formats import PageCounts
-        from realmctl.text.corpus.work_units import units
 
         raws = raw_documents(self.corpus, PageCounts(), self.keep_lists, self.format, self._names())
         chosen = (raw for number, raw in enumerate(raws) if number % stride == 0)
@@ -200,10 +200,10 @@ class Chunk(Stage):
             yield from texts
 
     def _chunked(self, tokenizer: Path, tally: PageCounts) -> Iterator[ChunkedUnit]:
+        from realmctl.corpus.chunking import ChunkingSettings, chunk_unit, prepare
+        from realmctl.corpus.documents import CorpusFiles
+        from realmctl.corpus.work_units import corpus_units
         from realmctl.execution.shards import map_units
-        from realmctl.text.corpus.chunking import ChunkingSettings, chunk_unit, prepare
-        from realmctl.text.corpus.documents import CorpusFiles
-        from realmctl.text.corpus.work_units import corpus_units
 
         setup = ChunkingSettings(
             tokenizer=tokenizer,
@@ -230,7 +230,7 @@ class Chunk(Stage):
         corpus.finish()
 
     def _names(self) -> FieldNames:
-        from realmctl.text.corpus.formats import FieldNames
+        from realmctl.corpus.formats import FieldNames
 
         return FieldNames(self.id_field, self.title_field, self.text_field)
 

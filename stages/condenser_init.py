@@ -10,11 +10,11 @@ from realmctl.artifacts import Artifact, Writer, tokenizer_folder
 from realmctl.artifacts.description import ENCODER, EncoderDescription, describe_encoder, write_description
 from realmctl.errors import ConfigError
 from realmctl.log import say, warn
-from realmctl.stage import help_texts, reads, runtime, setting, source
-from realmctl.training_stages.training_stage import TrainingStage
+from realmctl.pipeline import help_texts, reads, runtime, setting, source
+from realmctl.training.training_stage import TrainingStage
 
 if TYPE_CHECKING:
-    from realmctl.nn.condenser import Condenser
+    from realmctl.models.condenser import Condenser
     from realmctl.training.objectives.whole_words import MaskedPassages
 
 
@@ -82,7 +82,7 @@ class CondenserInit(TrainingStage):
             )
 
     def run(self, out: Writer) -> Mapping[str, Any]:
-        from realmctl.nn.bert.encoder import save_masked_lm
+        from realmctl.models.bert.encoder import save_masked_lm
         from realmctl.training.loop import Compute, Schedule, train
         from realmctl.training.objectives.condenser import CondenserObjective, CondenserOptions
 
@@ -108,8 +108,8 @@ class CondenserInit(TrainingStage):
         return {"examples": len(examples), **metrics}
 
     def _model(self) -> Condenser:
-        from realmctl.nn.condenser import Condenser
-        from realmctl.nn.precision import seed_everything
+        from realmctl.models.condenser import Condenser
+        from realmctl.models.precision import seed_everything
         from realmctl.retrieval.initial_encoder import starting_bert
 
         mlm = starting_bert(self.encoder, self.bert, self.blocks, self.seed)
@@ -146,7 +146,7 @@ class CondenserInit(TrainingStage):
         return Path(self.bert) if self.bert and not self.bert.startswith("scratch:") else None
 
     def _examples(self) -> MaskedPassages:
-        from realmctl.retrieval.corpus import Corpus
+        from realmctl.corpus.corpus import Corpus
         from realmctl.retrieval.initial_encoder import continuing_words, packer_of, tokenizer_of
         from realmctl.training.objectives.whole_words import (
             MaskedPassages,

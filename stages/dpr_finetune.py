@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from realmctl.artifacts import Artifact, Writer, tokenizer_folder
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.log import say, warn
-from realmctl.stage import help_texts, reads, runtime, setting, source
-from realmctl.training_stages.training_stage import TrainingStage
+from realmctl.pipeline import help_texts, reads, runtime, setting, source
+from realmctl.training.training_stage import TrainingStage
 
 if TYPE_CHECKING:
-    from realmctl.nn.retriever import Retriever
-    from realmctl.training.contrast.labelled import LabelledObjective
+    from realmctl.models.retriever import Retriever
+    from realmctl.training.objectives.labelled import LabelledObjective
 
 MOST_HARD_NEGATIVES = 32
 
@@ -60,8 +60,8 @@ class DprFinetune(TrainingStage):
             raise ConfigError("--steps must be at least 1, and --batch-size at least 2.")
 
     def run(self, out: Writer) -> Mapping[str, Any]:
-        from realmctl.nn.precision import seed_everything
-        from realmctl.nn.retriever import Retriever
+        from realmctl.models.precision import seed_everything
+        from realmctl.models.retriever import Retriever
         from realmctl.training.loop import Compute, Schedule, train
 
         assert self.retriever is not None
@@ -78,11 +78,11 @@ class DprFinetune(TrainingStage):
         return {**metrics, "questions": len(objective.questions)}
 
     def _objective(self, retriever: Retriever) -> LabelledObjective:
+        from realmctl.questions.ranking.judged import training_questions
         from realmctl.retrieval.initial_encoder import packer_of
-        from realmctl.text.ranking.judged import training_questions
-        from realmctl.text.tokens import wordpiece
-        from realmctl.training.contrast.in_batch import ContrastOptions
-        from realmctl.training.contrast.labelled import LabelledObjective, usable_questions
+        from realmctl.tokens import wordpiece
+        from realmctl.training.objectives.in_batch import ContrastOptions
+        from realmctl.training.objectives.labelled import LabelledObjective, usable_questions
 
         assert self.retriever is not None
         words, dropped = wordpiece.load(tokenizer_folder(self.retriever)), Counter[str]()

@@ -11,11 +11,11 @@ from realmctl.artifacts.series import readable_versions
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.execution.shards import Executor
 from realmctl.log import progress
-from realmctl.stage import Stage, help_texts, reads, runtime, setting
+from realmctl.pipeline import Stage, help_texts, reads, runtime, setting
 
 if TYPE_CHECKING:
-    from realmctl.retrieval.corpus import Corpus
-    from realmctl.retrieval.search.embedding import Embedder
+    from realmctl.corpus.corpus import Corpus
+    from realmctl.retrieval.embedding.embedding import Embedder
 
 
 class Embed(Stage):
@@ -116,9 +116,9 @@ class Embed(Stage):
         return {"disk_bytes": float(self.blocks.metrics["blocks"] * width * size)}
 
     def run(self, out: Writer) -> Mapping[str, Any]:
-        from realmctl.retrieval.corpus import Corpus
-        from realmctl.retrieval.search.embedding import embed_corpus
-        from realmctl.retrieval.search.taken_over import former_vectors
+        from realmctl.corpus.corpus import Corpus
+        from realmctl.retrieval.embedding.embedding import embed_corpus
+        from realmctl.retrieval.embedding.reused import former_vectors
 
         corpus = Corpus(self.blocks)
         former = (
@@ -138,11 +138,11 @@ class Embed(Stage):
             )
 
     def _embedder(self, corpus: Corpus) -> Embedder:
-        from realmctl.nn.precision import pick_device
-        from realmctl.nn.retriever import Retriever
+        from realmctl.models.precision import pick_device
+        from realmctl.models.retriever import Retriever
+        from realmctl.retrieval.embedding.embedding import LocalEmbedder
+        from realmctl.retrieval.embedding.ray_embedder import RayEmbedder
         from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
-        from realmctl.retrieval.search.embedding import LocalEmbedder
-        from realmctl.retrieval.search.ray_embedder import RayEmbedder
 
         if self.executor == "ray":
             return RayEmbedder(

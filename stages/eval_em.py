@@ -11,8 +11,8 @@ from realmctl.artifacts import Artifact, Writer
 from realmctl.deviations import EvalDeviation, explained
 from realmctl.errors import ConfigError
 from realmctl.log import say
+from realmctl.pipeline import Stage, help_texts, reads, runtime, setting, source
 from realmctl.retrieval.search.registry import SEARCHERS
-from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
 
 if TYPE_CHECKING:
     from realmctl.retrieval.answering.evaluation import EvaluatedSystem
@@ -101,9 +101,9 @@ class EvalEm(Stage):
             self._kind().check(self._search_inputs())
 
     def run(self, out: Writer) -> Mapping[str, Any]:
+        from realmctl.questions.questions import read_questions
+        from realmctl.questions.ranking.judged import judged_questions
         from realmctl.retrieval.answering.evaluation import evaluate
-        from realmctl.text.qa.questions import read_questions
-        from realmctl.text.ranking.judged import judged_questions
 
         if qrels := _judgements(self.questions, self.qrels):
             questions = judged_questions(self.questions, qrels)
@@ -129,7 +129,7 @@ class EvalEm(Stage):
 
     def print_summary(self, made: Artifact) -> None:
         """Print the headline, and with --all-scorers the questions on which the scorers disagree."""
-        from realmctl.text.qa.scoring import disagreements_text
+        from realmctl.questions.scoring import disagreements_text
 
         super().print_summary(made)
         if self.all_scorers:
@@ -166,6 +166,6 @@ class EvalEm(Stage):
 
 def _judgements(questions: Path | None, qrels: Path | None) -> Path | None:
     """Return the relevance judgements of the questions: those that were named, or a BEIR folder's. None: there are none."""
-    from realmctl.text.ranking.beir import is_beir
+    from realmctl.questions.ranking.beir import is_beir
 
     return questions if qrels is None and questions is not None and is_beir(Path(questions)) else qrels

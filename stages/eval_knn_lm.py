@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from realmctl.artifacts import Artifact, Writer, require_descent, require_same_vocabulary
 from realmctl.errors import ConfigError
-from realmctl.stage import Stage, help_texts, reads, runtime, setting
+from realmctl.pipeline import Stage, help_texts, reads, runtime, setting
 
 MOST_NEIGHBOURS = 65_536
 
@@ -48,11 +48,11 @@ class EvalKnnLm(Stage):
         require_descent(self.datastore, self.encoder)
 
     def run(self, out: Writer) -> Mapping[str, Any]:
-        from realmctl.nn.precision import pick_device
-        from realmctl.nn.reader import Reader
+        from realmctl.models.precision import pick_device
+        from realmctl.models.reader import Reader
         from realmctl.retrieval.initial_encoder import masked_lm_with_head, packer_of, tokenizer_of
-        from realmctl.retrieval.tagged_queries import TaggedQueries
-        from realmctl.training.language_models.knn_lm import Datastore, KnnOptions, SpanStates, measure_knn_lm
+        from realmctl.spans.tagged_queries import TaggedQueries
+        from realmctl.training.knn_lm import Datastore, KnnOptions, SpanStates, measure_knn_lm
 
         reader = Reader(masked_lm_with_head(self.encoder.path))
         collator, device = packer_of(tokenizer_of(self.spans)), pick_device(self.device)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.errors import ConfigError
-from realmctl.stage import Stage, help_texts, reads, setting, source
+from realmctl.pipeline import Stage, help_texts, reads, setting, source
 
 if TYPE_CHECKING:
-    from realmctl.text.ranking.trec import Relevance
+    from realmctl.questions.ranking.trec import Relevance
 
 JUDGED, ANSWERED = "nDCG@10 AP RR@10 R@100", "Success@1 Success@5 Success@20 Success@100 RR@10"
 
@@ -45,7 +45,7 @@ class EvalRun(Stage):
 
     def check(self) -> None:
         from realmctl.artifacts import require_descent
-        from realmctl.text.ranking.measures import parsed
+        from realmctl.questions.ranking.measures import parsed
 
         if (self.qrels is None) == (self.questions is None):
             raise ConfigError("eval-run needs one of --qrels and --questions, which say what is relevant.")
@@ -66,8 +66,8 @@ class EvalRun(Stage):
         parsed(self._measures())
 
     def run(self, out: Writer) -> Mapping[str, Any]:
-        from realmctl.text.ranking.measures import measured, parsed, require_judged
-        from realmctl.text.ranking.trec import qrels_lines, read_run
+        from realmctl.questions.ranking.measures import measured, parsed, require_judged
+        from realmctl.questions.ranking.trec import qrels_lines, read_run
 
         relevance = self._relevance()
         if self.questions is not None:
@@ -96,10 +96,10 @@ class EvalRun(Stage):
         return self.measures or (JUDGED if self.questions is None else ANSWERED)
 
     def _relevance(self) -> Relevance:
-        from realmctl.retrieval.relevance.answer_relevance import answer_relevance
-        from realmctl.text.qa.questions import read_questions
-        from realmctl.text.ranking.beir import qrels_file
-        from realmctl.text.ranking.trec import read_qrels, trec_named
+        from realmctl.questions.questions import read_questions
+        from realmctl.questions.ranking.beir import qrels_file
+        from realmctl.questions.ranking.trec import read_qrels, trec_named
+        from realmctl.retrieval.search.answer_relevance import answer_relevance
 
         if self.qrels is not None:
             return trec_named(read_qrels(qrels_file(self.qrels, "test")))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from realmctl.artifacts import Artifact, Writer, require_descent, require_same_vocabulary, require_titles
 from realmctl.errors import ConfigError
-from realmctl.stage import Stage, help_texts, reads, runtime, setting
+from realmctl.pipeline import Stage, help_texts, reads, runtime, setting
 
 
 class EvalUtility(Stage):
@@ -68,12 +68,12 @@ class EvalUtility(Stage):
         return retriever, index, reader
 
     def run(self, out: Writer) -> Mapping[str, Any]:
-        from realmctl.nn.precision import pick_device
-        from realmctl.nn.reader import Reader
-        from realmctl.nn.retriever import Retriever
-        from realmctl.retrieval.corpus import Corpus
+        from realmctl.corpus.corpus import Corpus
+        from realmctl.models.precision import pick_device
+        from realmctl.models.reader import Reader
+        from realmctl.models.retriever import Retriever
         from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_of
-        from realmctl.retrieval.tagged_queries import TaggedQueries
+        from realmctl.spans.tagged_queries import TaggedQueries
         from realmctl.training.objectives.pretrain import PretrainObjective
         from realmctl.training.objectives.pretrain_parts import PretrainOptions
         from realmctl.training.objectives.utility import measure_utility

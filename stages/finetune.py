@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary
 from realmctl.deviations import FinetuneDeviation, explained
 from realmctl.errors import ConfigError
+from realmctl.pipeline import help_texts, reads, runtime, setting, source
 from realmctl.retrieval.search.registry import NO_RETRIEVAL
-from realmctl.stage import help_texts, reads, runtime, setting, source
-from realmctl.training_stages.answering_start import AnsweringStart
-from realmctl.training_stages.training_stage import require_layer_decay, retriever_lr_multiplier
+from realmctl.training.answering_start import AnsweringStart
+from realmctl.training.training_stage import require_layer_decay, retriever_lr_multiplier
 
 if TYPE_CHECKING:
     from realmctl.artifacts.description import QaModelDescription
-    from realmctl.text.qa.questions import Question
+    from realmctl.questions.questions import Question
     from realmctl.training.objectives.best_on_dev import BestOnDev
     from realmctl.training.objectives.closed_book import ClosedBookObjective
     from realmctl.training.objectives.finetune import FinetuneObjective
@@ -150,7 +150,7 @@ class Finetune(AnsweringStart):
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.artifacts.description import QA_MODEL, write_description
-        from realmctl.text.qa.questions import read_questions
+        from realmctl.questions.questions import read_questions
         from realmctl.training.loop import Compute, Schedule, train
 
         questions = read_questions(self.questions, is_regex=self.regex_answers, answer_field=self.answer_field)
@@ -179,7 +179,7 @@ class Finetune(AnsweringStart):
         )
 
     def _best_on_dev(self, objective: FinetuneObjective | ClosedBookObjective, out: Writer) -> BestOnDev | None:
-        from realmctl.text.qa.questions import read_questions
+        from realmctl.questions.questions import read_questions
         from realmctl.training.objectives.best_on_dev import BestOnDev
         from realmctl.training.objectives.finetune import FinetuneObjective
 
@@ -189,8 +189,8 @@ class Finetune(AnsweringStart):
         return BestOnDev(objective, questions, self.dev_every, out.scratch("best"), self.precision)
 
     def _reading(self, questions: Sequence[Question], steps: int) -> FinetuneObjective:
-        from realmctl.nn.bert.limits import require_positions
-        from realmctl.nn.span_head import SpanReader
+        from realmctl.models.bert.limits import require_positions
+        from realmctl.models.span_head import SpanReader
         from realmctl.training.objectives.finetune import FinetuneObjective, FinetuneOptions
 
         searcher, encoder = self._searcher(), self._encoder()
@@ -218,7 +218,7 @@ class Finetune(AnsweringStart):
         return cloze_questions(self.spans, steps * self._cloze_per_step(), generator(self.seed, Stream.CLOZE_QUESTIONS))
 
     def _closed_book(self, questions: Sequence[Question]) -> ClosedBookObjective:
-        from realmctl.nn.reader import Reader
+        from realmctl.models.reader import Reader
         from realmctl.training.objectives.closed_book import ClosedBookObjective, ClosedBookOptions
 
         reader = Reader.from_masked_lm(self._start(with_head=True))

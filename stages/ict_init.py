@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from realmctl.deviations import IctDeviation, explained
 from realmctl.errors import ConfigError
-from realmctl.stage import setting
-from realmctl.training_stages.retriever_start import RetrieverStart
+from realmctl.pipeline import setting
+from realmctl.training.retriever_start import RetrieverStart
 
 if TYPE_CHECKING:
-    from realmctl.nn.inputs import Collator
-    from realmctl.nn.retriever import Retriever
-    from realmctl.retrieval.corpus import Corpus
-    from realmctl.training.contrast.in_batch import InBatchContrast
+    from realmctl.corpus.corpus import Corpus
+    from realmctl.models.inputs import Collator
+    from realmctl.models.retriever import Retriever
+    from realmctl.training.objectives.in_batch import InBatchContrast
 
 
 class IctInit(RetrieverStart):
@@ -41,8 +41,8 @@ class IctInit(RetrieverStart):
             raise ConfigError(f"--null-share {self.null_share:g} must be at least 0 and below 1.")
 
     def objective(self, retriever: Retriever, corpus: Corpus, collator: Collator) -> InBatchContrast:
-        from realmctl.training.contrast.ict import InverseClozeObjective
-        from realmctl.training.contrast.in_batch import ContrastOptions
+        from realmctl.training.objectives.ict import InverseClozeObjective
+        from realmctl.training.objectives.in_batch import ContrastOptions
 
         options = ContrastOptions(batch_size=self.batch_size, seed=self.seed, micro_batch=self.micro_batch)
         return InverseClozeObjective(

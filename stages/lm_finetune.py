@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from realmctl.artifacts import Artifact, Writer, version_numbers, writing
 from realmctl.errors import ConfigError
-from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
-from realmctl.training_stages.training_stage import require_dropout
+from realmctl.pipeline import Stage, help_texts, reads, runtime, setting, source
+from realmctl.training.training_stage import require_dropout
 
 if TYPE_CHECKING:
-    from realmctl.nn.lm.model import LanguageModel
+    from realmctl.models.lm.model import LanguageModel
 
 
 class LmFinetune(Stage):
@@ -78,13 +78,13 @@ class LmFinetune(Stage):
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.artifacts.description import QA_MODEL, write_description
-        from realmctl.nn.lm.files import load_language_model
-        from realmctl.nn.lm.prompts import check_positions, check_prompt, default_prompt
-        from realmctl.nn.precision import seed_everything
+        from realmctl.models.lm.files import load_language_model
+        from realmctl.models.lm.prompts import check_positions, check_prompt, default_prompt
+        from realmctl.models.precision import seed_everything
+        from realmctl.questions.questions import read_questions
         from realmctl.retrieval.answering.generative import GenerativeDescription
-        from realmctl.text.qa.questions import read_questions
-        from realmctl.training.language_models.objectives import ClosedBookPairs, LanguageModelObjective
         from realmctl.training.loop import Compute, Schedule, train
+        from realmctl.training.objectives.language_models import ClosedBookPairs, LanguageModelObjective
 
         questions = read_questions(self.questions, is_regex=self.regex_answers, answer_field=self.answer_field)
         model = load_language_model(
@@ -113,7 +113,7 @@ class LmFinetune(Stage):
         return {"questions": len(questions), **metrics}
 
     def _save(self, model: LanguageModel, out: Writer) -> None:
-        from realmctl.nn.lm.files import save_language_model
+        from realmctl.models.lm.files import save_language_model
         from realmctl.retrieval.answering.generative import PART
 
         with writing(out.path / PART, dataclasses.replace(out.origin, kind=PART)) as part:

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.errors import ConfigError
-from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
-from realmctl.training_stages.training_stage import require_dropout
+from realmctl.pipeline import Stage, help_texts, reads, runtime, setting, source
+from realmctl.training.training_stage import require_dropout
 
 
 class LmInit(Stage):
@@ -51,12 +51,12 @@ class LmInit(Stage):
     def run(self, out: Writer) -> Mapping[str, Any]:
         from pathlib import Path
 
-        from realmctl.nn.lm.files import load_language_model, save_language_model
-        from realmctl.nn.lm.prompts import check_positions
-        from realmctl.nn.precision import seed_everything
-        from realmctl.retrieval.tagged_queries import TaggedQueries
-        from realmctl.training.language_models.objectives import LanguageModelObjective, SalientSpanPairs
+        from realmctl.models.lm.files import load_language_model, save_language_model
+        from realmctl.models.lm.prompts import check_positions
+        from realmctl.models.precision import seed_everything
+        from realmctl.spans.tagged_queries import TaggedQueries
         from realmctl.training.loop import Compute, Schedule, train
+        from realmctl.training.objectives.language_models import LanguageModelObjective, SalientSpanPairs
 
         model = load_language_model(Path(self.lm), self.dropout)
         check_positions(model, self.length, "--length")

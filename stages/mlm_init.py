@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary, tokenizer_folder
 from realmctl.artifacts.description import ENCODER, EncoderDescription, describe_encoder, write_description
 from realmctl.errors import ConfigError
-from realmctl.stage import help_texts, reads, runtime, setting, source
-from realmctl.training_stages.training_stage import TrainingStage, require_dropout, require_layer_decay
+from realmctl.pipeline import help_texts, reads, runtime, setting, source
+from realmctl.training.training_stage import TrainingStage, require_dropout, require_layer_decay
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
@@ -99,8 +99,8 @@ class MlmInit(TrainingStage):
             require_same_vocabulary(self.blocks, self.spans)
 
     def run(self, out: Writer) -> Mapping[str, Any]:
-        from realmctl.nn.bert.encoder import save_masked_lm
-        from realmctl.retrieval.corpus import Corpus
+        from realmctl.corpus.corpus import Corpus
+        from realmctl.models.bert.encoder import save_masked_lm
         from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_of
         from realmctl.training.closed_form_starts import start_with_ridge_head
 
@@ -134,9 +134,9 @@ class MlmInit(TrainingStage):
         return {"examples": len(examples), **train(objective, schedule, compute, out, "mlm-init")}
 
     def _examples(self, vocabulary: int) -> Examples:
-        from realmctl.retrieval.corpus import Corpus
+        from realmctl.corpus.corpus import Corpus
         from realmctl.retrieval.initial_encoder import continuing_words, packer_of, tokenizer_of
-        from realmctl.retrieval.tagged_queries import TaggedQueries
+        from realmctl.spans.tagged_queries import TaggedQueries
         from realmctl.training.objectives.curriculum import PARTNERS, Curriculum
         from realmctl.training.objectives.mlm import PlainBlocks, ReadingPractice
         from realmctl.training.objectives.pairing import partners

@@ -22,9 +22,9 @@ from realmctl.deviations import PretrainDeviation, explained
 from realmctl.errors import ConfigError
 from realmctl.execution import processes
 from realmctl.log import warn
-from realmctl.stage import help_texts, reads, runtime, setting, source
+from realmctl.pipeline import help_texts, reads, runtime, setting, source
 from realmctl.training.monitoring.alarms import AlarmName
-from realmctl.training_stages.training_stage import (
+from realmctl.training.training_stage import (
     TrainingStage,
     require_dropout,
     require_layer_decay,
@@ -32,8 +32,8 @@ from realmctl.training_stages.training_stage import (
 )
 
 if TYPE_CHECKING:
-    from realmctl.nn.reader import Reader
-    from realmctl.nn.retriever import Retriever
+    from realmctl.models.reader import Reader
+    from realmctl.models.retriever import Retriever
     from realmctl.training.objectives.pretrain import PretrainObjective
     from realmctl.training.refresh.current_index import CurrentIndex
     from realmctl.training.refresh.pace import Pace
@@ -171,9 +171,9 @@ class Pretrain(TrainingStage):
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.index.store import open_index
-        from realmctl.nn.precision import pick_device
-        from realmctl.nn.reader import Reader
-        from realmctl.nn.retriever import Retriever
+        from realmctl.models.precision import pick_device
+        from realmctl.models.reader import Reader
+        from realmctl.models.retriever import Retriever
         from realmctl.retrieval.initial_encoder import starting_bert
         from realmctl.training.index_shards import open_own_shard
         from realmctl.training.loop import Compute, Schedule, train
@@ -242,10 +242,10 @@ class Pretrain(TrainingStage):
         )
 
     def _objective(self, retriever: Retriever, reader: Reader, current: CurrentIndex) -> PretrainObjective:
-        from realmctl.retrieval.corpus import Corpus
+        from realmctl.corpus.corpus import Corpus
+        from realmctl.questions.questions import read_questions
         from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
-        from realmctl.retrieval.tagged_queries import TaggedQueries
-        from realmctl.text.qa.questions import read_questions
+        from realmctl.spans.tagged_queries import TaggedQueries
         from realmctl.training.monitoring.alarms import Alarms, rules
         from realmctl.training.monitoring.recall_questions import RecallQuestions
         from realmctl.training.objectives.pretrain import PretrainObjective
@@ -287,7 +287,7 @@ class Pretrain(TrainingStage):
     def _last_measures(self, out: Writer, objective: PretrainObjective, index: Artifact) -> dict[str, float]:
         """Measure the final retriever and index, and append the numbers to metrics.jsonl."""
         from realmctl.index.store import open_index
-        from realmctl.nn.precision import pick_device
+        from realmctl.models.precision import pick_device
 
         if objective.recall_questions is None:
             return {}

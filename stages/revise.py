@@ -12,13 +12,13 @@ from realmctl.artifacts import Artifact, Origin, Writer, tokenizer_folder
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.execution.shards import Executor
 from realmctl.log import progress, warn
-from realmctl.stage import Stage, help_texts, reads, runtime, source
+from realmctl.pipeline import Stage, help_texts, reads, runtime, source
 
 if TYPE_CHECKING:
-    from realmctl.retrieval.corpus import Corpus
-    from realmctl.text.corpus.chunking import ChunkedUnit, ChunkingSettings
-    from realmctl.text.corpus.documents import SkippedPage
-    from realmctl.text.corpus.formats import RawDocument
+    from realmctl.corpus.chunking import ChunkedUnit, ChunkingSettings
+    from realmctl.corpus.corpus import Corpus
+    from realmctl.corpus.documents import SkippedPage
+    from realmctl.corpus.formats import RawDocument
 
 CHUNK_SETTINGS = (
     "max_wordpieces", "long_sentences", "long_titles", "sentence_splitter", "lowercase", "format", "keep_lists", "page_seconds",
@@ -66,11 +66,11 @@ class Revise(Stage):
         return dataclasses.replace(origin, settings={**origin.settings, **inherited})
 
     def run(self, out: Writer) -> Mapping[str, Any]:
-        from realmctl.retrieval.corpus import Corpus
-        from realmctl.retrieval.stored_blocks import DocumentChanges
-        from realmctl.storage.records import RecordWriter
-        from realmctl.text.corpus.blocks_file import BlocksWriter
-        from realmctl.text.tokens import wordpiece
+        from realmctl.artifacts.records import RecordWriter
+        from realmctl.corpus.blocks_file import BlocksWriter
+        from realmctl.corpus.corpus import Corpus
+        from realmctl.corpus.stored_blocks import DocumentChanges
+        from realmctl.tokens import wordpiece
 
         former, changes, quarantined = Corpus(self.blocks), DocumentChanges(Corpus(self.blocks)), 0
         out.copy_folder("tokenizer", tokenizer_folder(self.blocks))
@@ -95,7 +95,7 @@ class Revise(Stage):
         return {**changes.metrics(), **_sizes(out.path), "quarantined": quarantined}
 
     def _chunking(self, out: Writer) -> ChunkingSettings:
-        from realmctl.text.corpus.chunking import ChunkingSettings
+        from realmctl.corpus.chunking import ChunkingSettings
 
         settings = self.blocks.settings
         return ChunkingSettings(
@@ -110,11 +110,11 @@ class Revise(Stage):
 
     def _rechunked(self, out: Writer) -> Iterator[ChunkedUnit]:
         """Chunk the whole new corpus, as `chunk` does."""
+        from realmctl.corpus.chunking import chunk_unit, prepare
+        from realmctl.corpus.documents import raw_documents
+        from realmctl.corpus.formats import FieldNames, PageCounts
+        from realmctl.corpus.work_units import units
         from realmctl.execution.shards import map_units
-        from realmctl.text.corpus.chunking import chunk_unit, prepare
-        from realmctl.text.corpus.documents import raw_documents
-        from realmctl.text.corpus.formats import FieldNames, PageCounts
-        from realmctl.text.corpus.work_units import units
 
         keep_lists, format_name = (self.blocks.settings.get(name, default) for name, default in FORMAT_DEFAULTS)
         names = FieldNames(*(self.blocks.settings.get(name, "") for name in NAMED_FIELDS))
@@ -130,9 +130,9 @@ class Revise(Stage):
 
     def _edited(self, former: Corpus, out: Writer) -> Iterator[ChunkedUnit]:
         """Copy the blocks of documents without an edit, and chunk the others, one document in a unit."""
-        from realmctl.retrieval.stored_blocks import stored_block, stored_documents
-        from realmctl.text.corpus.chunking import ChunkedUnit, chunk_unit, prepare
-        from realmctl.text.corpus.edits import StoredDocument, apply_edits, read_edits
+        from realmctl.corpus.chunking import ChunkedUnit, chunk_unit, prepare
+        from realmctl.corpus.edits import StoredDocument, apply_edits, read_edits
+        from realmctl.corpus.stored_blocks import stored_block, stored_documents
 
         assert self.edits is not None
         keep_lists = bool(self.blocks.settings.get("keep_lists", False))
@@ -154,8 +154,8 @@ def _told(unit: ChunkedUnit, document: RawDocument) -> ChunkedUnit:
 
 
 def _still_quarantined(former: Corpus, documents: Mapping[str, Any]) -> Iterator[SkippedPage]:
-    from realmctl.storage.records import Records
-    from realmctl.text.corpus.documents import SkippedPage
+    from realmctl.artifacts.records import Records
+    from realmctl.corpus.documents import SkippedPage
 
     for record in Records(former.artifact.file("quarantine.jsonl.zst")):
         if record["id"] not in documents:

@@ -11,8 +11,8 @@ from realmctl.artifacts import Artifact, Writer
 from realmctl.artifacts.description import RANKING, RankingDescription, write_description
 from realmctl.errors import ConfigError
 from realmctl.log import progress
+from realmctl.pipeline import Stage, help_texts, reads, runtime, setting, source
 from realmctl.retrieval.search.registry import SEARCHERS
-from realmctl.stage import Stage, help_texts, reads, runtime, setting, source
 
 if TYPE_CHECKING:
     from realmctl.retrieval.search.ranking import Ranker
@@ -82,8 +82,8 @@ class Search(Stage):
             SEARCHERS.load(name).check(self._inputs())
 
     def run(self, out: Writer) -> Mapping[str, Any]:
-        from realmctl.text.ranking.queries import read_queries
-        from realmctl.text.ranking.trec import run_lines
+        from realmctl.questions.ranking.queries import read_queries
+        from realmctl.questions.ranking.trec import run_lines
 
         count = sum(1 for _ in read_queries(self.queries))  # reads the whole file before any search
         counts = {"queries": count, "hits": 0, "without_hits": 0}

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from realmctl.errors import ConfigError
-from realmctl.stage import setting
-from realmctl.training_stages.retriever_start import RetrieverStart
+from realmctl.pipeline import setting
+from realmctl.training.retriever_start import RetrieverStart
 
 if TYPE_CHECKING:
-    from realmctl.nn.inputs import Collator
-    from realmctl.nn.retriever import Retriever
-    from realmctl.retrieval.corpus import Corpus
-    from realmctl.training.contrast.in_batch import InBatchContrast
+    from realmctl.corpus.corpus import Corpus
+    from realmctl.models.inputs import Collator
+    from realmctl.models.retriever import Retriever
+    from realmctl.training.objectives.in_batch import InBatchContrast
 
 WINDOWS = range(5, 512)
 
@@ -43,8 +43,8 @@ class SpiderInit(RetrieverStart):
 
     def objective(self, retriever: Retriever, corpus: Corpus, collator: Collator) -> InBatchContrast:
         from realmctl.retrieval.initial_encoder import tokenizer_of
-        from realmctl.training.contrast.in_batch import ContrastOptions
-        from realmctl.training.contrast.spider import SpiderObjective
+        from realmctl.training.objectives.in_batch import ContrastOptions
+        from realmctl.training.objectives.spider import SpiderObjective
 
         options = ContrastOptions(batch_size=self.batch_size, seed=self.seed, micro_batch=self.micro_batch)
         tokenizer = tokenizer_of(self.blocks)

@@ -13,11 +13,11 @@ from realmctl.deviations import TagDeviation, explained
 from realmctl.errors import ConfigError, InputError
 from realmctl.execution.shards import Executor
 from realmctl.log import progress, say
-from realmctl.stage import Stage, help_texts, reads, runtime, setting
+from realmctl.pipeline import Stage, help_texts, reads, runtime, setting
 
 if TYPE_CHECKING:
-    from realmctl.text.spans.queries import SpanRules, TaggedSentence
-    from realmctl.text.spans.salient import Tagger
+    from realmctl.spans.queries import SpanRules, TaggedSentence
+    from realmctl.spans.salient import Tagger
 
 WITH_MODEL, WITHOUT_MODEL = ("spacy", "hf"), ("auto", "anchors", "rules")
 BLOCKS_PER_UNIT = 512
@@ -65,7 +65,7 @@ class Tag(Stage):
 
     def origin(self) -> Origin:
         """Return the origin. A tagging model is identified by its content instead of its name."""
-        from realmctl.storage.hashing import digest_source
+        from realmctl.artifacts.hashing import digest_source
 
         origin, folder = super().origin(), _model_folder(self.tagger)
         if folder is None:
@@ -73,11 +73,11 @@ class Tag(Stage):
         return dataclasses.replace(origin, inputs={**origin.inputs, "tagger": digest_source(folder)})
 
     def run(self, out: Writer) -> Mapping[str, Any]:
+        from realmctl.corpus.corpus import Corpus
         from realmctl.execution.shards import map_units
-        from realmctl.retrieval.corpus import Corpus
-        from realmctl.text.spans.queries import COUNTED, SpanRules
-        from realmctl.text.spans.spans_file import SpansWriter
-        from realmctl.text.tokens import wordpiece
+        from realmctl.spans.queries import COUNTED, SpanRules
+        from realmctl.spans.spans_file import SpansWriter
+        from realmctl.tokens import wordpiece
 
         corpus = Corpus(self.blocks)
         records, uids = corpus.records, corpus.uid
@@ -113,8 +113,8 @@ class _Worker:
     """The tagger and the tokenizer of one process, which tags units of the blocks at `blocks`."""
 
     def __init__(self, blocks: Path, tagger: str, rules: SpanRules, device: str) -> None:
-        from realmctl.storage.records import Records
-        from realmctl.text.tokens import wordpiece
+        from realmctl.artifacts.records import Records
+        from realmctl.tokens import wordpiece
 
         self.records = Records(blocks / "blocks.jsonl.zst")
         self.wordpiece = wordpiece.load(blocks)
@@ -123,9 +123,9 @@ class _Worker:
 
     def tag(self, start: int, stop: int) -> tuple[list[TaggedSentence], Counter[str]]:
         """Return the spans of the documents that begin in blocks `start` to `stop`, and counts by outcome."""
-        from realmctl.text.spans.passages import by_document, documents_beginning_in
-        from realmctl.text.spans.queries import tagged_sentences
-        from realmctl.text.spans.taggers import has_anchors
+        from realmctl.spans.passages import by_document, documents_beginning_in
+        from realmctl.spans.queries import tagged_sentences
+        from realmctl.spans.taggers import has_anchors
 
         counts: Counter[str] = Counter()
         first, passages = documents_beginning_in(self.records, start, stop)
@@ -157,13 +157,13 @@ def _tagger_used(tagger: str, counts: Counter[str]) -> str:
 
 
 def _make_tagger(tagger: str, device: str) -> Tagger:
-    from realmctl.text.spans.taggers import AnchorTagger, AutoTagger, RuleTagger, SentenceTagger, spacy_finder
+    from realmctl.spans.taggers import AnchorTagger, AutoTagger, RuleTagger, SentenceTagger, spacy_finder
 
     kind, _, model = tagger.partition(":")
     if kind == "spacy":
         return SentenceTagger(spacy_finder(model))
     if kind == "hf":
-        from realmctl.nn.ner import EntityRecognizer
+        from realmctl.models.ner import EntityRecognizer
 
         return SentenceTagger(EntityRecognizer(_hub_folder(model), device=device))
     taggers: dict[str, type[Tagger]] = {"auto": AutoTagger, "anchors": AnchorTagger, "rules": RuleTagger}
@@ -172,7 +172,7 @@ def _make_tagger(tagger: str, device: str) -> Tagger:
 
 def _model_folder(tagger: str) -> Path | None:
     """Path of a tagger's model; None for a tagger without one. Raises InputError when it does not exist."""
-    from realmctl.text.spans.taggers import find_spacy_model
+    from realmctl.spans.taggers import find_spacy_model
 
     kind, _, model = tagger.partition(":")
     if kind == "spacy":
@@ -181,7 +181,7 @@ def _model_folder(tagger: str) -> Path | None:
 
 
 def _hub_folder(model: str) -> Path:
-    from realmctl.stage.sources import localise
+    from realmctl.pipeline.sources import localise
 
     return Path(localise(model, (), True, "--tagger hf"))
 

@@ -8,7 +8,7 @@ import pytest
 
 from realmctl import deviations
 from realmctl.cli.available_stages import available_stages
-from realmctl.stage import hints, roles
+from realmctl.pipeline import hints, roles
 
 STAGES = {name: stage for name, stage in available_stages().items() if "official" in roles(stage)}
 

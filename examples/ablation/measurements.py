@@ -11,8 +11,8 @@ from arms import Arm
 from grid import Grid
 
 from realmctl.artifacts import Artifact
+from realmctl.pipeline import roles
 from realmctl.pipeline.pipeline import PipelineStep
-from realmctl.stage import roles
 
 SCORES = ("em", "recall@1", "recall@5", "recall@20", "questions")
 UTILITY = ("top_1_utility", "retrieval_utility", "null_share")

@@ -19,7 +19,7 @@ from realmctl.api.blocks import LoadedBlocks
 from realmctl.api.index import LoadedIndex
 from realmctl.api.retriever import LoadedRetriever
 from realmctl.errors import RealmctlError
-from realmctl.text.qa.answers import has_answer
+from realmctl.questions.answers import has_answer
 
 Vectors = NDArray[np.float32]
 

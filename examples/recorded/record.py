@@ -21,12 +21,11 @@ from typing import Any
 from ledger import Ledger, Record
 
 from realmctl.artifacts import Artifact
+from realmctl.artifacts.hashing import digest_source
 from realmctl.errors import RealmctlError
-from realmctl.pipeline import pipeline_file
+from realmctl.pipeline import pipeline_file, roles
+from realmctl.pipeline.discovery import own_stages
 from realmctl.pipeline.pipeline import Pipeline, PipelineStep
-from realmctl.stage import roles
-from realmctl.stage.discovery import own_stages
-from realmctl.storage.hashing import digest_source
 
 MEASURES = ("eval-em", "eval-utility", "eval-knn-lm")
 CPU_INFO = Path("/proc/cpuinfo")

@@ -17,11 +17,11 @@ import numpy as np
 
 from realmctl import stages
 from realmctl.artifacts import Artifact, open_artifact, verify
+from realmctl.corpus.corpus import Corpus
 from realmctl.index.exact import ExactIndex
 from realmctl.index.vectors import open_vectors
+from realmctl.questions.answers import exact_match
 from realmctl.retrieval.answering.open_answerer import open_answerer
-from realmctl.retrieval.corpus import Corpus
-from realmctl.text.qa.answers import exact_match
 from realmctl.version import __version__
 
 CPU_INFO = Path("/proc/cpuinfo")

@@ -12,8 +12,8 @@ from collections import Counter
 from pathlib import Path
 
 from realmctl.artifacts import open_artifact
+from realmctl.artifacts.records import Records
 from realmctl.errors import InputError
-from realmctl.storage.records import Records
 
 
 def told(world: Path) -> Counter[str]:

@@ -11,8 +11,8 @@ from realmctl.artifacts import Artifact, open_artifact
 from realmctl.artifacts.artifact import VERSION_NAME
 from realmctl.artifacts.manifest import is_artifact
 from realmctl.artifacts.series import readable_versions
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
-from realmctl.retrieval.corpus import Corpus
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from realmctl.index.exact import ExactIndex
 from realmctl.index.protocol import Index, RowIds, Scores, Vectors
 from realmctl.index.store import open_index
 from realmctl.index.vectors import open_vectors
-from realmctl.nn.precision import pick_device
-from realmctl.stage import resolve
+from realmctl.models.precision import pick_device
+from realmctl.pipeline import resolve
 
 
 class LoadedIndex:

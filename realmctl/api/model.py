@@ -9,10 +9,10 @@ from realmctl.api.index import LoadedIndex
 from realmctl.api.retriever import LoadedRetriever
 from realmctl.api.search import TextSearch
 from realmctl.artifacts import Artifact
-from realmctl.nn.reader import Reader
+from realmctl.models.reader import Reader
+from realmctl.pipeline import resolve
 from realmctl.retrieval.answering.mask_filling import FilledSentence, fill_masks
 from realmctl.retrieval.search.dense import DenseSearcher
-from realmctl.stage import resolve
 
 
 class LoadedModel(TextSearch):

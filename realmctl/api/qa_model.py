@@ -14,9 +14,9 @@ from realmctl.api.blocks import BlocksLike, LoadedBlocks, blocks_for
 from realmctl.api.search import RetrievedBlock, TextSearch, batches, require_questions
 from realmctl.artifacts import Artifact
 from realmctl.errors import ConfigError, InputError
+from realmctl.pipeline import resolve
 from realmctl.retrieval.answering.answerer import Answer, Answerer
 from realmctl.retrieval.answering.open_answerer import open_answerer
-from realmctl.stage import resolve
 
 
 @dataclass(frozen=True)

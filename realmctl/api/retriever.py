@@ -12,15 +12,15 @@ from realmctl.api.blocks import BlocksLike, blocks_for
 from realmctl.api.index import LoadedIndex
 from realmctl.api.search import TextSearch, batches
 from realmctl.artifacts import Artifact
+from realmctl.corpus.corpus import TokenIds
 from realmctl.errors import ConfigError
-from realmctl.nn.inputs import Collator
-from realmctl.nn.precision import pick_device
-from realmctl.nn.retriever import Retriever
-from realmctl.retrieval.corpus import TokenIds
+from realmctl.models.inputs import Collator
+from realmctl.models.precision import pick_device
+from realmctl.models.retriever import Retriever
+from realmctl.pipeline import resolve
+from realmctl.retrieval.embedding.embedding import embed_questions, embed_titles_and_bodies
 from realmctl.retrieval.search.dense import DenseSearcher
-from realmctl.retrieval.search.embedding import embed_questions, embed_titles_and_bodies
-from realmctl.stage import resolve
-from realmctl.text.tokens import wordpiece
+from realmctl.tokens import wordpiece
 
 
 class LoadedRetriever:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.api.blocks import LoadedBlocks, TextBlock
+from realmctl.corpus.corpus import TokenIds
 from realmctl.errors import ConfigError
-from realmctl.retrieval.corpus import TokenIds
 from realmctl.retrieval.search.searcher import Hit, Searcher
 
 QUESTIONS_AT_ONCE = 16

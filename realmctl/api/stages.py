@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from realmctl.stage.discovery import own_stages
+from realmctl.pipeline.discovery import own_stages
 
 if TYPE_CHECKING:
     from stages.build_datastore import BuildDatastore

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.artifacts.file_tree import require_files
+from realmctl.artifacts.hashing import digest_regular
+from realmctl.artifacts.lease import lease
 from realmctl.artifacts.manifest import read_manifest
 from realmctl.artifacts.manifest_schema import MANIFEST, MAX_PART_DEPTH
+from realmctl.artifacts.verification import Verification, verification
 from realmctl.errors import InputError, MismatchError
-from realmctl.storage.hashing import digest_regular
-from realmctl.storage.lease import lease
-from realmctl.storage.verification import Verification, verification
 
 _hashed: set[tuple[Path, str]] = set()
 """Artifacts that this process hashed when it opened them: path and content."""

@@ -9,11 +9,11 @@ from typing import Any
 from realmctl.artifacts import unfinished
 from realmctl.artifacts.artifact import Artifact, open_artifact, verify, version_numbers
 from realmctl.artifacts.catalogue_text import listing_text, shown_file_text, shown_text, size_text, verified_text
+from realmctl.artifacts.file_kinds import kind_of_file
+from realmctl.artifacts.hashing import digest_file
 from realmctl.artifacts.manifest import is_artifact
 from realmctl.artifacts.manifest_schema import MANIFEST
 from realmctl.errors import InputError, MismatchError, RealmctlError
-from realmctl.storage.file_kinds import kind_of_file
-from realmctl.storage.hashing import digest_file
 
 MAX_ANCESTORS = 10_000
 """Limit on the nodes of the tree that `shown` returns."""

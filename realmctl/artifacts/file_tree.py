@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from realmctl.artifacts.durable import sync
 from realmctl.artifacts.manifest_schema import MANIFEST, MAX_FILES, RECIPE, SCRATCH_NAMES, WRITING
 from realmctl.artifacts.names import MAX_NAME_DEPTH, shown
+from realmctl.artifacts.regular_file import require_regular
 from realmctl.errors import InputError
-from realmctl.storage.durable import sync
-from realmctl.storage.regular_file import require_regular
 
 
 def sizes_below(folder: Path, parts: Collection[str], unfinished: bool) -> dict[str, int]:

@@ -16,7 +16,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from realmctl.artifacts.durable import write_file
 from realmctl.artifacts.file_tree import part_folders, remove_empty_folders, sizes_below, sync_below
+from realmctl.artifacts.hashing import digest, digest_regular
 from realmctl.artifacts.known_versions import warn_if_newer
 from realmctl.artifacts.manifest_schema import (
     FORMAT,
@@ -27,10 +29,8 @@ from realmctl.artifacts.manifest_schema import (
     recipe_of,
     require_known_format,
 )
+from realmctl.artifacts.regular_file import read_small
 from realmctl.errors import InputError, as_realmctl_error, one_line
-from realmctl.storage.durable import write_file
-from realmctl.storage.hashing import digest, digest_regular
-from realmctl.storage.regular_file import read_small
 from realmctl.version import __version__
 
 

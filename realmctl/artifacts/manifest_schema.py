@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+from realmctl.artifacts.hashing import digest
 from realmctl.artifacts.names import component_problem, relative_problem, shown
 from realmctl.errors import MismatchError
-from realmctl.storage.hashing import digest
 
 FORMAT = 1
 MANIFEST = "manifest.json"

@@ -22,8 +22,10 @@ from realmctl.artifacts.artifact import (
     verify,
     version_numbers,
 )
+from realmctl.artifacts.durable import make_folders, write_file
 from realmctl.artifacts.manifest import Origin, is_artifact, read_manifest
 from realmctl.artifacts.manifest_schema import MANIFEST
+from realmctl.artifacts.regular_file import read_small, require_regular
 from realmctl.artifacts.unfinished import (
     delete_hint,
     new_partial,
@@ -32,12 +34,10 @@ from realmctl.artifacts.unfinished import (
     remove_or_set_aside,
     unfinished_run,
 )
+from realmctl.artifacts.verification import FOUND_BYTES, Verification, verification
 from realmctl.artifacts.writer import Writer, publish
 from realmctl.errors import ConfigError, InputError, LockedError, MismatchError, RealmctlError
 from realmctl.log import say, warn
-from realmctl.storage.durable import make_folders, write_file
-from realmctl.storage.regular_file import read_small, require_regular
-from realmctl.storage.verification import FOUND_BYTES, Verification, verification
 
 LOCK, LAST = ".lock", ".last"
 MAX_VERSION = 999_999_999

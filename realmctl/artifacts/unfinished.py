@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.artifacts.artifact import VERSION_NAME
+from realmctl.artifacts.durable import write_file
 from realmctl.artifacts.manifest import Origin, seal
 from realmctl.artifacts.manifest_schema import MANIFEST, MAX_MANIFEST_BYTES, RECIPE, SCRATCH_NAMES
+from realmctl.artifacts.quarantine import QUARANTINE, set_aside
+from realmctl.artifacts.regular_file import read_small
 from realmctl.artifacts.writer import Writer
 from realmctl.errors import InputError, MismatchError
-from realmctl.storage.durable import write_file
-from realmctl.storage.quarantine import QUARANTINE, set_aside
-from realmctl.storage.regular_file import read_small
 
 UNSEALED = object()
 HALF_WRITTEN = ".tmp*"

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.artifacts.artifact import Artifact, leased, open_artifact
+from realmctl.artifacts.durable import copy_file, rename_to_fresh, sync
 from realmctl.artifacts.file_tree import write_protect
+from realmctl.artifacts.hashing import files_below
 from realmctl.artifacts.manifest import Origin, write_manifest
 from realmctl.artifacts.manifest_schema import MANIFEST, RECIPE, RESERVED_NAMES, SCRATCH_NAMES
 from realmctl.artifacts.names import require_component, require_relative
 from realmctl.errors import InputError
-from realmctl.storage.durable import copy_file, rename_to_fresh, sync
-from realmctl.storage.hashing import files_below
 
 CANNOT_LINK = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.EOPNOTSUPP)
 """Errors that mean that two names cannot share one file here, so that it has to be copied."""

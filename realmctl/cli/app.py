@@ -15,7 +15,7 @@ from realmctl.cli.invoke import exit_code_of, with_exit_code
 from realmctl.cli.stage_command import command_of
 from realmctl.errors import ConfigError, RealmctlError
 from realmctl.execution.signals import install_stop_now
-from realmctl.stage.discovery import own_stages
+from realmctl.pipeline.discovery import own_stages
 from realmctl.version import __version__
 
 EPILOG = (

@@ -11,8 +11,8 @@ from types import ModuleType
 from realmctl import registry
 from realmctl.cli import commands
 from realmctl.errors import ConfigError, RealmctlError, ResourceError
-from realmctl.stage import Stage
-from realmctl.stage.discovery import discover, own_stages
+from realmctl.pipeline import Stage
+from realmctl.pipeline.discovery import discover, own_stages
 
 GROUP = "realmctl.stages"
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from realmctl.stage.sources import localise
-from realmctl.storage.temporary import temporary_folder
+from realmctl.artifacts.temporary import temporary_folder
+from realmctl.pipeline.sources import localise
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from realmctl.nn.precision import autocast, has_bf16, pick_device
+from realmctl.models.precision import autocast, has_bf16, pick_device
 
 WIDTH = 768
 ROWS = 2048

@@ -20,9 +20,9 @@ from realmctl.cli.invoke import print_result
 from realmctl.cli.options import DryRun, Json, Out, Workspace, path
 from realmctl.errors import ConfigError
 from realmctl.execution import processes
-from realmctl.stage import ROLE, Role, Stage, flag_of, hints, planning, presets
-from realmctl.stage.values import names_beside_number
-from realmctl.stage.workspace import with_defaults
+from realmctl.pipeline import ROLE, Role, Stage, flag_of, hints, planning, presets
+from realmctl.pipeline.values import names_beside_number
+from realmctl.pipeline.workspace import with_defaults
 
 ARGUMENT = "_argument"
 """End of the name of a parameter that is an argument beside an option."""

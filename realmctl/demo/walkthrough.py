@@ -13,7 +13,7 @@ from realmctl.demo.world.settings import SIZES
 from realmctl.errors import ConfigError, InputError
 from realmctl.log import say
 from realmctl.pipeline import pipeline_file
-from realmctl.stage.discovery import own_stages
+from realmctl.pipeline.discovery import own_stages
 
 PIPELINE = Path(__file__).with_name("demo.yaml")
 ASKED = 2

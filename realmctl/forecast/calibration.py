@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.artifacts import Artifact
+from realmctl.artifacts.temporary import temporary_folder
 from realmctl.errors import InputError
 from realmctl.forecast.chain import PlannedStage
 from realmctl.forecast.costs import Cost, Made, ShapeOf, WorkKind, cost_of
@@ -22,7 +23,6 @@ from realmctl.forecast.samples import Sample, sample_of
 from realmctl.forecast.sizes import Text
 from realmctl.log import say
 from realmctl.pipeline.pipeline import Pipeline, PipelineStep
-from realmctl.storage.temporary import temporary_folder
 
 SAMPLE_BYTES = 2_000_000
 """Bytes of each corpus that the sample has, decompressed."""

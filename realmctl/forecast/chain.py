@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from realmctl.errors import ConfigError
+from realmctl.pipeline import Stage, presets, roles
 from realmctl.pipeline.pipeline import Pipeline
-from realmctl.stage import Stage, presets, roles
 
 
 @dataclasses.dataclass(frozen=True)

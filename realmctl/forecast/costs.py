@@ -242,7 +242,7 @@ NATURAL_QUESTIONS = 79_168
 
 def questions_of(settings: Mapping[str, Any]) -> int:
     """Number of questions of the stage's file."""
-    from realmctl.text.qa.questions import read_questions
+    from realmctl.questions.questions import read_questions
 
     return len(read_questions(settings["questions"])) if settings.get("questions") else NATURAL_QUESTIONS
 

@@ -16,9 +16,8 @@ from realmctl.forecast.forecast import Forecast, Row, forecast
 from realmctl.forecast.machines import Machines, named_devices
 from realmctl.forecast.sizes import EncoderShape, Text, encoder_shape, text_of_blocks, text_of_bytes
 from realmctl.log import duration_text
-from realmctl.pipeline import pipeline_file
+from realmctl.pipeline import Stage, pipeline_file
 from realmctl.pipeline.pipeline import Pipeline
-from realmctl.stage import Stage
 
 BERT = "scratch:base"
 VOCABULARY = 30_522
@@ -78,7 +77,7 @@ def _changed(stage: PlannedStage, wishes: Wishes) -> PlannedStage:
 
 def _texts(wishes: Wishes, chain: Sequence[PlannedStage]) -> dict[str, Text]:
     """The blocks of each chunk stage, from the sizes of its files, or from the number that was given."""
-    from realmctl.text.corpus.work_units import expanded_bytes
+    from realmctl.corpus.work_units import expanded_bytes
 
     texts = {}
     for stage in chain:

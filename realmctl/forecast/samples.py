@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from realmctl.artifacts.hashing import files_below
 from realmctl.errors import InputError
-from realmctl.storage.hashing import files_below
-from realmctl.text.streams import decompressed
+from realmctl.inputs.streams import decompressed
 
 MOST_FILES = 64
 HEAD_BYTES = 4 * 2**20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from realmctl.errors import ConfigError
-from realmctl.nn.bert.limits import weight_count
+from realmctl.models.bert.limits import weight_count
 
 WORDPIECES_PER_BYTE = {"dump": 0.105, "text": 0.21}
 """Wordpieces that a byte becomes: of wikitext, most of which is markup, and of plain text. Measured on 5.8 MB of the English
@@ -87,7 +87,7 @@ def encoder_shape(bert: str, vocabulary: int) -> EncoderShape:
         ConfigError: the size is unknown, or the folder's config.json does not describe a BERT.
         InputError: it is found neither here nor on the hub.
     """
-    from realmctl.nn.bert.files import scratch_config
+    from realmctl.models.bert.files import scratch_config
 
     if bert.startswith("scratch:"):
         config = scratch_config(bert.removeprefix("scratch:"), vocabulary)
@@ -99,7 +99,7 @@ def encoder_shape(bert: str, vocabulary: int) -> EncoderShape:
 def _read_config(bert: str):  # type: ignore[no-untyped-def]
     from transformers import BertConfig
 
-    from realmctl.stage.sources import localise
+    from realmctl.pipeline.sources import localise
 
     folder = localise(bert, ("scratch:",), True, "--bert", files=("config.json",))
     try:

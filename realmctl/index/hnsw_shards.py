@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from realmctl.artifacts.hashing import digest_file
 from realmctl.errors import ConfigError, InputError
 from realmctl.execution.shards import map_units, worker_count
 from realmctl.index.canaries import choose_canaries
@@ -24,7 +25,6 @@ from realmctl.index.merged import MergedIndex, bounds
 from realmctl.index.protocol import Index, Vectors
 from realmctl.index.store import DESCRIPTION_FILE, IndexDescription, IndexType, read_description, write_description
 from realmctl.index.vectors import VECTORS_FILE, open_vectors
-from realmctl.storage.hashing import digest_file
 
 if TYPE_CHECKING:
     from realmctl.index.build import IndexOptions

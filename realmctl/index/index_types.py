@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from realmctl.artifacts.hashing import digest_file
 from realmctl.errors import InputError, QualityError
 from realmctl.index.canaries import check_canaries, choose_canaries, worse_canaries
 from realmctl.index.exact import ExactIndex
@@ -19,7 +20,6 @@ from realmctl.index.protocol import Index, RowIds, Scores, Vectors
 from realmctl.index.recall import Recall, RecallSample
 from realmctl.index.store import IndexDescription, IndexType, write_description
 from realmctl.log import say
-from realmctl.storage.hashing import digest_file
 
 if TYPE_CHECKING:
     from realmctl.index.build import IndexOptions

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from realmctl.artifacts.array_file import open_array
 from realmctl.errors import InputError, MismatchError
 from realmctl.index.protocol import Vectors
-from realmctl.storage.array_file import open_array
 
 VECTORS_FILE = "vectors.npy"
 ROWS_PER_CHUNK = 16_384

@@ -27,7 +27,7 @@ from realmctl.artifacts import Artifact, open_artifact
 from realmctl.errors import InterruptedRun, RealmctlError, ResourceError, as_realmctl_error, error_of
 from realmctl.execution.shards import worker_count
 from realmctl.execution.signals import install_stop_now
-from realmctl.stage import Stage
+from realmctl.pipeline import Stage
 
 STOP_SECONDS = 10.0
 """Seconds that a child gets to end before it is killed, when it has no work or was asked to stop for the second time."""

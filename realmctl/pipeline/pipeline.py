@@ -13,10 +13,10 @@ from typing import Any
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.errors import ConfigError, InterruptedRun, RealmctlError
 from realmctl.log import duration_text, say, warn
+from realmctl.pipeline import Stage
 from realmctl.pipeline.jobs import Jobs
-from realmctl.stage import Stage
-from realmctl.stage.planning import plan
-from realmctl.stage.workspace import with_defaults
+from realmctl.pipeline.planning import plan
+from realmctl.pipeline.workspace import with_defaults
 
 
 @dataclass(frozen=True)

@@ -31,10 +31,10 @@ from typing import Any
 import yaml
 
 from realmctl.errors import ConfigError, InputError
+from realmctl.pipeline import Role, Stage, hints, presets, roles
 from realmctl.pipeline.pipeline import Pipeline, PipelineStep
-from realmctl.stage import Role, Stage, hints, presets, roles
-from realmctl.stage.sources import is_literal
-from realmctl.stage.values import typed
+from realmctl.pipeline.sources import is_literal
+from realmctl.pipeline.values import typed
 
 TOP_LEVEL = ("workspace", "vars", "defaults", "stages")
 OF_THE_FILE = ("stage", "preset", "starts_after")

@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 from realmctl.artifacts import Artifact
+from realmctl.questions.answer_search import AnswerSearch
 from realmctl.report.outcomes import OutcomeLabel, QuestionOutcome, RetrievalDepths
 from realmctl.report.score_files import entries, records
-from realmctl.retrieval.answering.answer_search import AnswerSearch
 
 BLOCKS_SHOWN = 5
 

@@ -8,13 +8,13 @@ from itertools import zip_longest
 from typing import Any, Literal
 
 from realmctl.artifacts import Artifact
+from realmctl.artifacts.records import Records
 from realmctl.errors import InputError
 from realmctl.log import progress
+from realmctl.questions.answers import Scorer, exact_match
+from realmctl.questions.questions import Question
 from realmctl.report.score_files import entries, records
 from realmctl.retrieval.answering.corpus_search import answered_by
-from realmctl.storage.records import Records
-from realmctl.text.qa.answers import Scorer, exact_match
-from realmctl.text.qa.questions import Question
 
 OutcomeLabel = Literal["corpus", "far", "near", "read", "right", "wrong", "found"]
 FAR, NEAR = 100, 5

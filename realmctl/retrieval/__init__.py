@@ -1,1 +1,1 @@
-"""Retrieval: from questions to blocks (search) and to answers (answering)."""
+"""Where text, models and indexes meet: embedding blocks, searching them, answering from them."""

@@ -15,9 +15,9 @@ import numpy as np
 
 from realmctl.artifacts import Artifact
 from realmctl.errors import InputError
-from realmctl.retrieval.tagged_queries import TaggedQueries
-from realmctl.text.qa.questions import Question
-from realmctl.text.spans.salient import SalientSpan
+from realmctl.questions.questions import Question
+from realmctl.spans.salient import SalientSpan
+from realmctl.spans.tagged_queries import TaggedQueries
 
 SIDE = 14
 """Words of the sentence that are kept before the span, and after it."""

@@ -12,9 +12,9 @@ from transformers import BertForMaskedLM
 from realmctl.artifacts import Artifact, require_same_vocabulary
 from realmctl.errors import InputError, MismatchError, one_line
 from realmctl.log import say, warn
-from realmctl.nn.bert.encoder import load_masked_lm, scratch_config
-from realmctl.nn.inputs import Collator
-from realmctl.nn.precision import seed_everything
+from realmctl.models.bert.encoder import load_masked_lm, scratch_config
+from realmctl.models.inputs import Collator
+from realmctl.models.precision import seed_everything
 
 SCRATCH = "scratch:"
 BERT_INITIALIZER_RANGE, BERT_HIDDEN_SIZE = 0.02, 768

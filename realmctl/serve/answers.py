@@ -6,12 +6,12 @@ import math
 import sys
 from collections.abc import Sequence
 
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
 from realmctl.retrieval.answering import receipts
 from realmctl.retrieval.answering.answerer import Answer, Answerer
 from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
 from realmctl.retrieval.answering.mask_filling import MASK, MaskPrediction, fill_beside_null, fill_masks
-from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.search.searcher import Hit
 from realmctl.serve.messages import (
     AnswerReply,

@@ -14,12 +14,12 @@ from typing import Any
 
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.series import readable_versions
+from realmctl.artifacts.temporary import temporary_folder
 from realmctl.errors import ConfigError, InputError
 from realmctl.index.vectors import VECTORS_FILE, open_vectors
+from realmctl.pipeline import resolve
+from realmctl.pipeline.fields import roles
 from realmctl.serve.versions import ServedVersion
-from realmctl.stage import resolve
-from realmctl.stage.fields import roles
-from realmctl.storage.temporary import temporary_folder
 from stages.build_index import BuildIndex
 from stages.embed import Embed
 from stages.revise import Revise
@@ -57,7 +57,7 @@ class Editor:
             Revise(blocks=version.blocks, edits=folder / "edits.jsonl").check()
 
     def make(self, version: ServedVersion, edits: Sequence[Mapping[str, Any]]) -> Edited:
-        """Apply edits (realmctl.text.corpus.edits) to a version, and return the next one.
+        """Apply edits (realmctl.corpus.edits) to a version, and return the next one.
 
         Raises:
             InputError: an edit cannot be applied, or no block would be left.

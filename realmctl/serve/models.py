@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from realmctl.artifacts import Artifact, open_artifact
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.index.protocol import Index
 from realmctl.index.store import open_index
-from realmctl.nn.reader import Reader
+from realmctl.models.reader import Reader
 from realmctl.retrieval.answering.answerer import Answerer
 from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
 from realmctl.retrieval.answering.open_answerer import open_answerer
-from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.search.dense import DenseSearcher
 from realmctl.retrieval.search.searcher import Searcher
 from realmctl.serve.versions import Places, ServedVersion

@@ -15,16 +15,7 @@ from realmctl.errors import ConfigError, InputError, LockedError
 from realmctl.serve import answers
 from realmctl.serve.editor import Editor
 from realmctl.serve.latency import Latencies
-from realmctl.serve.messages import (
-    Ask,
-    BlockReply,
-    EditReply,
-    Fill,
-    LeaveOut,
-    NewDocument,
-    NewText,
-    StatusReply,
-)
+from realmctl.serve.messages import Ask, BlockReply, EditReply, Fill, LeaveOut, NewDocument, NewText, StatusReply
 from realmctl.serve.models import Models
 from realmctl.serve.versions import Places
 from realmctl.serve.worker import QueueFull, Worker

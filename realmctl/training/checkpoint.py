@@ -18,12 +18,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from realmctl.artifacts.durable import sync
+from realmctl.artifacts.hashing import digest_file
+from realmctl.artifacts.quarantine import QUARANTINE, set_aside
 from realmctl.errors import InputError, MismatchError, as_realmctl_error
 from realmctl.log import warn
-from realmctl.nn.weights import load_tensors, optimizer_tensors, restore_optimizer, save_tensors
-from realmctl.storage.durable import sync
-from realmctl.storage.hashing import digest_file
-from realmctl.storage.quarantine import QUARANTINE, set_aside
+from realmctl.models.weights import load_tensors, optimizer_tensors, restore_optimizer, save_tensors
 from realmctl.training.scratch_files import read_sealed, write_sealed
 
 KEPT = 2

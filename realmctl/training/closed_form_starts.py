@@ -10,15 +10,15 @@ import torch
 from numpy.typing import NDArray
 from transformers import BertForMaskedLM
 
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 from realmctl.log import progress
-from realmctl.nn.bert.encoder import hidden_states
-from realmctl.nn.bert.ridge_head import set_ridge_head
-from realmctl.nn.inputs import Collator
-from realmctl.nn.pca import pca_projection
-from realmctl.nn.precision import autocast, pick_device
-from realmctl.nn.retriever import Retriever
-from realmctl.retrieval.corpus import Corpus
+from realmctl.models.bert.encoder import hidden_states
+from realmctl.models.bert.ridge_head import set_ridge_head
+from realmctl.models.inputs import Collator
+from realmctl.models.pca import pca_projection
+from realmctl.models.precision import autocast, pick_device
+from realmctl.models.retriever import Retriever
 from realmctl.training.random_streams import Stream, generator
 
 PCA_BLOCKS = 16_384
@@ -45,7 +45,7 @@ def start_with_pca(
 ) -> None:
     """Set the retriever's projection to the principal components of its pooled block vectors.
 
-    Leaves the retriever in evaluation mode, on `device`. `scale`: see `realmctl.nn.retriever`.
+    Leaves the retriever in evaluation mode, on `device`. `scale`: see `realmctl.models.retriever`.
 
     Raises:
         ConfigError: the projection is wider than the encoder, or the corpus has too few blocks.

@@ -27,7 +27,7 @@ from torch.distributed.rendezvous import rendezvous
 
 from realmctl.errors import InputError, ResourceError, as_realmctl_error, error_of
 from realmctl.execution import processes
-from realmctl.nn.precision import pick_device
+from realmctl.models.precision import pick_device
 
 LONGEST_WAIT = timedelta(days=2)
 """Processes may wait for each other as long as the first one takes to verify inputs and to refresh an index."""

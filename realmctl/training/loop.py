@@ -21,13 +21,13 @@ import numpy as np
 import torch
 
 from realmctl.artifacts import Writer
+from realmctl.artifacts.free_disk import require_free_disk
 from realmctl.errors import InputError, RealmctlError, ResourceError, as_realmctl_error
 from realmctl.execution import processes
 from realmctl.execution.signals import StopRequested, deferred
 from realmctl.log import Progress, progress, say
-from realmctl.nn.optimizer import BertAdamW, decay_groups
-from realmctl.nn.precision import autocast, pick_device, seed_everything
-from realmctl.storage.free_disk import require_free_disk
+from realmctl.models.optimizer import BertAdamW, decay_groups
+from realmctl.models.precision import autocast, pick_device, seed_everything
 from realmctl.training import data_parallel
 from realmctl.training.checkpoint import Checkpoints
 from realmctl.training.gradient_buckets import GradientBuckets

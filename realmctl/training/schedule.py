@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from realmctl.errors import ConfigError
-from realmctl.nn.optimizer import bert_lr, warmup_steps
+from realmctl.models.optimizer import bert_lr, warmup_steps
 from realmctl.training.monitoring.tensorboard import LiveCurves
 
 Optimizer = Literal["bert", "adamw"]

@@ -14,8 +14,8 @@ from realmctl.api.model import LoadedModel
 from realmctl.api.qa_model import LoadedQaModel
 from realmctl.api.retriever import LoadedRetriever
 from realmctl.artifacts import open_artifact
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError, MismatchError
-from realmctl.retrieval.corpus import Corpus
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import documents
 

@@ -12,7 +12,7 @@ import pytest
 
 import realmctl
 from realmctl.api import stages
-from realmctl.stage.discovery import own_stages
+from realmctl.pipeline.discovery import own_stages
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = {"torch", "numpy", "transformers", "spacy", "tokenizers", "matplotlib", "typer", "stages"}

@@ -21,8 +21,8 @@ from realmctl.artifacts.catalogue import (
     verified_text,
 )
 from realmctl.errors import ConfigError, InputError, MismatchError
-from realmctl.stage.planning import plan, plan_text
-from realmctl.stage.workspace import with_defaults
+from realmctl.pipeline.planning import plan, plan_text
+from realmctl.pipeline.workspace import with_defaults
 from tests.fixtures.small_stages import Child, Model, Plain, Steps
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from realmctl.cli import app
-from realmctl.stage import presets
+from realmctl.pipeline import presets
 from tests.fixtures.small_stages import Plain
 
 

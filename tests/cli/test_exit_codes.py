@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from realmctl.artifacts import series
-from realmctl.stage import Stage, setting
+from realmctl.pipeline import Stage, setting
 from tests.fixtures.small_stages import Plain, Steps
 
 ROOT = Path(__file__).resolve().parents[2]

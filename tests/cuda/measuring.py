@@ -16,8 +16,8 @@ from realmctl.forecast.chain import PlannedStage
 from realmctl.forecast.costs import Made, cost_of
 from realmctl.forecast.devices import DEVICES, Device
 from realmctl.forecast.sizes import EncoderShape, Text, VectorsSize
-from realmctl.stage import Stage, roles
-from realmctl.training_stages.training_stage import TrainingStage
+from realmctl.pipeline import Stage, roles
+from realmctl.training.training_stage import TrainingStage
 
 
 @dataclasses.dataclass(frozen=True)

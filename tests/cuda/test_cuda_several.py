@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from realmctl.artifacts import open_artifact
-from realmctl.demo.rehearsal.commands import torchrun, words_of
-from realmctl.stage.discovery import own_stages
+from realmctl.forecast.rehearsal.commands import torchrun, words_of
+from realmctl.pipeline.discovery import own_stages
 from tests.fixtures.chain import metrics_of, pretrain
 from tests.fixtures.objectives import jobs_of, require_equal
 from tests.fixtures.together import PATIENCE_SECONDS, ROOT, make_alone

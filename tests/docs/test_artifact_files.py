@@ -20,8 +20,8 @@ from stages.ict_init import IctInit
 from stages.lm_finetune import LmFinetune
 from stages.lm_init import LmInit
 from stages.search import Search
-from tests.exchange.realm_case import PROJECTION
-from tests.exchange.realm_checkpoints import RECORDS, imported, open_qa
+from tests.convert.realm_case import PROJECTION
+from tests.convert.realm_checkpoints import RECORDS, imported, open_qa
 from tests.fixtures.chain import Chain, baseline, finetune, make_index, pretrain
 from tests.fixtures.language_models import make_t5
 

@@ -15,11 +15,11 @@ import pytest
 
 from realmctl import registry
 from realmctl.artifacts import open_artifact
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
 from realmctl.index.store import open_index
 from realmctl.retrieval.answering.open_answerer import open_answerer
-from realmctl.retrieval.corpus import Corpus
-from realmctl.text.tokens import wordpiece
+from realmctl.tokens import wordpiece
 from stages.eval_em import EvalEm
 from tests.fixtures.chain import FINETUNING, Chain
 from tests.fixtures.index import brute_force
@@ -34,8 +34,8 @@ BROKEN = {
     "broken-1.0.dist-info/entry_points.txt": "[realmctl.stages]\nshatter = broken_plugin:Shatter\nchunk = chunk:Chunk\nask = ask:Ask\n"
     "[realmctl.searchers]\nbm25 = broken_plugin:Searcher\ncrack = broken_plugin:Searcher\n",
     "broken_plugin.py": "raise ValueError('it is broken')\n",
-    "ask.py": "from realmctl.stage import Stage\nclass Ask(Stage):\n    'Ask.'\n    makes = 'answers'\n",
-    "chunk.py": "from realmctl.stage import Stage\nclass Chunk(Stage):\n    'Cut.'\n    makes = 'blocks'\n",
+    "ask.py": "from realmctl.pipeline import Stage\nclass Ask(Stage):\n    'Ask.'\n    makes = 'answers'\n",
+    "chunk.py": "from realmctl.pipeline import Stage\nclass Chunk(Stage):\n    'Cut.'\n    makes = 'blocks'\n",
 }  # fmt: skip
 
 

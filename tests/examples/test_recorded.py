@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from realmctl.pipeline import pipeline_file
-from realmctl.stage.discovery import own_stages
+from realmctl.pipeline.discovery import own_stages
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "examples" / "recorded"

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from realmctl.artifacts import open_artifact
-from realmctl.storage.records import Records
+from realmctl.artifacts.records import Records
 from stages.chunk import Chunk
 from stages.tag import Tag
 

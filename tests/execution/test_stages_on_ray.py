@@ -15,7 +15,7 @@ from realmctl.artifacts import Artifact, open_artifact
 from realmctl.errors import ConfigError
 from realmctl.execution import ray_workers
 from realmctl.execution.shards import map_units
-from realmctl.stage.discovery import own_stages
+from realmctl.pipeline.discovery import own_stages
 from tests.fixtures import shard_functions as functions
 from tests.fixtures.chain import Chain
 

@@ -15,11 +15,11 @@ import pytest
 
 from realmctl import errors
 from realmctl.artifacts import artifact, manifest, manifest_schema, series, writer
+from realmctl.artifacts.checked_file import CheckedFile
 from realmctl.index import hnsw, index_types
 from realmctl.index.store import IndexDescription
-from realmctl.nn import weights
-from realmctl.stage import stage
-from realmctl.storage.checked_file import CheckedFile
+from realmctl.models import weights
+from realmctl.pipeline import stage
 from realmctl.training import checkpoint
 from realmctl.training.refresh import refresher_process
 from realmctl.training.refresh.refresh_folder import RefreshFolder

@@ -12,7 +12,7 @@ import pytest
 
 from realmctl.artifacts import Artifact, open_artifact, verify
 from realmctl.errors import InputError, MismatchError
-from realmctl.stage import Stage
+from realmctl.pipeline import Stage
 from stages.embed import Embed
 from stages.eval_em import EvalEm
 from tests.faults.counting import count, rounds

@@ -13,14 +13,14 @@ import pytest
 import torch
 
 from realmctl.artifacts import open_artifact, series, verify, version_numbers
+from realmctl.artifacts.array_file import ArrayAppender
+from realmctl.artifacts.durable import copy_file
+from realmctl.artifacts.records import RecordWriter
 from realmctl.errors import ConfigError, InputError, MismatchError, ResourceError
 from realmctl.index import hnsw
 from realmctl.index.build import IndexOptions, build
-from realmctl.nn import weights
-from realmctl.retrieval.search import embedding_file
-from realmctl.storage.array_file import ArrayAppender
-from realmctl.storage.durable import copy_file
-from realmctl.storage.records import RecordWriter
+from realmctl.models import weights
+from realmctl.retrieval.embedding import embedding_file
 from tests.faults.counting import count
 from tests.faults.tampering import overwrite
 from tests.fixtures.faults import faults, losing_writes, recorded_calls

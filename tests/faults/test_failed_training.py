@@ -13,7 +13,7 @@ import pytest
 
 from realmctl.artifacts import Artifact, open_artifact, verify, version_numbers
 from realmctl.errors import ResourceError
-from realmctl.stage import Stage
+from realmctl.pipeline import Stage
 from stages.build_index import BuildIndex
 from stages.embed import Embed
 from stages.ict_init import IctInit

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from realmctl.storage.temporary import temporary_folder
+from realmctl.artifacts.temporary import temporary_folder
 from tests.fixtures.small_stages import Plain
 
 KILLED = """

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from realmctl.errors import RealmctlError
-from realmctl.retrieval.search import embedding
-from realmctl.retrieval.search.embedding_file import EmbeddingFile
-from realmctl.stage import Stage
+from realmctl.pipeline import Stage
+from realmctl.retrieval.embedding import embedding
+from realmctl.retrieval.embedding.embedding_file import EmbeddingFile
 from stages.embed import Embed
 from stages.ict_init import IctInit
 from stages.mlm_init import MlmInit

@@ -8,7 +8,7 @@ from transformers import BertConfig, BertForMaskedLM
 from realmctl.forecast.chain import PlannedStage, paper_chain
 from realmctl.forecast.costs import Made, cost_of, questions_of
 from realmctl.forecast.sizes import EncoderShape, Text, text_of_blocks, text_of_bytes
-from realmctl.stage.discovery import own_stages
+from realmctl.pipeline.discovery import own_stages
 
 SHAPE = EncoderShape(layers=3, hidden=64, intermediate=256, vocabulary=500)
 

@@ -8,7 +8,7 @@ from realmctl.forecast.devices import DEVICES, NETWORK_BYTES_PER_SECOND, UTILISA
 from realmctl.forecast.forecast import forecast
 from realmctl.forecast.machines import Machines, named_devices
 from realmctl.forecast.sizes import encoder_shape, text_of_blocks
-from realmctl.stage.discovery import own_stages
+from realmctl.pipeline.discovery import own_stages
 
 
 def base(bert):

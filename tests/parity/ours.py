@@ -14,15 +14,15 @@ from torch import Tensor
 
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.cli import app
-from realmctl.nn.bert.files import load_masked_lm
-from realmctl.nn.inputs import Collator, TokenBatch, block_token_mask
-from realmctl.nn.marginal import token_marginal
-from realmctl.nn.reader import Reader
-from realmctl.nn.retriever import Retriever
-from realmctl.nn.span_head import LOWEST, SpanReader, reader_loss, retrieval_loss
+from realmctl.models.bert.files import load_masked_lm
+from realmctl.models.inputs import Collator, TokenBatch, block_token_mask
+from realmctl.models.marginal import token_marginal
+from realmctl.models.reader import Reader
+from realmctl.models.retriever import Retriever
+from realmctl.models.span_head import LOWEST, SpanReader, reader_loss, retrieval_loss
+from realmctl.questions.questions import Question
 from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
 from realmctl.retrieval.answering.open_answerer import open_answerer
-from realmctl.text.qa.questions import Question
 from realmctl.training.objectives.finetune import FinetuneObjective, FinetuneOptions
 from tests.parity.reference_case import CANDIDATES, CLS, MASK, PAD, SEP
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from realmctl.errors import ConfigError, InputError
+from realmctl.pipeline.discovery import in_order
 from realmctl.pipeline.pipeline import Pipeline, outline_text
 from realmctl.pipeline.pipeline_file import pair, read
-from realmctl.stage.discovery import in_order
 from tests.fixtures.small_stages import STAGES
 
 FILE = """

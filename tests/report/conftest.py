@@ -7,7 +7,7 @@ import json
 import pytest
 
 from realmctl.artifacts import Artifact
-from realmctl.stage import Stage, reads, setting
+from realmctl.pipeline import Stage, reads, setting
 from stages.eval_em import EvalEm
 from tests.fixtures.chain import Chain, finetune, pretrain
 

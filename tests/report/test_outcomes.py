@@ -6,12 +6,12 @@ import json
 
 import pytest
 
+from realmctl.artifacts.records import Records
 from realmctl.errors import InputError
+from realmctl.questions.answers import exact_match, has_answer
+from realmctl.questions.questions import Question
 from realmctl.report.funnel import funnel_of, retrieval_depths
 from realmctl.report.outcomes import QuestionOutcome, RetrievalDepths, read_outcomes
-from realmctl.storage.records import Records
-from realmctl.text.qa.answers import exact_match, has_answer
-from realmctl.text.qa.questions import Question
 from stages.eval_em import EvalEm
 from stages.finetune import Finetune
 from tests.report.conftest import WrittenScores

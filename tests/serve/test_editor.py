@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from realmctl.artifacts import open_artifact
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError, QualityError
 from realmctl.index.vectors import open_vectors
-from realmctl.retrieval.corpus import Corpus
 from realmctl.serve.editor import Editor
 from realmctl.serve.versions import Places
 from stages.build_index import BuildIndex

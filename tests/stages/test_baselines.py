@@ -134,7 +134,7 @@ def test_no_room_for_a_question(finetuned, chain):
 
 
 def test_closed_book_needs_the_head(finetuned, chain, tmp_path):
-    from realmctl.nn.bert.files import load_masked_lm, save_bert
+    from realmctl.models.bert.files import load_masked_lm, save_bert
 
     folder = tmp_path / "headless"
     save_bert(load_masked_lm(chain.encoder.path)[0].bert, folder)

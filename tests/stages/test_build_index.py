@@ -13,7 +13,7 @@ from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError, InputError, QualityError, ResourceError
 from realmctl.index.exact import ExactIndex
 from realmctl.index.store import open_index
-from realmctl.stage import Stage, setting
+from realmctl.pipeline import Stage, setting
 from stages.build_index import BuildIndex
 from tests.fixtures.index import clustered
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from realmctl.artifacts.records import Records
+from realmctl.corpus import documents
+from realmctl.corpus.corpus import Corpus
+from realmctl.corpus.sentences import PUNKT_FILES
 from realmctl.errors import ConfigError, InputError
-from realmctl.retrieval.corpus import Corpus
-from realmctl.storage.records import Records
-from realmctl.text.corpus import documents
-from realmctl.text.tokens import wordpiece
-from realmctl.text.tokens.sentences import PUNKT_FILES
-from realmctl.text.tokens.wordpiece_training import train
+from realmctl.tokens import wordpiece
+from realmctl.tokens.wordpiece_training import train
 from stages.chunk import Chunk
 
 WORDS = [

@@ -11,7 +11,7 @@ import pytest
 
 from realmctl.artifacts import open_artifact
 from realmctl.errors import ConfigError, InputError, MismatchError, ResourceError
-from realmctl.retrieval.search import embedding
+from realmctl.retrieval.embedding import embedding
 from stages.embed import Embed
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.retriever import make_retriever
@@ -80,8 +80,8 @@ def test_stopped_by_an_error_it_goes_on_and_ends_with_the_same_bytes(made, tmp_p
 
 KILLED = """
 import os, signal, sys
-from realmctl.retrieval.search import embedding as embed
-from realmctl.retrieval.search.embedding_file import EmbeddingFile
+from realmctl.retrieval.embedding import embedding as embed
+from realmctl.retrieval.embedding.embedding_file import EmbeddingFile
 from stages.embed import Embed
 
 embed.ROWS_PER_RANGE = 8

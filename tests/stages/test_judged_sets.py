@@ -7,10 +7,10 @@ import json
 import pytest
 
 from realmctl.artifacts import open_artifact
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
-from realmctl.retrieval.corpus import Corpus
-from realmctl.text.qa.labelled import read_labelled
-from realmctl.text.qa.questions import read_questions
+from realmctl.questions.labelled import read_labelled
+from realmctl.questions.questions import read_questions
 from stages.eval_em import EvalEm
 from tests.fixtures.chain import baseline
 from tests.fixtures.retriever import make_retriever

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from realmctl.artifacts import open_artifact
-from realmctl.nn.lm.files import load_language_model
-from realmctl.retrieval.tagged_queries import TaggedQueries
-from realmctl.training.language_models.objectives import SalientSpanPairs
+from realmctl.models.lm.files import load_language_model
+from realmctl.spans.tagged_queries import TaggedQueries
+from realmctl.training.objectives.language_models import SalientSpanPairs
 from stages.eval_em import EvalEm
 from stages.lm_finetune import LmFinetune
 from tests.fixtures.chain import Stopped, stop_at

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 from realmctl.artifacts import open_artifact
 from realmctl.cli.app import build
 from realmctl.errors import ConfigError
-from realmctl.nn.bert.encoder import load_masked_lm
-from realmctl.nn.retriever import Retriever
+from realmctl.models.bert.encoder import load_masked_lm
+from realmctl.models.retriever import Retriever
 from stages.ict_init import IctInit
 from stages.mlm_init import MlmInit
 from tests.fixtures.blocks import make_blocks

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 from realmctl.artifacts import open_artifact, require_descent, verify
 from realmctl.cli.app import build
-from realmctl.nn.bert.files import load_masked_lm
-from realmctl.nn.retriever import Retriever
+from realmctl.models.bert.files import load_masked_lm
+from realmctl.models.retriever import Retriever
 from realmctl.training.refresh.refresh_folder import steps_in
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import FIRMS, TOWNS, documents, make_index, metrics_of, pretrain

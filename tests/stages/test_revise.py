@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 from realmctl.artifacts import open_artifact
 from realmctl.artifacts.series import locked
 from realmctl.cli.app import build
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError, LockedError, MismatchError
 from realmctl.index.store import open_index
-from realmctl.retrieval.corpus import Corpus
 from stages.build_index import BuildIndex
 from stages.chunk import Chunk
 from stages.embed import Embed
@@ -220,7 +220,7 @@ def test_back_again_is_the_first_version(made, tmp_path):
 
 
 def test_only_changed_blocks_are_embedded(made, tmp_path, monkeypatch):
-    from realmctl.retrieval.search import embedding
+    from realmctl.retrieval.embedding import embedding
 
     blocks, retriever, embeddings = made
     edits = write_edits(
@@ -315,7 +315,7 @@ def test_a_killed_revision_leaves_the_old_version(made, tmp_path):
     edits = write_edits(tmp_path / "e.jsonl", {"op": "remove", "id": "1"})
     program = (
         "import os, signal\n"
-        "from realmctl.text.corpus import blocks_file\n"
+        "from realmctl.corpus import blocks_file\n"
         "from stages.revise import Revise\n"
         "plain, calls = blocks_file.BlocksWriter.write, []\n"
         "def killed(self, block):\n"

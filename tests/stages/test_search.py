@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from realmctl.artifacts import Artifact, open_artifact
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.index.store import open_index
-from realmctl.retrieval.corpus import Corpus
+from realmctl.questions.ranking.queries import read_queries
+from realmctl.questions.ranking.trec import read_run
 from realmctl.retrieval.search import ranking as module
 from realmctl.retrieval.search.bm25 import BM25Searcher
 from realmctl.retrieval.search.dense import DenseSearcher
-from realmctl.text.ranking.queries import read_queries
-from realmctl.text.ranking.trec import read_run
 from stages.search import Search
 from tests.fixtures.chain import Chain, finetune, pretrain
 from tests.fixtures.retriever import make_retriever

@@ -8,10 +8,10 @@ import spacy
 import torch
 from transformers import AutoTokenizer, BertConfig, BertForTokenClassification
 
+from realmctl.artifacts.records import Records
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError
-from realmctl.retrieval.corpus import Corpus
-from realmctl.storage.records import Records
-from realmctl.text.tokens import wordpiece
+from realmctl.tokens import wordpiece
 from stages import tag
 from stages.tag import Tag
 from tests.fixtures.blocks import make_blocks

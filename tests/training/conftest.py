@@ -6,7 +6,7 @@ import pytest
 
 from realmctl.artifacts import Origin
 from realmctl.index.build import IndexOptions
-from realmctl.nn.retriever import Retriever
+from realmctl.models.retriever import Retriever
 from realmctl.training.refresh.pace import EverySteps
 from realmctl.training.refresh.refresh_folder import RefreshFolder, RefreshRequest
 

@@ -148,7 +148,7 @@ def test_a_checkpoint_without_hashes_is_refused_and_not_deleted(unfinished, tmp_
 
 @pytest.mark.parametrize("number", [28, 27, 122])
 def test_a_disk_that_is_full_at_a_checkpoint_is_a_lack_of_resources(whole, tmp_path, monkeypatch, number):
-    from realmctl.nn import weights
+    from realmctl.models import weights
 
     saved = []
 

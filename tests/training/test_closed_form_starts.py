@@ -10,10 +10,10 @@ import torch
 from torch.testing import assert_close
 
 from realmctl.artifacts import open_artifact
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
-from realmctl.nn.bert.encoder import hidden_states, load_masked_lm
-from realmctl.nn.retriever import Retriever
-from realmctl.retrieval.corpus import Corpus
+from realmctl.models.bert.encoder import hidden_states, load_masked_lm
+from realmctl.models.retriever import Retriever
 from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
 from realmctl.training import closed_form_starts
 from realmctl.training.closed_form_starts import start_with_pca

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.errors import ConfigError
-from realmctl.nn.retriever import Retriever
+from realmctl.models.retriever import Retriever
 from stages.condenser_init import CondenserInit
 from stages.ict_init import IctInit
 from stages.mlm_init import MlmInit

@@ -13,8 +13,8 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from realmctl.nn.bert.layers import TokenLayout
-from realmctl.stage.discovery import own_stages
+from realmctl.models.bert.layers import TokenLayout
+from realmctl.pipeline.discovery import own_stages
 from realmctl.training import loop
 from realmctl.training.objective import StepSums
 from tests.fixtures.chain import FINETUNING, pretrain

@@ -18,7 +18,7 @@ import torch
 
 from realmctl.errors import InputError, RealmctlError
 from realmctl.execution import processes
-from realmctl.stage.discovery import own_stages
+from realmctl.pipeline.discovery import own_stages
 from realmctl.training import data_parallel, loop
 
 

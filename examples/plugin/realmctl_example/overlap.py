@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from realmctl.artifacts import Artifact, Writer, require_descent
+from realmctl.corpus.corpus import TokenIds
 from realmctl.index.protocol import by_score
-from realmctl.nn.learned_scale import LearnedScale
-from realmctl.retrieval.corpus import TokenIds
+from realmctl.models.learned_scale import LearnedScale
 from realmctl.retrieval.search.searcher import Searcher, SearchInputs
 
 

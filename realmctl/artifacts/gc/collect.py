@@ -13,11 +13,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from realmctl.artifacts.durable import sync
 from realmctl.artifacts.gc.plan import IN_USE, VersionNeeds, WorkspaceContents, read_workspace, reasons_to_keep
+from realmctl.artifacts.lease import try_exclusive
 from realmctl.artifacts.manifest_schema import MANIFEST
 from realmctl.errors import ConfigError, InputError
-from realmctl.storage.durable import sync
-from realmctl.storage.lease import try_exclusive
 
 TRASH_SUFFIX = ".deleted"
 """Ending of the name of a version while its files are being deleted."""

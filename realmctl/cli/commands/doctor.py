@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.artifacts.catalogue import size_text
+from realmctl.cli.environment import environment
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace
 from realmctl.errors import ResourceError
-from realmctl.execution.environment import environment
 
 
 def doctor(workspace: Workspace = Path("artifacts"), json: Json = False) -> None:

@@ -46,11 +46,11 @@ def export(
     TREC run.
     """
     from realmctl.artifacts import open_artifact
-    from realmctl.exchange.exports.forms import default_form, export_form
-    from realmctl.exchange.exports.push import check_repository
-    from realmctl.exchange.exports.push import push as push_folder
-    from realmctl.exchange.hub_export import export as export_model
-    from realmctl.stage import resolve
+    from realmctl.convert.exports.forms import default_form, export_form
+    from realmctl.convert.exports.hub_export import export as export_model
+    from realmctl.convert.exports.push import check_repository
+    from realmctl.convert.exports.push import push as push_folder
+    from realmctl.pipeline import resolve
 
     opened = open_artifact(artifact)
     chosen = form or default_form(opened.kind)

@@ -94,7 +94,7 @@ def import_(
 
     Encoders are folders of sentence-transformers, Contriever, DPR and plain BERTs. No code of a folder is executed.
     """
-    from realmctl.exchange.importing import ImportExtras, import_checkpoint
+    from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 
     settings = {
         "pooling": pooling, "normalize": normalize, "scale": scale, "query_prefix": query_prefix,

@@ -12,7 +12,7 @@ from realmctl.artifacts import catalogue
 from realmctl.cli import available_stages
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, path
-from realmctl.stage.headline import headline_text
+from realmctl.pipeline.headline import headline_text
 
 
 def ls(

@@ -97,8 +97,8 @@ def plan(
 
 
 def _rehearse(file: Path | None, variables: tuple[str, ...], processes: int, json: bool) -> None:
-    from realmctl.demo.rehearsal.rehearsal import rehearse
-    from realmctl.demo.rehearsal.report import report_of, report_text
+    from realmctl.forecast.rehearsal.rehearsal import rehearse
+    from realmctl.forecast.rehearsal.report import report_of, report_text
     from realmctl.pipeline.pipeline_file import pair
 
     found = report_of(rehearse(file, available_stages.available_stages(), dict(map(pair, variables)), processes))

@@ -32,7 +32,7 @@ def score(
     json: Json = False,
 ) -> None:
     """Score a file of predictions: exact match with every scorer that fits the answers. No model is needed."""
-    from realmctl.text.qa import scoring
+    from realmctl.questions import scoring
 
     with on_disk(predictions, references) as (predicted, asked):
         scores, judged = scoring.score(

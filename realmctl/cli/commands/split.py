@@ -25,7 +25,7 @@ def split(
     json: Json = False,
 ) -> None:
     """Split questions into training and dev as ORQA does: by FarmHash, with a tenth for dev."""
-    from realmctl.text.qa import splits
+    from realmctl.questions import splits
 
     with on_disk(*questions) as sources:
         counts = splits.split(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from realmctl.artifacts import Artifact
-from realmctl.retrieval.corpus import TokenIds
+from realmctl.corpus.corpus import TokenIds
 from realmctl.retrieval.search.searcher import Hit, Searcher
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.errors import ConfigError, MismatchError
-from realmctl.nn.reader import Reader
+from realmctl.models.reader import Reader
 from realmctl.retrieval.answering import mask_filling, receipts
 from realmctl.retrieval.answering.answerer import Answer
 from realmctl.retrieval.answering.open_answerer import open_answerer

@@ -18,14 +18,14 @@ from torch import Tensor
 
 from realmctl.artifacts import Artifact, require_same_vocabulary
 from realmctl.artifacts.description import describe_qa_model
-from realmctl.nn.inputs import Collator, TokenBatch
-from realmctl.nn.precision import autocast, pick_device
-from realmctl.nn.reader import Reader
+from realmctl.corpus.corpus import TokenIds
+from realmctl.models.inputs import Collator, TokenBatch
+from realmctl.models.precision import autocast, pick_device
+from realmctl.models.reader import Reader
 from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions
-from realmctl.retrieval.corpus import TokenIds
 from realmctl.retrieval.initial_encoder import packer_of
 from realmctl.retrieval.search.searcher import Hit
-from realmctl.text.tokens import wordpiece
+from realmctl.tokens import wordpiece
 
 
 def with_masks(

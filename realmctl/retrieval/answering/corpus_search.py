@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from realmctl.retrieval.answering.answer_search import ASCII_RUN, AnswerSearch, folded, longest_run
-from realmctl.text.qa.questions import Question
+from realmctl.questions.answer_search import ASCII_RUN, AnswerSearch, folded, longest_run
+from realmctl.questions.questions import Question
 
 
 def answered_by(questions: Sequence[Question], texts: Iterable[str]) -> set[int]:

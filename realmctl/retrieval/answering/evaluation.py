@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from realmctl.artifacts import Writer
+from realmctl.corpus.corpus import TokenIds
 from realmctl.log import progress
-from realmctl.retrieval.answering.answer_search import AnswerSearch
+from realmctl.questions.answer_search import AnswerSearch
+from realmctl.questions.answers import Scorer
+from realmctl.questions.questions import Question
+from realmctl.questions.regexes import AnswerVerdict
+from realmctl.questions.scoring import ScoredPrediction, fitting_scorers, judged
 from realmctl.retrieval.answering.answerer import Answer, Answerer
-from realmctl.retrieval.corpus import TokenIds
 from realmctl.retrieval.search.searcher import Hit, Searcher
-from realmctl.text.qa.answers import Scorer
-from realmctl.text.qa.questions import Question
-from realmctl.text.qa.regexes import AnswerVerdict
-from realmctl.text.qa.scoring import ScoredPrediction, fitting_scorers, judged
 
 DEPTHS = (1, 5, 20, 100)
 DISAGREEMENTS = "disagreements.jsonl"

@@ -19,17 +19,17 @@ from torch import Tensor
 
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.description import QA_MODEL, describe_qa_model
+from realmctl.corpus.corpus import TokenIds
 from realmctl.errors import InputError
-from realmctl.nn.inputs import block_token_mask
-from realmctl.nn.precision import autocast
-from realmctl.nn.span_head import LOWEST, SpanReader, within_block
+from realmctl.models.inputs import block_token_mask
+from realmctl.models.precision import autocast
+from realmctl.models.span_head import LOWEST, SpanReader, within_block
+from realmctl.questions.answers import answer_spans
+from realmctl.questions.official_text import official_answer_text
 from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions, Evidence
 from realmctl.retrieval.answering.offsets import char_offsets, covered
-from realmctl.retrieval.corpus import TokenIds
 from realmctl.retrieval.search.registry import SEARCHERS
 from realmctl.retrieval.search.searcher import Hit, Searcher, SearchInputs
-from realmctl.text.qa.answers import answer_spans
-from realmctl.text.qa.official_text import official_answer_text
 
 ROWS_READ_AT_ONCE = 40
 

@@ -15,12 +15,12 @@ import torch
 
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.description import QA_MODEL, QaModelDescription, read_description
-from realmctl.nn.lm.files import load_language_model
-from realmctl.nn.lm.model import IGNORED
-from realmctl.nn.lm.prompts import prompt_ids
-from realmctl.nn.precision import autocast, pick_device
+from realmctl.corpus.corpus import TokenIds
+from realmctl.models.lm.files import load_language_model
+from realmctl.models.lm.model import IGNORED
+from realmctl.models.lm.prompts import prompt_ids
+from realmctl.models.precision import autocast, pick_device
 from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions
-from realmctl.retrieval.corpus import TokenIds
 from realmctl.retrieval.search.searcher import Hit
 
 PART = "language-model"

@@ -13,10 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from realmctl.corpus.corpus import TokenIds
 from realmctl.errors import ConfigError
-from realmctl.nn.precision import autocast
-from realmctl.nn.reader import Reader
-from realmctl.retrieval.corpus import TokenIds
+from realmctl.models.precision import autocast
+from realmctl.models.reader import Reader
 from realmctl.retrieval.search.candidates import NULL, titles_and_bodies
 from realmctl.retrieval.search.dense import DenseSearcher
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import MismatchError
-from realmctl.retrieval.corpus import Corpus
-from realmctl.text.tokens.wordpiece import WordPiece
+from realmctl.tokens.wordpiece import WordPiece
 
 
 def char_offsets(corpus: Corpus, wordpiece: WordPiece, row: int) -> NDArray[np.int32]:

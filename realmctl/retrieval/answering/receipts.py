@@ -14,15 +14,15 @@ import torch
 
 from realmctl.artifacts import Artifact, require_same_vocabulary
 from realmctl.artifacts.description import describe_qa_model
+from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import ConfigError, InputError, MismatchError
-from realmctl.nn.reader import Reader
+from realmctl.models.reader import Reader
 from realmctl.retrieval.answering.answerer import Answer, Answerer
 from realmctl.retrieval.answering.closed_book import with_masks
 from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
-from realmctl.retrieval.corpus import Corpus, TokenIds
 from realmctl.retrieval.initial_encoder import packer_of
 from realmctl.retrieval.search.searcher import Hit, Searcher, hits_of
-from realmctl.text.tokens import wordpiece
+from realmctl.tokens import wordpiece
 
 MAX_PROBED = 64
 """Longest answer of a probe, in wordpieces."""

@@ -1,1 +1,1 @@
-"""From queries to blocks: embeddings, dense search, BM25, and the candidates of pre-training."""
+"""From queries to ranked blocks: dense search, BM25, fused rankings, and the candidates of pre-training."""

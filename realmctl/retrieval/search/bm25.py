@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from realmctl.artifacts import Artifact, Writer, require_descent, require_same_vocabulary, writing
+from realmctl.corpus.corpus import Corpus, TokenIds, load_array
 from realmctl.errors import InputError, require_package
 from realmctl.index.protocol import Index, by_score
 from realmctl.index.store import open_index
 from realmctl.log import say
-from realmctl.nn.learned_scale import LearnedScale
-from realmctl.retrieval.corpus import Corpus, TokenIds, load_array
+from realmctl.models.learned_scale import LearnedScale
 from realmctl.retrieval.search.searcher import Searcher, SearchInputs
 
 K1, B = 0.9, 0.4

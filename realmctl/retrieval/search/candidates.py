@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.index.protocol import Index
-from realmctl.retrieval.corpus import Corpus, TokenIds
 
 NULL, ABSENT = -1, -2
 SPARE = 8

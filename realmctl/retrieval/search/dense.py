@@ -18,12 +18,12 @@ from torch import Tensor
 
 from realmctl.artifacts import Artifact, Writer, require_descent, require_same_vocabulary, tokenizer_folder, writing
 from realmctl.artifacts.description import describe_retriever
+from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.index.protocol import Index
 from realmctl.index.store import open_index
-from realmctl.nn.retriever import Retriever
-from realmctl.retrieval.corpus import Corpus, TokenIds
-from realmctl.retrieval.search.embedding import embed_questions
+from realmctl.models.retriever import Retriever
+from realmctl.retrieval.embedding.embedding import embed_questions
 from realmctl.retrieval.search.searcher import Searcher, SearchInputs
 
 

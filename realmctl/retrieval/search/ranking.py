@@ -13,11 +13,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from realmctl.corpus.corpus import Corpus
 from realmctl.index.protocol import RowIds, Scores
-from realmctl.retrieval.corpus import Corpus
+from realmctl.questions.ranking.queries import Query
 from realmctl.retrieval.search.fusion import RRF_K, reciprocal_rank_fusion
 from realmctl.retrieval.search.searcher import Searcher
-from realmctl.text.ranking.queries import Query
 
 RankedUnit = Literal["block", "document"]
 QUERIES_AT_ONCE = 512

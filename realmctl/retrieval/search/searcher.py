@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from realmctl.artifacts import Artifact, Writer
+from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import ConfigError
 from realmctl.index.protocol import Index
 from realmctl.index.store import open_index
-from realmctl.nn.inputs import Collator
-from realmctl.nn.precision import pick_device
-from realmctl.retrieval.corpus import Corpus, TokenIds
-from realmctl.text.tokens import wordpiece
+from realmctl.models.inputs import Collator
+from realmctl.models.precision import pick_device
+from realmctl.tokens import wordpiece
 
 
 @dataclass(frozen=True)

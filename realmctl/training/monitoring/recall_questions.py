@@ -8,14 +8,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from realmctl.corpus.corpus import Corpus
 from realmctl.index.protocol import Index
-from realmctl.nn.inputs import Collator
-from realmctl.nn.precision import autocast
-from realmctl.nn.retriever import Retriever
-from realmctl.retrieval.answering.answer_search import AnswerSearch
-from realmctl.retrieval.corpus import Corpus
-from realmctl.text.qa.questions import Question
-from realmctl.text.tokens import wordpiece
+from realmctl.models.inputs import Collator
+from realmctl.models.precision import autocast
+from realmctl.models.retriever import Retriever
+from realmctl.questions.answer_search import AnswerSearch
+from realmctl.questions.questions import Question
+from realmctl.tokens import wordpiece
 
 MAX_QUESTIONS = 300
 """Largest number of questions. They are evenly spaced over the file."""

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from realmctl.nn.marginal import retrieval_utility
-from realmctl.retrieval.corpus import Corpus
-from realmctl.text.tokens.token_search import occurrences
+from realmctl.corpus.corpus import Corpus
+from realmctl.models.marginal import retrieval_utility
+from realmctl.tokens.token_search import occurrences
 
 CHANCE_BAND = 2.0
 """Standard errors above 1/2 up to which an AUC is called chance."""

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from realmctl.artifacts import Origin, Writer
+from realmctl.artifacts.temporary import temporary_folder
 from realmctl.log import say
-from realmctl.storage.temporary import temporary_folder
 
 MEASURED_STEPS = range(2, 20)
 """Fewest and most steps that are measured, after the first one, which is slower than the others."""

@@ -16,15 +16,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from realmctl.artifacts.durable import sync
+from realmctl.artifacts.hashing import digest_file
+from realmctl.artifacts.quarantine import QUARANTINE, set_aside
 from realmctl.errors import InputError
 from realmctl.execution import processes
 from realmctl.log import say
-from realmctl.nn.precision import autocast
-from realmctl.nn.weights import load_tensors, save_tensors
-from realmctl.storage.durable import sync
-from realmctl.storage.hashing import digest_file
-from realmctl.storage.quarantine import QUARANTINE, set_aside
-from realmctl.text.qa.questions import Question
+from realmctl.models.precision import autocast
+from realmctl.models.weights import load_tensors, save_tensors
+from realmctl.questions.questions import Question
 from realmctl.training import data_parallel
 from realmctl.training.checkpoint import module_tensors, restore_modules
 from realmctl.training.objective import SelfContained, Sums

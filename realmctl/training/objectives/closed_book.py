@@ -16,18 +16,18 @@ import torch
 from torch import Tensor, nn
 
 from realmctl.artifacts import Artifact, Writer, tokenizer_folder, writing
+from realmctl.corpus.corpus import TokenIds
 from realmctl.errors import ConfigError
 from realmctl.execution import processes
 from realmctl.log import warn
-from realmctl.nn.inputs import TokenBatch
-from realmctl.nn.optimizer import layer_lr_multipliers
-from realmctl.nn.reader import Reader
+from realmctl.models.inputs import TokenBatch
+from realmctl.models.optimizer import layer_lr_multipliers
+from realmctl.models.reader import Reader
+from realmctl.questions.questions import Question
 from realmctl.retrieval.answering.closed_book import with_masks
-from realmctl.retrieval.corpus import TokenIds
 from realmctl.retrieval.initial_encoder import packer_of
-from realmctl.text.qa.questions import Question
-from realmctl.text.tokens import wordpiece
-from realmctl.text.tokens.wordpiece import WordPiece
+from realmctl.tokens import wordpiece
+from realmctl.tokens.wordpiece import WordPiece
 from realmctl.training.data_order import DataOrder
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.random_streams import Stream, generator

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from realmctl.errors import InputError
 from realmctl.execution import processes
-from realmctl.nn.condenser import Condenser, contrastive_loss
+from realmctl.models.condenser import Condenser, contrastive_loss
 from realmctl.training.data_order import DataOrder
 from realmctl.training.data_parallel import all_gather
 from realmctl.training.gradient_cache import CachedGradient, cached_gradients

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from realmctl.nn.inputs import Collator
-from realmctl.retrieval.corpus import Corpus
-from realmctl.retrieval.tagged_queries import TaggedQueries
-from realmctl.text.tokens.token_search import occurrences
+from realmctl.corpus.corpus import Corpus
+from realmctl.models.inputs import Collator
+from realmctl.spans.tagged_queries import TaggedQueries
+from realmctl.tokens.token_search import occurrences
 from realmctl.training.objectives.mlm import Examples, Masked
 
 Tokens = NDArray[np.int64]

@@ -22,17 +22,17 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from realmctl.artifacts import Writer, tokenizer_folder, writing
+from realmctl.corpus.block_texts import BlockTexts
+from realmctl.corpus.corpus import TokenIds
 from realmctl.execution import processes
-from realmctl.nn.inputs import TokenBatch, block_token_mask
-from realmctl.nn.optimizer import layer_lr_multipliers
-from realmctl.nn.span_head import SpanReader, hard_em_loss, marginal_loss, reader_loss, retrieval_loss, within_block
-from realmctl.retrieval.answering.answer_search import AnswerSearch
+from realmctl.models.inputs import TokenBatch, block_token_mask
+from realmctl.models.optimizer import layer_lr_multipliers
+from realmctl.models.span_head import SpanReader, hard_em_loss, marginal_loss, reader_loss, retrieval_loss, within_block
+from realmctl.questions.answer_search import AnswerSearch
+from realmctl.questions.answers import AnswerTest, find_answer_tokens
+from realmctl.questions.questions import Question
 from realmctl.retrieval.answering.offsets import char_offsets, covered
-from realmctl.retrieval.block_texts import BlockTexts
-from realmctl.retrieval.corpus import TokenIds
 from realmctl.retrieval.search.searcher import Searcher
-from realmctl.text.qa.answers import AnswerTest, find_answer_tokens
-from realmctl.text.qa.questions import Question
 from realmctl.training.data_order import DataOrder, MixedDataOrder
 from realmctl.training.monitoring.answers_in_reach import AnswersInReach
 from realmctl.training.objective import SelfContained, Sums

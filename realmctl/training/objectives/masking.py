@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from realmctl.retrieval.tagged_queries import TaggedQueries
+from realmctl.spans.tagged_queries import TaggedQueries
 
 Masking = Literal["salient", "random-span", "random-uniform"]
 UNIFORM_RATE = 0.15

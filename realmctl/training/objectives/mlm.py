@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import BertForMaskedLM
 
+from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.execution import processes
-from realmctl.nn.bert.encoder import hidden_states, states_at_places
-from realmctl.nn.inputs import Collator, TokenBatch
-from realmctl.nn.optimizer import layer_lr_multipliers
-from realmctl.retrieval.corpus import Corpus, TokenIds
-from realmctl.retrieval.tagged_queries import TaggedQueries
-from realmctl.text.tokens.token_search import occurrences
+from realmctl.models.bert.encoder import hidden_states, states_at_places
+from realmctl.models.inputs import Collator, TokenBatch
+from realmctl.models.optimizer import layer_lr_multipliers
+from realmctl.spans.tagged_queries import TaggedQueries
+from realmctl.tokens.token_search import occurrences
 from realmctl.training.data_order import DataOrder
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.random_streams import Stream, generator

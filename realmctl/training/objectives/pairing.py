@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from realmctl.corpus.corpus import Corpus
 from realmctl.log import progress
-from realmctl.retrieval.corpus import Corpus
-from realmctl.retrieval.tagged_queries import TaggedQueries
+from realmctl.spans.tagged_queries import TaggedQueries
 
 MOST_COMMON = 0.1
 """A wordpiece in more than this share of the blocks is skipped.

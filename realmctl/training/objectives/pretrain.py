@@ -17,18 +17,18 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from realmctl.corpus.corpus import Corpus
 from realmctl.execution import processes
 from realmctl.index.protocol import Index
-from realmctl.nn.bert.limits import require_positions
-from realmctl.nn.inputs import Collator, TokenBatch
-from realmctl.nn.marginal import retrieval_utility, sequence_marginal, token_marginal
-from realmctl.nn.optimizer import layer_lr_multipliers
-from realmctl.nn.precision import autocast
-from realmctl.nn.reader import Reader
-from realmctl.nn.retriever import Retriever
-from realmctl.retrieval.corpus import Corpus
+from realmctl.models.bert.limits import require_positions
+from realmctl.models.inputs import Collator, TokenBatch
+from realmctl.models.marginal import retrieval_utility, sequence_marginal, token_marginal
+from realmctl.models.optimizer import layer_lr_multipliers
+from realmctl.models.precision import autocast
+from realmctl.models.reader import Reader
+from realmctl.models.retriever import Retriever
 from realmctl.retrieval.search.candidates import ABSENT, NULL, candidates, doubled, titles_and_bodies
-from realmctl.retrieval.tagged_queries import TaggedQueries
+from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.training import data_parallel
 from realmctl.training.monitoring.alarms import Alarms
 from realmctl.training.monitoring.candidate_watch import WATCHED_QUERIES, CandidateWatch

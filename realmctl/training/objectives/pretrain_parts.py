@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from realmctl.deviations import PretrainDeviation
-from realmctl.nn.inputs import TokenBatch
+from realmctl.models.inputs import TokenBatch
 from realmctl.training.objectives.masking import MaskedQuery, Masking
 
 Marginal = Literal["token", "sequence"]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.deviations import PretrainDeviation
-from realmctl.retrieval.tagged_queries import TaggedQueries
+from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.training.data_order import DataOrder, ShardedDataOrder
 from realmctl.training.random_streams import Stream, generator
 

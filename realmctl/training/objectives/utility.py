@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from realmctl.log import progress
-from realmctl.nn.precision import autocast, pick_device
+from realmctl.models.precision import autocast, pick_device
 from realmctl.retrieval.search.candidates import ABSENT
 from realmctl.training.monitoring.telling_blocks import TellingBlocks, telling
 from realmctl.training.objective import Sums

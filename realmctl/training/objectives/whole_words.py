@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from realmctl.nn.inputs import Collator
-from realmctl.retrieval.corpus import Corpus, TokenIds
+from realmctl.corpus.corpus import Corpus, TokenIds
+from realmctl.models.inputs import Collator
 from realmctl.training.objectives.mlm import Examples, Masked, masked_as_bert
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from realmctl.artifacts import MANIFEST, Artifact, Origin
 from realmctl.log import say
-from realmctl.nn.precision import pick_device
-from realmctl.nn.retriever import Retriever
+from realmctl.models.precision import pick_device
+from realmctl.models.retriever import Retriever
 from realmctl.training.refresh.pace import Pace
 from realmctl.training.refresh.refresh import FolderRefresh
 from realmctl.training.refresh.refresh_folder import RefreshFolder, at_step

@@ -13,7 +13,7 @@ from realmctl.execution.signals import StopRequested, asked_to_stop
 from realmctl.index.protocol import Index
 from realmctl.index.store import open_index
 from realmctl.log import say, warn
-from realmctl.nn.retriever import Retriever
+from realmctl.models.retriever import Retriever
 from realmctl.training.refresh.journal import Journal, Swap
 from realmctl.training.refresh.refresh import Refresh
 

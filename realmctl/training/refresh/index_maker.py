@@ -9,16 +9,16 @@ from typing import Any, Literal
 import numpy as np
 
 from realmctl.artifacts import MANIFEST, Artifact, Origin, lineage_of, open_artifact, writing
+from realmctl.artifacts.array_file import open_array
+from realmctl.corpus.corpus import Corpus
 from realmctl.execution.shards import Executor
 from realmctl.index.build import build as build_index
-from realmctl.nn.inputs import Collator
-from realmctl.nn.precision import pick_device
-from realmctl.nn.retriever import Retriever
-from realmctl.retrieval.corpus import Corpus
+from realmctl.models.inputs import Collator
+from realmctl.models.precision import pick_device
+from realmctl.models.retriever import Retriever
+from realmctl.retrieval.embedding.embedding import Embedder, LocalEmbedder, embed_corpus
+from realmctl.retrieval.embedding.ray_embedder import RayEmbedder
 from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
-from realmctl.retrieval.search.embedding import Embedder, LocalEmbedder, embed_corpus
-from realmctl.retrieval.search.ray_embedder import RayEmbedder
-from realmctl.storage.array_file import open_array
 from realmctl.training.refresh.refresh_folder import KEPT_SNAPSHOTS, RefreshFolder, RefreshRequest, at_step, prune
 
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from realmctl.storage.durable import sync
+from realmctl.artifacts.durable import sync
 
 JOURNAL = "journal.jsonl"
 

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.artifacts import Artifact
-from realmctl.nn.inputs import Collator
-from realmctl.nn.precision import pick_device
-from realmctl.nn.retriever import Retriever
-from realmctl.retrieval.corpus import Corpus
+from realmctl.corpus.corpus import Corpus
+from realmctl.models.inputs import Collator
+from realmctl.models.precision import pick_device
+from realmctl.models.retriever import Retriever
+from realmctl.retrieval.embedding.embedding import embed_blocks
 from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
 from realmctl.retrieval.search.drift import drift, evenly_spaced
-from realmctl.retrieval.search.embedding import embed_blocks
 
 CHECKED_EVERY = 4
 """Number of steps between two measurements of the drift."""

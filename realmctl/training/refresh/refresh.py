@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from realmctl.artifacts import Artifact, Origin
 from realmctl.errors import InputError
 from realmctl.log import warn
-from realmctl.nn.retriever import Retriever
+from realmctl.models.retriever import Retriever
 from realmctl.training.refresh.index_maker import IndexMaker, take_snapshot
 from realmctl.training.refresh.pace import Pace
 from realmctl.training.refresh.refresh_folder import KEPT_INDEXES, RefreshFolder, at_step, prune, remove, steps_in

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from realmctl.artifacts import MANIFEST, Artifact, open_artifact, verify
+from realmctl.artifacts.durable import sync
+from realmctl.artifacts.quarantine import QUARANTINE, set_aside
 from realmctl.errors import InputError, MismatchError
 from realmctl.index.build import IndexOptions
-from realmctl.storage.durable import sync
-from realmctl.storage.quarantine import QUARANTINE, set_aside
 from realmctl.training.scratch_files import read_sealed, write_sealed
 
 STEP = re.compile(r"step-(\d{8})")

@@ -24,14 +24,7 @@ from realmctl.execution.parent import die_with_parent
 from realmctl.execution.shards import Executor
 from realmctl.log import say
 from realmctl.training.refresh.index_maker import IndexMaker
-from realmctl.training.refresh.refresh_folder import (
-    HEARTBEAT,
-    KEPT_INDEXES,
-    RefreshFolder,
-    at_step,
-    prune,
-    steps_in,
-)
+from realmctl.training.refresh.refresh_folder import HEARTBEAT, KEPT_INDEXES, RefreshFolder, at_step, prune, steps_in
 from realmctl.training.refresh.refresher_process import TRAINER
 from realmctl.training.scratch_files import write_json
 

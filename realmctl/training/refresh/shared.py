@@ -10,7 +10,7 @@ from realmctl.artifacts import Artifact, open_artifact, verify
 from realmctl.errors import InputError
 from realmctl.execution import processes
 from realmctl.execution.signals import StopRequested, asked_to_stop
-from realmctl.nn.retriever import Retriever
+from realmctl.models.retriever import Retriever
 from realmctl.training import data_parallel
 from realmctl.training.refresh.refresh import NoRefresh, Refresh
 from realmctl.training.refresh.refresh_folder import RefreshFolder, at_step

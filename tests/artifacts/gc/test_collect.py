@@ -13,12 +13,11 @@ from pathlib import Path
 import pytest
 
 from realmctl.artifacts import artifact as artifact_module
-from realmctl.artifacts import open_artifact, verify
+from realmctl.artifacts import lease, open_artifact, verify
 from realmctl.artifacts.gc import collect as collect_module
 from realmctl.artifacts.gc.collect import collect
 from realmctl.artifacts.manifest import read_manifest
 from realmctl.errors import ConfigError, InputError
-from realmctl.storage import lease
 from tests.faults.counting import count
 from tests.fixtures.small_stages import Child, Model, Plain
 

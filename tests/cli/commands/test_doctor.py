@@ -10,8 +10,7 @@ from importlib import metadata
 
 import torch
 
-from realmctl.cli import machine
-from realmctl.execution import environment
+from realmctl.cli import environment, machine
 
 
 def test_facts_agree_with_the_system(realmctl, monkeypatch):

@@ -14,8 +14,8 @@ import torch
 
 from realmctl import log
 from realmctl.cli import app
-from realmctl.stage.headline import headline_text
-from tests.exchange import realm_checkpoints as published
+from realmctl.pipeline.headline import headline_text
+from tests.convert import realm_checkpoints as published
 
 Command = Callable[..., tuple[int, str, str]]
 

@@ -13,7 +13,7 @@ import pytest
 
 from realmctl import log
 from realmctl.cli import app
-from realmctl.stage import Stage
+from realmctl.pipeline import Stage
 from tests.fixtures.small_stages import Plain
 
 REFERENCES = '{"question": "who", "answer": ["Ada"]}\n{"question": "where", "answer": ["Caf\u00e9"]}\n'

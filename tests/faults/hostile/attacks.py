@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from realmctl.artifacts.hashing import digest_file
 from realmctl.artifacts.manifest import seal
 from realmctl.artifacts.manifest_schema import MANIFEST, content_of, recipe_of
-from realmctl.storage.hashing import digest_file
-from realmctl.storage.records import Records, RecordWriter, frames_path
+from realmctl.artifacts.records import Records, RecordWriter, frames_path
 
 ODD: list[Any] = [
     None, True, 0, -1, 7, 2**31, 2**63, 10**30, 1.5, -0.0, 1e308, "", "x", "../x", "/etc/passwd", "a\nb", "\x1b[2J", "x" * 5000,

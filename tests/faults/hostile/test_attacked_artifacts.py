@@ -10,11 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from realmctl.artifacts import Artifact
+from realmctl.artifacts.records import Records, RecordWriter
 from realmctl.cli.app import build
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
-from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.initial_encoder import tokenizer_of
-from realmctl.storage.records import Records, RecordWriter
 from stages.eval_em import EvalEm
 from tests.faults.counting import count, rounds
 from tests.faults.hostile.attacks import attacked, write

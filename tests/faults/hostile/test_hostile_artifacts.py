@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from realmctl.artifacts import MANIFEST, Artifact, Origin, Writer, open_artifact, verify, writing
+from realmctl.artifacts.hashing import digest_file
 from realmctl.errors import InputError, MismatchError
-from realmctl.storage.hashing import digest_file
 from stages.embed import Embed
 from tests.faults.tampering import edit_manifest, overwrite
 from tests.fixtures.chain import finetune, pretrain

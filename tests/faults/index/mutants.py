@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from realmctl.artifacts.hashing import digest_file
 from realmctl.index.hnsw_file import _HEADER
 from realmctl.index.index_types import HnswIndexDescription
 from realmctl.index.store import read_description
-from realmctl.storage.hashing import digest_file
 
 ODD: list[Any] = [
     0, 1, -1, 2**31, 2**63, 2**64, 10**30, 1.5, 1e308, True, None, "", "7", "hnsw", "exact", "\ud800", [], [[]], [[0]], [["x", 1]],

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.artifacts import Artifact
-from realmctl.stage import Stage
+from realmctl.pipeline import Stage
 from stages.build_datastore import BuildDatastore
 from stages.build_index import BuildIndex
 from stages.chunk import Chunk

@@ -11,7 +11,7 @@ import pytest
 
 from realmctl.artifacts import Artifact, open_artifact, verify, version_numbers
 from realmctl.cli.available_stages import available_stages
-from realmctl.stage import Stage
+from realmctl.pipeline import Stage
 from tests.faults.children import ended, forked, killed
 from tests.faults.counting import count, rounds
 from tests.faults.kills.every_stage import every_stage

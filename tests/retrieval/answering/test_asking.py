@@ -7,13 +7,13 @@ import pytest
 import torch
 from transformers import BertModel
 
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
-from realmctl.nn.reader import Reader
-from realmctl.nn.retriever import Retriever
-from realmctl.nn.span_head import SpanReader
+from realmctl.models.reader import Reader
+from realmctl.models.retriever import Retriever
+from realmctl.models.span_head import SpanReader
 from realmctl.retrieval.answering.asking import answers_text, ask, fill_masks, filled_text
-from realmctl.retrieval.corpus import Corpus
-from realmctl.text.tokens import wordpiece
+from realmctl.tokens import wordpiece
 
 SENTENCE = "Ada Lorn was born in [MASK] and worked for [MASK]."
 

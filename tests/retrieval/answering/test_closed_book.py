@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from realmctl.errors import MismatchError
-from realmctl.nn.bert.files import load_masked_lm
+from realmctl.models.bert.files import load_masked_lm
 from realmctl.retrieval.answering.closed_book import ClosedBookAnswerer, with_masks
 from realmctl.retrieval.answering.open_answerer import open_answerer
 from tests.fixtures.blocks import make_blocks

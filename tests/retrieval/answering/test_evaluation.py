@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from realmctl.errors import ConfigError
+from realmctl.questions.answers import exact_match, has_answer
+from realmctl.questions.questions import read_questions
+from realmctl.questions.scoring import score
 from realmctl.retrieval.answering import extractive
 from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
 from realmctl.retrieval.answering.open_answerer import open_answerer
 from realmctl.retrieval.search.dense import DenseSearcher
-from realmctl.text.qa.answers import exact_match, has_answer
-from realmctl.text.qa.questions import read_questions
-from realmctl.text.qa.scoring import score
 from stages.eval_em import EvalEm
 
 
@@ -153,7 +153,7 @@ def test_a_chosen_scorer_is_the_headline(qa_model, chain, tmp_path):
 
 def test_a_record_is_read_once(scores, qa_model, chain, monkeypatch):
     """A record costs a frame of a thousand; a hundred hits a question would make an evaluation take days."""
-    from realmctl.storage.records import Records
+    from realmctl.artifacts.records import Records
 
     read = []
     plain = Records.__getitem__

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from realmctl.errors import MismatchError
-from realmctl.nn.inputs import block_token_mask
+from realmctl.models.inputs import block_token_mask
 from realmctl.retrieval.answering.extractive import AnswerSpan
 from realmctl.retrieval.answering.offsets import char_offsets
 from realmctl.retrieval.answering.open_answerer import open_answerer

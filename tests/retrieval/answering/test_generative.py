@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from realmctl.nn.lm.files import load_language_model
+from realmctl.models.lm.files import load_language_model
 from realmctl.retrieval.answering.generative import GenerativeAnswerer
 from tests.fixtures.language_models import make_t5
 

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import MismatchError
 from realmctl.retrieval.answering.offsets import char_offsets, covered
-from realmctl.retrieval.corpus import Corpus
-from realmctl.text.tokens import wordpiece
+from realmctl.tokens import wordpiece
 from stages.chunk import Chunk
 from tests.fixtures.blocks import make_blocks
 

@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from realmctl.artifacts import open_artifact
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError, MismatchError
-from realmctl.nn.reader import Reader
+from realmctl.models.reader import Reader
 from realmctl.retrieval.answering import receipts
 from realmctl.retrieval.answering.asking import answers_text, ask, resolve_index
 from realmctl.retrieval.answering.open_answerer import open_answerer
-from realmctl.retrieval.corpus import Corpus
-from realmctl.text.tokens import wordpiece
+from realmctl.tokens import wordpiece
 from tests.fixtures.chain import baseline
 
 QUESTION = "Where was Ada Lorn born?"

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from realmctl.corpus.corpus import Corpus
 from realmctl.index.exact import ExactIndex
-from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.search.candidates import ABSENT, NULL, candidates, doubled, titles_and_bodies
 from tests.fixtures.blocks import make_blocks
 

@@ -9,7 +9,7 @@ import pytest
 
 import realmctl
 from realmctl.retrieval.answering.asking import ask, fill_masks
-from realmctl.text.tokens.wordpiece import load
+from realmctl.tokens.wordpiece import load
 from tests.serve.conftest import HEADERS, QUESTION, SENTENCE
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from realmctl.nn.retriever import Retriever
-from realmctl.retrieval.corpus import Corpus
+from realmctl.corpus.corpus import Corpus
+from realmctl.models.retriever import Retriever
+from realmctl.questions.questions import Question
 from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
-from realmctl.text.qa.questions import Question
 from realmctl.training.monitoring import recall_questions
 from realmctl.training.monitoring.recall_questions import RecallQuestions
 from stages.eval_em import EvalEm

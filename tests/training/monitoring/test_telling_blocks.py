@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from realmctl.retrieval.corpus import Corpus
+from realmctl.corpus.corpus import Corpus
 from realmctl.training.monitoring.telling_blocks import TellingBlocks, area_under_curve, chance_limit, telling
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from realmctl.stage import planning
+from realmctl.pipeline import planning
 from realmctl.training.loop import train
 from realmctl.training.monitoring import trial
 from realmctl.training.schedule import Compute, Schedule

@@ -17,9 +17,9 @@ from torch import Tensor
 from transformers import BertForMaskedLM
 
 from realmctl.artifacts import open_artifact
-from realmctl.nn.bert.files import scratch_config
-from realmctl.nn.condenser import Condenser
-from realmctl.retrieval.corpus import Corpus
+from realmctl.corpus.corpus import Corpus
+from realmctl.models.bert.files import scratch_config
+from realmctl.models.condenser import Condenser
 from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
 from realmctl.training import data_parallel
 from realmctl.training.gradient_buckets import GradientBuckets

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from realmctl.errors import ConfigError, InputError
-from realmctl.nn.weights import load_tensors
+from realmctl.models.weights import load_tensors
 from realmctl.training.objectives.best_on_dev import BestOnDev
 from tests.fixtures.chain import Stopped, baseline, finetune, metrics_of, stop_at
 from tests.training.objectives.test_finetune import QUESTIONS, born, objective_of, span_scores

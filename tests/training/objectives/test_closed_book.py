@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from realmctl.errors import ConfigError
-from realmctl.nn.reader import Reader
+from realmctl.models.reader import Reader
+from realmctl.questions.questions import Question
 from realmctl.retrieval.initial_encoder import starting_bert
-from realmctl.text.qa.questions import Question
-from realmctl.text.tokens import wordpiece
+from realmctl.tokens import wordpiece
 from realmctl.training.objectives.closed_book import ClosedBookObjective, ClosedBookOptions
 from stages.eval_em import EvalEm
 from tests.fixtures.chain import baseline, metrics_of

@@ -13,9 +13,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
-from realmctl.nn.condenser import contrastive_loss
-from realmctl.retrieval.corpus import Corpus
+from realmctl.models.condenser import contrastive_loss
 from realmctl.training.objectives.whole_words import WholeWordMasking, rows_by_document
 from tests.training.objectives import condenser_process as process
 

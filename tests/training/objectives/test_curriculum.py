@@ -7,11 +7,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
-from realmctl.retrieval.corpus import Corpus
 from realmctl.retrieval.initial_encoder import continuing_words, packer_of, tokenizer_of
-from realmctl.retrieval.tagged_queries import TaggedQueries
-from realmctl.text.tokens.token_search import occurrences
+from realmctl.spans.tagged_queries import TaggedQueries
+from realmctl.tokens.token_search import occurrences
 from realmctl.training.objectives import curriculum as module
 from realmctl.training.objectives.curriculum import FIRST, LATER, Curriculum, Mixture
 from realmctl.training.objectives.pairing import partners

@@ -11,10 +11,10 @@ from safetensors.torch import load_file
 
 from realmctl.artifacts.description import describe_retriever
 from realmctl.errors import ConfigError
-from realmctl.nn.span_head import SpanReader
+from realmctl.models.span_head import SpanReader
+from realmctl.questions.questions import Question
 from realmctl.retrieval.initial_encoder import starting_bert
 from realmctl.retrieval.search.dense import DenseSearcher
-from realmctl.text.qa.questions import Question
 from realmctl.training.objectives.finetune import FinetuneObjective, FinetuneOptions
 from tests.fixtures.chain import FIRST, LAST, baseline, finetune, metrics_of, pretrain
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from realmctl.nn.span_head import SpanReader
+from realmctl.models.span_head import SpanReader
+from realmctl.questions.questions import read_questions
 from realmctl.retrieval.initial_encoder import starting_bert
 from realmctl.retrieval.search.bm25 import BM25Searcher
-from realmctl.text.qa.questions import read_questions
 from realmctl.training.objectives.finetune import FinetuneObjective, FinetuneOptions
 from tests.fixtures.chain import baseline, metrics_of
 

@@ -10,7 +10,7 @@ import torch
 
 from realmctl.artifacts import open_artifact
 from realmctl.errors import ConfigError
-from realmctl.nn.weights import load_tensors
+from realmctl.models.weights import load_tensors
 from realmctl.retrieval.answering.open_answerer import open_answerer
 from tests.fixtures.chain import baseline, finetune, metrics_of
 from tests.training.objectives.test_finetune import QUESTIONS, born, objective_of

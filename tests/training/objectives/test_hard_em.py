@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from realmctl.errors import ConfigError
-from realmctl.nn.span_head import LOWEST, hard_em_loss, reader_loss, retrieval_loss
+from realmctl.models.span_head import LOWEST, hard_em_loss, reader_loss, retrieval_loss
 from tests.fixtures.chain import baseline, finetune, metrics_of
 from tests.training.objectives.test_finetune import QUESTIONS, objective_of
 

@@ -7,11 +7,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from realmctl.nn.bert import layers
-from realmctl.nn.bert.encoder import load_masked_lm
-from realmctl.retrieval.corpus import Corpus
+from realmctl.corpus.corpus import Corpus
+from realmctl.models.bert import layers
+from realmctl.models.bert.encoder import load_masked_lm
 from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
-from realmctl.retrieval.tagged_queries import TaggedQueries
+from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.training.objectives.mlm import Masked, MlmObjective, PlainBlocks, ReadingPractice
 from realmctl.training.objectives.pairing import MOST_COMMON, partners
 from tests.fixtures.chain import Chain

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
-from realmctl.nn.reader import Reader
-from realmctl.nn.retriever import Retriever
-from realmctl.retrieval.corpus import Corpus
+from realmctl.corpus.corpus import Corpus
+from realmctl.models.reader import Reader
+from realmctl.models.retriever import Retriever
+from realmctl.questions.questions import read_questions
 from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_of
 from realmctl.retrieval.search.dense import DenseSearcher
-from realmctl.retrieval.tagged_queries import TaggedQueries
-from realmctl.text.qa.questions import read_questions
+from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.training.monitoring.recall_questions import RecallQuestions
 from realmctl.training.objectives.pretrain import PretrainObjective
 from realmctl.training.objectives.pretrain_parts import PretrainOptions

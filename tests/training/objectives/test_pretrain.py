@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from realmctl.nn.reader import Reader
-from realmctl.nn.retriever import Retriever
-from realmctl.retrieval.corpus import Corpus
+from realmctl.corpus.corpus import Corpus
+from realmctl.models.reader import Reader
+from realmctl.models.retriever import Retriever
 from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_of
 from realmctl.retrieval.search.candidates import ABSENT, NULL
-from realmctl.retrieval.tagged_queries import TaggedQueries
+from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.training.objectives.masking import masked_query
 from realmctl.training.objectives.pretrain import PretrainObjective
 from realmctl.training.objectives.pretrain_parts import PretrainOptions

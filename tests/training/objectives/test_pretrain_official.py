@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from realmctl.artifacts import open_artifact
-from realmctl.nn.retriever import Retriever
-from realmctl.retrieval.tagged_queries import TaggedQueries
+from realmctl.models.retriever import Retriever
+from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.training.data_order import ShardedDataOrder
 from realmctl.training.objectives.masking import masked_query
 from realmctl.training.objectives.span_order import span_order

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from realmctl.corpus.corpus import Corpus
 from realmctl.index.store import open_index
-from realmctl.nn.retriever import Retriever
-from realmctl.retrieval.corpus import Corpus
+from realmctl.models.retriever import Retriever
+from realmctl.retrieval.embedding.embedding import embed_blocks
 from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
 from realmctl.retrieval.search.dense import DenseSearcher
-from realmctl.retrieval.search.embedding import embed_blocks
 from stages.pretrain import Pretrain
 from tests.fixtures.chain import finetune, make_index
 from tests.fixtures.retriever import make_retriever

@@ -8,9 +8,9 @@ import math
 import pytest
 import torch
 
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
-from realmctl.nn.retriever import Retriever
-from realmctl.retrieval.corpus import Corpus
+from realmctl.models.retriever import Retriever
 from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
 from realmctl.retrieval.search.candidates import titles_and_bodies
 from realmctl.training.refresh import pace

@@ -8,7 +8,7 @@ from typing import Any
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.errors import ConfigError
-from realmctl.stage import Stage, reads, setting
+from realmctl.pipeline import Stage, reads, setting
 
 
 class CountWordpieces(Stage):
@@ -26,8 +26,8 @@ class CountWordpieces(Stage):
     def run(self, out: Writer) -> Mapping[str, Any]:
         import numpy as np
 
-        from realmctl.retrieval.corpus import load_array
-        from realmctl.text.tokens import wordpiece
+        from realmctl.corpus.corpus import load_array
+        from realmctl.tokens import wordpiece
 
         ids, counts = np.unique(load_array(self.blocks, "tokens.npy"), return_counts=True)
         best = np.argsort(-counts, kind="stable")[: self.top]

@@ -1,0 +1,91 @@
+"""The forms in which `realmctl export` writes blocks, embeddings, rankings and scores for other tools."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from realmctl.artifacts import Artifact, require_descent, verify
+from realmctl.artifacts.manifest import is_artifact
+from realmctl.convert.exports import dpr, trec, vectors
+from realmctl.errors import ConfigError
+
+FormName = Literal["psgs", "vectors", "tevatron", "trec", "dpr-reader", "dpr-retriever"]
+Summary = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form: the kind of artifact that it is made of, and the function that writes it."""
+
+    kind: str
+    write: Callable[[Artifact, Artifact | None, Path], Summary]
+    needs_blocks: bool = False
+
+
+FORMS: Mapping[FormName, Form] = {
+    "psgs": Form("blocks", lambda blocks, _, path: dpr.write_passages(blocks, path)),
+    "vectors": Form("embeddings", vectors.write_vectors, needs_blocks=True),
+    "tevatron": Form("embeddings", vectors.write_tevatron, needs_blocks=True),
+    "trec": Form("ranking", lambda ranking, _, path: trec.write_run(ranking, path)),
+    "dpr-reader": Form("scores", lambda scores, _, path: dpr.write_reader_training(scores, path)),
+    "dpr-retriever": Form("scores", lambda scores, _, path: dpr.write_retriever_training(scores, path)),
+}
+"""The first form of a kind is its default."""
+
+
+def default_form(kind: str) -> FormName | None:
+    """Return the form in which artifacts of a kind are written; None for models, which `hub_export` writes."""
+    return next((name for name, form in FORMS.items() if form.kind == kind), None)
+
+
+def export_form(artifact: Artifact, path: Path, name: FormName, blocks: Artifact | None) -> dict[str, Any]:
+    """Write an artifact in a form to the new file or folder `path`. Return a summary.
+
+    Args:
+        artifact: blocks, embeddings, a ranking or scores.
+        path: file or folder to write.
+        name: the form.
+        blocks: for embeddings, the blocks that they embed. Their ids are written.
+
+    Raises:
+        ConfigError: the form is of another kind, `path` exists, or the blocks are missing or not needed.
+        MismatchError: the embeddings are not of these blocks.
+        InputError: the artifact is damaged, or does not hold what the form needs.
+    """
+    form = FORMS[name]
+    if form.kind != artifact.kind:
+        fitting = [each for each, other in FORMS.items() if other.kind == artifact.kind]
+        advice = f"Use {' or '.join(fitting)}." if fitting else "Leave --as out."
+        raise ConfigError(f"--as {name}: this form is made of {form.kind}, and {artifact} is {artifact.kind}. {advice}")
+    if form.needs_blocks != (blocks is not None):
+        why = "needs --blocks, whose ids are written" if form.needs_blocks else "takes no --blocks"
+        raise ConfigError(f"export of {artifact.kind} {why}.")
+    if blocks is not None:
+        require_descent(artifact, blocks)
+        verify(blocks)
+    verify(artifact)
+    with _new_path(path) as partial:
+        summary = form.write(artifact, blocks, partial)
+    return {"path": str(path), "from": str(artifact.path), "kind": artifact.kind, "form": name, **summary}
+
+
+@contextmanager
+def _new_path(path: Path) -> Iterator[Path]:
+    """Yield a path to write in a folder beside `path`. At the end it is renamed to `path`, or removed after an error."""
+    if not path.name or path.exists() or path.is_symlink():
+        raise ConfigError(f"{path} exists already. Export to a new file or folder.")
+    if inside := next((one for one in path.absolute().parents if is_artifact(one)), None):
+        raise ConfigError(f"{path} lies in an artifact, {inside}, which never changes. Export to another place.")
+    path.absolute().parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.absolute().parent))
+    try:
+        yield beside / path.name
+        (beside / path.name).rename(path.absolute())
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)

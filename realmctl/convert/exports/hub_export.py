@@ -1,0 +1,98 @@
+"""`realmctl export`: write an artifact as a folder that other libraries load.
+
+The folder holds a BERT for transformers' AutoModel. For a retriever it is also a sentence-transformers model whose `encode`
+gives our embeddings (sentence_modules.py). For an encoder of `condenser-init` the
+folder also holds the head, with the tensor names of the public Condenser code, and encoder.json, which holds the pooling.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any, Literal
+
+from realmctl.artifacts import Artifact, open_artifact, verify
+from realmctl.artifacts.description import ENCODER
+from realmctl.artifacts.manifest import is_artifact
+from realmctl.artifacts.temporary import temporary_folder
+from realmctl.convert.exports.model_card import write_card
+from realmctl.convert.sentence_modules import write_modules
+from realmctl.errors import ConfigError
+from realmctl.models.condenser import HEAD_FILE
+from realmctl.models.retriever import Retriever
+from realmctl.pipeline import resolve
+
+TowerSide = Literal["query", "block"]
+KINDS = ("retriever", "encoder", "reader", "span-reader")
+BERT_FILES = ("config.json", "model.safetensors")
+TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "tokenizer_config.json")
+
+
+def export(path: Path, folder: Path, side: TowerSide | None = None, name: str | None = None) -> dict[str, Any]:
+    """Write the artifact at `path`, or a model's retriever, to the new folder `folder`. Return a summary.
+
+    name: hub id that the model card names instead of the folder.
+
+    Raises ConfigError for a folder that exists, and for a tower that the artifact does not have.
+    """
+    artifact = resolve(open_artifact(path), KINDS)
+    _require_new(folder)
+    verify(artifact)
+    retriever = Retriever.load(artifact.path) if artifact.kind == "retriever" else None
+    chosen = _side(retriever, side, artifact)
+    folder.absolute().parent.mkdir(parents=True, exist_ok=True)
+    with temporary_folder(folder.absolute().parent) as partial:
+        _write(artifact, retriever, chosen, partial)
+        write_card(artifact, partial, name or str(folder), chosen)
+        partial.chmod(0o755)
+        if folder.exists():
+            folder.rmdir()
+        partial.rename(folder.absolute())
+    libraries = ["transformers", "sentence-transformers"] if retriever else ["transformers"]
+    return {
+        "path": str(folder),
+        "from": str(artifact.path),
+        "kind": artifact.kind,
+        "side": chosen,
+        "loads_in": libraries,
+    }
+
+
+def _require_new(folder: Path) -> None:
+    if not folder.name or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
+        raise ConfigError(f"{folder} exists already. Export to a new folder.")
+    inside = next((one for one in folder.absolute().parents if is_artifact(one)), None)
+    if inside:
+        raise ConfigError(f"{folder} lies in an artifact, {inside}, which never changes. Export to another folder.")
+
+
+def _side(retriever: Retriever | None, side: TowerSide | None, artifact: Artifact) -> TowerSide | None:
+    if retriever is None:
+        if side:
+            raise ConfigError(
+                f"--side {side}: {artifact} is a single BERT and has no sides (query, block). Leave --side out."
+            )
+        return None
+    if retriever.towers == "separate" and side is None:
+        raise ConfigError(f"{artifact} has a query tower and a block tower. Say which: --side query or --side block.")
+    if retriever.towers == "query-only" and side == "block":
+        raise ConfigError(f"{artifact} was fine-tuned and has a query side alone (no block tower). Leave --side out.")
+    return side or ("query" if retriever.towers == "query-only" else "block")
+
+
+def _write(artifact: Artifact, retriever: Retriever | None, side: TowerSide | None, folder: Path) -> None:
+    if retriever is None:
+        of_condenser = [name for name in (HEAD_FILE, ENCODER) if artifact.has(name)]
+        _copy(artifact, [*BERT_FILES, *TOKENIZER_FILES, *of_condenser], "", folder)
+        return
+    below = "query/" if side == "query" and retriever.towers != "shared" else "block/"
+    _copy(artifact, list(BERT_FILES), below, folder)
+    _copy(artifact, list(TOKENIZER_FILES), "tokenizer/", folder)
+    tower = retriever.query_tower if side == "query" or retriever.block_tower is None else retriever.block_tower
+    length = retriever.query_length if side == "query" and retriever.towers != "shared" else retriever.block_length
+    write_modules(tower, length, retriever.layout, folder)
+
+
+def _copy(artifact: Artifact, names: list[str], below: str, folder: Path) -> None:
+    for name in names:
+        shutil.copyfile(artifact.file(below + name), folder / name)

@@ -1,0 +1,154 @@
+"""Open a REALM checkpoint that transformers wrote: config.json, and weights as safetensors or plain pickled tensors.
+
+The names of the tensors determine the kind of model. Tensors are memory-mapped: an index of seven gigabytes costs no
+memory until its rows are read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from realmctl.errors import InputError
+from realmctl.models.weights import load_tensors
+
+CheckpointKind = Literal["embedder", "scorer", "encoder", "reader", "openqa"]
+BLOCK_EMBEDDINGS = "block_emb"
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "tokenizer_config.json")
+HUB_FILES = (
+    "*.json", "*.safetensors", "pytorch_model*.bin", "*/pytorch_model.bin", "vocab.txt", "block_records.npy",
+)  # fmt: skip
+REFUSED_GLOBAL = re.compile(r"GLOBAL ([\w.]+)")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """An open checkpoint. `config` holds the fields of config.json, `tensors` all tensors by transformers' names."""
+
+    folder: Path
+    files: tuple[Path, ...]
+    config: Mapping[str, Any]
+    tensors: Mapping[str, Tensor]
+    kind: CheckpointKind
+
+
+def open_checkpoint(folder: Path) -> Checkpoint:
+    """Open the checkpoint in a folder.
+
+    Raises InputError for a file that is missing, damaged or holds more than plain weights, and for another kind of model.
+    """
+    config = _config(folder / "config.json")
+    weights, tensors = load_weights(folder)
+    return Checkpoint(folder, (folder / "config.json", *weights), config, tensors, _kind(tensors, folder))
+
+
+def load_weights(folder: Path) -> tuple[list[Path], dict[str, Tensor]]:
+    """Return the files of weights in a folder and their tensors. Nothing in a file is executed.
+
+    Raises InputError when there are none, or when one is damaged or holds more than plain tensors.
+    """
+    weights, tensors = _weight_files(folder), dict[str, Tensor]()
+    for path in weights:
+        tensors |= _plain(path) if path.suffix == ".bin" else load_tensors(path)
+    return weights, tensors
+
+
+def tokenizer_files(folder: Path) -> tuple[Path, ...]:
+    """Return the tokenizer files of a folder. Raises InputError when there is no vocabulary."""
+    found = tuple(folder / name for name in TOKENIZER_FILES if (folder / name).is_file())
+    if not any(path.name in TOKENIZER_FILES[:2] for path in found):
+        raise InputError(
+            f"{folder} holds no tokenizer: neither tokenizer.json nor vocab.txt. Name the folder or hub id of the "
+            "BERT whose vocabulary it has: --tokenizer bert-base-uncased."
+        )
+    return found
+
+
+def _config(path: Path) -> dict[str, Any]:
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(config, dict):
+            raise ValueError("it is not a JSON object")
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"Cannot read {path}: {error}. A checkpoint is a folder with config.json and weights."
+        ) from None
+    if config.get("model_type", "realm") != "realm":
+        raise InputError(
+            f"{path.parent} holds a model of type '{str(config['model_type'])[:40]}'. Import takes REALM checkpoints, and as retrievers "
+            "BERT encoders with a WordPiece vocabulary: sentence-transformers, Contriever, DPR and plain BERT folders."
+        )
+    return config
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    for name in WEIGHTS:
+        if (folder / name).is_file():
+            return [folder / name]
+        if (folder / f"{name}.index.json").is_file():
+            return _shards(folder / f"{name}.index.json")
+    raise InputError(f"{folder} holds no weights: neither {' nor '.join(WEIGHTS)}. Get the checkpoint again.")
+
+
+def _shards(index: Path) -> list[Path]:
+    try:
+        names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+        paths = [index.parent / name for name in names]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(f"{index} does not list files of weights ({error!r}). Get the checkpoint again.") from None
+    for path in paths:
+        if path.parent != index.parent or path.suffix not in (".bin", ".safetensors") or not path.is_file():
+            raise InputError(
+                f"{index} names {path.name}, which is not a file of weights in the same folder. Get it again."
+            )
+    return paths
+
+
+def _plain(path: Path) -> dict[str, Tensor]:
+    """Load the tensors of a pickle with torch's `weights_only` loader, which makes tensors and calls nothing else."""
+    try:
+        tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+    except Exception as error:  # torch raises many kinds for a file that is not plain weights
+        refused = REFUSED_GLOBAL.search(str(error))
+        why = (
+            f"it asks for {refused[1]}, which plain weights do not need" if refused else str(error).split("\n")[0][:200]
+        )
+        raise InputError(
+            f"{path} is refused: {why}. Only plain tensors are read, and nothing in the file was executed. Get the "
+            "checkpoint from a source that you trust, as model.safetensors."
+        ) from None
+    if not isinstance(tensors, dict) or not all(
+        isinstance(name, str) and isinstance(tensor, Tensor) for name, tensor in tensors.items()
+    ):
+        raise InputError(f"{path} holds something other than named tensors. Get the checkpoint again.")
+    return tensors
+
+
+def _kind(tensors: Mapping[str, Tensor], folder: Path) -> CheckpointKind:
+    def has(*beginnings: str) -> bool:
+        return any(name.startswith(beginnings) for name in tensors)
+
+    if has(BLOCK_EMBEDDINGS, "reader."):
+        return "openqa"
+    if has("embedder.", "query_embedder."):
+        return "scorer"
+    if has("qa_outputs."):
+        return "reader"
+    if has("cls.dense.", "cls.LayerNorm."):
+        return "embedder"
+    if has("realm.") and has("cls.predictions."):
+        return "encoder"
+    raise InputError(
+        f"{folder} is not one of transformers' REALM models (embedder, scorer, knowledge-augmented "
+        f"encoder, reader, open "
+        f"QA): it holds {len(tensors)} tensors such as '{next(iter(sorted(tensors)), 'none')}'."
+    )

@@ -1,0 +1,198 @@
+"""Cut documents into blocks of whole sentences, as ORQA's preprocessing does (language/orqa/preprocessing).
+
+A block holds consecutive sentences of one document, and no sentence is in two blocks. The packer adds the next
+sentence if 3 + |title| + |block so far| + |sentence| <= max_wordpieces. This sum is the length of
+[CLS] title [SEP] body [SEP].
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any, Literal, NamedTuple
+
+from realmctl.corpus.documents import Document
+from realmctl.corpus.sentences import CharacterRange, Splitter
+from realmctl.corpus.wiki.wikitext import AnchorOffsets
+from realmctl.tokens.wordpiece import WordPiece
+
+SPECIALS_PER_BLOCK = 3
+MARKS_OF_THE_WORD_BEFORE = frozenset(")]}.,;:!?%’”")
+LongSentencePolicy = Literal["split", "keep"]
+LongTitlePolicy = Literal["cut", "keep"]
+
+
+class Sentence(NamedTuple):
+    """A sentence: its character offsets in the document's text, its packed wordpiece ids, and their number."""
+
+    start: int
+    end: int
+    packed: bytes
+    length: int
+
+
+@dataclass(slots=True)
+class Block:
+    """A block of a document.
+
+    `sentences` and `anchors` are character offsets in `text`. `sentence_starts` are wordpiece offsets in the body.
+    `ids` and `title_ids` are packed wordpiece ids (`WordPiece.packed`) without [CLS] and [SEP].
+    """
+
+    id: str
+    document: str
+    title: str
+    text: str
+    sentences: list[CharacterRange]
+    anchors: list[AnchorOffsets]
+    ids: bytes
+    title_ids: bytes
+    sentence_starts: list[int]
+
+    @property
+    def uid(self) -> int:
+        """The first eight bytes of SHA-1(title, " <sep> ", text). Two blocks with the same title and text have the
+        same uid.
+        """
+        return int.from_bytes(hashlib.sha1(f"{self.title} <sep> {self.text}".encode()).digest()[:8], "big")
+
+    def record(self) -> dict[str, Any]:
+        """Return the fields for blocks.jsonl.zst: all but the wordpiece ids."""
+        names = ("id", "document", "title", "text", "sentences", "anchors")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass
+class BlockPacker:
+    """Cut documents into blocks.
+
+    A title that takes more than half of the room is cut to half, in wordpiece ids only. With `long_titles="keep"` it
+    stays whole, as in the official preprocessing; if it leaves no room, each sentence becomes a block.
+
+    A sentence too long for a block is cut between words, and `split_sentences` counts it. With `long_sentences="keep"`
+    it becomes a block longer than `max_wordpieces`, as in the official preprocessing.
+
+    With `keep_passages` a document is a block with the document's own id. A document that does not fit loses the
+    sentences beyond the limit, and `shortened_passages` counts it; with `long_sentences="keep"` it stays whole.
+    """
+
+    wordpiece: WordPiece
+    splitter: Splitter
+    max_wordpieces: int = 288
+    long_sentences: LongSentencePolicy = "split"
+    long_titles: LongTitlePolicy = "cut"
+    split_sentences: int = 0
+    keep_passages: bool = False
+    shortened_passages: int = 0
+
+    def blocks(self, document: Document) -> Iterator[Block]:
+        """Yield the blocks of one document in order. A document without a wordpiece has none."""
+        size = self.wordpiece.itemsize
+        title_ids = self.wordpiece.packed(document.title)
+        if self.long_titles == "cut":
+            title_ids = title_ids[: (self.max_wordpieces - SPECIALS_PER_BLOCK) // 2 * size]
+        room = self.max_wordpieces - SPECIALS_PER_BLOCK - len(title_ids) // size
+        groups = self._groups(document.text, room)
+        if not self.keep_passages:
+            for number, sentences in enumerate(groups):
+                yield _block(document, f"{document.id}-{number}", sentences, title_ids)
+        elif fitting := next(groups, None):
+            further = [sentence for group in groups for sentence in group]
+            if further and self.long_sentences == "split":
+                self.shortened_passages += 1
+                further = []
+            yield _block(document, document.id, [*fitting, *further], title_ids)
+
+    def _groups(self, text: str, room: int) -> Iterator[list[Sentence]]:
+        """Yield the sentences of each block."""
+        current, length = list[Sentence](), 0
+        for sentence in self._sentences(text, room):
+            if current and length + sentence.length > room:
+                yield current
+                current, length = [], 0
+            current.append(sentence)
+            length += sentence.length
+        if current:
+            yield current
+
+    def _sentences(self, text: str, room: int) -> Iterator[Sentence]:
+        packed, size, keep = self.wordpiece.packed, self.wordpiece.itemsize, self.long_sentences == "keep"
+        for start, end in self.splitter(text):
+            ids = packed(text[start:end])
+            sentence = Sentence(start, end, ids, len(ids) // size)
+            if sentence.length <= room or keep:
+                if ids:
+                    yield sentence
+            else:
+                self.split_sentences += 1
+                yield from self._parts(text, sentence, room)
+
+    def _sentence(self, text: str, start: int, end: int) -> Sentence:
+        packed = self.wordpiece.packed(text[start:end])
+        return Sentence(start, end, packed, len(packed) // self.wordpiece.itemsize)
+
+    def _parts(self, text: str, sentence: Sentence, room: int) -> Iterator[Sentence]:
+        """Cut a sentence into parts that fit. A part starts after a space where that is possible, and not with a
+        closing bracket or another mark that belongs to the part before.
+        """
+        borders, length = [sentence.start], 0
+        candidate, after_candidate = sentence.start, 0
+        for offset, pieces in self.wordpiece.words(text[sentence.start : sentence.end]):
+            start = sentence.start + offset
+            if offset and text[start - 1].isspace() and text[start] not in MARKS_OF_THE_WORD_BEFORE:
+                candidate, after_candidate = start, 0
+            if length + pieces > room and length:
+                fits = candidate > borders[-1] and after_candidate + pieces <= room
+                borders.append(candidate if fits else start)
+                length = after_candidate if fits else 0
+            length += pieces
+            after_candidate += pieces
+        for start, end in pairwise([*borders, sentence.end]):
+            yield from self._fitting(text, start, end, room)
+
+    def _fitting(self, text: str, start: int, end: int, room: int) -> Iterator[Sentence]:
+        """Yield one part. A single word longer than the room is halved until it fits."""
+        part = self._sentence(text, start, start + len(text[start:end].rstrip()))
+        if part.length <= room or end - start < 2:
+            if part.length:
+                yield part
+            return
+        middle = (start + end) // 2
+        yield from self._fitting(text, start, middle, room)
+        yield from self._fitting(text, middle, end, room)
+
+
+def _block(document: Document, identity: str, sentences: Sequence[Sentence], title_ids: bytes) -> Block:
+    spans, place = list[CharacterRange](), 0
+    for sentence in sentences:
+        end = place + sentence.end - sentence.start
+        spans.append((place, end))
+        place = end + 1
+    return Block(
+        id=identity,
+        document=document.id,
+        title=document.title,
+        text=" ".join([document.text[sentence.start : sentence.end] for sentence in sentences]),
+        sentences=spans,
+        anchors=list(_anchors(document.anchors, sentences, spans)),
+        ids=b"".join([sentence.packed for sentence in sentences]),
+        title_ids=title_ids,
+        sentence_starts=[0, *accumulate(sentence.length for sentence in sentences[:-1])],
+    )
+
+
+def _anchors(
+    anchors: Sequence[AnchorOffsets], sentences: Sequence[Sentence], spans: Sequence[CharacterRange]
+) -> Iterator[AnchorOffsets]:
+    """Yield the document's anchors that lie inside one of these sentences, as offsets in the block's text."""
+    at, count = bisect_left(anchors, (sentences[0].start,)), len(anchors)
+    for (first, last, _, _), (begin, _) in zip(sentences, spans, strict=True):
+        shift = begin - first
+        while at < count and anchors[at][0] < last:
+            start, end, target = anchors[at]
+            if start >= first and end <= last:
+                yield start + shift, end + shift, target
+            at += 1

@@ -1,0 +1,117 @@
+"""A blocks artifact, opened for training and search: memory-mapped wordpieces, and the records with the texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from realmctl.artifacts import Artifact
+from realmctl.artifacts.array_file import open_array
+from realmctl.artifacts.records import Records
+from realmctl.errors import InputError
+
+TokenIds = NDArray[np.integer[Any]]
+RECORDS_REMEMBERED = 8192
+MAX_WORDPIECES = 288
+"""The longest block of blocks without this setting, such as imported ones (REALM, section 4.2)."""
+
+
+class Ragged:
+    """Rows of different lengths stored end to end: `values[offsets[i]:offsets[i+1]]` is row i. Both are memory-mapped."""
+
+    def __init__(self, artifact: Artifact, values: str, offsets: str) -> None:
+        self.values, self.offsets = load_array(artifact, values), load_array(artifact, offsets)
+        if not _describes(self.offsets, self.values):
+            raise InputError(f"{artifact}: {offsets} does not describe {values}. Make it again.")
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, row: int) -> TokenIds:
+        return self.values[self.offsets[row] : self.offsets[row + 1]]
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """Length of every row, int64."""
+        return np.diff(self.offsets)
+
+
+def _describes(offsets: NDArray[Any], values: NDArray[Any]) -> bool:
+    """Whether these are whole numbers in one dimension, and the offsets rise from 0 to the number of values."""
+    flat = all(array.ndim == 1 and array.dtype.kind in "iu" for array in (offsets, values))
+    return flat and len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(values) and _never_falls(offsets)
+
+
+def _never_falls(numbers: NDArray[Any]) -> bool:
+    return bool((numbers[1:] >= numbers[:-1]).all())
+
+
+def load_array(artifact: Artifact, name: str) -> NDArray[Any]:
+    """A `.npy` file of an artifact, memory-mapped and read-only. Raises InputError when it cannot be read."""
+    return open_array(artifact.file(name))
+
+
+class Corpus:
+    """Blocks by row number. Row i of the embeddings and of the index is block i here."""
+
+    def __init__(self, blocks: Artifact) -> None:
+        self.artifact = blocks
+        self._bodies = Ragged(blocks, "tokens.npy", "offsets.npy")
+        self._titles = Ragged(blocks, "title_tokens.npy", "title_offsets.npy")
+        self._sentences = Ragged(blocks, "sentence_starts.npy", "sentence_offsets.npy")
+        self.uid: NDArray[np.uint64] = load_array(blocks, "uids.npy")
+        if self.uid.ndim != 1 or self.uid.dtype.kind not in "iu":
+            raise InputError(f"{blocks}: uids.npy is not a list of whole numbers. Make it again.")
+        if not len(self._bodies) == len(self._titles) == len(self._sentences) == len(self.uid):
+            raise InputError(f"{blocks}: its arrays disagree on the number of blocks. Make it again.")
+        self._remembered = lru_cache(RECORDS_REMEMBERED)(lambda row: self.records[row])
+
+    def __len__(self) -> int:
+        return len(self._bodies)
+
+    def tokens(self, row: int) -> TokenIds:
+        """Wordpieces of the body, without special tokens."""
+        return self._bodies[row]
+
+    def title(self, row: int) -> TokenIds:
+        """Wordpieces of the title."""
+        return self._titles[row]
+
+    @property
+    def max_wordpieces(self) -> int:
+        """Longest block in wordpieces, as `chunk` decided."""
+        return int(self.artifact.settings.get("max_wordpieces", MAX_WORDPIECES))
+
+    def sentences(self, row: int) -> TokenIds:
+        """The start of each sentence in the body, in wordpieces, int32; the first is 0."""
+        return self._sentences[row]
+
+    @property
+    def sentence_offsets(self) -> NDArray[np.int64]:
+        """The start of each block's sentences in the flat table, int64 [n + 1]; `np.diff` of it counts sentences per block."""
+        return self._sentences.offsets
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """Wordpieces of every body, int64 [n]."""
+        return self._bodies.lengths
+
+    @cached_property
+    def records(self) -> Records:
+        """The records that `chunk` wrote: texts, titles and offsets. Raises InputError unless there is one for each block."""
+        records = Records(self.artifact.file("blocks.jsonl.zst"))
+        if len(records) != len(self):
+            raise InputError(f"{self.artifact} has {len(records)} records for {len(self)} blocks. Make it again.")
+        return records
+
+    def record(self, row: int) -> dict[str, Any]:
+        """The record of one block. Recent ones are kept in memory, because reading one decompresses a thousand."""
+        return self._remembered(row)
+
+    def records_of(self, rows: Iterable[int]) -> dict[int, dict[str, Any]]:
+        """The records of several blocks by row, read in the order in which they are stored."""
+        return {row: self.record(row) for row in sorted(rows)}

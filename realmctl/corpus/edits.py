@@ -1,0 +1,154 @@
+"""Edits of a corpus: read them from JSON lines, and apply them to an ordered list of documents.
+
+    {"op": "add", "id": "d9", "title": "Vivis Wamley", "text": "A midwife of Saint Tremmouth delivered Vivis Wamley."}
+    {"op": "update", "id": "d4", "text": "The new text of the document."}
+    {"op": "remove", "title": "Wamley"}
+
+An added document comes last. An updated document keeps its place, its id and, without a new title, its title.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from realmctl.corpus.formats import RawDocument, encodable
+from realmctl.corpus.wiki import dump
+from realmctl.errors import InputError
+from realmctl.inputs import streams
+from realmctl.inputs.json_lines import json_value
+
+FIELDS = {"add": ("id", "text"), "update": ("text",), "remove": ()}
+"""The fields that each operation must have. `update` and `remove` also need an id or a title."""
+OPTIONAL = {"add": ("title",), "update": ("id", "title"), "remove": ("id", "title")}
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One line of an edits file. `where` is its file and line, for messages."""
+
+    op: str
+    id: str | None
+    title: str | None
+    text: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """A document of blocks that exist: rows `first` to `stop` (exclusive)."""
+
+    id: str
+    title: str
+    first: int
+    stop: int
+
+
+RevisedDocument = StoredDocument | RawDocument
+"""A document that did not change, or one to chunk."""
+
+
+def read_edits(path: Path) -> Iterator[Edit]:
+    """Yield the edits of a file in order. Raises InputError, which names file and line, for a line that is not an edit."""
+    found = False
+    for number, line in streams.lines(path):
+        if line.strip():
+            found = True
+            yield _edit(line, f"{path}:{number}")
+    if not found:
+        raise InputError(
+            f"{path} has no edit. Write one JSON object on each line, such as " + '{"op": "remove", "id": "d4"}.'
+        )
+
+
+def _edit(line: str, where: str) -> Edit:
+    record = json_value(line, where)
+    op = record.get("op") if isinstance(record, dict) else None
+    if not isinstance(op, str) or op not in FIELDS:
+        raise InputError(f"{where}: this is not an edit. It needs an op, one of {', '.join(FIELDS)}. Correct the line.")
+    allowed = {"op", *FIELDS[op], *OPTIONAL[op]}
+    if unknown := sorted(set(record) - allowed):
+        raise InputError(
+            f"{where}: {op} has no field {', '.join(unknown)}. Its fields are {', '.join(sorted(allowed))}."
+        )
+    values = {name: _text(record[name], name, where) for name in record if name != "op"}
+    missing = [name for name in FIELDS[op] if not values.get(name, "").strip()]
+    if op != "add" and not (values.get("id") or values.get("title")):
+        missing.append("id or title")
+    if missing:
+        raise InputError(
+            f"{where}: {op} needs {' and '.join(missing)}, and an empty one does not count. Correct the line."
+        )
+    return Edit(op, values.get("id"), values.get("title"), values.get("text", ""), where)
+
+
+def _text(value: Any, name: str, where: str) -> str:
+    if name == "id" and type(value) is int:
+        value = str(value)
+    if not isinstance(value, str):
+        raise InputError(f"{where}: {name} is {json.dumps(value)[:80]}, and a text is needed. Correct the line.")
+    return encodable(value, where)
+
+
+def apply_edits(
+    documents: Iterable[StoredDocument], edits: Iterable[Edit], keep_lists: bool = False
+) -> dict[str, RevisedDocument]:
+    """Apply edits in order.
+
+    Args:
+        documents: the documents of the former blocks, in order.
+        edits: the edits; each one sees the result of those before it.
+        keep_lists: accept pages titled "List of ...", as `chunk --keep-lists` does.
+
+    Returns:
+        The documents by id, in their new order.
+
+    Raises:
+        InputError: an edit names a document that is not there, adds an id that is there, names a title that several
+            documents have, or gives a title that `chunk` leaves out.
+    """
+    found: dict[str, RevisedDocument] = {document.id: document for document in documents}
+    ids_by_title: dict[str, dict[str, None]] = {}
+    for document in found.values():
+        ids_by_title.setdefault(document.title, {})[document.id] = None
+    for edit in edits:
+        if edit.op == "add":
+            assert edit.id is not None
+            if edit.id in found:
+                raise InputError(f"{edit.where}: there is a document {edit.id!r} already. Use update, or another id.")
+            former, key = None, edit.id
+        else:
+            key = _named(edit, found, ids_by_title)
+            former = found[key]
+            ids_by_title[former.title].pop(key)
+        if edit.op == "remove":
+            del found[key]
+            continue
+        title = former.title if former is not None and (edit.title is None or edit.id is None) else edit.title or ""
+        if dump.skip_title(title, keep_lists):
+            raise InputError(f"{edit.where}: chunk leaves out pages with the title {title!r}. Use another title.")
+        found[key] = RawDocument(key, title, edit.text, edit.where)
+        ids_by_title.setdefault(title, {})[key] = None
+    return found
+
+
+def _named(edit: Edit, found: dict[str, RevisedDocument], ids_by_title: dict[str, dict[str, None]]) -> str:
+    """Return the id of the document that an update or a remove names."""
+    if edit.id is not None:
+        if edit.id not in found:
+            raise InputError(
+                f"{edit.where}: there is no document with the id {edit.id!r} to {edit.op}. Correct the id."
+            )
+        return edit.id
+    ids = list(ids_by_title.get(edit.title or "", {}))
+    if not ids:
+        raise InputError(f"{edit.where}: there is no document titled {edit.title!r} to {edit.op}. Correct the title.")
+    if len(ids) > 1:
+        raise InputError(
+            f"{edit.where}: {len(ids)} documents are titled {edit.title!r} (ids {', '.join(ids[:5])}"
+            f"{', ...' if len(ids) > 5 else ''}). Name one by its id."
+        )
+    return ids[0]

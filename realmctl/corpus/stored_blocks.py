@@ -1,0 +1,78 @@
+"""The blocks of an artifact as `Block` objects again, and the documents that they belong to."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+import numpy as np
+
+from realmctl.corpus.blocks import Block
+from realmctl.corpus.corpus import Corpus
+from realmctl.corpus.edits import StoredDocument
+
+
+def stored_documents(corpus: Corpus) -> Iterator[StoredDocument]:
+    """Yield the documents in order. The blocks of a document are consecutive rows."""
+    first, current = 0, None
+    for row, record in enumerate(corpus.records):
+        if current is not None and record["document"] != current["document"]:
+            yield StoredDocument(current["document"], current["title"], first, row)
+            first = row
+        current = record
+    if current is not None:
+        yield StoredDocument(current["document"], current["title"], first, len(corpus))
+
+
+def stored_block(corpus: Corpus, row: int) -> Block:
+    """Return a block such that writing it again gives the bytes that are stored."""
+    record = corpus.records[row]
+    return Block(
+        **record,
+        ids=corpus.tokens(row).tobytes(),
+        title_ids=corpus.title(row).tobytes(),
+        sentence_starts=np.asarray(corpus.sentences(row)).tolist(),
+    )
+
+
+class DocumentChanges:
+    """Counts what happened to the documents of `former`, while the blocks of its next version are added.
+
+    Two documents are equal if their id, title, texts and wordpieces are.
+    """
+
+    def __init__(self, former: Corpus) -> None:
+        self._former: dict[str, hashlib.blake2b] = {}
+        self._revised: dict[str, hashlib.blake2b] = {}
+        self._uids = set(former.uid.tolist())
+        self._blocks = self._kept = 0
+        for document in stored_documents(former):
+            for row in range(document.first, document.stop):
+                parts = int(former.uid[row]), former.title(row).tobytes(), former.tokens(row).tobytes()
+                _update(self._former, document.id, *parts)
+
+    def add(self, block: Block) -> None:
+        """Count a block of the next version. The blocks of a document come in order."""
+        uid = block.uid
+        self._blocks += 1
+        self._kept += uid in self._uids
+        _update(self._revised, block.document, uid, block.title_ids, block.ids)
+
+    def metrics(self) -> dict[str, int]:
+        """Numbers of blocks and documents. `blocks_kept`: blocks whose title and text the former version has too."""
+        both = self._former.keys() & self._revised.keys()
+        changed = sum(self._former[name].digest() != self._revised[name].digest() for name in both)
+        return {
+            "blocks": self._blocks,
+            "blocks_kept": self._kept,
+            "documents": len(self._revised),
+            "documents_added": len(self._revised) - len(both),
+            "documents_changed": changed,
+            "documents_removed": len(self._former) - len(both),
+        }
+
+
+def _update(digests: dict[str, hashlib.blake2b], name: str, uid: int, *pieces: bytes) -> None:
+    digest = digests.setdefault(name, hashlib.blake2b(digest_size=16))
+    for part in (uid.to_bytes(8, "little"), *pieces):
+        digest.update(len(part).to_bytes(8, "little") + part)

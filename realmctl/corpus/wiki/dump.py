@@ -1,0 +1,212 @@
+"""Read MediaWiki `pages-articles` dumps as a stream of pages, by SAX in bounded memory.
+
+The format is mediawiki.org/wiki/Help:Export. A dump comes from outside, so document types (entity bombs) are refused,
+and text nodes, tags and nesting have limits. A dump that does not end in `</mediawiki>` is an error with its position.
+The filters are those of ORQA's preprocessing (language/orqa/preprocessing).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.parsers import expat
+
+from realmctl.corpus.wiki.dump_parts import DumpPart
+from realmctl.corpus.wiki.names import MEDIA
+from realmctl.errors import InputError
+
+MAX_PAGE_BYTES = 16 * 2**20
+MAX_FIELD_CHARS = 2**12
+MAX_TAG_BYTES = 2**22
+MAX_DEPTH = 16
+FEED_BYTES = 2**18
+FILE_NAMESPACE, CATEGORY_NAMESPACE, MEDIA_NAMESPACE = 6, 14, -2
+FIELDS = {
+    ("mediawiki", "page", "title"): "title",
+    ("mediawiki", "page", "ns"): "namespace",
+    ("mediawiki", "page", "id"): "id",
+    ("mediawiki", "page", "revision", "text"): "text",
+}
+NAMESPACE = ("mediawiki", "siteinfo", "namespaces", "namespace")
+LISTS = ("List of ", "Lists of ", "Index of ", "Outline of ")
+WHOLE = DumpPart()
+DISAMBIGUATION = re.compile(
+    r"\{\{\s*(?:disambig\w*|dab|[hs]ndis|geodis|mathdab|numberdis"
+    r"|[\w -]{1,40} disambiguation|disambiguation[\w -]{0,40})\s*(?:\||\}\})",
+    re.IGNORECASE,
+)
+
+
+@dataclass(slots=True)
+class Page:
+    """A page of a dump. With `oversized`, its text had more than 16 MiB and was not kept."""
+
+    id: str = ""
+    title: str = ""
+    namespace: int = 0
+    redirect: bool = False
+    text: str = ""
+    oversized: bool = False
+
+
+@dataclass
+class _Reader:
+    """The handlers of the XML parser, and what they have read so far."""
+
+    path: Path
+    namespaces: dict[str, int]
+    pages: deque[Page] = field(default_factory=deque)
+    trail: list[str] = field(default_factory=list)
+    pieces: list[str] | None = None
+    size: int = 0
+    values: dict[str, str] = field(default_factory=dict)
+    redirect: bool = False
+    oversized: bool = False
+    key: int | None = None
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        self.trail.append(name)
+        if len(self.trail) > MAX_DEPTH:
+            raise InputError(
+                f"{self.path}: elements are nested more than {MAX_DEPTH} deep, which no MediaWiki dump has. Name a pages-articles dump."
+            )
+        if len(self.trail) == 1 and name != "mediawiki":
+            raise InputError(
+                f"{self.path}: the root element is <{name}>, but a MediaWiki dump has the root "
+                f"element <mediawiki>. Name a pages-articles dump."
+            )
+        trail = tuple(self.trail)
+        if name == "page":
+            self.values, self.redirect, self.oversized = {}, False, False
+        elif name == "redirect":
+            self.redirect = True
+        elif trail in FIELDS or trail == NAMESPACE:
+            self.pieces, self.size = [], 0
+            self.key = _integer(attributes.get("key", "")) if trail == NAMESPACE else None
+
+    def text(self, data: str) -> None:
+        if self.pieces is None:
+            return
+        self.size += len(data)
+        if self.size <= (MAX_PAGE_BYTES if self.trail[-1] == "text" else MAX_FIELD_CHARS):
+            self.pieces.append(data)
+
+    def end(self, name: str) -> None:
+        trail = tuple(self.trail)
+        self.trail.pop()
+        if trail == NAMESPACE and self.key is not None:
+            self.namespaces["".join(self.pieces or ())] = self.key
+        elif trail in FIELDS:
+            self.values[FIELDS[trail]] = "".join(self.pieces or ())
+            self.oversized = self.oversized or (name == "text" and self.size > MAX_PAGE_BYTES)
+        elif name == "page":
+            self.pages.append(self.page())
+        self.pieces = None
+
+    def page(self) -> Page:
+        values = self.values
+        text = "" if self.oversized else values.get("text", "")
+        return Page(
+            values.get("id", ""),
+            values.get("title", ""),
+            _integer(values.get("namespace", "0")),
+            self.redirect,
+            text,
+            self.oversized,
+        )
+
+    def refuse_doctype(self, *_: object) -> None:
+        raise InputError(
+            f"{self.path} declares a document type. MediaWiki dumps do not, but XML bombs do, so it was not read. Check where the file is from."
+        )
+
+
+def _integer(text: str) -> int:
+    return int(text) if re.fullmatch(r"-?\d{1,9}", text) else 0
+
+
+def pages(path: Path, namespaces: dict[str, int] | None = None, part: DumpPart = WHOLE) -> Iterator[Page]:
+    """Yield every page of a dump in file order, with redirects and talk pages. Of several revisions the last counts.
+
+    Args:
+        path: the dump.
+        namespaces: receives the names of the site's namespaces, such as {"Kategorie": 14}, before the first page.
+        part: the part of the dump that is read.
+
+    Raises:
+        InputError: broken, cut or hostile XML. The message names file, line and byte.
+    """
+    reader = _Reader(path, {} if namespaces is None else namespaces)
+    parser = _parser(reader)
+    fed = 0
+    try:
+        for piece in part.pieces(path):
+            for begin in range(0, len(piece), FEED_BYTES):
+                feed = piece[begin : begin + FEED_BYTES]
+                parser.Parse(feed, False)
+                fed += len(feed)
+                if fed - parser.CurrentByteIndex > MAX_TAG_BYTES:
+                    raise InputError(
+                        f"{path}: a tag of more than {MAX_TAG_BYTES // 2**20} MiB at byte "
+                        f"{parser.CurrentByteIndex + part.skipped}. This is not a MediaWiki dump."
+                    )
+                while reader.pages:
+                    yield reader.pages.popleft()
+        parser.Parse(b"", True)
+    except expat.ExpatError as error:
+        line, why = error.lineno + part.skipped_lines(path), _reason(error, fed + part.skipped)
+        raise InputError(f"{path}:{line}: broken XML ({why}). The dump is cut or damaged: get it again.") from None
+    yield from reader.pages
+
+
+def _parser(reader: _Reader) -> expat.XMLParserType:
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    parser.buffer_size = 2**18
+    parser.StartElementHandler = reader.start
+    parser.EndElementHandler = reader.end
+    parser.CharacterDataHandler = reader.text
+    parser.StartDoctypeDeclHandler = reader.refuse_doctype
+    return parser
+
+
+def _reason(error: expat.ExpatError, fed: int) -> str:
+    what = expat.ErrorString(error.code)
+    return (
+        f"{what} at the end of the file, byte {fed}" if "no element found" in what else f"{what}, column {error.offset}"
+    )
+
+
+def skip_title(title: str, keep_lists: bool) -> str | None:
+    """Return why pages with this title are dropped: "disambiguation", "list", or None.
+
+    ORQA's preprocessing drops titles that start with "List of", "Index of" or "Outline of", or contain
+    "(disambiguation)".
+    """
+    if "(disambiguation)" in title:
+        return "disambiguation"
+    return "list" if title.startswith(LISTS) and not keep_lists else None
+
+
+def skip_page(page: Page, keep_lists: bool) -> str | None:
+    """Return why a page is not an article: "redirect", "namespace", "empty", "disambiguation", "list", or None."""
+    if page.redirect or page.text[:12].lstrip().upper().startswith("#REDIRECT"):
+        return "redirect"
+    if page.namespace != 0:
+        return "namespace"
+    if not page.oversized and not page.text.strip():
+        return "empty"
+    if DISAMBIGUATION.search(page.text):
+        return "disambiguation"
+    return skip_title(page.title, keep_lists)
+
+
+def media_names(namespaces: Mapping[str, int]) -> frozenset[str]:
+    """Return the lower-case names of the file and category namespaces, in English and in the site's language."""
+    own = (
+        name.lower() for name, key in namespaces.items() if key in (FILE_NAMESPACE, CATEGORY_NAMESPACE, MEDIA_NAMESPACE)
+    )
+    return MEDIA | frozenset(own)

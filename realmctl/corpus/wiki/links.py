@@ -1,0 +1,99 @@
+"""Replace the links of wikitext by their labels.
+
+Marks record the positions of the labels while the text is cleaned further.
+
+The rules are those of mediawiki.org/wiki/Help:Links. The text is read once from left to right. A file or category link
+is dropped with everything inside it, up to its end or a blank line. Brackets that do not match are dropped; their
+content stays.
+"""
+
+from __future__ import annotations
+
+import re
+
+from realmctl.corpus.wiki.names import MEDIA, OTHER_PROJECTS
+
+LINKS = re.compile(
+    r"\[\[([^\[\]|\n]*+)(?:\|([^\[\]\n]*+))?+\]\]([a-z]*+)"
+    r"|\[\[([^\[\]|\n]{0,255}+\|)?+"
+    r"|\]\]"
+    r"|\[(?:(?:https?|ftps?|irc|news|gopher|telnet):)?//[^\s\[\]]++[ \t]*+([^\[\]\n]*+)\]"
+    r"|\[mailto:[^\s\[\]]++[ \t]*+([^\[\]\n]*+)\]",
+)
+LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z-]{2,12})?")
+OPEN_ANCHOR, CLOSE_ANCHOR = "\uf8fe", "\uf8ff"
+HALF, FIRST = 4096, 0xE000
+
+
+def opening(number: int) -> str:
+    """Return the mark before the label of anchor `number`: a private-use character, and the number in two more."""
+    return OPEN_ANCHOR + chr(FIRST + number // HALF) + chr(FIRST + number % HALF)
+
+
+def anchor_number(two: str) -> int:
+    """Return the number that `opening` wrote in the two characters after the first."""
+    return (ord(two[0]) - FIRST) * HALF + ord(two[1]) - FIRST
+
+
+def replace_links(text: str, media: frozenset[str] = MEDIA) -> tuple[str, list[str]]:
+    """Replace each link by `opening(i)`, its label and CLOSE_ANCHOR. Links to files, categories and other languages
+    are dropped.
+
+    Args:
+        text: wikitext without templates.
+        media: lower-case names of the namespaces whose links are dropped with their content.
+
+    Returns:
+        The marked text, and the targets: anchor i links to the page titled targets[i].
+    """
+    out, targets = list[str](), list[str]()
+    done, depth, limit = 0, 0, -1
+    for match in LINKS.finditer(text):
+        start, stop = match.span()
+        if depth and start >= limit:
+            depth, done = 0, limit
+        target = match[1]
+        if depth:
+            token = text[start : start + 2]
+            depth += (token == "[[" and target is None) - (token == "]]")
+        else:
+            out.append(text[done:start])
+            if target is not None:
+                out.append(_label(target, match[2], match[3], targets, media))
+            elif match[4] and match[4].partition(":")[0].strip().lower() in media:
+                depth = 1
+                limit = _block_end(text, start, limit)
+            else:
+                out.append(match[5] or match[6] or "")
+        done = stop
+    if depth:
+        done = max(done, limit)
+    out.append(text[done:])
+    return "".join(out), targets
+
+
+def _block_end(text: str, start: int, known: int) -> int:
+    """Return the position of the next blank line after `start`; `known` is the one found last."""
+    if known > start:
+        return known
+    end = text.find("\n\n", start)
+    return len(text) if end < 0 else end
+
+
+def _label(target: str, label: str | None, trail: str, targets: list[str], media: frozenset[str]) -> str:
+    if ":" in target:
+        prefix, _, rest = target.partition(":")
+        prefix = prefix.strip().lower().replace(" ", "_")
+        if prefix in media:
+            return trail
+        if not prefix or prefix in OTHER_PROJECTS:
+            return (rest.rpartition(":")[2] if label is None else label) + trail
+        if LANGUAGE.fullmatch(prefix) and rest[:1] != " ":
+            return (label or "") + trail
+    shown = target if label is None else label or target.partition(" (")[0]
+    title, word = target.partition("#")[0].replace("_", " ").strip(), shown.strip()
+    if not title or not word:
+        return shown + trail
+    targets.append(title[0].upper() + title[1:])
+    marked = opening(len(targets) - 1) + word + trail + CLOSE_ANCHOR
+    return marked if len(word) == len(shown) else f" {marked} "

@@ -1,0 +1,180 @@
+"""Turn wikitext (mediawiki.org/wiki/Help:Formatting) into prose: the text of paragraphs and lists, with its links.
+
+This scanner is faster than the available libraries, and an unbalanced `[[` does not spoil the rest of a page.
+Templates are not expanded; templates.py has the few that show words. Headings are dropped, and so are sections without
+prose (References, External links).
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from realmctl.corpus.wiki.links import CLOSE_ANCHOR, OPEN_ANCHOR, anchor_number, replace_links
+from realmctl.corpus.wiki.markup import drop_hidden, render_templates
+from realmctl.corpus.wiki.names import BLOCK_TAGS, INLINE_TAGS, MEDIA, SECTIONS_WITHOUT_PROSE
+
+AnchorOffsets = tuple[int, int, str]
+HEADING = re.compile(r"\n=[^\n]*")
+TABLE_LINE = re.compile(r"\n[ \t]*(?:\||!(?=[^\n]*\|))[^\n]*")
+# unusual spaces, and characters that show nothing
+ODD = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f\x85\xa0\u00ad\u1680\u2000-\u200f\u2028-\u202f"
+    "\u205f\u2060\u3000\ue000-\uf8ff\ufeff\ufffe\uffff]"
+)
+TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)\b[^<>]*+>")
+POWER = re.compile(r"<sup>(?<=\d<sup>)(?=[-−–]?\d{1,4}</sup>)")
+POSSESSIVE = re.compile(r"'''(?=s\b)")
+QUOTES = re.compile("''+")
+BRACES = re.compile(r" *(?:\{\{+|\}\}+) *")  # single braces that became pairs when the markup between them was dropped
+SWITCH = re.compile(r"__[A-Z]{3,30}__")
+ENTITY = re.compile(r"&(?:#\w{1,8}|[A-Za-z]\w{1,31});?")
+LIST_MARKS = "*#:;"
+CLOSERS = frozenset(")]\"'”’%")
+# what is left at the start of a line that began with a formula or a template: "). ", ", ", "."
+LEFTOVER_MARKS = re.compile(r"(?:(?:[)\]]|[.,](?=[\s)\]]|$))\s*)+")
+EMPTY = re.compile(r"\((?=[ ,;:/–)-])[ ,;:/–-]*\)")
+LEADING = re.compile(r"\((?=[ ,;:])(?: *[,;:](?= ))* *")
+LOOSE = re.compile(r" (?=[ ,;)]|[.:]\s)")
+DOUBLED = ((",)", ")"), (";)", ")"), (",,", ","))
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """The prose of a page.
+
+    `text` has one paragraph or list item a line. `anchors` are (start, end, target title), with character offsets in
+    `text`.
+    """
+
+    text: str
+    anchors: list[AnchorOffsets]
+
+
+def prose(wikitext: str, media: frozenset[str] = MEDIA) -> Prose:
+    """Return the prose of one page, in time linear in its length for any text.
+
+    Args:
+        wikitext: the page as its author wrote it.
+        media: lower-case names of the namespaces whose links are dropped (files, categories).
+    """
+    text = render_templates(without_reference_sections(drop_hidden(wikitext.replace("\r\n", "\n"))))
+    text, targets = replace_links(ODD.sub(_space, TABLE_LINE.sub("\n", "\n" + text)), media)
+    text = "\n".join(paragraphs(ENTITY.sub(_entity, _untagged(text))))
+    return _resolved(tidy(text), targets)
+
+
+def without_reference_sections(text: str) -> str:
+    """Drop every heading, and each section without prose up to the next heading of its level."""
+    text = "\n" + text
+    kept, start, skipping = list[str](), 0, 0
+    for match in HEADING.finditer(text):
+        line = match[0].strip()
+        level = min(len(line) - len(line.lstrip("=")), len(line) - len(line.rstrip("=")), 6)
+        if not level or (skipping and level > skipping):
+            continue
+        if not skipping:
+            kept.append(text[start : match.start()])
+        skipping = level if line.strip("= \t").lower() in SECTIONS_WITHOUT_PROSE else 0
+        start = match.end()
+    if not skipping:
+        kept.append(text[start:])
+    return "\n\n".join(kept)
+
+
+def _space(match: re.Match[str]) -> str:
+    return " " if match[0].isspace() else ""
+
+
+def _untagged(text: str) -> str:
+    """Drop HTML tags, quote marks and behaviour switches; 10<sup>6</sup> becomes 10^6."""
+    if "<" in text:
+        text = TAG.sub(_tag, POWER.sub("^", text))
+    if "__" in text:
+        text = SWITCH.sub("", text)
+    if "''" in text:
+        text = QUOTES.sub("", POSSESSIVE.sub(_possessive, text))
+    return BRACES.sub(" ", text) if "{{" in text or "}}" in text else text
+
+
+def _tag(match: re.Match[str]) -> str:
+    name = match[2].lower()
+    if name == "li":
+        return "\n" if match[1] else "\n* "
+    if name == "br":
+        return " "
+    return "\n" if name in BLOCK_TAGS else "" if name in INLINE_TAGS else match[0]
+
+
+def _possessive(match: re.Match[str]) -> str:
+    """Return the apostrophe of `''The Times'''s`, where `'''` ends italics; return nothing for `'''cat'''s`, which is
+    bold.
+    """
+    if not match.string[match.start() - 1 : match.start()].isalpha():
+        return ""
+    before = match.string[max(0, match.start() - 300) : match.start()].rpartition("\n")[2]
+    runs = QUOTES.findall(before)
+    return "'" if len(runs) % 2 and len(runs[-1]) == 2 else ""
+
+
+def _entity(match: re.Match[str]) -> str:
+    return _unescaped(match[0])
+
+
+@lru_cache(maxsize=4096)
+def _unescaped(entity: str) -> str:
+    return ODD.sub(_space, html.unescape(entity))
+
+
+def tidy(text: str) -> str:
+    """Repair what dropped markup left, such as "(, born 1900)", "( )" and "word ."; put one space between words."""
+    text = LOOSE.sub("", LEADING.sub("(", EMPTY.sub("", text)) + "\n")
+    for doubled, single in DOUBLED:
+        while doubled in text:
+            text = text.replace(doubled, single)
+    return text[:-1]
+
+
+def paragraphs(text: str) -> Iterator[str]:
+    """Yield paragraphs and list items. Lines are joined up to a blank line; a list item gets a full stop if it has no
+    end.
+    """
+    open_lines: list[str] = []
+    for line in text.split("\n"):
+        words = line.strip()
+        if not open_lines:
+            words = _without_leftovers(words)
+        if words and words[0] not in LIST_MARKS:
+            open_lines.append(words)
+            continue
+        if open_lines:
+            yield " ".join(open_lines)
+            open_lines = []
+        if item := _without_leftovers(words.lstrip("*#:; ")):
+            last = item.rstrip(CLOSE_ANCHOR)[-1:]
+            yield item + "." if last.isalnum() or last in CLOSERS else item
+    if open_lines:
+        yield " ".join(open_lines)
+
+
+def _without_leftovers(line: str) -> str:
+    """Return a line without the marks that dropped markup left at its start."""
+    match = LEFTOVER_MARKS.match(line)
+    return line[match.end() :] if match else line
+
+
+def _resolved(text: str, targets: list[str]) -> Prose:
+    """Remove the marks of `replace_links`, and return the text with the anchors."""
+    out, anchors, length = list[str](), list[AnchorOffsets](), 0
+    *marked, last = text.split(CLOSE_ANCHOR)
+    for piece in marked:
+        before, _, label = piece.rpartition(OPEN_ANCHOR)
+        start = length + len(before)
+        length = start + len(label) - 2
+        if length > start:
+            anchors.append((start, length, targets[anchor_number(label)]))
+        out += (before, label[2:])
+    return Prose("".join([*out, last]), anchors)

@@ -1,0 +1,163 @@
+"""Divide a corpus into units of work, in order: documents that this process read, and files that workers read themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+
+from realmctl.corpus.detect_format import FORMATS, Format, FormatName, format_of
+from realmctl.corpus.documents import CorpusFiles
+from realmctl.corpus.formats import KNOWN_NAMES, FieldNames, PageCounts, RawDocument, read_dump
+from realmctl.corpus.wiki.dump_parts import DumpPart, parts
+from realmctl.inputs import rows, streams
+
+DOCUMENTS_PER_UNIT = 64
+CHARS_PER_UNIT = 2**20
+WHOLE_FILE_BYTES = 2**22
+"""A file of a folder that is at most so large, and not compressed, is read by a worker."""
+PART_BYTES = 2**20
+"""A part of a dump has at least so many bytes."""
+EXPANSION = {streams.GZIP: 3, streams.BZIP2: 4, streams.ZSTD: 3, streams.XZ: 4, rows.PARQUET: 2}
+
+
+@dataclass(frozen=True)
+class WholeFiles:
+    """A unit of files that a worker reads itself."""
+
+    paths: tuple[Path, ...]
+    keep_lists: bool
+    format_name: FormatName
+    names: FieldNames = KNOWN_NAMES
+
+    def files(self) -> Iterator[tuple[Path, Format]]:
+        """Yield each file with the format that reads it."""
+        for path in self.paths:
+            yield path, format_of(path, self.format_name, self.names)
+
+
+@dataclass(frozen=True)
+class PartOfDump:
+    """A unit of pages of a dump that a worker reads itself."""
+
+    path: Path
+    keep_lists: bool
+    part: DumpPart
+
+    def files(self) -> Iterator[tuple[Path, Format]]:
+        """Yield the dump with the format that reads these pages."""
+        yield self.path, _dump_format(self.part)
+
+
+FileUnit = WholeFiles | PartOfDump
+CorpusUnit = list[RawDocument] | FileUnit
+
+
+@dataclass
+class ReadFiles:
+    """What a worker found in files: the format of each, the ids of its documents with their places, and page counts."""
+
+    formats: list[tuple[Path, str]] = field(default_factory=list)
+    ids: list[tuple[str, str]] = field(default_factory=list)
+    counts: PageCounts = field(default_factory=PageCounts)
+
+    def documents(self, unit: FileUnit) -> Iterator[RawDocument]:
+        """Yield the documents of the files, and note what was found."""
+        for path, kind in unit.files():
+            self.formats.append((path, kind.name))
+            for raw in kind.read(path, self.counts, unit.keep_lists):
+                self.ids.append((raw.id, raw.where))
+                yield raw
+
+    def add_to(self, corpus: CorpusFiles) -> None:
+        """Add it to the corpus. Raises InputError for an id that came before."""
+        for path, name in self.formats:
+            corpus.say_format(path, name)
+        for identity, where in self.ids:
+            corpus.note(identity, where)
+        corpus.counts.pages += self.counts.pages
+        corpus.counts.dropped.update(self.counts.dropped)
+
+
+def units(raws: Iterable[RawDocument]) -> Iterator[list[RawDocument]]:
+    """Group raw documents into units of about 1 MiB and at most 64 documents."""
+    unit, size = list[RawDocument](), 0
+    for raw in raws:
+        unit.append(raw)
+        size += len(raw.text)
+        if len(unit) == DOCUMENTS_PER_UNIT or size >= CHARS_PER_UNIT:
+            yield unit
+            unit, size = [], 0
+    if unit:
+        yield unit
+
+
+def corpus_units(corpus: CorpusFiles, local: bool = True) -> Iterator[CorpusUnit]:
+    """Yield the units of a corpus in order: documents, small files of folders, and parts of dumps, about 1 MiB in each.
+
+    The caller adds what the workers found in the files (`ReadFiles.add_to`) and calls `corpus.finish`.
+
+    Args:
+        corpus: the files.
+        local: whether the workers run on this machine. Others may not see a file that was named, but only folders.
+    """
+
+    for read, group in groupby(corpus.files(), lambda found: _way_to_read(found[0], found[1], corpus, local)):
+        yield from read((file for file, _ in group), corpus)
+
+
+def _way_to_read(
+    file: Path, in_folder: bool, corpus: CorpusFiles, local: bool
+) -> Callable[[Iterable[Path], CorpusFiles], Iterator[CorpusUnit]]:
+    if in_folder and _is_whole(file):
+        return _whole_files
+    if (in_folder or local) and corpus.format(file) is FORMATS["dump"]:
+        return _parts_of_dumps
+    return _documents
+
+
+def _documents(files: Iterable[Path], corpus: CorpusFiles) -> Iterator[CorpusUnit]:
+    yield from units(raw for file in files for raw in corpus.read(file))
+
+
+def _parts_of_dumps(files: Iterable[Path], corpus: CorpusFiles) -> Iterator[CorpusUnit]:
+    for file in files:
+        for part in parts(file, PART_BYTES):
+            if part.rest:
+                yield from units(corpus.read(file, _dump_format(part)))
+            else:
+                yield PartOfDump(file, corpus.keep_lists, part)
+
+
+def _dump_format(part: DumpPart) -> Format:
+    return replace(FORMATS["dump"], read=partial(read_dump, part=part))
+
+
+def _is_whole(file: Path) -> bool:
+    return file.stat().st_size <= WHOLE_FILE_BYTES and _expansion(file) == 1
+
+
+def _whole_files(files: Iterable[Path], corpus: CorpusFiles) -> Iterator[WholeFiles]:
+    together, size = list[Path](), 0
+    for file in files:
+        together.append(file)
+        size += file.stat().st_size
+        if size >= CHARS_PER_UNIT:
+            yield WholeFiles(tuple(together), corpus.keep_lists, corpus.format_name, corpus.names)
+            together, size = [], 0
+    if together:
+        yield WholeFiles(tuple(together), corpus.keep_lists, corpus.format_name, corpus.names)
+
+
+def expanded_bytes(path: Path) -> int:
+    """Estimate how much text a file or folder holds, from its size and its compression."""
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return sum(file.stat().st_size * _expansion(file) for file in files)
+
+
+def _expansion(file: Path) -> int:
+    with file.open("rb") as stream:
+        start = stream.read(6)
+    return next((factor for magic, factor in EXPANSION.items() if start.startswith(magic)), 1)

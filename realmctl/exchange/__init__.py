@@ -1,1 +1,0 @@
-"""Import published REALM checkpoints. Export folders that transformers and sentence-transformers load."""

@@ -1,1 +1,0 @@
-"""What `realmctl export` writes beside models: passages, vectors and training files of other tools; cards and the hub."""

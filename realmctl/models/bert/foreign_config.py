@@ -1,0 +1,90 @@
+"""The config.json of a model from elsewhere: it is checked before any weight of the model is allocated.
+
+No code of a folder is run, and no size is taken on trust.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig
+
+from realmctl.errors import InputError, ResourceError, one_line
+from realmctl.models.bert.limits import BYTES_OF_A_WEIGHT, SIZE_LIMITS, check_numbers, free_memory
+
+CONFIG = "config.json"
+CODE_FIELDS = ("auto_map", "custom_pipelines")
+"""Fields of config.json that name Python files to run."""
+MAX_CONFIG_BYTES = 16 * 2**20
+LARGEST, MOST_LAYERS = SIZE_LIMITS["vocab_size"], SIZE_LIMITS["num_hidden_layers"]
+"""Limits on any integer of config.json, and on those with `layer` in their name. Published models are well below both."""
+
+
+def read_config(folder: Path, what: str) -> Any:
+    """Return the configuration of a folder as transformers has it.
+
+    Args:
+        folder: Folder with config.json.
+        what: Kind of model, for the message.
+
+    Raises:
+        InputError: The file is missing, damaged or too large, a size is beyond the limits, or the model brings its own code.
+    """
+    path = folder / CONFIG
+    try:
+        if not path.is_file() or path.stat().st_size > MAX_CONFIG_BYTES:
+            raise ValueError(f"there is no regular file of at most {MAX_CONFIG_BYTES:,} bytes")
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(fields, dict):
+            raise ValueError("it is not a JSON object")
+        if named := [name for name in CODE_FIELDS if name in fields]:
+            raise ValueError(f"its field {named[0]} asks to run Python code from the folder, and realmctl never does")
+        for name, value in _integers(fields):
+            most = MOST_LAYERS if "layer" in name else LARGEST
+            if abs(value) > most:
+                raise ValueError(f"{name} is {str(value)[:40]}; the largest value is {most:,}")
+        config = AutoConfig.for_model(**fields)
+        check_numbers(config)
+    except Exception as error:  # transformers raises many kinds for fields of a wrong type
+        raise InputError(
+            f"{path} does not describe a {what} that can be used: {one_line(error)}. Use another folder."
+        ) from None
+    return config
+
+
+def require_memory(folder: Path, kind: Any, config: Any, advice: str) -> None:
+    """Check that the weights of a model fit into the free memory.
+
+    Args:
+        folder: Where the model is, for the message.
+        kind: Class of transformers that builds the model.
+        config: What `read_config` returned.
+        advice: What to name instead if the configuration is of another kind of model.
+
+    Raises:
+        InputError: The class cannot build a model from the configuration.
+        ResourceError: Less memory is free than the weights take in float32.
+    """
+    try:
+        with torch.device("meta"):
+            count = sum(weight.numel() for weight in kind.from_config(config).parameters())
+    except Exception as error:
+        raise InputError(f"{folder / CONFIG}: no model can be built from it ({one_line(error)}). {advice}") from None
+    needed, free = BYTES_OF_A_WEIGHT * count, free_memory()
+    if needed > free:
+        raise ResourceError(
+            f"The weights of {folder} need {needed / 1e9:.1f} GB of memory ({count:,} weights), and {free / 1e9:.1f} GB "
+            "are free. Use a smaller model, or free some memory."
+        )
+
+
+def _integers(fields: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            yield from _integers(value)
+        elif type(value) is int:
+            yield name, value

@@ -1,0 +1,152 @@
+"""Condenser: a BERT (the backbone) with a short head that predicts masked wordpieces from the [CLS] state.
+
+The head has a few BERT layers of its own. It reads the [CLS] state of the last layer and the token states of an early layer.
+Backbone and head predict through the same vocabulary layer (Gao and Callan, "Condenser", EMNLP 2021, section 3; public code
+luyug/Condenser, modeling.py). Later stages use the backbone without the head, with its raw [CLS] state.
+Legend: B rows, L tokens of the longest row, M masks of the batch, H hidden, S spans of the batch, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import BertConfig, BertForMaskedLM
+from transformers.models.bert.modeling_bert import BertLayer
+
+from realmctl.errors import ConfigError, InputError
+from realmctl.models.bert.encoder import layer_states
+from realmctl.models.bert.layers import TokenLayout, run_layer
+from realmctl.models.inputs import TokenBatch
+from realmctl.models.precision import full_precision
+from realmctl.models.weights import load_into, load_tensors, save_tensors
+
+HEAD_FILE = "condenser_head.safetensors"
+PUBLIC_HEAD_FILE = "model.pt"
+_PUBLIC_PREFIX = "c_head."
+
+
+class Condenser(nn.Module):
+    """A masked language model with a Condenser head.
+
+    Args:
+        mlm: the backbone with its vocabulary layer.
+        skip_from: number of the layer whose token states the head reads; 0 = the embeddings.
+        head_layers: number of BERT layers in the head. They start from random weights.
+
+    Raises:
+        ConfigError: when `skip_from` lies outside the backbone, or `head_layers` is below 1.
+    """
+
+    def __init__(self, mlm: BertForMaskedLM, *, skip_from: int, head_layers: int = 2) -> None:
+        super().__init__()
+        layers = mlm.config.num_hidden_layers
+        if not 0 <= skip_from < layers or head_layers < 1:
+            raise ConfigError(
+                f"--skip-from {skip_from} and --head-layers {head_layers} do not fit a backbone of {layers} layers. "
+                f"--skip-from must lie between 0 and {layers - 1}, --head-layers must be at least 1."
+            )
+        self.mlm, self.skip_from = mlm, skip_from
+        self.head = nn.ModuleList(_fresh_layer(mlm.config) for _ in range(head_layers))
+
+    def forward(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
+        """Return the last layer's states and the head's states, each [B, L, H], zeros at padding."""
+        early_BLH, late_BLH = layer_states(self.mlm.bert, batch, (self.skip_from, self.mlm.config.num_hidden_layers))
+        layout = TokenLayout(batch)
+        state_TH = layout.pack(torch.cat([late_BLH[:, :1], early_BLH[:, 1:]], dim=1))
+        for layer in self.head:
+            state_TH = run_layer(layer, state_TH, layout)
+        return late_BLH, layout.pad(state_TH)
+
+    def mlm_loss(self, state_BLH: Tensor, positions_M: Tensor, targets_M: Tensor) -> Tensor:
+        """Return the summed cross-entropy of the masked wordpieces.
+
+        Args:
+            state_BLH: states of the head or of the last layer.
+            positions_M: int64, positions of the masks in the flattened [B * L].
+            targets_M: int64, ids of the masked wordpieces.
+        """
+        logits_MV = self.mlm.cls(state_BLH.flatten(0, 1)[positions_M]).float()
+        return F.cross_entropy(logits_MV, targets_M, reduction="sum")
+
+    def save_head(self, folder: Path) -> None:
+        """Write the head's weights beside the backbone's, under the names of the public code (`c_head.0...`)."""
+        save_tensors(
+            {_PUBLIC_PREFIX + name: tensor for name, tensor in self.head.state_dict().items()}, folder / HEAD_FILE
+        )
+
+    def load_head(self, folder: Path) -> bool:
+        """Load the head from a folder that also holds the backbone. Its file is ours, or `model.pt` of the public code.
+
+        Returns:
+            Whether the folder holds a head.
+
+        Raises:
+            InputError: The file is damaged, or the head in it has another width or number of layers.
+        """
+        tensors = _head_tensors(folder)
+        if tensors is None:
+            return False
+        load_into(self.head, tensors, folder)
+        return True
+
+
+def contrastive_loss(own_SH: Tensor, all_CH: Tensor, first: int) -> tuple[Tensor, Tensor]:
+    """Return coCondenser's loss: each span has to find the other span of its document among all spans of the batch.
+
+    Spans i and i xor 1 are from one document. Scores are inner products of raw [CLS] states; a span is not compared
+    with itself (Gao and Callan, "Unsupervised Corpus Aware Language Model Pre-training", ACL 2022, equation 5).
+
+    Args:
+        own_SH: [CLS] states of this process's spans.
+        all_CH: [CLS] states of the spans of all processes, ordered by process number.
+        first: row of this process's first span in `all_CH`.
+
+    Returns:
+        The mean loss and the accuracy over the spans of this process.
+    """
+    with full_precision(own_SH.device):
+        score_SC = own_SH.float() @ all_CH.float().T
+    place_S = torch.arange(first, first + len(own_SH), device=own_SH.device)
+    score_SC = score_SC.scatter(1, place_S[:, None], float("-inf"))
+    target_S = place_S ^ 1
+    return F.cross_entropy(score_SC, target_S), (score_SC.argmax(1) == target_S).float().mean()
+
+
+def _fresh_layer(config: BertConfig) -> BertLayer:
+    layer = BertLayer(config)
+    for module in layer.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.normal_(module.weight, std=config.initializer_range)
+            nn.init.zeros_(module.bias)
+    return layer
+
+
+def _head_tensors(folder: Path) -> dict[str, Tensor] | None:
+    """The head's tensors, named without their prefix; None if the folder holds no head."""
+    if (folder / HEAD_FILE).is_file():
+        tensors = load_tensors(folder / HEAD_FILE)
+    elif (folder / PUBLIC_HEAD_FILE).is_file():
+        tensors = _plain_tensors(folder / PUBLIC_HEAD_FILE)
+    else:
+        return None
+    return {
+        name.removeprefix(_PUBLIC_PREFIX): tensor for name, tensor in tensors.items() if name.startswith(_PUBLIC_PREFIX)
+    }
+
+
+def _plain_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors in a file of torch.save. No code in the file is executed."""
+    try:
+        tensors = torch.load(path, map_location="cpu", weights_only=True)
+        if not all(isinstance(tensor, Tensor) for tensor in tensors.values()):
+            raise ValueError("it holds something other than tensors")
+    except Exception as error:  # torch raises many kinds for a file that is not plain weights
+        reason = str(error).split("\n")[0][:200]
+        raise InputError(
+            f"Cannot read a Condenser head from {path}: {reason}. Only plain tensors are read. Save the head again with "
+            f"torch.save(state_dict), or as {HEAD_FILE}."
+        ) from None
+    return dict(tensors)

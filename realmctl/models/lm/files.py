@@ -1,0 +1,126 @@
+"""Folders of language models: strict checks, then transformers' own loader.
+
+Only three kinds of file are read: config.json, tokenizer.json and weights in safetensors. No code of a folder is run, and
+no pickle is opened. The sizes in config.json are checked before any weight is allocated.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, GenerationConfig, PreTrainedModel
+from transformers.utils import logging as transformers_logging
+
+from realmctl.errors import InputError, one_line
+from realmctl.models.bert.foreign_config import CONFIG, read_config, require_memory
+from realmctl.models.lm.model import LanguageModel, SpecialIds
+
+TOKENIZER, WEIGHTS, SHARDS = "tokenizer.json", "model.safetensors", "model.safetensors.index.json"
+OTHER_KINDS = "Name a folder of T5's kind (sequence to sequence) or of GPT-2's (causal)."
+
+
+def load_language_model(folder: Path, dropout: float | None = None) -> LanguageModel:
+    """Load a folder that `AutoModelForSeq2SeqLM` or `AutoModelForCausalLM` can load, in float32.
+
+    Args:
+        folder: config.json, tokenizer.json and model.safetensors, which may be in several parts.
+        dropout: Value for every dropout rate of the model; None keeps those of config.json.
+
+    Raises:
+        InputError: A file is missing or damaged, the weights are pickled, the model brings its own code, or tokenizer and
+            weights do not fit together.
+        ResourceError: The weights do not fit into the free memory.
+    """
+    transformers_logging.disable_progress_bar()
+    config = read_config(folder, "language model")
+    if dropout is not None:
+        _set_dropout(config, dropout)
+    tokenizer = _tokenizer(folder)
+    if tokenizer.get_vocab_size() > getattr(config, "vocab_size", 0):
+        raise InputError(
+            f"{folder / TOKENIZER} has {tokenizer.get_vocab_size()} tokens, but the model has {getattr(config, 'vocab_size', 0)} rows. "
+            "They belong to two models. Restore the model's own tokenizer.json."
+        )
+    special = _special_ids(config, folder)
+    _require_safe_weights(folder)
+    require_memory(folder, _kind(config), config, OTHER_KINDS)
+    return LanguageModel(_weights(config, folder), tokenizer, special)
+
+
+def save_language_model(model: LanguageModel, folder: Path) -> None:
+    """Write config.json, model.safetensors and tokenizer.json. `transformers` loads the folder."""
+    model.net.generation_config = GenerationConfig.from_model_config(model.net.config)
+    model.net.save_pretrained(folder)
+    model.tokenizer.save(str(folder / TOKENIZER))
+
+
+def _set_dropout(config: Any, rate: float) -> None:
+    for name in config.to_dict():
+        if ("dropout" in name or name.endswith("pdrop")) and isinstance(getattr(config, name, None), float):
+            setattr(config, name, rate)
+
+
+def _tokenizer(folder: Path) -> Tokenizer:
+    path = folder / TOKENIZER
+    if not path.is_file():
+        raise InputError(
+            f"{folder} has no {TOKENIZER}, so its model cannot read text. Save the model's fast tokenizer into the folder: "
+            "AutoTokenizer.from_pretrained(ID).save_pretrained(FOLDER)."
+        )
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the package raises plain Exception
+        raise InputError(f"{path} cannot be read as a tokenizer ({one_line(error)}). Copy it again.") from None
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+def _special_ids(config: Any, folder: Path) -> SpecialIds:
+    end = getattr(config, "eos_token_id", None)
+    end = end[0] if isinstance(end, list) and end else end
+    if type(end) is not int or not 0 <= end < config.vocab_size:
+        raise InputError(
+            f"{folder / CONFIG} has the eos_token_id {end!r}, so no answer of the model would end. Write the id of its "
+            "end-of-text token there."
+        )
+    pad = getattr(config, "pad_token_id", None)
+    return SpecialIds(end=end, pad=pad if type(pad) is int and 0 <= pad < config.vocab_size else end)
+
+
+def _require_safe_weights(folder: Path) -> None:
+    if (folder / "adapter_config.json").exists():
+        raise InputError(
+            f"{folder} holds an adapter, which changes the weights of another model. Merge it into its model, and save the model."
+        )
+    if (folder / WEIGHTS).is_file() or (folder / SHARDS).is_file():
+        return
+    pickles = [path.name for path in sorted(folder.glob("*.bin"))]
+    found = f"only {pickles[0]}, a pickle, which can run code when it is opened" if pickles else "no weights"
+    raise InputError(
+        f"{folder} has no {WEIGHTS}; it has {found}. Convert the weights where you trust them: "
+        "AutoModel.from_pretrained(FOLDER).save_pretrained(NEW), or use a revision that has safetensors."
+    )
+
+
+def _kind(config: Any) -> Any:
+    return AutoModelForSeq2SeqLM if getattr(config, "is_encoder_decoder", False) else AutoModelForCausalLM
+
+
+def _weights(config: Any, folder: Path) -> PreTrainedModel:
+    try:
+        net, report = _kind(config).from_pretrained(
+            folder, config=config, local_files_only=True, trust_remote_code=False, use_safetensors=True,
+            dtype=torch.float32, attn_implementation="eager", output_loading_info=True,
+        )  # fmt: skip
+    except Exception as error:
+        raise InputError(f"Cannot read the weights in {folder}: {one_line(error)}. Copy the folder again.") from None
+    if report["missing_keys"]:
+        raise InputError(
+            f"The weights in {folder} lack the tensor '{min(report['missing_keys'])}'. They belong to another model, or "
+            "its config.json does not describe them."
+        )
+    return net.eval()

@@ -1,0 +1,136 @@
+"""A language model with its tokenizer: loss of a target text after a source text, and generation.
+
+A sequence-to-sequence model reads the source in its encoder. A causal model reads source and target as one sequence, and
+only the target counts in its loss. Every target ends with the end-of-text token.
+Legend: B pairs, L tokens of the longest row, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from transformers import GenerationConfig, PreTrainedModel
+
+from realmctl.models.inputs import TokenSequence
+
+IGNORED = -100
+"""The label of positions that do not count, in transformers and in PyTorch."""
+
+
+@dataclass(frozen=True)
+class SpecialIds:
+    """Ids of the end-of-text token and of padding. Padding is always masked, so it may be the end-of-text token."""
+
+    end: int
+    pad: int
+
+
+@dataclass(frozen=True)
+class SourceTargetBatch:
+    """Padded inputs of the model: ids_BL and mask_BL (int64) and label_BL, int64, -100 where nothing is predicted."""
+
+    ids_BL: Tensor
+    mask_BL: Tensor
+    label_BL: Tensor
+
+    @property
+    def wanted(self) -> int:
+        """Number of tokens to predict."""
+        return int((self.label_BL != IGNORED).sum())
+
+    def to(self, device: torch.device) -> SourceTargetBatch:
+        """Return the same batch on another device."""
+        return SourceTargetBatch(
+            *(part.to(device, non_blocking=True) for part in (self.ids_BL, self.mask_BL, self.label_BL))
+        )
+
+
+class LanguageModel(nn.Module):
+    """A model of transformers that writes text, and its tokenizer."""
+
+    def __init__(self, net: PreTrainedModel, tokenizer: Tokenizer, special: SpecialIds) -> None:
+        super().__init__()
+        self.net, self.tokenizer, self.special = net, tokenizer, special
+
+    @property
+    def reads_source_apart(self) -> bool:
+        """Whether an encoder reads the source: True for T5's kind, False for a causal model."""
+        return bool(self.net.config.is_encoder_decoder)
+
+    def ids(self, text: str) -> list[int]:
+        """Return the tokens of a text, without those that the tokenizer adds at its ends."""
+        found: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
+        return found
+
+    def text(self, ids: TokenSequence) -> str:
+        """Return the text of tokens, without special tokens and without space at its ends."""
+        found: str = self.tokenizer.decode([int(number) for number in ids], skip_special_tokens=True)
+        return found.strip()
+
+    def batch(self, sources: Sequence[TokenSequence], targets: Sequence[TokenSequence]) -> SourceTargetBatch:
+        """Lay out pairs of source and target. The end-of-text token is added to every target, and to T5's sources."""
+        end = self.special.end
+        ended = [[*target, end] for target in targets]
+        if self.reads_source_apart:
+            ids_BL, mask_BL = self._padded([[*source, end] for source in sources])
+            return SourceTargetBatch(ids_BL, mask_BL, _filled(ended, IGNORED))
+        ids_BL, mask_BL = self._padded([[*source, *target] for source, target in zip(sources, ended, strict=True)])
+        labels = [[IGNORED] * len(source) + target for source, target in zip(sources, ended, strict=True)]
+        return SourceTargetBatch(ids_BL, mask_BL, _filled(labels, IGNORED))
+
+    def log_prob(self, batch: SourceTargetBatch) -> tuple[Tensor, Tensor]:
+        """Return log p of each token to predict, float32 [B, L], 0 where nothing is predicted; and whether it is the likeliest."""
+        kept = {"labels": batch.label_BL} if self.reads_source_apart else {}
+        logits_BLV = self.net(
+            input_ids=batch.ids_BL, attention_mask=batch.mask_BL, use_cache=False, **kept
+        ).logits.float()
+        label_BL = batch.label_BL
+        if not self.reads_source_apart:  # position i predicts token i + 1
+            logits_BLV, label_BL = logits_BLV[:, :-1], label_BL[:, 1:]
+        loss_BL = F.cross_entropy(logits_BLV.transpose(1, 2), label_BL, ignore_index=IGNORED, reduction="none")
+        return -loss_BL, (logits_BLV.argmax(-1) == label_BL) & (label_BL != IGNORED)
+
+    forward = log_prob
+
+    @torch.inference_mode()
+    def generate(self, sources: Sequence[TokenSequence], beams: int, longest: int, count: int) -> list[list[list[int]]]:
+        """Return the `count` best targets of each source, at most `beams`, without special tokens at their end.
+
+        One beam is greedy decoding. Beams are ranked by mean log-probability.
+        """
+        count = min(count, beams)
+        ends = [self.special.end] if self.reads_source_apart else []
+        ids_BL, mask_BL = self._padded([[*source, *ends] for source in sources], left=not self.reads_source_apart)
+        device = next(self.net.parameters()).device
+        config = self.net.config
+        made = self.net.generate(
+            input_ids=ids_BL.to(device), attention_mask=mask_BL.to(device),
+            generation_config=GenerationConfig(
+                do_sample=False, num_beams=beams, num_return_sequences=count, max_new_tokens=longest, length_penalty=1.0,
+                eos_token_id=self.special.end, pad_token_id=self.special.pad, bos_token_id=getattr(config, "bos_token_id", None),
+                decoder_start_token_id=getattr(config, "decoder_start_token_id", None),
+            ),
+        )  # fmt: skip
+        first = 1 if self.reads_source_apart else ids_BL.shape[1]
+        rows = [self._until_end(row) for row in made[:, first:].tolist()]
+        return [rows[start : start + count] for start in range(0, len(rows), count)]
+
+    def _until_end(self, row: list[int]) -> list[int]:
+        return row[: row.index(self.special.end)] if self.special.end in row else row
+
+    def _padded(self, rows: Sequence[TokenSequence], left: bool = False) -> tuple[Tensor, Tensor]:
+        ones = [[1] * len(row) for row in rows]
+        return _filled(rows, self.special.pad, left), _filled(ones, 0, left)
+
+
+def _filled(rows: Sequence[TokenSequence], value: int, left: bool = False) -> Tensor:
+    filled_BL = torch.full((len(rows), max(map(len, rows))), value, dtype=torch.long)
+    for number, row in enumerate(rows):
+        place = slice(filled_BL.shape[1] - len(row), None) if left else slice(len(row))
+        filled_BL[number, place] = torch.tensor([int(token) for token in row], dtype=torch.long)
+    return filled_BL

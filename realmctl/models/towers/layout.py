@@ -1,0 +1,88 @@
+"""How a retriever reads queries and blocks: forms of a block, and prefixes.
+
+An encoder gives good vectors only for inputs of the form that it was trained on. Retrievers made here read
+`[CLS] title [SEP] body [SEP]` in two segments, as REALM does. Imported ones may read another form (`BlockForm`), and
+expect words before a query or before a block, such as `query: `.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+
+from realmctl.models.inputs import Collator, TokenBatch, TokenSequence
+
+BlockForm = Literal["pair", "separated", "joined"]
+"""pair: `[CLS] title [SEP] body [SEP]` in segments 0 and 1. separated: the same in segment 0 (DPR).
+joined: `[CLS] title body [SEP]` in segment 0 (sentence-transformers)."""
+MAX_PREFIX = 128
+"""Most wordpieces of a prefix."""
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """Text before every query or block, and its wordpiece ids."""
+
+    text: str = ""
+    ids: tuple[int, ...] = ()
+
+    def before(self, tokens: TokenSequence) -> TokenSequence:
+        """Return the prefix and the tokens."""
+        return np.concatenate([np.asarray(self.ids, np.int64), np.asarray(tokens)]) if self.ids else tokens
+
+
+@dataclass(frozen=True)
+class InputLayout:
+    """The form of the inputs. The default is REALM's."""
+
+    blocks: BlockForm = "pair"
+    query_prefix: Prefix = Prefix()
+    block_prefix: Prefix = Prefix()
+
+    @property
+    def extra_tokens(self) -> int:
+        """Tokens of a block besides its title and its body."""
+        return (2 if self.blocks == "joined" else 3) + len(self.block_prefix.ids)
+
+    def query(self, collator: Collator, token_lists: Sequence[TokenSequence], length: int) -> TokenBatch:
+        """Return `[CLS] prefix x [SEP]`, at most `length` tokens."""
+        return collator.query([self.query_prefix.before(tokens) for tokens in token_lists], length)
+
+    def block(
+        self, collator: Collator, titles: Sequence[TokenSequence], bodies: Sequence[TokenSequence], length: int
+    ) -> TokenBatch:
+        """Return titles and bodies in the form `blocks`, at most `length` tokens. The null document is empty."""
+        titles = [self.block_prefix.before(title) for title in titles]
+        if self.blocks == "joined":
+            return collator.query([np.concatenate(pair) for pair in zip(titles, bodies, strict=True)], length)
+        packed = collator.block(titles, bodies, length)
+        if self.blocks == "pair":
+            return packed
+        return dataclasses.replace(packed, segments_BL=torch.zeros_like(packed.segments_BL))
+
+
+def layout_of(described: Any) -> InputLayout:
+    """Return the layout that `dataclasses.asdict` described, read from JSON. Raises ValueError for anything else."""
+    if described is None:
+        return InputLayout()
+    try:
+        prefixes = {name: _prefix(described[name]) for name in ("query_prefix", "block_prefix")}
+        form = described["blocks"]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{type(error).__name__} {error}") from None
+    if form not in get_args(BlockForm):
+        raise ValueError(f"the form of blocks is {str(form)[:40]!r}")
+    return InputLayout(form, **prefixes)
+
+
+def _prefix(described: Any) -> Prefix:
+    text, ids = described["text"], described["ids"]
+    numbers = isinstance(ids, list) and all(type(each) is int and 0 <= each < 2**31 for each in ids)
+    if not isinstance(text, str) or not numbers or len(ids) > MAX_PREFIX:
+        raise ValueError("a prefix is not a text with its wordpieces")
+    return Prefix(text, tuple(ids))

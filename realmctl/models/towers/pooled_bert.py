@@ -1,0 +1,76 @@
+"""What every tower begins with: a BERT, and one vector of its states.
+
+Legend: B rows, L tokens, H hidden, D width of the embeddings.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+from transformers import BertModel
+from transformers.models.bert.modeling_bert import BertPooler
+
+from realmctl.models.bert.encoder import cls_state, hidden_states
+from realmctl.models.inputs import TokenBatch
+from realmctl.models.precision import full_precision
+from realmctl.models.retriever_settings import Pooling
+
+
+class PooledBert(nn.Module):
+    """Base class of the towers: BERT and pooling. A tower adds what follows.
+
+    Args:
+        bert: The encoder. The tower keeps this object and adds or removes its pooler.
+        pooling: How token states become one vector; see `realmctl.models.retriever`.
+    """
+
+    def __init__(self, bert: BertModel, pooling: Pooling) -> None:
+        super().__init__()
+        self.bert = bert
+        self.pooling: Pooling = pooling
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Width D of the embeddings."""
+
+    @abstractmethod
+    def embed(self, packed: TokenBatch) -> Tensor:
+        """Return the embeddings of the rows, float32 [B, D]."""
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """Return what retriever.json records of the tower besides pooling and width."""
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Write the BertModel, which AutoModel loads, and what follows it."""
+
+    def forward(self, packed: TokenBatch) -> Tensor:
+        return self.embed(packed)
+
+    def pool(self, packed: TokenBatch) -> Tensor:
+        """Return one vector for each row, float32 [B, H].
+
+        With `cls` and `pooler` the last layer runs at the [CLS] position only.
+        """
+        if self.pooling == "mean":
+            state_BLH = hidden_states(self.bert, packed).float()  # zeros at padding
+            return state_BLH.sum(1) / packed.lengths_B[:, None]
+        state_BH = cls_state(self.bert, packed).float()
+        if self.bert.pooler is not None:
+            with full_precision(state_BH.device):
+                state_BH = self.bert.pooler(state_BH[:, None])
+        return state_BH
+
+    def fit_pooler(self) -> None:
+        """Give the BERT a pooler if `pooling` needs one, with random weights if it has none. Remove it otherwise."""
+        if self.pooling != "pooler":
+            self.bert.pooler = None
+        elif self.bert.pooler is None:
+            self.bert.pooler = BertPooler(self.bert.config)
+            self.bert.pooler.apply(self.bert._init_weights)
+        self.requires_grad_(True)

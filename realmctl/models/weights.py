@@ -1,0 +1,125 @@
+"""Weights on disk, as safetensors. Loading is strict: a file that does not fit raises an error that names the tensor."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from realmctl.artifacts.checked_file import not_as_written
+from realmctl.errors import InputError
+
+OS_ERROR = re.compile(r"\(os error (\d+)\)")
+"""How safetensors, which is written in Rust, names an error of the system."""
+
+
+def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Write named tensors as safetensors, each contiguous and on the CPU. Makes the parent folder.
+
+    Raises:
+        OSError: The system refused to write, for example because the disk is full (safetensors itself raises an
+            error without an error number then), or the file does not hold what was written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    try:
+        save_file(plain, path, metadata={"format": "pt"})
+    except SafetensorError as error:
+        number = OS_ERROR.search(str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
+    _read_back(plain, path)
+
+
+def _read_back(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Compare a file that was just written with the tensors, bit by bit. Raises OSError when they differ."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            equal = set(file.keys()) == set(tensors) and all(
+                torch.equal(_bits(file.get_tensor(name)), _bits(tensor)) for name, tensor in tensors.items()
+            )
+    except (OSError, SafetensorError):
+        equal = False
+    if not equal:
+        raise not_as_written(path)
+
+
+def _bits(tensor: Tensor) -> Tensor:
+    return tensor.contiguous().flatten().view(torch.uint8)
+
+
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    """Read a safetensors file. Raises InputError when it is missing or corrupt."""
+    try:
+        tensors: dict[str, Tensor] = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise InputError(
+            f"Cannot read weights from {path}: {error}. The file is missing, cut short or not safetensors; "
+            "copy it again or make the artifact again."
+        ) from error
+    return tensors
+
+
+def load_into(module: nn.Module, tensors: Mapping[str, Tensor], where: Path | str) -> None:
+    """Copy `tensors` into `module`. Raises InputError that names a missing or extra tensor, or one of another shape."""
+    expected = module.state_dict()
+    for name, tensor in expected.items():
+        if name not in tensors:
+            raise InputError(
+                f"The weights in {where} lack the tensor '{name}' of shape {tuple(tensor.shape)}. "
+                "They belong to another model, or their config.json does not describe them."
+            )
+        if tensors[name].shape != tensor.shape:
+            raise InputError(
+                f"The tensor '{name}' in {where} has shape {tuple(tensors[name].shape)}, but its config.json "
+                f"asks for {tuple(tensor.shape)}. Use the config.json that the weights were saved with."
+            )
+    if extra := sorted(set(tensors) - set(expected)):
+        raise InputError(
+            f"The weights in {where} hold {len(extra)} tensor(s) that this model does not have. The first "
+            f"is '{extra[0]}'. They belong to another kind of model."
+        )
+    module.load_state_dict(dict(tensors))
+
+
+def hash_tensors(tensors: Mapping[str, Tensor]) -> str:
+    """Return the sha256 (hex) of names, dtypes, shapes and bytes. The order of the mapping does not matter."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().cpu().contiguous()
+        digest.update(f"{name}\0{tensor.dtype}\0{tuple(tensor.shape)}\0".encode())
+        digest.update(tensor.flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Return the optimizer's state for a checkpoint, as tensors named `<parameter number>.<name>`.
+
+    Learning rates and weight decays are left out: they are settings, and the schedule sets the rate at each step.
+    """
+    state: dict[int, dict[str, Any]] = optimizer.state_dict()["state"]
+    return {f"{number}.{name}": value for number, slots in state.items() for name, value in slots.items()}
+
+
+def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor], where: Path | str) -> None:
+    """Load the tensors of `optimizer_tensors`. Raises InputError when a tensor does not fit its parameter."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, tensor in tensors.items():
+        number, _, name = key.partition(".")
+        if int(number) >= len(parameters) or (tensor.ndim and tensor.shape != parameters[int(number)].shape):
+            raise InputError(
+                f"The optimizer state in {where} has a tensor '{key}' of shape {tuple(tensor.shape)} that "
+                "fits no parameter of this model. The checkpoint is from a run with another model."
+            )
+        state.setdefault(int(number), {})[name] = tensor
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})

@@ -1,0 +1,164 @@
+"""Sources: inputs from outside the artifacts. A recipe has the hash of their content, so a file may be moved."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import sys
+from pathlib import Path
+from typing import IO, Any
+
+from realmctl.artifacts.hashing import digest_source, files_below
+from realmctl.errors import ConfigError, InputError, ResourceError, one_line
+from realmctl.log import say
+
+HUB_FILES = ("*.json", "*.safetensors", "pytorch_model.bin", "vocab.txt")
+COPY_BYTES = 2**26
+MIN_FREE_BYTES = 2**30
+"""A stream is copied to the temporary folder in steps of COPY_BYTES, as long as this much disk stays free."""
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+
+
+def digest_of(value: Any, literals: tuple[str, ...]) -> Any:
+    """Return what a source adds to a recipe: the hash of its content, the literal itself, or None for None."""
+    if value is None:
+        return None
+    if isinstance(value, tuple):
+        return [digest_of(item, literals) for item in value]
+    if is_literal(value, literals):
+        return str(value)
+    return digest_source(Path(value))
+
+
+def provenance_of(value: Any, literals: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return name and size of each file or folder of a source, for people. No hash covers this.
+
+    A folder's name ends in `/`, and its size is that of all its files.
+    """
+    if value is None or is_literal(value, literals):
+        return []
+    if isinstance(value, tuple):
+        return [entry for item in value for entry in provenance_of(item, literals)]
+    path = Path(value)
+    if path.is_dir():
+        size = sum(file.stat().st_size for file in files_below(path))
+        return [{"name": f"{_printable(path.resolve().name)}/", "bytes": size}]
+    return [{"name": _printable(path.name), "bytes": path.stat().st_size}] if path.is_file() else []
+
+
+def _printable(name: str) -> str:
+    """A file name with escapes for bytes that are not UTF-8."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def is_literal(value: Any, literals: tuple[str, ...]) -> bool:
+    """Return whether a source is a literal, such as `train:8000`, and not a path or a hub id."""
+    return str(value).startswith(literals)
+
+
+def localise(
+    value: Any,
+    literals: tuple[str, ...],
+    hub: bool,
+    flag: str,
+    spool: Path | None = None,
+    files: tuple[str, ...] = HUB_FILES,
+) -> Any:
+    """Return a source as a path on this machine. A hub id is fetched, and a stream is copied into `spool`.
+
+    Args:
+        value: A path, a hub id, a literal, `-`, a pipe such as the shell's `<(zcat x.gz)`, or a tuple of these.
+        literals: Prefixes of values that are returned as they are.
+        hub: Whether a hub id is accepted.
+        flag: The flag, for messages.
+        spool: Folder for copies of streams; None if streams are not accepted.
+        files: Patterns of the files to fetch for a hub id.
+
+    Raises:
+        ConfigError: The value is not a path, or standard input is named twice.
+        InputError: Nothing is found here or on the hub.
+    """
+    if isinstance(value, tuple):
+        return tuple(localise(item, literals, hub, flag, spool, files) for item in value)
+    if is_literal(value, literals):
+        return value
+    if str(value) == "-" and spool:
+        return _same_type(value, _spooled_stdin(flag, spool))
+    path = _expanded(str(value), flag)
+    if path.is_file() or path.is_dir():
+        return _same_type(value, path)
+    if path.exists():
+        if not path.is_fifo() or not spool:
+            raise InputError(_not_readable(f"{flag} {value}"))
+        with path.open("rb") as stream:
+            return _same_type(value, _spooled(stream, spool / f"pipe-{path.name}", f"{flag} {value}"))
+    if hub and HUB_ID.fullmatch(str(value)):
+        return _same_type(value, _fetched(str(value), flag, files))
+    raise InputError(
+        f"{flag} {value}: there is no such file or folder (looked from {Path.cwd()}). Check the spelling of the path."
+    )
+
+
+def _same_type(value: Any, path: Path) -> Any:
+    return path if isinstance(value, Path) else str(path)
+
+
+def _expanded(text: str, flag: str) -> Path:
+    try:
+        if not text.strip() or "\0" in text:
+            raise RuntimeError("this is not a path")
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(f"{flag} {text!r}: {error}. Write the whole path.") from None
+
+
+def _spooled_stdin(flag: str, spool: Path) -> Path:
+    if (spool / "stdin").exists():
+        raise ConfigError(f"{flag} -: standard input can be read only once. Pass the other sources as files.")
+    if _is_device_without_end(sys.stdin.buffer):
+        raise InputError(_not_readable(f"{flag} -"))
+    say(f"{flag} -: reading standard input")
+    return _spooled(sys.stdin.buffer, spool / "stdin", f"{flag} -")
+
+
+def _is_device_without_end(stream: IO[bytes]) -> bool:
+    """Whether a stream is a device such as /dev/zero; a terminal and a stream without a descriptor are not."""
+    try:
+        return stat.S_ISCHR(os.fstat(stream.fileno()).st_mode) and not stream.isatty()
+    except (OSError, ValueError):
+        return False
+
+
+def _not_readable(what: str) -> str:
+    return f"{what}: this is a device or a socket. Only regular files, folders and pipes are read. Name one of these."
+
+
+def _spooled(stream: IO[bytes], path: Path, what: str) -> Path:
+    """Copy `stream` to `path`. Raises ResourceError before the disk is full, because a stream may be endless."""
+    copied = 0
+    with path.open("wb") as file:
+        while piece := stream.read(COPY_BYTES):
+            copied += len(piece)
+            if copied > COPY_BYTES and (free := shutil.disk_usage(path.parent).free) < MIN_FREE_BYTES + len(piece):
+                raise ResourceError(
+                    f"{what}: the stream holds more than {copied // 2**20} MiB, and {path.parent} has only "
+                    f"{free // 2**20} MiB left. Set TMPDIR to a larger disk, or give the stream as a file."
+                )
+            file.write(piece)
+    return path
+
+
+def _fetched(name: str, flag: str, files: tuple[str, ...]) -> Path:
+    from huggingface_hub import snapshot_download
+
+    try:
+        folder = Path(snapshot_download(name, allow_patterns=list(files)))
+    except Exception as error:  # the network, a proxy or the hub may raise anything
+        raise InputError(
+            f"{flag} {name}: there is no such folder here (looked from {Path.cwd()}), and it could not be "
+            f"fetched from the hub ({one_line(error)}). Name a folder, or check the id and the network."
+        ) from None
+    say(f"{flag} {name}: using {folder}")
+    return folder

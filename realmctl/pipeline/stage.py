@@ -1,0 +1,267 @@
+"""A stage reads artifacts and makes one.
+
+Its command, its manifest and its position in pipelines follow from its fields.
+
+    class Embed(Stage):
+        "Embed every block."                                  # the help text
+        makes = "embeddings"
+        headline = ("rows",)                                  # metrics that are printed at the end
+        blocks: Artifact = reads("blocks", help="...")        # an input artifact
+        corpus: tuple[Path, ...] = source("...")              # an input from outside; the recipe has its hash
+        dtype: str = setting("...", default="float32")        # changes the result: part of the recipe
+        batch_size: int = runtime("...", default=16)          # changes only the speed
+
+A setting is a flag only in the stage that first decides it. Later stages read it from their input artifact.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import typing
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, dataclass_transform
+
+from realmctl.artifacts import (
+    Artifact,
+    Origin,
+    Writer,
+    known_versions,
+    lineage_of,
+    open_artifact,
+    series,
+    unfinished,
+    verify,
+    write_manifest,
+)
+from realmctl.artifacts.free_disk import require_free_disk
+from realmctl.artifacts.temporary import temporary_folder
+from realmctl.artifacts.verification import Verification, verification
+from realmctl.errors import ConfigError, MismatchError, as_realmctl_error
+from realmctl.execution import processes
+from realmctl.log import say
+from realmctl.pipeline.common_fields import check_common_fields
+from realmctl.pipeline.fields import ROLE, Role, flag_of, hints, reads, roles, runtime, setting, source
+from realmctl.pipeline.headline import headline_text
+from realmctl.pipeline.sources import digest_of, localise, provenance_of
+from realmctl.pipeline.together import Exchange, make_together
+from realmctl.pipeline.values import typed
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(reads, source, setting, runtime))
+class Stage:
+    """Base class of all stages. A subclass becomes a frozen dataclass with keyword-only fields.
+
+    `class Common(Stage, abstract=True)` holds fields that several stages have in common, and is no stage itself.
+    """
+
+    makes: ClassVar[str]
+    """The kind of artifact that the stage makes."""
+    version: ClassVar[int] = 1
+    """Part of the recipe. It increases when the same settings give another result than before."""
+    headline: ClassVar[tuple[str, ...]] = ()
+    """Names of the metrics that are printed at the end, the most important first. A name may end in `*`."""
+    resumable: ClassVar[bool] = False
+    """Whether an unfinished run can be continued."""
+    parallel: ClassVar[bool] = False
+    """Whether torchrun may start the stage in several processes. The first process writes the artifact."""
+
+    def __init_subclass__(cls, abstract: bool = False) -> None:
+        if not cls.__doc__ or not (abstract or isinstance(getattr(cls, "makes", None), str)):
+            raise TypeError(f"stage {cls.__name__} needs a docstring (its help) and `makes` (the kind of artifact)")
+        dataclass(frozen=True, kw_only=True)(cls)
+        if not abstract:
+            known_versions.register_stage(cls.command(), cls.version)
+        for item in dataclasses.fields(cls):  # type: ignore[arg-type]
+            if ROLE not in item.metadata:
+                raise TypeError(
+                    f"{cls.__name__}.{item.name} must be declared by reads(), source(), setting() or runtime()"
+                )
+
+    def __post_init__(self) -> None:
+        for name, role in roles(type(self)).items():
+            value = getattr(self, name)
+            if role.name != "reads":
+                value = typed(hints(type(self))[name], value, flag_of(name))
+                role.check_choice(value, flag_of(name))
+            elif value is not None or not self._may_be_none(name):
+                value = resolve(value, role.kinds, flag_of(name))
+            object.__setattr__(self, name, value)
+        check_common_fields({name: getattr(self, name) for name in roles(type(self))})
+
+    def check(self) -> None:
+        """Check fields and inputs before any work. Raises ConfigError, InputError or MismatchError."""
+
+    def estimate(self) -> dict[str, float]:
+        """Return what is known without work: `disk_bytes` and `memory_bytes`. The disk is checked before the work starts."""
+        return {}
+
+    def trial(self) -> dict[str, float]:
+        """Measure the first steps of the work for `--dry-run`, without writing an artifact. A training stage defines it.
+
+        Returns:
+            `seconds` of the whole run, and what else was measured, with names like those of `estimate`.
+        """
+        return {}
+
+    def run(self, out: Writer) -> Mapping[str, Any]:
+        """Write the files of the artifact to `out`. The returned numbers become the metrics of its manifest."""
+        raise TypeError(f"stage {type(self).__name__} has no run()")
+
+    def print_summary(self, made: Artifact) -> None:
+        """Print the headline of the artifact on stderr, whether it was made now or found."""
+        if text := self.headline_text(made.metrics):
+            say(f"{self.command()}: {text}")
+
+    @classmethod
+    def headline_text(cls, metrics: Mapping[str, Any]) -> str:
+        """Return the headline of an artifact with these metrics; the most important number comes first."""
+        return headline_text(cls.headline, metrics)
+
+    @classmethod
+    def command(cls) -> str:
+        """Return the name of the stage and of its command: the name of its file, with dashes."""
+        return cls.__module__.rpartition(".")[2].replace("_", "-")
+
+    def inputs(self) -> dict[str, Artifact]:
+        """Return {field: artifact} of the input artifacts that were given."""
+        return {name: value for name, value in self._fields_with_role("reads").items() if value is not None}
+
+    def origin(self) -> Origin:
+        """Return what the artifact is made from. This reads all sources to hash them."""
+        settings = {name: _plain(value) for name, value in self._fields_with_role("setting").items()}
+        settings = {name: value for name, value in settings.items() if not self._is_left_out(name)}
+        literals = {name: role.literals for name, role in roles(type(self)).items()}
+        sources = self._fields_with_role("source")
+        digests = {name: digest_of(value, literals[name]) for name, value in sources.items()}
+        files = {name: provenance_of(value, literals[name]) for name, value in sources.items()}
+        artifacts = self.inputs()
+        inputs = {name: artifact.content for name, artifact in artifacts.items()}
+        inputs |= {name: digest for name, digest in digests.items() if digest is not None}
+        return Origin(
+            self.makes, self.command(), self.version, settings, inputs, lineage_of(artifacts),
+            sources={name: entries for name, entries in files.items() if entries},
+        )  # fmt: skip
+
+    def _is_left_out(self, name: str) -> bool:
+        """Whether the recipe leaves out a setting, because it was added later and has its default."""
+        return roles(type(self))[name].added_later and getattr(self, name) == getattr(type(self), name)
+
+    def _may_be_none(self, name: str) -> bool:
+        return getattr(type(self), name, dataclasses.MISSING) is None
+
+    def _fields_with_role(self, role: str) -> dict[str, Any]:
+        return {name: getattr(self, name) for name, its in roles(type(self)).items() if its.name == role}
+
+    @contextmanager
+    def localised(self) -> Iterator[typing.Self]:
+        """Yield the same stage with its sources on this machine. Hub ids are fetched, streams copied to temporary files."""
+        with temporary_folder() as spool:
+            changes = {
+                name: localise(value, role.literals, role.hub, _label(name, role), spool)
+                for name, role in roles(type(self)).items()
+                if role.name == "source" and (value := getattr(self, name)) is not None
+            }
+            yield dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+    def make(self, out: Path | str) -> Artifact:
+        """Return the artifact of this recipe: a version that exists in the series `out`, or a new one.
+
+        Args:
+            out: Folder of the series.
+
+        Raises:
+            ConfigError, InputError, MismatchError, LockedError, ResourceError: See the classes. `run` may raise others.
+        """
+        if processes.world_size() > 1 and not self.parallel:
+            raise ConfigError(
+                f"{self.command()} runs in one process, not in {processes.world_size()}. Start it without torchrun."
+            )
+        if processes.world_size() > 1 and (batch_size := getattr(self, "batch_size", 0)):
+            processes.share(batch_size, "examples")
+        where = series.series_folder(out, self.makes)
+        try:
+            with self.localised() as stage:
+                stage.check()
+                made = stage._made(where, stage.origin())
+                stage.print_summary(made)
+                return made
+        except Exception as error:
+            known = as_realmctl_error(error, where)
+            if known is None or known is error:
+                raise
+            raise known from error
+
+    def _made(self, out: Path, origin: Origin) -> Artifact:
+        if processes.world_size() > 1:
+            with self.together() as exchange:
+                return make_together(self, self.command(), self.resumable, out, origin, exchange)
+        if made := series.find_version(out, origin.recipe):
+            say(f"{self.command()}: nothing to do, {made.path} has this recipe")
+            return made
+        with series.locked(out):
+            series.commit_finished_runs(out)
+            if made := series.find_version(out, origin.recipe):
+                return made
+            return self.run_first(series.start_or_resume(out, origin, self.resumable))
+
+    def together(self) -> AbstractContextManager[Exchange]:
+        """Return a context in which the processes of torchrun exchange JSON values. A stage with `parallel` defines it."""
+        raise TypeError(f"stage {type(self).__name__} is parallel and has no together()")
+
+    def run_first(self, writer: Writer) -> Artifact:
+        """Run the stage, write the manifest and commit the artifact. For the first or only process."""
+        start = time.monotonic()
+        try:
+            if verification() is not Verification.QUICK:
+                for artifact in self.inputs().values():
+                    verify(artifact)
+            require_free_disk(writer.path, self.estimate().get("disk_bytes", 0), self.command())
+            metrics = {**writer.metrics, **self.run(writer)}
+            seconds = time.monotonic() - start
+            write_manifest(writer.path, writer.origin, metrics, seconds)
+            made = series.commit(writer.path)
+        finally:
+            unfinished.remove_failed_run(writer)
+        say(f"{self.command()}: made {made.path} in {seconds:.1f} s")
+        return made
+
+
+def _label(name: str, role: Role) -> str:
+    return name if role.positional else flag_of(name)
+
+
+def resolve(value: Artifact | Path | str, kinds: tuple[str, ...], where: str = "input") -> Artifact:
+    """Return the artifact at `value`, or its part of one of these kinds.
+
+    Args:
+        value: An artifact, or the path of a version or of a series.
+        kinds: The kinds that are accepted.
+        where: The flag, for the message.
+
+    Raises:
+        ConfigError: The value is neither an artifact nor a path.
+        InputError: There is no complete artifact at this path.
+        MismatchError: The artifact is of another kind.
+    """
+    if not isinstance(value, Artifact | Path | str) or not str(value):
+        raise ConfigError(
+            f"{where}: {value!r} is not an artifact. Give an artifact of kind {' or '.join(kinds)}, or the path of one."
+        )
+    artifact = value if isinstance(value, Artifact) else open_artifact(value)
+    if artifact.kind in kinds:
+        return artifact
+    parts = [artifact.part(kind) for kind in kinds if kind in artifact.manifest["parts"]]
+    matching = [part for part in parts if part.kind in kinds]
+    if not matching:
+        raise MismatchError(
+            f"{artifact.path} is of kind {artifact.kind}, but {' or '.join(kinds)} is needed. Name another artifact."
+        )
+    return matching[0]
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,40 @@
+"""Inputs that a stage takes from the workspace when the user names none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from realmctl.artifacts import MANIFEST, version_numbers
+from realmctl.errors import InputError
+from realmctl.pipeline.fields import Role, flag_of, roles
+from realmctl.pipeline.stage import Stage
+
+
+def with_defaults(stage: type[Stage], given: Mapping[str, Any], workspace: Path) -> dict[str, Any]:
+    """Return the values of a stage's fields, with the workspace's artifacts for the inputs that were not given.
+
+    Raises:
+        InputError: The workspace lacks an artifact that the stage needs.
+    """
+    values = dict(given)
+    for name, role in roles(stage).items():
+        if not _has_default(name, role, values):
+            continue
+        path = workspace / name.replace("_", "-")
+        if version_numbers(path) or (path / MANIFEST).is_file():
+            values[name] = path
+        elif not role.optional:
+            raise InputError(
+                f"{stage.command()} needs {flag_of(name)}, and {path} has no finished version (looked from "
+                f"{Path.cwd()}). Run the stage that makes {' or '.join(role.kinds)} first, or name an artifact."
+            )
+    return values
+
+
+def _has_default(name: str, role: Role, values: Mapping[str, Any]) -> bool:
+    """Return whether a field takes the workspace's artifact."""
+    if role.name != "reads" or role.explicit_only or values.get(name) is not None:
+        return False
+    return role.replaced_by is None or not role.replaced_by(values)

@@ -1,0 +1,94 @@
+"""Measures of rankings, computed by the package ir-measures (extra `ir`).
+
+Rankings are measured a few hundred queries at a time, so a long run needs little memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from realmctl.errors import ConfigError, InputError, require_package
+from realmctl.questions.ranking.trec import Relevance
+
+QUERIES_AT_ONCE = 512
+Ranking = tuple[str, Mapping[str, float]]
+NOTHING_RELEVANT = {"-": 0}
+"""Judgements of a query without any. ir-measures leaves out a query with none."""
+QueryMeasures = tuple[str, Mapping[str, float]]
+
+
+def parsed(names: str) -> list[Any]:
+    """Return the measures of ir-measures with these names, such as "nDCG@10 AP", separated by spaces or commas.
+
+    Raises:
+        ConfigError: a name is unknown, or there is none.
+        ResourceError: ir-measures is not installed.
+    """
+    require_package("ir_measures", "ir", "eval-run")
+    import ir_measures
+
+    words = names.replace(",", " ").split()
+    if not words:
+        raise ConfigError("--measures names no measure. Use names such as nDCG@10, AP, RR@10 and R@100.")
+    try:
+        measures = [ir_measures.parse_measure(word) for word in words]
+        if unusable := [str(each) for each in measures if not ir_measures.DefaultPipeline.supports(each)]:
+            raise ValueError(f"no installed package computes {', '.join(unusable)}")
+    except (NameError, ValueError, TypeError) as error:
+        raise ConfigError(
+            f"--measures {names!r}: {error}. Use names of ir-measures such as nDCG@10, AP, RR@10, R@100 and Success@5."
+        ) from None
+    return measures
+
+
+def measured(measures: list[Any], relevance: Relevance, rankings: Iterable[Ranking]) -> Iterator[QueryMeasures]:
+    """Yield the measures of each judged query. A judged query without a ranking has the measures of an empty one.
+
+    Args:
+        measures: from `parsed`.
+        relevance: judgements of the documents of each query.
+        rankings: queries with the scores of what was found for them; queries that are not judged are left out.
+
+    Raises:
+        InputError: no ranked query is judged.
+    """
+    rest, judged = set(relevance), (ranking for ranking in rankings if ranking[0] in relevance)
+    while batch := dict(islice(judged, QUERIES_AT_ONCE)):
+        rest -= batch.keys()
+        yield from _of_batch(measures, relevance, batch)
+    if len(rest) == len(relevance):
+        raise InputError(
+            "None of the ranked queries is judged. The ids of the queries in the run and in the judgements differ: "
+            f"the judgements have {next(iter(relevance))!r}. Name the judgements of these queries."
+        )
+    missing = iter(sorted(rest))
+    while names := list(islice(missing, QUERIES_AT_ONCE)):
+        yield from _of_batch(measures, relevance, {name: {} for name in names})
+
+
+def require_judged(relevance: Relevance, rankings: Iterable[Ranking]) -> Iterator[Ranking]:
+    """Yield the rankings. Raises InputError at their end if nothing that they hold is judged: then ids differ."""
+    example, judged = "", False
+    for query, found in rankings:
+        example = example or next(iter(found), "")
+        judged = judged or not found.keys().isdisjoint(relevance.get(query, ()))
+        yield query, found
+    theirs = next((name for documents in relevance.values() for name in documents), "")
+    if example and not judged:
+        raise InputError(
+            f"Nothing that was ranked is judged: the run names {example!r}, and the judgements name {theirs!r}. Where judgements "
+            "name documents and the ranking names blocks, rank documents: realmctl search --unit document."
+        )
+
+
+def _of_batch(measures: list[Any], relevance: Relevance, batch: Mapping[str, Any]) -> Iterator[QueryMeasures]:
+    import ir_measures
+
+    found: dict[str, dict[str, float]] = {name: {} for name in batch}
+    judged = {name: relevance[name] or NOTHING_RELEVANT for name in batch}
+    for entry in ir_measures.iter_calc(measures, judged, batch):
+        found[entry.query_id][str(entry.measure)] = float(entry.value)
+    for name, values in found.items():
+        yield name, {str(measure): values[str(measure)] for measure in measures}

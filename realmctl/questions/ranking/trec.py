@@ -1,0 +1,135 @@
+"""TREC's text formats: rankings of a system (a run) and relevance judgements (qrels). BEIR's qrels are read too.
+
+A line of a run is `query Q0 document rank score tag`, a line of qrels `query 0 document relevance`. BEIR's qrels have
+three columns between tabs and a header. Fields are separated by white space, so white space in an id is written as in
+a URL (`%20`). trec_eval ignores the rank: it sorts by score, and ties by its own rule. So scores are written falling.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from realmctl.errors import InputError
+from realmctl.inputs.streams import lines
+
+Relevance = Mapping[str, Mapping[str, int]]
+SPACE = re.compile(r"\s")
+BEIR_HEADER = ("query-id", "corpus-id", "score")
+
+
+def trec_name(identity: str) -> str:
+    """Return an id without white space."""
+    return SPACE.sub(lambda space: quote(space[0]), identity)
+
+
+def run_lines(query: str, names: Sequence[str], scores: NDArray[np.float32], tag: str) -> Iterator[str]:
+    """Yield the lines of one query's ranking, best first.
+
+    names: ids of what was found. scores: float32 [n], not rising. A score that does not fall is lowered by one
+    float32 step, so that every tool keeps the order of the ranks.
+    """
+    for rank, (name, score) in enumerate(zip(names, falling(scores).tolist(), strict=True), start=1):
+        yield f"{trec_name(query)} Q0 {trec_name(name)} {rank} {score:.9g} {tag}\n"
+
+
+def falling(scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return float32 [n] that falls strictly and differs from `scores` by the fewest float32 steps."""
+    result, lowest = scores.copy(), np.float32(-np.inf)
+    for place in range(1, len(result)):
+        if result[place] >= result[place - 1]:
+            result[place] = np.nextafter(result[place - 1], lowest)
+    return result
+
+
+def read_run(path: Path) -> Iterator[tuple[str, dict[str, float]]]:
+    """Yield each query of a run with the scores of what was found for it. Lines of one query must follow each other.
+
+    Raises:
+        InputError: a line is malformed, a document is named twice for a query, or the lines of a query are apart.
+    """
+    seen: set[str] = set()
+    for query, group in groupby(_run_rows(path), key=lambda row: row[1]):
+        found: dict[str, float] = {}
+        for number, _, name, score in group:
+            if query in seen or name in found:
+                what = (
+                    f"the lines of query {query} are apart" if query in seen else f"{name} is named twice for {query}"
+                )
+                raise InputError(f"{path}:{number}: {what}. Sort the run by query and take out repeated lines.")
+            found[name] = score
+        seen.add(query)
+        yield query, found
+
+
+def _run_rows(path: Path) -> Iterator[tuple[int, str, str, float]]:
+    for number, line in lines(path):
+        if not (fields := line.split()):
+            continue
+        score = _number(fields[4]) if len(fields) == 6 else None
+        if score is None:
+            raise InputError(
+                f"{path}:{number}: not a line of a TREC run, `query Q0 document rank score tag`. Correct or remove the line."
+            )
+        yield number, fields[0], fields[2], score
+
+
+def read_qrels(path: Path) -> dict[str, dict[str, int]]:
+    """Return {query: {document: relevance}} of TREC's or BEIR's qrels. All of them are kept in memory.
+
+    Raises:
+        InputError: a line is malformed, a pair has two different judgements, or there are no judgements.
+    """
+    judged: dict[str, dict[str, int]] = {}
+    for where, query, name, value in _judgements(path):
+        if judged.setdefault(query, {}).setdefault(name, value) != value:
+            raise InputError(f"{where}: another line judges {name} differently for query {query}. Correct one of them.")
+    if not judged:
+        raise InputError(f"{path} holds no relevance judgement. Is this the right file?")
+    return judged
+
+
+def trec_named(relevance: Relevance) -> dict[str, dict[str, int]]:
+    """Return judgements with ids as a TREC run has them, without white space."""
+    return {
+        trec_name(query): {trec_name(name): value for name, value in judged.items()}
+        for query, judged in relevance.items()
+    }
+
+
+def qrels_lines(relevance: Relevance) -> Iterator[str]:
+    """Yield the lines of TREC's qrels. A query without judgements has no line."""
+    for query, judged in relevance.items():
+        for name, value in judged.items():
+            yield f"{trec_name(query)} 0 {trec_name(name)} {value}\n"
+
+
+def _judgements(path: Path) -> Iterator[tuple[str, str, str, int]]:
+    beir = False
+    for number, line in lines(path):
+        tabbed = tuple(field.strip() for field in line.split("\t"))
+        if number == 1 and tabbed == BEIR_HEADER:
+            beir = True
+            continue
+        if not line.strip():
+            continue
+        fields = tabbed if beir else tuple(line.split())
+        value = _number(fields[-1]) if len(fields) == (3 if beir else 4) else None
+        if value is None or value != int(value):
+            expected = "`query-id corpus-id score`" if beir else "`query 0 document relevance`, or a header of BEIR's"
+            raise InputError(f"{path}:{number}: not a line of qrels, {expected}. Correct or remove the line.")
+        yield f"{path}:{number}", fields[0], fields[-2], int(value)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if abs(value) < float("inf") else None

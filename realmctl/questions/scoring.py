@@ -1,0 +1,194 @@
+"""Score a file of predictions against a file of questions, as ORQA's evaluator does, without artifacts and models.
+
+Questions are identified by their text. Of several references or predictions with one text, the last counts. A question
+without a prediction is wrong. A prediction for an unknown question is ignored.
+
+Source: orqa/utils/eval_utils.py, evaluate_predictions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from realmctl.errors import ConfigError, InputError
+from realmctl.inputs.json_lines import json_value
+from realmctl.inputs.streams import lines
+from realmctl.questions.answers import Scorer, judge
+from realmctl.questions.question_formats import parse_questions
+from realmctl.questions.questions import Question, require_declared_patterns
+from realmctl.questions.regexes import AnswerVerdict
+
+REGEX_SCORERS: tuple[Scorer, ...] = ("regex-match", "regex-search")
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredPrediction:
+    """A question, its prediction (None if there is none), and the verdict of each scorer."""
+
+    question: Question
+    prediction: str | None
+    verdicts: dict[Scorer, AnswerVerdict]
+
+    @property
+    def disagrees(self) -> bool:
+        """Whether one scorer accepts the prediction and another does not."""
+        return len({verdict is AnswerVerdict.MATCH for verdict in self.verdicts.values()}) > 1
+
+    def record(self) -> dict[str, Any]:
+        """Return a JSON object: question, prediction, answers, and verdicts by scorer."""
+        verdicts = {name: str(verdict) for name, verdict in self.verdicts.items()}
+        answers = list(self.question.answers)
+        return {
+            "question": self.question.question, "prediction": self.prediction, "answers": answers, "verdicts": verdicts,
+        }  # fmt: skip
+
+
+def judged(question: Question, prediction: str | None, scorers: Sequence[Scorer]) -> ScoredPrediction:
+    """Score one question with each of `scorers`. Without a prediction every verdict is "no match"."""
+    if prediction is None:
+        return ScoredPrediction(question, None, dict.fromkeys(scorers, AnswerVerdict.NO_MATCH))
+    return ScoredPrediction(question, prediction, {name: judge(prediction, question.answers, name) for name in scorers})
+
+
+def fitting_scorers(questions: Sequence[Question], wanted: str) -> list[Scorer]:
+    """Return the scorers that suit these answers, the main one first. Raises ConfigError if `wanted` does not suit
+    them.
+    """
+    regex = any(question.is_regex for question in questions)
+    fitting = [name for name in get_args(Scorer) if (name in REGEX_SCORERS) == regex]
+    if wanted != "auto" and wanted not in fitting:
+        what = "are regular expressions" if regex else "are not regular expressions"
+        raise ConfigError(
+            f"--scorer {wanted}: the answers of this file {what}. Use {' or '.join(fitting)}, or --regex-answers/--no-regex-answers."
+        )
+    return sorted(fitting, key=lambda name: name != wanted)
+
+
+def score(
+    predictions: Path,
+    references: Path,
+    *,
+    scorer: str = "auto",
+    is_regex: bool | None = None,
+    answer_field: str | None = None,
+) -> tuple[dict[str, Any], list[ScoredPrediction]]:
+    """Return the scores, and each question with its verdicts in the order of `references`.
+
+    The scores are `questions`, `missing` predictions, `repeated` references and `unknown` predicted questions; `em` and
+    `scorer`, the main result; for each fitting scorer `em_<scorer>`, a share, and `right_<scorer>`, a count; and the
+    numbers of patterns that were invalid or took too long.
+
+    Raises:
+        InputError: a file cannot be read, or a question has no answers. The message names file and line.
+        ConfigError: `scorer` does not suit the answers.
+    """
+    questions, records = _references(references, is_regex, answer_field)
+    predicted = dict(_predictions(predictions))
+    scorers = fitting_scorers(questions, scorer)
+    verdicts = [judged(question, predicted.get(question.question), scorers) for question in questions]
+    counts = {
+        "questions": len(questions),
+        "missing": sum(each.prediction is None for each in verdicts),
+        "repeated": records - len(questions),
+        "unknown": len(predicted.keys() - {question.question for question in questions}),
+    }
+    return {**counts, **_exact_matches(verdicts, scorers)}, verdicts
+
+
+def _exact_matches(verdicts: Sequence[ScoredPrediction], scorers: Sequence[Scorer]) -> dict[str, Any]:
+    tallies = {name: Counter(each.verdicts[name] for each in verdicts) for name in scorers}
+    right = {name: tally[AnswerVerdict.MATCH] for name, tally in tallies.items()}
+    shares = {f"em_{name}": round(count / len(verdicts), 6) for name, count in right.items()}
+    troubles = {
+        f"{name}_{verdict.name.lower()}": tally[verdict]
+        for name, tally in tallies.items()
+        for verdict in (AnswerVerdict.INVALID, AnswerVerdict.TIMEOUT)
+        if tally[verdict]
+    }
+    headline = {"em": shares[f"em_{scorers[0]}"], "scorer": scorers[0]}
+    return {**headline, **shares, **{f"right_{name}": count for name, count in right.items()}, **troubles}
+
+
+def _references(path: Path, is_regex: bool | None, answer_field: str | None) -> tuple[list[Question], int]:
+    """Return the questions and the number of records. Unlike `read_questions`, this drops no question."""
+    _, found = parse_questions(path, answer_field)
+    questions: dict[str, Question] = {}
+    records = 0
+    for records, item in enumerate(found, start=1):  # noqa: B007
+        if not item.answers:
+            raise InputError(
+                f"{path}:{item.place}: the list of answers is empty, so no prediction can be scored. "
+                "Correct the record or take it out."
+            )
+        regular = item.is_regex if is_regex is None else is_regex
+        questions[item.question] = Question(item.id, item.question, tuple(item.answers), regular)
+    if is_regex is None:
+        require_declared_patterns(path, list(questions.values()))
+    if not questions:
+        raise InputError(f"{path} holds no question, but references are expected.")
+    return list(questions.values()), records
+
+
+def _predictions(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield (question, prediction) of each line."""
+    for number, line in lines(path):
+        if line.strip():
+            where = f"{path}:{number}"
+            yield _prediction(where, json_value(line, where))
+
+
+def _prediction(place: str, record: Any) -> tuple[str, str]:
+    if not isinstance(record, Mapping):
+        raise InputError(
+            f"{place}: {type(record).__name__}, but an object with question and prediction is expected. "
+            "Write one JSON object a line."
+        )
+    question, prediction = record.get("question"), record.get("prediction")
+    if not (isinstance(question, str) and isinstance(prediction, str)):
+        held = ", ".join(map(str, record)) or "nothing"
+        raise InputError(
+            f'{place}: no text under question and prediction; it has {held}. Write {{"question": ..., "prediction": '
+            "...}, and leave out the questions that have no prediction."
+        )
+    return question, prediction
+
+
+def scores_text(value: Mapping[str, Any]) -> str:
+    """Format the scores, and the disagreements if there are any, for people."""
+    names = [name.removeprefix("em_") for name in value if name.startswith("em_")]
+    lines = [
+        f"{value['questions']} questions, {value['missing']} without a prediction",
+        *(f"{name:<13} {value[f'em_{name}']:.4f} ({value[f'right_{name}']}/{value['questions']})" for name in names),
+    ]
+    lines += [f"{count} {what}" for what, count in _remarks(value).items() if count]
+    if "disagreements" in value:
+        lines += ["", disagreements_text(value["disagreements"])]
+    return "\n".join(lines)
+
+
+def disagreements_text(entries: Sequence[Mapping[str, Any]]) -> str:
+    """Format the questions on which scorers disagree, given as `ScoredPrediction.record`, for people."""
+    lines = [f"{len(entries)} questions on which they disagree"]
+    return "\n".join([*lines, *(_disagreement_text(entry) for entry in entries)])
+
+
+def _remarks(value: Mapping[str, Any]) -> dict[str, int]:
+    troubles = {
+        f"answers could not be run by {name.rpartition('_')[0]}: {name.rpartition('_')[2]}": count
+        for name, count in value.items()
+        if name.endswith(("_invalid", "_timeout"))
+    }
+    return {
+        "references repeat a question; the last of each counts": value["repeated"],
+        "predictions belong to none of these questions": value["unknown"],
+        **troubles,
+    }
+
+
+def _disagreement_text(entry: Mapping[str, Any]) -> str:
+    verdicts = ", ".join(f"{name} {verdict}" for name, verdict in entry["verdicts"].items())
+    return f"{entry['question']!r}\n  {entry['prediction']!r} for {entry['answers']!r}: {verdicts}"

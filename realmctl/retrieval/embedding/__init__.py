@@ -1,0 +1,1 @@
+"""Blocks into vectors: embedding, the files of embeddings, and the vectors that a new version reuses."""

@@ -1,0 +1,251 @@
+"""From blocks to vectors: the `embed` stage and every index refresh call the same function.
+
+Blocks are embedded in fixed ranges of rows and, within a range, in a fixed order. So a vector does not depend on
+where an interrupted run continued. Legend: B rows of a batch, D projection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from realmctl.corpus.corpus import Corpus, TokenIds, load_array
+from realmctl.errors import InputError
+from realmctl.index.vectors import chunks, open_vectors
+from realmctl.log import warn
+from realmctl.models.inputs import Collator
+from realmctl.models.precision import autocast
+from realmctl.models.retriever import Retriever
+from realmctl.models.towers.layout import InputLayout
+from realmctl.retrieval.embedding.embedding_file import Dtype, EmbeddingFile
+from realmctl.retrieval.embedding.reused import ABSENT, FormerVectors
+
+ROWS_PER_RANGE = 1024
+ACTIVATIONS_ON_CPU = 2**18  # floats of one hidden state that fit a core's cache while a batch passes through a layer
+LARGER_IN_BF16 = 4  # times: every batch casts the weights again, and bfloat16 needs half the cache
+BATCH_ON_ACCELERATOR = 128
+
+BlockVectors = NDArray[np.float32]
+
+
+class Embedder(Protocol):
+    """Computes the vectors of blocks, here or elsewhere."""
+
+    projection: int
+    block_length: int
+    layout: InputLayout
+
+    def embed(
+        self, ranges: Iterable[Sequence[int]], on_progress: Callable[[int], None]
+    ) -> Iterator[NDArray[np.float32]]:
+        """Yield the vectors of each range of rows, float32 [len(range), D], in order. A range holds at least one row."""
+        ...
+
+
+class LocalEmbedder:
+    """Embeds blocks in this process. The retriever runs on the device of its weights, in evaluation mode.
+
+    collator: lays out the blocks in the retriever's vocabulary.
+    precision: arithmetic: auto, fp32 or bf16.
+    batch_size: blocks per batch; 0 chooses a number for the device.
+    """
+
+    def __init__(
+        self, retriever: Retriever, collator: Collator, corpus: Corpus, *, precision: str = "auto", batch_size: int = 0
+    ) -> None:
+        self.retriever, self.collator, self.corpus = retriever.eval(), collator, corpus
+        self.precision, self.batch_size = precision, batch_size
+        self.projection, self.block_length, self.layout = retriever.projection, retriever.block_length, retriever.layout
+
+    def embed(self, ranges: Iterable[Sequence[int]], on_progress: Callable[[int], None]) -> Iterator[BlockVectors]:
+        for rows in ranges:
+            yield embed_blocks(
+                self.retriever, self.collator, self.corpus, rows, precision=self.precision, batch_size=self.batch_size,
+                on_progress=on_progress,
+            )  # fmt: skip
+
+
+def embed_corpus(
+    embedder: Embedder,
+    corpus: Corpus,
+    path: Path,
+    *,
+    journal: Path,
+    dtype: Dtype = "float32",
+    on_progress: Callable[[int], None] = lambda blocks: None,
+    former: FormerVectors | None = None,
+) -> dict[str, float]:
+    """Embed every block into a file, except the ranges that are done already.
+
+    Args:
+        embedder: computes the vectors.
+        corpus: the blocks.
+        path: the .npy file to write, [n, D]; row i is block i.
+        journal: file that records the ranges that are done.
+        dtype: floating-point type of the file.
+        on_progress: called with the number of further blocks that are done.
+        former: vectors to take over; the blocks without one are embedded.
+
+    Returns:
+        The metrics of the embeddings. With `former`, they include the numbers of blocks taken over and embedded.
+
+    Raises:
+        InputError: the corpus is empty, or the vector of a block is not finite.
+        MismatchError: the retriever has no block encoder.
+        ResourceError: the disk is too small.
+    """
+    if not len(corpus):
+        raise InputError(f"{corpus.artifact} holds no block, so there is nothing to embed. Chunk a corpus with text.")
+    truncated = count_truncated(corpus, embedder.block_length, embedder.layout)
+    if truncated:
+        warn(
+            f"{truncated} blocks are longer than the {embedder.block_length} wordpieces this retriever "
+            "reads; their ends are not embedded"
+        )
+    with EmbeddingFile(path, journal, len(corpus), embedder.projection, dtype) as file:
+        done = file.done()
+        on_progress(sum(stop - start for start, stop in done))
+        todo = [rows for rows in ranges(len(corpus)) if (rows.start, rows.stop) not in done]
+        computed = embedder.embed(filter(None, (_missing(rows, former) for rows in todo)), on_progress)
+        for rows in todo:
+            missing = _missing(rows, former)
+            stored = np.empty((len(rows), embedder.projection), dtype)
+            if former is not None:
+                kept = former.row_n[rows.start : rows.stop]
+                stored[kept != ABSENT] = former.vectors[kept[kept != ABSENT]]
+                on_progress(len(rows) - len(missing))
+            if missing:
+                with np.errstate(over="ignore"):
+                    stored[np.asarray(missing) - rows.start] = next(computed).astype(dtype)
+            _check_finite(stored, rows, corpus)
+            file.write(rows.start, stored)
+    counts = {} if former is None else {"taken_over": former.count, "embedded": len(corpus) - former.count}
+    return {"truncated_blocks": truncated, **describe(path), **counts}
+
+
+def _missing(rows: range, former: FormerVectors | None) -> Sequence[int]:
+    """The rows that have no former vector."""
+    return rows if former is None else [row for row in rows if former.row_n[row] == ABSENT]
+
+
+def ranges(count: int) -> Iterator[range]:
+    """The ranges of rows that are embedded and stored together."""
+    return (range(start, min(start + ROWS_PER_RANGE, count)) for start in range(0, count, ROWS_PER_RANGE))
+
+
+def embed_blocks(
+    retriever: Retriever,
+    collator: Collator,
+    corpus: Corpus,
+    rows: Sequence[int],
+    *,
+    precision: str = "auto",
+    batch_size: int = 0,
+    on_progress: Callable[[int], None] = lambda blocks: None,
+) -> BlockVectors:
+    """Vectors of some blocks, float32 [len(rows), D], in the order of `rows`.
+
+    Blocks of similar length share a batch. The retriever must be in evaluation mode. The accelerator is synchronised once,
+    after the last batch.
+    """
+    titles, bodies = [corpus.title(row) for row in rows], [corpus.tokens(row) for row in rows]
+    return embed_titles_and_bodies(
+        retriever, collator, titles, bodies, precision=precision, batch_size=batch_size, on_progress=on_progress
+    )
+
+
+@torch.inference_mode()
+def embed_titles_and_bodies(
+    retriever: Retriever,
+    collator: Collator,
+    titles: Sequence[TokenIds],
+    bodies: Sequence[TokenIds],
+    *,
+    precision: str = "auto",
+    batch_size: int = 0,
+    on_progress: Callable[[int], None] = lambda blocks: None,
+) -> BlockVectors:
+    """`embed_blocks` for the wordpieces of titles and bodies, float32 [len(titles), D]; at least one."""
+    device = next(retriever.parameters()).device
+    lengths = [len(title) + len(body) for title, body in zip(titles, bodies, strict=True)]
+    order = np.argsort(lengths, kind="stable")
+    parts = []
+    with autocast(device, precision):
+        size = batch_size or _batch_size(device, retriever, max(lengths, default=0))
+        for start in range(0, len(order), size):
+            batch = order[start : start + size]
+            packed = retriever.pack_blocks(collator, [titles[i] for i in batch], [bodies[i] for i in batch])
+            parts.append(retriever.embed_blocks(packed.to(device)).float())
+            on_progress(len(batch))
+    vectors = np.empty((len(order), retriever.projection), np.float32)
+    vectors[order] = torch.cat(parts).cpu().numpy()
+    return vectors
+
+
+@torch.inference_mode()
+def embed_questions(
+    retriever: Retriever, collator: Collator, questions: Sequence[TokenIds], *, precision: str = "auto"
+) -> NDArray[np.float32]:
+    """Questions as float32 [len(questions), D], in one batch; one of more than `longest_question` tokens is cut.
+
+    The retriever must be in evaluation mode.
+    """
+    device = next(retriever.parameters()).device
+    with autocast(device, precision):
+        query_BD = retriever.embed_queries(
+            retriever.pack_queries(collator, questions, retriever.longest_question).to(device)
+        ).float()
+    vectors: NDArray[np.float32] = query_BD.cpu().numpy()
+    return vectors
+
+
+def _batch_size(device: torch.device, retriever: Retriever, longest: int) -> int:
+    if device.type != "cpu":
+        return BATCH_ON_ACCELERATOR
+    floats = int(retriever.query_tower.bert.config.hidden_size) * min(
+        longest + retriever.layout.extra_tokens, retriever.block_length
+    )
+    larger = LARGER_IN_BF16 if torch.is_autocast_enabled("cpu") else 1
+    return max(1, larger * ACTIVATIONS_ON_CPU // floats)
+
+
+def count_truncated(corpus: Corpus, block_length: int, layout: InputLayout) -> int:
+    """Number of blocks that are too long for the retriever, with their title, the special tokens and a prefix."""
+    titles = np.diff(load_array(corpus.artifact, "title_offsets.npy"))
+    return int((corpus.lengths + titles + layout.extra_tokens > block_length).sum())
+
+
+def describe(path: Path) -> dict[str, float]:
+    """Number of rows, dimension, mean norm, coefficient of variation of the norms, and norm of the mean vector / mean norm.
+
+    When the last value (`mean_vector_share`) is near 1, all blocks have nearly the same vector: the retriever has collapsed.
+    """
+    matrix = open_vectors(path)
+    norms, total = np.empty(len(matrix)), np.zeros(matrix.shape[1])
+    for start, rows in chunks(matrix):
+        norms[start : start + len(rows)] = np.linalg.norm(rows.astype(np.float64), axis=1)
+        total += rows.sum(axis=0, dtype=np.float64)
+    mean = float(norms.mean())
+    return {
+        "rows": len(matrix),
+        "dimension": matrix.shape[1],
+        "norm_mean": mean,
+        "norm_cv": float(norms.std() / mean) if mean else 0.0,
+        "mean_vector_share": float(np.linalg.norm(total / len(matrix)) / mean) if mean else 0.0,
+    }
+
+
+def _check_finite(vectors: NDArray[np.floating], rows: Sequence[int], corpus: Corpus) -> None:
+    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(bad):
+        record = corpus.record(rows[int(bad[0])])
+        raise InputError(
+            f"The embedding of block {record['id']} ({record['title']!r}) is not finite in {vectors.dtype}, "
+            "so it cannot be searched. The weights are damaged or training diverged. Use another retriever"
+            + (", or --dtype float32." if vectors.dtype == np.float16 else ".")
+        )

@@ -1,0 +1,78 @@
+"""Vectors of blocks that did not change, taken over from former embeddings or a former index.
+
+A vector depends on the retriever and on the wordpieces of title and body, and on nothing else. So a block of the same
+content, embedded by the same retriever, keeps its vector wherever its row is now. Legend: D projection, n blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from realmctl.artifacts import Artifact, require_same_vocabulary
+from realmctl.corpus.corpus import Corpus
+from realmctl.errors import MismatchError
+from realmctl.index.protocol import Vectors
+from realmctl.index.vectors import VECTORS_FILE, open_vectors
+
+ABSENT = -1
+EMBEDDINGS_FILE = "embeddings.npy"
+
+
+@dataclass(frozen=True)
+class FormerVectors:
+    """Former vectors, [m, D], and the row in them of each block, int64 [n], -1 for a block to embed."""
+
+    vectors: Vectors
+    row_n: NDArray[np.int64]
+
+    @property
+    def count(self) -> int:
+        """Number of blocks whose vectors are taken over."""
+        return int((self.row_n != ABSENT).sum())
+
+
+def former_vectors(former: Artifact, former_blocks: Artifact, blocks: Artifact, dtype: str) -> FormerVectors:
+    """Open former vectors and find the blocks that they are of.
+
+    Args:
+        former: embeddings or an index.
+        former_blocks: the blocks that `former` was made from.
+        blocks: the blocks to embed.
+        dtype: floating-point type of the embeddings to make.
+
+    Raises:
+        MismatchError: `former` was not made from `former_blocks`, or the vocabularies or the floating-point types differ.
+    """
+    require_same_vocabulary(former_blocks, blocks)
+    vectors = open_vectors(former.file(EMBEDDINGS_FILE if former.kind == "embeddings" else VECTORS_FILE))
+    corpus = Corpus(former_blocks)
+    if former.lineage.get("blocks") != former_blocks.content or len(vectors) != len(corpus):
+        raise MismatchError(
+            f"{former} was not made from {former_blocks}, so its rows are not those blocks. Name the blocks that it was "
+            "made from with --former-blocks."
+        )
+    if vectors.dtype != np.dtype(dtype):
+        raise MismatchError(
+            f"{former} holds {vectors.dtype}, and embed was asked for {dtype}. Use --dtype {vectors.dtype}, or leave "
+            "out --former to embed every block."
+        )
+    return FormerVectors(vectors, matching_rows(corpus, Corpus(blocks)))
+
+
+def matching_rows(former: Corpus, corpus: Corpus) -> NDArray[np.int64]:
+    """Row in `former` of a block with the same wordpieces, for each block of `corpus`: int64 [n], -1 where there is none.
+
+    Blocks are found by uid, and then their wordpieces are compared.
+    """
+    uids, first = np.unique(np.asarray(former.uid), return_index=True)
+    place = np.searchsorted(uids, np.asarray(corpus.uid)).clip(max=len(uids) - 1)
+    row_n = np.where(uids[place] == corpus.uid, first[place], ABSENT).astype(np.int64)
+    for row in np.flatnonzero(row_n != ABSENT).tolist():
+        other = int(row_n[row])
+        same_title = np.array_equal(former.title(other), corpus.title(row))
+        if not (same_title and np.array_equal(former.tokens(other), corpus.tokens(row))):
+            row_n[row] = ABSENT
+    return row_n

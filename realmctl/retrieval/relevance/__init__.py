@@ -1,1 +1,0 @@
-"""Which ranked blocks are relevant."""

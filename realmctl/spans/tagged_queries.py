@@ -1,0 +1,67 @@
+"""A spans artifact, opened for training: sentences in wordpieces, their salient spans, and the blocks they come from."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from realmctl.artifacts import Artifact
+from realmctl.artifacts.records import Records
+from realmctl.corpus.corpus import Ragged, TokenIds, load_array
+from realmctl.errors import InputError
+
+
+class TaggedQueries:
+    """Sentences with salient spans, by row."""
+
+    def __init__(self, spans: Artifact) -> None:
+        self.artifact = spans
+        self._tokens = Ragged(spans, "tokens.npy", "offsets.npy")
+        self.spans: NDArray[np.int32] = load_array(spans, "spans.npy")
+        self.uid: NDArray[np.uint64] = load_array(spans, "uids.npy")
+        if not self._agree():
+            raise InputError(f"{spans}: its arrays disagree, or it holds no span. Tag the blocks again.")
+
+    def _agree(self) -> bool:
+        """Whether there is a uid for each sentence, and each span lies in a sentence; spans are ordered by sentence."""
+        if self.uid.shape != (len(self),) or self.spans.dtype.kind != "i" or self.spans.shape != (len(self.spans), 4):
+            return False
+        if len(self.spans) == 0 or self.spans[0, 0] < 0 or self.spans[-1, 0] >= len(self):
+            return False
+        sentence, first, stop = (self.spans[:, column] for column in range(3))
+        if (sentence[1:] < sentence[:-1]).any():
+            return False
+        return bool(((first >= 0) & (first < stop) & (stop <= self._tokens.lengths[sentence])).all())
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    @property
+    def query_length(self) -> int:
+        """Longest query in wordpieces, [CLS] and [SEP] included, as `tag` decided."""
+        return int(self.artifact.settings.get("query_length", 96))
+
+    @property
+    def max_masks(self) -> int:
+        """Longest span in wordpieces, as `tag` decided."""
+        return int(self.artifact.settings.get("max_masks", 10))
+
+    def tokens(self, row: int) -> TokenIds:
+        """Wordpieces of the sentence, without special tokens."""
+        return self._tokens[row]
+
+    @cached_property
+    def span_offsets(self) -> NDArray[np.int64]:
+        """Offsets into `spans`, int64 [n + 1]: `spans[span_offsets[i]:span_offsets[i + 1]]` belong to sentence i."""
+        return np.searchsorted(self.spans[:, 0], np.arange(len(self) + 1))
+
+    def spans_of(self, row: int) -> NDArray[np.int32]:
+        """First and last + 1 wordpiece of each span of a sentence, int32 [S, 2]."""
+        return self.spans[self.span_offsets[row] : self.span_offsets[row + 1], 1:3]
+
+    @cached_property
+    def records(self) -> Records:
+        """The records that `tag` wrote: texts and labels."""
+        return Records(self.artifact.file("sentences.jsonl.zst"))

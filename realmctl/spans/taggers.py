@@ -1,0 +1,179 @@
+"""Taggers that find names: by link anchors, by capital letters, or with a spaCy pipeline.
+
+Anchors need no model, because the authors of a Wikipedia page have marked its names as links. The tagger that
+classifies tokens is in `realmctl.models.ner`, because it needs torch.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import regex
+
+from realmctl.errors import InputError
+from realmctl.spans.passages import Passage, by_document
+from realmctl.spans.proper_names import DocumentCasing, looks_like_name, name_runs, trimmed
+from realmctl.spans.salient import ENTITY, SalientSpan
+
+NameFinder = Callable[[Sequence[str]], Iterable[Iterable[tuple[int, int, str]]]]
+"""A function from sentences to the (start, end, label) of the names in each."""
+
+ENTITY_PIPES = {"ner", "entity_ruler"}
+INPUT_PIPES = {"tok2vec", "transformer", "curated_transformer"}
+"""The spaCy pipes that find entities, and the pipes whose output they may need."""
+
+_DISAMBIGUATION = regex.compile(r"\s*\([^)]*\)$")
+_WORD = regex.compile(r"(?<![\w'’-])\w+")
+
+
+class RuleTagger:
+    """Tag runs of capitalised words, with the casing of the whole document as evidence. For text without links."""
+
+    def tag(self, passages: Sequence[Passage]) -> list[list[SalientSpan]]:
+        found = []
+        for document in by_document(passages):
+            casing = DocumentCasing(sentence for passage in document for sentence in passage.sentence_texts())
+            found += [list(_runs(passage, casing)) for passage in document]
+        return found
+
+
+def _runs(passage: Passage, casing: DocumentCasing) -> Iterator[SalientSpan]:
+    for offset, end in passage.sentences:
+        for run_start, run_end in name_runs(passage.text[offset:end], casing):
+            yield SalientSpan(offset + run_start, offset + run_end, ENTITY)
+
+
+class AnchorTagger:
+    """Tag links whose label is written as a name, and further mentions of these names and of the title.
+
+    Wikipedia links a name only at its first mention, and never links the title of the page itself.
+    """
+
+    def tag(self, passages: Sequence[Passage]) -> list[list[SalientSpan]]:
+        return [spans for document in by_document(passages) for spans in _tag_document(document)]
+
+
+class AutoTagger:
+    """Tag each document by its links if it has some, or else by capital letters. For a corpus of several sources."""
+
+    def tag(self, passages: Sequence[Passage]) -> list[list[SalientSpan]]:
+        by_anchors, by_rules = AnchorTagger(), RuleTagger()
+        return [
+            spans
+            for document in by_document(passages)
+            for spans in (by_anchors if has_anchors(document) else by_rules).tag(document)
+        ]
+
+
+def has_anchors(document: Iterable[Passage]) -> bool:
+    """Return whether a passage of a document has a link."""
+    return any(passage.anchors for passage in document)
+
+
+def _tag_document(document: Sequence[Passage]) -> Iterator[list[SalientSpan]]:
+    casing = DocumentCasing(sentence for passage in document for sentence in passage.sentence_texts())
+    names = _NameList()
+    title = _DISAMBIGUATION.sub("", document[0].title)
+    if looks_like_name(title, title, 0, casing):
+        names.add(title)
+    for passage in document:
+        linked = list(_linked_names(passage, casing))
+        for span in linked:
+            names.add(passage.text[span.start : span.end])
+        yield [*linked, *names.mentions(passage.text)]
+
+
+def _linked_names(passage: Passage, casing: DocumentCasing) -> Iterator[SalientSpan]:
+    for anchor in passage.anchors:
+        start, end = trimmed(passage.text, anchor.start, anchor.end)
+        offset = max((s for s, _ in passage.sentences if s <= start), default=0)
+        if looks_like_name(passage.text[start:end], passage.text[offset:end], start - offset, casing):
+            yield SalientSpan(start, end, ENTITY)
+
+
+class _NameList:
+    """The names to look for in a text, by their first word."""
+
+    def __init__(self) -> None:
+        self._by_first_word: dict[str, set[str]] = defaultdict(set)
+
+    def add(self, name: str) -> None:
+        if first := _WORD.search(name):
+            self._by_first_word[first[0]].add(name[first.start() :])
+
+    def mentions(self, text: str) -> Iterator[SalientSpan]:
+        """Yield every occurrence of a name as whole words in its own spelling."""
+        for word in _WORD.finditer(text):
+            for name in self._by_first_word.get(word[0], ()):
+                end = word.start() + len(name)
+                if text.startswith(name, word.start()) and not text[end : end + 1].isalnum():
+                    yield SalientSpan(word.start(), end, ENTITY)
+
+
+class SentenceTagger:
+    """A tagger of passages made from a function that finds names in single sentences."""
+
+    def __init__(self, find: NameFinder) -> None:
+        self._find = find
+
+    def tag(self, passages: Sequence[Passage]) -> list[list[SalientSpan]]:
+        places = [(row, start) for row, passage in enumerate(passages) for start, _ in passage.sentences]
+        texts = [text for passage in passages for text in passage.sentence_texts()]
+        found: list[list[SalientSpan]] = [[] for _ in passages]
+        for (row, offset), spans in zip(places, self._find(texts), strict=True):
+            found[row] += [SalientSpan(offset + start, offset + end, label) for start, end, label in spans]
+        return found
+
+
+def spacy_finder(model: str, batch_size: int = 256) -> NameFinder:
+    """Return a function that finds the entities of a spaCy pipeline. Only NER and entity rulers run; nothing is
+    downloaded.
+
+    Args:
+        model: name of an installed pipeline, or its folder.
+        batch_size: sentences in a batch.
+
+    Raises:
+        InputError: the pipeline cannot be loaded, or it finds no entities.
+    """
+    import spacy
+
+    find_spacy_model(model)
+    try:
+        pipeline = spacy.load(model)
+    except (OSError, ValueError, ImportError) as error:
+        raise InputError(
+            f"tagger spacy:{model}: spaCy cannot load this pipeline ({str(error).splitlines()[0]}). "
+            "Name a folder saved by nlp.to_disk(), or a pipeline made for the installed spaCy."
+        ) from None
+    pipeline.select_pipes(enable=[name for name in pipeline.pipe_names if name in ENTITY_PIPES | INPUT_PIPES])
+    if not ENTITY_PIPES & set(pipeline.pipe_names):
+        raise InputError(
+            f"tagger spacy:{model}: this pipeline has no pipe {' or '.join(sorted(ENTITY_PIPES))}. Name a pipeline that has one."
+        )
+
+    def find(texts: Sequence[str]) -> Iterator[list[tuple[int, int, str]]]:
+        for document in pipeline.pipe(texts, batch_size=batch_size):
+            yield [(entity.start_char, entity.end_char, entity.label_) for entity in document.ents]
+
+    return find
+
+
+def find_spacy_model(model: str) -> Path:
+    """Return the folder of a spaCy pipeline, given as a folder or as an installed package.
+
+    Raises:
+        InputError: there is no such pipeline.
+    """
+    if (Path(model) / "config.cfg").is_file():
+        return Path(model)
+    package = importlib.util.find_spec(model) if model.isidentifier() else None
+    if package is None or package.origin is None:
+        raise InputError(
+            f"tagger spacy:{model}: no such pipeline is installed, and no such folder holds a config.cfg. "
+            f"Install it (python -m spacy download {model}), name its folder, or use --tagger rules."
+        )
+    return Path(package.origin).parent

@@ -1,1 +1,0 @@
-"""Plain files: durable writes, safe reads, compressed records with random access, growing arrays, hashes."""

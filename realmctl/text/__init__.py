@@ -1,1 +1,0 @@
-"""Text without models: streams, Wikipedia dumps, corpora, wordpieces, blocks, salient spans, questions and scoring."""

@@ -1,1 +1,0 @@
-"""Corpora: read files of many formats as documents, and cut documents into blocks."""

@@ -1,1 +1,0 @@
-"""Question answering without a model: questions, answers, scorers, train and dev splits."""

@@ -1,1 +1,0 @@
-"""Wordpieces (BERT's tokenizer) and sentence boundaries."""

@@ -1,0 +1,1 @@
+"""Wordpieces: BERT's tokenizer, its cache and its training."""

@@ -1,1 +1,0 @@
-"""Training of a retriever by contrast within a batch: the inverse cloze task, and recurring spans (Spider)."""

@@ -1,0 +1,235 @@
+"""kNN-LM on masked spans: a datastore of (state, wordpiece) over a corpus, and its measure on other spans.
+
+Khandelwal et al. (2020) store the state that their language model predicts the next word from. A masked language model
+predicts a hidden wordpiece from the state that its decoder reads: the last layer's state at the mask, after the head's dense
+layer and layer norm. Two masks with near states have near distributions of the wordpiece, which is what the distance must
+mean. The model reads `[CLS] x [SEP] [SEP]`, as REALM's reader does with the null document. So the measure without neighbours
+is that reader's log-probability without retrieval.
+Legend: M hidden wordpieces of a batch, K neighbours, H width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from realmctl.artifacts import Artifact
+from realmctl.artifacts.array_file import ArrayAppender
+from realmctl.corpus.corpus import load_array
+from realmctl.errors import QualityError
+from realmctl.index.build import IndexOptions
+from realmctl.index.exact import ExactIndex
+from realmctl.index.protocol import Index
+from realmctl.index.recall import TOLERANCE
+from realmctl.index.store import DESCRIPTION_FILE, open_index
+from realmctl.index.vectors import ROWS_PER_CHUNK, VECTORS_FILE, chunks, open_vectors
+from realmctl.log import progress, say
+from realmctl.models.bert.encoder import states_at
+from realmctl.models.inputs import Collator
+from realmctl.models.lm.knn import Floats, mixed, neighbour_distribution, searched_queries, stored_keys
+from realmctl.models.precision import autocast
+from realmctl.models.reader import Reader
+from realmctl.spans.tagged_queries import TaggedQueries
+from realmctl.training.objectives.masking import MaskedQuery, masked_query
+from realmctl.training.random_streams import Stream, generator
+
+WORDPIECES, UIDS = "wordpieces.npy", "uids.npy"
+KEYS_AT_ONCE = 2**25
+"""Numbers of the neighbours' keys that are held at a time: 128 MB."""
+SPARE = 64
+"""Further neighbours that are fetched to replace those of the query's own block."""
+
+
+@dataclass(frozen=True)
+class HiddenStates:
+    """The hidden wordpieces of a batch of spans: the states that predict them, the wordpieces, and the blocks' uids."""
+
+    state_MH: Tensor
+    wordpiece_M: NDArray[np.int64]
+    uid_M: NDArray[np.uint64]
+
+
+class SpanStates:
+    """The states of a masked language model at every hidden wordpiece of every salient span, each span hidden once."""
+
+    def __init__(
+        self, reader: Reader, queries: TaggedQueries, collator: Collator, device: torch.device, precision: str
+    ) -> None:
+        self.reader, self.queries, self.collator = reader.to(device).eval(), queries, collator
+        self.device, self.precision = device, precision
+
+    def __len__(self) -> int:
+        return len(self.queries.spans)
+
+    @torch.no_grad()
+    def batches(self, size: int) -> Iterator[HiddenStates]:
+        """Yield the states of `size` spans at a time, in the order of the spans."""
+        for start in range(0, len(self), size):
+            yield self._states([self._hidden(span) for span in range(start, min(start + size, len(self)))])
+
+    def _hidden(self, span: int) -> MaskedQuery:
+        return masked_query(
+            self.queries, span, "salient", most=self.queries.max_masks, room=self.queries.query_length - 2,
+            mask_id=self.collator.mask_id, rng=generator(0, Stream.FIXED_QUERIES),
+        )  # fmt: skip
+
+    def _states(self, hidden: Sequence[MaskedQuery]) -> HiddenStates:
+        nothing = [np.empty(0, dtype=np.int64)] * len(hidden)
+        tokens = [query.tokens for query in hidden]
+        packed = self.collator.joint(tokens, nothing, self.queries.query_length, 2).to(self.device)
+        places = [torch.from_numpy(query.places) + 1 for query in hidden]
+        position_BM = torch.nn.utils.rnn.pad_sequence(places, batch_first=True)
+        used_BM = position_BM > 0
+        with autocast(self.device, self.precision):
+            state_BMH = states_at(self.reader.mlm.bert, packed, position_BM.to(self.device))
+            state_MH = self.reader.mlm.cls.predictions.transform(state_BMH[used_BM.to(self.device)])
+        uid_M = np.repeat(
+            self.queries.uid[[query.sentence for query in hidden]], [len(query.targets) for query in hidden]
+        )
+        return HiddenStates(state_MH.float(), np.concatenate([query.targets for query in hidden]), uid_M)
+
+
+def write_datastore(states: SpanStates, folder: Path, batch_size: int) -> int:
+    """Write the keys (`vectors.npy`), wordpieces and uids of all spans in constant memory. Returns their number."""
+    width, rows = int(states.reader.mlm.config.hidden_size), 0
+    keys = ArrayAppender(folder / VECTORS_FILE, np.float32, width + 1)
+    wordpieces, uids = ArrayAppender(folder / WORDPIECES, np.int32), ArrayAppender(folder / UIDS, np.uint64)
+    with ExitStack() as files, progress(len(states), "build-datastore", "spans") as bar:
+        for file in (keys, wordpieces, uids):
+            files.callback(file.close)
+        for batch in states.batches(batch_size):
+            keys.append(stored_keys(batch.state_MH.cpu().numpy()))
+            wordpieces.append(batch.wordpiece_M)
+            uids.append(batch.uid_M)
+            rows += len(batch.uid_M)
+            bar.advance(min(batch_size, len(states)))
+    _centre_last_column(folder / VECTORS_FILE)
+    return rows
+
+
+def _centre_last_column(path: Path) -> None:
+    """Subtract the mean from the last column, which changes no ranking.
+
+    An hnsw graph links rows by their inner product. A large number in the last column of every row would outweigh the
+    states there.
+    """
+    vectors = np.lib.format.open_memmap(path, mode="r+")
+    mean = sum(float(part[:, -1].sum(dtype=np.float64)) for _, part in chunks(vectors)) / max(1, len(vectors))
+    for start in range(0, len(vectors), ROWS_PER_CHUNK):
+        vectors[start : start + ROWS_PER_CHUNK, -1] -= np.float32(mean)
+    vectors.flush()
+
+
+def require_neighbours(folder: Path, options: IndexOptions, device: str) -> float:
+    """Return recall@k of the index for sampled states as queries, beside exact search, by Euclidean distance.
+
+    The gate of every index measures other queries. Raises QualityError below `min_recall`.
+    """
+    index = open_index(folder, device)
+    picked = np.random.default_rng(options.seed).choice(index.count, min(options.recall_sample, index.count), False)
+    queries = searched_queries(index.vectors(np.sort(picked))[:, :-1])
+    wanted, _ = ExactIndex(open_vectors(folder / VECTORS_FILE), device).search(queries, options.recall_k)
+    found, _ = index.search(queries, options.recall_k)
+    slack = TOLERANCE * np.abs(wanted).max(initial=0.0)
+    recall = float((found >= wanted[:, -1:] - slack).mean())
+    say(f"recall@{options.recall_k} of the nearest states: {recall:.1%}")
+    if recall < options.min_recall:
+        (folder / DESCRIPTION_FILE).unlink()
+        raise QualityError(
+            f"The {options.type} index finds only {recall:.1%} of the {options.recall_k} nearest states, below the floor of "
+            f"{options.min_recall:.0%}, so no datastore was made. Use --type exact, or raise --ef, --m and --ef-construction."
+        )
+    return recall
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnnOptions:
+    """The settings of the kNN-LM: neighbours k, their share lambda, and the temperature of their softmax."""
+
+    neighbours: int
+    share: float
+    temperature: float
+
+
+class Datastore:
+    """A datastore, opened: its index, and the memory-mapped wordpieces and uids of its rows."""
+
+    def __init__(self, artifact: Artifact, device: torch.device) -> None:
+        self.index: Index = open_index(artifact.path, str(device))
+        self.wordpieces, self.uids = load_array(artifact, WORDPIECES), load_array(artifact, UIDS)
+
+    def nearest(self, query_MH: Floats, own_uid_M: NDArray[np.uint64], k: int) -> NDArray[np.int64]:
+        """Return the rows of the k nearest states of other blocks, int64 [M, K], the nearest first; -1 where there are fewer.
+
+        Rows from the block that a query comes from, or from a copy of it, are left out, as in pre-training.
+        """
+        rows_MK = np.full((len(query_MH), k), -1, dtype=np.int64)
+        searched, short, fetched = searched_queries(query_MH), np.arange(len(query_MH)), k + SPARE
+        while len(short):
+            _, found = self.index.search(searched[short], fetched)
+            for query, rows in zip(short, found, strict=True):
+                others = rows[self.uids[rows] != own_uid_M[query]][:k]
+                rows_MK[query, : len(others)] = others
+            if found.shape[1] < fetched:
+                break
+            short, fetched = short[rows_MK[short, -1] < 0], 4 * fetched
+        return rows_MK
+
+    def spread(self, query_MH: Tensor, rows_MK: NDArray[np.int64], options: KnnOptions, vocabulary: int) -> Tensor:
+        """Return p_kNN over the vocabulary from these rows, float32 [M, V]."""
+        device, known_MK = query_MH.device, np.maximum(rows_MK, 0)
+        key_MKH = torch.from_numpy(self.index.vectors(known_MK)[..., :-1]).to(device)
+        wordpiece_MK = torch.from_numpy(self.wordpieces[known_MK].astype(np.int64)).to(device)
+        found_MK = torch.from_numpy(rows_MK >= 0).to(device)
+        return neighbour_distribution(query_MH, key_MKH, wordpiece_MK, found_MK, options.temperature, vocabulary)
+
+
+@torch.no_grad()
+def measure_knn_lm(states: SpanStates, datastore: Datastore, options: KnnOptions, batch_size: int) -> dict[str, Any]:
+    """Fill every hidden wordpiece with and without the datastore.
+
+    Returns:
+        Means over hidden wordpieces: `log_prob`, log p(y|x) in nats, and `accuracy`, of the mixture; `lm_log_prob` and
+        `lm_accuracy` of the model alone; `knn_utility`, the difference of the log-probabilities; `knn_coverage`, the share
+        of wordpieces that a neighbour has. Counts: `queries`, `wordpieces`. With a share of 1 a wordpiece that no neighbour
+        has is impossible: `log_prob` and `knn_utility` are then None.
+    """
+    sums = dict.fromkeys(("log_prob", "accuracy", "lm_log_prob", "lm_accuracy", "knn_coverage"), 0.0)
+    count = 0
+    with progress(len(states), "eval-knn-lm", "spans") as bar:
+        for batch in states.batches(batch_size):
+            lm_MV, both_MV, neighbour_MV = _distributions(states, datastore, batch, options)
+            target_M = torch.from_numpy(batch.wordpiece_M).to(lm_MV.device)
+            for prefix, log_prob_MV in (("", both_MV), ("lm_", lm_MV)):
+                sums[f"{prefix}log_prob"] += float(log_prob_MV.gather(1, target_M[:, None]).sum())
+                sums[f"{prefix}accuracy"] += float((log_prob_MV.argmax(1) == target_M).sum())
+            sums["knn_coverage"] += float((neighbour_MV.gather(1, target_M[:, None]) > 0).sum())
+            count += len(target_M)
+            bar.advance(min(batch_size, len(states)))
+    means: dict[str, Any] = {name: total / max(1, count) for name, total in sums.items()}
+    means["knn_utility"] = means["log_prob"] - means["lm_log_prob"]
+    finite = {name: value if np.isfinite(value) else None for name, value in means.items()}
+    return {"queries": len(states), "wordpieces": count, **finite}
+
+
+def _distributions(
+    states: SpanStates, datastore: Datastore, batch: HiddenStates, options: KnnOptions
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return log p of the model alone and of the mixture, and p of the neighbours, each [M, V]."""
+    rows_MK = datastore.nearest(batch.state_MH.cpu().numpy(), batch.uid_M, options.neighbours)
+    with autocast(states.device, states.precision):
+        logits_MV = states.reader.mlm.cls.predictions.decoder(batch.state_MH)
+    lm_MV = logits_MV.float().log_softmax(-1)
+    at_once = max(1, KEYS_AT_ONCE // (rows_MK.shape[1] * datastore.index.dimension))
+    cuts = [slice(start, start + at_once) for start in range(0, len(rows_MK), at_once)]
+    vocabulary = lm_MV.shape[1]
+    neighbour_MV = torch.cat([datastore.spread(batch.state_MH[cut], rows_MK[cut], options, vocabulary) for cut in cuts])
+    return lm_MV, mixed(lm_MV, neighbour_MV, options.share), neighbour_MV

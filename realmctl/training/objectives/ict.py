@@ -1,0 +1,66 @@
+"""The inverse cloze task: find the block that a sentence was taken from (ORQA, section 4; orqa/models/ict_model.py)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from realmctl.corpus.corpus import Corpus
+from realmctl.errors import InputError
+from realmctl.models.inputs import Collator
+from realmctl.models.retriever import Retriever
+from realmctl.training.data_order import ThinnedDataOrder
+from realmctl.training.objectives.in_batch import ContrastOptions, Example, InBatchContrast, order_of
+from realmctl.training.random_streams import Stream, generator
+
+
+class InverseClozeObjective(InBatchContrast):
+    """Each block of two sentences or more gives a pair. The other blocks of the batch are the negatives.
+
+    With `single_sentences` a block of one sentence gives a pair as often as a sentence stays in its block, and its sentence
+    stays in it. The official code draws such blocks like all others, and leaves out those whose sentence is to be removed.
+
+    `null_share` is not in ORQA: the null document is added to the blocks, and is the target for that share of the
+    sentences. Without it, ICT leaves the null document's score so far below every block's that p(null|x) and its
+    gradient are 0 in pre-training.
+
+    Raises:
+        InputError: Fewer than two blocks have two sentences.
+        ConfigError: The batch cannot be divided among the processes.
+    """
+
+    def __init__(
+        self, retriever: Retriever, corpus: Corpus, collator: Collator, options: ContrastOptions, *,
+        mask_rate: float, null_share: float = 0.0, single_sentences: bool = False,
+    ) -> None:  # fmt: skip
+        self.corpus, self.mask_rate, self.null_share = corpus, mask_rate, null_share
+        sentences = np.diff(corpus.sentence_offsets)
+        self.rows = np.flatnonzero(sentences >= (2 if mask_rate > 0 else 1))
+        if len(self.rows) < 2:
+            raise InputError(
+                f"{corpus.artifact} has {len(self.rows)} blocks of two sentences or more; ICT needs at least 2."
+            )
+        order = order_of(len(self.rows), options)
+        if single_sentences and mask_rate > 0:
+            single = np.flatnonzero(sentences == 1)
+            order = ThinnedDataOrder(len(self.rows), len(single), 1 - mask_rate, order.batch_size, options.seed)
+            self.rows = np.concatenate([self.rows, single])
+        super().__init__(retriever, collator, options, order=order, null=null_share > 0)
+
+    def examples(self, step: int) -> list[Example]:
+        """The random numbers of the others' pairs are drawn too, and nothing of their text is read."""
+        rng = generator(self.options.seed, Stream.ICT_SENTENCES, step)
+        drawn = [(row, *self._draw(row, rng)) for row in self.rows[self.order.batch(step)].tolist()]
+        return [self._example(*each) for each in drawn[self.own]]
+
+    def _draw(self, row: int, rng: np.random.Generator) -> tuple[int, bool, bool]:
+        """Return the number of the sentence, whether it is removed from the block, and whether the block is withheld."""
+        first, stop = self.corpus.sentence_offsets[row : row + 2]
+        sentence = int(rng.integers(int(stop - first)))
+        masked = bool(rng.random() < self.mask_rate) and stop - first > 1
+        return sentence, masked, self.null_share > 0 and bool(rng.random() < self.null_share)
+
+    def _example(self, row: int, k: int, masked: bool, withheld: bool) -> Example:
+        body, starts = self.corpus.tokens(row), self.corpus.sentences(row)
+        start, stop = int(starts[k]), int(starts[k + 1]) if k + 1 < len(starts) else len(body)
+        rest = np.concatenate([body[:start], body[stop:]]) if masked else body
+        return Example(body[start:stop], ((self.corpus.title(row), rest),), {"masked": masked}, withheld)

@@ -1,0 +1,159 @@
+"""In-batch contrast: each query has to find its block among the blocks of the whole batch of all processes.
+
+A task says what an example is. Everything else is here: the order of the data, the division among processes, the gradient
+cache and the loss.
+Legend: B examples of this process, K blocks of an example, C blocks of all processes, D projection.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from realmctl.corpus.corpus import TokenIds
+from realmctl.execution import processes
+from realmctl.models.inputs import Collator, TokenBatch
+from realmctl.models.marginal import in_batch_softmax
+from realmctl.models.retriever import Retriever
+from realmctl.training.data_order import DataOrder
+from realmctl.training.data_parallel import all_gather
+from realmctl.training.gradient_cache import CachedGradient, cached_gradients
+from realmctl.training.objective import SelfContained, Sums
+
+
+@dataclass(frozen=True)
+class Example:
+    """A query and its blocks.
+
+    blocks: (title, body), first the block to find, then hard negatives. All examples of a task have equally many.
+    marks: Facts about the example by name. Their shares of the batch are logged.
+    withheld: The block to find is excluded from the query's softmax, so that the null document is the target.
+    """
+
+    query: TokenIds
+    blocks: tuple[tuple[TokenIds, TokenIds], ...]
+    marks: Mapping[str, bool] = field(default_factory=dict)
+    withheld: bool = False
+
+
+@dataclass(frozen=True)
+class PairChunk:
+    """Examples that are computed at once. `blocks` has K rows for each query. The last chunk may have the null document."""
+
+    queries: TokenBatch
+    blocks: TokenBatch
+    null: TokenBatch | None
+    examples: Sequence[Example]
+    cached: CachedGradient | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContrastOptions:
+    """Settings of a task. micro_batch: examples computed at once by the gradient cache; 0 = the whole batch."""
+
+    batch_size: int
+    seed: int
+    micro_batch: int = 0
+
+
+def order_of(count: int, options: ContrastOptions) -> DataOrder:
+    """Return the order of `count` things that examples are made of. A batch has at most so many."""
+    return DataOrder(count, min(options.batch_size, count), options.seed)
+
+
+class InBatchContrast(SelfContained, ABC):
+    """Base of the tasks.
+
+    Args:
+        retriever: The retriever to train.
+        collator: Lays out wordpieces.
+        options: Settings.
+        order: What examples are made of, such as blocks or documents, in the order of the seed.
+        null: Whether the null document is one of the blocks to choose from.
+    """
+
+    def __init__(
+        self, retriever: Retriever, collator: Collator, options: ContrastOptions, *,
+        order: DataOrder, null: bool = False,
+    ) -> None:  # fmt: skip
+        self.modules = nn.ModuleDict({"retriever": retriever})
+        self.retriever, self.collator, self.options = retriever, collator, options
+        self.null = null
+        self.order = order
+        self.own = processes.share(self.order.batch_size, "pairs")
+
+    @abstractmethod
+    def examples(self, step: int) -> list[Example]:
+        """Return this process's examples of a step. They depend on seed and step alone."""
+
+    def draw(self, step: int) -> Sequence[PairChunk]:
+        """Return this process's examples of a step: one chunk, or several with what the gradient cache computed."""
+        own = self.examples(step)
+        size = self.options.micro_batch or len(own)
+        chunks = [
+            self._chunk(own[start : start + size], start + size >= len(own)) for start in range(0, len(own), size)
+        ]
+        if len(chunks) == 1:
+            return chunks
+        cached = cached_gradients(chunks, self._embed, partial(self._contrast, own), self._device)
+        return [replace(chunk, cached=each) for chunk, each in zip(chunks, cached, strict=True)]
+
+    def _chunk(self, examples: Sequence[Example], last: bool) -> PairChunk:
+        titles, bodies = zip(*(block for example in examples for block in example.blocks), strict=True)
+        return PairChunk(
+            queries=self.retriever.pack_queries(
+                self.collator, [example.query for example in examples], self.retriever.query_length
+            ),
+            blocks=self.retriever.pack_blocks(self.collator, titles, bodies),
+            null=self.collator.block([[]], [[]]) if self.null and last else None,
+            examples=examples,
+        )
+
+    def loss(self, part: PairChunk) -> tuple[Tensor, Sums]:
+        """Cross-entropy of the softmax over the batch's blocks, from query to block, and the accuracy."""
+        if part.cached is not None:
+            part.cached.restore_random_state(self._device)
+        embeddings = self._embed(part)
+        if part.cached is None:
+            loss, right = self._contrast(part.examples, *embeddings)
+            accuracy: float | Tensor = right.double()
+        else:
+            loss, accuracy = part.cached.surrogate(embeddings), part.cached.accuracy
+        count = len(part.examples)
+        sums: dict[str, tuple[float | Tensor, float]] = {"accuracy": (accuracy * count, float(count))}
+        for name in part.examples[0].marks:
+            sums[name] = (float(sum(example.marks[name] for example in part.examples)), float(count))
+        return loss / processes.world_size(), sums
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.retriever.parameters()).device
+
+    def _embed(self, chunk: PairChunk) -> tuple[Tensor, Tensor, Tensor]:
+        """The embeddings of queries [B, D], blocks [B * K, D] and null document [0 or 1, D]."""
+        query_BD = self.retriever.embed_queries(chunk.queries.to(self._device))
+        block_XD = self.retriever.embed_blocks(chunk.blocks.to(self._device))
+        if chunk.null is None:
+            return query_BD, block_XD, block_XD[:0]
+        return query_BD, block_XD, self.retriever.embed_blocks(chunk.null.to(self._device))
+
+    def _contrast(
+        self, examples: Sequence[Example], query_BD: Tensor, block_XD: Tensor, null_ND: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Mean cross-entropy and accuracy of all queries of this process among the blocks of all processes."""
+        block_CD = all_gather(block_XD)
+        each = len(examples[0].blocks)
+        target_B, device = torch.arange(self.own.start, self.own.stop) * each, block_CD.device
+        if not len(null_ND):
+            return in_batch_softmax(query_BD, block_CD, target_B.to(device, non_blocking=True))
+        withheld_B = torch.tensor([example.withheld for example in examples])
+        mask_BC = torch.ones(len(examples), len(block_CD) + 1, dtype=torch.bool)
+        mask_BC[withheld_B, target_B[withheld_B]] = False
+        target_B = target_B.masked_fill(withheld_B, len(block_CD))
+        target_B, mask_BC = target_B.to(device, non_blocking=True), mask_BC.to(device, non_blocking=True)
+        return in_batch_softmax(query_BD, torch.cat([block_CD, null_ND]), target_B, mask_BC)

@@ -1,0 +1,105 @@
+"""Contrast on labelled passages (Karpukhin et al., "Dense Passage Retrieval", EMNLP 2020, section 3.2).
+
+Each question has to find its positive passage among the passages of all questions of the batch and their hard negatives.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from realmctl.corpus.corpus import TokenIds
+from realmctl.errors import InputError
+from realmctl.models.inputs import Collator
+from realmctl.models.retriever import Retriever
+from realmctl.questions.labelled import LabelledPassage, LabelledQuestion
+from realmctl.tokens.wordpiece import WordPiece
+from realmctl.training.objectives.in_batch import ContrastOptions, Example, InBatchContrast, order_of
+from realmctl.training.random_streams import Stream, generator
+
+MOST_NEGATIVES = 32
+"""Hard negatives that are kept of a question, the first of the file."""
+PassagePieces = tuple[TokenIds, TokenIds]
+"""Wordpieces of title and text."""
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A question in wordpieces, with its positive passages and its hard negatives."""
+
+    query: TokenIds
+    positives: tuple[PassagePieces, ...]
+    negatives: tuple[PassagePieces, ...]
+
+
+def usable_questions(
+    questions: Iterable[LabelledQuestion], wordpiece: WordPiece, hard_negatives: int, dropped: Counter[str]
+) -> list[Labelled]:
+    """Return the questions in wordpieces. One without a positive passage, or without a hard negative although some are
+    needed, is counted in `dropped`.
+    """
+
+    def passage(source: LabelledPassage) -> PassagePieces:
+        return wordpiece.ids(source.title), wordpiece.ids(source.text)
+
+    found = []
+    for item in questions:
+        if not item.positives:
+            dropped["without a positive passage"] += 1
+        elif hard_negatives and not item.negatives:
+            dropped["without a hard negative"] += 1
+        else:
+            negatives = item.negatives[: MOST_NEGATIVES if hard_negatives else 0]
+            found.append(
+                Labelled(
+                    wordpiece.ids(item.question), tuple(map(passage, item.positives)), tuple(map(passage, negatives))
+                )
+            )
+    return found
+
+
+class LabelledObjective(InBatchContrast):
+    """Each question gives an example: a positive passage and `hard_negatives` hard negatives, drawn anew at each step.
+
+    Hard negatives are drawn without repetition where the question has enough of them.
+
+    Raises:
+        InputError: There are fewer than two questions.
+        ConfigError: The batch cannot be divided among the processes.
+    """
+
+    def __init__(
+        self, retriever: Retriever, collator: Collator, options: ContrastOptions, questions: list[Labelled], *,
+        hard_negatives: int,
+    ) -> None:  # fmt: skip
+        if len(questions) < 2:
+            raise InputError(
+                f"{len(questions)} question(s) can be used, and a contrast needs at least 2. Use another file, or --hard-negatives 0 "
+                "if the questions have no hard negatives."
+            )
+        self.questions, self.hard_negatives = questions, hard_negatives
+        super().__init__(retriever, collator, options, order=order_of(len(questions), options))
+
+    def examples(self, step: int) -> list[Example]:
+        """The random numbers depend on seed, step and the place in the batch alone."""
+        rng = generator(self.options.seed, Stream.LABELLED_PASSAGES, step)
+        seeds = rng.integers(2**32, size=self.order.batch_size)
+        numbers = self.order.batch(step)
+        return [
+            self._example(self.questions[numbers[at]], np.random.default_rng(seeds[at]))
+            for at in range(self.own.start, self.own.stop)
+        ]
+
+    def _example(self, question: Labelled, rng: np.random.Generator) -> Example:
+        positive = question.positives[int(rng.integers(len(question.positives)))]
+        negatives = [question.negatives[each] for each in self._drawn(len(question.negatives), rng)]
+        return Example(question.query, (positive, *negatives))
+
+    def _drawn(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        return (
+            rng.choice(count, self.hard_negatives, replace=count < self.hard_negatives) if count else np.empty(0, int)
+        )

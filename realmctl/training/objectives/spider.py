@@ -1,0 +1,118 @@
+"""Recurring span retrieval: find the other block that shares a span with the query (Spider; Ram et al., NAACL 2022, section 3).
+
+Two blocks of one document that share a recurring span are a pair. A third block of the document without the span is the hard
+negative. The query is the text around the span in the first block, with the span or without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from realmctl.corpus.corpus import Corpus, TokenIds
+from realmctl.errors import InputError
+from realmctl.log import progress
+from realmctl.models.inputs import Collator
+from realmctl.models.retriever import Retriever
+from realmctl.training.objectives.in_batch import ContrastOptions, Example, InBatchContrast, order_of
+from realmctl.training.objectives.recurring import SpanPlaces, WordTable, recurring_spans
+from realmctl.training.objectives.whole_words import rows_by_document
+from realmctl.training.random_streams import Stream, generator
+
+T = TypeVar("T")
+SHORTEST_WINDOW = 5
+"""Fewest wordpieces around the span (public code oriram/spider, its default)."""
+REMEMBERED = 65_536
+"""Documents whose spans are kept in memory."""
+DRAWS = 7
+"""Random numbers of an example."""
+
+
+class SpiderObjective(InBatchContrast):
+    """Each document with a recurring span gives a pair and a hard negative. All blocks of the batch are negatives.
+
+    A document is usable if two of its blocks share a span that a third one lacks. The paper's batch may have several spans of
+    one document; here a batch has a document once, unless it has more examples than there are documents.
+
+    Args:
+        keep_rate: Share of the queries that keep the span.
+        window: Most wordpieces around the span in a query; the number is drawn from `SHORTEST_WINDOW` to this.
+
+    Raises:
+        InputError: Fewer than two documents are usable.
+        ConfigError: The batch cannot be divided among the processes.
+    """
+
+    def __init__(
+        self, retriever: Retriever, corpus: Corpus, collator: Collator, options: ContrastOptions, tokenizer: Tokenizer, *,
+        keep_rate: float = 0.5, window: int = 30,
+    ) -> None:  # fmt: skip
+        self.corpus, self.keep_rate, self.window = corpus, keep_rate, window
+        documents = rows_by_document(corpus)
+        self.words = WordTable(corpus, tokenizer, documents)
+        self.documents = [rows for rows in documents if len(rows) > 2]
+        self.spans = lru_cache(REMEMBERED)(self._spans)
+        self.usable = self._documents_with_spans()
+        if len(self.usable) < 2:
+            raise InputError(
+                f"{corpus.artifact} has {len(self.usable)} documents with a recurring span, and spider-init needs at least 2. "
+                "Two blocks of the document must share rare words, and a third block must lack them. Chunk longer documents, use a "
+                "smaller --max-wordpieces, or use ict-init."
+            )
+        super().__init__(retriever, collator, options, order=order_of(len(self.usable), options))
+
+    def _documents_with_spans(self) -> list[int]:
+        usable = []
+        with progress(len(self.documents), "finding recurring spans", "documents") as bar:
+            for number in range(len(self.documents)):
+                if self.spans(number):
+                    usable.append(number)
+                bar.advance()
+        return usable
+
+    def _spans(self, number: int) -> list[SpanPlaces]:
+        """The recurring spans of a document that at least one of its blocks lacks."""
+        rows = self.documents[number]
+        found = recurring_spans([self.words.words(self.corpus.tokens(int(row))) for row in rows], self.words.common)
+        return [places for places in found if len({block for block, _, _ in places}) < len(rows)]
+
+    def examples(self, step: int) -> list[Example]:
+        """The text of the other processes' documents is not read."""
+        draws = generator(self.options.seed, Stream.RECURRING_SPANS, step).random((self.order.batch_size, DRAWS))
+        numbers = self.order.batch(step)
+        return [self._example(self.usable[numbers[at]], draws[at]) for at in range(self.own.start, self.own.stop)]
+
+    def _example(self, number: int, draws: NDArray[np.float64]) -> Example:
+        rows, spans = self.documents[number], self.spans(number)
+        places = _chosen(spans, draws[0])
+        block, start, stop = _chosen(places, draws[1])
+        holding = sorted({each for each, _, _ in places})
+        positive = _chosen([each for each in holding if each != block], draws[2])
+        negative = _chosen([each for each in range(len(rows)) if each not in holding], draws[3])
+        query, kept = self._query(self.corpus.tokens(int(rows[block])), start, stop, draws[4:])
+        blocks = tuple(
+            (self.corpus.title(int(rows[each])), self.corpus.tokens(int(rows[each]))) for each in (positive, negative)
+        )
+        return Example(query, blocks, {"kept": kept})
+
+    def _query(self, body: TokenIds, start: int, stop: int, draws: NDArray[np.float64]) -> tuple[TokenIds, bool]:
+        """A window around the span body[start:stop], and whether the span was kept. A block that is only the span keeps it.
+
+        The number of wordpieces around the span is drawn, and then how many of them come before it.
+        """
+        around = min(SHORTEST_WINDOW + int(draws[0] * (self.window - SHORTEST_WINDOW + 1)), start + len(body) - stop)
+        least, most = max(0, around - (len(body) - stop)), min(start, around)
+        before = least + int(draws[1] * (most - least + 1))
+        left, right = body[start - before : start], body[stop : stop + around - before]
+        kept = bool(draws[2] < self.keep_rate) or not around
+        return np.concatenate([left, body[start:stop], right] if kept else [left, right]), kept
+
+
+def _chosen(items: Sequence[T], draw: float) -> T:
+    """The item at a random number from 0 up to 1."""
+    return items[int(draw * len(items))]

@@ -1,1 +1,0 @@
-"""Bases of the training stages: what they have in common beyond their settings."""

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import os
+
+import pytest
+
+from realmctl.corpus import documents, formats
+from realmctl.corpus.detect_format import format_of
+from realmctl.corpus.documents import Document, SkippedPage, document, raw_documents
+from realmctl.corpus.formats import PageCounts
+from realmctl.corpus.unique_ids import UniqueIds
+from realmctl.corpus.wiki import wikitext
+from realmctl.errors import InputError
+
+
+def read(*paths, keep_lists=False):
+    return [document(raw) for raw in raw_documents(paths, PageCounts(), keep_lists)]
+
+
+def jsonl(path, *records):
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def test_wikiextractor_links_become_anchors_and_entities_text(tmp_path):
+    escaped = '&lt;a href="Italy%23North"&gt;northern Italy&lt;/a&gt;'
+    text = f'Rome &amp; Co\n\nRome is in {escaped}, by <a href="Tiber_%28river%29">the Tiber</a>.'
+    path = jsonl(
+        tmp_path / "wiki_00",
+        {"id": "7", "revid": "1", "url": "u?curid=7", "title": "Rome &amp; Co", "text": text},
+    )
+    assert format_of(path).name == "WikiExtractor JSON lines"
+    (found,) = read(path)
+    assert found.title == "Rome & Co"
+    assert found.text == "Rome is in northern Italy, by the Tiber."
+    assert [(found.text[a:b], target) for a, b, target in found.anchors] == [
+        ("northern Italy", "Italy"),
+        ("the Tiber", "Tiber (river)"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        ({"id": 3, "title": "T", "text": "x"}, ("3", "T", "x")),
+        ({"_id": "a", "title": "T", "text": "x", "metadata": {}}, ("a", "T", "x")),
+        ({"docid": "d", "body": "x", "title": None}, ("d", "", "x")),
+        ({"id": "0", "contents": '"Quoted title"\nthe text'}, ("0", "Quoted title", "the text")),
+        ({"id": "0", "contents": "only text"}, ("0", "", "only text")),
+        (
+            {"wikipedia_id": "5", "wikipedia_title": "K", "text": ["K\n", "First.\n", "Second."]},
+            ("5", "K", "First.\nSecond."),
+        ),
+        ({"title": "T", "text": "a &amp; [[b]] <c>"}, ("c-1", "T", "a &amp; [[b]] <c>")),
+    ],
+)
+def test_json_lines_by_other_names(tmp_path, record, expected):
+    (found,) = read(jsonl(tmp_path / "c.jsonl", record))
+    assert (found.id, found.title, found.text) == expected
+    assert found.anchors == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"id": 1, "text": ',
+        '["a"]',
+        '{"id": 1, "title": "T"}',
+        '{"id": 1, "text": 5}',
+        '{"id": [1], "text": "x"}',
+        '{"text": "\\ud800"}',
+        "[" * 100_000,
+    ],
+)
+def test_a_bad_line_is_named(tmp_path, line):
+    path = tmp_path / "c.jsonl"
+    path.write_text('{"id": 0, "text": "fine"}\n\n' + line + "\n")
+    with pytest.raises(InputError, match=r"c\.jsonl:3: "):
+        read(path)
+
+
+def test_dpr_passages(tmp_path):
+    path = tmp_path / "psgs_w100.tsv.gz"
+    path.write_bytes(gzip.compress(b'id\ttext\ttitle\n1\t"He said ""no"" to it"\tA\n2\tplain\t"B, C"\n'))
+    assert [(d.id, d.title, d.text) for d in read(path)] == [
+        ("1", "A", 'He said "no" to it'),
+        ("2", "B, C", "plain"),
+    ]
+    path.write_bytes(gzip.compress(b"id\ttext\ttitle\n1\tonly two\n"))
+    with pytest.raises(InputError, match=r"psgs_w100\.tsv\.gz:2: 2 columns"):
+        read(path)
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_squad_layout_is_a_corpus_too(tmp_path, indent):
+    article = {
+        "title": "Super_Bowl",
+        "paragraphs": [{"context": "One. ", "qas": []}, {"context": "Two.", "qas": []}],
+    }
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps({"version": "1.1", "data": [article]}, indent=indent))
+    assert read(path) == [Document("Super_Bowl", "Super Bowl", "One.\nTwo.", [])]
+    path.write_text(json.dumps({"version": "1.1", "data": [{"title": "x", "paragraphs": [{}]}]}, indent=indent))
+    with pytest.raises(InputError, match=r"s\.json: not in SQuAD"):
+        read(path)
+
+
+def test_a_folder_is_walked_in_sorted_order_and_hidden_files_are_left_alone(tmp_path, capfd):
+    for name in ("b/wiki_01", "b/wiki_00", "a/wiki_00", ".hidden/x", "a/.index"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"text of {name}")
+    raws = raw_documents([tmp_path], PageCounts())
+    with pytest.raises(InputError, match="wiki_00"):
+        list(raws)
+    for name in ("b/wiki_01", "b/wiki_00", "a/wiki_00"):
+        jsonl(tmp_path / name, {"id": name, "text": "x"})
+    assert [d.id for d in read(tmp_path)] == ["a/wiki_00", "b/wiki_00", "b/wiki_01"]
+    assert capfd.readouterr().err.count("JSON lines") == 1
+
+
+def test_plain_text_is_one_document_a_file(tmp_path):
+    (tmp_path / "Deep_sea.txt").write_text("First.\r\n\r\nSecond.")
+    assert read(tmp_path / "Deep_sea.txt") == [Document("Deep_sea", "Deep sea", "First.\n\nSecond.", [])]
+
+
+def test_titles_are_filtered_and_everything_is_counted(tmp_path):
+    titles = ["A", "List of As", "A (disambiguation)", "B"]
+    path = jsonl(tmp_path / "c.jsonl", *({"id": t, "title": t, "text": "" if t == "B" else "x"} for t in titles))
+    counts = PageCounts()
+    assert [raw.title for raw in raw_documents([path], counts)] == ["A"]
+    assert counts.pages == 4
+    assert counts.dropped == {"list": 1, "disambiguation": 1, "empty": 1}
+    assert [d.title for d in read(path, keep_lists=True)] == ["A", "List of As"]
+
+
+def test_dump_pages_are_raw_until_a_worker_cleans_them(tmp_path):
+    path = tmp_path / "d.xml.bz2"
+    page = "<page><title>A</title><ns>0</ns><id>4</id><revision><text>'''A''' is [[b]].</text></revision></page>"
+    path.write_bytes(bz2.compress(f"<mediawiki>{page}</mediawiki>".encode()))
+    (raw,) = raw_documents([path], PageCounts())
+    assert (raw.text, raw.markup) == ("'''A''' is [[b]].", "wikitext")
+    assert document(raw) == Document("4", "A", "A is b.", [(5, 6, "B")])
+
+
+def test_a_page_that_hangs_is_set_aside(monkeypatch):
+    def hang(text, media):
+        while True:
+            pass
+
+    monkeypatch.setattr(wikitext, "prose", hang)
+    raw = formats.RawDocument("4", "Slow", "x", "d.xml", "wikitext")
+    assert document(raw, seconds=0.05) == SkippedPage("4", "Slow", "not cleaned within 0.05 s")
+
+
+def test_a_page_too_long_is_set_aside():
+    assert document(formats.RawDocument("4", "Long", "", "d.xml", "wikitext", fault="too long")) == SkippedPage(
+        "4", "Long", "too long"
+    )
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", '{"id": 1, "text": " "}\n'])
+def test_an_empty_corpus_is_an_error(tmp_path, content):
+    (tmp_path / "c").write_text(content)
+    with pytest.raises(InputError, match="no document"):
+        read(tmp_path / "c")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match="a folder without files"):
+        read(tmp_path / "folder")
+
+
+def test_an_id_that_comes_twice_is_refused_with_its_line(tmp_path):
+    first = jsonl(tmp_path / "a.jsonl", {"id": 1, "text": "x"}, {"id": 2, "text": "x"})
+    second = jsonl(tmp_path / "b.jsonl", {"id": 3, "text": "x"}, {"id": 2, "text": "x"})
+    with pytest.raises(InputError, match=r"b\.jsonl:2: the document id '2' is already used by .*a\.jsonl:2"):
+        read(first, second)
+
+
+def test_ids_seen_long_ago_are_noticed_too():
+    ids = UniqueIds(recent=10)
+    for number in range(1000):
+        ids.add(str(number), f"f:{number}")
+    ids.add("5", "g:1")
+    with pytest.raises(InputError, match="g:1: the document id '5'"):
+        ids.settle()
+
+
+def test_a_json_array_is_refused_with_the_way_out(tmp_path):
+    (tmp_path / "a.json").write_text('[{"id": 1}]')
+    with pytest.raises(InputError, match="jq -c"):
+        format_of(tmp_path / "a.json")
+
+
+def test_what_is_neither_file_nor_folder(tmp_path):
+    with pytest.raises(InputError, match="not a file or a folder"):
+        read(tmp_path / "missing")
+    assert documents.PAGE_SECONDS == 10
+
+
+def test_a_pipe_or_a_device_in_a_corpus_folder_is_not_read(tmp_path, capfd):
+    """A FIFO in a corpus folder hung."""
+    (tmp_path / "folder").mkdir()
+    jsonl(tmp_path / "folder" / "a.jsonl", {"text": "x"})
+    os.mkfifo(tmp_path / "folder" / "pipe")
+    (tmp_path / "folder" / "zero").symlink_to("/dev/zero")
+    assert len(read(tmp_path / "folder")) == 1
+    said = capfd.readouterr().err
+    assert "pipe is a pipe, a socket or a device" in said and "zero is a pipe" in said

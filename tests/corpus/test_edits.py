@@ -1,0 +1,89 @@
+"""Edits files: what a line may say, and what the edits do to a list of documents."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from realmctl.corpus.edits import StoredDocument, apply_edits, read_edits
+from realmctl.corpus.formats import RawDocument
+from realmctl.errors import InputError
+
+STORED = [StoredDocument("a", "One", 0, 1), StoredDocument("b", "Two", 1, 3), StoredDocument("c", "Two", 3, 4)]
+
+
+def write(path, *records):
+    path.write_text("".join((record if isinstance(record, str) else json.dumps(record)) + "\n" for record in records))
+    return path
+
+
+def applied(tmp_path, *records):
+    return apply_edits(STORED, read_edits(write(tmp_path / "edits.jsonl", *records)))
+
+
+def outline(documents):
+    return [(key, d.title, "" if isinstance(d, StoredDocument) else d.text) for key, d in documents.items()]
+
+
+def test_each_operation(tmp_path):
+    found = applied(
+        tmp_path,
+        {"op": "update", "title": "One", "text": "new"},
+        {"op": "remove", "id": "b"},
+        {"op": "add", "id": "d", "text": "added"},
+        {"op": "update", "id": "c", "title": "Three", "text": "renamed"},
+    )
+    assert outline(found) == [("a", "One", "new"), ("c", "Three", "renamed"), ("d", "", "added")]
+
+
+def test_an_edit_sees_the_edits_before_it(tmp_path):
+    found = applied(
+        tmp_path,
+        {"op": "remove", "id": "a"},
+        {"op": "add", "id": "a", "title": "Again", "text": "first"},
+        "",
+        {"op": "update", "title": "Again", "text": "second"},
+        {"op": "remove", "id": "b"},
+        {"op": "remove", "title": "Two"},
+    )
+    assert outline(found) == [("a", "Again", "second")]
+    assert isinstance(found["a"], RawDocument)
+
+
+def test_numbers_are_ids(tmp_path):
+    assert "7" in applied(tmp_path, {"op": "add", "id": 7, "text": "x"})
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "not valid JSON"),
+        ("[]", "needs an op"),
+        ({"op": "delete", "id": "a"}, "needs an op"),
+        ({"op": ["add"]}, "needs an op"),
+        ({"op": "add", "text": "x"}, "add needs id"),
+        ({"op": "add", "id": "z", "text": " "}, "add needs text"),
+        ({"op": "update", "id": "a"}, "update needs text"),
+        ({"op": "update", "text": "x"}, "needs id or title"),
+        ({"op": "remove"}, "needs id or title"),
+        ({"op": "remove", "id": "a", "text": "x"}, "no field text"),
+        ({"op": "remove", "id": True}, "a text is needed"),
+        ({"op": "update", "id": "a", "text": None}, "a text is needed"),
+        ('{"op": "update", "id": "a", "text": "\\ud800"}', "surrogate"),
+        ({"op": "remove", "id": "zz"}, "no document with the id 'zz'"),
+        ({"op": "remove", "title": "Nine"}, "no document titled 'Nine'"),
+        ({"op": "remove", "title": "Two"}, r"2 documents are titled 'Two' \(ids b, c\)"),
+        ({"op": "add", "id": "a", "text": "x"}, "a document 'a' already"),
+        ({"op": "add", "id": "z", "title": "List of rivers", "text": "x"}, "leaves out"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path, line, message):
+    with pytest.raises(InputError, match=message) as caught:
+        applied(tmp_path, {"op": "update", "id": "a", "text": "fine"}, line)
+    assert f"{tmp_path / 'edits.jsonl'}:2" in str(caught.value)
+
+
+def test_a_file_without_edits(tmp_path):
+    with pytest.raises(InputError, match="has no edit"):
+        applied(tmp_path, "", "  ")

@@ -1,0 +1,91 @@
+"""Small files of a folder are read by workers. The blocks are those of a single reader."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from realmctl.corpus import work_units
+from realmctl.corpus.corpus import Corpus
+from realmctl.corpus.documents import CorpusFiles
+from realmctl.corpus.formats import PageCounts
+from realmctl.corpus.work_units import WholeFiles, corpus_units
+from realmctl.errors import InputError
+from stages.chunk import Chunk
+
+
+def write(file: Path, numbers: range, opener=open) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with opener(file, "wt") as stream:
+        for number in numbers:
+            text = f"Ada {number} met Ben in London. They liked it there, and stayed for {number} days."
+            stream.write(json.dumps({"id": str(number), "title": f"Page {number}", "text": text}) + "\n")
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """Small files, one that is compressed, and one that is large for this test; lists are dropped."""
+    for number in range(12):
+        write(tmp_path / f"corpus/{number // 4}/{number:02}.jsonl", range(20 * number, 20 * number + 20))
+    write(tmp_path / "corpus/1/04b.jsonl.gz", range(1000, 1040), gzip.open)
+    write(tmp_path / "corpus/1/05b.jsonl", range(2000, 2400))
+    (tmp_path / "corpus/2/list.jsonl").write_text(
+        json.dumps({"id": "x", "title": "List of towns", "text": "A town."}) + "\n"
+    )
+    return tmp_path / "corpus"
+
+
+def made(folder: Path, out: Path, workers: int = 1):
+    return Chunk(corpus=(folder,), tokenizer="train:200", max_wordpieces=48, workers=workers).make(out)
+
+
+def test_blocks_and_counts_are_those_of_a_single_reader(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(work_units, "WHOLE_FILE_BYTES", 5000)
+    monkeypatch.setattr(work_units, "CHARS_PER_UNIT", 6000)
+    units = list(corpus_units(CorpusFiles([folder], PageCounts())))
+    whole = [unit for unit in units if isinstance(unit, WholeFiles)]
+    assert sum(len(unit.paths) for unit in whole) == 13 and max(len(unit.paths) for unit in whole) > 1
+    assert sum(len(unit) for unit in units if isinstance(unit, list)) == 440, "the compressed and the large file"
+    here, there = made(folder, tmp_path / "one"), made(folder, tmp_path / "two", workers=2)
+    monkeypatch.setattr(work_units, "WHOLE_FILE_BYTES", -1)
+    alone = made(folder, tmp_path / "alone")
+    assert here.content == there.content == alone.content
+    assert here.metrics == there.metrics == alone.metrics
+    assert here.metrics["dropped"]["list"] == 1 and here.metrics["documents"] == 680
+
+
+def test_a_file_that_was_named_is_not_sent_to_a_worker(folder):
+    units = list(corpus_units(CorpusFiles([folder / "0/00.jsonl"], PageCounts())))
+    assert [type(unit) for unit in units] == [list], "on Ray, a worker may not see it"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_named_fields_are_those_of_files_that_workers_read_too(tmp_path, workers):
+    """Without the names, such a record has neither an id nor a text."""
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus/a.jsonl").write_text(json.dumps({"key": "k", "headline": "T", "story": "A stone."}) + "\n")
+    names = {"id_field": "key", "title_field": "headline", "text_field": "story"}
+    blocks = Chunk(corpus=(tmp_path / "corpus",), tokenizer="train:200", workers=workers, **names).make(tmp_path / "b")
+    record = Corpus(blocks).records[0]
+    assert (record["document"], record["title"], record["text"]) == ("k", "T", "A stone.")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_id_in_two_files_and_a_bad_line_are_named(folder, tmp_path, workers):
+    write(folder / "2/09b.jsonl", range(45, 46))
+    with pytest.raises(InputError, match=r"09b.jsonl:1: the document id '45' is already used by .*02.jsonl:6"):
+        made(folder, tmp_path / "twice", workers)
+    (folder / "2/09b.jsonl").write_text('{"id": "new", "title": "T", "text": "One."}\n{"id": \n')
+    with pytest.raises(InputError, match=r"09b.jsonl:2: not valid JSON"):
+        made(folder, tmp_path / "bad", workers)
+    assert not list(tmp_path.glob("*/v*"))
+
+
+def test_a_folder_without_a_document(tmp_path):
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus/a.jsonl").write_text('{"id": "x", "title": "List of towns", "text": "A town."}\n')
+    with pytest.raises(InputError, match="this corpus has no document"):
+        made(tmp_path / "corpus", tmp_path / "none")

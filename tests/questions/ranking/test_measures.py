@@ -1,0 +1,69 @@
+"""The measures against their formulas, and queries without a ranking."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from realmctl.errors import ConfigError, InputError
+from realmctl.questions.ranking import measures as module
+from realmctl.questions.ranking.measures import measured, parsed
+
+pytest.importorskip("ir_measures")
+DOCUMENTS = [f"d{number}" for number in range(8)]
+NAMES = "nDCG@3 AP RR@3 R@3 Success@1"
+
+
+def by_formula(relevance: dict[str, int], ranked: list[str]) -> dict[str, float]:
+    """Jarvelin and Kekalainen's nDCG with linear gain, average precision, reciprocal rank and recall."""
+
+    def dcg(gains: list[int]) -> float:
+        return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains[:3], 1))
+
+    gains = [relevance.get(name, 0) for name in ranked]
+    relevant, ideal = sum(gain > 0 for gain in relevance.values()), dcg(sorted(relevance.values(), reverse=True))
+    hits = [rank for rank, gain in enumerate(gains, 1) if gain > 0]
+    return {
+        "nDCG@3": dcg(gains) / ideal if ideal else 0.0,
+        "AP": sum(number / rank for number, rank in enumerate(hits, 1)) / relevant if relevant else 0.0,
+        "RR@3": 1 / hits[0] if hits and hits[0] <= 3 else 0.0,
+        "R@3": sum(rank <= 3 for rank in hits) / relevant if relevant else 0.0,
+        "Success@1": float(hits[:1] == [1]),
+    }
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.dictionaries(st.sampled_from(DOCUMENTS), st.integers(0, 3), min_size=1),
+    st.permutations(DOCUMENTS),
+    st.integers(0, 8),
+)
+def test_each_measure_is_its_formula(relevance, order, count):
+    ranked = order[:count]
+    scores = {name: float(-place) for place, name in enumerate(ranked)}
+    [(query, values)] = measured(parsed(NAMES), {"q": relevance}, [("q", scores)])
+    assert query == "q" and values == pytest.approx(by_formula(relevance, ranked), abs=1e-6)
+
+
+def test_every_judged_query_counts_once(monkeypatch):
+    monkeypatch.setattr(module, "QUERIES_AT_ONCE", 2)
+    relevance = {f"q{number}": {"d": 1} for number in range(5)} | {"empty": {}}
+    rankings = [(f"q{number}", {"d": 1.0}) for number in (3, 0, 1)] + [("unjudged", {"d": 1.0}), ("empty", {"d": 1.0})]
+    found = dict(measured(parsed("RR@10, nDCG@10"), relevance, rankings))
+    assert {name: values["RR@10"] for name, values in found.items()} == {
+        "q0": 1, "q1": 1, "q2": 0, "q3": 1, "q4": 0, "empty": 0,
+    }  # fmt: skip
+
+
+def test_other_ids_are_an_error():
+    with pytest.raises(InputError, match="None of the ranked queries is judged"):
+        list(measured(parsed("AP"), {"a": {"d": 1}}, [("b", {"d": 1.0})]))
+
+
+@pytest.mark.parametrize("names", ["", " , ", "wrong@3", "nDCG@x", "__import__('os')", "alpha_nDCG@10"])
+def test_measures_that_are_refused(names):
+    with pytest.raises(ConfigError, match="--measures"):
+        parsed(names)

@@ -1,0 +1,77 @@
+"""Queries in every layout that is read, with the ids that rankings and judgements carry."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from realmctl.errors import InputError
+from realmctl.questions.questions import read_questions
+from realmctl.questions.ranking.queries import Query, read_queries
+
+BOTH = [Query("q1", "who wrote it"), Query("q2", "when was it written")]
+TWO = {
+    "BEIR": '{"_id": "q1", "text": "who wrote it", "metadata": {}}\n{"_id": "q2", "text": "when was it written"}\n',
+    "JSON lines": '{"id": "q1", "question": "who wrote it"}\n\n{"id": "q2", "query": "when was it written", "answer": []}',
+    "MS MARCO": "q1\twho wrote it\r\nq2\twhen was it written\r\n",
+    "a header": "query_id\ttext\nq1\twho wrote it\nq2\twhen was it written\n",
+    "CSV": 'query-id,query\nq1,who wrote it\nq2,"when was it written"\n',
+    "CuratedTREC": "q1\tx\twho wrote it\tAda\nq2\tx\twhen was it written\t18\\d\\d\n",
+}
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(content: str) -> list[Query]:
+        (tmp_path / "queries").write_text(content, encoding="utf-8")
+        return list(read_queries(tmp_path / "queries"))
+
+    return read
+
+
+@pytest.mark.parametrize("layout", TWO)
+def test_the_layouts(read, layout: str):
+    assert read(TWO[layout]) == BOTH
+
+
+def test_compressed(tmp_path):
+    (tmp_path / "q").write_bytes(gzip.compress(TWO["BEIR"].encode()))
+    assert list(read_queries(tmp_path / "q")) == BOTH
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"question": "a b", "answer": ["x"]}\n{"question": "c", "answer": ["y"]}\n{"question": "a b", "answer": ["x"]}',
+        "a b\t['x', \"y\"]\nc\t['z']\n",
+        json.dumps([{"question": "a b", "answers": ["x"]}, {"id": "7", "question": "c", "answers": ["y"]}]),
+        json.dumps({"data": [{"paragraphs": [{"qas": [{"id": "s", "question": "c", "answers": [{"text": "x"}]}]}]}]}),
+    ],
+)
+def test_question_sets_have_the_ids_that_their_questions_have(tmp_path, read, content: str):
+    queries = {query.id: query.text for query in read(content)}
+    questions = {question.id: question.question for question in read_questions(tmp_path / "queries")}
+    assert questions.items() <= queries.items() and questions
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "empty"),
+        ('{"_id": "1", "text": "a"}\n{"_id": "1", "text": "b"}', "queries:2: an earlier query has the same id '1'"),
+        ('{"_id": "1", "text": "a"}\n{"_id": "2"}', "queries:2: no text under any of"),
+        ('{"_id": "1", "text": "a"}\n[1]', "queries:2: a JSON list, but an object is expected"),
+        ('{"_id": "1", "text": "a"}\n{', "queries:2: not valid JSON"),
+        ('{"_id": "1", "text": " "}\n', "queries:1: the query '1' has no text"),
+        ('{"_id": "1", "text": "\\ud800"}\n', "queries:1: not text"),
+        ("1\ta\n2 b\n", "queries:2: not an id"),
+        ("who wrote it\tAda\n", "queries:1: not an id"),
+        ("query-id\tcorpus-id\tscore\nq1\td1\t1\n", "holds relevance judgements"),
+        ("who wrote it\n", "neither JSON"),
+    ],
+)
+def test_what_is_refused(read, content: str, says: str):
+    with pytest.raises(InputError, match=says):
+        read(content)

@@ -1,0 +1,79 @@
+"""Training files of DPR and Tevatron are written as these write them, and read back."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from realmctl.errors import InputError
+from realmctl.inputs import streams
+from realmctl.questions.labelled import LabelledPassage, LabelledQuestion, read_labelled
+
+EXPECTED = [
+    LabelledQuestion("who?", (LabelledPassage("Ada", "Ada wrote it."),), (LabelledPassage("", "Bob, é."),)),
+    LabelledQuestion("where?", (LabelledPassage("", "There."), LabelledPassage("", "Here.")), ()),
+]
+DPR = [
+    {
+        "dataset": "nq",
+        "question": "who?",
+        "answers": ["Ada"],
+        "positive_ctxs": [{"title": "Ada", "text": "Ada wrote it.", "score": 1.0, "passage_id": "1"}],
+        "negative_ctxs": [{"title": "x", "text": "y"}],
+        "hard_negative_ctxs": [{"title": None, "text": "Bob, é."}, {"title": "empty", "text": " "}],
+    },
+    {"question": "where?", "positive_ctxs": [{"text": "There."}, {"text": "Here."}], "hard_negative_ctxs": []},
+]
+TEVATRON = [
+    {
+        "query_id": "1",
+        "query": "who?",
+        "positive_passages": [{"docid": "1", "title": "Ada", "text": "Ada wrote it."}],
+        "negative_passages": [{"docid": "2", "title": "", "text": "Bob, é."}],
+    },
+    {"query_id": "2", "query": "where?", "positive_passages": [{"text": "There."}, {"text": "Here."}]},
+]
+
+
+def write(path, text):
+    path.write_bytes(text.encode())
+    return path
+
+
+@pytest.mark.parametrize("indent", [None, 4])
+@pytest.mark.parametrize("size", [1, 7, 10**6])
+def test_dprs_list_in_pieces_of_any_size(tmp_path, monkeypatch, indent, size):
+    monkeypatch.setattr(streams, "READ_BYTES", size)
+    text = json.dumps(DPR, indent=indent, ensure_ascii=False) + "\n"
+    assert list(read_labelled(write(tmp_path / "d.json", text))) == EXPECTED
+
+
+def test_tevatrons_lines_plain_compressed_and_in_parquet(tmp_path):
+    text = "".join(json.dumps(record) + "\n" for record in TEVATRON)
+    assert list(read_labelled(write(tmp_path / "t.jsonl", text))) == EXPECTED
+    (tmp_path / "t.gz").write_bytes(gzip.compress(text.encode()))
+    assert list(read_labelled(tmp_path / "t.gz")) == EXPECTED
+    parquet, pyarrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    parquet.write_table(pyarrow.Table.from_pylist(TEVATRON), tmp_path / "t.parquet")
+    assert list(read_labelled(tmp_path / "t.parquet")) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (json.dumps(DPR)[:-5], "list is damaged"),
+        ('[{"question": "who?", "positive_ctxs": []}, {]', "list is damaged"),
+        ("[" * 100_000, "list is damaged"),
+        ("[" + " " * (17 * 2**20), "list is damaged"),
+        ('["x"]', "record 1: a JSON object is expected"),
+        ('{"question": "who?", "answer": ["Ada"]}', "record 1: this is not a question with labelled passages"),
+        ('{"query": "who?", "positive_passages": [{"title": "x"}]}', "not a list of passages with a text"),
+        ('{"query": "who?", "positive_passages": [{"text": "\\ud800"}]}', "not a list of passages with a text"),
+        ('{"query": "who?"\n', "t:1: not valid JSON"),
+    ],
+)
+def test_what_is_damaged_is_named(tmp_path, text, message):
+    with pytest.raises(InputError, match=message):
+        list(read_labelled(write(tmp_path / "t", text)))

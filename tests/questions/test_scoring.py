@@ -1,0 +1,173 @@
+"""Scoring files: what ORQA's evaluator counts, and what it would choke on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from realmctl.errors import ConfigError, InputError
+from realmctl.questions.questions import Question
+from realmctl.questions.regexes import AnswerVerdict
+from realmctl.questions.scoring import fitting_scorers, judged, score, scores_text
+from tests.questions.published_scorers import right
+
+REFERENCES = [
+    {"question": "who", "answer": ["Ada Lovelace", "Ada"]},
+    {"question": "where", "answer": ["Caf\u00e9"]},
+    {"question": "when", "answer": ["1843"]},
+    {"question": "why", "answer": ["fun"]},
+]
+PREDICTIONS = [
+    {"question": "who", "prediction": "the Ada", "score": 1.5},
+    {"question": "where", "prediction": "Cafe\u0301"},
+    {"question": "when", "prediction": "1844"},
+]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name: str, records: list) -> Path:
+        path = tmp_path / name
+        path.write_text("".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in records))
+        return path
+
+    return write
+
+
+def test_scores(write):
+    scores, verdicts = score(write("p", PREDICTIONS), write("r", REFERENCES))
+    assert scores == {
+        "questions": 4, "missing": 1, "repeated": 0, "unknown": 0, "em": 0.5, "scorer": "orqa",
+        "em_orqa": 0.5, "em_squad": 0.25, "em_dpr": 0.25, "right_orqa": 2, "right_squad": 1, "right_dpr": 1,
+    }  # fmt: skip
+    assert [each.question.question for each in verdicts] == ["who", "where", "when", "why"]
+    assert [each.prediction for each in verdicts] == ["the Ada", "Cafe\u0301", "1844", None]
+    assert [each.record() for each in verdicts if each.disagrees] == [
+        {
+            "question": "where", "prediction": "Cafe\u0301", "answers": ["Caf\u00e9"],
+            "verdicts": {"orqa": "match", "squad": "no match", "dpr": "no match"},
+        }
+    ]  # fmt: skip
+
+
+def test_the_last_of_repeated_questions_and_predictions_counts(write):
+    references = [*REFERENCES, {"question": "why", "answer": ["money"]}, {"question": "who", "answer": ["Babbage"]}]
+    predictions = [
+        *PREDICTIONS, {"question": "why", "prediction": "fun"}, {"question": "why", "prediction": "money"},
+        {"question": "what", "prediction": "an engine"},
+    ]  # fmt: skip
+    scores, verdicts = score(write("p", predictions), write("r", references))
+    assert (scores["questions"], scores["missing"], scores["repeated"], scores["unknown"]) == (4, 0, 2, 1)
+    assert [each.verdicts["orqa"] == "match" for each in verdicts] == [False, True, False, True]
+
+
+texts = st.sampled_from(["", "a", "the Ada", "Ada", "ada!", "1,843", "1843", "e\u0301", "\u00e9", "(", "A.a", "[x"])
+names = st.sampled_from(["q1", "q2", "q3", "q4"])
+
+
+@given(
+    st.lists(st.tuples(names, st.lists(texts, min_size=1, max_size=3)), min_size=1, max_size=6),
+    st.lists(st.tuples(names, texts), max_size=6),
+    st.booleans(),
+)
+def test_as_orqas_evaluator_counts(tmp_path_factory, references, predictions, is_regex):
+    folder = tmp_path_factory.mktemp("score")
+    (folder / "r").write_text("".join(json.dumps({"question": q, "answer": a}) + "\n" for q, a in references))
+    (folder / "p").write_text("".join(json.dumps({"question": q, "prediction": p}) + "\n" for q, p in predictions))
+    scores, _ = score(folder / "p", folder / "r", is_regex=is_regex)
+    asked, said = dict(references), dict(predictions)
+    assert (scores["questions"], scores["missing"]) == (len(asked), len(asked.keys() - said.keys()))
+    for name in ("regex-match", "regex-search") if is_regex else ("orqa", "squad", "dpr"):
+        count = sum(right(name, said[q], asked[q]) for q in asked if q in said)
+        assert scores[f"right_{name}"] == count and scores[f"em_{name}"] == pytest.approx(count / len(asked), abs=1e-6)
+
+
+def test_a_question_without_prediction_is_wrong_whatever_its_answers(write):
+    scores, verdicts = score(write("p", []), write("r", [{"question": "q", "answer": ["the", ""]}]))
+    assert (scores["em"], scores["missing"]) == (0, 1) and not verdicts[0].disagrees
+
+
+def test_blank_answers_are_references_too(write):
+    scores, _ = score(
+        write("p", [{"question": "q", "prediction": "a"}]), write("r", [{"question": "q", "answer": [""]}])
+    )
+    assert scores["em"] == 1  # by the published rule; read_questions would have dropped the question
+
+
+def test_regular_expressions(write):
+    references = [
+        {"question": "who", "answer": ["Lincoln"]},
+        {"question": "what", "answer": ["("]},
+        {"question": "why", "answer": ["(a|aa)+$"]},
+    ]
+    predictions = [
+        {"question": "who", "prediction": "Abraham Lincoln"},
+        {"question": "what", "prediction": "x"},
+        {"question": "why", "prediction": "a" * 3000 + "!"},
+    ]
+    paths = write("p", predictions), write("r", references)
+    scores, verdicts = score(*paths, is_regex=True)
+    assert (scores["scorer"], scores["em"]) == ("regex-match", 0)
+    assert scores["right_regex-search"] == 1 and "em_orqa" not in scores
+    assert [scores[f"regex-{how}_{why}"] for how in ("match", "search") for why in ("invalid", "timeout")] == [1] * 4
+    assert [each.question.question for each in verdicts if each.disagrees] == ["who"]
+    assert "1 answers could not be run by regex-match: timeout" in scores_text(scores)
+    with pytest.raises(ConfigError, match="--scorer orqa: the answers of this file are regular expressions"):
+        score(*paths, is_regex=True, scorer="orqa")
+
+
+def test_the_chosen_scorer_is_the_headline():
+    plain, pattern = Question("1", "q", ("a",)), Question("2", "q", ("a",), is_regex=True)
+    assert fitting_scorers([plain], "dpr") == ["dpr", "orqa", "squad"]
+    assert fitting_scorers([plain, pattern], "auto") == ["regex-match", "regex-search"]
+    assert judged(pattern, "b", ["regex-match"]).verdicts == {"regex-match": AnswerVerdict.NO_MATCH}
+
+
+BAD_PREDICTIONS = [
+    ("not json", "p:2: not valid JSON"),
+    ("[1]", "p:2: list, but an object"),
+    ('{"question": "who"}', "p:2: no text under question and prediction; it has question"),
+    ('{"question": "who", "prediction": null}', "p:2: no text under"),
+    ('{"question": "who", "prediction": ["Ada"]}', "p:2: no text under"),
+    ("[" * 100_000, "p:2: not valid JSON"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), BAD_PREDICTIONS)
+def test_bad_predictions_are_named_by_line(write, line, message):
+    with pytest.raises(InputError, match=message):
+        score(write("p", [PREDICTIONS[0], line]), write("r", REFERENCES))
+
+
+BAD_REFERENCES = [
+    ('{"question": "q", "answer": []}', "r:5: the list of answers is empty"),
+    ('{"question": "q"}', "r:5: nothing as answers"),
+    ("{", "r:5: not valid JSON"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), BAD_REFERENCES)
+def test_bad_references_are_named_by_line(write, line, message):
+    with pytest.raises(InputError, match=message):
+        score(write("p", PREDICTIONS), write("r", [*REFERENCES, line]))
+
+
+def test_missing_and_empty_files(write, tmp_path):
+    with pytest.raises(InputError, match="there is no such file"):
+        score(tmp_path / "none", write("r", REFERENCES))
+    with pytest.raises(InputError, match="is empty, but questions are expected"):
+        score(write("p", PREDICTIONS), write("r", []))
+    with pytest.raises(InputError, match="holds no question"):
+        score(write("p", PREDICTIONS), write("r", ["[]"]))
+
+
+def test_curated_trec_scored_against_itself(shared_data, write):
+    """A pattern found in the text it was written for: its own first alternative without signs of a pattern."""
+    rows = [line.split("\t") for line in (shared_data / "CuratedTrec.curated-test.tsv").read_text().splitlines()]
+    predictions = [{"question": row[2], "prediction": row[3].split("|")[0]} for row in rows if row[3][:20].isalpha()]
+    scores, _ = score(write("p", predictions), shared_data / "CuratedTrec.curated-test.tsv")
+    assert scores["right_regex-match"] == scores["questions"] - scores["missing"] > 50

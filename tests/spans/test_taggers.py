@@ -1,0 +1,133 @@
+"""Taggers on passages small enough to tag by hand; spaCy pipelines are made on the spot."""
+
+import pytest
+import spacy
+
+from realmctl.errors import InputError
+from realmctl.spans.passages import LinkAnchor, Passage
+from realmctl.spans.salient import ENTITY, SalientSpan
+from realmctl.spans.taggers import AnchorTagger, RuleTagger, SentenceTagger, find_spacy_model, spacy_finder
+
+
+def passage(*sentences: str, links: tuple[str, ...] = (), title: str = "Title of it", document: str = "1") -> Passage:
+    """Sentences joined by blanks; each of `links` is an anchor at its first occurrence."""
+    text, bounds, anchors = " ".join(sentences), [], []
+    for sentence in sentences:
+        start = text.index(sentence, bounds[-1][1] if bounds else 0)
+        bounds.append((start, start + len(sentence)))
+    for link in links:
+        anchors.append(LinkAnchor(text.index(link), text.index(link) + len(link), link))
+    return Passage(f"{document}-0", document, title, text, tuple(bounds), tuple(anchors))
+
+
+def found(tagger, *passages: Passage) -> list[list[str]]:
+    tagged = tagger.tag(passages)
+    assert len(tagged) == len(passages)
+    return [sorted({p.text[s.start : s.end] for s in spans}) for p, spans in zip(passages, tagged, strict=True)]
+
+
+def test_anchors_that_look_like_names():
+    one = passage(
+        "Philosophy is old.",
+        "He read the Republic of Plato in 1905 on logic.",
+        links=("Philosophy", "the Republic", "Plato", "1905", "logic"),
+    )
+    assert found(AnchorTagger(), one) == [["Plato", "Republic"]]
+    assert {span.label for span in AnchorTagger().tag([one])[0]} == {ENTITY}
+
+
+def test_a_linked_name_is_found_again_unlinked_later_in_its_document_only():
+    first = passage("We saw Paris.", "Paris fell.", links=("Paris",))
+    later = passage("They left Paris and Parisians, and Paris-Nord.")
+    other = passage("They left Paris.", document="2")
+    earlier = passage("They left Paris.", document="1")
+    assert found(AnchorTagger(), first, later, other) == [["Paris"], ["Paris"], []]
+    assert len(AnchorTagger().tag([first])[0]) == 3  # the anchor, itself as a mention, and the second sentence
+    assert found(AnchorTagger(), earlier, first)[0] == []
+
+
+def test_a_mention_is_of_whole_words_in_the_same_case():
+    one = passage("We saw New York.", "New Yorkers left New york and New York's bay.", links=("New York",))
+    assert {(s.start, s.end) for s in AnchorTagger().tag([one])[0]} == {(7, 15), (47, 55)}
+
+
+def test_the_title_is_a_name_where_it_is_written_as_one():
+    assert found(AnchorTagger(), passage("He met Alan Turing.", title="Alan Turing")) == [["Alan Turing"]]
+    assert found(AnchorTagger(), passage("He met Mercury twice.", title="Mercury (planet)")) == [["Mercury"]]
+    assert found(AnchorTagger(), passage("Anarchism, or anarchism.", "On Anarchism.", title="Anarchism")) == [[]]
+
+
+def test_rules_use_the_whole_document_as_evidence():
+    first, second = passage("Berlin grew."), passage("They left Berlin.")
+    assert found(RuleTagger(), first) == [[]]
+    assert found(RuleTagger(), first, second) == [["Berlin"], ["Berlin"]]
+
+
+def test_rule_spans_are_offsets_into_the_block():
+    one = passage("Nothing here.", "We met Ada Lovelace.")
+    assert RuleTagger().tag([one]) == [[SalientSpan(21, 33, ENTITY)]]
+
+
+def test_sentence_tagger_shifts_a_finders_spans():
+    tagger = SentenceTagger(lambda texts: [[(0, 3, "X")] if text.startswith("Two") else [] for text in texts])
+    assert tagger.tag([passage("One.", "Two."), passage("Three."), passage("Two.")]) == [
+        [SalientSpan(5, 8, "X")],
+        [],
+        [SalientSpan(0, 3, "X")],
+    ]
+
+
+@pytest.fixture(scope="module")
+def ruler(tmp_path_factory):
+    """A spaCy pipeline with an entity ruler, and a pipe that fails if it is ever run."""
+    pipeline = spacy.blank("en")
+    pipeline.add_pipe("entity_ruler").add_patterns(
+        [{"label": "PERSON", "pattern": "Ada Lovelace"}, {"label": "GPE", "pattern": "London"}]
+    )
+    pipeline.add_pipe("textcat").add_label("UNUSED")
+    folder = tmp_path_factory.mktemp("spacy") / "ruler"
+    pipeline.to_disk(folder)
+    return str(folder)
+
+
+def test_spacy_entities_with_their_labels(ruler):
+    finder = spacy_finder(ruler)
+    assert [list(spans) for spans in finder(["Ada Lovelace left London.", "", "None."])] == [
+        [(0, 12, "PERSON"), (18, 24, "GPE")],
+        [],
+        [],
+    ]
+
+
+def test_a_trained_spacy_ner_runs(tmp_path):
+    pipeline = spacy.blank("en")
+    ner = pipeline.add_pipe("ner")
+    ner.add_label("PERSON")
+    examples = [
+        spacy.training.Example.from_dict(pipeline.make_doc(text), {"entities": [(4, 7, "PERSON")]})
+        for text in ("met Ada.", "saw Ada.", "met Ada today.")
+    ]
+    optimizer = pipeline.initialize(lambda: examples)
+    for _ in range(30):
+        pipeline.update(examples, sgd=optimizer)
+    pipeline.to_disk(tmp_path / "ner")
+    assert [list(spans) for spans in spacy_finder(str(tmp_path / "ner"))(["met Ada."])] == [[(4, 7, "PERSON")]]
+
+
+def test_a_missing_spacy_model_says_how_to_get_it():
+    with pytest.raises(InputError, match="python -m spacy download en_no_such_model"):
+        find_spacy_model("en_no_such_model")
+    with pytest.raises(InputError, match="no such pipeline"):
+        spacy_finder("../elsewhere")
+
+
+def test_a_spacy_pipeline_without_entities_is_refused(tmp_path):
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    with pytest.raises(InputError, match="ner"):
+        spacy_finder(str(tmp_path / "blank"))
+
+
+def test_a_broken_spacy_folder_is_refused(tmp_path):
+    (tmp_path / "config.cfg").write_text("not a config")
+    with pytest.raises(InputError, match="cannot load"):
+        spacy_finder(str(tmp_path))

@@ -1,0 +1,196 @@
+"""Recurring span retrieval: pairs, hard negatives, windows, the loss, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from realmctl.corpus.corpus import Corpus
+from realmctl.errors import ConfigError, InputError
+from realmctl.models.retriever import Retriever
+from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
+from realmctl.training.objectives.in_batch import ContrastOptions
+from realmctl.training.objectives.spider import SHORTEST_WINDOW, SpiderObjective
+from realmctl.training.random_streams import Stream, generator
+from stages.spider_init import SpiderInit
+from tests.fixtures.blocks import make_blocks
+from tests.fixtures.chain import metrics_of
+from tests.fixtures.recurring import RARE, documents_that_share_a_span
+from tests.fixtures.retriever import fresh_retriever
+
+
+@pytest.fixture(scope="module")
+def blocks(tmp_path_factory):
+    return make_blocks(tmp_path_factory.mktemp("spider"), documents_that_share_a_span())
+
+
+def objective_of(blocks, *, batch_size=6, chunk=0, dropout=0.0, seed=0, **settings):
+    options = ContrastOptions(batch_size=batch_size, seed=seed, micro_batch=chunk)
+    tokenizer = tokenizer_of(blocks)
+    retriever = fresh_retriever(blocks, dropout=dropout).train()
+    return SpiderObjective(retriever, Corpus(blocks), packer_of(tokenizer), options, tokenizer, **settings)
+
+
+def examples_of(objective, steps=30):
+    return [example for step in range(steps) for chunk in objective.draw(step) for example in chunk.examples]
+
+
+def place_of(part, whole):
+    """Where a run of wordpieces stands in a longer one, or None."""
+    part, whole = list(part), list(whole)
+    return next((at for at in range(len(whole) - len(part) + 1) if whole[at : at + len(part)] == part), None)
+
+
+def test_a_pair_shares_the_span_and_the_hard_negative_lacks_it(blocks):
+    objective = objective_of(blocks)
+    tokenizer, corpus = tokenizer_of(blocks), objective.corpus
+    seen = set()
+    for example in examples_of(objective):
+        rows = [
+            next(row for row in range(len(corpus)) if corpus.tokens(row).tolist() == body.tolist()
+                 and corpus.title(row).tolist() == title.tolist())
+            for title, body in example.blocks
+        ]  # fmt: skip
+        positive, negative = rows
+        page = corpus.record(positive)["document"]
+        assert page == corpus.record(negative)["document"]
+        span = tokenizer.encode(RARE[int(page)], add_special_tokens=False).ids
+        assert place_of(span, corpus.tokens(positive)) is not None
+        assert place_of(span, corpus.tokens(negative)) is None
+        pair = [row for row in range(4 * int(page), 4 * int(page) + 4) if row % 4 in (0, 2)]
+        [source] = set(pair) - {positive}
+        assert (place_of(span, example.query) is not None) == example.marks["kept"]
+        if example.marks["kept"]:
+            assert place_of(example.query, corpus.tokens(source)) is not None
+        seen.add((int(page), positive % 4, negative % 4, example.marks["kept"]))
+    assert len({page for page, *_ in seen}) == 9
+    assert {place for _, place, *_ in seen} == {0, 2} and {place for _, _, place, _ in seen} == {1, 3}
+
+
+def test_a_document_is_in_a_batch_once_and_a_pass_has_all(blocks):
+    objective = objective_of(blocks, batch_size=99)
+    titles = [example.blocks[0][0].tolist() for example in objective.examples(0)]
+    assert len(titles) == 9 == len({tuple(title) for title in titles})
+
+
+def test_the_span_is_kept_as_often_as_asked(blocks):
+    for rate in (0.0, 0.3, 1.0):
+        kept = [
+            example.marks["kept"] for example in examples_of(objective_of(blocks, batch_size=9, keep_rate=rate), 80)
+        ]
+        assert np.mean(kept) == pytest.approx(rate, abs=0.05)
+
+
+def test_the_window_has_the_drawn_number_of_wordpieces_around_the_span(blocks):
+    objective = objective_of(blocks, window=8, keep_rate=1.0)
+    body = np.arange(100, 130)
+    rng = generator(0, Stream.RECURRING_SPANS, 0)
+    around, before = set(), set()
+    for draws in rng.random((400, 3)):
+        query, kept = objective._query(body, 10, 13, draws)
+        assert kept and place_of(query, body) is not None and place_of([110, 111, 112], query) is not None
+        around.add(len(query) - 3)
+        before.add(110 - int(query[0]))
+    assert around == set(range(SHORTEST_WINDOW, 9)) and before == set(range(9))
+    for start, stop in ((0, 2), (28, 30), (1, 30)):
+        for draws in rng.random((50, 3)):
+            query, _ = objective._query(body, start, stop, draws)
+            room = start + len(body) - stop
+            assert len(query) - (stop - start) == min(room, SHORTEST_WINDOW + int(draws[0] * 4))
+    without = objective_of(blocks, keep_rate=0.0)
+    query, kept = without._query(body, 3, 6, np.array([0.0, 0.0, 0.5]))
+    assert not kept and query.tolist() == [106, 107, 108, 109, 110]
+    query, kept = without._query(body, 0, 30, np.array([0.5, 0.5, 0.5]))
+    assert kept and query.tolist() == body.tolist()
+
+
+def test_the_loss_is_a_softmax_over_all_blocks_of_the_batch(blocks):
+    objective = objective_of(blocks)
+    [chunk] = objective.draw(0)
+    loss, sums = objective.loss(chunk)
+    embed, collator = objective.retriever, objective.collator
+    total, right = torch.zeros(()), 0
+    choices = [
+        embed.embed_blocks(collator.block([title], [body], embed.block_length))[0]
+        for example in chunk.examples
+        for title, body in example.blocks
+    ]
+    for number, example in enumerate(chunk.examples):
+        query_D = embed.embed_queries(collator.query([example.query], embed.query_length))[0]
+        score = torch.stack([query_D @ block_D for block_D in choices])
+        total += torch.log(score.exp().sum()) - score[2 * number]
+        right += int(score.argmax()) == 2 * number
+    assert len(choices) == 12 and loss.item() == pytest.approx(total.item() / 6, rel=1e-5)
+    assert sums["accuracy"] == (right, 6)
+
+
+@pytest.mark.parametrize("chunk", [1, 4])
+def test_the_cached_gradient_is_that_of_the_whole_loss_under_the_same_dropout(blocks, chunk):
+    """Chunks of 6 examples with dropout: their gradients against one backward pass through all chunks at once."""
+    cached = objective_of(blocks, dropout=0.2, chunk=chunk)
+    torch.manual_seed(5)
+    found = 0.0
+    for part in cached.draw(0):
+        loss, _ = cached.loss(part)
+        loss.backward()
+        found += loss.item()
+    whole = objective_of(blocks, dropout=0.2)
+    torch.manual_seed(5)
+    examples = whole.examples(0)
+    starts = range(0, 6, chunk)
+    embedded = [whole._embed(whole._chunk(examples[start : start + chunk], False)) for start in starts]
+    loss, _ = whole._contrast(examples, *(torch.cat(parts) for parts in zip(*embedded, strict=True)))
+    loss.backward()
+    assert found == pytest.approx(loss.item(), abs=1e-5)
+    for (name, mine), theirs in zip(cached.retriever.named_parameters(), whole.retriever.parameters(), strict=True):
+        torch.testing.assert_close(mine.grad, theirs.grad, atol=2e-6, rtol=1e-4, msg=name)
+
+
+POOR = {
+    "one block each": {f"Page {n}": [[f"{name} and {name}."]] for n, name in enumerate(RARE)},
+    "two blocks each": {f"Page {n}": [[name], [name]] for n, name in enumerate(RARE)},
+    "no third block without the span": {f"Page {n}": [[name], [name], [name]] for n, name in enumerate(RARE)},
+    "nothing recurs": {f"Page {n}": [[f"{name} {place}"] for place in "abcd"[: n % 4 + 1]] for n, name in enumerate("efgh")},
+    "no words": {f"Page {n}": [["..."], ["..."], ["?"]] for n in range(5)},
+    "only one document": documents_that_share_a_span(1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", POOR)
+def test_a_corpus_without_recurring_spans_is_refused(tmp_path, what):
+    poor = make_blocks(tmp_path / "blocks", POOR[what])
+    stage = SpiderInit(blocks=poor, bert="scratch:L1-H16", steps=1, batch_size=4, projection=8)
+    with pytest.raises(
+        InputError, match=r"has [01] documents with a recurring span, and spider-init needs at least 2"
+    ) as error:
+        stage.make(tmp_path / "retriever")
+    assert "\n" not in str(error.value) and not list((tmp_path / "retriever").glob("v*"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("keep_rate", 1.1),
+        ("keep_rate", float("nan")),
+        ("window", 4),
+        ("window", 10**9),
+        ("micro_batch", -1),
+        ("batch_size", 1),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(blocks, tmp_path, name, value):
+    with pytest.raises(ConfigError, match="--" + name.replace("_", "-")):
+        SpiderInit(blocks=blocks, bert="scratch:L1-H16", steps=1, **{name: value}).make(tmp_path / "retriever")
+
+
+def test_the_stage_makes_a_retriever_and_learns(blocks, tmp_path):
+    made = SpiderInit(
+        blocks=blocks, bert="scratch:L1-H32", steps=60, batch_size=9, projection=16, query_length=40, pooling="cls", lr=3e-3,
+        warmup=4, optimizer="adamw", micro_batch=5,
+    ).make(tmp_path / "retriever")  # fmt: skip
+    retriever = Retriever.load(made.path)
+    assert (retriever.towers, retriever.projection, retriever.pooling) == ("shared", 16, "cls")
+    lines = metrics_of(made)
+    assert set(lines[0]) == {"step", "loss", "accuracy", "kept", "lr", "grad_norm"}
+    assert np.mean([line["loss"] for line in lines[-8:]]) < 0.8 * np.mean([line["loss"] for line in lines[:8]])
