@@ -147,9 +147,17 @@ def stages(folder: Path, count: int, start: dict[str, Artifact], notes: Notes) -
 def step(kind: str, folder: Path, count: int, parts: dict[str, Artifact], notes: Notes) -> None:
     """Measure the steps of `pretrain` after the first, with candidates from this index."""
     run = Pretrain(
-        blocks=parts["blocks"], spans=parts["spans"], retriever=parts["retriever"], encoder=parts["encoder"],
-        index=parts["index"], steps=STEPS, batch_size=8, warmup=1, refresh="never", precision="fp32",
-    )  # fmt: skip
+        blocks=parts["blocks"],
+        spans=parts["spans"],
+        retriever=parts["retriever"],
+        encoder=parts["encoder"],
+        index=parts["index"],
+        steps=STEPS,
+        batch_size=8,
+        warmup=1,
+        refresh="never",
+        precision="fp32",
+    )
     seconds, plain = list[float](), loop._Run._take
 
     def timed(self: Any, *arguments: Any) -> int:

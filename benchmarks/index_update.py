@@ -51,11 +51,19 @@ def main() -> None:
             start = time.monotonic()
             rebuilt = build_graph(vectors, 16, 200, 0, 1)
             rebuilding = time.monotonic() - start
-            print(json.dumps({
-                "share": share, "round": number, "update_s": round(updating, 2), "rebuild_s": round(rebuilding, 2),
-                "updated_recall": round(recall(updated, vectors, queries), 4),
-                "rebuilt_recall": round(recall(rebuilt, vectors, queries), 4),
-            }), flush=True)  # fmt: skip
+            print(
+                json.dumps(
+                    {
+                        "share": share,
+                        "round": number,
+                        "update_s": round(updating, 2),
+                        "rebuild_s": round(rebuilding, 2),
+                        "updated_recall": round(recall(updated, vectors, queries), 4),
+                        "rebuilt_recall": round(recall(rebuilt, vectors, queries), 4),
+                    }
+                ),
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -69,9 +69,19 @@ def start(worker: str, count: int, options: argparse.Namespace, folder: str, out
         port = str(one.getsockname()[1])
     shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(count), "OMP_NUM_THREADS": "1"}
     command = [
-        sys.executable, __file__, "--worker", worker, "--folder", folder, "--out", out,
-        "--size", options.size, "--steps", str(options.steps),
-    ]  # fmt: skip
+        sys.executable,
+        __file__,
+        "--worker",
+        worker,
+        "--folder",
+        folder,
+        "--out",
+        out,
+        "--size",
+        options.size,
+        "--steps",
+        str(options.steps),
+    ]
     environment = {**os.environ, **shared, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
     processes = [
         subprocess.Popen(command, env={**environment, "RANK": str(rank)}, stdout=subprocess.PIPE, stderr=log, text=True)

@@ -119,12 +119,22 @@ def main() -> None:
                     latencies, seconds = measure(netloc, shares, compare)
                     spent = (cpu_seconds(process) - before) / len(latencies)
                     p50, p95 = (statistics.quantiles(latencies, n=100, method="inclusive")[at] for at in (49, 94))
-                    print(json.dumps({
-                        "request": "compare" if compare else "ask", "clients": clients, "round": number,
-                        "p50_ms": round(1000 * p50, 1), "p95_ms": round(1000 * p95, 1),
-                        "a_second": round(len(latencies) / seconds, 1), "cpu_ms": round(1000 * spent, 1),
-                        "server_mib": resident_mib(process), "load": round(os.getloadavg()[0], 1),
-                    }), flush=True)  # fmt: skip
+                    print(
+                        json.dumps(
+                            {
+                                "request": "compare" if compare else "ask",
+                                "clients": clients,
+                                "round": number,
+                                "p50_ms": round(1000 * p50, 1),
+                                "p95_ms": round(1000 * p95, 1),
+                                "a_second": round(len(latencies) / seconds, 1),
+                                "cpu_ms": round(1000 * spent, 1),
+                                "server_mib": resident_mib(process),
+                                "load": round(os.getloadavg()[0], 1),
+                            }
+                        ),
+                        flush=True,
+                    )
 
 
 if __name__ == "__main__":

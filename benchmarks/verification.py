@@ -135,9 +135,13 @@ def clock() -> Iterator[dict[str, float]]:
     for name in ("fsync", "fdatasync"):
         timed(os, name, "fsync")
     for owner, name in (
-        (hashing, "digest_file"), (hashing, "digest_regular"), (manifest, "digest_regular"), (artifact, "digest_regular"),
-        (index_types, "digest_file"), (embedding_file.EmbeddingFile, "_hash"),
-    ):  # fmt: skip
+        (hashing, "digest_file"),
+        (hashing, "digest_regular"),
+        (manifest, "digest_regular"),
+        (artifact, "digest_regular"),
+        (index_types, "digest_file"),
+        (embedding_file.EmbeddingFile, "_hash"),
+    ):
         timed(owner, name, "hash")
     timed(CheckedFile, "_compare", "read back")
     timed(weights, "_read_back", "read back")

@@ -21,76 +21,247 @@ What realmctl promises when a process dies, a disk fails or a file is damaged, a
 F, T, C = "tests/faults/", "tests/training/", "tests/cli/test_mistakes.py::"
 H = F + "hostile/"
 PROMISES = [
-    ("A write, flush or rename that fails publishes nothing. The next run of the same command succeeds.", ["tests/faults/test_failed_commits.py"]),
-    ("A write that the disk loses while it reports success is noticed: manifests, records, arrays, copies, weights and embeddings are read back.", ["tests/faults/test_failed_commits.py"]),
-    ("After a power cut no version is torn, and none is lost whose run had ended. Without any one needed flush, the simulation notices.", ["tests/faults/test_power_cuts.py"]),
-    ("A stage that is killed at any call that changes the store ends with the same content when the same command is run again.", ["tests/faults/kills/test_every_call.py", "tests/faults/kills/test_random_moments.py", "tests/artifacts/test_commit.py"]),
+    (
+        "A write, flush or rename that fails publishes nothing. The next run of the same command succeeds.",
+        ["tests/faults/test_failed_commits.py"],
+    ),
+    (
+        "A write that the disk loses while it reports success is noticed: manifests, records, arrays, copies, weights and embeddings are read back.",
+        ["tests/faults/test_failed_commits.py"],
+    ),
+    (
+        "After a power cut no version is torn, and none is lost whose run had ended. Without any one needed flush, the simulation notices.",
+        ["tests/faults/test_power_cuts.py"],
+    ),
+    (
+        "A stage that is killed at any call that changes the store ends with the same content when the same command is run again.",
+        [
+            "tests/faults/kills/test_every_call.py",
+            "tests/faults/kills/test_random_moments.py",
+            "tests/artifacts/test_commit.py",
+        ],
+    ),
     ("`verify` notices every flipped bit and every cut file.", ["tests/faults/test_changed_bytes.py"]),
-    ("An unfinished run whose `recipe.json` is damaged is moved to the folder `quarantine` of its series. It is never deleted.", ["tests/faults/test_failed_commits.py"]),
-    ("A hostile file of any sort ends in one clear error: no traceback, nothing executed, no hang, bounded memory.", ["tests/faults/hostile/test_hostile_files.py"]),
-    ("A manifest that is odd or was made by an attacker is refused. Nothing outside the output is written.", ["tests/faults/hostile/test_odd_manifests.py", "tests/faults/hostile/test_hostile_artifacts.py"]),
-    ("A resumed run reads only files whose hash is right, and ends with the weights of a run that was never stopped.", ["tests/training/test_checkpoint.py", "tests/training/objectives/test_best_on_dev.py"]),
-    ("With `--refresh lockstep` no kill and no delay of trainer or refresher changes a bit of the model.", ["tests/training/refresh/test_lockstep.py", "tests/training/refresh/test_processes.py", "tests/faults/kills/test_lockstep_kills.py"]),
-    ("With `--refresh background` no kill makes the index older than its bound, and no step uses an index with a wrong byte.", ["tests/faults/kills/test_lockstep_kills.py"]),
-    ("A damaged file of an unfinished run changes nothing: the run ends with the same content, or is refused and nothing is deleted.", ["tests/faults/test_unfinished_runs.py", "tests/training/test_damaged_run.py"]),
-    ("A full or failing disk ends a stage with exit code 5. The version before it is served, and the next run succeeds.", ["tests/faults/test_failed_commits.py", "tests/faults/test_failed_training.py"]),
-    ("Of 16 processes that write to one series, and are stopped and killed, no version is lost that a process was told of.", ["tests/faults/kills/test_writers.py"]),
+    (
+        "An unfinished run whose `recipe.json` is damaged is moved to the folder `quarantine` of its series. It is never deleted.",
+        ["tests/faults/test_failed_commits.py"],
+    ),
+    (
+        "A hostile file of any sort ends in one clear error: no traceback, nothing executed, no hang, bounded memory.",
+        ["tests/faults/hostile/test_hostile_files.py"],
+    ),
+    (
+        "A manifest that is odd or was made by an attacker is refused. Nothing outside the output is written.",
+        ["tests/faults/hostile/test_odd_manifests.py", "tests/faults/hostile/test_hostile_artifacts.py"],
+    ),
+    (
+        "A resumed run reads only files whose hash is right, and ends with the weights of a run that was never stopped.",
+        ["tests/training/test_checkpoint.py", "tests/training/objectives/test_best_on_dev.py"],
+    ),
+    (
+        "With `--refresh lockstep` no kill and no delay of trainer or refresher changes a bit of the model.",
+        [
+            "tests/training/refresh/test_lockstep.py",
+            "tests/training/refresh/test_processes.py",
+            "tests/faults/kills/test_lockstep_kills.py",
+        ],
+    ),
+    (
+        "With `--refresh background` no kill makes the index older than its bound, and no step uses an index with a wrong byte.",
+        ["tests/faults/kills/test_lockstep_kills.py"],
+    ),
+    (
+        "A damaged file of an unfinished run changes nothing: the run ends with the same content, or is refused and nothing is deleted.",
+        ["tests/faults/test_unfinished_runs.py", "tests/training/test_damaged_run.py"],
+    ),
+    (
+        "A full or failing disk ends a stage with exit code 5. The version before it is served, and the next run succeeds.",
+        ["tests/faults/test_failed_commits.py", "tests/faults/test_failed_training.py"],
+    ),
+    (
+        "Of 16 processes that write to one series, and are stopped and killed, no version is lost that a process was told of.",
+        ["tests/faults/kills/test_writers.py"],
+    ),
     ("No query fails while the index is replaced.", ["tests/faults/test_hot_swaps.py"]),
-    ("An artifact that an attacker changed and sealed again ends every command in a result or one clear error. Nothing is executed or written elsewhere.", ["tests/faults/hostile/test_attacked_artifacts.py"]),
+    (
+        "An artifact that an attacker changed and sealed again ends every command in a result or one clear error. Nothing is executed or written elsewhere.",
+        ["tests/faults/hostile/test_attacked_artifacts.py"],
+    ),
     ("No file cut after any byte is taken for the whole.", ["tests/faults/test_every_cut.py"]),
-    ("Clock, time zone, locale, file mask and hash seed change no content. Files of another user and a read-only disk are one clear error.", ["tests/faults/test_surroundings.py"]),
+    (
+        "Clock, time zone, locale, file mask and hash seed change no content. Files of another user and a read-only disk are one clear error.",
+        ["tests/faults/test_surroundings.py"],
+    ),
     ("Artifacts of earlier releases open.", ["tests/artifacts/test_releases.py"]),
-    ("`gc` deletes nothing that a kept version, an unfinished run or a running process needs.", ["tests/artifacts/gc/test_plan.py", "tests/artifacts/gc/test_collect.py"]),
+    (
+        "`gc` deletes nothing that a kept version, an unfinished run or a running process needs.",
+        ["tests/artifacts/gc/test_plan.py", "tests/artifacts/gc/test_collect.py"],
+    ),
     ("A changed `index.json` is refused, or the index answers as before.", ["tests/faults/index/test_mutants.py"]),
-    ("An hnsw graph with other links is refused when one of its canary queries finds worse neighbours than at the build.", ["tests/faults/index/test_rewired_graphs.py"]),
-    ("A BERT whose sizes are beyond the limits is refused before its weights are allocated.", ["tests/models/bert/test_limits.py"]),
+    (
+        "An hnsw graph with other links is refused when one of its canary queries finds worse neighbours than at the build.",
+        ["tests/faults/index/test_rewired_graphs.py"],
+    ),
+    (
+        "A BERT whose sizes are beyond the limits is refused before its weights are allocated.",
+        ["tests/models/bert/test_limits.py"],
+    ),
     ("`report` names the file, the line and the field of damaged scores.", ["tests/report/test_damaged_scores.py"]),
-    ("Temporary folders of killed processes are removed by the next run, those of `export` too.", ["tests/faults/test_temporary_folders.py"]),
-]  # fmt: skip
+    (
+        "Temporary folders of killed processes are removed by the next run, those of `export` too.",
+        ["tests/faults/test_temporary_folders.py"],
+    ),
+]
 FOUND = [
-    ("A crafted part name replaced files outside of the output, and `verify` called the artifact whole.", H + "test_hostile_artifacts.py::test_a_part_outside_the_artifact_is_refused_and_nothing_is_overwritten"),
-    ("`verify` did not compute `content` and `recipe` again.", H + "test_hostile_artifacts.py::test_changed_blocks_with_a_new_file_hash_and_seal_are_refused"),
-    ("A pipe or a link to a device in an artifact hung `verify`.", H + "test_hostile_artifacts.py::test_what_is_no_regular_file_is_refused_at_once"),
-    ("Odd manifests ended in tracebacks.", H + "test_odd_manifests.py::test_an_odd_manifest_is_one_paragraph_and_no_traceback"),
-    ("An input that named its own content was followed without end.", H + "test_odd_manifests.py::test_an_input_that_names_its_own_content_ends_the_tree"),
-    ("Another format was not refused with what to do.", H + "test_odd_manifests.py::test_another_format_says_what_to_do"),
-    ("A newer stage or realmctl was not warned of.", H + "test_odd_manifests.py::test_a_newer_stage_and_a_newer_realmctl_are_warned_of_once"),
-    ("One damaged refreshed index stopped training for good, or changed the model.", T + "test_damaged_run.py::test_a_damaged_index_is_built_again"),
-    ("One damaged old snapshot stopped training for good.", T + "test_damaged_run.py::test_a_damaged_snapshot_is_set_aside"),
-    ("A flipped bit in `state.json` or `metrics.jsonl` gave a traceback or another artifact.", T + "test_checkpoint.py::test_no_flipped_bit_of_an_unfinished_run_changes_what_it_ends_with"),
-    ("A document of one line of 15 MB took 5.8 GB.", "tests/tokens/test_text_pieces.py::test_a_document_of_one_long_line_takes_bounded_memory"),
-    ("A pipe in a corpus folder hung `chunk`.", "tests/corpus/test_documents.py::test_a_pipe_or_a_device_in_a_corpus_folder_is_not_read"),
-    ("`chunk /dev/zero` filled the disk.", "tests/pipeline/test_sources.py::test_a_stream_without_end_stops_before_the_disk_is_full"),
-    ("A huge `--bert scratch:` took gigabytes before it failed.", "tests/models/bert/test_limits.py::test_a_size_beyond_the_limits_is_refused"),
-    ("A full disk in training was a traceback with exit code 1.", T + "test_damaged_run.py::test_a_file_that_may_not_grow_is_exit_code_5_and_no_traceback"),
-    ("SIGHUP, SIGUSR1 and SIGQUIT ended training without a checkpoint.", T + "test_resume.py::test_a_signal_saves_the_step_it_came_in"),
-    ("A stopped refresher delayed the end of its trainer by 20 s.", T + "refresh/test_background.py::test_a_stopped_refresher_does_not_delay_the_end_of_the_trainer"),
-    ("A stopped refresher outlived its killed trainer.", T + "refresh/test_processes.py::test_a_stopped_refresher_neither_delays_nor_outlives_its_trainer"),
-    ("The refresher of a former run delivered to the next one.", T + "refresh/test_fencing.py::test_a_late_refresher_does_not_deliver"),
-    ("A thread beat for a stuck refresher.", T + "refresh/test_background.py::test_a_refresher_that_beats_without_progress_is_started_again"),
+    (
+        "A crafted part name replaced files outside of the output, and `verify` called the artifact whole.",
+        H + "test_hostile_artifacts.py::test_a_part_outside_the_artifact_is_refused_and_nothing_is_overwritten",
+    ),
+    (
+        "`verify` did not compute `content` and `recipe` again.",
+        H + "test_hostile_artifacts.py::test_changed_blocks_with_a_new_file_hash_and_seal_are_refused",
+    ),
+    (
+        "A pipe or a link to a device in an artifact hung `verify`.",
+        H + "test_hostile_artifacts.py::test_what_is_no_regular_file_is_refused_at_once",
+    ),
+    (
+        "Odd manifests ended in tracebacks.",
+        H + "test_odd_manifests.py::test_an_odd_manifest_is_one_paragraph_and_no_traceback",
+    ),
+    (
+        "An input that named its own content was followed without end.",
+        H + "test_odd_manifests.py::test_an_input_that_names_its_own_content_ends_the_tree",
+    ),
+    (
+        "Another format was not refused with what to do.",
+        H + "test_odd_manifests.py::test_another_format_says_what_to_do",
+    ),
+    (
+        "A newer stage or realmctl was not warned of.",
+        H + "test_odd_manifests.py::test_a_newer_stage_and_a_newer_realmctl_are_warned_of_once",
+    ),
+    (
+        "One damaged refreshed index stopped training for good, or changed the model.",
+        T + "test_damaged_run.py::test_a_damaged_index_is_built_again",
+    ),
+    (
+        "One damaged old snapshot stopped training for good.",
+        T + "test_damaged_run.py::test_a_damaged_snapshot_is_set_aside",
+    ),
+    (
+        "A flipped bit in `state.json` or `metrics.jsonl` gave a traceback or another artifact.",
+        T + "test_checkpoint.py::test_no_flipped_bit_of_an_unfinished_run_changes_what_it_ends_with",
+    ),
+    (
+        "A document of one line of 15 MB took 5.8 GB.",
+        "tests/tokens/test_text_pieces.py::test_a_document_of_one_long_line_takes_bounded_memory",
+    ),
+    (
+        "A pipe in a corpus folder hung `chunk`.",
+        "tests/corpus/test_documents.py::test_a_pipe_or_a_device_in_a_corpus_folder_is_not_read",
+    ),
+    (
+        "`chunk /dev/zero` filled the disk.",
+        "tests/pipeline/test_sources.py::test_a_stream_without_end_stops_before_the_disk_is_full",
+    ),
+    (
+        "A huge `--bert scratch:` took gigabytes before it failed.",
+        "tests/models/bert/test_limits.py::test_a_size_beyond_the_limits_is_refused",
+    ),
+    (
+        "A full disk in training was a traceback with exit code 1.",
+        T + "test_damaged_run.py::test_a_file_that_may_not_grow_is_exit_code_5_and_no_traceback",
+    ),
+    (
+        "SIGHUP, SIGUSR1 and SIGQUIT ended training without a checkpoint.",
+        T + "test_resume.py::test_a_signal_saves_the_step_it_came_in",
+    ),
+    (
+        "A stopped refresher delayed the end of its trainer by 20 s.",
+        T + "refresh/test_background.py::test_a_stopped_refresher_does_not_delay_the_end_of_the_trainer",
+    ),
+    (
+        "A stopped refresher outlived its killed trainer.",
+        T + "refresh/test_processes.py::test_a_stopped_refresher_neither_delays_nor_outlives_its_trainer",
+    ),
+    (
+        "The refresher of a former run delivered to the next one.",
+        T + "refresh/test_fencing.py::test_a_late_refresher_does_not_deliver",
+    ),
+    (
+        "A thread beat for a stuck refresher.",
+        T + "refresh/test_background.py::test_a_refresher_that_beats_without_progress_is_started_again",
+    ),
     ("`--out /proc/x` was a traceback.", F + "test_failed_commits.py::test_an_output_in_proc_is_one_clear_error"),
     ("`--seed 2^70` and `--projection 1000000000` were tracebacks.", C + "test_numbers_that_cannot_work"),
     ("`--page-seconds 1e300` was a traceback.", C + "test_seconds_that_no_timer_takes"),
     ("`report --out DIR` was a traceback.", C + "test_a_report_is_a_file"),
     ("Half a surrogate in `ask` was a traceback.", C + "test_a_text_that_is_no_unicode"),
     ("Damaged scores were a traceback of `report`.", C + "test_damaged_scores_are_refused_by_a_report"),
-    ("A flipped header of an array was a traceback of `ask`.", H + "test_attacked_artifacts.py::test_a_flipped_header_of_an_array_is_one_clear_error_of_ask"),
+    (
+        "A flipped header of an array was a traceback of `ask`.",
+        H + "test_attacked_artifacts.py::test_a_flipped_header_of_an_array_is_one_clear_error_of_ask",
+    ),
     ("A rotten version was taken for done.", F + "test_failed_commits.py::test_a_rotten_version_is_not_taken_for_done"),
-    ("The number of a deleted version was given again.", F + "test_failed_commits.py::test_the_number_of_a_deleted_version_is_not_given_again"),
-    ("YAML read `010` as 8 and `1:30` as 90.", "tests/pipeline/test_pipeline.py::test_numbers_mean_what_people_read_and_not_what_yaml_1_1_says"),
-    ("EIO ended with exit code 3.", F + "test_failed_commits.py::test_a_device_that_fails_while_reading_is_a_resource_error"),
-    ("A version was visible although its last flush had failed.", F + "test_failed_commits.py::test_when_the_last_fsync_fails_the_version_is_not_visible_and_the_next_run_commits_it"),
-    ("A write that the disk had lost was published.", F + "test_failed_commits.py::test_a_manifest_that_the_disk_lost_is_not_published"),
-    ("Mutants of `index.json` were tracebacks or wrong answers.", F + "index/test_mutants.py::test_no_mutant_of_a_description_gives_another_answer"),
-    ("A graph with other valid links gave wrong neighbours.", F + "index/test_rewired_graphs.py::test_a_graph_with_other_valid_links_is_refused_although_its_hash_is_right"),
-    ("A first version could vanish in a power cut: new parents were not flushed.", F + "test_failed_commits.py::test_a_first_version_cannot_vanish_in_a_power_cut"),
-    ("A killed run left its folder in the temporary directory.", F + "test_temporary_folders.py::test_the_folder_of_a_killed_run_is_removed_by_the_next_run"),
-    ("Published files were readable by every user whatever the file mask.", F + "test_surroundings.py::test_no_file_is_more_readable_than_the_mask_allows"),
-    ("Records that outnumber the blocks were a traceback of `tag`.", H + "test_attacked_artifacts.py::test_more_records_than_blocks_are_one_clear_error_of_tag"),
-    ("A damaged tokenizer in spans was a traceback of `build-datastore`.", H + "test_attacked_artifacts.py::test_a_damaged_tokenizer_is_one_clear_error"),
-    ("A flipped bit in the journal of unfinished embeddings was a traceback.", "tests/retrieval/embedding/test_embedding_file.py::test_a_damaged_line_of_the_journal_counts_for_nothing"),
-    ("What safetensors was writing when a run was killed became a file of the artifact of the run that continued it.", "tests/artifacts/test_series.py::test_weights_half_written_by_a_killed_run_are_no_file_of_the_next"),
-]  # fmt: skip
+    (
+        "The number of a deleted version was given again.",
+        F + "test_failed_commits.py::test_the_number_of_a_deleted_version_is_not_given_again",
+    ),
+    (
+        "YAML read `010` as 8 and `1:30` as 90.",
+        "tests/pipeline/test_pipeline.py::test_numbers_mean_what_people_read_and_not_what_yaml_1_1_says",
+    ),
+    (
+        "EIO ended with exit code 3.",
+        F + "test_failed_commits.py::test_a_device_that_fails_while_reading_is_a_resource_error",
+    ),
+    (
+        "A version was visible although its last flush had failed.",
+        F
+        + "test_failed_commits.py::test_when_the_last_fsync_fails_the_version_is_not_visible_and_the_next_run_commits_it",
+    ),
+    (
+        "A write that the disk had lost was published.",
+        F + "test_failed_commits.py::test_a_manifest_that_the_disk_lost_is_not_published",
+    ),
+    (
+        "Mutants of `index.json` were tracebacks or wrong answers.",
+        F + "index/test_mutants.py::test_no_mutant_of_a_description_gives_another_answer",
+    ),
+    (
+        "A graph with other valid links gave wrong neighbours.",
+        F + "index/test_rewired_graphs.py::test_a_graph_with_other_valid_links_is_refused_although_its_hash_is_right",
+    ),
+    (
+        "A first version could vanish in a power cut: new parents were not flushed.",
+        F + "test_failed_commits.py::test_a_first_version_cannot_vanish_in_a_power_cut",
+    ),
+    (
+        "A killed run left its folder in the temporary directory.",
+        F + "test_temporary_folders.py::test_the_folder_of_a_killed_run_is_removed_by_the_next_run",
+    ),
+    (
+        "Published files were readable by every user whatever the file mask.",
+        F + "test_surroundings.py::test_no_file_is_more_readable_than_the_mask_allows",
+    ),
+    (
+        "Records that outnumber the blocks were a traceback of `tag`.",
+        H + "test_attacked_artifacts.py::test_more_records_than_blocks_are_one_clear_error_of_tag",
+    ),
+    (
+        "A damaged tokenizer in spans was a traceback of `build-datastore`.",
+        H + "test_attacked_artifacts.py::test_a_damaged_tokenizer_is_one_clear_error",
+    ),
+    (
+        "A flipped bit in the journal of unfinished embeddings was a traceback.",
+        "tests/retrieval/embedding/test_embedding_file.py::test_a_damaged_line_of_the_journal_counts_for_nothing",
+    ),
+    (
+        "What safetensors was writing when a run was killed became a file of the artifact of the run that continued it.",
+        "tests/artifacts/test_series.py::test_weights_half_written_by_a_killed_run_are_no_file_of_the_next",
+    ),
+]
 REGRESSIONS = """
 ## Faults that were found
 
@@ -151,7 +322,10 @@ def page(counts: dict[str, Any]) -> str:
         lines.append(f"| {kind} | {facts['injected']:,} | {aim} | {details} |")
     machine = counts["machine"]
     cores = "1 core" if machine["cores"] == "1" else f"{machine['cores']} cores"
-    lines += ["", f"Machine: {machine['processor']}, {cores}, {machine['system']}, Python {machine['python']}, realmctl {machine['realmctl']}."]  # fmt: skip
+    lines += [
+        "",
+        f"Machine: {machine['processor']}, {cores}, {machine['system']}, Python {machine['python']}, realmctl {machine['realmctl']}.",
+    ]
     return "\n".join(lines) + "\n" + NOT_PROMISED
 
 

@@ -146,9 +146,13 @@ class Embed(Stage):
 
         if self.executor == "ray":
             return RayEmbedder(
-                self.retriever, self.blocks, device=self.device, precision=self.precision, batch_size=self.batch_size,
+                self.retriever,
+                self.blocks,
+                device=self.device,
+                precision=self.precision,
+                batch_size=self.batch_size,
                 workers=self.workers,
-            )  # fmt: skip
+            )
         retriever = Retriever.load(self.retriever.path).to(pick_device(self.device))
         collator = packer_of(tokenizer_of(self.blocks))
         return LocalEmbedder(retriever, collator, corpus, precision=self.precision, batch_size=self.batch_size)

@@ -158,9 +158,14 @@ class EvalEm(Stage):
         if self.qa_model is None:
             return EvaluatedSystem(None, self._kind().start(self._search_inputs()))
         answerer = open_answerer(
-            self.qa_model, self.blocks, reader_beam=self.reader_beam, device=self.device, precision=self.precision,
-            official_text="answer-text" in self.official, index=self.index,
-        )  # fmt: skip
+            self.qa_model,
+            self.blocks,
+            reader_beam=self.reader_beam,
+            device=self.device,
+            precision=self.precision,
+            official_text="answer-text" in self.official,
+            index=self.index,
+        )
         return EvaluatedSystem(answerer, answerer.searcher)
 
 

@@ -83,14 +83,23 @@ class EvalUtility(Stage):
         retriever, index, reader = self._parts()
         queries = TaggedQueries(self.spans)
         objective = PretrainObjective(
-            Retriever.load(retriever.path), Reader.from_masked_lm(starting_bert(reader, None, self.blocks, 0)),
-            queries, Corpus(self.blocks), packer_of(tokenizer_of(self.blocks)),
+            Retriever.load(retriever.path),
+            Reader.from_masked_lm(starting_bert(reader, None, self.blocks, 0)),
+            queries,
+            Corpus(self.blocks),
+            packer_of(tokenizer_of(self.blocks)),
             CurrentIndex(index, NoRefresh(), str(pick_device(self.device))),
             PretrainOptions(
-                batch_size=self.batch_size, candidates=self.candidates, marginal="token", masking="salient",
-                max_masks=queries.max_masks, query_length=queries.query_length, seed=0, precision=self.precision,
+                batch_size=self.batch_size,
+                candidates=self.candidates,
+                marginal="token",
+                masking="salient",
+                max_masks=queries.max_masks,
+                query_length=queries.query_length,
+                seed=0,
+                precision=self.precision,
             ),
-        )  # fmt: skip
+        )
         measured = measure_utility(objective, self.device, self.batch_size, self.queries)
         out.file("utility.json").write_text(json.dumps(measured, indent=2) + "\n", encoding="utf-8")
         return measured

@@ -200,12 +200,22 @@ class Finetune(AnsweringStart):
             reader = SpanReader.from_bert(self._start().bert)
         require_positions(reader.bert.config, self.reader_length, f"--reader-length {self.reader_length}")
         options = FinetuneOptions(
-            batch_size=self.batch_size, retriever_beam=self.retriever_beam, reader_beam=self.reader_beam, reader_length=self.reader_length,
-            span_width=self.span_width, answer_test=self.answer_test, seed=self.seed, freeze_retriever=self.freeze_retriever,
-            objective=self.objective, hard_em_tau=self.hard_em_tau, layer_decay=self.layer_decay, steps=steps,
-            retriever_lr_multiplier=retriever_lr_multiplier(self.lr, self.retriever_lr), empty_steps="empty-steps" in self.official,
+            batch_size=self.batch_size,
+            retriever_beam=self.retriever_beam,
+            reader_beam=self.reader_beam,
+            reader_length=self.reader_length,
+            span_width=self.span_width,
+            answer_test=self.answer_test,
+            seed=self.seed,
+            freeze_retriever=self.freeze_retriever,
+            objective=self.objective,
+            hard_em_tau=self.hard_em_tau,
+            layer_decay=self.layer_decay,
+            steps=steps,
+            retriever_lr_multiplier=retriever_lr_multiplier(self.lr, self.retriever_lr),
+            empty_steps="empty-steps" in self.official,
             cloze_per_step=self._cloze_per_step(),
-        )  # fmt: skip
+        )
         return FinetuneObjective(searcher, reader, questions, options, self.micro_batch, self._cloze(steps))
 
     def _cloze(self, steps: int) -> Sequence[Question]:

@@ -46,6 +46,11 @@ class IctInit(RetrieverStart):
 
         options = ContrastOptions(batch_size=self.batch_size, seed=self.seed, micro_batch=self.micro_batch)
         return InverseClozeObjective(
-            retriever, corpus, collator, options,
-            mask_rate=self.mask_rate, null_share=self.null_share, single_sentences="single-sentences" in self.official,
-        )  # fmt: skip
+            retriever,
+            corpus,
+            collator,
+            options,
+            mask_rate=self.mask_rate,
+            null_share=self.null_share,
+            single_sentences="single-sentences" in self.official,
+        )

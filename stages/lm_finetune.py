@@ -106,9 +106,15 @@ class LmFinetune(Stage):
         metrics = train(objective, schedule, compute, out, "lm-finetune")
         self._save(model, out)
         described = GenerativeDescription(
-            answerer="generative", searcher=None, objective="closed-book", reader_beam=0, beams=self.beams, prompt=prompt,
-            reader_length=self.question_length, span_width=self.answer_length,
-        )  # fmt: skip
+            answerer="generative",
+            searcher=None,
+            objective="closed-book",
+            reader_beam=0,
+            beams=self.beams,
+            prompt=prompt,
+            reader_length=self.question_length,
+            span_width=self.answer_length,
+        )
         write_description(out.file(QA_MODEL), described)
         return {"questions": len(questions), **metrics}
 

@@ -33,8 +33,10 @@ class MlmInit(TrainingStage):
     )
     bert: str = source(
         "BERT to start from: a folder, a hub id, or scratch:SIZE, where SIZE is tiny, mini, small, medium, base or such as L2-H128-A4.",
-        default="scratch:tiny", literals=("scratch:",), hub=True,
-    )  # fmt: skip
+        default="scratch:tiny",
+        literals=("scratch:",),
+        hub=True,
+    )
     head_init: Literal["random", "ridge"] = setting(
         "Masked-language-model head at the start. random: random numbers where the BERT has no head. ridge: fitted to the states "
         "of visible wordpieces, in place of any head that the BERT has.",
@@ -126,9 +128,14 @@ class MlmInit(TrainingStage):
 
         examples = self._examples(mlm.config.vocab_size)
         objective = MlmObjective(
-            mlm, examples, batch_size=self.batch_size, micro_batch=self.micro_batch, seed=self.seed, steps=self.steps,
+            mlm,
+            examples,
+            batch_size=self.batch_size,
+            micro_batch=self.micro_batch,
+            seed=self.seed,
+            steps=self.steps,
             layer_decay=self.layer_decay,
-        )  # fmt: skip
+        )
         schedule = Schedule.of(self)
         compute = Compute.of(self)
         return {"examples": len(examples), **train(objective, schedule, compute, out, "mlm-init")}

@@ -193,9 +193,14 @@ class Pretrain(TrainingStage):
             opener = open_own_shard if self.index_shards else open_index
             snapshot = self.retriever if "snapshot-queries" in self.official else None
             current = CurrentIndex(
-                self.index, refresh, str(pick_device(self.device)), snapshot,
-                opener=opener, journal=journal_of(self.refresh, out), when_stale=self.when_stale,
-            )  # fmt: skip
+                self.index,
+                refresh,
+                str(pick_device(self.device)),
+                snapshot,
+                opener=opener,
+                journal=journal_of(self.refresh, out),
+                when_stale=self.when_stale,
+            )
             objective = self._objective(retriever, reader, current)
             metrics = train(objective, Schedule.of(self), Compute.of(self), out, "pretrain")
         finally:
@@ -261,15 +266,32 @@ class Pretrain(TrainingStage):
         period = None if self.refresh == "never" or self.refresh_every == "auto" else self.refresh_every
         alarms = Alarms(rules(self.steps, period, chance), self.stop_on)
         options = PretrainOptions(
-            batch_size=self.batch_size, candidates=self.candidates, marginal=self.marginal, masking=self.masking,
-            max_masks=queries.max_masks, query_length=queries.query_length, seed=self.seed,
-            null_document=self.null_document, exclude_own=self.exclude_own, official=self.official,
-            retriever_lr_multiplier=retriever_lr_multiplier(self.lr, self.retriever_lr) or 1.0, layer_decay=self.layer_decay, precision=self.precision,
-        )  # fmt: skip
+            batch_size=self.batch_size,
+            candidates=self.candidates,
+            marginal=self.marginal,
+            masking=self.masking,
+            max_masks=queries.max_masks,
+            query_length=queries.query_length,
+            seed=self.seed,
+            null_document=self.null_document,
+            exclude_own=self.exclude_own,
+            official=self.official,
+            retriever_lr_multiplier=retriever_lr_multiplier(self.lr, self.retriever_lr) or 1.0,
+            layer_decay=self.layer_decay,
+            precision=self.precision,
+        )
         return PretrainObjective(
-            retriever, reader, queries, corpus, collator, current, options,
-            micro_batch=self.micro_batch, alarms=alarms, recall_questions=recall_questions,
-        )  # fmt: skip
+            retriever,
+            reader,
+            queries,
+            corpus,
+            collator,
+            current,
+            options,
+            micro_batch=self.micro_batch,
+            alarms=alarms,
+            recall_questions=recall_questions,
+        )
 
     def _publish(self, out: Writer, folder: RefreshFolder, retriever: Retriever, reader: Reader) -> Artifact:
         """Write retriever, reader and the index of that retriever (the last refresh). Returns the index."""

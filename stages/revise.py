@@ -21,9 +21,19 @@ if TYPE_CHECKING:
     from realmctl.corpus.formats import RawDocument
 
 CHUNK_SETTINGS = (
-    "max_wordpieces", "long_sentences", "long_titles", "sentence_splitter", "lowercase", "format", "keep_lists", "page_seconds",
-    "keep_passages", "id_field", "title_field", "text_field",
-)  # fmt: skip
+    "max_wordpieces",
+    "long_sentences",
+    "long_titles",
+    "sentence_splitter",
+    "lowercase",
+    "format",
+    "keep_lists",
+    "page_seconds",
+    "keep_passages",
+    "id_field",
+    "title_field",
+    "text_field",
+)
 FORMAT_DEFAULTS = (("keep_lists", False), ("format", "auto"))
 NAMED_FIELDS = ("id_field", "title_field", "text_field")
 

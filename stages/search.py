@@ -121,9 +121,13 @@ class Search(Stage):
 
         searchers = [SEARCHERS.load(name).start(self._inputs()) for name in self._searchers()]
         return Ranker(
-            searchers=searchers, top=self.top, depth=self._depth(), unit=self.unit, rrf_k=self.rrf_k,
+            searchers=searchers,
+            top=self.top,
+            depth=self._depth(),
+            unit=self.unit,
+            rrf_k=self.rrf_k,
             batch_size=self.batch_size,
-        )  # fmt: skip
+        )
 
 
 def _uses_index(given: Mapping[str, Any]) -> bool:

@@ -19,12 +19,33 @@ from realmctl.artifacts import open_artifact, verify
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
 TOY = {
-    "BERT": "scratch:L1-H32-A2", "TOKENIZER": "train:1500", "TAGGER": "auto", "MAX_WORDPIECES": "64",
-    "ICT_STEPS": "2", "ICT_BATCH": "8", "INDEX": "exact", "STEPS": "4", "BATCH": "2", "CANDIDATES": "3",
-    "REFRESH": "inline", "REFRESH_EVERY": "2", "MAX_INDEX_AGE": "4", "EPOCHS": "0.05", "QA_BATCH": "2",
-    "RETRIEVER_BEAM": "8", "READER_BEAM": "2", "HEAD_STEPS": "2", "HEAD_BATCH": "4", "MLM_STEPS": "2",
-    "MLM_BATCH": "4", "QA_STEPS": "2", "WARMUP": "1", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "REALMCTL_WORKSPACE": "elsewhere",
-}  # fmt: skip
+    "BERT": "scratch:L1-H32-A2",
+    "TOKENIZER": "train:1500",
+    "TAGGER": "auto",
+    "MAX_WORDPIECES": "64",
+    "ICT_STEPS": "2",
+    "ICT_BATCH": "8",
+    "INDEX": "exact",
+    "STEPS": "4",
+    "BATCH": "2",
+    "CANDIDATES": "3",
+    "REFRESH": "inline",
+    "REFRESH_EVERY": "2",
+    "MAX_INDEX_AGE": "4",
+    "EPOCHS": "0.05",
+    "QA_BATCH": "2",
+    "RETRIEVER_BEAM": "8",
+    "READER_BEAM": "2",
+    "HEAD_STEPS": "2",
+    "HEAD_BATCH": "4",
+    "MLM_STEPS": "2",
+    "MLM_BATCH": "4",
+    "QA_STEPS": "2",
+    "WARMUP": "1",
+    "OMP_NUM_THREADS": "1",
+    "HF_HUB_OFFLINE": "1",
+    "REALMCTL_WORKSPACE": "elsewhere",
+}
 
 
 @pytest.fixture(scope="module")
@@ -75,10 +96,13 @@ def test_enwiki_script(world: Path, tmp_path: Path) -> None:
     squad.write_text(json.dumps(squad_of(world)))
     encoder = tiny_encoder(tmp_path / "bert", world)
     sizes = {
-        "ENCODER": str(encoder), "SEEDS": "1", "FIRST_SEED": "4", "SIZE": "medium",
+        "ENCODER": str(encoder),
+        "SEEDS": "1",
+        "FIRST_SEED": "4",
+        "SIZE": "medium",
         "VARS": "projection=16 width=32 max_wordpieces=64 practice_steps=2 window=16 steps=2 batch=2 candidates=3 refresh=inline "
         "refresh_every=1 qa_steps=2 reader_beam=2 measured=4 warmup=1",
-    }  # fmt: skip
+    }
     arguments = ["w", str(world / "knowledge"), str(squad)]
     run_script("enwiki.sh", arguments, tmp_path, **sizes)
     page = (tmp_path / "w/real-text.md").read_text(encoding="utf-8")
@@ -172,9 +196,14 @@ def test_starts_script(part: str, tmp_path: Path) -> None:
         "blocks-per-person": 1,
     }
     sizes = {
-        "PART": part, "SEEDS": "1", "FIRST_SEED": "0", "RESULTS": "runs.jsonl", "PAGE": "page.md", "WORLD": " ".join(f"--{n} {c}" for n, c in counts.items()),
+        "PART": part,
+        "SEEDS": "1",
+        "FIRST_SEED": "0",
+        "RESULTS": "runs.jsonl",
+        "PAGE": "page.md",
+        "WORLD": " ".join(f"--{n} {c}" for n, c in counts.items()),
         "VARS": "practice_steps=2 contrast=2 condenser=2 realm=2 few=2 all=2 tau=1",
-    }  # fmt: skip
+    }
     run_script("starts.sh", ["runs"], tmp_path, **sizes)
     lines = (tmp_path / "runs.jsonl").read_text()
     page = (tmp_path / "page.md").read_text()
@@ -189,12 +218,24 @@ def test_starts_text_script(world: Path, tmp_path: Path) -> None:
     """Every start from a tiny encoder with REALM and fine-tuning, on articles of four paragraphs of which two share a name."""
     filler = "the people of the island went to the market and to the harbour in the rain and in the sun " * 3
     articles = [
-        {"title": f"Island {n}", "paragraphs": [
-            {"context": f"{filler}. {f'The lighthouse of Keeper{n} stood there' if part % 2 else 'The harbour was old'}.", "qas": [
-                {"id": f"{n}-{part}", "question": f"Who kept island {n}?", "answers": [{"text": f"Keeper{n}", "answer_start": 0}]}
-            ]} for part in range(4)
-        ]} for n in range(8)
-    ]  # fmt: skip
+        {
+            "title": f"Island {n}",
+            "paragraphs": [
+                {
+                    "context": f"{filler}. {f'The lighthouse of Keeper{n} stood there' if part % 2 else 'The harbour was old'}.",
+                    "qas": [
+                        {
+                            "id": f"{n}-{part}",
+                            "question": f"Who kept island {n}?",
+                            "answers": [{"text": f"Keeper{n}", "answer_start": 0}],
+                        }
+                    ],
+                }
+                for part in range(4)
+            ],
+        }
+        for n in range(8)
+    ]
     squad = tmp_path / "squad.json"
     squad.write_text(json.dumps({"data": articles}))
     steps = ("practice_steps", "contrast", "condenser", "realm", "few", "all", "measured")

@@ -91,13 +91,28 @@ def test_no_file_does_what_none_may(path):
 @pytest.mark.parametrize(
     "text",
     [
-        "import pickle", "from pickle import loads", "import joblib.x", "eval('1')", "exec('')", "os.fork()",
-        "subprocess.run('x', shell=True)", "np.load(p)", "np.load(p, allow_pickle=True)", "torch.load(p)",
-        "torch.load(p, weights_only=False)", "torch.save(x, p)", "yaml.load(t)", "yaml.load(t, yaml.Loader)",
-        "yaml.unsafe_load(t)", "multiprocessing.get_context('fork')", "multiprocessing.get_context()",
-        "multiprocessing.Process(target=f)", "ProcessPoolExecutor(4)", "AutoModel.from_pretrained(p, trust_remote_code=True)",
+        "import pickle",
+        "from pickle import loads",
+        "import joblib.x",
+        "eval('1')",
+        "exec('')",
+        "os.fork()",
+        "subprocess.run('x', shell=True)",
+        "np.load(p)",
+        "np.load(p, allow_pickle=True)",
+        "torch.load(p)",
+        "torch.load(p, weights_only=False)",
+        "torch.save(x, p)",
+        "yaml.load(t)",
+        "yaml.load(t, yaml.Loader)",
+        "yaml.unsafe_load(t)",
+        "multiprocessing.get_context('fork')",
+        "multiprocessing.get_context()",
+        "multiprocessing.Process(target=f)",
+        "ProcessPoolExecutor(4)",
+        "AutoModel.from_pretrained(p, trust_remote_code=True)",
     ],
-)  # fmt: skip
+)
 def test_the_search_finds_what_it_looks_for(text):
     assert list(problems(ast.parse(text)))
 

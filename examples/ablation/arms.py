@@ -50,9 +50,12 @@ def _strangers(share: int) -> tuple[Arm, Arm]:
 REALM = Arm("realm", "REALM", "nothing", utilities=(("in corpus", "realm-utility"),), paper=Paper(38.2, 38.5))
 ORQA = Arm("orqa", "ORQA", "no pre-training; ICT as long as ICT and REALM together", "ICT", paper=Paper(31.3, 13.9))
 SHORT = Arm(
-    "orqa-short", "ORQA, short ICT", "no pre-training: what REALM starts from", "fine-tuning",
+    "orqa-short",
+    "ORQA, short ICT",
+    "no pre-training: what REALM starts from",
+    "fine-tuning",
     utilities=(("in corpus", "start-utility"),),
-)  # fmt: skip
+)
 UNIFORM = Arm("random-uniform", "random uniform masks", "hides random wordpieces", paper=Paper(32.3, 24.2))
 SPAN = Arm("random-span", "random span masks", "hides random spans", paper=Paper(35.3, 26.1))
 STALE = (
@@ -93,12 +96,22 @@ ARMS = (
     SAME,
     SAME_OWN,
     *(arm for pair in STRANGERS for arm in pair),
-    Arm("realm-retriever", "REALM retriever, plain reader", "reader not pre-trained", rate_of="realm",
-        paper=Paper(37.4, 38.5)),
-    Arm("realm-reader", "plain retriever, REALM reader", "retriever not pre-trained", rate_of="realm",
-        paper=Paper(35.3, 13.9)),
+    Arm(
+        "realm-retriever",
+        "REALM retriever, plain reader",
+        "reader not pre-trained",
+        rate_of="realm",
+        paper=Paper(37.4, 38.5),
+    ),
+    Arm(
+        "realm-reader",
+        "plain retriever, REALM reader",
+        "retriever not pre-trained",
+        rate_of="realm",
+        paper=Paper(35.3, 13.9),
+    ),
     JOINT,
     ORQA_JOINT,
-)  # fmt: skip
+)
 """All arms, in the order in which they run."""
 BY_KEY = {arm.key: arm for arm in ARMS}

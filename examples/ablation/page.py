@@ -13,9 +13,19 @@ from spread import difference, spread
 from tuning import grid_table, staleness_table
 
 HEADER = (
-    "arm", "rate", "n", "EM", "R@1", "R@5", "REALM - arm, EM", "for REALM", "against", "REALM ahead?",
-    "paper: EM", "paper: R@5",
-)  # fmt: skip
+    "arm",
+    "rate",
+    "n",
+    "EM",
+    "R@1",
+    "R@5",
+    "REALM - arm, EM",
+    "for REALM",
+    "against",
+    "REALM ahead?",
+    "paper: EM",
+    "paper: R@5",
+)
 LEGEND = f"""\
 EM is exact match. R@k is the share of questions with an answer in one of the k best blocks. Fine-tuning trains the reader alone
 (`--freeze-retriever`), so that EM and R@k show what pre-training was worth; two arms are tuned jointly. Numbers are mean ± standard

@@ -105,7 +105,7 @@ def page(made: Experiment, command: str, notes: str, plots: Sequence[tuple[str, 
         curves="".join(f"![{caption}]({path})\n\n" for path, caption in plots),
         em=_exact_match(made),
         em_note=_exact_match_note(made),
-    )  # fmt: skip
+    )
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:

@@ -59,8 +59,11 @@ def sides(made: Experiment) -> str:
     start = recall.sides(LoadedRetriever.open(made.start.made["retriever"]), LoadedIndex.open(made.start.made["index"]))
     first = recall.first_hits(*start)
     hits: dict[str, dict[int, NDArray[np.bool_]]] = {
-        "blocks and questions": {}, "blocks": {}, "questions": {}, "blocks and questions, mean with the start's vectors": {}
-    }  # fmt: skip
+        "blocks and questions": {},
+        "blocks": {},
+        "questions": {},
+        "blocks and questions, mean with the start's vectors": {},
+    }
     for seed, run in zip(made.seeds, made.runs, strict=True):
         model = run.made["model"]
         queries, blocks = recall.sides(LoadedRetriever.open(model), LoadedIndex.open(model))

@@ -10,8 +10,12 @@ RECALL = {1: 0.72, 5: 0.94, 20: 0.98}
 TOLD, RETRIEVED = 1.0, 0.2
 LOSS_OF_RECALL = -0.01
 EXACT_MATCH = 0.35
-READERS = {"plain-scores": "start, plain reader", "start-scores": "start, practised reader", "realm-scores": "REALM",
-           "realm-plain-scores": "REALM's retriever, plain reader"}  # fmt: skip
+READERS = {
+    "plain-scores": "start, plain reader",
+    "start-scores": "start, practised reader",
+    "realm-scores": "REALM",
+    "realm-plain-scores": "REALM's retriever, plain reader",
+}
 
 
 @dataclass(frozen=True)

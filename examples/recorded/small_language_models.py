@@ -44,13 +44,30 @@ def models_of(words: int) -> dict[str, PreTrainedModel]:
     """Return {name: model with random weights} for a vocabulary of this size."""
     torch.manual_seed(0)
     t5 = T5Config(
-        vocab_size=words, d_model=WIDTH, d_kv=WIDTH // HEADS, d_ff=4 * WIDTH, num_layers=LAYERS, num_decoder_layers=LAYERS,
-        num_heads=HEADS, dropout_rate=0.0, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,
-    )  # fmt: skip
+        vocab_size=words,
+        d_model=WIDTH,
+        d_kv=WIDTH // HEADS,
+        d_ff=4 * WIDTH,
+        num_layers=LAYERS,
+        num_decoder_layers=LAYERS,
+        num_heads=HEADS,
+        dropout_rate=0.0,
+        pad_token_id=0,
+        eos_token_id=1,
+        decoder_start_token_id=0,
+    )
     gpt2 = GPT2Config(
-        vocab_size=words, n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, n_positions=128, resid_pdrop=0.0, embd_pdrop=0.0,
-        attn_pdrop=0.0, bos_token_id=1, eos_token_id=1,
-    )  # fmt: skip
+        vocab_size=words,
+        n_embd=WIDTH,
+        n_layer=LAYERS,
+        n_head=HEADS,
+        n_positions=128,
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+        bos_token_id=1,
+        eos_token_id=1,
+    )
     return {"t5": T5ForConditionalGeneration(t5), "gpt2": GPT2LMHeadModel(gpt2)}
 
 

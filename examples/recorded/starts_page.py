@@ -29,36 +29,137 @@ MEASUREMENTS = (
     "realm-questions-all",
 )
 SHARED = (
-    "vocabulary", "practice-blocks", "practice-texts", "practice-spans", "encoder", "blocks", "sentences", "spans", "held-out-texts",
-    "held-out", "plain-encoder",
-)  # fmt: skip
+    "vocabulary",
+    "practice-blocks",
+    "practice-texts",
+    "practice-spans",
+    "encoder",
+    "blocks",
+    "sentences",
+    "spans",
+    "held-out-texts",
+    "held-out",
+    "plain-encoder",
+)
 RECALLS = ("recall@1", "recall@5", "recall@20")
 
 CLAIMS = (
-    Claim("ICT finds more than BERT alone, without labels", ("ict.start", "recall@5"), ("bert.start", "recall@5"), 0.02),
+    Claim(
+        "ICT finds more than BERT alone, without labels", ("ict.start", "recall@5"), ("bert.start", "recall@5"), 0.02
+    ),
     Claim("Spider finds more than ICT, without labels", ("spider.start", "recall@5"), ("ict.start", "recall@5"), 0.02),
-    Claim("ICT finds more than coCondenser alone, without labels", ("ict.start", "recall@5"), ("cocondenser.start", "recall@5"), 0.02),
-    Claim("Condenser before ICT helps, without labels", ("condenser-ict.start", "recall@5"), ("ict.start", "recall@5"), 0.02),
-    Claim("coCondenser before ICT helps, without labels", ("cocondenser-ict.start", "recall@5"), ("ict.start", "recall@5"), 0.02),
-    Claim("Spider leads ICT after 128 questions", ("spider.questions-128", "recall@5"), ("ict.questions-128", "recall@5"), 0.02),
-    Claim("coCondenser alone leads ICT after 128 questions", ("cocondenser.questions-128", "recall@5"), ("ict.questions-128", "recall@5"), 0.02),
+    Claim(
+        "ICT finds more than coCondenser alone, without labels",
+        ("ict.start", "recall@5"),
+        ("cocondenser.start", "recall@5"),
+        0.02,
+    ),
+    Claim(
+        "Condenser before ICT helps, without labels",
+        ("condenser-ict.start", "recall@5"),
+        ("ict.start", "recall@5"),
+        0.02,
+    ),
+    Claim(
+        "coCondenser before ICT helps, without labels",
+        ("cocondenser-ict.start", "recall@5"),
+        ("ict.start", "recall@5"),
+        0.02,
+    ),
+    Claim(
+        "Spider leads ICT after 128 questions",
+        ("spider.questions-128", "recall@5"),
+        ("ict.questions-128", "recall@5"),
+        0.02,
+    ),
+    Claim(
+        "coCondenser alone leads ICT after 128 questions",
+        ("cocondenser.questions-128", "recall@5"),
+        ("ict.questions-128", "recall@5"),
+        0.02,
+    ),
     Claim("REALM pre-training adds to ICT", ("ict.realm", "recall@5"), ("ict.start", "recall@5"), 0.02),
     Claim("REALM pre-training adds to Spider", ("spider.realm", "recall@5"), ("spider.start", "recall@5"), 0.02),
-    Claim("REALM pre-training adds to coCondenser alone", ("cocondenser.realm", "recall@5"), ("cocondenser.start", "recall@5"), 0.02),
-    Claim("REALM pre-training adds to ICT in exact match, all questions", ("ict.realm-questions-all", "em"), ("ict.questions-all", "em"), 0.02),
-    Claim("REALM pre-training adds to Spider in exact match, all questions", ("spider.realm-questions-all", "em"), ("spider.questions-all", "em"), 0.02),
-    Claim("coCondenser before ICT still helps after REALM pre-training", ("cocondenser-ict.realm", "recall@5"), ("ict.realm", "recall@5"), 0.02),
+    Claim(
+        "REALM pre-training adds to coCondenser alone",
+        ("cocondenser.realm", "recall@5"),
+        ("cocondenser.start", "recall@5"),
+        0.02,
+    ),
+    Claim(
+        "REALM pre-training adds to ICT in exact match, all questions",
+        ("ict.realm-questions-all", "em"),
+        ("ict.questions-all", "em"),
+        0.02,
+    ),
+    Claim(
+        "REALM pre-training adds to Spider in exact match, all questions",
+        ("spider.realm-questions-all", "em"),
+        ("spider.questions-all", "em"),
+        0.02,
+    ),
+    Claim(
+        "coCondenser before ICT still helps after REALM pre-training",
+        ("cocondenser-ict.realm", "recall@5"),
+        ("ict.realm", "recall@5"),
+        0.02,
+    ),
     Claim("Spider leads ICT after REALM pre-training", ("spider.realm", "recall@5"), ("ict.realm", "recall@5"), 0.02),
-    Claim("Spider leads ICT in exact match, REALM and all questions", ("spider.realm-questions-all", "em"), ("ict.realm-questions-all", "em"), 0.02),
-    Claim("On real text, a sentence encoder's own vectors find more than its [CLS] state after Spider", ("text-sentence.start", "recall@5"), ("text-spider.start", "recall@5"), 0.02),
-    Claim("On real text, Spider adds to a sentence encoder", ("text-sentence-spider.start", "recall@5"), ("text-sentence.start", "recall@5"), 0.02),
-    Claim("On real text, Spider finds more than ICT from the same encoder", ("text-spider.start", "recall@5"), ("text-ict.start", "recall@5"), 0.02),
-    Claim("On real text, coCondenser before ICT helps, without labels", ("text-cocondenser-ict.start", "recall@5"), ("text-ict.start", "recall@5"), 0.02),
-    Claim("On real text, REALM pre-training adds to ICT", ("text-ict.realm", "recall@5"), ("text-ict.start", "recall@5"), 0.02),
-    Claim("On real text, REALM pre-training adds to a sentence encoder", ("text-sentence.realm", "recall@5"), ("text-sentence.start", "recall@5"), 0.02),
-    Claim("On real text, REALM pre-training adds to ICT in exact match, all questions", ("text-ict.realm-questions-all", "em"), ("text-ict.questions-all", "em"), 0.02),
-    Claim("On real text, a sentence encoder leads ICT in exact match, REALM and all questions", ("text-sentence.realm-questions-all", "em"), ("text-ict.realm-questions-all", "em"), 0.02),
-)  # fmt: skip
+    Claim(
+        "Spider leads ICT in exact match, REALM and all questions",
+        ("spider.realm-questions-all", "em"),
+        ("ict.realm-questions-all", "em"),
+        0.02,
+    ),
+    Claim(
+        "On real text, a sentence encoder's own vectors find more than its [CLS] state after Spider",
+        ("text-sentence.start", "recall@5"),
+        ("text-spider.start", "recall@5"),
+        0.02,
+    ),
+    Claim(
+        "On real text, Spider adds to a sentence encoder",
+        ("text-sentence-spider.start", "recall@5"),
+        ("text-sentence.start", "recall@5"),
+        0.02,
+    ),
+    Claim(
+        "On real text, Spider finds more than ICT from the same encoder",
+        ("text-spider.start", "recall@5"),
+        ("text-ict.start", "recall@5"),
+        0.02,
+    ),
+    Claim(
+        "On real text, coCondenser before ICT helps, without labels",
+        ("text-cocondenser-ict.start", "recall@5"),
+        ("text-ict.start", "recall@5"),
+        0.02,
+    ),
+    Claim(
+        "On real text, REALM pre-training adds to ICT",
+        ("text-ict.realm", "recall@5"),
+        ("text-ict.start", "recall@5"),
+        0.02,
+    ),
+    Claim(
+        "On real text, REALM pre-training adds to a sentence encoder",
+        ("text-sentence.realm", "recall@5"),
+        ("text-sentence.start", "recall@5"),
+        0.02,
+    ),
+    Claim(
+        "On real text, REALM pre-training adds to ICT in exact match, all questions",
+        ("text-ict.realm-questions-all", "em"),
+        ("text-ict.questions-all", "em"),
+        0.02,
+    ),
+    Claim(
+        "On real text, a sentence encoder leads ICT in exact match, REALM and all questions",
+        ("text-sentence.realm-questions-all", "em"),
+        ("text-ict.realm-questions-all", "em"),
+        0.02,
+    ),
+)
 
 TEXT_STARTS = {
     "text-sentence": "mean pooling, projection by PCA",

@@ -31,8 +31,13 @@ CLAIMS = (
     Claim("REALM beats ORQA", ("table1.realm", "em"), ("table1.orqa", "em"), 0.02),
     Claim("REALM with X = Z beats ORQA", ("table1.realm-same", "em"), ("table1.orqa", "em"), 0.02),
     Claim("Salient spans first help T5's kind", ("table1.t5-ssm", "em"), ("table1.t5", "em"), 0.02),
-    Claim("REALM's reader with retrieval fills spans better than a kNN-LM", ("table1.realm-spans", "log_prob"), ("table1.knn-lm", "log_prob"), 0.1),
-)  # fmt: skip
+    Claim(
+        "REALM's reader with retrieval fills spans better than a kNN-LM",
+        ("table1.realm-spans", "log_prob"),
+        ("table1.knn-lm", "log_prob"),
+        0.1,
+    ),
+)
 
 PAGE = """# REALM's table 1, as far as it runs here
 

@@ -27,9 +27,15 @@ from realmctl.version import __version__
 CPU_INFO = Path("/proc/cpuinfo")
 BATCH = 16
 TRAINING = {
-    "precision": "fp32", "optimizer": "adamw", "batch_size": 8, "lr": 1e-3, "warmup": 30, "reader_length": 96,
-    "span_width": 5, "retrieval": "none",
-}  # fmt: skip
+    "precision": "fp32",
+    "optimizer": "adamw",
+    "batch_size": 8,
+    "lr": 1e-3,
+    "warmup": 30,
+    "reader_length": 96,
+    "span_width": 5,
+    "retrieval": "none",
+}
 
 
 class Memory(NamedTuple):
@@ -114,9 +120,13 @@ class Experiment:
         )
         embeddings, embedding = timed(
             lambda: embed(
-                blocks=blocks, retriever=self.model, former=former.index or self.model, former_blocks=former.blocks, precision="fp32",
+                blocks=blocks,
+                retriever=self.model,
+                former=former.index or self.model,
+                former_blocks=former.blocks,
+                precision="fp32",
             ).make(self.made / f"{name}-embeddings")
-        )  # fmt: skip
+        )
         index, building = timed(lambda: build(embeddings=embeddings, type="exact").make(self.made / f"{name}-index"))
         counts = {key: embeddings.metrics[key] for key in ("rows", "taken_over", "embedded")}
         return Memory(blocks, index), {**counts, "revise": revising, "embed": embedding, "build_index": building}
@@ -127,9 +137,12 @@ class Experiment:
         settings = self.blocks.settings
         blocks, chunking = timed(
             lambda: chunk(
-                corpus=(corpus,), tokenizer=str(self.blocks.path / "tokenizer"), max_wordpieces=settings["max_wordpieces"], workers=1
+                corpus=(corpus,),
+                tokenizer=str(self.blocks.path / "tokenizer"),
+                max_wordpieces=settings["max_wordpieces"],
+                workers=1,
             ).make(self.made / f"{name}-rebuilt-blocks")
-        )  # fmt: skip
+        )
         embeddings, embedding = timed(
             lambda: embed(blocks=blocks, retriever=self.model, precision="fp32").make(
                 self.made / f"{name}-rebuilt-embeddings"
@@ -163,9 +176,11 @@ class Experiment:
             "same_blocks": memory.blocks.content == rebuilt.blocks.content,
             "largest_vector_difference": float(np.abs(new - scratch).max()),
             "largest_vector_component": float(np.abs(scratch).max()),
-            "same_answers_as_rebuild": _share(a == b for a, b in zip(after, answers(self.qa_model, rebuilt, change.questions), strict=True)),
+            "same_answers_as_rebuild": _share(
+                a == b for a, b in zip(after, answers(self.qa_model, rebuilt, change.questions), strict=True)
+            ),
             "em": {"before": change.scores(before), "after": change.scores(after)},
-        }  # fmt: skip
+        }
         stale = answers(self.qa_model, memory, change.questions, self.stale_vectors(memory))
         result["em"]["text_only"] = change.scores(stale)
         back, _ = self.revised(self.folder / "world" / "knowledge", memory, f"{name}-back")

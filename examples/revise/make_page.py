@@ -102,9 +102,11 @@ def page(results: Results, beside: str) -> str:
         costs=_costs(results, shares),
         answers="\n\n".join(_answers(results, share) for share in shares),
         stale=_stale(results, shares),
-        tuning=_spread([run["shares"][share]["seconds_of_training"]["fine_tuned"] for run in results for share in shares], 0),
+        tuning=_spread(
+            [run["shares"][share]["seconds_of_training"]["fine_tuned"] for run in results for share in shares], 0
+        ),
         equality=_equality(results, shares),
-    )  # fmt: skip
+    )
 
 
 def _claims(results: Results, shares: Sequence[str]) -> str:
@@ -141,18 +143,26 @@ def _costs(results: Results, shares: Sequence[str]) -> str:
         entries = [run["shares"][share] for run in results]
         revision = [sum(e["revision"][key] for key in ("revise", "embed", "build_index")) for e in entries]
         rebuild = [sum(e["rebuild"].values()) for e in entries]
-        rows.append([
-            _percent(share),
-            f"{fmean(e['changed'] for e in entries):,.0f}",
-            f"{_spread([e['revision']['embedded'] for e in entries], 0)} of {entries[0]['revision']['rows']:,}",
-            _spread([e["revision"]["embed"] for e in entries], 2),
-            _spread([e["rebuild"]["embed"] for e in entries], 2),
-            _spread(revision, 2),
-            _spread(rebuild, 2),
-        ])  # fmt: skip
+        rows.append(
+            [
+                _percent(share),
+                f"{fmean(e['changed'] for e in entries):,.0f}",
+                f"{_spread([e['revision']['embedded'] for e in entries], 0)} of {entries[0]['revision']['rows']:,}",
+                _spread([e["revision"]["embed"] for e in entries], 2),
+                _spread([e["rebuild"]["embed"] for e in entries], 2),
+                _spread(revision, 2),
+                _spread(rebuild, 2),
+            ]
+        )
     header = [
-        "facts changed", "number", "blocks embedded", "`embed --former`, s", "`embed`, s", "whole revision, s", "whole rebuild, s",
-    ]  # fmt: skip
+        "facts changed",
+        "number",
+        "blocks embedded",
+        "`embed --former`, s",
+        "`embed`, s",
+        "whole revision, s",
+        "whole rebuild, s",
+    ]
     return _table(header, rows)
 
 

@@ -40,8 +40,10 @@ def change_facts(settings: WorldSettings, share: float, out: Path) -> dict[str, 
     new = {fact.key: fact for fact in revised.all_facts()}
 
     write_corpus(out / "knowledge", _encyclopedia(revised, settings))
-    corrections = [WorldDocument(f"new-{number}", fact.subject.title, _statement(new[fact.key], settings, rng))
-                   for number, fact in enumerate(chosen)]  # fmt: skip
+    corrections = [
+        WorldDocument(f"new-{number}", fact.subject.title, _statement(new[fact.key], settings, rng))
+        for number, fact in enumerate(chosen)
+    ]
     write_corpus(out / "some-mentions", [*_encyclopedia(world, settings), *corrections])
     asked = chosen[:MOST_QUESTIONS]
     questions = [question(fact, rng) for fact in asked]

@@ -34,9 +34,27 @@ if TYPE_CHECKING:
     from stages.tag import Tag
 
 __all__ = [
-    "BuildDatastore", "BuildIndex", "Chunk", "CondenserInit", "DprFinetune", "Embed", "EvalEm", "EvalKnnLm", "EvalRun", "EvalUtility",
-    "Finetune", "IctInit", "LmFinetune", "LmInit", "MlmInit", "Pretrain", "Revise", "Search", "SpiderInit", "Tag",
-]  # fmt: skip
+    "BuildDatastore",
+    "BuildIndex",
+    "Chunk",
+    "CondenserInit",
+    "DprFinetune",
+    "Embed",
+    "EvalEm",
+    "EvalKnnLm",
+    "EvalRun",
+    "EvalUtility",
+    "Finetune",
+    "IctInit",
+    "LmFinetune",
+    "LmInit",
+    "MlmInit",
+    "Pretrain",
+    "Revise",
+    "Search",
+    "SpiderInit",
+    "Tag",
+]
 
 if not TYPE_CHECKING:  # so that a type checker still reports a name that does not exist
 

@@ -154,8 +154,12 @@ class _AncestorTree:
         inputs = self.of(made, above) if made and made.path not in above else []
         files = artifact.manifest.get("sources", {}).get(field, [])
         return {
-            "field": field, "content": content, "path": str(made.path) if made else None, "files": files, "inputs": inputs
-        }  # fmt: skip
+            "field": field,
+            "content": content,
+            "path": str(made.path) if made else None,
+            "files": files,
+            "inputs": inputs,
+        }
 
 
 def verified(path: Path) -> dict[str, Any]:

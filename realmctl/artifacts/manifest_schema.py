@@ -37,10 +37,27 @@ MAX_FILE_BYTES = 2**60
 MAX_SECONDS = 10**12
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
-FIELDS = frozenset((
-    "format", "kind", "stage", "stage_version", "settings", "inputs", "lineage", "recipe", "content", "files", "parts",
-    "metrics", "realmctl", "time", "seconds", "host", "seal",
-))  # fmt: skip
+FIELDS = frozenset(
+    (
+        "format",
+        "kind",
+        "stage",
+        "stage_version",
+        "settings",
+        "inputs",
+        "lineage",
+        "recipe",
+        "content",
+        "files",
+        "parts",
+        "metrics",
+        "realmctl",
+        "time",
+        "seconds",
+        "host",
+        "seal",
+    )
+)
 
 OPTIONAL_FIELDS = frozenset(("sources",))
 """Fields that manifests of earlier releases do not have."""

@@ -109,9 +109,12 @@ def _argument(item: Field[Any]) -> inspect.Parameter:
     """Return the argument that an artifact can be named by, in place of its option."""
     role: Role = item.metadata[ROLE]
     info = typer.Argument(
-        help=f"The same as {flag_of(item.name)}.", metavar=item.name.upper(), show_default=False, parser=path,
+        help=f"The same as {flag_of(item.name)}.",
+        metavar=item.name.upper(),
+        show_default=False,
+        parser=path,
         autocompletion=_completed(role),
-    )  # fmt: skip
+    )
     name, keyword = item.name + ARGUMENT, inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, keyword, default=None, annotation=Annotated[Path | None, info])
 
@@ -153,9 +156,13 @@ def _preset(command: str) -> list[inspect.Parameter]:
 
     text = f"Use the settings of a paper for the options that are not given: {', '.join(names)}."
     info = typer.Option(
-        "--preset", help=text, rich_help_panel=PANELS["setting"], is_eager=True, callback=set_defaults,
+        "--preset",
+        help=text,
+        rich_help_panel=PANELS["setting"],
+        is_eager=True,
+        callback=set_defaults,
         autocompletion=completion.choices(lambda: names),
-    )  # fmt: skip
+    )
     annotation = Annotated[str | None, info]
     keyword = inspect.Parameter.KEYWORD_ONLY
     return [inspect.Parameter("preset", keyword, default=None, annotation=annotation)] if names else []

@@ -26,17 +26,25 @@ Model = TypeVar("Model", bound=nn.Module)
 QUERY_LENGTH, BLOCK_LENGTH = 64, 288
 SPAN_HIDDEN, SPAN_EPS, EPS = 256, 1e-3, 1e-12
 SIZES = {
-    "vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
-    "intermediate_size": 3072, "max_position_embeddings": 512, "type_vocab_size": 2, "retriever_proj_size": 128,
-}  # fmt: skip
+    "vocab_size": 30522,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+    "retriever_proj_size": 128,
+}
 LARGEST_SIZE, MOST_LAYERS = 2**20, 512
 POSITION_IDS = "realm.embeddings.position_ids"
 BERT_TO_REALM = {"bert.": "realm."}
 TOWER_TO_REALM = {**BERT_TO_REALM, "projection.": "cls.dense.", "norm.": "cls.LayerNorm."}
 READER_TO_REALM = {
-    **BERT_TO_REALM, "head.dense.": "qa_outputs.dense_intermediate.", "head.norm.": "qa_outputs.layer_normalization.",
+    **BERT_TO_REALM,
+    "head.dense.": "qa_outputs.dense_intermediate.",
+    "head.norm.": "qa_outputs.layer_normalization.",
     "head.output.": "qa_outputs.dense_output.",
-}  # fmt: skip
+}
 TIED = {
     "cls.predictions.decoder.weight": "realm.embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
@@ -174,9 +182,13 @@ def _tower(checkpoint: Checkpoint, prefix: str) -> Tower:
 def _retriever(query: Tower, block: Tower | None, block_encoder: str = "") -> Retriever:
     length = min(BLOCK_LENGTH, query.bert.config.max_position_embeddings)
     return Retriever(
-        query, block, query_length=min(QUERY_LENGTH, length), block_length=length, pooling="pooler",
+        query,
+        block,
+        query_length=min(QUERY_LENGTH, length),
+        block_length=length,
+        pooling="pooler",
         block_encoder=block_encoder,
-    ).eval()  # fmt: skip
+    ).eval()
 
 
 def _equal(towers: list[Tower]) -> bool:
@@ -242,11 +254,16 @@ def _unused(checkpoint: Checkpoint) -> dict[str, tuple[int, ...]]:
     words, hidden = _size(checkpoint, "vocab_size"), _size(checkpoint, "hidden_size")
     head, square = "cls.predictions.", (hidden, hidden)
     return {
-        head + "bias": (words,), head + "decoder.bias": (words,), head + "decoder.weight": (words, hidden),
-        head + "transform.dense.weight": square, head + "transform.dense.bias": (hidden,),
-        head + "transform.LayerNorm.weight": (hidden,), head + "transform.LayerNorm.bias": (hidden,),
-        "realm.pooler.dense.weight": square, "realm.pooler.dense.bias": (hidden,),
-    }  # fmt: skip
+        head + "bias": (words,),
+        head + "decoder.bias": (words,),
+        head + "decoder.weight": (words, hidden),
+        head + "transform.dense.weight": square,
+        head + "transform.dense.bias": (hidden,),
+        head + "transform.LayerNorm.weight": (hidden,),
+        head + "transform.LayerNorm.bias": (hidden,),
+        "realm.pooler.dense.weight": square,
+        "realm.pooler.dense.bias": (hidden,),
+    }
 
 
 def _misshapen(folder: Path, name: str, tensor: Tensor, shape: tuple[Any, ...]) -> InputError:

@@ -66,9 +66,13 @@ def prepare(setup: ChunkingSettings) -> None:
     global _packer, _setup
     _setup = setup
     _packer = BlockPacker(
-        wordpiece.load(setup.tokenizer), splitter(setup.splitter), setup.max_wordpieces, setup.long_sentences,
-        setup.long_titles, keep_passages=setup.keep_passages,
-    )  # fmt: skip
+        wordpiece.load(setup.tokenizer),
+        splitter(setup.splitter),
+        setup.max_wordpieces,
+        setup.long_sentences,
+        setup.long_titles,
+        keep_passages=setup.keep_passages,
+    )
 
 
 def chunk_unit(unit: CorpusUnit) -> ChunkedUnit:

@@ -23,9 +23,20 @@ from realmctl.inputs.delimited import header
 from realmctl.inputs.rows import is_columnar
 
 FormatName = Literal[
-    "auto", "dump", "wikiextractor", "kilt", "json-lines", "squad", "dpr", "table", "ms-marco", "parquet", "doc-text", "trec",
+    "auto",
+    "dump",
+    "wikiextractor",
+    "kilt",
+    "json-lines",
+    "squad",
+    "dpr",
+    "table",
+    "ms-marco",
+    "parquet",
+    "doc-text",
+    "trec",
     "text",
-]  # fmt: skip
+]
 WITH_NAMES: tuple[FormatName, ...] = ("json-lines", "table", "parquet")
 """Formats whose fields or columns the user may name."""
 TABLE_LINES = 5

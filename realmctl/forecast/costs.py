@@ -135,10 +135,15 @@ def _training(
     shape: EncoderShape, steps: int, rows: int, row_flops: float, row_tokens: float, weights: float, **more: Any
 ) -> Cost:
     return Cost(
-        "train", 3.0 * steps * rows * row_flops, steps=steps, weights=weights, rows=rows,
+        "train",
+        3.0 * steps * rows * row_flops,
+        steps=steps,
+        weights=weights,
+        rows=rows,
         row_bytes=row_tokens * shape.layers * shape.hidden * ACTIVATION_BYTES,
-        disk_bytes=CHECKPOINTS_KEPT * CHECKPOINT_BYTES_OF_A_WEIGHT * weights + more.pop("disk_bytes", 0.0), **more,
-    )  # fmt: skip
+        disk_bytes=CHECKPOINTS_KEPT * CHECKPOINT_BYTES_OF_A_WEIGHT * weights + more.pop("disk_bytes", 0.0),
+        **more,
+    )
 
 
 def _mlm(read: _Reading) -> Cost:
@@ -196,9 +201,11 @@ def _build_index(read: _Reading) -> Cost:
         return Cost("copy", vectors.nbytes, held_bytes=vectors.nbytes)
     links = vectors.rows * (8 * read.settings["m"] + 8)
     return Cost(
-        "hnsw", vectors.rows * math.log2(max(2.0, vectors.rows)) * read.settings["ef_construction"],
-        held_bytes=vectors.nbytes + links, disk_bytes=4 * vectors.rows * vectors.width + links,
-    )  # fmt: skip
+        "hnsw",
+        vectors.rows * math.log2(max(2.0, vectors.rows)) * read.settings["ef_construction"],
+        held_bytes=vectors.nbytes + links,
+        disk_bytes=4 * vectors.rows * vectors.width + links,
+    )
 
 
 def _pretrain(read: _Reading) -> Cost:
@@ -219,9 +226,16 @@ def _pretrain(read: _Reading) -> Cost:
     refreshed = Refreshed(text.blocks * retriever.flops(text.length), index.nbytes)
     weights = reader.weights + retriever.weights
     return _training(
-        reader, settings["steps"], settings["batch_size"], row + search, tokens, weights, held_bytes=index.nbytes,
-        disk_bytes=2 * index.nbytes + 3 * 4 * retriever.weights, refreshed=refreshed,
-    )  # fmt: skip
+        reader,
+        settings["steps"],
+        settings["batch_size"],
+        row + search,
+        tokens,
+        weights,
+        held_bytes=index.nbytes,
+        disk_bytes=2 * index.nbytes + 3 * 4 * retriever.weights,
+        refreshed=refreshed,
+    )
 
 
 def _finetune(read: _Reading) -> Cost:

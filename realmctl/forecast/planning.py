@@ -171,9 +171,15 @@ def _cells(row: Row) -> tuple[str, ...]:
     work = f"{row.flops:.2g} FLOP" if row.flops else ""
     sent = size_text(int(row.network_bytes)) if row.network_bytes else ""
     return (
-        row.name, row.command, duration_text(row.seconds), f"{row.device_hours:,.1f}", work, memory if row.memory_bytes else "",
-        size_text(int(row.disk_bytes)), sent,
-    )  # fmt: skip
+        row.name,
+        row.command,
+        duration_text(row.seconds),
+        f"{row.device_hours:,.1f}",
+        work,
+        memory if row.memory_bytes else "",
+        size_text(int(row.disk_bytes)),
+        sent,
+    )
 
 
 def _notes(plan: Mapping[str, Any]) -> list[str]:

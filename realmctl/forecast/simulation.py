@@ -87,8 +87,14 @@ def simulate(run: Refreshing, seed: int = 0) -> IndexAges:
                 index, refreshes = made, refreshes + 1
         now += time
     return IndexAges(
-        float(ages.mean()), float(np.median(ages)), float(np.quantile(ages, 0.95)), int(ages.max(initial=0)), waited, now, refreshes
-    )  # fmt: skip
+        float(ages.mean()),
+        float(np.median(ages)),
+        float(np.quantile(ages, 0.95)),
+        int(ages.max(initial=0)),
+        waited,
+        now,
+        refreshes,
+    )
 
 
 def _both_work(step: float, left: float, shared: bool) -> tuple[float, float]:

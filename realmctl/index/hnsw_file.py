@@ -43,9 +43,20 @@ class GraphShape:
         vector_at = 4 + 8 * self.m
         label_at = vector_at + 4 * self.dimension
         return _HEADER.pack(
-            0, self.count, self.count, label_at + 8, label_at, vector_at, self.max_level, self.entry_point,
-            self.m, 2 * self.m, self.m, 1 / math.log(self.m), self.ef_construction,
-        )  # fmt: skip
+            0,
+            self.count,
+            self.count,
+            label_at + 8,
+            label_at,
+            vector_at,
+            self.max_level,
+            self.entry_point,
+            self.m,
+            2 * self.m,
+            self.m,
+            1 / math.log(self.m),
+            self.ef_construction,
+        )
 
     def record(self) -> np.dtype[np.void]:
         """Return the type of one vector's record on level 0."""

@@ -80,9 +80,16 @@ class ShardedHnswType(IndexType):
         useful = max(1, len(vectors) // ROWS_WORTH_A_PROCESS)
         shapes = [GraphShape(*each) for each in map_units(build_shard, units, min(len(units), useful, worker_count(0)))]
         parts = [
-            (first, HnswIndex(load_graph(_shard(folder, number) / GRAPH_FILE, shape, vectors[first:stop]), vectors[first:stop], AUTO_EF[0]))
+            (
+                first,
+                HnswIndex(
+                    load_graph(_shard(folder, number) / GRAPH_FILE, shape, vectors[first:stop]),
+                    vectors[first:stop],
+                    AUTO_EF[0],
+                ),
+            )
             for number, ((first, stop), shape) in enumerate(zip(ranges, shapes, strict=True))
-        ]  # fmt: skip
+        ]
         index = HnswShards(parts, vectors)
         recall = reach_recall(index, vectors, options, device)
         hashes = []

@@ -20,28 +20,58 @@ _CHUNK: Settings = {"max_wordpieces": 288, "long_sentences": "keep", "long_title
 _BERT: Settings = {"optimizer": "bert", "warmup": None}  # None: min(10000, max(100, steps / 10))
 _EXACT: Settings = {"type": "exact"}
 _ORQA: Settings = {
-    **_BERT, "batch_size": 1, "lr": 1e-5, "retriever_beam": 5000, "reader_beam": 5, "reader_length": 320, "span_width": 10,
-    "answer_test": "substring", "objective": "orqa", "official": get_args(FinetuneDeviation),
-}  # fmt: skip
+    **_BERT,
+    "batch_size": 1,
+    "lr": 1e-5,
+    "retriever_beam": 5000,
+    "reader_beam": 5,
+    "reader_length": 320,
+    "span_width": 10,
+    "answer_test": "substring",
+    "objective": "orqa",
+    "official": get_args(FinetuneDeviation),
+}
 _EVAL: Settings = {"scorer": "orqa", "reader_beam": 5, "official": get_args(EvalDeviation)}
 _CONDENSER: Settings = {  # warmup None: a tenth of the steps
-    "optimizer": "adamw", "lr": 1e-4, "warmup": None, "mask_rate": 0.15, "length": 128, "skip_from": 6, "head_layers": 2,
+    "optimizer": "adamw",
+    "lr": 1e-4,
+    "warmup": None,
+    "mask_rate": 0.15,
+    "length": 128,
+    "skip_from": 6,
+    "head_layers": 2,
     "late_mlm": True,
-}  # fmt: skip
+}
 
 PRESETS: Mapping[str, Mapping[str, Settings]] = {
     "ict": {
         "chunk": _CHUNK,
         "ict-init": {
-            **_BERT, "steps": 100_000, "batch_size": 4096, "lr": 1e-4, "mask_rate": 0.9, "projection": 128,
-            "query_length": 64, "pooling": "pooler", "towers": "shared", "projection_norm_eps": 1e-3,
+            **_BERT,
+            "steps": 100_000,
+            "batch_size": 4096,
+            "lr": 1e-4,
+            "mask_rate": 0.9,
+            "projection": 128,
+            "query_length": 64,
+            "pooling": "pooler",
+            "towers": "shared",
+            "projection_norm_eps": 1e-3,
             "official": get_args(IctDeviation),
         },
     },
     "spider": {
         "spider-init": {
-            "optimizer": "adamw", "steps": 200_000, "batch_size": 1024, "lr": 2e-5, "warmup": 2000, "keep_rate": 0.5, "window": 30,
-            "query_length": 64, "pooling": "cls", "towers": "shared",
+            "optimizer": "adamw",
+            "steps": 200_000,
+            "batch_size": 1024,
+            "lr": 2e-5,
+            "warmup": 2000,
+            "keep_rate": 0.5,
+            "window": 30,
+            "query_length": 64,
+            "pooling": "cls",
+            "towers": "shared",
         },
     },
     "condenser": {"condenser-init": {**_CONDENSER, "batch_size": 1024, "contrastive": False}},
@@ -52,14 +82,22 @@ PRESETS: Mapping[str, Mapping[str, Settings]] = {
         "embed": {"dtype": "float32"},
         "build-index": _EXACT,
         "pretrain": {
-            **_BERT, "steps": 200_000, "batch_size": 512, "lr": 3e-5, "candidates": 8, "marginal": "token",
-            "masking": "salient", "refresh": "background", "refresh_every": 500, "official": get_args(PretrainDeviation),
+            **_BERT,
+            "steps": 200_000,
+            "batch_size": 512,
+            "lr": 3e-5,
+            "candidates": 8,
+            "marginal": "token",
+            "masking": "salient",
+            "refresh": "background",
+            "refresh_every": 500,
+            "official": get_args(PretrainDeviation),
         },
     },
     "orqa-nq": {"build-index": _EXACT, "finetune": {**_ORQA, "steps": 300_000}, "eval-em": _EVAL},
     "orqa-wq": {"build-index": _EXACT, "finetune": {**_ORQA, "steps": 205_020}, "eval-em": _EVAL},
     "hard-em": {"finetune": {"retrieval": "bm25", "objective": "hard-em", "hard_em_tau": 8000, "batch_size": 192}},
-}  # fmt: skip
+}
 
 
 def names_for(command: str) -> list[str]:

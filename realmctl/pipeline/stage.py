@@ -142,9 +142,14 @@ class Stage:
         inputs = {name: artifact.content for name, artifact in artifacts.items()}
         inputs |= {name: digest for name, digest in digests.items() if digest is not None}
         return Origin(
-            self.makes, self.command(), self.version, settings, inputs, lineage_of(artifacts),
+            self.makes,
+            self.command(),
+            self.version,
+            settings,
+            inputs,
+            lineage_of(artifacts),
             sources={name: entries for name, entries in files.items() if entries},
-        )  # fmt: skip
+        )
 
     def _is_left_out(self, name: str) -> bool:
         """Whether the recipe leaves out a setting, because it was added later and has its default."""

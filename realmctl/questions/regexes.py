@@ -37,9 +37,13 @@ _PLAIN_BRACE = re.compile(r"(?<!\\)(?<!\\N)\{(?!\d+(?:,\d*)?\}|,\d+\})")
 _WORD, _BLANK = r"\p{L}\p{N}_", r"\s\x1c-\x1f"
 _AT_EDGE = f"(?:(?<=[{_WORD}])(?![{_WORD}])|(?<![{_WORD}])(?=[{_WORD}]))"
 _SPELLED_OUT = {
-    r"\w": f"[{_WORD}]", r"\W": f"[^{_WORD}]", r"\s": f"[{_BLANK}]", r"\S": f"[^{_BLANK}]",
-    r"\b": _AT_EDGE, r"\B": rf"(?!{_AT_EDGE}|\A\Z)",
-}  # fmt: skip
+    r"\w": f"[{_WORD}]",
+    r"\W": f"[^{_WORD}]",
+    r"\s": f"[{_BLANK}]",
+    r"\S": f"[^{_BLANK}]",
+    r"\b": _AT_EDGE,
+    r"\B": rf"(?!{_AT_EDGE}|\A\Z)",
+}
 _SPELLED_OUT_IN_CLASS = {r"\w": _WORD, r"\s": _BLANK, "[": r"\["}
 """Where `regex` differs from `re`: combining marks are part of a word, ½ and ² are not, four control characters are not
 spaces, and `[[:alpha:]]` is a class."""

@@ -43,8 +43,11 @@ class ScoredPrediction:
         verdicts = {name: str(verdict) for name, verdict in self.verdicts.items()}
         answers = list(self.question.answers)
         return {
-            "question": self.question.question, "prediction": self.prediction, "answers": answers, "verdicts": verdicts,
-        }  # fmt: skip
+            "question": self.question.question,
+            "prediction": self.prediction,
+            "answers": answers,
+            "verdicts": verdicts,
+        }
 
 
 def judged(question: Question, prediction: str | None, scorers: Sequence[Scorer]) -> ScoredPrediction:

@@ -33,34 +33,45 @@ RECALL = {f"recall@{depth}": f"recall@{depth}" for depth in (1, 5, 20)}
 PRETRAIN = (
     Chart("Loss", "loss (nats)", {"loss": "loss"}, "−log p(y|x) of the hidden wordpieces. Lower is better."),
     Chart(
-        "Retrieval utility", "utility (nats per wordpiece)", {"retrieval_utility": "utility"},
+        "Retrieval utility",
+        "utility (nats per wordpiece)",
+        {"retrieval_utility": "utility"},
         "log p(y|z,x) − log p(y|∅,x): the gain from reading the retrieved blocks. Above 0, retrieval helps.",
     ),
     Chart(
-        "Recall on held-out questions", "queries (%)", RECALL,
+        "Recall on held-out questions",
+        "queries (%)",
+        RECALL,
         "Queries of a fixed set with a block that holds the answer among the best 1, 5 and 20; "
         "measured whenever the index changes.",
-        share=True, recorded_at_times=True,
+        share=True,
+        recorded_at_times=True,
     ),
     Chart(
-        "Null share", "p(∅|x) (%)", {"null_share": "null share"},
-        "p(∅|x): the weight of the null document, which stands for no retrieval.", share=True,
+        "Null share",
+        "p(∅|x) (%)",
+        {"null_share": "null share"},
+        "p(∅|x): the weight of the null document, which stands for no retrieval.",
+        share=True,
     ),
     Chart(
-        "Index age", "age (steps)", {AGE: "index age"},
+        "Index age",
+        "age (steps)",
+        {AGE: "index age"},
         "Steps since the snapshot that the index was built from. A bar below lasts from a snapshot "
         "to the first step that searched its index.",
     ),
-)  # fmt: skip
+)
 LOSS = Chart("Loss", "loss (nats)", {"loss": "loss"}, "Training loss. Lower is better.")
 ACCURACY = Chart("Accuracy", "right (%)", {"accuracy": "accuracy"}, "Accuracy in the training batch.", share=True)
 ANSWERS = Chart(
-    "Answers of the batch", "questions (%)",
+    "Answers of the batch",
+    "questions (%)",
     {"answer_in_beam": "in a retrieved block", "answer_in_reader": "in a block read", "span_exact_match": "right span"},
     "Training questions with an answer in a retrieved block, with an answer in a block that was "
     "read, and with the right span chosen.",
     share=True,
-)  # fmt: skip
+)
 CHARTS: Mapping[str, Sequence[Chart]] = {
     "model": PRETRAIN,
     "encoder": (LOSS, ACCURACY),

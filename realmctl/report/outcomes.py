@@ -92,9 +92,16 @@ def _outcome(
         )
     right = exact_match(predicted["prediction"], question.answers, scorer) if predicted and scorer else None
     return QuestionOutcome(
-        question, predicted.get("prediction"), len(contexts), rank, True if rank else None, seen.get("read"), chosen,
-        contexts[chosen - 1]["has_answer"] if chosen else None, right,
-    )  # fmt: skip
+        question,
+        predicted.get("prediction"),
+        len(contexts),
+        rank,
+        True if rank else None,
+        seen.get("read"),
+        chosen,
+        contexts[chosen - 1]["has_answer"] if chosen else None,
+        right,
+    )
 
 
 def question_of(entry: Mapping[str, Any], scorer: str | None) -> Question:

@@ -102,15 +102,24 @@ def _evaluation(scores: Artifact, blocks: Path | None, workspace: Path, question
 def _rendered(artifacts: Sequence[Artifact], trainings: Sequence[Training], evaluations: Sequence[Evaluation]) -> str:
     style, script = (_page_file(name) for name in ("report.css", "report.js"))
     environment = Environment(
-        loader=PackageLoader("realmctl.report", "page"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+        loader=PackageLoader("realmctl.report", "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     environment.filters |= {name: getattr(amounts, name) for name in ("percent", "plain")}
     environment.filters["duration"] = duration_text
     return environment.get_template("report.html").render(
-        artifacts=artifacts, trainings=trainings, evaluations=evaluations, version=__version__, amount=amounts.amount,
-        style=Markup(style), script=Markup(script), policy=_policy(script),
-    )  # fmt: skip
+        artifacts=artifacts,
+        trainings=trainings,
+        evaluations=evaluations,
+        version=__version__,
+        amount=amounts.amount,
+        style=Markup(style),
+        script=Markup(script),
+        policy=_policy(script),
+    )
 
 
 def _page_file(name: str) -> str:

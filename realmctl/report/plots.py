@@ -90,8 +90,17 @@ def _draw_curve(axes: Axes, chart: Chart, curve: Curve, color: str, dash: str, l
     raw, smooth = curve.thinned(), None if chart.shows_refreshes or chart.recorded_at_times else curve.smoothed()
     marker = "o" if chart.recorded_at_times else ""
     faint = 0.3 if smooth else 1.0
-    axes.plot(raw.step, raw.value, dash if not smooth else "-", color=color, linewidth=0.8 if smooth else 1.4,
-              alpha=faint, marker=marker, markersize=3, label=None if smooth else label)  # fmt: skip
+    axes.plot(
+        raw.step,
+        raw.value,
+        dash if not smooth else "-",
+        color=color,
+        linewidth=0.8 if smooth else 1.4,
+        alpha=faint,
+        marker=marker,
+        markersize=3,
+        label=None if smooth else label,
+    )
     if smooth:
         axes.plot(smooth.step, smooth.value, dash, color=color, linewidth=1.8, label=label)
 

@@ -158,9 +158,13 @@ def _read(corpus: Corpus, row: int | None, probability: float, masks: list[MaskR
         return CandidateReply(block=None, document=None, title=title, text="", probability=probability, masks=masks)
     record = corpus.record(row)
     return CandidateReply(
-        block=record["id"], document=record["document"], title=record["title"], text=record["text"],
-        probability=probability, masks=masks,
-    )  # fmt: skip
+        block=record["id"],
+        document=record["document"],
+        title=record["title"],
+        text=record["text"],
+        probability=probability,
+        masks=masks,
+    )
 
 
 def _masks(masks: Sequence[MaskPrediction]) -> list[MaskReply]:

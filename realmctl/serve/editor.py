@@ -86,10 +86,13 @@ class Editor:
             raise ConfigError("--allow-edits needs the pre-trained model whose retriever embeds blocks: --model.")
         half = open_vectors(former.file(VECTORS_FILE)).dtype.itemsize == 2
         return Embed(
-            blocks=blocks, retriever=resolve(self.model, ("retriever",)), former=former, former_blocks=former_blocks,
+            blocks=blocks,
+            retriever=resolve(self.model, ("retriever",)),
+            former=former,
+            former_blocks=former_blocks,
             dtype="float16" if half else "float32",
             precision=self.model.settings.get("precision", "auto"),
-        )  # fmt: skip
+        )
 
     def _written(self, folder: Path, version: ServedVersion, edits: Sequence[Mapping[str, Any]]) -> Path:
         """Write the edits to a file, after one blank line for each version there is.

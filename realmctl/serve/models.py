@@ -54,7 +54,7 @@ class Models:
         corpus = Corpus(version.blocks)
         return dataclasses.replace(
             self, version=version, corpus=corpus, row_of=rows_by_id(corpus), answerer=answerer, filler=filler
-        )  # fmt: skip
+        )
 
     def check_edits(self) -> None:
         """Raise ConfigError if the models cannot follow an edit of the blocks."""

@@ -72,9 +72,13 @@ class Service:
         models = self.models
         record = models.corpus.record(_row(models, name))
         return BlockReply(
-            version=models.version.name, block=record["id"], document=record["document"], title=record["title"],
-            text=record["text"], document_blocks=_ids(models, models.row_of[name]),
-        )  # fmt: skip
+            version=models.version.name,
+            block=record["id"],
+            document=record["document"],
+            title=record["title"],
+            text=record["text"],
+            document_blocks=_ids(models, models.row_of[name]),
+        )
 
     def replace(self, name: str, new: NewText) -> Future[EditReply]:
         """Start an edit that replaces the text of a block. See `_start_edit` for what is raised."""
@@ -89,9 +93,7 @@ class Service:
         edit = {"op": "add", "id": new.id, "title": new.title, "text": new.text}
         return self._start_edit(new.version, lambda models: edit)
 
-    def _start_edit(
-        self, version: str | None, edit_of: Callable[[Models], Mapping[str, Any]]
-    ) -> Future[EditReply]:  # fmt: skip
+    def _start_edit(self, version: str | None, edit_of: Callable[[Models], Mapping[str, Any]]) -> Future[EditReply]:
         """Make and serve the next version in a thread of its own. Meanwhile the former version is served.
 
         Raises:
@@ -133,9 +135,12 @@ class Service:
             seconds = time.perf_counter() - start
             self.latencies.add("edit", seconds)
             reply = EditReply(
-                version=made.version.name, embedded=made.embedded, taken_over=made.taken_over,
-                document_blocks=[models.corpus.record(row)["id"] for row in rows], seconds=round(seconds, 3),
-            )  # fmt: skip
+                version=made.version.name,
+                embedded=made.embedded,
+                taken_over=made.taken_over,
+                document_blocks=[models.corpus.record(row)["id"] for row in rows],
+                seconds=round(seconds, 3),
+            )
         except BaseException as error:
             self._editing.release()
             done.set_exception(error)

@@ -77,9 +77,14 @@ class SpanStates:
 
     def _hidden(self, span: int) -> MaskedQuery:
         return masked_query(
-            self.queries, span, "salient", most=self.queries.max_masks, room=self.queries.query_length - 2,
-            mask_id=self.collator.mask_id, rng=generator(0, Stream.FIXED_QUERIES),
-        )  # fmt: skip
+            self.queries,
+            span,
+            "salient",
+            most=self.queries.max_masks,
+            room=self.queries.query_length - 2,
+            mask_id=self.collator.mask_id,
+            rng=generator(0, Stream.FIXED_QUERIES),
+        )
 
     def _states(self, hidden: Sequence[MaskedQuery]) -> HiddenStates:
         nothing = [np.empty(0, dtype=np.int64)] * len(hidden)

@@ -130,15 +130,25 @@ class RetrieverStart(TrainingStage, abstract=True):
         start = starting_bert(self.encoder, self.bert, self.blocks, self.seed)
         corpus = Corpus(self.blocks)
         retriever = Retriever.from_bert(
-            start.bert, projection=self.projection, query_length=self.query_length, pooling=self.pooling or "pooler", towers=self.towers,
-            block_length=corpus.max_wordpieces, norm_eps=self.projection_norm_eps,
-        )  # fmt: skip
+            start.bert,
+            projection=self.projection,
+            query_length=self.query_length,
+            pooling=self.pooling or "pooler",
+            towers=self.towers,
+            block_length=corpus.max_wordpieces,
+            norm_eps=self.projection_norm_eps,
+        )
         collator = packer_of(tokenizer_of(self.blocks))
         if self.projection_init == "pca":
             start_with_pca(
-                retriever, corpus, collator,
-                seed=self.seed, scale=self.scale, device=self.device, precision=self.precision,
-            )  # fmt: skip
+                retriever,
+                corpus,
+                collator,
+                seed=self.seed,
+                scale=self.scale,
+                device=self.device,
+                precision=self.precision,
+            )
         elif self.scale is not None:
             retriever.start_projection(scale=self.scale)
         metrics: Mapping[str, Any] = {"steps": 0}

@@ -48,9 +48,13 @@ def make_chain_of(folder: Path) -> None:
 def evaluated(folder: Path, out: Path) -> dict[str, float]:
     """Recall of the graph, which the qa-model's retriever searches."""
     scores = EvalEm(
-        blocks=open_artifact(folder / "blocks"), retriever=open_artifact(folder / "retriever"), index=open_artifact(folder / "graph"),
-        questions=folder / "questions.jsonl", hits=5, precision="fp32",
-    ).make(out / "scores")  # fmt: skip
+        blocks=open_artifact(folder / "blocks"),
+        retriever=open_artifact(folder / "retriever"),
+        index=open_artifact(folder / "graph"),
+        questions=folder / "questions.jsonl",
+        hits=5,
+        precision="fp32",
+    ).make(out / "scores")
     return {name: value for name, value in scores.metrics.items() if name.startswith("recall@")}
 
 

@@ -145,8 +145,14 @@ def test_options_reach_the_stage(small):
     ]
     assert small("plain", *arguments)[0] == 0
     assert open_artifact("artifacts/plain").settings == {
-        "text": "x", "tags": ["a", "b"], "rate": 0.001, "kind_of": "long", "limit": 3, "strict": False, "maybe": False,
-    }  # fmt: skip
+        "text": "x",
+        "tags": ["a", "b"],
+        "rate": 0.001,
+        "kind_of": "long",
+        "limit": 3,
+        "strict": False,
+        "maybe": False,
+    }
     small("plain")
     assert open_artifact("artifacts/plain/v2").recipe == Plain().origin().recipe
 

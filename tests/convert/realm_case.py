@@ -9,11 +9,19 @@ import torch
 from torch import nn
 
 CONFIG = {
-    "vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "intermediate_size": 64, "max_position_embeddings": 40, "hidden_act": "gelu_new",
-    "layer_norm_eps": 1e-12, "pad_token_id": 0, "type_vocab_size": 2,
-    "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0,
-}  # fmt: skip
+    "vocab_size": 60,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    "max_position_embeddings": 40,
+    "hidden_act": "gelu_new",
+    "layer_norm_eps": 1e-12,
+    "pad_token_id": 0,
+    "type_vocab_size": 2,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
 PROJECTION, CLS, SEP, MASK = 16, 1, 2, 3
 QUERIES = [[10, 3, 11, 3, 12], [20, 3]]
 POSITIONS, TARGETS = [[2, 4], [2]], [[33, 34], [35]]

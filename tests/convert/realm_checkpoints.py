@@ -26,13 +26,26 @@ WORDS = ["[PAD]", "[CLS]", "[SEP]", "[MASK]", "[UNK]"]
 LETTERS = list("abcdefghijklmnopqrstuvwxyz.")
 VOCABULARY = [*WORDS, *LETTERS, *(f"##{letter}" for letter in LETTERS), "the"]
 CONFIG = {
-    **case.CONFIG, "model_type": "realm", "retriever_proj_size": case.PROJECTION, "max_span_width": case.SPAN_WIDTH,
-    "reader_beam_size": 2, "searcher_beam_size": 4, "span_hidden_size": 256, "reader_layer_norm_eps": 1e-3,
-    "reader_seq_len": 24, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2,
-}  # fmt: skip
+    **case.CONFIG,
+    "model_type": "realm",
+    "retriever_proj_size": case.PROJECTION,
+    "max_span_width": case.SPAN_WIDTH,
+    "reader_beam_size": 2,
+    "searcher_beam_size": 4,
+    "span_hidden_size": 256,
+    "reader_layer_norm_eps": 1e-3,
+    "reader_seq_len": 24,
+    "pad_token_id": 1,
+    "bos_token_id": 0,
+    "eos_token_id": 2,
+}
 RECORDS = [b"The cat. The dog.", "caf\u00e9 x".encode(), b"a bc d", b"zz top", b"hello. the end.", b"xyz"]
 TITLES = ["cats", "cats", "letters", "band", "", "end"]
-TOWER = {"norm.": "projection.LayerNorm.", "projection.weight": "projection.dense.weight", "projection.bias": "projection.dense.bias"}  # fmt: skip
+TOWER = {
+    "norm.": "projection.LayerNorm.",
+    "projection.weight": "projection.dense.weight",
+    "projection.bias": "projection.dense.bias",
+}
 
 
 def bert_config() -> BertConfig:

@@ -152,9 +152,19 @@ def test_an_open_qa_checkpoint_is_fine_tuned_further(tmp_path, embedded):
     questions = tmp_path / "questions.jsonl"
     questions.write_text(json.dumps({"question": "the dog", "answer": ["cat"]}) + "\n")
     tuned = Finetune(
-        model=made["qa-model"], blocks=made["blocks"], questions=questions, steps=8, batch_size=1, lr=1e-2, warmup=1,
-        retriever_beam=6, reader_beam=2, reader_length=24, span_width=3, precision="fp32",
-    ).make(tmp_path / "tuned")  # fmt: skip
+        model=made["qa-model"],
+        blocks=made["blocks"],
+        questions=questions,
+        steps=8,
+        batch_size=1,
+        lr=1e-2,
+        warmup=1,
+        retriever_beam=6,
+        reader_beam=2,
+        reader_length=24,
+        span_width=3,
+        precision="fp32",
+    ).make(tmp_path / "tuned")
     losses = [json.loads(line)["loss"] for line in tuned.file("metrics.jsonl").read_text().splitlines()]
     assert losses[-1] < losses[0]
     assert tuned.part("index").content == made["qa-model"].part("index").content

@@ -66,14 +66,22 @@ def test_unused_tensors_are_checked_too(tmp_path, kind: str):
 @pytest.mark.parametrize(
     ("config", "match"),
     [
-        ({"model_type": "gpt2"}, "type 'gpt2'"), ({"hidden_size": 64}, "word_embeddings"), ({"hidden_size": 10**12}, "not a size"),
-        ({"num_hidden_layers": 3}, "layer.2"), ({"num_hidden_layers": 1}, "does not have"), ({"vocab_size": "60"}, "not a size"),
-        ({"layer_norm_eps": 1e-3}, "layer_norm_eps"), ({"hidden_act": "sinh"}, "hidden_act"), ({"hidden_act": ["x"]}, "hidden_act"),
-        ({"num_attention_heads": 5}, "do not divide"), ({"hidden_dropout_prob": "x"}, "hidden_dropout_prob"),
-        ({"retriever_proj_size": 8}, "cls.dense.weight"), ({"intermediate_size": True}, "not a size"),
+        ({"model_type": "gpt2"}, "type 'gpt2'"),
+        ({"hidden_size": 64}, "word_embeddings"),
+        ({"hidden_size": 10**12}, "not a size"),
+        ({"num_hidden_layers": 3}, "layer.2"),
+        ({"num_hidden_layers": 1}, "does not have"),
+        ({"vocab_size": "60"}, "not a size"),
+        ({"layer_norm_eps": 1e-3}, "layer_norm_eps"),
+        ({"hidden_act": "sinh"}, "hidden_act"),
+        ({"hidden_act": ["x"]}, "hidden_act"),
+        ({"num_attention_heads": 5}, "do not divide"),
+        ({"hidden_dropout_prob": "x"}, "hidden_dropout_prob"),
+        ({"retriever_proj_size": 8}, "cls.dense.weight"),
+        ({"intermediate_size": True}, "not a size"),
         ({"intermediate_size": 2**20, "num_hidden_layers": 500}, "intermediate.dense.weight"),
     ],
-)  # fmt: skip
+)
 def test_a_config_that_does_not_describe_the_weights(tmp_path, config: dict[str, Any], match: str):
     refused(published.write(tmp_path / "c", published.embedder(), **config), tmp_path, InputError, match)
 

@@ -115,13 +115,21 @@ def test_a_dump_that_is_to_be_read_as_text_is_not_cut(tmp_path):
 @pytest.mark.parametrize(
     ("content", "end", "expected"),
     [
-        ([*pages(60), page(7, "Again")], "</mediawiki>", "page 'Again': the document id '7' is already used by .*'Page 7'"),
-        ([*pages(40), "<page>&nothing;</page>", *pages(60)[40:]], "</mediawiki>", r"d.xml:\d+: broken XML \(undefined entity"),
+        (
+            [*pages(60), page(7, "Again")],
+            "</mediawiki>",
+            "page 'Again': the document id '7' is already used by .*'Page 7'",
+        ),
+        (
+            [*pages(40), "<page>&nothing;</page>", *pages(60)[40:]],
+            "</mediawiki>",
+            r"d.xml:\d+: broken XML \(undefined entity",
+        ),
         (pages(60), "", r"no element found at the end of the file, byte \d+"),
         ([page(number, "List of towns") for number in range(40)], "</mediawiki>", "this corpus has no document"),
     ],
     ids=["an id comes twice", "broken", "cut", "no document"],
-)  # fmt: skip
+)
 def test_errors_are_those_of_a_single_reader(tokenizer, tmp_path, content, end, expected):
     path = write(tmp_path / "d.xml", *content, end=end)
     found = message(path, tokenizer, tmp_path / "parts")

@@ -17,9 +17,21 @@ from tests.fixtures.objectives import jobs_of
 from tests.fixtures.together import Job, make_alone
 
 OBJECTIVES = (
-    "mlm", "mlm-micro", "practice", "ict", "ict-cache", "spider", "dpr", "condenser", "cocondenser", "pretrain", "pretrain-micro",
-    "finetune", "finetune-dev", "closed-book",
-)  # fmt: skip
+    "mlm",
+    "mlm-micro",
+    "practice",
+    "ict",
+    "ict-cache",
+    "spider",
+    "dpr",
+    "condenser",
+    "cocondenser",
+    "pretrain",
+    "pretrain-micro",
+    "finetune",
+    "finetune-dev",
+    "closed-book",
+)
 LOSS = {"rel": 1e-3, "abs": 1e-4}
 """Kernels of a GPU add in another order than those of a CPU."""
 

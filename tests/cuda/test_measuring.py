@@ -16,10 +16,16 @@ from tests.fixtures.chain import pretrain
 @pytest.mark.parametrize(
     ("name", "key"),
     [
-        ("NVIDIA H100 80GB HBM3", "h100"), ("NVIDIA H200", "h200"), ("NVIDIA A100-SXM4-80GB", "a100-80gb"), ("NVIDIA L4", "l4"),
-        ("NVIDIA A100-PCIE-40GB", "a100-40gb"), ("NVIDIA L40S", "l40s"), ("NVIDIA A10", "a10"), ("Tesla T4", None),
+        ("NVIDIA H100 80GB HBM3", "h100"),
+        ("NVIDIA H200", "h200"),
+        ("NVIDIA A100-SXM4-80GB", "a100-80gb"),
+        ("NVIDIA L4", "l4"),
+        ("NVIDIA A100-PCIE-40GB", "a100-40gb"),
+        ("NVIDIA L40S", "l40s"),
+        ("NVIDIA A10", "a10"),
+        ("Tesla T4", None),
     ],
-)  # fmt: skip
+)
 def test_a_driver_s_name_is_a_device_of_the_table(name, key):
     assert device_of(name) == (DEVICES[key] if key else None)
 

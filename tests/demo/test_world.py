@@ -292,8 +292,10 @@ def test_the_taggers_recall_is_counted_against_the_told_values(small: Path, tmp_
     spans = Tag(blocks=blocks, workers=1).make(tmp_path / "spans")
     counted = subprocess.run(
         [sys.executable, "-B", str(WORLD_PROGRAM / "tagger_recall.py"), str(small), str(spans.path)],
-        capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     told = [f for f in json_lines(small / "facts.jsonl") if f["told_in_sentences"]]
     wanted, right, spans_found = (
         int(n.replace(",", ""))

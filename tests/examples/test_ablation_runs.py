@@ -106,8 +106,12 @@ def test_a_log_in_short(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("best", "tried", "chosen"),
-    [("2e-3", ("1e-3", "2e-3", "4e-3"), "2e-3"), ("8e-3", ("1e-3", "2e-3", "4e-3", "8e-3"), "8e-3"), ("5e-4", ("2.5e-4", "5e-4", "1e-3"), "5e-4")],
-)  # fmt: skip
+    [
+        ("2e-3", ("1e-3", "2e-3", "4e-3"), "2e-3"),
+        ("8e-3", ("1e-3", "2e-3", "4e-3", "8e-3"), "8e-3"),
+        ("5e-4", ("2.5e-4", "5e-4", "1e-3"), "5e-4"),
+    ],
+)
 def test_a_grid_grows_while_its_best_rate_is_an_end(best: str, tried: tuple[str, ...], chosen: str) -> None:
     rates = ("2.5e-4", "5e-4", "1e-3", "2e-3", "4e-3", "8e-3")
     growing = replace(TOY, rates=rates, first_rates=("5e-4", "1e-3") if best == "5e-4" else ("1e-3", "2e-3"))

@@ -64,14 +64,37 @@ def slurm(tmp_path):
     make_chain(tmp_path / "artifacts")
     path = f"{tools}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {
-        **os.environ, "PATH": path, "WORKSPACE": str(tmp_path / "artifacts"), "SLURM_JOB_ID": "17", "SLURM_NNODES": "2",
-        "SLURM_JOB_NODELIST": "here", "PROCESSES_PER_NODE": "2", "OMP_NUM_THREADS": "1", "REQUEUED": str(tmp_path / "requeued"),
+        **os.environ,
+        "PATH": path,
+        "WORKSPACE": str(tmp_path / "artifacts"),
+        "SLURM_JOB_ID": "17",
+        "SLURM_NNODES": "2",
+        "SLURM_JOB_NODELIST": "here",
+        "PROCESSES_PER_NODE": "2",
+        "OMP_NUM_THREADS": "1",
+        "REQUEUED": str(tmp_path / "requeued"),
         "MASTER_PORT": str(free_port()),
-    }  # fmt: skip
+    }
     command = [
-        "bash", str(CLUSTER / "slurm.sh"), "--steps", "120", "--batch-size", "4", "--lr", "1e-2", "--warmup", "2", "--candidates", "4",
-        "--refresh-every", "4", "--checkpoint-every", "2", "--seed", "3",
-    ]  # fmt: skip
+        "bash",
+        str(CLUSTER / "slurm.sh"),
+        "--steps",
+        "120",
+        "--batch-size",
+        "4",
+        "--lr",
+        "1e-2",
+        "--warmup",
+        "2",
+        "--candidates",
+        "4",
+        "--refresh-every",
+        "4",
+        "--checkpoint-every",
+        "2",
+        "--seed",
+        "3",
+    ]
 
     def start():
         return subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)

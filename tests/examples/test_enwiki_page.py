@@ -176,9 +176,15 @@ def test_the_page_names_the_size_of_realm_and_its_gain_on_each_file(
     rates = {"lr": 2e-4, "retriever_lr": 2e-5, "dropout": 0.0}
     for seed in (0, 1):
         write(
-            folder / f"seed-{seed}/model", {},
-            steps=800, batch_size=4, candidates=5, refresh="background", refresh_every=200, **rates,
-        )  # fmt: skip
+            folder / f"seed-{seed}/model",
+            {},
+            steps=800,
+            batch_size=4,
+            candidates=5,
+            refresh="background",
+            refresh_every=200,
+            **rates,
+        )
     text = program["page"].page(program["results"].Experiment(folder, (0, 1), "test"), "the command", "", [])
     assert text.startswith("# Real text at laptop scale: 800 steps of REALM\n")
     assert "2e-05 for the retriever; dropout: 0; refresh: background, every 200 steps." in text

@@ -36,7 +36,7 @@ BROKEN = {
     "broken_plugin.py": "raise ValueError('it is broken')\n",
     "ask.py": "from realmctl.pipeline import Stage\nclass Ask(Stage):\n    'Ask.'\n    makes = 'answers'\n",
     "chunk.py": "from realmctl.pipeline import Stage\nclass Chunk(Stage):\n    'Cut.'\n    makes = 'blocks'\n",
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")

@@ -208,12 +208,14 @@ def test_a_page_has_every_number_and_a_dash_for_what_is_missing(tmp_path, part):
     empty = module.page(nothing, nothing)
     assert "not measured" in empty and "Complete seeds: none" in empty
     found = ledger.Ledger(tmp_path / "runs.jsonl")
-    rows = [
-        *(f"{start}.start" for start in ("text-bm25", *module.UNTRAINED_TEXT_STARTS)),
-        *(f"{start}.{name}" for start in (*module.STARTS, *module.TEXT_STARTS) for name in module.MEASUREMENTS),
-    ] if part == "starts" else [
-        f"table1.{row}" for row in (*module.ROWS, "knn-lm", "realm-spans")
-    ]  # fmt: skip
+    rows = (
+        [
+            *(f"{start}.start" for start in ("text-bm25", *module.UNTRAINED_TEXT_STARTS)),
+            *(f"{start}.{name}" for start in (*module.STARTS, *module.TEXT_STARTS) for name in module.MEASUREMENTS),
+        ]
+        if part == "starts"
+        else [f"table1.{row}" for row in (*module.ROWS, "knn-lm", "realm-spans")]
+    )
     metrics = ("em", "recall@1", "recall@5", "recall@20", "retrieval_utility", "log_prob", "lm_log_prob")
     for number, output in enumerate(rows):
         for seed in (0, 1, 2):

@@ -18,12 +18,19 @@ def results(seed: int, new: float) -> dict[str, Any]:
     em = {row: {"new": 0.0, "old": 0.25, "unchanged": 0.5} for row in ROWS}
     em["after"] = {"new": new, "old": 0.0, "unchanged": 0.5}
     entry = {
-        "facts": 1000, "changed": 10, "asked": 10, "same_blocks": True, "same_answers_as_rebuild": 1.0, "em": em,
-        "largest_vector_difference": 1e-6, "largest_vector_component": 2.0,
+        "facts": 1000,
+        "changed": 10,
+        "asked": 10,
+        "same_blocks": True,
+        "same_answers_as_rebuild": 1.0,
+        "em": em,
+        "largest_vector_difference": 1e-6,
+        "largest_vector_component": 2.0,
         "revision": {"rows": 200, "taken_over": 190, "embedded": 10, "revise": 1.0, "embed": 2.0, "build_index": 0.5},
         "rebuild": {"chunk": 1.0, "embed": 20.0, "build_index": 0.5},
-        "back": {"same_blocks": True, "same_answers": 1.0}, "seconds_of_training": {"closed_book": 9.0, "fine_tuned": 8.0},
-    }  # fmt: skip
+        "back": {"same_blocks": True, "same_answers": 1.0},
+        "seconds_of_training": {"closed_book": 9.0, "fine_tuned": 8.0},
+    }
     machine = {"processor": "A CPU", "cores": 2, "realmctl": "1.0"}
     return {"seed": seed, "machine": machine, "weights_unchanged": seed != 7, "shares": {"0.01": entry}}
 

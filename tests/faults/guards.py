@@ -57,11 +57,25 @@ def all_may_read(folder: Path) -> None:
 
 
 HOSTILE, FAULTS, TRAINING = "tests/faults/hostile/", "tests/faults/", "tests/training/"
-ARTIFACTS, MANIFESTS, COMMITS = HOSTILE + "test_hostile_artifacts.py::", HOSTILE + "test_odd_manifests.py::", FAULTS + "test_failed_commits.py::"  # fmt: skip
+ARTIFACTS, MANIFESTS, COMMITS = (
+    HOSTILE + "test_hostile_artifacts.py::",
+    HOSTILE + "test_odd_manifests.py::",
+    FAULTS + "test_failed_commits.py::",
+)
 REFRESH, INDEX = TRAINING + "refresh/test_", FAULTS + "index/test_"
 GUARDS: list[tuple[Any, str, Any, str]] = [
-    (manifest_schema, "_check_files", nothing, ARTIFACTS + "test_a_part_outside_the_artifact_is_refused_and_nothing_is_overwritten"),
-    (manifest_schema, "_check_computed", nothing, ARTIFACTS + "test_changed_blocks_with_a_new_file_hash_and_seal_are_refused"),
+    (
+        manifest_schema,
+        "_check_files",
+        nothing,
+        ARTIFACTS + "test_a_part_outside_the_artifact_is_refused_and_nothing_is_overwritten",
+    ),
+    (
+        manifest_schema,
+        "_check_computed",
+        nothing,
+        ARTIFACTS + "test_changed_blocks_with_a_new_file_hash_and_seal_are_refused",
+    ),
     (artifact, "require_files", nothing, ARTIFACTS + "test_a_foreign_folder_is_refused"),
     (manifest, "check_manifest", nothing, MANIFESTS + "test_an_odd_manifest_is_one_paragraph_and_no_traceback"),
     (manifest, "require_known_format", nothing, MANIFESTS + "test_another_format_says_what_to_do"),
@@ -71,19 +85,54 @@ GUARDS: list[tuple[Any, str, Any, str]] = [
     (stage, "verify", nothing, COMMITS + "test_a_rotten_input_stops_the_stage_that_reads_it"),
     (CheckedFile, "_compare", nothing, COMMITS + "test_a_manifest_that_the_disk_lost_is_not_published"),
     (errors, "DEVICE_FAILED", (), COMMITS + "test_a_device_that_fails_while_reading_is_a_resource_error"),
-    (writer, "write_protect", all_may_read, FAULTS + "test_surroundings.py::test_no_file_is_more_readable_than_the_mask_allows"),
-    (index_types, "worse_canaries", zero, INDEX + "rewired_graphs.py::test_a_graph_with_other_valid_links_is_refused_although_its_hash_is_right"),
-    (index_types.HnswIndexDescription, "check", IndexDescription.check, INDEX + "mutants.py::test_no_mutant_of_a_description_gives_another_answer"),
+    (
+        writer,
+        "write_protect",
+        all_may_read,
+        FAULTS + "test_surroundings.py::test_no_file_is_more_readable_than_the_mask_allows",
+    ),
+    (
+        index_types,
+        "worse_canaries",
+        zero,
+        INDEX + "rewired_graphs.py::test_a_graph_with_other_valid_links_is_refused_although_its_hash_is_right",
+    ),
+    (
+        index_types.HnswIndexDescription,
+        "check",
+        IndexDescription.check,
+        INDEX + "mutants.py::test_no_mutant_of_a_description_gives_another_answer",
+    ),
     (index_types, "digest_file", lambda path: "", INDEX + "mutants.py::test_no_mutant_of_a_graph_gives_another_answer"),
     (hnsw, "check_file", nothing, INDEX + "mutants.py::test_no_mutant_of_a_graph_with_a_new_hash_ends_the_process"),
-    (checkpoint, "read_sealed", unsealed, TRAINING + "test_checkpoint.py::test_no_flipped_bit_of_an_unfinished_run_changes_what_it_ends_with"),
-    (weights, "OS_ERROR", re.compile("never"), TRAINING + "test_damaged_run.py::test_a_file_that_may_not_grow_is_exit_code_5_and_no_traceback"),
+    (
+        checkpoint,
+        "read_sealed",
+        unsealed,
+        TRAINING + "test_checkpoint.py::test_no_flipped_bit_of_an_unfinished_run_changes_what_it_ends_with",
+    ),
+    (
+        weights,
+        "OS_ERROR",
+        re.compile("never"),
+        TRAINING + "test_damaged_run.py::test_a_file_that_may_not_grow_is_exit_code_5_and_no_traceback",
+    ),
     (RefreshFolder, "whole", opened, TRAINING + "test_damaged_run.py::test_a_damaged_index_is_built_again"),
     (RefreshFolder, "whole", opened, TRAINING + "test_damaged_run.py::test_a_damaged_snapshot_is_set_aside"),
     (RefreshFolder, "has_token", yes, REFRESH + "fencing.py::test_a_late_refresher_does_not_deliver"),
-    (refresher_process, "PROGRESS", (*refresher_process.PROGRESS, "count"), REFRESH + "background.py::test_a_refresher_that_beats_without_progress_is_started_again"),
-    (refresher_process, "STOP_SECONDS", 20.0, REFRESH + "background.py::test_a_stopped_refresher_does_not_delay_the_end_of_the_trainer"),
-]  # fmt: skip
+    (
+        refresher_process,
+        "PROGRESS",
+        (*refresher_process.PROGRESS, "count"),
+        REFRESH + "background.py::test_a_refresher_that_beats_without_progress_is_started_again",
+    ),
+    (
+        refresher_process,
+        "STOP_SECONDS",
+        20.0,
+        REFRESH + "background.py::test_a_stopped_refresher_does_not_delay_the_end_of_the_trainer",
+    ),
+]
 """(where the guard is, its name, what takes its place, the test that must fail then)"""
 
 

@@ -41,9 +41,14 @@ from tests.faults.test_surroundings import pipeline
 print(json.dumps(pipeline(Path(sys.argv[1]), Path(sys.argv[2]))))
 """
 SURROUNDINGS = {
-    "TZ": "Asia/Kathmandu", "LC_ALL": "tr_TR.ISO-8859-9", "LANG": "C", "PYTHONHASHSEED": "7", "PYTHONUTF8": "0", "UMASK": "077",
+    "TZ": "Asia/Kathmandu",
+    "LC_ALL": "tr_TR.ISO-8859-9",
+    "LANG": "C",
+    "PYTHONHASHSEED": "7",
+    "PYTHONUTF8": "0",
+    "UMASK": "077",
     "PYTHONCOERCECLOCALE": "0",
-}  # fmt: skip
+}
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user or mount a disk")
 
 
@@ -75,8 +80,12 @@ def expected(corpus, tmp_path_factory, one_thread) -> dict[str, str]:
 def test_another_zone_locale_mask_and_hash_seed_give_the_same_content(corpus, expected, tmp_path):
     environment = {**os.environ, **SURROUNDINGS, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     run = subprocess.run(
-        [sys.executable, "-c", PIPELINE, corpus, tmp_path / "made"], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )  # fmt: skip
+        [sys.executable, "-c", PIPELINE, corpus, tmp_path / "made"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout) == expected
     count("stages under another zone, locale, mask and hash seed", len(expected))

@@ -15,9 +15,14 @@ SHAPE = EncoderShape(layers=3, hidden=64, intermediate=256, vocabulary=500)
 
 def counted(length, rows=2):
     config = BertConfig(
-        vocab_size=500, hidden_size=64, num_hidden_layers=3, num_attention_heads=4, intermediate_size=256, max_position_embeddings=512,
+        vocab_size=500,
+        hidden_size=64,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=256,
+        max_position_embeddings=512,
         attn_implementation="eager",
-    )  # fmt: skip
+    )
     model = BertForMaskedLM(config).eval()
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(input_ids=torch.zeros(rows, length, dtype=torch.long))

@@ -47,9 +47,12 @@ def test_training_waits_at_the_age_bound():
 
 @settings(deadline=None)
 @given(
-    every=st.integers(1, 40), refresh=st.floats(0.1, 90), shared=st.booleans(), bound=st.none() | st.integers(1, 4),
+    every=st.integers(1, 40),
+    refresh=st.floats(0.1, 90),
+    shared=st.booleans(),
+    bound=st.none() | st.integers(1, 4),
     seed=st.integers(0, 5),
-)  # fmt: skip
+)
 def test_ages_and_times_stay_within_their_bounds(every, refresh, shared, bound, seed):
     most = None if bound is None else bound * every
     found = simulate(

@@ -49,9 +49,16 @@ def test_the_description_says_all_that_hnswlib_forgets(tmp_path):
         for name in ("type", "dimension", "count", "metric", "m", "ef_construction", "ef", "seed", "threads")
     }
     assert found == {
-        "type": "hnsw", "dimension": 16, "count": 200, "metric": "ip",
-        "m": 6, "ef_construction": 77, "ef": 99, "seed": 4, "threads": 1,
-    }  # fmt: skip
+        "type": "hnsw",
+        "dimension": 16,
+        "count": 200,
+        "metric": "ip",
+        "m": 6,
+        "ef_construction": 77,
+        "ef": 99,
+        "seed": 4,
+        "threads": 1,
+    }
 
 
 def test_two_builds_make_the_same_bytes(tmp_path):
@@ -151,11 +158,20 @@ def test_vectors_that_are_not_finite_are_refused_before_anything_is_built(tmp_pa
 
 @pytest.mark.parametrize(
     "options",
-    [{"m": 1}, {"m": 513}, {"ef": 0}, {"ef_construction": 0}, {"threads": 0}, {"recall_k": 0},
-    {"recall_sample": 0},
-     {"min_recall": 1.01}, {"min_recall": -0.1}, {"seed": -1}],
+    [
+        {"m": 1},
+        {"m": 513},
+        {"ef": 0},
+        {"ef_construction": 0},
+        {"threads": 0},
+        {"recall_k": 0},
+        {"recall_sample": 0},
+        {"min_recall": 1.01},
+        {"min_recall": -0.1},
+        {"seed": -1},
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_options_that_cannot_work_are_refused(tmp_path, options):
     with pytest.raises(ConfigError, match=next(iter(options))):
         build(folder_with(tmp_path, clustered(9)), IndexOptions(**options))
@@ -196,11 +212,20 @@ class TestOpen:
 
     @pytest.mark.parametrize(
         "change",
-        [{"type": "faiss"}, {"metric": "l2"}, {"dimension": 0}, {"count": -1}, {"ef": True}, {"ef": 64.0},
-        {"m": "16"},
-         {"unknown": 1}, {"entry_point": 80}, {"sha256": 3}],
+        [
+            {"type": "faiss"},
+            {"metric": "l2"},
+            {"dimension": 0},
+            {"count": -1},
+            {"ef": True},
+            {"ef": 64.0},
+            {"m": "16"},
+            {"unknown": 1},
+            {"entry_point": 80},
+            {"sha256": 3},
+        ],
         ids=str,
-    )  # fmt: skip
+    )
     def test_a_description_that_makes_no_sense_is_refused(self, folder, change):
         fields = json.loads((folder / "index.json").read_text())
         (folder / "index.json").write_text(json.dumps(fields | change))

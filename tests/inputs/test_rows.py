@@ -63,8 +63,9 @@ def test_a_column_may_hold_numbers_lists_and_nothing(tmp_path):
     records = [{"docid": 4, "contents": ["One.", "Two."], "vector": [0.5]}, {"docid": 5, "contents": None}]
     path = write(tmp_path / "c", records, row_group_size=1)
     assert list(rows(path, ("docid", "contents", "title"), ("contents",))) == [
-        {"docid": 4, "contents": ["One.", "Two."]}, {"docid": 5, "contents": None},
-    ]  # fmt: skip
+        {"docid": 4, "contents": ["One.", "Two."]},
+        {"docid": 5, "contents": None},
+    ]
 
 
 def test_a_folder_of_the_hub_and_a_saved_dataset(tmp_path):

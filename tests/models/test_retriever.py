@@ -199,8 +199,14 @@ def test_a_retriever_json_says_nothing_of_a_plain_start(mlm: BertForMaskedLM, tm
     """The bytes are those of before there were other starts, and so is the artifact's content hash."""
     Retriever.from_bert(mlm.bert, projection=16).save(tmp_path)
     assert list(json.loads((tmp_path / "retriever.json").read_text())) == [
-        "projection", "query_length", "block_length", "pooling", "towers", "block_encoder", "norm_eps",
-    ]  # fmt: skip
+        "projection",
+        "query_length",
+        "block_length",
+        "pooling",
+        "towers",
+        "block_encoder",
+        "norm_eps",
+    ]
 
 
 @pytest.mark.parametrize("changed", [{"pooling": "max"}, {"start": {"warmth": 1}}, {"start": 3}])

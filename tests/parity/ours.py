@@ -131,8 +131,10 @@ class Ours:
             "logits": score_KS.masked_fill(score_KS == LOWEST, 0.0),
             "retriever_loss": retrieval_loss(relevance[None], torch.arange(len(relevance))[None] < 2)[0],
             "reader_loss": reader_loss(total_KS[None], correct_KS[None])[0],
-            "block": torch.tensor(block), "start": start_S[span, None], "end": end_S[span, None],
-        }  # fmt: skip
+            "block": torch.tensor(block),
+            "start": start_S[span, None],
+            "end": end_S[span, None],
+        }
 
     def open_qa(self) -> Numbers:
         """With the pre-trained embedder and the titles at hand, so that `import` checks rows of the index as well."""
@@ -160,9 +162,12 @@ class Ours:
         first = len(self.inputs["bodies"][place.hit.row][: place.start].split()) + len(tokens[0]) + 2
         ids = self.ids(answer.text)
         return {
-            "read": torch.tensor([hit.row for hit in hits[0]]), "ids": torch.tensor(ids), "block": torch.tensor(block),
-            "start": torch.tensor([first]), "end": torch.tensor([first + len(ids) - 1]),
-        }  # fmt: skip
+            "read": torch.tensor([hit.row for hit in hits[0]]),
+            "ids": torch.tensor(ids),
+            "block": torch.tensor(block),
+            "start": torch.tensor([first]),
+            "end": torch.tensor([first + len(ids) - 1]),
+        }
 
     def losses(self, answerer: ExtractiveAnswerer, question: str, answers: list[str]) -> Numbers:
         """Both losses as `finetune` computes them."""
@@ -183,10 +188,11 @@ class Ours:
         retrieval_QK = answerer.searcher.scores(part.questions, part.rows_QK)
         span_QRS, correct_QRS = tuning._spans(part, torch.device("cpu"))
         return {
-            "retrieved": torch.from_numpy(part.rows_QK[0]), "correct": part.correct_QK[0],
+            "retrieved": torch.from_numpy(part.rows_QK[0]),
+            "correct": part.correct_QK[0],
             "retriever_loss": retrieval_loss(retrieval_QK, part.correct_QK)[0],
             "reader_loss": reader_loss(span_QRS + retrieval_QK[:, :read, None], correct_QRS)[0],
-        }  # fmt: skip
+        }
 
 
 def deviations(theirs: Numbers, ours: Numbers) -> dict[str, float]:

@@ -84,8 +84,9 @@ class Reference:
         """Block inputs; -1 is the null document."""
         nothing: list[int] = []
         return rows(
-            [self.titles[n] if n >= 0 else nothing for n in numbers], [self.bodies[n] if n >= 0 else nothing for n in numbers]
-        )  # fmt: skip
+            [self.titles[n] if n >= 0 else nothing for n in numbers],
+            [self.bodies[n] if n >= 0 else nothing for n in numbers],
+        )
 
     def candidates(self) -> list[int]:
         return [number for query in self.inputs["queries"] for number in (-1, *query["candidates"])]
@@ -138,9 +139,13 @@ class Reference:
         relevance = torch.linspace(-1, 1, self.size.searcher_beam)
         holds = torch.arange(self.size.searcher_beam) < 2
         output = model(
-            **packed, relevance_score=relevance, block_mask=in_block, start_positions=gold, end_positions=gold + (gold >= 0),
+            **packed,
+            relevance_score=relevance,
+            block_mask=in_block,
+            start_positions=gold,
+            end_positions=gold + (gold >= 0),
             has_answers=holds,
-        )  # fmt: skip
+        )
         self.keep("reader", logits=found.last.masked_fill(found.last < -1e30, 0.0))
         self.keep("reader", **outcome(output))
 
@@ -165,12 +170,23 @@ class Reference:
         asked = tokenizer([question], return_tensors="pt")
         answers = [tokenizer(text, add_special_tokens=False).input_ids for text in self.inputs["answers"][number]]
         eval_output, ids = model.eval()(**asked, return_dict=False)
-        self.keep(f"openqa/{number}", read=model.retriever.last, ids=ids, block=eval_output.block_idx,
-                  start=eval_output.start_pos, end=eval_output.end_pos)  # fmt: skip
+        self.keep(
+            f"openqa/{number}",
+            read=model.retriever.last,
+            ids=ids,
+            block=eval_output.block_idx,
+            start=eval_output.start_pos,
+            end=eval_output.end_pos,
+        )
         self.read.append(tokenizer.decode(ids))
         output, _ = model.train()(**asked, answer_ids=answers, return_dict=False)  # dropout is 0
-        self.keep(f"openqa/{number}", retrieved=model.retriever.last, correct=output.retriever_correct,
-                  retriever_loss=output.retriever_loss, reader_loss=output.reader_loss)  # fmt: skip
+        self.keep(
+            f"openqa/{number}",
+            retrieved=model.retriever.last,
+            correct=output.retriever_correct,
+            retriever_loss=output.retriever_loss,
+            reader_loss=output.reader_loss,
+        )
 
 
 class Spans:
@@ -197,9 +213,12 @@ class Recorder:
 
 def outcome(output: Any) -> Numbers:
     return {
-        "retriever_loss": output.retriever_loss, "reader_loss": output.reader_loss, "block": output.block_idx,
-        "start": output.start_pos, "end": output.end_pos,
-    }  # fmt: skip
+        "retriever_loss": output.retriever_loss,
+        "reader_loss": output.reader_loss,
+        "block": output.block_idx,
+        "start": output.start_pos,
+        "end": output.end_pos,
+    }
 
 
 def rows(firsts: list[list[int]], seconds: list[list[int]] | None = None) -> dict[str, Tensor]:

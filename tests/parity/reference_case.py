@@ -45,12 +45,22 @@ SIZES = {
 def config(size: Size) -> dict[str, Any]:
     """RealmConfig, with the wrong numbers for [PAD], [CLS] and [SEP] that the published ones have."""
     return {
-        "vocab_size": size.words, "hidden_size": size.hidden, "num_hidden_layers": size.layers,
-        "num_attention_heads": size.heads, "intermediate_size": 2 * size.hidden, "max_position_embeddings": size.body + 30,
-        "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "retriever_proj_size": size.projection,
-        "num_candidates": CANDIDATES, "max_span_width": size.span_width, "reader_beam_size": size.reader_beam,
-        "searcher_beam_size": size.searcher_beam, "reader_seq_len": size.reader_length, "num_block_records": size.blocks,
-    }  # fmt: skip
+        "vocab_size": size.words,
+        "hidden_size": size.hidden,
+        "num_hidden_layers": size.layers,
+        "num_attention_heads": size.heads,
+        "intermediate_size": 2 * size.hidden,
+        "max_position_embeddings": size.body + 30,
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+        "retriever_proj_size": size.projection,
+        "num_candidates": CANDIDATES,
+        "max_span_width": size.span_width,
+        "reader_beam_size": size.reader_beam,
+        "searcher_beam_size": size.searcher_beam,
+        "reader_seq_len": size.reader_length,
+        "num_block_records": size.blocks,
+    }
 
 
 def inputs(size: Size) -> dict[str, Any]:

@@ -26,8 +26,13 @@ from tests.fixtures.small_stages import Plain
 )
 def test_metrics_come_in_the_order_of_the_names(names, wanted):
     metrics = {
-        "loss": 0.123456, "steps": 25_000, "recall@5": 0.5, "recall@20": 0.75, "alarms": {"hub": 2, "null": 0}, "nothing": None,
-    }  # fmt: skip
+        "loss": 0.123456,
+        "steps": 25_000,
+        "recall@5": 0.5,
+        "recall@20": 0.75,
+        "alarms": {"hub": 2, "null": 0},
+        "nothing": None,
+    }
     assert headline_text(names, metrics) == wanted
 
 

@@ -48,8 +48,14 @@ def test_outputs_are_made_in_order_of_their_inputs_and_only_once(capsys):
     made = pipeline.make(pipeline.steps)
     assert {str(artifact.path) for artifact in made.values()} == {f"w/{name}/v1" for name in names}
     assert made["plain"].settings == {
-        "text": "hi $5", "rate": 3e-5, "tags": ["a", "b"], "kind_of": "long", "limit": None, "strict": False, "maybe": None,
-    }  # fmt: skip
+        "text": "hi $5",
+        "rate": 3e-5,
+        "tags": ["a", "b"],
+        "kind_of": "long",
+        "limit": None,
+        "strict": False,
+        "maybe": None,
+    }
     assert made["child"].manifest["inputs"] == {"plain": made["plain"].content}
     assert made["grandchild"].manifest["inputs"] == {"plain": made["plain"].content, "other": made["child"].content}
     assert made["other"].file("corpus.txt").read_text() == "hi $5"
@@ -232,9 +238,7 @@ def test_yaml_values_as_people_write_them():
 
 def test_numbers_mean_what_people_read_and_not_what_yaml_1_1_says():
     values = stage_of("limit: 010, text: 1:30, rate: 1_000.5, tags: [0x10, 2001-12-14t21:59:43Z, 2.50]").steps[0].values
-    assert values == {
-        "limit": 10, "text": "1:30", "rate": 1000.5, "tags": ("0x10", "2001-12-14t21:59:43Z", "2.50")
-    }  # fmt: skip
+    assert values == {"limit": 10, "text": "1:30", "rate": 1000.5, "tags": ("0x10", "2001-12-14t21:59:43Z", "2.50")}
     for written in ("1:30", "0x10", "0b1"):
         with pytest.raises(ConfigError, match=rf"x\.limit: '{written}' is not a whole number"):
             stage_of(f"limit: {written}")

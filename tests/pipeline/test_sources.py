@@ -153,8 +153,12 @@ def test_a_hub_id_that_cannot_be_had_is_one_paragraph(tmp_path, environment):
     run = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "HF_HOME": str(tmp_path), **environment},
-        cwd=ROOT, capture_output=True, text=True, check=True, timeout=60,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     assert run.stdout.count("\n") == 1
     assert "--bert no-one/no-model: there is no such folder here" in run.stdout
     assert "Name a folder, or check the id and the network." in run.stdout

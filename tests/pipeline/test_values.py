@@ -40,12 +40,30 @@ def test_values_become_what_their_field_says(hint, value, wanted):
 @pytest.mark.parametrize(
     ("hint", "value"),
     [
-        (int, 2.5), (int, True), (int, "x"), (int, None), (int, float("nan")), (int, float("inf")), (int, []),
-        (float, "nan"), (float, float("inf")), (float, True), (float, "x"), (float, None),
-        (bool, 1), (bool, "yes"), (bool, None), (str, True), (str, None), (str, ["a"]), (str, {}),
-        (Path, 5), (Path, None), (tuple[int, ...], ["a"]),
+        (int, 2.5),
+        (int, True),
+        (int, "x"),
+        (int, None),
+        (int, float("nan")),
+        (int, float("inf")),
+        (int, []),
+        (float, "nan"),
+        (float, float("inf")),
+        (float, True),
+        (float, "x"),
+        (float, None),
+        (bool, 1),
+        (bool, "yes"),
+        (bool, None),
+        (str, True),
+        (str, None),
+        (str, ["a"]),
+        (str, {}),
+        (Path, 5),
+        (Path, None),
+        (tuple[int, ...], ["a"]),
     ],
-)  # fmt: skip
+)
 def test_values_that_do_not_fit_are_refused_by_name(hint, value):
     with pytest.raises(ConfigError, match=r"^--x: .* is not "):
         typed(hint, value, "--x")

@@ -12,8 +12,18 @@ from realmctl.tokens.wordpiece import WordPiece, bert_tokenizer
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789-.,'$"
 VOCABULARY = [
-    "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *(f"##{letter}" for letter in LETTERS), "wam", "##ley", "gibbon", "sao",
-]  # fmt: skip
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    *LETTERS,
+    *(f"##{letter}" for letter in LETTERS),
+    "wam",
+    "##ley",
+    "gibbon",
+    "sao",
+]
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +66,16 @@ def test_official_texts(words, text, first, last, answer):
 @pytest.mark.parametrize(
     ("answer", "official_answer"),
     [
-        ("Jean-Paul", "Jean - Paul"), ("3.5 million", "3 . 5 million"), ("U.S.", "U . S ."), ("Ph.D.", "Ph . D ."),
-        ("O'Neal", "O ' Neal"), ("$1,000", "$ 1 , 000"), ("S\u00e3o Tom\u00e9", "S\u00e3o Tom\u00e9"), ("Ada", "Ada"),
+        ("Jean-Paul", "Jean - Paul"),
+        ("3.5 million", "3 . 5 million"),
+        ("U.S.", "U . S ."),
+        ("Ph.D.", "Ph . D ."),
+        ("O'Neal", "O ' Neal"),
+        ("$1,000", "$ 1 , 000"),
+        ("S\u00e3o Tom\u00e9", "S\u00e3o Tom\u00e9"),
+        ("Ada", "Ada"),
     ],
-)  # fmt: skip
+)
 def test_the_official_text_of_an_answer_has_blanks(words, answer, official_answer):
     """These answers are then wrong under every scorer."""
     text = f"gibbon {answer} gibbon"

@@ -41,25 +41,39 @@ def write(tmp_path):
 def test_scores(write):
     scores, verdicts = score(write("p", PREDICTIONS), write("r", REFERENCES))
     assert scores == {
-        "questions": 4, "missing": 1, "repeated": 0, "unknown": 0, "em": 0.5, "scorer": "orqa",
-        "em_orqa": 0.5, "em_squad": 0.25, "em_dpr": 0.25, "right_orqa": 2, "right_squad": 1, "right_dpr": 1,
-    }  # fmt: skip
+        "questions": 4,
+        "missing": 1,
+        "repeated": 0,
+        "unknown": 0,
+        "em": 0.5,
+        "scorer": "orqa",
+        "em_orqa": 0.5,
+        "em_squad": 0.25,
+        "em_dpr": 0.25,
+        "right_orqa": 2,
+        "right_squad": 1,
+        "right_dpr": 1,
+    }
     assert [each.question.question for each in verdicts] == ["who", "where", "when", "why"]
     assert [each.prediction for each in verdicts] == ["the Ada", "Cafe\u0301", "1844", None]
     assert [each.record() for each in verdicts if each.disagrees] == [
         {
-            "question": "where", "prediction": "Cafe\u0301", "answers": ["Caf\u00e9"],
+            "question": "where",
+            "prediction": "Cafe\u0301",
+            "answers": ["Caf\u00e9"],
             "verdicts": {"orqa": "match", "squad": "no match", "dpr": "no match"},
         }
-    ]  # fmt: skip
+    ]
 
 
 def test_the_last_of_repeated_questions_and_predictions_counts(write):
     references = [*REFERENCES, {"question": "why", "answer": ["money"]}, {"question": "who", "answer": ["Babbage"]}]
     predictions = [
-        *PREDICTIONS, {"question": "why", "prediction": "fun"}, {"question": "why", "prediction": "money"},
+        *PREDICTIONS,
+        {"question": "why", "prediction": "fun"},
+        {"question": "why", "prediction": "money"},
         {"question": "what", "prediction": "an engine"},
-    ]  # fmt: skip
+    ]
     scores, verdicts = score(write("p", predictions), write("r", references))
     assert (scores["questions"], scores["missing"], scores["repeated"], scores["unknown"]) == (4, 0, 2, 1)
     assert [each.verdicts["orqa"] == "match" for each in verdicts] == [False, True, False, True]

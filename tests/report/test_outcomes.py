@@ -103,9 +103,11 @@ def test_closed_book_scores(tmp_path):
     """Nothing retrieved: right or wrong is all there is."""
     predictions = [{"question": "Who?", "prediction": "The Ada"}, {"question": "Where?", "prediction": "Rome"}]
     scores = written(
-        tmp_path, {"scorer": "orqa", "em": 0.5}, predictions=predictions,
+        tmp_path,
+        {"scorer": "orqa", "em": 0.5},
+        predictions=predictions,
         evidence=[{"answers": ["ada"], "read": 0}, {"answers": ["Paris"], "read": 0}],
-    )  # fmt: skip
+    )
     funnel = funnel_of(read_outcomes(scores, None))
     assert passed(funnel) == {"exact match": 1} and funnel.counts == {"right": 1, "wrong": 1}
     assert any("Nothing was retrieved" in note for note in funnel.notes)
@@ -150,8 +152,10 @@ def test_damaged_scores_are_named(tmp_path):
     with pytest.raises(InputError, match=r"retrieved\.json:1"):
         read_outcomes(scores, None)
     other = written(
-        tmp_path, {"scorer": "orqa"}, retrieved=[{"question": "Who?", "answers": ["Ada"], "ctxs": []}],
+        tmp_path,
+        {"scorer": "orqa"},
+        retrieved=[{"question": "Who?", "answers": ["Ada"], "ctxs": []}],
         predictions=[{"question": "Where?", "prediction": "Rome"}],
-    )  # fmt: skip
+    )
     with pytest.raises(InputError, match=r"'Where\?'"):
         read_outcomes(other, None)

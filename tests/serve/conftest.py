@@ -47,14 +47,17 @@ def made_chain(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Ch
     folder = tmp_path_factory.mktemp("serve")
     blocks = Chunk(
         corpus=(write_corpus(folder / "corpus.jsonl"),), tokenizer="train:300", max_wordpieces=LENGTH, workers=1
-    ).make(folder / "blocks")  # fmt: skip
+    ).make(folder / "blocks")
     retriever = make_retriever(folder / "retriever", blocks)
     chain = Chain(
-        folder, blocks,
+        folder,
+        blocks,
         Tag(blocks=blocks, tagger="rules", query_length=24, workers=1).make(folder / "spans"),
         MlmInit(blocks=blocks, bert="scratch:L1-H16", steps=1, batch_size=2, length=24).make(folder / "encoder"),
-        retriever, make_index(folder, blocks, retriever), write_questions(folder / "questions.jsonl"),
-    )  # fmt: skip
+        retriever,
+        make_index(folder, blocks, retriever),
+        write_questions(folder / "questions.jsonl"),
+    )
     model = pretrain(chain, steps=2, precision="fp32").make(folder / "model")
     finetune(chain, model, steps=3, optimizer="adamw", reader_length=80).make(folder / "qa-model")
     return chain

@@ -30,7 +30,10 @@ def editor(workspace):
 
 
 def test_an_edit_equals_a_rebuild(workspace, places, editor):
-    edits = [{"op": "update", "id": "d1", "text": "Ben Mott went away. Nobody knows where he lives."}, {"op": "remove", "id": "d5"}]  # fmt: skip
+    edits = [
+        {"op": "update", "id": "d1", "text": "Ben Mott went away. Nobody knows where he lives."},
+        {"op": "remove", "id": "d5"},
+    ]
     before = places.newest()
     editor.check(before)
     made = editor.make(before, edits)
@@ -41,7 +44,7 @@ def test_an_edit_equals_a_rebuild(workspace, places, editor):
     corpus.write_text("".join(f"{json.dumps(one)}\n" for one in documents.values()))
     blocks = Chunk(
         corpus=(corpus,), tokenizer=str(before.blocks.path / "tokenizer"), max_wordpieces=LENGTH, workers=1
-    ).make(workspace / "rebuilt")  # fmt: skip
+    ).make(workspace / "rebuilt")
     assert made.version.blocks.content == blocks.content
     vectors = Embed(
         blocks=blocks, retriever=open_artifact(workspace / "model").part("retriever"), precision="fp32"

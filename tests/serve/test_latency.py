@@ -28,8 +28,9 @@ def test_kinds_are_counted_apart():
     latencies.add("ask", 1.0)
     latencies.add("fill", 3.0)
     assert {kind: (one.requests, one.p50_ms) for kind, one in latencies.summary().items()} == {
-        "ask": (1, 1000.0), "fill": (1, 3000.0),
-    }  # fmt: skip
+        "ask": (1, 1000.0),
+        "fill": (1, 3000.0),
+    }
 
 
 def test_no_count_is_lost_between_threads():

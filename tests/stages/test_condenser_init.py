@@ -173,10 +173,16 @@ def test_a_folder_of_the_public_code_brings_its_head(chain, condenser, tmp_path,
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"steps": 0}, {"batch_size": 0}, {"batch_size": 1, "contrastive": True}, {"mask_rate": 1.0}, {"length": 2},
-        {"micro_batch": -1}, {"skip_from": 2}, {"head_layers": 0},
+        {"steps": 0},
+        {"batch_size": 0},
+        {"batch_size": 1, "contrastive": True},
+        {"mask_rate": 1.0},
+        {"length": 2},
+        {"micro_batch": -1},
+        {"skip_from": 2},
+        {"head_layers": 0},
     ],
-)  # fmt: skip
+)
 def test_settings_that_cannot_work_are_refused(chain, tmp_path, wrong):
     with pytest.raises(ConfigError):
         CondenserInit(blocks=chain.blocks, **{**SMALL, **wrong}).make(tmp_path / "made")

@@ -38,9 +38,9 @@ def test_answers_as_relevance_give_the_recall_of_eval_em(tmp_path, chain: Chain,
 
 def test_documents_hold_what_one_of_their_blocks_holds(tmp_path, chain: Chain):
     inputs = {"blocks": chain.blocks, "questions": chain.questions}
-    documents = Search(
-        blocks=chain.blocks, queries=chain.questions, method="bm25", unit="document", top=1
-    ).make(tmp_path / "ranking")  # fmt: skip
+    documents = Search(blocks=chain.blocks, queries=chain.questions, method="bm25", unit="document", top=1).make(
+        tmp_path / "ranking"
+    )
     found = EvalRun(ranking=documents, measures="Success@1 P@1", **inputs).make(tmp_path / "measures")
     assert found.metrics["Success@1"] == 1.0  # the person's document is first, and its other block names the town
     values = [json.loads(line) for line in found.file("per-query.jsonl").read_text().splitlines()]

@@ -16,9 +16,13 @@ from tests.training.objectives.test_pretrain import objective_of
 
 def start_of(chain, **values):
     return EvalUtility(
-        blocks=chain.blocks, spans=chain.spans, retriever=chain.retriever, index=chain.index, encoder=chain.encoder,
+        blocks=chain.blocks,
+        spans=chain.spans,
+        retriever=chain.retriever,
+        index=chain.index,
+        encoder=chain.encoder,
         **{"precision": "fp32", **values},
-    )  # fmt: skip
+    )
 
 
 def test_the_means_are_those_of_the_objective_over_every_span(chain, tmp_path):

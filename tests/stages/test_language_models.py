@@ -22,9 +22,10 @@ SMALL = {"batch_size": 4, "steps": 4, "warmup": 1, "checkpoint_every": 2, "answe
 def facts(tmp_path):
     """Twenty questions, no two alike, each with a short answer."""
     path = tmp_path / "facts.jsonl"
-    lines = [json.dumps({"question": f"{name}?", "answer": [name[::-1] + chr(70 + number)]}) for number, name in enumerate(
-        first + second for first in "abcde" for second in "wxyz"
-    )]  # fmt: skip
+    lines = [
+        json.dumps({"question": f"{name}?", "answer": [name[::-1] + chr(70 + number)]})
+        for number, name in enumerate(first + second for first in "abcde" for second in "wxyz")
+    ]
     path.write_text("\n".join(lines) + "\n")
     return path
 
@@ -72,9 +73,20 @@ def test_salient_spans_then_questions_then_answers(realmctl, chain, tmp_path):
     assert made.kind == "language-model" and made.manifest["sources"]["lm"][0]["name"] == "t5/"
     assert {name.rpartition(".")[2] for name in made.manifest["files"]} == {"json", "jsonl", "safetensors"}
     code, out, err = realmctl(
-        "lm-finetune", "--language-model", "lm", "--questions", chain.questions, "--steps", 2, "--beams", 3,
-        "--answer-length", 5, "--out", "qa",
-    )  # fmt: skip
+        "lm-finetune",
+        "--language-model",
+        "lm",
+        "--questions",
+        chain.questions,
+        "--steps",
+        2,
+        "--beams",
+        3,
+        "--answer-length",
+        5,
+        "--out",
+        "qa",
+    )
     assert code == 0, err
     assert open_artifact(out.strip()).lineage["language-model"] == made.content
     inputs = ("--qa-model", "qa", "--blocks", chain.blocks.path)
@@ -121,13 +133,17 @@ def test_what_is_refused(realmctl, chain, tmp_path):
         (2, "needs --lm or --language-model", ("lm-finetune", *asked)),
         (2, "Use --language-model", ("lm-finetune", "--lm", chain.spans.path.parent, *asked)),
         (2, "must contain {question} once", ("lm-finetune", "--lm", t5, "--prompt", "Q:", *asked)),
-        (2, "no question fits", ("lm-finetune", "--lm", t5, "--prompt", "Question: {question}", "--question-length", 8, *asked)),
+        (
+            2,
+            "no question fits",
+            ("lm-finetune", "--lm", t5, "--prompt", "Question: {question}", "--question-length", 8, *asked),
+        ),
         (2, "the model has 256 positions", ("lm-finetune", "--lm", gpt2, "--question-length", 250, *asked)),
         (2, "nothing to learn from", ("lm-finetune", "--lm", t5, "--answer-length", 1, *asked)),
         (2, "--beams must be from 1 to 64", ("lm-finetune", "--lm", t5, "--beams", 0, *asked)),
         (2, "--dropout 1 must be", ("lm-finetune", "--lm", t5, "--dropout", 1, *asked)),
         (2, "--length from 4", ("lm-init", "--lm", t5, "--spans", chain.spans.path, "--length", 3)),
-    ):  # fmt: skip
+    ):
         got, out, err = realmctl(*command, "--out", "made")
         assert (got, out) == (code, "") and text in " ".join(err.split()), err
         assert not list(tmp_path.glob("**/made/v*"))

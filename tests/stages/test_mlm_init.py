@@ -115,10 +115,17 @@ def test_ict_init_starts_from_an_encoder_or_a_folder(chain, tmp_path):
 @pytest.mark.parametrize(
     ("command", "options"),
     [
-        ("mlm-init", ["--mask-rate", "1"]), ("mlm-init", ["--length", "2"]), ("mlm-init", ["--steps", "0"]), ("mlm-init", ["--stop-at-accuracy", "0"]), ("mlm-init", ["--bert", "scratch:nosuch"]),
-        ("ict-init", ["--batch-size", "1"]), ("ict-init", ["--mask-rate", "2"]), ("ict-init", ["--lr", "0"]), ("ict-init", ["--device", "abacus"]),
+        ("mlm-init", ["--mask-rate", "1"]),
+        ("mlm-init", ["--length", "2"]),
+        ("mlm-init", ["--steps", "0"]),
+        ("mlm-init", ["--stop-at-accuracy", "0"]),
+        ("mlm-init", ["--bert", "scratch:nosuch"]),
+        ("ict-init", ["--batch-size", "1"]),
+        ("ict-init", ["--mask-rate", "2"]),
+        ("ict-init", ["--lr", "0"]),
+        ("ict-init", ["--device", "abacus"]),
     ],
-)  # fmt: skip
+)
 def test_settings_that_cannot_work(chain, tmp_path, command, options):
     result = realmctl(
         command, "--blocks", chain.blocks.path, "-w", tmp_path, *TINY, *options, "--out", tmp_path / "made"

@@ -16,14 +16,37 @@ PROJECTION = "*/projection.safetensors"
 def commands(chain):
     """{stage: command line} of the stages that train a retriever beside a reader, one or two steps long."""
     common = (
-        "--blocks", chain.blocks.path, "--encoder", chain.encoder.path, "--retriever", chain.retriever.path, "--index", chain.index.path,
-        "--batch-size", "2", "--lr", "1e-4",
-    )  # fmt: skip
+        "--blocks",
+        chain.blocks.path,
+        "--encoder",
+        chain.encoder.path,
+        "--retriever",
+        chain.retriever.path,
+        "--index",
+        chain.index.path,
+        "--batch-size",
+        "2",
+        "--lr",
+        "1e-4",
+    )
     asked = ("--questions", chain.questions, "--reader-length", "40", "--retriever-beam", "8", "--reader-beam", "2")
     return {
-        "pretrain": ("pretrain", *common, "--spans", chain.spans.path, "--refresh", "never", "--candidates", "3", "--steps", "2", "--warmup", "1"),
+        "pretrain": (
+            "pretrain",
+            *common,
+            "--spans",
+            chain.spans.path,
+            "--refresh",
+            "never",
+            "--candidates",
+            "3",
+            "--steps",
+            "2",
+            "--warmup",
+            "1",
+        ),
         "finetune": ("finetune", *common, *asked, "--steps", "1", "--warmup", "0"),
-    }  # fmt: skip
+    }
 
 
 def run(command, *more):

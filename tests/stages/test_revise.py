@@ -128,9 +128,9 @@ def embed(blocks, retriever, folder, **values):
 
 def rebuild(blocks, documents, folder):
     corpus = write_corpus(folder / "rebuilt.jsonl", documents)
-    return Chunk(
-        corpus=(corpus,), tokenizer=str(blocks.path / "tokenizer"), max_wordpieces=LENGTH, workers=1
-    ).make(folder / "rebuilt")  # fmt: skip
+    return Chunk(corpus=(corpus,), tokenizer=str(blocks.path / "tokenizer"), max_wordpieces=LENGTH, workers=1).make(
+        folder / "rebuilt"
+    )
 
 
 def apply(documents, edit):

@@ -86,9 +86,20 @@ def losses(folder: Path) -> list[float]:
         embeddings=Embed(blocks=blocks, retriever=retriever).make(folder / "embeddings"), type="exact"
     ).make(folder / "index")
     model = Pretrain(
-        blocks=blocks, spans=spans, retriever=retriever, index=index, steps=20, batch_size=4, lr=1e-3, warmup=5, candidates=4,
-        refresh="inline", refresh_every=8, seed=7, **small,
-    ).make(folder / "model")  # fmt: skip
+        blocks=blocks,
+        spans=spans,
+        retriever=retriever,
+        index=index,
+        steps=20,
+        batch_size=4,
+        lr=1e-3,
+        warmup=5,
+        candidates=4,
+        refresh="inline",
+        refresh_every=8,
+        seed=7,
+        **small,
+    ).make(folder / "model")
     return [json.loads(line)["loss"] for line in model.file("metrics.jsonl").read_text().splitlines()]
 
 

@@ -96,10 +96,13 @@ def test_recipes_of_before_are_unchanged(chain):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"projection": 17}, "width 16 to width 17"), ({"scale": 0.0}, "--scale 0"), ({"scale": float("inf")}, "--scale: inf"),
-        ({"steps": -1}, "--steps"), ({"seed": -1}, "--seed"),
+        ({"projection": 17}, "width 16 to width 17"),
+        ({"scale": 0.0}, "--scale 0"),
+        ({"scale": float("inf")}, "--scale: inf"),
+        ({"steps": -1}, "--steps"),
+        ({"seed": -1}, "--seed"),
     ],
-)  # fmt: skip
+)
 def test_a_start_that_cannot_work_is_refused(chain, tmp_path, settings, message):
     with pytest.raises(ConfigError, match=message):
         IctInit(blocks=chain.blocks, **{**START, **settings}).make(tmp_path / "made")

@@ -156,8 +156,13 @@ def test_a_share_of_nothing_and_of_everything(chain, datastore, tmp_path):
 
 def test_without_neighbours_it_is_realms_reader_without_retrieval(chain, datastore, tmp_path):
     utility = EvalUtility(
-        blocks=chain.blocks, spans=chain.spans, retriever=chain.retriever, index=chain.index, encoder=chain.encoder, **FAST
-    ).make(tmp_path / "realm")  # fmt: skip
+        blocks=chain.blocks,
+        spans=chain.spans,
+        retriever=chain.retriever,
+        index=chain.index,
+        encoder=chain.encoder,
+        **FAST,
+    ).make(tmp_path / "realm")
     found = measured(chain, datastore, tmp_path)
     without = utility.metrics["log_prob"] - utility.metrics["retrieval_utility"]
     assert found["lm_log_prob"] == pytest.approx(without, abs=1e-4)

@@ -49,10 +49,15 @@ def test_two_processes_learn_what_one_learns_and_refuse_what_differs(chain, tmp_
     found = make_together(
         [
             [*both, (tmp_path / "recipes", Job("ict-init", ict)), (tmp_path / "here", jobs["ict"]), killed],
-            [*both, (tmp_path / "recipes", Job("ict-init", {**ict, "seed": 1})), (tmp_path / "there", jobs["ict"]), killed],
+            [
+                *both,
+                (tmp_path / "recipes", Job("ict-init", {**ict, "seed": 1})),
+                (tmp_path / "there", jobs["ict"]),
+                killed,
+            ],
         ],
         tmp_path,
-    )  # fmt: skip
+    )
     first, second = found
     count = len(both)
     assert first[:count] == second[:count] == [(0, "")] * count

@@ -21,9 +21,16 @@ pytestmark = pytest.mark.timeout(3600)
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = {
-    "steps": 40, "batch-size": 4, "lr": 1e-3, "warmup": 5, "candidates": 4, "refresh": "inline", "refresh-every": 8,
-    "checkpoint-every": 5, "seed": 1,
-}  # fmt: skip
+    "steps": 40,
+    "batch-size": 4,
+    "lr": 1e-3,
+    "warmup": 5,
+    "candidates": 4,
+    "refresh": "inline",
+    "refresh-every": 8,
+    "checkpoint-every": 5,
+    "seed": 1,
+}
 
 
 def start(chain: Chain, out: Path, restarts: int = 0, **others: object) -> subprocess.Popen[str]:

@@ -54,7 +54,12 @@ def ask(
     from realmctl.retrieval.answering.asking import answers_text, ask
 
     answers = ask(
-        question, qa_model or workspace / "qa-model", blocks or workspace / "blocks", top,
-        index=index, without=without or (), probe=probe,
-    )  # fmt: skip
+        question,
+        qa_model or workspace / "qa-model",
+        blocks or workspace / "blocks",
+        top,
+        index=index,
+        without=without or (),
+        probe=probe,
+    )
     print_result(answers, json, answers_text)

@@ -97,9 +97,14 @@ def import_(
     from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 
     settings = {
-        "pooling": pooling, "normalize": normalize, "scale": scale, "query_prefix": query_prefix,
-        "block_prefix": block_prefix, "block_form": block_form, "block_length": block_length,
-    }  # fmt: skip
+        "pooling": pooling,
+        "normalize": normalize,
+        "scale": scale,
+        "query_prefix": query_prefix,
+        "block_prefix": block_prefix,
+        "block_form": block_form,
+        "block_length": block_length,
+    }
     given = {name: value for name, value in settings.items() if value is not None}
     extras = ImportExtras(tokenizer, block_records, titles, retriever, block_encoder, given)
     artifacts = import_checkpoint(source, out or workspace, extras, workers)

@@ -83,10 +83,18 @@ def plan(
     if var and file is None:
         raise ConfigError("--var needs a pipeline file, whose variables it replaces.")
     wishes = Wishes(
-        file=file, variables=tuple(var or ()), corpus=tuple(corpus or ()), blocks=blocks, bert=bert,
+        file=file,
+        variables=tuple(var or ()),
+        corpus=tuple(corpus or ()),
+        blocks=blocks,
+        bert=bert,
         pretrain={"steps": steps, "batch_size": batch_size, "candidates": candidates, "refresh_every": refresh_every},
-        device=device, refresh_devices=refresh_devices, index_age=index_age, price=price, calibrate=calibrate,
-    )  # fmt: skip
+        device=device,
+        refresh_devices=refresh_devices,
+        index_age=index_age,
+        price=price,
+        calibrate=calibrate,
+    )
     if as_of_paper and (file or corpus or blocks or bert or calibrate):
         raise ConfigError(
             "--as-of-paper has its own corpus and model. Leave out the pipeline, --corpus, --blocks, --bert and --calibrate."

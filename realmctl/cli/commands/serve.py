@@ -66,11 +66,20 @@ def serve(
             sys.stdout.flush()
 
     Serving(
-        qa_model=qa_model or _if_made(workspace / "qa-model"), model=model or _if_made(workspace / "model"),
-        closed_book=closed_book, blocks=blocks or workspace / "blocks", embeddings=workspace / "embeddings",
-        indexes=workspace / "index", host=host, port=port, names=tuple(name or ()), allow_edits=allow_edits,
-        token_file=token_file, most_waiting=queue, announce=announce,
-    ).run()  # fmt: skip
+        qa_model=qa_model or _if_made(workspace / "qa-model"),
+        model=model or _if_made(workspace / "model"),
+        closed_book=closed_book,
+        blocks=blocks or workspace / "blocks",
+        embeddings=workspace / "embeddings",
+        indexes=workspace / "index",
+        host=host,
+        port=port,
+        names=tuple(name or ()),
+        allow_edits=allow_edits,
+        token_file=token_file,
+        most_waiting=queue,
+        announce=announce,
+    ).run()
 
 
 def _if_made(series: Path) -> Path | None:

@@ -67,9 +67,12 @@ def _training_entries(retrieved: Path, counts: Counter[str]) -> Iterator[dict[st
             counts["without_positives"] += 1
             continue
         yield {
-            "question": entry["question"], "answers": entry["answers"], "positive_ctxs": passages[True], "negative_ctxs": [],
+            "question": entry["question"],
+            "answers": entry["answers"],
+            "positive_ctxs": passages[True],
+            "negative_ctxs": [],
             "hard_negative_ctxs": passages[False],
-        }  # fmt: skip
+        }
 
 
 def _retrieved(scores: Artifact) -> Path:

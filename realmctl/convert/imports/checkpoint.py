@@ -25,8 +25,13 @@ BLOCK_EMBEDDINGS = "block_emb"
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "tokenizer_config.json")
 HUB_FILES = (
-    "*.json", "*.safetensors", "pytorch_model*.bin", "*/pytorch_model.bin", "vocab.txt", "block_records.npy",
-)  # fmt: skip
+    "*.json",
+    "*.safetensors",
+    "pytorch_model*.bin",
+    "*/pytorch_model.bin",
+    "vocab.txt",
+    "block_records.npy",
+)
 REFUSED_GLOBAL = re.compile(r"GLOBAL ([\w.]+)")
 
 

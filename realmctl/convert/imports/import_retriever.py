@@ -90,9 +90,13 @@ class ImportEncoderAsRetriever(Stage):
                 f"{block.tower.bert.config.max_position_embeddings} positions of the encoder."
             )
         return Retriever(
-            query.tower, block.tower, query_length=query.max_length, block_length=length, pooling=query.tower.pooling,
+            query.tower,
+            block.tower,
+            query_length=query.max_length,
+            block_length=length,
+            pooling=query.tower.pooling,
             layout=layout,
-        ).eval(), words  # fmt: skip
+        ).eval(), words
 
     def _wordpieces(self, query: OpenedEncoder, block: OpenedEncoder | None) -> WordPiece:
         """Return the tokenizer. Raises MismatchError when it does not fit an encoder, or the two have different ones."""

@@ -65,9 +65,13 @@ class ImportQaModel(Imported):
             reader.save(part.path)
             words.save(part.path)
         described = QaModelDescription(
-            answerer="extractive", searcher="dense", objective="orqa", reader_beam=self.reader_beam,
-            reader_length=self.reader_length, span_width=self.span_width,
-        )  # fmt: skip
+            answerer="extractive",
+            searcher="dense",
+            objective="orqa",
+            reader_beam=self.reader_beam,
+            reader_length=self.reader_length,
+            span_width=self.span_width,
+        )
         write_description(out.file(QA_MODEL), described)
         if fresh := span_head_is_fresh(reader):
             warn("this checkpoint's span head was never trained to answer: fine-tune before you ask it")

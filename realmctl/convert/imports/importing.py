@@ -20,8 +20,11 @@ from realmctl.pipeline.sources import localise
 
 RECORDS = "block_records.npy"
 MODELS: Mapping[str, type[Imported]] = {
-    "embedder": ImportRetriever, "scorer": ImportRetriever, "encoder": ImportEncoder, "reader": ImportReader,
-}  # fmt: skip
+    "embedder": ImportRetriever,
+    "scorer": ImportRetriever,
+    "encoder": ImportEncoder,
+    "reader": ImportReader,
+}
 
 
 @dataclass(frozen=True)

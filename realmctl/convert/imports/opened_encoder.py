@@ -73,9 +73,13 @@ def open_encoder(folder: Path, pooling: Pooling | None, normalize: bool | None, 
         described = SentenceFolder(folder, _pooling_of_bert(folder, pooling), ())
     tower = _tower(load_bert_encoder(described.bert, described.pooling), described, normalize, scale)
     return OpenedEncoder(
-        tower, described.bert, _max_length(tower, described), lowercase=described.lowercase, query_prompt=described.query_prompt,
+        tower,
+        described.bert,
+        _max_length(tower, described),
+        lowercase=described.lowercase,
+        query_prompt=described.query_prompt,
         block_prompt=described.block_prompt,
-    )  # fmt: skip
+    )
 
 
 def _of_dpr(folder: Path, normalize: bool | None, scale: float) -> OpenedEncoder:

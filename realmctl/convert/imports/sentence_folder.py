@@ -72,9 +72,14 @@ def read_sentence_folder(folder: Path) -> SentenceFolder:
         tensors |= {f"{number}.{name}": tensor for name, tensor in weights.items()}
     prompts = _prompts(folder)
     return SentenceFolder(
-        bert, pooling, tuple(steps), tensors, *_limits(bert),
-        _prompt(prompts, QUERY_PROMPTS), _prompt(prompts, BLOCK_PROMPTS),
-    )  # fmt: skip
+        bert,
+        pooling,
+        tuple(steps),
+        tensors,
+        *_limits(bert),
+        _prompt(prompts, QUERY_PROMPTS),
+        _prompt(prompts, BLOCK_PROMPTS),
+    )
 
 
 def _module(folder: Path, entry: Any) -> tuple[str, Path]:

@@ -101,9 +101,13 @@ def require_memory(config: Any, what: str) -> None:
         ResourceError: They do not fit.
     """
     count = weight_count(
-        config.num_hidden_layers, config.hidden_size, config.intermediate_size,
-        config.vocab_size, config.max_position_embeddings, config.type_vocab_size,
-    )  # fmt: skip
+        config.num_hidden_layers,
+        config.hidden_size,
+        config.intermediate_size,
+        config.vocab_size,
+        config.max_position_embeddings,
+        config.type_vocab_size,
+    )
     needed, free = BYTES_OF_A_WEIGHT * count, free_memory()
     if needed > free:
         raise ResourceError(

@@ -113,9 +113,15 @@ def _kind(config: Any) -> Any:
 def _weights(config: Any, folder: Path) -> PreTrainedModel:
     try:
         net, report = _kind(config).from_pretrained(
-            folder, config=config, local_files_only=True, trust_remote_code=False, use_safetensors=True,
-            dtype=torch.float32, attn_implementation="eager", output_loading_info=True,
-        )  # fmt: skip
+            folder,
+            config=config,
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+            dtype=torch.float32,
+            attn_implementation="eager",
+            output_loading_info=True,
+        )
     except Exception as error:
         raise InputError(f"Cannot read the weights in {folder}: {one_line(error)}. Copy the folder again.") from None
     if report["missing_keys"]:

@@ -109,13 +109,20 @@ class LanguageModel(nn.Module):
         device = next(self.net.parameters()).device
         config = self.net.config
         made = self.net.generate(
-            input_ids=ids_BL.to(device), attention_mask=mask_BL.to(device),
+            input_ids=ids_BL.to(device),
+            attention_mask=mask_BL.to(device),
             generation_config=GenerationConfig(
-                do_sample=False, num_beams=beams, num_return_sequences=count, max_new_tokens=longest, length_penalty=1.0,
-                eos_token_id=self.special.end, pad_token_id=self.special.pad, bos_token_id=getattr(config, "bos_token_id", None),
+                do_sample=False,
+                num_beams=beams,
+                num_return_sequences=count,
+                max_new_tokens=longest,
+                length_penalty=1.0,
+                eos_token_id=self.special.end,
+                pad_token_id=self.special.pad,
+                bos_token_id=getattr(config, "bos_token_id", None),
                 decoder_start_token_id=getattr(config, "decoder_start_token_id", None),
             ),
-        )  # fmt: skip
+        )
         first = 1 if self.reads_source_apart else ids_BL.shape[1]
         rows = [self._until_end(row) for row in made[:, first:].tolist()]
         return [rows[start : start + count] for start in range(0, len(rows), count)]

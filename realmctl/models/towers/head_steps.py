@@ -13,8 +13,11 @@ from torch import Tensor, nn
 HeadStepKind = Literal["dense", "layer-norm", "normalize"]
 Activation = Literal["identity", "tanh", "relu", "gelu"]
 ACTIVATIONS: dict[Activation, type[nn.Module]] = {
-    "identity": nn.Identity, "tanh": nn.Tanh, "relu": nn.ReLU, "gelu": nn.GELU,
-}  # fmt: skip
+    "identity": nn.Identity,
+    "tanh": nn.Tanh,
+    "relu": nn.ReLU,
+    "gelu": nn.GELU,
+}
 MAX_STEPS, MAX_WIDTH = 16, 65_536
 
 

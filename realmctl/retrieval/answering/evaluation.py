@@ -150,9 +150,15 @@ def _predicted(outcome: Outcome) -> str:
 
 
 def _count_recall(outcome: Outcome, hits: int, counts: Counter[str]) -> None:
-    tests = {
-        "has_answer": "recall", "has_answer_substring": "substring_recall", "has_provenance": "provenance_recall",
-    } if outcome.question.answers else {"has_provenance": "provenance_recall"}  # fmt: skip
+    tests = (
+        {
+            "has_answer": "recall",
+            "has_answer_substring": "substring_recall",
+            "has_provenance": "provenance_recall",
+        }
+        if outcome.question.answers
+        else {"has_provenance": "provenance_recall"}
+    )
     for depth in (depth for depth in DEPTHS if depth <= hits):
         for test, name in tests.items():
             found = [context[test] for context in outcome.contexts[:depth] if test in context]

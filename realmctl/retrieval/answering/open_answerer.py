@@ -45,7 +45,7 @@ def open_answerer(
         raise MismatchError(f"{blocks} is of kind {blocks.kind}, but blocks are needed. Name another artifact.")
     options = AnsweringOptions(
         reader_beam=reader_beam, device=device, precision=precision, official_text=official_text, index=index
-    )  # fmt: skip
+    )
     described = describe_qa_model(qa_model)
     if index is not None and (described.searcher is None or not SEARCHERS.load(described.searcher).uses_index):
         raise ConfigError(f"{qa_model} searches no index of vectors. Leave out --index.")

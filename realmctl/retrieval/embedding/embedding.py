@@ -65,9 +65,14 @@ class LocalEmbedder:
     def embed(self, ranges: Iterable[Sequence[int]], on_progress: Callable[[int], None]) -> Iterator[BlockVectors]:
         for rows in ranges:
             yield embed_blocks(
-                self.retriever, self.collator, self.corpus, rows, precision=self.precision, batch_size=self.batch_size,
+                self.retriever,
+                self.collator,
+                self.corpus,
+                rows,
+                precision=self.precision,
+                batch_size=self.batch_size,
                 on_progress=on_progress,
-            )  # fmt: skip
+            )
 
 
 def embed_corpus(

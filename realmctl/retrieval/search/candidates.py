@@ -16,9 +16,15 @@ SPARE = 8
 
 
 def candidates(
-    index: Index, query_BD: NDArray[np.float32], own_uid_B: NDArray[np.uint64] | None, uid: NDArray[np.uint64],
-    count: int, *, null: bool = True, anyone: Callable[[bool], bool] = bool,
-) -> NDArray[np.int64]:  # fmt: skip
+    index: Index,
+    query_BD: NDArray[np.float32],
+    own_uid_B: NDArray[np.uint64] | None,
+    uid: NDArray[np.uint64],
+    count: int,
+    *,
+    null: bool = True,
+    anyone: Callable[[bool], bool] = bool,
+) -> NDArray[np.int64]:
     """Rows of `count` candidates for each query: the null document (-1) first, then blocks by rank.
 
     A block with the uid of the query's own block or of a better hit is left out. (The official code also leaves out the

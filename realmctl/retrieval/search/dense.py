@@ -33,9 +33,14 @@ class DenseSearcher(Searcher):
     uses_index = True
 
     def __init__(
-        self, retriever: Artifact, index: Artifact, blocks: Artifact, device: str, precision: str,
+        self,
+        retriever: Artifact,
+        index: Artifact,
+        blocks: Artifact,
+        device: str,
+        precision: str,
         opener: Callable[[Path, str], Index] = open_index,
-    ) -> None:  # fmt: skip
+    ) -> None:
         require_parts(retriever, index, blocks)
         super().__init__(blocks, device)
         self.precision, self.made_of = precision, (retriever, index)

@@ -49,7 +49,7 @@ BEARER = HTTPBearer(auto_error=False, description="The token that realmctl serve
 
 def require_token(
     request: Request, described: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)] = None
-) -> None:  # fmt: skip
+) -> None:
     """Raise HTTPException: 403 if edits are not allowed, 401 without the token."""
     token: str | None = request.app.state.token
     if token is None:

@@ -28,9 +28,14 @@ from realmctl.serve.worker import QueueFull
 from realmctl.version import __version__
 
 STATUS: dict[type[RealmctlError], int] = {
-    UnknownBlock: 404, ConfigError: 422, InputError: 422, MismatchError: 422, LockedError: 409, ResourceError: 507,
+    UnknownBlock: 404,
+    ConfigError: 422,
+    InputError: 422,
+    MismatchError: 422,
+    LockedError: 409,
+    ResourceError: 507,
     QualityError: 422,
-}  # fmt: skip
+}
 
 
 def create_app(service: Service, hosts: Sequence[str], token: str | None) -> FastAPI:
@@ -48,9 +53,13 @@ def create_app(service: Service, hosts: Sequence[str], token: str | None) -> Fas
         service.stop()
 
     app = FastAPI(
-        title="realmctl serve", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan,
+        title="realmctl serve",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
         description="Questions, evidence and edits. An error is an ErrorReply.",
-    )  # fmt: skip
+    )
     app.state.service, app.state.token = service, token
     app.include_router(api.router)
     app.include_router(page.router)

@@ -80,9 +80,14 @@ class Serving:
                 warn("other machines can connect, and the connection is not encrypted")
             app = create_app(service, (*LOOPBACK, "::1", self.host, *self.names), token)
             config = uvicorn.Config(
-                app, log_level="error" if is_quiet() else "warning", access_log=False, server_header=False,
-                timeout_graceful_shutdown=SECONDS_TO_FINISH, proxy_headers=False, ws="none",
-            )  # fmt: skip
+                app,
+                log_level="error" if is_quiet() else "warning",
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=SECONDS_TO_FINISH,
+                proxy_headers=False,
+                ws="none",
+            )
             uvicorn.Server(config).run(sockets=[listening])
 
     def _token(self) -> str | None:

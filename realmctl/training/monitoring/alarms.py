@@ -78,36 +78,93 @@ def rules(steps: int, refresh_every: int | None, chance: float) -> list[AlarmRul
     always, before = range(steps + 1), range(1)
     hub, window = (1 + chance) / 2, min(WINDOW, max(SHORTEST_WINDOW, steps // 4))
     found = [
-        AlarmRule("null_saturated", "null_share", 0.9, 0.8, window, always,
-             "the null document has {mean:.0%} of p(z|x): retrieved blocks hardly count, and the retriever learns little",
-             "Warm the retriever up for longer (`ict-init --steps`), or compare with --no-null-document."),
-        AlarmRule("no_utility", "retrieval_utility", 0.05, 0.1, window, range(steps // 10, steps + 1),
-             "retrieval utility is {mean:.4f} nats: the reader answers no better with the retrieved blocks than without",
-             "Start from an --encoder that has practised reading for longer (`mlm-init --spans`), or use a lower --lr."),
-        AlarmRule("hub_block", "hub_share", hub, 0.9 * hub, window, always,
-             "{mean:.0%} of the queries retrieve one and the same block",
-             "Use a lower --lr or a longer --warmup, or drop the block from the corpus."),
-        AlarmRule("recall_lost", "recall@5", 0.5, 0.6, MEASUREMENTS, range(steps // 4, steps + 1),
-             "recall@5 of the recall questions is {mean:.0%} of what it was at the start",
-             "Use a lower --lr, or more --candidates, and refresh more often.", relative=True),
-        AlarmRule("reader_at_chance", "gain_auc_above_chance", 0.0, 1e-9, 1, before,
-             "the reader's gains single out the blocks that hold the answer no better than chance, so they cannot teach the "
-             "retriever",
-             "Practise the reader first: realmctl mlm-init --spans SPANS --practice curriculum."),
-        AlarmRule("nothing_told", "any_tells", 0.0, 1e-9, 1, before,
-             "no candidate of the watched sentences holds what they hide: retrieval cannot help there",
-             "Use sentences whose spans other blocks hold too, a better retriever, or more --candidates."),
-    ]  # fmt: skip
+        AlarmRule(
+            "null_saturated",
+            "null_share",
+            0.9,
+            0.8,
+            window,
+            always,
+            "the null document has {mean:.0%} of p(z|x): retrieved blocks hardly count, and the retriever learns little",
+            "Warm the retriever up for longer (`ict-init --steps`), or compare with --no-null-document.",
+        ),
+        AlarmRule(
+            "no_utility",
+            "retrieval_utility",
+            0.05,
+            0.1,
+            window,
+            range(steps // 10, steps + 1),
+            "retrieval utility is {mean:.4f} nats: the reader answers no better with the retrieved blocks than without",
+            "Start from an --encoder that has practised reading for longer (`mlm-init --spans`), or use a lower --lr.",
+        ),
+        AlarmRule(
+            "hub_block",
+            "hub_share",
+            hub,
+            0.9 * hub,
+            window,
+            always,
+            "{mean:.0%} of the queries retrieve one and the same block",
+            "Use a lower --lr or a longer --warmup, or drop the block from the corpus.",
+        ),
+        AlarmRule(
+            "recall_lost",
+            "recall@5",
+            0.5,
+            0.6,
+            MEASUREMENTS,
+            range(steps // 4, steps + 1),
+            "recall@5 of the recall questions is {mean:.0%} of what it was at the start",
+            "Use a lower --lr, or more --candidates, and refresh more often.",
+            relative=True,
+        ),
+        AlarmRule(
+            "reader_at_chance",
+            "gain_auc_above_chance",
+            0.0,
+            1e-9,
+            1,
+            before,
+            "the reader's gains single out the blocks that hold the answer no better than chance, so they cannot teach the "
+            "retriever",
+            "Practise the reader first: realmctl mlm-init --spans SPANS --practice curriculum.",
+        ),
+        AlarmRule(
+            "nothing_told",
+            "any_tells",
+            0.0,
+            1e-9,
+            1,
+            before,
+            "no candidate of the watched sentences holds what they hide: retrieval cannot help there",
+            "Use sentences whose spans other blocks hold too, a better retriever, or more --candidates.",
+        ),
+    ]
     if refresh_every is not None:
         late, early = PERIODS * refresh_every, range(steps * 19 // 20 + 1)  # the learning rate falls to 0 at the end
         found += [
-            AlarmRule("frozen_candidates", "candidates_changed", 0.002, 0.01, REFRESHES, early,
-                 "index refreshes change {mean:.1%} of the candidates: the retriever does not learn",
-                 "Use a higher --lr, or a higher --refresh-every."),
-            AlarmRule("stale_index", "index_age_steps", late, late - 1, 1, always,
-                 "the index is {mean:.0f} steps old: it is not being refreshed",
-                 "Start a refresher, or lower --max-index-age."),
-        ]  # fmt: skip
+            AlarmRule(
+                "frozen_candidates",
+                "candidates_changed",
+                0.002,
+                0.01,
+                REFRESHES,
+                early,
+                "index refreshes change {mean:.1%} of the candidates: the retriever does not learn",
+                "Use a higher --lr, or a higher --refresh-every.",
+            ),
+            AlarmRule(
+                "stale_index",
+                "index_age_steps",
+                late,
+                late - 1,
+                1,
+                always,
+                "the index is {mean:.0f} steps old: it is not being refreshed",
+                "Start a refresher, or lower --max-index-age.",
+            ),
+        ]
     return found
 
 

@@ -83,9 +83,15 @@ class TellingBlocks:
                 self._favourite_tells.append(bool(tells[present][gain[present].argmax()]))
 
     def add_compared(
-        self, targets: Sequence[NDArray[np.int64]], rows_BN: NDArray[np.int64], corpus: Corpus,
-        mask_BM: Tensor, score_BN: Tensor, log_prob_BNM: Tensor, present_BN: Tensor,
-    ) -> None:  # fmt: skip
+        self,
+        targets: Sequence[NDArray[np.int64]],
+        rows_BN: NDArray[np.int64],
+        corpus: Corpus,
+        mask_BM: Tensor,
+        score_BN: Tensor,
+        log_prob_BNM: Tensor,
+        present_BN: Tensor,
+    ) -> None:
         """Add queries from scores and log-probabilities of their candidates.
 
         Candidate 0 of the tensors is the null document. In `rows_BN` the null document, row -1, may be missing.

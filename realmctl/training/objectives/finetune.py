@@ -106,8 +106,9 @@ class FinetuneObjective(SelfContained):
         self.modules = nn.ModuleDict({"retriever": searcher.learner, "reader": reader})
         own = options.retriever_lr_multiplier
         self.lr_multipliers = {
-            searcher.learner: searcher.lr_multiplier if own is None else own, **layer_lr_multipliers(reader.bert, options.layer_decay)
-        }  # fmt: skip
+            searcher.learner: searcher.lr_multiplier if own is None else own,
+            **layer_lr_multipliers(reader.bert, options.layer_decay),
+        }
         self.micro_batch = micro_batch or options.batch_size
         self.in_reach = AnswersInReach(options.batch_size, options.steps, options.retriever_beam, options.reader_beam)
         self.texts = BlockTexts(record["text"] for record in searcher.corpus.records)

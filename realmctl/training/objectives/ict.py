@@ -29,9 +29,16 @@ class InverseClozeObjective(InBatchContrast):
     """
 
     def __init__(
-        self, retriever: Retriever, corpus: Corpus, collator: Collator, options: ContrastOptions, *,
-        mask_rate: float, null_share: float = 0.0, single_sentences: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        retriever: Retriever,
+        corpus: Corpus,
+        collator: Collator,
+        options: ContrastOptions,
+        *,
+        mask_rate: float,
+        null_share: float = 0.0,
+        single_sentences: bool = False,
+    ) -> None:
         self.corpus, self.mask_rate, self.null_share = corpus, mask_rate, null_share
         sentences = np.diff(corpus.sentence_offsets)
         self.rows = np.flatnonzero(sentences >= (2 if mask_rate > 0 else 1))

@@ -78,9 +78,14 @@ class InBatchContrast(SelfContained, ABC):
     """
 
     def __init__(
-        self, retriever: Retriever, collator: Collator, options: ContrastOptions, *,
-        order: DataOrder, null: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        retriever: Retriever,
+        collator: Collator,
+        options: ContrastOptions,
+        *,
+        order: DataOrder,
+        null: bool = False,
+    ) -> None:
         self.modules = nn.ModuleDict({"retriever": retriever})
         self.retriever, self.collator, self.options = retriever, collator, options
         self.null = null

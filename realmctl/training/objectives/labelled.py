@@ -73,9 +73,14 @@ class LabelledObjective(InBatchContrast):
     """
 
     def __init__(
-        self, retriever: Retriever, collator: Collator, options: ContrastOptions, questions: list[Labelled], *,
+        self,
+        retriever: Retriever,
+        collator: Collator,
+        options: ContrastOptions,
+        questions: list[Labelled],
+        *,
         hard_negatives: int,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if len(questions) < 2:
             raise InputError(
                 f"{len(questions)} question(s) can be used, and a contrast needs at least 2. Use another file, or --hard-negatives 0 "

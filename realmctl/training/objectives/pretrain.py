@@ -47,10 +47,19 @@ class PretrainObjective:
     """The marginal likelihood of hidden spans, with an index that is refreshed."""
 
     def __init__(
-        self, retriever: Retriever, reader: Reader, queries: TaggedQueries, corpus: Corpus, collator: Collator,
-        current: CurrentIndex, options: PretrainOptions, *, micro_batch: int = 0, alarms: Alarms | None = None,
+        self,
+        retriever: Retriever,
+        reader: Reader,
+        queries: TaggedQueries,
+        corpus: Corpus,
+        collator: Collator,
+        current: CurrentIndex,
+        options: PretrainOptions,
+        *,
+        micro_batch: int = 0,
+        alarms: Alarms | None = None,
         recall_questions: RecallQuestions | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         longest_body = min(retriever.block_length - 2, int(corpus.lengths.max()))
         require_positions(
             reader.mlm.config, options.query_length + longest_body + 1, "tag --query-length and chunk --max-wordpieces"
@@ -58,8 +67,9 @@ class PretrainObjective:
         self.modules = nn.ModuleDict({"retriever": retriever, "reader": reader})
         self.retriever, self.reader = retriever, reader
         self.lr_multipliers: Mapping[nn.Module, float] = {
-            retriever: options.retriever_lr_multiplier, **layer_lr_multipliers(reader.mlm.bert, options.layer_decay)
-        }  # fmt: skip
+            retriever: options.retriever_lr_multiplier,
+            **layer_lr_multipliers(reader.mlm.bert, options.layer_decay),
+        }
         self.queries, self.corpus, self.collator = queries, corpus, collator
         self.current, self.options = current, options
         self.micro_batch = micro_batch or options.batch_size
@@ -176,9 +186,14 @@ class PretrainObjective:
     def _masked(self, span: int, rng: np.random.Generator) -> MaskedQuery:
         options = self.options
         return masked_query(
-            self.queries, span, options.masking, most=options.max_masks, room=options.query_length - 2,
-            mask_id=self.collator.mask_id, rng=rng,
-        )  # fmt: skip
+            self.queries,
+            span,
+            options.masking,
+            most=options.max_masks,
+            room=options.query_length - 2,
+            mask_id=self.collator.mask_id,
+            rng=rng,
+        )
 
     @torch.no_grad()
     def _vectors(self, drawn: Sequence[MaskedQuery]) -> NDArray[np.float32]:
@@ -194,9 +209,14 @@ class PretrainObjective:
         """Return the rows of the `count` best blocks of each query but its own block, int64 [B, count]; -2 fills free slots."""
         own_uid_B = self.queries.uid[[query.sentence for query in drawn]]
         return candidates(
-            self.current.index, self._vectors(drawn), own_uid_B, self.corpus.uid, count,
-            null=False, anyone=data_parallel.anyone,
-        )  # fmt: skip
+            self.current.index,
+            self._vectors(drawn),
+            own_uid_B,
+            self.corpus.uid,
+            count,
+            null=False,
+            anyone=data_parallel.anyone,
+        )
 
     def _candidates(
         self, drawn: Sequence[MaskedQuery], query_BD: NDArray[np.float32], index: Index | None = None
@@ -209,9 +229,14 @@ class PretrainObjective:
             else None
         )
         return candidates(
-            index or self.current.index, query_BD, own_uid_B, self.corpus.uid, options.candidates,
-            null=options.null_document, anyone=data_parallel.anyone,
-        )  # fmt: skip
+            index or self.current.index,
+            query_BD,
+            own_uid_B,
+            self.corpus.uid,
+            options.candidates,
+            null=options.null_document,
+            anyone=data_parallel.anyone,
+        )
 
     def _packed(self, drawn: Sequence[MaskedQuery]) -> TokenBatch:
         return self.retriever.pack_queries(self.collator, [query.tokens for query in drawn], self.options.query_length)

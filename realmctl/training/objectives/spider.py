@@ -49,9 +49,16 @@ class SpiderObjective(InBatchContrast):
     """
 
     def __init__(
-        self, retriever: Retriever, corpus: Corpus, collator: Collator, options: ContrastOptions, tokenizer: Tokenizer, *,
-        keep_rate: float = 0.5, window: int = 30,
-    ) -> None:  # fmt: skip
+        self,
+        retriever: Retriever,
+        corpus: Corpus,
+        collator: Collator,
+        options: ContrastOptions,
+        tokenizer: Tokenizer,
+        *,
+        keep_rate: float = 0.5,
+        window: int = 30,
+    ) -> None:
         self.corpus, self.keep_rate, self.window = corpus, keep_rate, window
         documents = rows_by_document(corpus)
         self.words = WordTable(corpus, tokenizer, documents)

@@ -44,9 +44,13 @@ class RefreshPlaces:
 
 
 def chosen_refresh(
-    kind: RefreshKind, places: RefreshPlaces, pace: Callable[[], Pace],
-    held: Callable[[], Sequence[int]], max_age: int, every: int,
-) -> Refresh:  # fmt: skip
+    kind: RefreshKind,
+    places: RefreshPlaces,
+    pace: Callable[[], Pace],
+    held: Callable[[], Sequence[int]],
+    max_age: int,
+    every: int,
+) -> Refresh:
     """Return the refresh of this process. All processes but the first follow it.
 
     Args:
@@ -66,9 +70,13 @@ def chosen_refresh(
 
 
 def _own_refresh(
-    kind: RefreshKind, places: RefreshPlaces, pace: Callable[[], Pace],
-    held: Callable[[], Sequence[int]], max_age: int, every: int,
-) -> Refresh:  # fmt: skip
+    kind: RefreshKind,
+    places: RefreshPlaces,
+    pace: Callable[[], Pace],
+    held: Callable[[], Sequence[int]],
+    max_age: int,
+    every: int,
+) -> Refresh:
     """Return the refresh of the first process."""
     if kind == "lockstep":
         refresher = None if places.refresh_device == "elsewhere" else places.refresh_device

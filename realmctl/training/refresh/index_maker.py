@@ -87,9 +87,13 @@ class IndexMaker:
         )
         with writing(path, origin) as out:
             embed_corpus(
-                self._embedder(retriever), self.corpus, out.file("vectors.npy"), dtype=self.request.dtype,
-                journal=out.scratch("ranges") / "done.jsonl", on_progress=on_progress,
-            )  # fmt: skip
+                self._embedder(retriever),
+                self.corpus,
+                out.file("vectors.npy"),
+                dtype=self.request.dtype,
+                journal=out.scratch("ranges") / "done.jsonl",
+                on_progress=on_progress,
+            )
             out.metrics.update(build_index(out.path, self.request.options, device=str(self.device)))
         return open_artifact(path)
 

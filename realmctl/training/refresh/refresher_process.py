@@ -86,9 +86,12 @@ class RefresherProcess:
     def _start(self) -> None:
         with (self.folder.path / LOG).open("ab") as log:
             self.child = subprocess.Popen(
-                self._command(), stdin=subprocess.PIPE, stdout=log, stderr=log,
+                self._command(),
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
                 env=self._environment | {TRAINER: str(os.getpid())},
-            )  # fmt: skip
+            )
         self._progress_at = time.monotonic()
 
     def _command(self) -> list[str]:

@@ -110,11 +110,19 @@ NORMALIZE: Module = ("Normalize", {}, None)
 SENTENCE_FOLDERS: dict[str, Callable[[Path], Path]] = {
     "mean-normalize": lambda folder: sentence_folder(folder, old_pooling("mean_tokens"), NORMALIZE),
     "cls-dense": lambda folder: sentence_folder(
-        folder, old_pooling("cls_token"), dense_module(32, 16, TANH), dense_module(16, 8, IDENTITY, bias=False), NORMALIZE,
+        folder,
+        old_pooling("cls_token"),
+        dense_module(32, 16, TANH),
+        dense_module(16, 8, IDENTITY, bias=False),
+        NORMALIZE,
         prompts={"query": QUERY_PROMPT, "document": BLOCK_PROMPT},
     ),
     "mean-layer-norm": lambda folder: sentence_folder(
-        folder, {"embedding_dimension": 32, "pooling_mode": "mean"}, dense_module(32, 8, IDENTITY), layer_norm(8),
-        prompts={"other": QUERY_PROMPT}, default_prompt_name="other",
+        folder,
+        {"embedding_dimension": 32, "pooling_mode": "mean"},
+        dense_module(32, 8, IDENTITY),
+        layer_norm(8),
+        prompts={"other": QUERY_PROMPT},
+        default_prompt_name="other",
     ),
-}  # fmt: skip
+}

@@ -19,9 +19,33 @@ from realmctl.artifacts.manifest_schema import MANIFEST, content_of, recipe_of
 from realmctl.artifacts.records import Records, RecordWriter, frames_path
 
 ODD: list[Any] = [
-    None, True, 0, -1, 7, 2**31, 2**63, 10**30, 1.5, -0.0, 1e308, "", "x", "../x", "/etc/passwd", "a\nb", "\x1b[2J", "x" * 5000,
-    [], {}, [[]], [1, "a"], {"a": {"b": []}}, [0] * 1000, ["x"] * 300, "0" * 64,
-]  # fmt: skip
+    None,
+    True,
+    0,
+    -1,
+    7,
+    2**31,
+    2**63,
+    10**30,
+    1.5,
+    -0.0,
+    1e308,
+    "",
+    "x",
+    "../x",
+    "/etc/passwd",
+    "a\nb",
+    "\x1b[2J",
+    "x" * 5000,
+    [],
+    {},
+    [[]],
+    [1, "a"],
+    {"a": {"b": []}},
+    [0] * 1000,
+    ["x"] * 300,
+    "0" * 64,
+]
 Attack = Callable[[Path, random.Random], None]
 """Changes an artifact in its folder."""
 
@@ -214,8 +238,16 @@ def _garbled(data: bytes, draw: random.Random) -> bytes:
 
 
 ATTACKS: list[Attack] = [
-    manifest_value, manifest_bytes, json_value, some_bytes, array, weights, records, exchanged, special
-]  # fmt: skip
+    manifest_value,
+    manifest_bytes,
+    json_value,
+    some_bytes,
+    array,
+    weights,
+    records,
+    exchanged,
+    special,
+]
 
 
 def attacked(source: Path, target: Path, draw: random.Random) -> str:

@@ -60,7 +60,11 @@ def readers(kind: str, path: str, made: Made, questions: str, out: str) -> list[
             ["export", path, out],
             ["build-datastore", *of["spans"], *of["encoder"], *to],
         ],
-        "retriever": [["embed", *blocks, *of["retriever"], *to], ["eval-em", *searched, *asked, *to], ["export", path, out]],
+        "retriever": [
+            ["embed", *blocks, *of["retriever"], *to],
+            ["eval-em", *searched, *asked, *to],
+            ["export", path, out],
+        ],
         "index": [["eval-em", *searched, *asked, *to]],
         "model": [
             ["finetune", *of["model"], *blocks, *asked, *SMALL, *to],
@@ -72,7 +76,7 @@ def readers(kind: str, path: str, made: Made, questions: str, out: str) -> list[
             ["ask", "Where was Ada born?", "--qa-model", path, *blocks],
         ],
         "scores": [["report", path, "--out", out + ".html"], ["export", path, out]],
-    }[kind]  # fmt: skip
+    }[kind]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -21,8 +21,24 @@ from tests.fixtures.small_stages import Plain
 
 HASH = "0" * 64
 ORIGIN = Origin("notes", "notes", 1, {}, {})
-NAMES = ["../evil", "a/../../evil", "/etc/evil", "", ".", "..", "a//b", "./a", "a/", "a\\b", "a\0b", "a\nb", "\x1b[2J",
-         "x" * 256, "a/" * 17 + "a", "\ud800"]  # fmt: skip
+NAMES = [
+    "../evil",
+    "a/../../evil",
+    "/etc/evil",
+    "",
+    ".",
+    "..",
+    "a//b",
+    "./a",
+    "a/",
+    "a\\b",
+    "a\0b",
+    "a\nb",
+    "\x1b[2J",
+    "x" * 256,
+    "a/" * 17 + "a",
+    "\ud800",
+]
 
 
 @pytest.fixture

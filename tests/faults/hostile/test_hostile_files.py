@@ -24,8 +24,12 @@ from tests.faults.hostile.limited import outcome
 SEED, FILES = 22, 8
 """FILES of a round."""
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
-    "": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstandard.compress,
-}  # fmt: skip
+    "": bytes,
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": zstandard.compress,
+}
 SUFFIXES = [".jsonl", ".json", ".xml", ".txt", ".csv", ".tsv", ".yaml", ".npy", ".safetensors", ""]
 
 
@@ -65,11 +69,15 @@ def contents(draw: random.Random, canary: Path) -> list[bytes]:
         b'{"question": "q", "answer": ["(a+)+$", "(", "a{99999999}"]}\n' * 5,
         b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode(),
         pickle.dumps(Bomb(canary)),
-        b"\x93NUMPY\x01\x00v\x00{'descr': '|O', 'fortran_order': False, 'shape': (1,), }" + b" " * 60 + b"\n" + pickle.dumps([Bomb(canary)]),
+        b"\x93NUMPY\x01\x00v\x00{'descr': '|O', 'fortran_order': False, 'shape': (1,), }"
+        + b" " * 60
+        + b"\n"
+        + pickle.dumps([Bomb(canary)]),
         (2**62).to_bytes(8, "little") + b"{}",
-        (100).to_bytes(8, "little") + b'{"a": {"dtype": "F32", "shape": [9999999999], "data_offsets": [0, 4]}}'.ljust(100),
+        (100).to_bytes(8, "little")
+        + b'{"a": {"dtype": "F32", "shape": [9999999999], "data_offsets": [0, 4]}}'.ljust(100),
         bytes(draw.randint(1, 50_000_000)),
-    ]  # fmt: skip
+    ]
 
 
 def commands(draw: random.Random, file: Path, folder: Path) -> list[str]:
@@ -95,8 +103,16 @@ def mutated(draw: random.Random, valid: list[bytes]) -> bytes:
     data, other = draw.choice(valid), draw.choice(valid)
     start, stop = sorted(draw.randrange(len(data)) for _ in range(2))
     middle = draw.choice(
-        [draw.randbytes(draw.randint(1, 40)), b"", data[start:stop] * 3, other[: stop - start], b"\xff", b'"', b"[" * 5000]
-    )  # fmt: skip
+        [
+            draw.randbytes(draw.randint(1, 40)),
+            b"",
+            data[start:stop] * 3,
+            other[: stop - start],
+            b"\xff",
+            b'"',
+            b"[" * 5000,
+        ]
+    )
     return data[:start] + middle + data[stop if draw.random() < 0.5 else start :]
 
 
@@ -118,8 +134,10 @@ VALID = [
 def valid(chain) -> list[bytes]:
     """Files of every format that a command reads."""
     binary = [
-        chain.blocks.file("tokens.npy"), chain.blocks.file("blocks.jsonl.zst"), chain.encoder.file("model.safetensors")
-    ]  # fmt: skip
+        chain.blocks.file("tokens.npy"),
+        chain.blocks.file("blocks.jsonl.zst"),
+        chain.encoder.file("model.safetensors"),
+    ]
     return [text.encode() for text in VALID] + [path.read_bytes() for path in binary]
 
 

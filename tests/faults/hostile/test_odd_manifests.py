@@ -34,12 +34,32 @@ ODD: dict[str, Any] = {
     "lineage": [None, [], {"a": 1}, {"a": "short"}, {"a/b": HASH}, {"a": HASH.upper() + "A"}],
     "recipe": [None, 1, HASH],
     "content": [None, 1, HASH, {}],
-    "files": [None, [], {"a": None}, {"a": {}}, {"a": {"bytes": 1}}, {"a": {"bytes": -1, "sha256": HASH}},
-              {"a": {"bytes": True, "sha256": HASH}}, {"a": {"bytes": 1.5, "sha256": HASH}},
-              {"a": {"bytes": 10**30, "sha256": HASH}}, {"a": {"bytes": 1, "sha256": 7}},
-              {"a": {"bytes": 1, "sha256": "g" * 64}}, {"a": {"bytes": 1, "sha256": HASH, "more": 1}}, "text.txt"],
-    "parts": [None, [], {"a": None}, {"a": "x"}, {"text.txt": HASH}, {"deep": HASH}, {f"p{n}": HASH for n in range(65)},
-              {"missing": HASH}, {"manifest.json": HASH}],
+    "files": [
+        None,
+        [],
+        {"a": None},
+        {"a": {}},
+        {"a": {"bytes": 1}},
+        {"a": {"bytes": -1, "sha256": HASH}},
+        {"a": {"bytes": True, "sha256": HASH}},
+        {"a": {"bytes": 1.5, "sha256": HASH}},
+        {"a": {"bytes": 10**30, "sha256": HASH}},
+        {"a": {"bytes": 1, "sha256": 7}},
+        {"a": {"bytes": 1, "sha256": "g" * 64}},
+        {"a": {"bytes": 1, "sha256": HASH, "more": 1}},
+        "text.txt",
+    ],
+    "parts": [
+        None,
+        [],
+        {"a": None},
+        {"a": "x"},
+        {"text.txt": HASH},
+        {"deep": HASH},
+        {f"p{n}": HASH for n in range(65)},
+        {"missing": HASH},
+        {"manifest.json": HASH},
+    ],
     "metrics": [None, [], 1, {"a": nested(MAX_JSON_DEPTH)}],
     "realmctl": [None, 1, ""],
     "time": [None, 0, "yesterday", ""],
@@ -47,7 +67,7 @@ ODD: dict[str, Any] = {
     "host": [None, 1, "a\nb"],
     "format": [None, "1", 1.0, True, 0, -1, 2, 99],
     "more": [1],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
@@ -74,11 +94,18 @@ def test_a_manifest_that_lacks_a_field_is_refused(plain, field):
 @pytest.mark.parametrize(
     "text",
     [
-        b"\xff\xfe", b'{"format": 1, "seal": NaN}', b'{"a":' * 50_000, b"[" * 50_000, b'{"seal": 1e999}', b"9" * 5000,
-        b'{"format": ' + b"9" * 5000 + b"}", b" " * (MAX_MANIFEST_BYTES + 1), b'{"format": 1, "format": 1}',
+        b"\xff\xfe",
+        b'{"format": 1, "seal": NaN}',
+        b'{"a":' * 50_000,
+        b"[" * 50_000,
+        b'{"seal": 1e999}',
+        b"9" * 5000,
+        b'{"format": ' + b"9" * 5000 + b"}",
+        b" " * (MAX_MANIFEST_BYTES + 1),
+        b'{"format": 1, "format": 1}',
     ],
     ids=lambda text: str(text[:12]),
-)  # fmt: skip
+)
 def test_a_manifest_that_is_no_manifest_is_one_paragraph(small, plain, text):
     overwrite(plain / MANIFEST, text)
     for command in ("verify", "show"):

@@ -17,9 +17,32 @@ from realmctl.index.index_types import HnswIndexDescription
 from realmctl.index.store import read_description
 
 ODD: list[Any] = [
-    0, 1, -1, 2**31, 2**63, 2**64, 10**30, 1.5, 1e308, True, None, "", "7", "hnsw", "exact", "\ud800", [], [[]], [[0]], [["x", 1]],
-    [[0, 1], [0]], [[10**9, 1]], {}, {"a": 1}, "x" * 10_000,
-]  # fmt: skip
+    0,
+    1,
+    -1,
+    2**31,
+    2**63,
+    2**64,
+    10**30,
+    1.5,
+    1e308,
+    True,
+    None,
+    "",
+    "7",
+    "hnsw",
+    "exact",
+    "\ud800",
+    [],
+    [[]],
+    [[0]],
+    [["x", 1]],
+    [[0, 1], [0]],
+    [[10**9, 1]],
+    {},
+    {"a": 1},
+    "x" * 10_000,
+]
 
 
 def description(text: str, draw: random.Random) -> str:

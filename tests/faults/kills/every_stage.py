@@ -89,10 +89,15 @@ def _plain_documents() -> list[dict[str, str]]:
 
 def _labelled() -> list[dict[str, Any]]:
     return [
-        {"question": f"Where is {town}?", "answers": [town], "positive_ctxs": [{"title": town, "text": f"{town} is here."}],
-         "negative_ctxs": [], "hard_negative_ctxs": []}
+        {
+            "question": f"Where is {town}?",
+            "answers": [town],
+            "positive_ctxs": [{"title": town, "text": f"{town} is here."}],
+            "negative_ctxs": [],
+            "hard_negative_ctxs": [],
+        }
         for town in TOWNS
-    ]  # fmt: skip
+    ]
 
 
 def _with_block_tower(ict: IctInit, folder: Path) -> Artifact:

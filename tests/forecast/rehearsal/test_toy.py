@@ -72,5 +72,12 @@ def test_a_background_refresh_becomes_one_that_can_be_compared(toy):
 def test_the_papers_stages_are_all_rehearsed(toy):
     found = steps_of(toy, 2, DEFAULT_FILE, corpus="corpus.jsonl", questions="corpus.jsonl")
     assert {step.stage.command() for step in found.values()} == {
-        "chunk", "tag", "mlm-init", "ict-init", "embed", "build-index", "pretrain", "finetune",
-    }  # fmt: skip
+        "chunk",
+        "tag",
+        "mlm-init",
+        "ict-init",
+        "embed",
+        "build-index",
+        "pretrain",
+        "finetune",
+    }

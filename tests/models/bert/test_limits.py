@@ -67,10 +67,21 @@ def test_a_config_with_odd_sizes_is_refused_before_allocation(mlm: BertForMasked
 
 @pytest.mark.parametrize(
     "odd",
-    [{"hidden_act": "nosuch"}, {"hidden_act": 7}, {"layer_norm_eps": "x"}, {"pad_token_id": 10**9}, {"pad_token_id": "x"},
-     {"initializer_range": "x"}, {"model_type": ["bert"]}, {"architectures": 7}, {"dtype": "nosuch"}, {"id2label": 7},
-     {"chunk_size_feed_forward": "x"}, {"is_decoder": "x"}],
-)  # fmt: skip
+    [
+        {"hidden_act": "nosuch"},
+        {"hidden_act": 7},
+        {"layer_norm_eps": "x"},
+        {"pad_token_id": 10**9},
+        {"pad_token_id": "x"},
+        {"initializer_range": "x"},
+        {"model_type": ["bert"]},
+        {"architectures": 7},
+        {"dtype": "nosuch"},
+        {"id2label": 7},
+        {"chunk_size_feed_forward": "x"},
+        {"is_decoder": "x"},
+    ],
+)
 def test_other_odd_fields_never_show_a_traceback(mlm: BertForMaskedLM, tmp_path: Path, odd: dict[str, object]) -> None:
     save_masked_lm(mlm, tmp_path)
     path = tmp_path / "config.json"

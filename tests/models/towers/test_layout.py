@@ -58,11 +58,16 @@ def test_a_description_is_read_back():
 @pytest.mark.parametrize(
     "change",
     [
-        {"blocks": "wrong"}, {"blocks": ["pair"]}, {"query_prefix": None}, {"query_prefix": {"text": 1, "ids": []}},
-        {"block_prefix": {"text": "", "ids": [-1]}}, {"block_prefix": {"text": "", "ids": [1.0]}},
-        {"block_prefix": {"text": "", "ids": [1] * 129}}, {"block_prefix": {"text": "", "ids": "12"}},
+        {"blocks": "wrong"},
+        {"blocks": ["pair"]},
+        {"query_prefix": None},
+        {"query_prefix": {"text": 1, "ids": []}},
+        {"block_prefix": {"text": "", "ids": [-1]}},
+        {"block_prefix": {"text": "", "ids": [1.0]}},
+        {"block_prefix": {"text": "", "ids": [1] * 129}},
+        {"block_prefix": {"text": "", "ids": "12"}},
     ],
-)  # fmt: skip
+)
 def test_other_descriptions_are_refused(change):
     described = json.loads(json.dumps(dataclasses.asdict(InputLayout())))
     with pytest.raises(ValueError):

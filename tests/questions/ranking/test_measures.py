@@ -54,8 +54,13 @@ def test_every_judged_query_counts_once(monkeypatch):
     rankings = [(f"q{number}", {"d": 1.0}) for number in (3, 0, 1)] + [("unjudged", {"d": 1.0}), ("empty", {"d": 1.0})]
     found = dict(measured(parsed("RR@10, nDCG@10"), relevance, rankings))
     assert {name: values["RR@10"] for name, values in found.items()} == {
-        "q0": 1, "q1": 1, "q2": 0, "q3": 1, "q4": 0, "empty": 0,
-    }  # fmt: skip
+        "q0": 1,
+        "q1": 1,
+        "q2": 0,
+        "q3": 1,
+        "q4": 0,
+        "empty": 0,
+    }
 
 
 def test_other_ids_are_an_error():

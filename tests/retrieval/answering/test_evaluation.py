@@ -94,10 +94,12 @@ def test_disagreements_are_listed(qa_model, chain, tmp_path, monkeypatch):
     assert (made.metrics["em_orqa"], made.metrics["em_squad"]) == (0.5, 0)
     assert [json.loads(line) for line in made.file("disagreements.jsonl").read_text().splitlines()] == [
         {
-            "question": "Where?", "prediction": "Cafe\u0301", "answers": ["Caf\u00e9", "Inn"],
+            "question": "Where?",
+            "prediction": "Cafe\u0301",
+            "answers": ["Caf\u00e9", "Inn"],
             "verdicts": {"orqa": "match", "squad": "no match", "dpr": "no match"},
         }
-    ]  # fmt: skip
+    ]
     scored, _ = score(made.file("predictions.jsonl"), path)
     assert {name: value for name, value in scored.items() if name.startswith("em")} == {
         name: value for name, value in made.metrics.items() if name.startswith("em")

@@ -61,8 +61,15 @@ def test_a_torn_line_of_the_journal_counts_for_nothing(tmp_path, size):
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [(b'"sha256"', b'"sha\xb556"'), (b": 3,", b": 9,"), (b": 3,", b": -3,"), (b": 3,", b": 3.5,"), (b": 6,", b": 7777777,"), (b": 6,", b': "6",')],
-)  # fmt: skip
+    [
+        (b'"sha256"', b'"sha\xb556"'),
+        (b": 3,", b": 9,"),
+        (b": 3,", b": -3,"),
+        (b": 3,", b": 3.5,"),
+        (b": 6,", b": 7777777,"),
+        (b": 6,", b': "6",'),
+    ],
+)
 def test_a_damaged_line_of_the_journal_counts_for_nothing(tmp_path, old, new):
     with opened(tmp_path) as file:
         file.write(0, rows(3))

@@ -32,9 +32,10 @@ def test_an_edit_is_served(client, workspace):
     before = client.post("/api/v1/ask", json={"question": QUESTION}).json()
     block = client.get(f"/api/v1/blocks/{before['answers'][0]['block']}").json()
     reply = client.put(
-        f"/api/v1/blocks/{block['block']}", headers=HEADERS,
+        f"/api/v1/blocks/{block['block']}",
+        headers=HEADERS,
         json={"text": "Ada Lorn was born in Nowhere.", "version": before["version"]},
-    )  # fmt: skip
+    )
     assert reply.status_code == 200, reply.text
     made = reply.json()
     assert made["embedded"] < 4 and made["version"] != before["version"]

@@ -10,10 +10,23 @@ from realmctl.serve.web.guards import MOST_BYTES, host_name, is_foreign, says_to
 
 @pytest.mark.parametrize(
     ("host", "name"),
-    [("127.0.0.1", "127.0.0.1"), ("localhost:8000", "localhost"), ("[::1]", "::1"), ("[::1]:8000", "::1"),
-     ("Wiki.Example:1", "wiki.example"), ("", None), ("a b", None), ("evil@localhost", None), ("localhost:", None),
-     ("localhost:80:80", None), ("::1", None), ("[::1", None), ("localhost/x", None), ("localhost#x", None)],
-)  # fmt: skip
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("localhost:8000", "localhost"),
+        ("[::1]", "::1"),
+        ("[::1]:8000", "::1"),
+        ("Wiki.Example:1", "wiki.example"),
+        ("", None),
+        ("a b", None),
+        ("evil@localhost", None),
+        ("localhost:", None),
+        ("localhost:80:80", None),
+        ("::1", None),
+        ("[::1", None),
+        ("localhost/x", None),
+        ("localhost#x", None),
+    ],
+)
 def test_the_name_in_a_host_header(host, name):
     assert host_name(Headers({"host": host})) == name
 
@@ -24,12 +37,20 @@ def test_a_request_without_a_host_has_no_name():
 
 @pytest.mark.parametrize(
     ("headers", "foreign"),
-    [({}, False), ({"origin": "http://here:1"}, False), ({"origin": "https://HERE:1"}, False),
-     ({"origin": "http://here"}, True), ({"origin": "http://here:1.evil.example"}, True), ({"origin": "null"}, True),
-     ({"origin": "http://evil.example"}, True), ({"sec-fetch-site": "same-origin"}, False),
-     ({"sec-fetch-site": "none"}, False), ({"sec-fetch-site": "same-site"}, True),
-     ({"sec-fetch-site": "cross-site", "origin": "http://here:1"}, True)],
-)  # fmt: skip
+    [
+        ({}, False),
+        ({"origin": "http://here:1"}, False),
+        ({"origin": "https://HERE:1"}, False),
+        ({"origin": "http://here"}, True),
+        ({"origin": "http://here:1.evil.example"}, True),
+        ({"origin": "null"}, True),
+        ({"origin": "http://evil.example"}, True),
+        ({"sec-fetch-site": "same-origin"}, False),
+        ({"sec-fetch-site": "none"}, False),
+        ({"sec-fetch-site": "same-site"}, True),
+        ({"sec-fetch-site": "cross-site", "origin": "http://here:1"}, True),
+    ],
+)
 def test_a_request_of_another_site(headers, foreign):
     assert is_foreign(Headers({"host": "here:1", **headers})) is foreign
 

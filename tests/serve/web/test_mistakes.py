@@ -43,7 +43,7 @@ def error_of(reply, status):
         ("without", {"question": "Who?", "without": []}, "without"),
         ("without", {"question": "Who?", "without": ["nobody"]}, "'nobody'"),
     ],
-)  # fmt: skip
+)
 def test_a_body_that_cannot_be_answered(client, path, body, said):
     reply = client.post(f"/api/v1/{path}", content=json.dumps(body), headers=JSON)
     assert said in error_of(reply, 422)
@@ -109,9 +109,17 @@ def test_what_is_not_there(client, path):
 
 @pytest.mark.parametrize(
     "path",
-    ["/../pyproject.toml", "/..%2f..%2fserver.py", "/%2e%2e/server.py", "/page/serve.js", "/serve.js/../../server.py",
-     "/api/v1/blocks/../../../etc/passwd", "/api/v1/blocks/%2fetc%2fpasswd", "//etc/passwd"],
-)  # fmt: skip
+    [
+        "/../pyproject.toml",
+        "/..%2f..%2fserver.py",
+        "/%2e%2e/server.py",
+        "/page/serve.js",
+        "/serve.js/../../server.py",
+        "/api/v1/blocks/../../../etc/passwd",
+        "/api/v1/blocks/%2fetc%2fpasswd",
+        "//etc/passwd",
+    ],
+)
 def test_no_path_leads_to_a_file(client, path):
     error_of(client.get(path), 404)
 
@@ -143,9 +151,14 @@ def test_a_foreign_host(client, host):
 
 @pytest.mark.parametrize(
     "headers",
-    [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": "http://testserver:81"},
-     {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}],
-)  # fmt: skip
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://testserver:81"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
 def test_a_page_of_another_site(client, headers):
     error_of(client.post("/api/v1/ask", json={"question": QUESTION}, headers=headers), 403)
     error_of(client.delete("/api/v1/blocks/d0-0", headers={**HEADERS, **headers}), 403)

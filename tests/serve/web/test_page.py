@@ -82,9 +82,15 @@ def test_the_api_is_documented(client):
     operations = {(method, path) for path, methods in document["paths"].items() for method in methods}
     name = "/api/v1/blocks/{name}"
     assert operations == {
-        ("get", "/api/v1/status"), ("post", "/api/v1/ask"), ("post", "/api/v1/fill"), ("post", "/api/v1/without"),
-        ("get", name), ("put", name), ("delete", name), ("post", "/api/v1/documents"),
-    }  # fmt: skip
+        ("get", "/api/v1/status"),
+        ("post", "/api/v1/ask"),
+        ("post", "/api/v1/fill"),
+        ("post", "/api/v1/without"),
+        ("get", name),
+        ("put", name),
+        ("delete", name),
+        ("post", "/api/v1/documents"),
+    }
     assert "HTTPValidationError" not in document["components"]["schemas"]  # every error is an ErrorReply
     for path, methods in document["paths"].items():
         for method, about in methods.items():

@@ -60,9 +60,19 @@ def test_a_port_in_use(realmctl, workspace):
 def test_a_reply_is_sent_without_waiting_for_an_acknowledgement():
     """Headers and body are two packets. With Nagle's algorithm the second one waits 40 ms for the client."""
     serving = Serving(
-        qa_model=None, model=None, closed_book=None, blocks=Path(), embeddings=Path(), indexes=Path(), host="127.0.0.1", port=0,
-        names=(), allow_edits=False, token_file=None, most_waiting=1,
-    )  # fmt: skip
+        qa_model=None,
+        model=None,
+        closed_book=None,
+        blocks=Path(),
+        embeddings=Path(),
+        indexes=Path(),
+        host="127.0.0.1",
+        port=0,
+        names=(),
+        allow_edits=False,
+        token_file=None,
+        most_waiting=1,
+    )
     with serving._socket() as listening:
         assert asyncio.run(_no_delay_of_a_connection(listening)) == 1
 
@@ -98,9 +108,11 @@ def running(workspace, *options, program=("-m", "realmctl")):
 
 def call(address, method, path, body=None):
     request = urllib.request.Request(
-        f"{address}/api/v1/{path}", json.dumps(body).encode() if body else None, method=method,
+        f"{address}/api/v1/{path}",
+        json.dumps(body).encode() if body else None,
+        method=method,
         headers={"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"},
-    )  # fmt: skip
+    )
     with urllib.request.urlopen(request, timeout=60) as reply:
         return json.load(reply)
 

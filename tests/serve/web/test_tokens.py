@@ -59,9 +59,18 @@ def test_a_file_that_cannot_be_read(tmp_path):
 
 @pytest.mark.parametrize(
     ("header", "right"),
-    [(f"Bearer {TOKEN}", True), (f"bearer  {TOKEN} ", True), (TOKEN, False), ("", False), ("Bearer ", False),
-     (f"Bearer {TOKEN[:-1]}", False), (f"Bearer {TOKEN}x", False), (f"Bearer {TOKEN.upper()}", False),
-     (f"Basic {TOKEN}", False), ("Bearer \u00e9", False)],
-)  # fmt: skip
+    [
+        (f"Bearer {TOKEN}", True),
+        (f"bearer  {TOKEN} ", True),
+        (TOKEN, False),
+        ("", False),
+        ("Bearer ", False),
+        (f"Bearer {TOKEN[:-1]}", False),
+        (f"Bearer {TOKEN}x", False),
+        (f"Bearer {TOKEN.upper()}", False),
+        (f"Basic {TOKEN}", False),
+        ("Bearer \u00e9", False),
+    ],
+)
 def test_what_is_taken_for_the_token(header, right):
     assert is_token(header, TOKEN) is right

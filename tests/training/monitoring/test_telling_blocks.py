@@ -52,8 +52,10 @@ def test_shares_are_counted_by_query():
     gains, labels = [1.0, 3.0, 2.0, 1.0, 0.0], [False, True, False, True, False]
     assert blocks.measured() == {
         "gain_auc": pytest.approx(brute_force_auc(gains, labels)),
-        "any_tells": 1.0, "first_tells": 0.5, "favourite_tells": 0.5,
-    }  # fmt: skip
+        "any_tells": 1.0,
+        "first_tells": 0.5,
+        "favourite_tells": 0.5,
+    }
 
 
 def test_scores_without_a_relation_stay_below_the_limit_of_chance():

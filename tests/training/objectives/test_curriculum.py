@@ -128,9 +128,15 @@ def test_the_mixture_changes_after_a_third_of_the_steps(examples, monkeypatch):
 
 def test_the_stage_practises_and_a_killed_run_goes_on_to_the_same_bytes(chain, tmp_path, monkeypatch, one_thread):
     stage = MlmInit(
-        blocks=chain.blocks, spans=chain.spans, bert="scratch:L1-H16", practice="curriculum", window=16, steps=4, batch_size=4,
+        blocks=chain.blocks,
+        spans=chain.spans,
+        bert="scratch:L1-H16",
+        practice="curriculum",
+        window=16,
+        steps=4,
+        batch_size=4,
         checkpoint_every=1,
-    )  # fmt: skip
+    )
     whole = stage.make(tmp_path / "whole")
     assert len(metrics_of(whole)) == 4
     with monkeypatch.context() as patch:

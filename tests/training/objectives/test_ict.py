@@ -27,9 +27,13 @@ from tests.fixtures.retriever import fresh_retriever
 def objective_of(chain, *, mask_rate=0.9, batch_size=8, blocks=None, retriever=None, null_share=0.0, chunk=0):
     blocks, retriever = blocks or chain.blocks, retriever or Retriever.load(chain.retriever.path)
     return InverseClozeObjective(
-        retriever, Corpus(blocks), packer_of(tokenizer_of(blocks)), ContrastOptions(batch_size=batch_size, seed=0, micro_batch=chunk),
-        mask_rate=mask_rate, null_share=null_share,
-    )  # fmt: skip
+        retriever,
+        Corpus(blocks),
+        packer_of(tokenizer_of(blocks)),
+        ContrastOptions(batch_size=batch_size, seed=0, micro_batch=chunk),
+        mask_rate=mask_rate,
+        null_share=null_share,
+    )
 
 
 def pairs_of(objective, steps):
@@ -64,11 +68,15 @@ def test_officially_blocks_of_one_sentence_are_drawn_as_often_as_a_sentence_stay
     retriever = fresh_retriever(blocks)
     plain, official = (
         InverseClozeObjective(
-            retriever, Corpus(blocks), packer_of(tokenizer_of(blocks)),
-            ContrastOptions(batch_size=11, seed=0), mask_rate=0.7, single_sentences=single,
+            retriever,
+            Corpus(blocks),
+            packer_of(tokenizer_of(blocks)),
+            ContrastOptions(batch_size=11, seed=0),
+            mask_rate=0.7,
+            single_sentences=single,
         )
         for single in (False, True)
-    )  # fmt: skip
+    )
 
     def body(pair):
         return pair.blocks[0][1]

@@ -124,9 +124,14 @@ def training_file(path):
 def test_the_stage_continues_a_retriever_and_learns(chain, tmp_path):
     start = make_retriever(tmp_path / "start", chain.blocks, dropout=0.0)
     stage = DprFinetune(
-        retriever=start, passages=training_file(tmp_path / "train.json"), hard_negatives=0, steps=40, batch_size=7, lr=1e-2,
+        retriever=start,
+        passages=training_file(tmp_path / "train.json"),
+        hard_negatives=0,
+        steps=40,
+        batch_size=7,
+        lr=1e-2,
         warmup=5,
-    )  # fmt: skip
+    )
     made = stage.make(tmp_path / "retriever")
     before, after = Retriever.load(start.path), Retriever.load(made.path)
     assert (after.projection, after.block_length, after.towers) == (before.projection, before.block_length, "shared")

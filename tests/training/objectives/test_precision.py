@@ -29,9 +29,15 @@ def precision(request) -> str:
 def objective(chain, precision) -> PretrainObjective:
     queries, corpus, collator = TaggedQueries(chain.spans), Corpus(chain.blocks), packer_of(tokenizer_of(chain.blocks))
     options = PretrainOptions(
-        batch_size=4, candidates=4, marginal="token", masking="salient", max_masks=10, query_length=24, seed=0,
+        batch_size=4,
+        candidates=4,
+        marginal="token",
+        masking="salient",
+        max_masks=10,
+        query_length=24,
+        seed=0,
         precision=precision,
-    )  # fmt: skip
+    )
     return PretrainObjective(
         Retriever.load(chain.retriever.path),
         Reader.from_masked_lm(starting_bert(chain.encoder, None, chain.blocks, 0)),

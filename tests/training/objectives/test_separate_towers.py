@@ -25,9 +25,17 @@ def test_both_towers_learn_and_each_serves_its_side(chain, tmp_path):
     index = make_index(tmp_path, chain.blocks, start)
     settings = {name: getattr(chain, name) for name in ("blocks", "spans", "encoder")}
     model = Pretrain(
-        **settings, retriever=start, index=index, steps=3, batch_size=4, lr=1e-2, warmup=1, candidates=4, refresh="never",
+        **settings,
+        retriever=start,
+        index=index,
+        steps=3,
+        batch_size=4,
+        lr=1e-2,
+        warmup=1,
+        candidates=4,
+        refresh="never",
         precision="fp32",
-    ).make(tmp_path / "model")  # fmt: skip
+    ).make(tmp_path / "model")
     before, after = Retriever.load(start.path), Retriever.load(model.part("retriever").path)
     assert after.towers == "separate" and after.block_tower is not None
     for name in ("query_tower", "block_tower"):

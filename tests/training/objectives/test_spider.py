@@ -48,10 +48,13 @@ def test_a_pair_shares_the_span_and_the_hard_negative_lacks_it(blocks):
     seen = set()
     for example in examples_of(objective):
         rows = [
-            next(row for row in range(len(corpus)) if corpus.tokens(row).tolist() == body.tolist()
-                 and corpus.title(row).tolist() == title.tolist())
+            next(
+                row
+                for row in range(len(corpus))
+                if corpus.tokens(row).tolist() == body.tolist() and corpus.title(row).tolist() == title.tolist()
+            )
             for title, body in example.blocks
-        ]  # fmt: skip
+        ]
         positive, negative = rows
         page = corpus.record(positive)["document"]
         assert page == corpus.record(negative)["document"]
@@ -151,10 +154,12 @@ POOR = {
     "one block each": {f"Page {n}": [[f"{name} and {name}."]] for n, name in enumerate(RARE)},
     "two blocks each": {f"Page {n}": [[name], [name]] for n, name in enumerate(RARE)},
     "no third block without the span": {f"Page {n}": [[name], [name], [name]] for n, name in enumerate(RARE)},
-    "nothing recurs": {f"Page {n}": [[f"{name} {place}"] for place in "abcd"[: n % 4 + 1]] for n, name in enumerate("efgh")},
+    "nothing recurs": {
+        f"Page {n}": [[f"{name} {place}"] for place in "abcd"[: n % 4 + 1]] for n, name in enumerate("efgh")
+    },
     "no words": {f"Page {n}": [["..."], ["..."], ["?"]] for n in range(5)},
     "only one document": documents_that_share_a_span(1),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", POOR)
@@ -186,9 +191,18 @@ def test_settings_that_cannot_work_are_refused(blocks, tmp_path, name, value):
 
 def test_the_stage_makes_a_retriever_and_learns(blocks, tmp_path):
     made = SpiderInit(
-        blocks=blocks, bert="scratch:L1-H32", steps=60, batch_size=9, projection=16, query_length=40, pooling="cls", lr=3e-3,
-        warmup=4, optimizer="adamw", micro_batch=5,
-    ).make(tmp_path / "retriever")  # fmt: skip
+        blocks=blocks,
+        bert="scratch:L1-H32",
+        steps=60,
+        batch_size=9,
+        projection=16,
+        query_length=40,
+        pooling="cls",
+        lr=3e-3,
+        warmup=4,
+        optimizer="adamw",
+        micro_batch=5,
+    ).make(tmp_path / "retriever")
     retriever = Retriever.load(made.path)
     assert (retriever.towers, retriever.projection, retriever.pooling) == ("shared", 16, "cls")
     lines = metrics_of(made)
