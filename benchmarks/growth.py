@@ -33,8 +33,8 @@ import torch
 from verification import write_corpus
 
 from realmctl.artifacts import Artifact, open_artifact, verify
-from realmctl.index.build import IndexOptions, build
-from realmctl.index.store import open_index
+from realmctl.index.build import build
+from realmctl.index.index_type import IndexOptions, open_index
 from realmctl.training import loop
 from stages.build_index import BuildIndex
 from stages.chunk import Chunk

@@ -27,7 +27,7 @@ import torch
 from realmctl.artifacts import artifact, hashing, manifest
 from realmctl.artifacts.checked_file import CheckedFile
 from realmctl.artifacts.verification import Verification
-from realmctl.index import index_types
+from realmctl.index import hnsw
 from realmctl.models import weights
 from realmctl.retrieval.embedding import embedding_file
 from stages.build_index import BuildIndex
@@ -139,7 +139,7 @@ def clock() -> Iterator[dict[str, float]]:
         (hashing, "digest_regular"),
         (manifest, "digest_regular"),
         (artifact, "digest_regular"),
-        (index_types, "digest_file"),
+        (hnsw, "digest_file"),
         (embedding_file.EmbeddingFile, "_hash"),
     ):
         timed(owner, name, "hash")

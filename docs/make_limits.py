@@ -43,9 +43,9 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         ),
     },
     "Indexes": {
-        "index.store.MAX_DESCRIPTION_BYTES": ("bytes", "index.json"),
-        "index.store.MAX_VECTORS": ("", "vectors of an index"),
-        "index.store.MAX_DIMENSION": ("", "dimensions of a vector"),
+        "index.index_type.MAX_DESCRIPTION_BYTES": ("bytes", "index.json"),
+        "index.index_type.MAX_VECTORS": ("", "vectors of an index"),
+        "index.index_type.MAX_DIMENSION": ("", "dimensions of a vector"),
         "index.hnsw_shards.MAX_SHARDS": ("", "graphs of one index"),
         "index.canaries.MAX_NEIGHBOURS": ("", "neighbours of a canary"),
     },

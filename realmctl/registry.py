@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from realmctl.errors import ConfigError, ResourceError
 
@@ -18,54 +18,47 @@ T = TypeVar("T")
 MAX_REASON = 300
 
 
-class Registry(Generic[T]):
+class Registry:
     """Classes by name: those of `built_in` and the entry points of `group`.
 
-    Every class is a subclass of `base`. `base` and the values of `built_in` have the form "module:attribute".
-    `internal` are classes of realmctl that users do not choose by name. `what` describes the names in errors, such as `searcher`.
+    The values of `built_in` have the form "module:attribute". `internal` are classes of realmctl that users do not choose
+    by name. `what` describes the names in errors, such as `searcher`.
     """
 
     def __init__(
-        self,
-        what: str,
-        *,
-        base: str,
-        group: str,
-        built_in: Mapping[str, str],
-        internal: Mapping[str, str] | None = None,
+        self, what: str, *, group: str, built_in: Mapping[str, str], internal: Mapping[str, str] | None = None
     ) -> None:
-        self.what, self.base, self.group, self.built_in = what, base, group, built_in
-        self.internal = internal or {}
+        self.what, self.group, self.built_in, self.internal = what, group, built_in, internal or {}
 
     def names(self) -> list[str]:
         """Every name, those of realmctl first. Nothing is imported."""
         return [*self.built_in, *sorted({point.name for point in points(self.group)} - set(self.built_in))]
 
-    def load(self, name: str) -> type[T]:
-        """The class with this name.
+    def load(self, name: str, base: type[T]) -> type[T]:
+        """The class with this name, a subclass of `base`.
 
         Raises:
             ConfigError: the name is unknown, or two packages offer it.
             ResourceError: the package that offers it cannot be imported, or offers something else.
         """
         offers = [point for point in points(self.group) if point.name == name]
-        owners = [*(["realmctl"] if name in {*self.built_in, *self.internal} else []), *map(owner_of, offers)]
+        own = {**self.built_in, **self.internal}
+        owners = [*(["realmctl"] if name in own else []), *map(owner_of, offers)]
         if not owners:
             raise ConfigError(f"there is no {self.what} {name!r}. Use one of: {', '.join(self.names())}.")
         if len(owners) > 1:
             raise clash(self.what, name, owners)
-        found = load(offers[0]) if offers else _imported({**self.built_in, **self.internal}[name])
-        if not (isinstance(found, type) and issubclass(found, _imported(self.base))):
+        if offers:
+            found = load(offers[0])
+        else:
+            module, _, attribute = own[name].partition(":")
+            found = getattr(importlib.import_module(module), attribute)
+        if not (isinstance(found, type) and issubclass(found, base)):
             raise ResourceError(
-                f"the {self.what} {name!r} of {owners[0]} is not a subclass of {self.base.replace(':', '.')}. "
+                f"the {self.what} {name!r} of {owners[0]} is not a subclass of {base.__module__}.{base.__qualname__}. "
                 f"Correct the entry point in the group {self.group}, or uninstall {owners[0]}."
             )
         return found
-
-
-def _imported(name: str) -> Any:
-    module, _, attribute = name.partition(":")
-    return getattr(importlib.import_module(module), attribute)
 
 
 @cache

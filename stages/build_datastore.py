@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary
 from realmctl.errors import ConfigError
-from realmctl.index.registry import INDEX_TYPES
+from realmctl.index.names import INDEX_TYPES
 from realmctl.pipeline import Stage, help_texts, reads, runtime, setting
 
 if TYPE_CHECKING:
-    from realmctl.index.build import IndexOptions
+    from realmctl.index.index_type import IndexOptions
 
 
 class BuildDatastore(Stage):
@@ -67,6 +67,6 @@ class BuildDatastore(Stage):
         return {**built, "neighbour_recall": require_neighbours(out.path, self._options(), str(device))}
 
     def _options(self) -> IndexOptions:
-        from realmctl.index.build import IndexOptions
+        from realmctl.index.index_type import IndexOptions
 
         return IndexOptions.from_settings(vars(self))

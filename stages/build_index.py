@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from realmctl.artifacts import Artifact, Writer
-from realmctl.index.registry import INDEX_TYPES
+from realmctl.index.names import INDEX_TYPES
 from realmctl.pipeline import Stage, reads, runtime, setting
 
 if TYPE_CHECKING:
-    from realmctl.index.build import IndexOptions
+    from realmctl.index.index_type import IndexOptions
 
 
 class BuildIndex(Stage):
@@ -48,7 +48,6 @@ class BuildIndex(Stage):
         "hnsw: number of graphs, each over a range of the rows. They are built in parallel, searched together, and can be "
         "divided over the processes of a training (--index-shards).",
         default=1,
-        added_later=True,
     )
     device: str = runtime(
         "Device of the exact search that the recall is measured against: auto, cpu or cuda:N.", default="auto"
@@ -73,6 +72,6 @@ class BuildIndex(Stage):
         return build(out.path, self._options(), device=str(pick_device(self.device)))
 
     def _options(self) -> IndexOptions:
-        from realmctl.index.build import IndexOptions
+        from realmctl.index.index_type import IndexOptions
 
         return IndexOptions.from_settings(vars(self))

@@ -138,7 +138,9 @@ class EvalEm(Stage):
 
     def _kind(self) -> type[Searcher]:
         """Return the class of the searcher to evaluate without a qa-model."""
-        return SEARCHERS.load(self.retrieval or "dense")
+        from realmctl.retrieval.search.searcher import searcher_type
+
+        return searcher_type(self.retrieval or "dense")
 
     def _search_inputs(self) -> SearchInputs:
         from realmctl.retrieval.search.searcher import SearchInputs

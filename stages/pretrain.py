@@ -170,7 +170,7 @@ class Pretrain(TrainingStage):
         return 1 if self.refresh_every == "auto" else self.refresh_every
 
     def run(self, out: Writer) -> Mapping[str, Any]:
-        from realmctl.index.store import open_index
+        from realmctl.index.index_type import open_index
         from realmctl.models.precision import pick_device
         from realmctl.models.reader import Reader
         from realmctl.models.retriever import Retriever
@@ -308,7 +308,7 @@ class Pretrain(TrainingStage):
 
     def _last_measures(self, out: Writer, objective: PretrainObjective, index: Artifact) -> dict[str, float]:
         """Measure the final retriever and index, and append the numbers to metrics.jsonl."""
-        from realmctl.index.store import open_index
+        from realmctl.index.index_type import open_index
         from realmctl.models.precision import pick_device
 
         if objective.recall_questions is None:

@@ -78,8 +78,10 @@ class Search(Stage):
             raise ConfigError(f"--rrf-k {self.rrf_k:g} must be above 0 (60 is the paper's).")
         if not _uses_index({"method": self.method}) and (self.retriever or self.index):
             raise ConfigError(f"--method {self.method} uses neither --retriever nor --index. Leave them out.")
+        from realmctl.retrieval.search.searcher import searcher_type
+
         for name in self._searchers():
-            SEARCHERS.load(name).check(self._inputs())
+            searcher_type(name).check(self._inputs())
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.questions.ranking.queries import read_queries
@@ -118,8 +120,9 @@ class Search(Stage):
 
     def _ranker(self) -> Ranker:
         from realmctl.retrieval.search.ranking import Ranker
+        from realmctl.retrieval.search.searcher import searcher_type
 
-        searchers = [SEARCHERS.load(name).start(self._inputs()) for name in self._searchers()]
+        searchers = [searcher_type(name).start(self._inputs()) for name in self._searchers()]
         return Ranker(
             searchers=searchers,
             top=self.top,
@@ -132,5 +135,7 @@ class Search(Stage):
 
 def _uses_index(given: Mapping[str, Any]) -> bool:
     """Return whether the method needs a retriever and an index."""
+    from realmctl.retrieval.search.searcher import searcher_type
+
     method = given.get("method", "dense")
-    return method == HYBRID or (method in SEARCHERS.names() and SEARCHERS.load(method).uses_index)
+    return method == HYBRID or (method in SEARCHERS.names() and searcher_type(method).uses_index)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from realmctl.artifacts import Artifact
 from realmctl.index.exact import ExactIndex
+from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index, RowIds, Scores, Vectors
-from realmctl.index.store import open_index
 from realmctl.index.vectors import open_vectors
 from realmctl.models.precision import pick_device
 from realmctl.pipeline import resolve

@@ -16,14 +16,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from realmctl.errors import InputError, MismatchError, ResourceError, require_package
-from realmctl.execution.shards import AHEAD_PER_WORKER, Result, Unit
 from realmctl.log import warn
 from realmctl.version import __version__
 
+Unit = TypeVar("Unit")
+Result = TypeVar("Result")
+AHEAD_PER_WORKER = 3
+"""Units read ahead of the results, times the number of workers."""
 UNITS_PER_WORKER = 2
 """Units that a worker holds at once, so that it need not wait for the next one."""
 ATTEMPTS_PER_UNIT = 3

@@ -15,14 +15,12 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from realmctl.errors import ConfigError, ResourceError
+from realmctl.execution.ray_workers import AHEAD_PER_WORKER, Result, Unit, map_on_ray
 
-Unit = TypeVar("Unit")
-Result = TypeVar("Result")
 Executor = Literal["local", "ray"]
-AHEAD_PER_WORKER = 3
 
 
 def worker_count(workers: int) -> int:
@@ -48,8 +46,6 @@ def map_units(
     raised here unchanged. With the executor "ray", the workers run on a Ray cluster (`ray_workers.map_on_ray`).
     """
     if executor == "ray":
-        from realmctl.execution.ray_workers import map_on_ray
-
         worker_count(workers)
         yield from map_on_ray(function, units, workers, initializer=initializer, initargs=initargs)
         return

@@ -5,14 +5,17 @@ It is fast enough for training. One query over a million blocks costs about 6 ms
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from realmctl.index.protocol import RowIds, Scores, Vectors, check_queries
+from realmctl.index.index_type import IndexDescription, IndexOptions, IndexType, write_description
+from realmctl.index.merged import MergedIndex, bounds
+from realmctl.index.protocol import Index, RowIds, Scores, Vectors, check_queries
 from realmctl.index.vectors import ROWS_PER_CHUNK
 
 QUERIES_AT_ONCE = 512
@@ -78,6 +81,24 @@ class ExactIndex:
             starts = range(0, self.count, ROWS_ON_ACCELERATOR)
             self._resident = [(start, storage[start : start + ROWS_ON_ACCELERATOR]) for start in starts]
         yield from ((start, chunk.float()) for start, chunk in self._resident)
+
+
+class ExactIndexType(IndexType):
+    """Exact search: every vector is scored. Only the vectors are stored."""
+
+    def build(self, folder: Path, vectors: Vectors, options: IndexOptions, device: str) -> Mapping[str, float]:
+        write_description(folder, IndexDescription("exact", dimension=vectors.shape[1], count=len(vectors)))
+        return {"recall": 1.0}
+
+    def open(self, folder: Path, description: IndexDescription, vectors: Vectors, device: str) -> Index:
+        return ExactIndex(vectors, device)
+
+    def open_part(
+        self, folder: Path, description: IndexDescription, vectors: Vectors, device: str, part: int, parts: int
+    ) -> MergedIndex:
+        first, stop = bounds(len(vectors), parts)[part]
+        own: list[tuple[int, Index]] = [(first, ExactIndex(vectors[first:stop], device))] if stop > first else []
+        return MergedIndex(own, vectors)
 
 
 def best_columns(scores_BC: Tensor, k: int) -> tuple[Tensor, Tensor]:

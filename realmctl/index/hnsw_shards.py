@@ -10,24 +10,36 @@ The files do not depend on the number of processes that use them: a process open
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from realmctl.artifacts.hashing import digest_file
 from realmctl.errors import ConfigError, InputError
 from realmctl.execution.shards import map_units, worker_count
-from realmctl.index.canaries import choose_canaries
-from realmctl.index.hnsw import HnswIndex, build_graph, load_graph, save_graph
+from realmctl.index.hnsw import (
+    AUTO_EF,
+    GRAPH_FILE,
+    HnswIndex,
+    HnswIndexType,
+    build_graph,
+    describe_graph,
+    load_graph,
+    reach_recall,
+    save_graph,
+)
 from realmctl.index.hnsw_file import GraphShape
-from realmctl.index.index_types import AUTO_EF, GRAPH_FILE, HnswIndexDescription, HnswIndexType, reach_recall
+from realmctl.index.index_type import (
+    DESCRIPTION_FILE,
+    IndexDescription,
+    IndexOptions,
+    IndexType,
+    read_description,
+    write_description,
+)
 from realmctl.index.merged import MergedIndex, bounds
+from realmctl.index.names import SHARDED
 from realmctl.index.protocol import Index, Vectors
-from realmctl.index.store import DESCRIPTION_FILE, IndexDescription, IndexType, read_description, write_description
 from realmctl.index.vectors import VECTORS_FILE, open_vectors
-
-if TYPE_CHECKING:
-    from realmctl.index.build import IndexOptions
 
 ROWS_WORTH_A_PROCESS = 20_000
 """Rows from which a further process for the build saves more time than its start takes."""
@@ -73,37 +85,28 @@ class ShardedHnswType(IndexType):
 
     description = ShardedHnswDescription
 
-    def build(self, folder: Path, vectors: Vectors, options: IndexOptions, device: str) -> Mapping[str, Any]:
-        ranges = _ranges(len(vectors), options.shards)
-        settings = (options.m, options.ef_construction, options.seed, options.threads)
-        units = [(str(folder), number, first, stop, settings) for number, (first, stop) in enumerate(ranges)]
-        useful = max(1, len(vectors) // ROWS_WORTH_A_PROCESS)
-        shapes = [GraphShape(*each) for each in map_units(build_shard, units, min(len(units), useful, worker_count(0)))]
-        parts = [
-            (
-                first,
-                HnswIndex(
-                    load_graph(_shard(folder, number) / GRAPH_FILE, shape, vectors[first:stop]),
-                    vectors[first:stop],
-                    AUTO_EF[0],
-                ),
+    def build(self, folder: Path, vectors: Vectors, options: IndexOptions, device: str) -> Mapping[str, float]:
+        count, dimension = vectors.shape
+        if options.shards > min(count, MAX_SHARDS):
+            raise ConfigError(
+                f"--shards {options.shards}: {count} vectors can have at most {min(count, MAX_SHARDS)} shards."
             )
-            for number, ((first, stop), shape) in enumerate(zip(ranges, shapes, strict=True))
-        ]
+        units = [(folder, number, own, options) for number, own in enumerate(bounds(count, options.shards))]
+        useful = max(1, count // ROWS_WORTH_A_PROCESS)
+        shapes = list(map_units(build_shard, units, min(len(units), useful, worker_count(0))))
+        parts = []
+        for (_, number, (first, stop), _), shape in zip(units, shapes, strict=True):
+            rows = vectors[first:stop]
+            graph = load_graph(_shard(folder, number) / GRAPH_FILE, shape, rows)
+            parts.append((first, HnswIndex(graph, rows, AUTO_EF[0])))
         index = HnswShards(parts, vectors)
         recall = reach_recall(index, vectors, options, device)
         hashes = []
-        for number, ((first, graph), shape) in enumerate(zip(parts, shapes, strict=True)):
+        for number, ((first, part), shape) in enumerate(zip(parts, shapes, strict=True)):
             shard = _shard(folder, number)
-            described = {**asdict(shape), "ef": graph.ef, "seed": options.seed, "threads": options.threads}
-            canaries = choose_canaries(graph.search_graph, vectors[first : first + graph.count])
-            description = HnswIndexDescription(
-                type="hnsw", sha256=digest_file(shard / GRAPH_FILE), canaries=canaries, **described
-            )
-            write_description(shard, replace(description, seal=description.computed_seal()))
+            describe_graph(shard, part, shape, vectors[first : first + part.count], options)
             hashes.append(digest_file(shard / DESCRIPTION_FILE))
-        count, dimension = vectors.shape
-        write_description(folder, ShardedHnswDescription("hnsw-shards", dimension, count, "ip", len(ranges), hashes))
+        write_description(folder, ShardedHnswDescription(SHARDED, dimension, count, "ip", len(units), hashes))
         return {"ef": index.ef, **recall.metrics()}
 
     def open(self, folder: Path, description: IndexDescription, vectors: Vectors, device: str) -> Index:
@@ -123,27 +126,20 @@ class ShardedHnswType(IndexType):
                     f"{path} is missing, damaged or of another index (its SHA-256 is not the one in {folder / DESCRIPTION_FILE}). "
                     "Build the index again."
                 )
-            described = read_description(shard)
-            graph = HnswIndexType().open(shard, described, vectors[first:stop], device)
+            graph = HnswIndexType().open(shard, read_description(shard), vectors[first:stop], device)
             opened.append((first, graph))
         return MergedIndex(opened, vectors)
 
 
-def build_shard(unit: tuple[str, int, int, int, tuple[int, int, int, int]]) -> list[int]:
-    """Build and save the graph of a range of rows. Returns the fields of its `GraphShape`."""
-    folder, number, first, stop, (m, ef_construction, seed, threads) = unit
-    rows = open_vectors(Path(folder) / VECTORS_FILE)[first:stop]
-    shard = _shard(Path(folder), number)
+def build_shard(unit: tuple[Path, int, tuple[int, int], IndexOptions]) -> GraphShape:
+    """Build and save the graph of a range of rows: (folder of the index, number of the shard, first and last row, options)."""
+    folder, number, (first, stop), options = unit
+    rows = open_vectors(folder / VECTORS_FILE)[first:stop]
+    shard = _shard(folder, number)
     shard.mkdir(exist_ok=True)
-    shape = save_graph(build_graph(rows, m, ef_construction, seed, threads), shard / GRAPH_FILE)
-    return list(asdict(shape).values())
+    graph = build_graph(rows, options.m, options.ef_construction, options.seed, options.threads)
+    return save_graph(graph, shard / GRAPH_FILE)
 
 
 def _shard(folder: Path, number: int) -> Path:
     return folder / f"shard-{number:03d}"
-
-
-def _ranges(count: int, shards: int) -> list[tuple[int, int]]:
-    if shards > min(count, MAX_SHARDS):
-        raise ConfigError(f"--shards {shards}: {count} vectors can have at most {min(count, MAX_SHARDS)} shards.")
-    return bounds(count, shards)

@@ -10,8 +10,8 @@ from pathlib import Path
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, MismatchError
+from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
-from realmctl.index.store import open_index
 from realmctl.models.reader import Reader
 from realmctl.retrieval.answering.answerer import Answerer
 from realmctl.retrieval.answering.extractive import ExtractiveAnswerer

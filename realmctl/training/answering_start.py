@@ -68,9 +68,9 @@ class AnsweringStart(TrainingStage, abstract=True):
 
     def _check_start(self) -> None:
         """Raise ConfigError unless parts are named that suit the searcher, and a start of the reader."""
-        from realmctl.retrieval.search.registry import SEARCHERS
+        from realmctl.retrieval.search.searcher import searcher_type
 
-        searcher = None if self.retrieval == NO_RETRIEVAL else SEARCHERS.load(self.retrieval)
+        searcher = None if self.retrieval == NO_RETRIEVAL else searcher_type(self.retrieval)
         if searcher is None or not searcher.uses_index:
             self._refuse_dense_parts()
         elif self.model is None and not (self.retriever and self.index and (self.encoder or self.bert)):
@@ -109,10 +109,10 @@ class AnsweringStart(TrainingStage, abstract=True):
         return self.model.part("reader")
 
     def _searcher(self) -> Searcher:
-        from realmctl.retrieval.search.registry import SEARCHERS
+        from realmctl.retrieval.search.searcher import searcher_type
         from realmctl.training.index_shards import open_own_shard
 
-        kind = SEARCHERS.load(self.retrieval)
+        kind = searcher_type(self.retrieval)
         inputs = self._search_inputs(kind)
         if self.index_shards:
             inputs = dataclasses.replace(inputs, opener=open_own_shard)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from realmctl.execution import processes
+from realmctl.index.index_type import open_index, open_part
 from realmctl.index.merged import IndexOfProcesses
 from realmctl.index.protocol import Index
-from realmctl.index.store import open_index, open_part
 from realmctl.training import data_parallel
 
 

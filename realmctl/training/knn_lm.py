@@ -25,11 +25,10 @@ from realmctl.artifacts import Artifact
 from realmctl.artifacts.array_file import ArrayAppender
 from realmctl.corpus.corpus import load_array
 from realmctl.errors import QualityError
-from realmctl.index.build import IndexOptions
 from realmctl.index.exact import ExactIndex
+from realmctl.index.index_type import DESCRIPTION_FILE, IndexOptions, open_index
 from realmctl.index.protocol import Index
 from realmctl.index.recall import TOLERANCE
-from realmctl.index.store import DESCRIPTION_FILE, open_index
 from realmctl.index.vectors import ROWS_PER_CHUNK, VECTORS_FILE, chunks, open_vectors
 from realmctl.log import progress, say
 from realmctl.models.bert.encoder import states_at

@@ -18,7 +18,7 @@ from realmctl.artifacts.description import describe_retriever, has_titles
 from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError, MismatchError
-from realmctl.index.store import open_index
+from realmctl.index.index_type import open_index
 from realmctl.models.bert.files import load_masked_lm
 from realmctl.models.inputs import Collator, block_token_mask
 from realmctl.models.marginal import token_marginal

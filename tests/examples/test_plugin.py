@@ -17,7 +17,7 @@ from realmctl import registry
 from realmctl.artifacts import open_artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
-from realmctl.index.store import open_index
+from realmctl.index.index_type import open_index
 from realmctl.retrieval.answering.open_answerer import open_answerer
 from realmctl.tokens import wordpiece
 from stages.eval_em import EvalEm

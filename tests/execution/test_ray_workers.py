@@ -14,7 +14,8 @@ import pytest
 
 from realmctl.errors import InputError, MismatchError, ResourceError
 from realmctl.execution import ray_workers
-from realmctl.execution.shards import AHEAD_PER_WORKER, map_units
+from realmctl.execution.ray_workers import AHEAD_PER_WORKER
+from realmctl.execution.shards import map_units
 from realmctl.version import __version__
 from tests.fixtures import shard_functions as functions
 

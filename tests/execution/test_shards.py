@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from realmctl.errors import ConfigError, ResourceError, as_realmctl_error
-from realmctl.execution.shards import AHEAD_PER_WORKER, map_units, worker_count
+from realmctl.execution.ray_workers import AHEAD_PER_WORKER
+from realmctl.execution.shards import map_units, worker_count
 from tests.fixtures import shard_functions as functions
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,8 +16,8 @@ import pytest
 from realmctl import errors
 from realmctl.artifacts import artifact, manifest, manifest_schema, series, writer
 from realmctl.artifacts.checked_file import CheckedFile
-from realmctl.index import hnsw, index_types
-from realmctl.index.store import IndexDescription
+from realmctl.index import hnsw
+from realmctl.index.index_type import IndexDescription
 from realmctl.models import weights
 from realmctl.pipeline import stage
 from realmctl.training import checkpoint
@@ -92,18 +92,18 @@ GUARDS: list[tuple[Any, str, Any, str]] = [
         FAULTS + "test_surroundings.py::test_no_file_is_more_readable_than_the_mask_allows",
     ),
     (
-        index_types,
+        hnsw,
         "worse_canaries",
         zero,
         INDEX + "rewired_graphs.py::test_a_graph_with_other_valid_links_is_refused_although_its_hash_is_right",
     ),
     (
-        index_types.HnswIndexDescription,
+        hnsw.HnswIndexDescription,
         "check",
         IndexDescription.check,
         INDEX + "mutants.py::test_no_mutant_of_a_description_gives_another_answer",
     ),
-    (index_types, "digest_file", lambda path: "", INDEX + "mutants.py::test_no_mutant_of_a_graph_gives_another_answer"),
+    (hnsw, "digest_file", lambda path: "", INDEX + "mutants.py::test_no_mutant_of_a_graph_gives_another_answer"),
     (hnsw, "check_file", nothing, INDEX + "mutants.py::test_no_mutant_of_a_graph_with_a_new_hash_ends_the_process"),
     (
         checkpoint,

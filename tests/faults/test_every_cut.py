@@ -11,7 +11,7 @@ import torch
 from realmctl.artifacts import open_artifact, verify
 from realmctl.artifacts.records import Records, RecordWriter, frames_path
 from realmctl.errors import RealmctlError
-from realmctl.index.store import open_index
+from realmctl.index.index_type import open_index
 from realmctl.models.weights import load_tensors, save_tensors
 from realmctl.training.scratch_files import read_sealed, write_sealed
 from tests.faults.counting import count

@@ -18,7 +18,8 @@ from realmctl.artifacts.durable import copy_file
 from realmctl.artifacts.records import RecordWriter
 from realmctl.errors import ConfigError, InputError, MismatchError, ResourceError
 from realmctl.index import hnsw
-from realmctl.index.build import IndexOptions, build
+from realmctl.index.build import build
+from realmctl.index.index_type import IndexOptions
 from realmctl.models import weights
 from realmctl.retrieval.embedding import embedding_file
 from tests.faults.counting import count

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from realmctl.artifacts import Artifact
-from realmctl.index.store import open_index
+from realmctl.index.index_type import open_index
 from realmctl.training.refresh.current_index import CurrentIndex
 from stages.build_index import BuildIndex
 from stages.embed import Embed

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from realmctl.errors import ConfigError, InputError, MismatchError, QualityError, ResourceError
-from realmctl.index import index_types
-from realmctl.index.build import IndexOptions, build
+from realmctl.index import hnsw
+from realmctl.index.build import build
 from realmctl.index.exact import ExactIndex
 from realmctl.index.hnsw import HnswIndex
+from realmctl.index.index_type import IndexOptions, open_index, read_description
+from realmctl.index.names import INDEX_TYPES
 from realmctl.index.recall import Recall
-from realmctl.index.registry import INDEX_TYPES
-from realmctl.index.store import open_index, read_description
 from tests.fixtures.index import built, clustered, folder_with
 
 
@@ -95,7 +95,7 @@ class Recalls:
 
 def test_ef_is_the_narrowest_that_reaches_the_floor(tmp_path, monkeypatch):
     sample = Recalls({64: 0.7, 128: 0.9, 256: 0.97, 512: 0.99})
-    monkeypatch.setattr(index_types, "RecallSample", sample)
+    monkeypatch.setattr(hnsw, "RecallSample", sample)
     metrics = build(folder_with(tmp_path, clustered(50)), IndexOptions())
     assert (metrics["ef"], metrics["recall"], sample.asked) == (256, 0.97, [64, 128, 256])
     assert open_index(tmp_path).ef == 256
@@ -103,7 +103,7 @@ def test_ef_is_the_narrowest_that_reaches_the_floor(tmp_path, monkeypatch):
 
 def test_an_ef_that_was_asked_for_is_the_only_one_tried(tmp_path, monkeypatch):
     sample = Recalls({100: 0.5})
-    monkeypatch.setattr(index_types, "RecallSample", sample)
+    monkeypatch.setattr(hnsw, "RecallSample", sample)
     with pytest.raises(QualityError, match=r"at ef 100.*leave --ef out"):
         build(folder_with(tmp_path, clustered(50)), IndexOptions(ef=100))
 

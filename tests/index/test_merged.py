@@ -13,10 +13,10 @@ import pytest
 from numpy.typing import NDArray
 
 from realmctl.errors import ConfigError, InputError, QualityError
-from realmctl.index.build import IndexOptions, build
+from realmctl.index.build import build
 from realmctl.index.exact import ExactIndex
+from realmctl.index.index_type import IndexOptions, open_index, open_part
 from realmctl.index.merged import IndexOfProcesses, MergedIndex, bounds
-from realmctl.index.store import open_index, open_part
 
 
 def whole_numbers(rows: int, seed: int) -> NDArray[np.float32]:

@@ -12,7 +12,7 @@ import pytest
 from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError, InputError, QualityError, ResourceError
 from realmctl.index.exact import ExactIndex
-from realmctl.index.store import open_index
+from realmctl.index.index_type import open_index
 from realmctl.pipeline import Stage, setting
 from stages.build_index import BuildIndex
 from tests.fixtures.index import clustered

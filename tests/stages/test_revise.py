@@ -21,7 +21,7 @@ from realmctl.artifacts.series import locked
 from realmctl.cli.app import build
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError, LockedError, MismatchError
-from realmctl.index.store import open_index
+from realmctl.index.index_type import open_index
 from stages.build_index import BuildIndex
 from stages.chunk import Chunk
 from stages.embed import Embed

@@ -12,7 +12,7 @@ import pytest
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, MismatchError
-from realmctl.index.store import open_index
+from realmctl.index.index_type import open_index
 from realmctl.questions.ranking.queries import read_queries
 from realmctl.questions.ranking.trec import read_run
 from realmctl.retrieval.search import ranking as module

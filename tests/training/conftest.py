@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from realmctl.artifacts import Origin
-from realmctl.index.build import IndexOptions
+from realmctl.index.index_type import IndexOptions
 from realmctl.models.retriever import Retriever
 from realmctl.training.refresh.pace import EverySteps
 from realmctl.training.refresh.refresh_folder import RefreshFolder, RefreshRequest

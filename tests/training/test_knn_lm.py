@@ -10,8 +10,9 @@ import torch
 
 from realmctl.artifacts import open_artifact
 from realmctl.errors import QualityError
-from realmctl.index.build import IndexOptions, build
+from realmctl.index.build import build
 from realmctl.index.hnsw import HnswIndex
+from realmctl.index.index_type import IndexOptions
 from realmctl.models.bert.encoder import hidden_states
 from realmctl.models.bert.files import load_masked_lm
 from realmctl.models.lm.knn import stored_keys

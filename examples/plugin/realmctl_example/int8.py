@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from realmctl.index.build import IndexOptions
+from realmctl.index.index_type import IndexDescription, IndexOptions, IndexType, write_description
 from realmctl.index.protocol import Index, RowIds, Scores, Vectors, by_score, check_queries
-from realmctl.index.store import IndexDescription, IndexType, write_description
 
 CODES, SCALES = "codes.npy", "scales.npy"
 
@@ -43,7 +41,7 @@ class Int8Index:
 class Int8IndexType(IndexType):
     """Each vector is stored as 8-bit numbers and one scale."""
 
-    def build(self, folder: Path, vectors: Vectors, options: IndexOptions, device: str) -> Mapping[str, Any]:
+    def build(self, folder: Path, vectors: Vectors, options: IndexOptions, device: str) -> Mapping[str, float]:
         rows = np.asarray(vectors, dtype=np.float32)
         scales = np.maximum(np.abs(rows).max(axis=1), np.finfo(np.float32).tiny) / 127
         np.save(folder / CODES, np.rint(rows / scales[:, None]).astype(np.int8), allow_pickle=False)

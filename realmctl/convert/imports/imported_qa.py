@@ -86,7 +86,8 @@ class ImportQaModel(Imported):
         import numpy as np
 
         from realmctl.convert.realm_weights import block_embeddings_of
-        from realmctl.index.build import IndexOptions, build
+        from realmctl.index.build import build
+        from realmctl.index.index_type import IndexOptions
 
         options = IndexOptions(type="exact")
         unnamed = digest(["the pre-trained embedder of", out.origin.inputs["checkpoint"]])

@@ -28,8 +28,7 @@ from realmctl.questions.answers import answer_spans
 from realmctl.questions.official_text import official_answer_text
 from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions, Evidence
 from realmctl.retrieval.answering.offsets import char_offsets, covered
-from realmctl.retrieval.search.registry import SEARCHERS
-from realmctl.retrieval.search.searcher import Hit, Searcher, SearchInputs
+from realmctl.retrieval.search.searcher import Hit, Searcher, SearchInputs, searcher_type
 
 ROWS_READ_AT_ONCE = 40
 
@@ -74,7 +73,7 @@ class ExtractiveAnswerer(Answerer):
         if name is None:
             raise InputError(f"{qa_model}: {QA_MODEL} names no searcher for the reader. Fine-tune the model again.")
         inputs = SearchInputs(blocks=blocks, index=options.index, device=options.device, precision=options.precision)
-        searcher = SEARCHERS.load(name).reopen(qa_model, inputs)
+        searcher = searcher_type(name).reopen(qa_model, inputs)
         return cls(qa_model, searcher, options.reader_beam, options.precision, options.official_text)
 
     def with_searcher(self, searcher: Searcher) -> Self:

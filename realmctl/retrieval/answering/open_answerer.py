@@ -7,7 +7,7 @@ from realmctl.artifacts.description import describe_qa_model
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.retrieval.answering.answerer import Answerer, AnsweringOptions
 from realmctl.retrieval.answering.registry import ANSWERERS
-from realmctl.retrieval.search.registry import SEARCHERS
+from realmctl.retrieval.search.searcher import searcher_type
 
 
 def open_answerer(
@@ -47,6 +47,6 @@ def open_answerer(
         reader_beam=reader_beam, device=device, precision=precision, official_text=official_text, index=index
     )
     described = describe_qa_model(qa_model)
-    if index is not None and (described.searcher is None or not SEARCHERS.load(described.searcher).uses_index):
+    if index is not None and (described.searcher is None or not searcher_type(described.searcher).uses_index):
         raise ConfigError(f"{qa_model} searches no index of vectors. Leave out --index.")
-    return ANSWERERS.load(described.answerer).open(qa_model, blocks, options)
+    return ANSWERERS.load(described.answerer, Answerer).open(qa_model, blocks, options)

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from realmctl.registry import Registry
 
-if TYPE_CHECKING:
-    from realmctl.retrieval.answering.answerer import Answerer
-
-ANSWERERS: Registry[Answerer] = Registry(
+ANSWERERS = Registry(
     "answerer",
-    base="realmctl.retrieval.answering.answerer:Answerer",
     group="realmctl.answerers",
     built_in={
         "extractive": "realmctl.retrieval.answering.extractive:ExtractiveAnswerer",

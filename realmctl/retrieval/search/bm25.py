@@ -23,8 +23,8 @@ from torch import Tensor
 from realmctl.artifacts import Artifact, Writer, require_descent, require_same_vocabulary, writing
 from realmctl.corpus.corpus import Corpus, TokenIds, load_array
 from realmctl.errors import InputError, require_package
+from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index, by_score
-from realmctl.index.store import open_index
 from realmctl.log import say
 from realmctl.models.learned_scale import LearnedScale
 from realmctl.retrieval.search.searcher import Searcher, SearchInputs

@@ -20,8 +20,8 @@ from realmctl.artifacts import Artifact, Writer, require_descent, require_same_v
 from realmctl.artifacts.description import describe_retriever
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import ConfigError, MismatchError
+from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
-from realmctl.index.store import open_index
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.embedding.embedding import embed_questions
 from realmctl.retrieval.search.searcher import Searcher, SearchInputs

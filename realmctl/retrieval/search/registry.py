@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from realmctl.registry import Registry
-
-if TYPE_CHECKING:
-    from realmctl.retrieval.search.searcher import Searcher
 
 NO_RETRIEVAL = "none"
 """The value of `--retrieval` for closed book, where no block is read."""
 
-SEARCHERS: Registry[Searcher] = Registry(
+SEARCHERS = Registry(
     "searcher",
-    base="realmctl.retrieval.search.searcher:Searcher",
     group="realmctl.searchers",
     built_in={
         "dense": "realmctl.retrieval.search.dense:DenseSearcher",

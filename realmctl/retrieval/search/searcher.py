@@ -22,10 +22,11 @@ from torch import Tensor, nn
 from realmctl.artifacts import Artifact, Writer
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import ConfigError
+from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
-from realmctl.index.store import open_index
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import pick_device
+from realmctl.retrieval.search.registry import SEARCHERS
 from realmctl.tokens import wordpiece
 
 
@@ -135,6 +136,11 @@ class Searcher(ABC):
     def search(self, tokens: Sequence[TokenIds], k: int) -> list[list[Hit]]:
         """The k best blocks of each question, best first."""
         return [hits_of(scores, rows) for scores, rows in zip(*self.nearest(tokens, k), strict=True)]
+
+
+def searcher_type(name: str) -> type[Searcher]:
+    """Return the searcher with this name. Raises ConfigError and ResourceError as `Registry.load`."""
+    return SEARCHERS.load(name, Searcher)
 
 
 def hits_of(scores: NDArray[np.float32], rows: NDArray[np.int64]) -> list[Hit]:

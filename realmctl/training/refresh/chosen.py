@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
 from realmctl.artifacts import Artifact, Origin, Writer
 from realmctl.execution import processes
-from realmctl.index.build import IndexOptions
+from realmctl.index.index_type import IndexOptions
 from realmctl.log import warn
 from realmctl.training.refresh.background import BackgroundRefresh, ExternalRefresh
 from realmctl.training.refresh.index_maker import dtype_of
@@ -95,7 +95,7 @@ def placed_folder(
     """Return the folder of a run, in which the first process leaves the request for indexes like the one it starts with."""
     folder = RefreshFolder(out.scratch("live").resolve(), snapshot_queries)
     if processes.is_first():
-        options = IndexOptions.from_settings(index.settings).recorded()
+        options = asdict(IndexOptions.from_settings(index.settings))
         place, dtype = str(blocks.path.resolve()), dtype_of(index)
         folder.place(RefreshRequest(blocks=place, index=options, dtype=dtype, precision=precision))
     return folder

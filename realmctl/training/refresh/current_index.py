@@ -10,8 +10,8 @@ from typing import Any, Literal
 from realmctl.artifacts import Artifact
 from realmctl.errors import ResourceError
 from realmctl.execution.signals import StopRequested, asked_to_stop
+from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
-from realmctl.index.store import open_index
 from realmctl.log import say, warn
 from realmctl.models.retriever import Retriever
 from realmctl.training.refresh.journal import Journal, Swap

@@ -25,7 +25,7 @@ from realmctl.artifacts import MANIFEST, Artifact, open_artifact, verify
 from realmctl.artifacts.durable import sync
 from realmctl.artifacts.quarantine import QUARANTINE, set_aside
 from realmctl.errors import InputError, MismatchError
-from realmctl.index.build import IndexOptions
+from realmctl.index.index_type import IndexOptions
 from realmctl.training.scratch_files import read_sealed, write_sealed
 
 STEP = re.compile(r"step-(\d{8})")

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from realmctl.artifacts.hashing import digest_file
+from realmctl.index.hnsw import HnswIndexDescription
 from realmctl.index.hnsw_file import _HEADER
-from realmctl.index.index_types import HnswIndexDescription
-from realmctl.index.store import read_description
+from realmctl.index.index_type import read_description
 
 ODD: list[Any] = [
     0,

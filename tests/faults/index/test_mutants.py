@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from realmctl.errors import RealmctlError
-from realmctl.index.store import open_index
+from realmctl.index.index_type import open_index
 from tests.faults.children import ended, forked
 from tests.faults.counting import count, rounds
 from tests.faults.index import mutants

@@ -6,21 +6,16 @@ import json
 import random
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from realmctl.errors import InputError
-from realmctl.index.store import open_index
+from realmctl.index.index_type import open_index
 from tests.faults.counting import count
 from tests.faults.index.mutants import described, reseal, rewired
 from tests.fixtures.index import built, clustered
 
 SEED = 22
 MATRIX = clustered(160, 8)
-
-
-def answers(folder: Path) -> np.ndarray:
-    return open_index(folder).search(clustered(50, 8, seed=1), 5)[1]
 
 
 @pytest.fixture
@@ -38,14 +33,6 @@ def test_a_graph_with_other_valid_links_is_refused_although_its_hash_is_right(gr
         with pytest.raises(InputError, match="canary queries find worse neighbours"):
             open_index(graph)
     count("rewired graphs with a right hash", 30, seed=SEED)
-
-
-def test_an_index_of_an_older_version_without_canaries_opens(graph):
-    right = answers(graph)
-    fields = json.loads((graph / "index.json").read_text())
-    del fields["canaries"], fields["seal"]
-    (graph / "index.json").write_text(json.dumps(fields))
-    assert (answers(graph) == right).all()
 
 
 def test_canaries_without_a_seal_are_refused(graph):

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from realmctl.corpus.corpus import Corpus
-from realmctl.index.store import open_index
+from realmctl.index.index_type import open_index
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.embedding.embedding import embed_blocks
 from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
