@@ -152,7 +152,7 @@ class _AncestorTree:
         content = artifact.manifest["inputs"][field]
         made = self._known.get(content) if isinstance(content, str) else None
         inputs = self.of(made, above) if made and made.path not in above else []
-        files = artifact.manifest.get("sources", {}).get(field, [])
+        files = artifact.manifest["sources"].get(field, [])
         return {
             "field": field,
             "content": content,

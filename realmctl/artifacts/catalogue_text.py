@@ -113,10 +113,7 @@ def _tree(nodes: Sequence[Mapping[str, Any]], indent: str) -> list[str]:
 
 
 def _origin(node: Mapping[str, Any]) -> str:
-    """Name an input by the path of an artifact, the files of a source, or a literal.
-
-    Old manifests do not contain the names of files.
-    """
+    """Name an input by the path of an artifact, the files of a source, or a literal."""
     contents = [node["content"]] if isinstance(node["content"], str) else node["content"]
     if not all(HASH.fullmatch(str(content)) for content in contents):
         return ", ".join(map(str, contents))

@@ -1,8 +1,7 @@
 """Small JSON files that describe an artifact: `qa-model.json`, `retriever.json`, `encoder.json`, `blocks.json`, `ranking.json`.
 
 The manifest says how an artifact was made; later stages must not depend on the names of those settings. They read a
-description, whose fields are checked here. Artifacts of earlier versions lack some of these files; their readers then
-fall back to the manifest.
+description, whose fields are checked here.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ def write_description(path: Path, description: Any) -> None:
 
 
 def read_description(path: Path, kind: type[T]) -> T:
-    """Read the description in a file. Unknown fields are ignored, so that later versions may add some.
+    """Read the description in a file. Unknown fields are ignored.
 
     Raises InputError if the file is missing or not a JSON object, and if a field is missing or has another type.
     """
@@ -127,35 +126,13 @@ def _checked(name: str, hint: Any, found: dict[str, Any]) -> Any:
 
 
 def describe_qa_model(qa_model: Artifact) -> QaModelDescription:
-    """Return the description of a qa-model. Without qa-model.json, it is built from the settings of the stage."""
-    if qa_model.has(QA_MODEL):
-        return read_description(qa_model.file(QA_MODEL), QaModelDescription)
-    settings = qa_model.settings
-    try:
-        closed = settings.get("retrieval", "dense") == "none"
-        return QaModelDescription(
-            answerer="closed-book" if closed else "extractive",
-            searcher=None if closed else str(settings.get("retrieval", "dense")),
-            objective="closed-book" if closed else str(settings.get("objective", "orqa")),
-            reader_beam=0 if closed else int(settings["reader_beam"]),
-            reader_length=int(settings["reader_length"]),
-            span_width=int(settings["span_width"]),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{qa_model} has no {QA_MODEL}, and its settings do not say how it answers ({error}). Fine-tune it again."
-        ) from None
+    """Return the description of a qa-model."""
+    return read_description(qa_model.file(QA_MODEL), QaModelDescription)
 
 
 def describe_retriever(retriever: Artifact) -> RetrieverDescription:
-    """Return the description of a retriever.
-
-    Old retrievers have `block_retriever` in their metrics, not in retriever.json.
-    """
-    described = read_description(retriever.file(RETRIEVER), RetrieverDescription)
-    if described.block_retriever is None:
-        return dataclasses.replace(described, block_retriever=retriever.metrics.get("block_retriever"))
-    return described
+    """Return the description of a retriever."""
+    return read_description(retriever.file(RETRIEVER), RetrieverDescription)
 
 
 def describe_encoder(folder: Path) -> EncoderDescription | None:
@@ -165,10 +142,5 @@ def describe_encoder(folder: Path) -> EncoderDescription | None:
 
 
 def has_titles(blocks: Artifact) -> bool:
-    """Whether blocks have titles.
-
-    Imported blocks without blocks.json, from an earlier version, record it in their metrics.
-    """
-    if blocks.has(BLOCKS):
-        return read_description(blocks.file(BLOCKS), BlocksDescription).titles
-    return blocks.metrics.get("titles") is not False
+    """Whether blocks have titles. Only imported blocks, which have a blocks.json, may lack them."""
+    return not blocks.has(BLOCKS) or read_description(blocks.file(BLOCKS), BlocksDescription).titles

@@ -19,7 +19,6 @@ from typing import Any
 from realmctl.artifacts.durable import write_file
 from realmctl.artifacts.file_tree import part_folders, remove_empty_folders, sizes_below, sync_below
 from realmctl.artifacts.hashing import digest, digest_regular
-from realmctl.artifacts.known_versions import warn_if_newer
 from realmctl.artifacts.manifest_schema import (
     FORMAT,
     MANIFEST,
@@ -129,7 +128,6 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"{path} is not a valid manifest: {one_line(error)}. realmctl never writes such a manifest, so do not "
             "trust this artifact. Restore it or make it again."
         ) from None
-    warn_if_newer(manifest, folder)
     return manifest
 
 

@@ -45,6 +45,7 @@ FIELDS = frozenset(
         "stage_version",
         "settings",
         "inputs",
+        "sources",
         "lineage",
         "recipe",
         "content",
@@ -58,9 +59,6 @@ FIELDS = frozenset(
         "seal",
     )
 )
-
-OPTIONAL_FIELDS = frozenset(("sources",))
-"""Fields that manifests of earlier releases do not have."""
 
 
 def recipe_of(stage: str, version: int, settings: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
@@ -78,25 +76,22 @@ def require_known_format(manifest: Mapping[str, Any], where: object) -> None:
 
     Raises:
         ValueError: The format is not a number.
-        MismatchError: The format is older or newer than the formats that are read.
+        MismatchError: It is another format than the one that is read.
     """
     number = manifest.get("format")
     if type(number) is not int:
         raise ValueError("its format is not a number")
-    if number > FORMAT:
+    if number != FORMAT:
         raise MismatchError(
-            f"{where} has artifact format {number}, and this realmctl reads formats up to {FORMAT}. Upgrade realmctl."
-        )
-    if number < 1:
-        raise MismatchError(
-            f"{where} has artifact format {number}, and the first format is 1. Make the artifact again with this realmctl."
+            f"{where} has artifact format {number}, and this realmctl reads format {FORMAT}. Open it with the realmctl that "
+            "made it, or make the artifact again."
         )
 
 
 def check_manifest(manifest: Mapping[str, Any]) -> None:
     """Raise ValueError, which says what is wrong, unless `manifest` is a valid manifest of format 1."""
-    if manifest.keys() - OPTIONAL_FIELDS != FIELDS:
-        odd = ", ".join(shown(name) for name in sorted((manifest.keys() - OPTIONAL_FIELDS) ^ FIELDS)[:5])
+    if manifest.keys() != FIELDS:
+        odd = ", ".join(shown(name) for name in sorted(manifest.keys() ^ FIELDS)[:5])
         raise ValueError(f"fields are missing or unknown: {odd}")
     for name in ("kind", "stage", "realmctl", "time"):
         _require(_is_short_text(manifest[name]) and bool(manifest[name]), f"{name} is not a short text")
@@ -112,7 +107,7 @@ def check_manifest(manifest: Mapping[str, Any]) -> None:
     for name, value in manifest["inputs"].items():
         _require(_is_text_or_list(value), f"input {shown(name)} is not a hash")
     _check_hashes("lineage", manifest["lineage"])
-    _check_sources(manifest.get("sources", {}))
+    _check_sources(manifest["sources"])
     _check_files(manifest["files"], manifest["parts"])
     _check_computed(manifest)
 

@@ -22,7 +22,6 @@ from realmctl.artifacts.regular_file import read_small
 from realmctl.artifacts.writer import Writer
 from realmctl.errors import InputError, MismatchError
 
-UNSEALED = object()
 HALF_WRITTEN = ".tmp*"
 """Names of files that safetensors and transformers write before they rename them."""
 
@@ -116,13 +115,10 @@ def remove_failed_run(writer: Writer) -> None:
 
 
 def read_recipe(partial: Path) -> dict[str, Any]:
-    """Return the recipe that `new_partial` wrote, or an empty table when the file is missing or damaged.
-
-    Older versions of realmctl wrote a recipe without a seal, which is accepted.
-    """
+    """Return the recipe that `new_partial` wrote, or an empty table when the file is missing or damaged."""
     try:
         recipe = json.loads(read_small(partial / RECIPE, MAX_MANIFEST_BYTES))
-        whole = isinstance(recipe, dict) and recipe.get("seal", UNSEALED) in (UNSEALED, seal(recipe))
+        whole = isinstance(recipe, dict) and recipe.get("seal") == seal(recipe)
     except (OSError, ValueError, RecursionError, InputError):
         return {}
     tables = whole and all(isinstance(recipe.get(name), dict) for name in ("settings", "inputs"))

@@ -33,7 +33,7 @@ class ProjectionStart:
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
-    """Return the content of retriever.json in `folder`, with defaults for what older folders lack.
+    """Return the content of retriever.json in `folder`, checked.
 
     Raises:
         InputError: the file is missing or malformed, or a value is impossible.

@@ -29,7 +29,6 @@ from realmctl.artifacts import (
     Artifact,
     Origin,
     Writer,
-    known_versions,
     lineage_of,
     open_artifact,
     series,
@@ -73,8 +72,6 @@ class Stage:
         if not cls.__doc__ or not (abstract or isinstance(getattr(cls, "makes", None), str)):
             raise TypeError(f"stage {cls.__name__} needs a docstring (its help) and `makes` (the kind of artifact)")
         dataclass(frozen=True, kw_only=True)(cls)
-        if not abstract:
-            known_versions.register_stage(cls.command(), cls.version)
         for item in dataclasses.fields(cls):  # type: ignore[arg-type]
             if ROLE not in item.metadata:
                 raise TypeError(

@@ -8,7 +8,6 @@ step-00000500/state.json              step, state of the objective, hashes of th
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,15 +20,13 @@ from torch import Tensor, nn
 from realmctl.artifacts.durable import sync
 from realmctl.artifacts.hashing import digest_file
 from realmctl.artifacts.quarantine import QUARANTINE, set_aside
-from realmctl.errors import InputError, MismatchError, as_realmctl_error
+from realmctl.errors import InputError, as_realmctl_error
 from realmctl.log import warn
 from realmctl.models.weights import load_tensors, optimizer_tensors, restore_optimizer, save_tensors
 from realmctl.training.scratch_files import read_sealed, write_sealed
 
 KEPT = 2
 WEIGHTS, MOMENTS, METRICS, STATE = "modules.safetensors", "optimizer.safetensors", "metrics.jsonl", "state.json"
-OLD_STATE = {"step", "objective", "files"}
-"""Keys of a `state.json` that was written before it carried a hash."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +80,6 @@ class Checkpoints:
 
         Returns:
             The step of the checkpoint, 0 when there is none.
-
-        Raises:
-            MismatchError: The checkpoint was written by an older realmctl that recorded no hash.
         """
         fell_back = False
         for folder in _newest_first(self.folder):
@@ -155,21 +149,8 @@ def _read_state(folder: Path) -> dict[str, Any]:
     try:
         state: dict[str, Any] = read_sealed(folder / STATE)
     except (OSError, ValueError) as error:
-        _refuse_old(folder)
         raise InputError(f"The checkpoint {folder} cannot be read ({error}).") from None
     return state
-
-
-def _refuse_old(folder: Path) -> None:
-    try:
-        state = json.loads((folder / STATE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return
-    if isinstance(state, dict) and state.keys() == OLD_STATE:
-        raise MismatchError(
-            f"The checkpoint {folder} was written by an older version of realmctl, which recorded no hash of it. "
-            "Finish the run with that version, or use another --out."
-        )
 
 
 def module_tensors(modules: nn.Module) -> dict[str, Tensor]:

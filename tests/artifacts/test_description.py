@@ -1,4 +1,4 @@
-"""qa-model.json, retriever.json, blocks.json: what is read, what is refused, and artifacts made before they existed."""
+"""qa-model.json, retriever.json, blocks.json: what is read and what is refused."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from realmctl.artifacts import Artifact, Origin, open_artifact, require_titles, 
 from realmctl.artifacts.description import (
     QaModelDescription,
     RetrieverDescription,
-    describe_qa_model,
-    describe_retriever,
     has_titles,
     read_description,
     write_description,
@@ -29,10 +27,9 @@ CLOSED = QaModelDescription(
 )
 
 
-def made(folder: Path, kind: str, files: dict[str, Any], settings: dict[str, Any], metrics: dict[str, Any]) -> Artifact:
+def made(folder: Path, kind: str, files: dict[str, Any]) -> Artifact:
     """An artifact with some small files."""
-    with writing(folder / kind, Origin(kind, "test", 1, settings, {})) as out:
-        out.metrics.update(metrics)
+    with writing(folder / kind, Origin(kind, "test", 1, {}, {})) as out:
         for name, value in files.items():
             out.file(name).write_text(json.dumps(value))
     return open_artifact(folder / kind)
@@ -78,41 +75,13 @@ def test_damage_is_an_input_error(tmp_path, text):
         read_description(path, RetrieverDescription)
 
 
-def test_an_older_qa_model_is_described_by_its_settings(tmp_path):
-    settings = {"reader_beam": 5, "reader_length": 320, "span_width": 10, "objective": "paper"}
-    assert describe_qa_model(made(tmp_path, "qa-model", {}, settings, {})) == DENSE
-    sparse = made(tmp_path, "qa-model", {}, {**settings, "retrieval": "bm25"}, {})
-    assert describe_qa_model(sparse) == dataclasses.replace(DENSE, searcher="bm25")
-    closed = {"reader_beam": 5, "reader_length": 40, "span_width": 4, "retrieval": "none"}
-    assert describe_qa_model(made(tmp_path, "qa-model", {}, closed, {})) == CLOSED
-    with pytest.raises(InputError, match="settings do not say how it answers"):
-        describe_qa_model(made(tmp_path, "qa-model", {}, {"reader_beam": 5}, {}))
-
-
-def test_the_file_wins_over_the_settings(tmp_path):
-    settings = {"reader_beam": 1, "reader_length": 2, "span_width": 3, "retrieval": "none"}
-    files = {"qa-model.json": dataclasses.asdict(DENSE)}
-    assert describe_qa_model(made(tmp_path, "qa-model", files, settings, {})) == DENSE
-
-
-def test_the_block_retriever_of_an_older_retriever_is_in_its_metrics(tmp_path):
-    file = {"towers": "query-only", "projection": 8}
-    older = made(tmp_path, "retriever", {"retriever.json": file}, {}, {"block_retriever": "abc"})
-    assert describe_retriever(older).block_retriever == "abc"
-    newer = made(tmp_path, "retriever", {"retriever.json": {**file, "block_retriever": "def"}}, {}, {})
-    assert describe_retriever(newer).block_retriever == "def"
-    assert describe_retriever(made(tmp_path, "retriever", {"retriever.json": file}, {}, {})).block_retriever is None
-
-
 def test_titles_of_imported_blocks(tmp_path):
-    for files, metrics, titles in (
-        ({"blocks.json": {"titles": False}}, {}, False),
-        ({"blocks.json": {"titles": True}}, {}, True),
-        ({}, {"titles": False}, False),
-        ({}, {"titles": True}, True),
-        ({}, {}, True),
+    for files, titles in (
+        ({"blocks.json": {"titles": False}}, False),
+        ({"blocks.json": {"titles": True}}, True),
+        ({}, True),
     ):
-        blocks = made(tmp_path, "blocks", files, {}, metrics)
+        blocks = made(tmp_path, "blocks", files)
         assert has_titles(blocks) is titles
         if titles:
             require_titles(blocks)

@@ -79,7 +79,6 @@ GUARDS: list[tuple[Any, str, Any, str]] = [
     (artifact, "require_files", nothing, ARTIFACTS + "test_a_foreign_folder_is_refused"),
     (manifest, "check_manifest", nothing, MANIFESTS + "test_an_odd_manifest_is_one_paragraph_and_no_traceback"),
     (manifest, "require_known_format", nothing, MANIFESTS + "test_another_format_says_what_to_do"),
-    (manifest, "warn_if_newer", nothing, MANIFESTS + "test_a_newer_stage_and_a_newer_realmctl_are_warned_of_once"),
     (series, "_is_whole", yes, COMMITS + "test_a_rotten_version_is_not_taken_for_done"),
     (series, "_last_number", zero, COMMITS + "test_the_number_of_a_deleted_version_is_not_given_again"),
     (stage, "verify", nothing, COMMITS + "test_a_rotten_input_stops_the_stage_that_reads_it"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 from pathlib import Path
@@ -275,17 +274,6 @@ def test_no_flipped_bit_of_a_recipe_deletes_the_unfinished_run(tmp_path):
             assert (series / "v1.partial" / ".scratch" / "done" / "1").is_file(), place
             continue
         assert made.metrics["taken"] == 2 or len(saved_steps(series)) == 2, place
-
-
-def test_an_unfinished_run_without_a_seal_is_continued(tmp_path):
-    """Versions of realmctl before the seal wrote recipes without one."""
-    with pytest.raises(RuntimeError):
-        Steps(stop_before=2).make(tmp_path / "steps")
-    path = tmp_path / "steps" / "v1.partial" / "recipe.json"
-    recipe = json.loads(path.read_text())
-    del recipe["seal"]
-    path.write_text(json.dumps(recipe))
-    assert Steps().make(tmp_path / "steps").metrics["taken"] == 2
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")

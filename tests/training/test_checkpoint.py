@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 
 import pytest
 import torch
 from safetensors import SafetensorError
 
-from realmctl.errors import MismatchError, ResourceError
+from realmctl.errors import ResourceError
 from realmctl.training import checkpoint
 from realmctl.training.checkpoint import Checkpoints
 from realmctl.training.loop import train
@@ -133,17 +132,6 @@ def test_a_state_that_the_objective_cannot_restore_falls_back_with_the_initial_w
     assert checkpoints.restore(refuse) == 0
     assert objective.weight.weight.item() == 0 and not optimizer.state_dict()["state"]
     assert not list(folder.glob("step-*"))
-
-
-def test_a_checkpoint_without_hashes_is_refused_and_not_deleted(unfinished, tmp_path):
-    def age(folder):
-        for path in folder.glob(".scratch/checkpoints/*/state.json"):
-            state = json.loads(path.read_text())["value"]
-            path.write_text(json.dumps({**state, "files": {}}))
-
-    with pytest.raises(MismatchError, match="older version of realmctl"):
-        resumed(unfinished, tmp_path / "run", age)
-    assert len(list((tmp_path / "run/.scratch/checkpoints").glob("step-*"))) == 2
 
 
 @pytest.mark.parametrize("number", [28, 27, 122])

@@ -233,4 +233,4 @@ class Alarms:
         for name, values in state["values"].items():
             self._values[name].extend(values)
         self._raised, self.counts = set(state["raised"]), {**self.counts, **state["counts"]}
-        self._first = dict(state.get("first", {}))
+        self._first = dict(state["first"])

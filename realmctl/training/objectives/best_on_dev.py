@@ -63,7 +63,7 @@ class BestOnDev(SelfContained):
         Raises:
             InputError: A step was scored before the checkpoint, and its weights were damaged or are missing.
         """
-        if state.get("scored", True) and not self.best():
+        if state["scored"] and not self.best():
             raise InputError(f"The best weights before this checkpoint are not in {self.folder}.")
 
     def before_step(self, step: int) -> Mapping[str, float]:

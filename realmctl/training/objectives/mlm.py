@@ -20,7 +20,7 @@ from transformers import BertForMaskedLM
 
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.execution import processes
-from realmctl.models.bert.encoder import hidden_states, states_at_places
+from realmctl.models.bert.encoder import states_at_places
 from realmctl.models.inputs import Collator, TokenBatch
 from realmctl.models.optimizer import layer_lr_multipliers
 from realmctl.spans.tagged_queries import TaggedQueries
@@ -107,22 +107,11 @@ class MlmObjective(SelfContained):
         if not len(batch.targets):
             return None, {}
         device = next(self.mlm.parameters()).device
-        logits_MV = self.mlm.cls(self._states(batch.packed.to(device), batch.positions)).float()
+        states_MH = states_at_places(self.mlm.bert, batch.packed.to(device), batch.positions)
+        logits_MV = self.mlm.cls(states_MH).float()
         targets = batch.targets.to(device, non_blocking=True)
         loss = F.cross_entropy(logits_MV, targets, reduction="sum") / hidden
         return loss, {"accuracy": ((logits_MV.argmax(1) == targets).sum(), len(targets))}
-
-    def _states(self, packed: TokenBatch, place_M: Tensor) -> Tensor:
-        """Return the last layer's states at the hidden wordpieces, [M, H]. place_M: on the CPU.
-
-        Without dropout, the last layer computes few other positions. Dropout draws its masks for all positions, as in
-        earlier versions, so that the same settings give the same result.
-        """
-        config = self.mlm.config
-        if config.hidden_dropout_prob or config.attention_probs_dropout_prob:
-            place_M = place_M.to(packed.ids_BL.device, non_blocking=True)
-            return hidden_states(self.mlm.bert, packed).flatten(0, 1)[place_M]
-        return states_at_places(self.mlm.bert, packed, place_M)
 
 
 @dataclass(frozen=True)

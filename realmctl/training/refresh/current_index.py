@@ -92,10 +92,10 @@ class CurrentIndex:
             InputError: It is missing or damaged and cannot be built again, or a snapshot that the run needs is.
         """
         step = int(state["index_step"])
-        self._refresh.restore(state.get("refresh", {}))
+        self._refresh.restore(state["refresh"])
         if step:
             self._use(step, self._refresh.at(step, state["index"]))
-        self._journal.restore(state.get("swaps", []))
+        self._journal.restore(state["swaps"])
 
     def _take(self, step: int, fresh: tuple[int, Artifact] | None) -> None:
         if fresh is not None and fresh[0] > self.step:
@@ -139,5 +139,5 @@ class CurrentIndex:
 
 def steps_held(states: Sequence[Mapping[str, Any]]) -> list[int]:
     """Return the steps whose indexes and snapshots the checkpoints with these states need."""
-    awaited = (state.get("refresh", {}).get("awaited") for state in states)
+    awaited = (state["refresh"].get("awaited") for state in states)
     return [*(state["index_step"] for state in states), *(step for step, _ in filter(None, awaited))]

@@ -16,7 +16,7 @@ from realmctl.artifacts import artifact as artifact_module
 from realmctl.artifacts import lease, open_artifact, verify
 from realmctl.artifacts.gc import collect as collect_module
 from realmctl.artifacts.gc.collect import collect
-from realmctl.artifacts.manifest import read_manifest
+from realmctl.artifacts.manifest import read_manifest, seal
 from realmctl.errors import ConfigError, InputError
 from tests.faults.counting import count
 from tests.fixtures.small_stages import Child, Model, Plain
@@ -72,7 +72,7 @@ def test_what_an_unfinished_run_was_started_with_is_kept(tmp_path):
     partial = tmp_path / "child/v1.partial"
     partial.mkdir(parents=True)
     recipe = {"recipe": "r", "stage": "child", "resumable": True, "settings": {}, "inputs": {"plain": old.content}}
-    (partial / "recipe.json").write_text(json.dumps(recipe))
+    (partial / "recipe.json").write_text(json.dumps({**recipe, "seal": seal(recipe)}))
     del old
     plain(tmp_path, "b")
     assert names(collect([tmp_path], 1, delete=True)) == []

@@ -72,10 +72,8 @@ def test_a_batch_points_at_its_masks(chain: Chain) -> None:
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
-def test_without_dropout_the_last_layer_computes_few_positions(
-    chain: Chain, monkeypatch: pytest.MonkeyPatch, dropout: float
-) -> None:
-    """The loss is that of transformers' own forward pass either way."""
+def test_the_last_layer_computes_few_positions(chain: Chain, monkeypatch: pytest.MonkeyPatch, dropout: float) -> None:
+    """The loss is that of transformers' own forward pass, with a configured dropout or without."""
     mlm, _ = load_masked_lm(chain.encoder.path, dropout)
     examples = PlainBlocks(
         Corpus(chain.blocks), packer_of(tokenizer_of(chain.blocks)), mask_rate=0.15, length=24, vocabulary=200
@@ -94,8 +92,7 @@ def test_without_dropout_the_last_layer_computes_few_positions(
     packed = batch.packed
     logits = mlm(packed.ids_BL, packed.mask_BL.long(), packed.segments_BL).logits.flatten(0, 1)[batch.positions]
     assert loss is not None and loss.item() == pytest.approx(F.cross_entropy(logits, batch.targets).item(), rel=1e-5)
-    tokens = int(packed.mask_BL.sum())
-    assert computed == [tokens] if dropout else computed[0] < tokens / 2
+    assert computed[0] < int(packed.mask_BL.sum()) / 2
 
 
 def test_what_lies_beyond_the_input_is_not_asked(chain: Chain) -> None:

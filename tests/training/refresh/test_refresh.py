@@ -180,10 +180,11 @@ def test_restore_opens_the_index_of_the_checkpoint(chain, shared, live, retrieve
     for step in range(5):
         current.renew(step, retriever)
     again = CurrentIndex(chain.index, InlineRefresh(*shared, "cpu"), "cpu")
-    again.restore({"index_step": 2, "index": open_artifact(at_step(live.indexes, 2)).content})
+    index = open_artifact(at_step(live.indexes, 2))
+    again.restore({**current.state(), "index_step": 2, "index": index.content})
     assert again.step == 2
     with pytest.raises(InputError):
-        again.restore({"index_step": 8, "index": "gone"})
+        again.restore({**current.state(), "index_step": 8, "index": "gone"})
 
 
 def test_training_waits_for_an_index_that_is_too_old(chain, shared, live, retriever, capsys):
