@@ -94,8 +94,6 @@ class EvalUtility(Stage):
                 candidates=self.candidates,
                 marginal="token",
                 masking="salient",
-                max_masks=queries.max_masks,
-                query_length=queries.query_length,
                 seed=0,
                 precision=self.precision,
             ),

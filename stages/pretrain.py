@@ -270,8 +270,6 @@ class Pretrain(TrainingStage):
             candidates=self.candidates,
             marginal=self.marginal,
             masking=self.masking,
-            max_masks=queries.max_masks,
-            query_length=queries.query_length,
             seed=self.seed,
             null_document=self.null_document,
             exclude_own=self.exclude_own,

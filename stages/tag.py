@@ -16,8 +16,8 @@ from realmctl.log import progress, say
 from realmctl.pipeline import Stage, help_texts, reads, runtime, setting
 
 if TYPE_CHECKING:
-    from realmctl.spans.queries import SpanRules, TaggedSentence
     from realmctl.spans.salient import Tagger
+    from realmctl.spans.tagged_sentences import SpanRules, TaggedSentence
 
 WITH_MODEL, WITHOUT_MODEL = ("spacy", "hf"), ("auto", "anchors", "rules")
 BLOCKS_PER_UNIT = 512
@@ -75,8 +75,8 @@ class Tag(Stage):
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.corpus.corpus import Corpus
         from realmctl.execution.shards import map_units
-        from realmctl.spans.queries import COUNTED, SpanRules
         from realmctl.spans.spans_file import SpansWriter
+        from realmctl.spans.tagged_sentences import COUNTED, SpanRules
         from realmctl.tokens import wordpiece
 
         corpus = Corpus(self.blocks)
@@ -124,7 +124,7 @@ class _Worker:
     def tag(self, start: int, stop: int) -> tuple[list[TaggedSentence], Counter[str]]:
         """Return the spans of the documents that begin in blocks `start` to `stop`, and counts by outcome."""
         from realmctl.spans.passages import by_document, documents_beginning_in
-        from realmctl.spans.queries import tagged_sentences
+        from realmctl.spans.tagged_sentences import tagged_sentences
         from realmctl.spans.taggers import has_anchors
 
         counts: Counter[str] = Counter()

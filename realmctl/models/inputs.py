@@ -2,7 +2,7 @@
 
 Every layout of the project is made here. So the retriever gets the same inputs when it builds the index, when it is
 trained and when it answers questions.
-Legend: B rows, L tokens of the longest row.
+Legend: B rows, L tokens of the longest row, M most hidden wordpieces of a row.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from functools import cached_property
 import numpy as np
 import torch
 from torch import Tensor
+
+from realmctl.spans.query import Query
 
 TokenSequence = Sequence[int] | np.ndarray
 
@@ -50,6 +52,45 @@ class TokenBatch:
 
 
 @dataclass(frozen=True)
+class QueryBatch:
+    """Queries, laid out one a row, and their hidden wordpieces.
+
+    position_BM: int64, the position in the row of each hidden wordpiece, 0 at unused slots. target_BM: int64, the wordpieces that
+    belong there, 0 at unused slots. hidden_BM: bool, False at unused slots.
+    """
+
+    queries: Sequence[Query]
+    packed: TokenBatch
+    position_BM: Tensor
+    target_BM: Tensor
+    hidden_BM: Tensor
+
+    @classmethod
+    def of(cls, queries: Sequence[Query], packed: TokenBatch) -> QueryBatch:
+        """Return the batch of queries that are laid out as `[CLS] x [SEP]`, or with a text behind them. They must fit."""
+        shape = len(queries), max((1, *(query.hidden for query in queries)))
+        position_BM, target_BM = np.zeros((2, *shape), dtype=np.int64)
+        for row, query in enumerate(queries):
+            parts = [(1, query)] + ([(2 + len(query.tokens), query.beside)] if query.beside else [])
+            used = slice(query.hidden)
+            position_BM[row, used] = np.concatenate([first + part.places for first, part in parts])
+            target_BM[row, used] = np.concatenate([part.targets for _, part in parts])
+        position, target = torch.from_numpy(position_BM), torch.from_numpy(target_BM)
+        return cls(queries, packed, position, target, position > 0)
+
+    @property
+    def target_M(self) -> Tensor:
+        """The hidden wordpieces of all rows, one row after the other, int64."""
+        return self.target_BM[self.hidden_BM]
+
+    @property
+    def place_M(self) -> Tensor:
+        """Their positions in the flattened [B * L], int64."""
+        row_B1 = torch.arange(len(self.queries))[:, None] * self.packed.ids_BL.shape[1]
+        return (row_B1 + self.position_BM)[self.hidden_BM]
+
+
+@dataclass(frozen=True)
 class Collator:
     """Lay out token ids between the special tokens of one vocabulary.
 
@@ -66,6 +107,12 @@ class Collator:
     def query(self, token_lists: Sequence[TokenSequence], length: int) -> TokenBatch:
         """Return `[CLS] x [SEP]` in segment 0, at most `length` tokens. Token i of x is at position i + 1."""
         return self._rows([tokens[: length - 2] for tokens in token_lists], None)
+
+    def queries(self, queries: Sequence[Query], length: int, length_beside: int = 0) -> QueryBatch:
+        """Return `[CLS] x [SEP]`, or `[CLS] x [SEP] text [SEP]` of queries beside texts. Both must fit into their lengths."""
+        tokens, beside = [query.tokens for query in queries], [query.beside.tokens for query in queries if query.beside]
+        packed = self.joint(tokens, beside, length, length_beside) if beside else self.query(tokens, length)
+        return QueryBatch.of(queries, packed)
 
     def block(self, titles: Sequence[TokenSequence], bodies: Sequence[TokenSequence], length: int = 288) -> TokenBatch:
         """Return `[CLS] title [SEP] body [SEP]`. The body is cut to the room that the title leaves in `length`.

@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike
 
 from realmctl.artifacts.array_file import ArrayAppender
 from realmctl.artifacts.records import RecordWriter
-from realmctl.spans.queries import TaggedSentence
+from realmctl.spans.tagged_sentences import TaggedSentence
 
 
 class SpansWriter:

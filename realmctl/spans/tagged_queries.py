@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,12 @@ from realmctl.artifacts import Artifact
 from realmctl.artifacts.records import Records
 from realmctl.corpus.corpus import Ragged, TokenIds, load_array
 from realmctl.errors import InputError
+from realmctl.spans.query import Query, hide
+
+Masking = Literal["salient", "random-span", "random-uniform"]
+UNIFORM_RATE = 0.15
+"""Share of the wordpieces that `random-uniform` hides: BERT's rate (Devlin et al. 2019, section 3.1). A change raises the
+version of `pretrain`."""
 
 
 class TaggedQueries:
@@ -60,6 +67,25 @@ class TaggedQueries:
     def spans_of(self, row: int) -> NDArray[np.int32]:
         """First and last + 1 wordpiece of each span of a sentence, int32 [S, 2]."""
         return self.spans[self.span_offsets[row] : self.span_offsets[row + 1], 1:3]
+
+    def query(self, span: int, mask_id: int, masking: Masking, rng: np.random.Generator) -> Query:
+        """Return the sentence of a salient span as a query, cut to `query_length`: REALM's masks (section 3.4 and table 2).
+
+        `salient` hides the span. As baselines, `random-span` hides as many wordpieces side by side, and `random-uniform` 15 %
+        of all. All of a long span is hidden and its first `max_masks` wordpieces are asked for, as in the official code.
+        """
+        sentence, first, stop, _ = self.spans[span].tolist()
+        tokens = self.tokens(sentence)[: self.query_length - 2]
+        if masking == "random-uniform":
+            count = min(self.max_masks, len(tokens), max(1, round(UNIFORM_RATE * len(tokens))))
+            places = np.sort(rng.choice(len(tokens), count, replace=False))
+        else:
+            width = stop - first
+            if masking == "random-span":
+                first = int(rng.integers(max(1, len(tokens) - width + 1)))
+            places = np.arange(first, min(first + width, len(tokens)))
+        whole = hide(tokens, places, mask_id)
+        return Query(whole.tokens, whole.places[: self.max_masks], whole.targets[: self.max_masks], sentence)
 
     @cached_property
     def records(self) -> Records:

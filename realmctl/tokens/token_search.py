@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def occurrences(tokens: NDArray[np.int64], needle: NDArray[np.int64]) -> NDArray[np.int64]:
+def occurrences(tokens: NDArray[np.integer], needle: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return the positions where `needle` begins in `tokens`, int64. An empty needle occurs nowhere."""
     if not 0 < len(needle) <= len(tokens):
         return np.empty(0, dtype=np.int64)

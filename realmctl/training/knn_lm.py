@@ -10,7 +10,7 @@ Legend: M hidden wordpieces of a batch, K neighbours, H width, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,12 +32,11 @@ from realmctl.index.recall import TOLERANCE
 from realmctl.index.vectors import ROWS_PER_CHUNK, VECTORS_FILE, chunks, open_vectors
 from realmctl.log import progress, say
 from realmctl.models.bert.encoder import states_at
-from realmctl.models.inputs import Collator
+from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.lm.knn import Floats, mixed, neighbour_distribution, searched_queries, stored_keys
 from realmctl.models.precision import autocast
 from realmctl.models.reader import Reader
 from realmctl.spans.tagged_queries import TaggedQueries
-from realmctl.training.objectives.masking import MaskedQuery, masked_query
 from realmctl.training.random_streams import Stream, generator
 
 WORDPIECES, UIDS = "wordpieces.npy", "uids.npy"
@@ -45,15 +44,6 @@ KEYS_AT_ONCE = 2**25
 """Numbers of the neighbours' keys that are held at a time: 128 MB."""
 SPARE = 64
 """Further neighbours that are fetched to replace those of the query's own block."""
-
-
-@dataclass(frozen=True)
-class HiddenStates:
-    """The hidden wordpieces of a batch of spans: the states that predict them, the wordpieces, and the blocks' uids."""
-
-    state_MH: Tensor
-    wordpiece_M: NDArray[np.int64]
-    uid_M: NDArray[np.uint64]
 
 
 class SpanStates:
@@ -69,36 +59,24 @@ class SpanStates:
         return len(self.queries.spans)
 
     @torch.no_grad()
-    def batches(self, size: int) -> Iterator[HiddenStates]:
-        """Yield the states of `size` spans at a time, in the order of the spans."""
+    def batches(self, size: int) -> Iterator[tuple[QueryBatch, Tensor]]:
+        """Yield `size` spans at a time, in their order, with the states that predict their hidden wordpieces, float32 [M, H]."""
+        rng, nothing = generator(0, Stream.FIXED_QUERIES), np.empty(0, dtype=np.int64)
         for start in range(0, len(self), size):
-            yield self._states([self._hidden(span) for span in range(start, min(start + size, len(self)))])
+            spans = range(start, min(start + size, len(self)))
+            asked = [self.queries.query(span, self.collator.mask_id, "salient", rng) for span in spans]
+            tokens = [query.tokens for query in asked]
+            packed = self.collator.joint(tokens, [nothing] * len(asked), self.queries.query_length, 2)
+            batch = QueryBatch.of(asked, packed)
+            with autocast(self.device, self.precision):
+                state_BMH = states_at(self.reader.mlm.bert, packed.to(self.device), batch.position_BM.to(self.device))
+                state_MH = self.reader.mlm.cls.predictions.transform(state_BMH[batch.hidden_BM.to(self.device)])
+            yield batch, state_MH.float()
 
-    def _hidden(self, span: int) -> MaskedQuery:
-        return masked_query(
-            self.queries,
-            span,
-            "salient",
-            most=self.queries.max_masks,
-            room=self.queries.query_length - 2,
-            mask_id=self.collator.mask_id,
-            rng=generator(0, Stream.FIXED_QUERIES),
-        )
-
-    def _states(self, hidden: Sequence[MaskedQuery]) -> HiddenStates:
-        nothing = [np.empty(0, dtype=np.int64)] * len(hidden)
-        tokens = [query.tokens for query in hidden]
-        packed = self.collator.joint(tokens, nothing, self.queries.query_length, 2).to(self.device)
-        places = [torch.from_numpy(query.places) + 1 for query in hidden]
-        position_BM = torch.nn.utils.rnn.pad_sequence(places, batch_first=True)
-        used_BM = position_BM > 0
-        with autocast(self.device, self.precision):
-            state_BMH = states_at(self.reader.mlm.bert, packed, position_BM.to(self.device))
-            state_MH = self.reader.mlm.cls.predictions.transform(state_BMH[used_BM.to(self.device)])
-        uid_M = np.repeat(
-            self.queries.uid[[query.sentence for query in hidden]], [len(query.targets) for query in hidden]
-        )
-        return HiddenStates(state_MH.float(), np.concatenate([query.targets for query in hidden]), uid_M)
+    def uid_M(self, batch: QueryBatch) -> NDArray[np.uint64]:
+        """The uid of the block that each hidden wordpiece comes from."""
+        uid_B = self.queries.uid[[query.sentence for query in batch.queries]]
+        return np.repeat(uid_B, [query.hidden for query in batch.queries])
 
 
 def write_datastore(states: SpanStates, folder: Path, batch_size: int) -> int:
@@ -109,11 +87,11 @@ def write_datastore(states: SpanStates, folder: Path, batch_size: int) -> int:
     with ExitStack() as files, progress(len(states), "build-datastore", "spans") as bar:
         for file in (keys, wordpieces, uids):
             files.callback(file.close)
-        for batch in states.batches(batch_size):
-            keys.append(stored_keys(batch.state_MH.cpu().numpy()))
-            wordpieces.append(batch.wordpiece_M)
-            uids.append(batch.uid_M)
-            rows += len(batch.uid_M)
+        for batch, state_MH in states.batches(batch_size):
+            keys.append(stored_keys(state_MH.cpu().numpy()))
+            wordpieces.append(batch.target_M.numpy())
+            uids.append(states.uid_M(batch))
+            rows += len(state_MH)
             bar.advance(min(batch_size, len(states)))
     _centre_last_column(folder / VECTORS_FILE)
     return rows
@@ -209,9 +187,10 @@ def measure_knn_lm(states: SpanStates, datastore: Datastore, options: KnnOptions
     sums = dict.fromkeys(("log_prob", "accuracy", "lm_log_prob", "lm_accuracy", "knn_coverage"), 0.0)
     count = 0
     with progress(len(states), "eval-knn-lm", "spans") as bar:
-        for batch in states.batches(batch_size):
-            lm_MV, both_MV, neighbour_MV = _distributions(states, datastore, batch, options)
-            target_M = torch.from_numpy(batch.wordpiece_M).to(lm_MV.device)
+        for batch, state_MH in states.batches(batch_size):
+            rows_MK = datastore.nearest(state_MH.cpu().numpy(), states.uid_M(batch), options.neighbours)
+            lm_MV, both_MV, neighbour_MV = _distributions(states, datastore, state_MH, rows_MK, options)
+            target_M = batch.target_M.to(lm_MV.device)
             for prefix, log_prob_MV in (("", both_MV), ("lm_", lm_MV)):
                 sums[f"{prefix}log_prob"] += float(log_prob_MV.gather(1, target_M[:, None]).sum())
                 sums[f"{prefix}accuracy"] += float((log_prob_MV.argmax(1) == target_M).sum())
@@ -225,15 +204,14 @@ def measure_knn_lm(states: SpanStates, datastore: Datastore, options: KnnOptions
 
 
 def _distributions(
-    states: SpanStates, datastore: Datastore, batch: HiddenStates, options: KnnOptions
+    states: SpanStates, datastore: Datastore, state_MH: Tensor, rows_MK: NDArray[np.int64], options: KnnOptions
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return log p of the model alone and of the mixture, and p of the neighbours, each [M, V]."""
-    rows_MK = datastore.nearest(batch.state_MH.cpu().numpy(), batch.uid_M, options.neighbours)
     with autocast(states.device, states.precision):
-        logits_MV = states.reader.mlm.cls.predictions.decoder(batch.state_MH)
+        logits_MV = states.reader.mlm.cls.predictions.decoder(state_MH)
     lm_MV = logits_MV.float().log_softmax(-1)
     at_once = max(1, KEYS_AT_ONCE // (rows_MK.shape[1] * datastore.index.dimension))
     cuts = [slice(start, start + at_once) for start in range(0, len(rows_MK), at_once)]
     vocabulary = lm_MV.shape[1]
-    neighbour_MV = torch.cat([datastore.spread(batch.state_MH[cut], rows_MK[cut], options, vocabulary) for cut in cuts])
+    neighbour_MV = torch.cat([datastore.spread(state_MH[cut], rows_MK[cut], options, vocabulary) for cut in cuts])
     return lm_MV, mixed(lm_MV, neighbour_MV, options.share), neighbour_MV

@@ -5,9 +5,9 @@ import json
 import numpy as np
 
 from realmctl.artifacts.records import Records
-from realmctl.spans.queries import TaggedSentence
 from realmctl.spans.salient import SalientSpan
 from realmctl.spans.spans_file import SpansWriter
+from realmctl.spans.tagged_sentences import TaggedSentence
 
 
 def sentence(tokens: list[int], *labels: str) -> TaggedSentence:

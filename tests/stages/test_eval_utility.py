@@ -34,7 +34,7 @@ def test_the_means_are_those_of_the_objective_over_every_span(chain, tmp_path):
         for span in range(len(objective.queries.spans)):
             (part,) = objective.parts(np.array([span]), np.random.default_rng(0))
             loss, worth = objective.loss(part)
-            pieces = int(part.mask_BM.sum())
+            pieces = int(part.asked.hidden_BM.sum())
             hidden += pieces
             log_prob -= float(loss) * pieces
             for name in sums:
@@ -57,9 +57,9 @@ def test_it_says_which_blocks_tell_the_answer(chain, tmp_path):
         for span in range(len(objective.queries.spans)):
             (part,) = objective.parts(np.array([span]), np.random.default_rng(0))
             _, (_, score_BN, log_prob_BNM, _) = objective.compare(part)
-            pieces = len(part.queries[0].targets)
+            pieces = len(part.asked.queries[0].targets)
             log_prob = log_prob_BNM[0, :, :pieces].sum(1)
-            needle = " ".join(map(str, part.queries[0].targets))
+            needle = " ".join(map(str, part.asked.queries[0].targets))
             tells = [
                 f" {needle} " in f" {' '.join(map(str, objective.corpus.tokens(row)))} " for row in part.rows_BN[0, 1:]
             ]
@@ -86,10 +86,10 @@ def test_the_utility_of_own_told_and_random_blocks(chain, tmp_path):
     with torch.no_grad():
         for span in range(len(objective.queries.spans)):
             (part,) = objective.parts(np.array([span]), np.random.default_rng(0))
-            query = part.queries[0]
+            query = part.asked.queries[0]
             own = corpus.uid.tolist().index(objective.queries.uid[query.sentence])
             score = (
-                objective.retriever.embed_queries(part.packed)
+                objective.retriever.embed_queries(part.asked.packed)
                 @ torch.from_numpy(np.load(chain.index.file("vectors.npy")).astype(np.float32)).T
             )
             best = [row for row in (-score[0]).argsort(stable=True).tolist() if row != own][:20]

@@ -14,34 +14,17 @@ from typing import Self
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from realmctl.artifacts import Artifact, require_same_vocabulary
 from realmctl.artifacts.description import describe_qa_model
 from realmctl.corpus.corpus import TokenIds
-from realmctl.models.inputs import Collator, TokenBatch
 from realmctl.models.precision import autocast, pick_device
 from realmctl.models.reader import Reader
 from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions
 from realmctl.retrieval.initial_encoder import packer_of
 from realmctl.retrieval.search.searcher import Hit
+from realmctl.spans.query import hide_answer
 from realmctl.tokens import wordpiece
-
-
-def with_masks(
-    collator: Collator, questions: Sequence[TokenIds], masks: Sequence[int], length: int
-) -> tuple[TokenBatch, Tensor]:
-    """Lay out `[CLS] question [MASK] ... [MASK] [SEP]` with masks[i] masks in row i.
-
-    Questions are cut so that a row has at most `length` tokens. Also returns the positions of the masks, int64 [B, M], 0 in
-    the unused slots of a row.
-    """
-    cut = [question[: length - 2 - count] for question, count in zip(questions, masks, strict=True)]
-    rows = [np.append(question, [collator.mask_id] * count) for question, count in zip(cut, masks, strict=True)]
-    position_BM = torch.zeros(len(rows), max(masks), dtype=torch.long)
-    for row, (question, count) in enumerate(zip(cut, masks, strict=True)):
-        position_BM[row, :count] = torch.arange(count) + 1 + len(question)
-    return collator.query(rows, length), position_BM
 
 
 class ClosedBookAnswerer(Answerer):
@@ -83,9 +66,11 @@ class ClosedBookAnswerer(Answerer):
     @torch.inference_mode()
     def _filled(self, tokens: Sequence[TokenIds], masks: int) -> list[Answer]:
         """The most probable filling of this number of masks for each question, without special tokens."""
-        packed, position_BM = with_masks(self.collator, tokens, [masks] * len(tokens), self.reader_length)
+        mask_id, unknown = self.collator.mask_id, [self.collator.mask_id] * masks
+        queries = [hide_answer(question, unknown, mask_id, self.reader_length - 2) for question in tokens]
+        batch = self.collator.queries(queries, self.reader_length)
         with autocast(self.device, self.precision):
-            logits_BMV = self.reader.logits(packed.to(self.device), position_BM.to(self.device), 1)[:, 0]
+            logits_BMV = self.reader.logits(batch.packed.to(self.device), batch.position_BM.to(self.device), 1)[:, 0]
         log_prob_BMV = logits_BMV.float().log_softmax(-1)
         words = self.wordpiece
         log_prob_BMV[..., [words.pad, words.unk, words.cls, words.sep, words.mask]] = -torch.inf

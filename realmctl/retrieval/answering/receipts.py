@@ -18,10 +18,10 @@ from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.models.reader import Reader
 from realmctl.retrieval.answering.answerer import Answer, Answerer
-from realmctl.retrieval.answering.closed_book import with_masks
 from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
 from realmctl.retrieval.initial_encoder import packer_of
 from realmctl.retrieval.search.searcher import Hit, Searcher, hits_of
+from realmctl.spans.query import hide_answer
 from realmctl.tokens import wordpiece
 
 MAX_PROBED = 64
@@ -160,12 +160,10 @@ def probe(model: Artifact, blocks: Artifact, question: str, answer: str) -> Prob
         raise ConfigError(f"The answer {answer[:80]!r} has {len(wanted)} wordpieces; a probe takes 1 to {MAX_PROBED}.")
     reader = Reader.load(part.path)
     room = int(reader.mlm.config.max_position_embeddings) - 1
-    packed, position_BM = with_masks(collator, [ids.astype(np.int64)], [len(wanted)], room)
-    if not closed_book:
-        nothing = np.empty(0, np.int64)
-        masked = packed.ids_BL[0, 1:-1].numpy()
-        packed = collator.joint([masked], [nothing], room, 1)
-    log_prob_MV = reader.logits(packed, position_BM, 1)[0, 0].float().log_softmax(-1)
+    query, nothing = hide_answer(ids, wanted, collator.mask_id, room - 2), np.empty(0, np.int64)
+    packed = collator.query([query.tokens], room) if closed_book else collator.joint([query.tokens], [nothing], room, 1)
+    position_1M = torch.from_numpy(query.places + 1)[None]
+    log_prob_MV = reader.logits(packed, position_1M, 1)[0, 0].float().log_softmax(-1)
     own = log_prob_MV.gather(1, torch.from_numpy(wanted.astype(np.int64))[:, None]).sum()
     log_prob_MV[:, [words.pad, words.unk, words.cls, words.sep, words.mask]] = -torch.inf
     best_M, word_M = log_prob_MV.max(-1)

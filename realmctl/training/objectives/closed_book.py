@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from realmctl.artifacts import Artifact, Writer, tokenizer_folder, writing
@@ -20,12 +19,12 @@ from realmctl.corpus.corpus import TokenIds
 from realmctl.errors import ConfigError
 from realmctl.execution import processes
 from realmctl.log import warn
-from realmctl.models.inputs import TokenBatch
+from realmctl.models.inputs import QueryBatch
 from realmctl.models.optimizer import layer_lr_multipliers
 from realmctl.models.reader import Reader
 from realmctl.questions.questions import Question
-from realmctl.retrieval.answering.closed_book import with_masks
 from realmctl.retrieval.initial_encoder import packer_of
+from realmctl.spans.query import hide_answer
 from realmctl.tokens import wordpiece
 from realmctl.tokens.wordpiece import WordPiece
 from realmctl.training.data_order import DataOrder
@@ -42,17 +41,6 @@ class ClosedBookOptions:
     span_width: int
     seed: int
     layer_decay: float = 1.0
-
-
-@dataclass(frozen=True)
-class MaskedAnswers:
-    """Questions with masks, the positions of the masks and their wordpieces, int64 [B, M], valid where `wanted_BM` is True."""
-
-    packed: TokenBatch
-    position_BM: Tensor
-    target_BM: Tensor
-    wanted_BM: Tensor
-    questions_in_batch: int
 
 
 class ClosedBookObjective(SelfContained):
@@ -83,34 +71,28 @@ class ClosedBookObjective(SelfContained):
         self.order = DataOrder(len(kept), options.batch_size, options.seed)
         self.own = processes.share(options.batch_size, "questions")
 
-    def draw(self, step: int) -> Sequence[MaskedAnswers]:
-        """This process's share of the batch of a step, with one answer drawn for each question."""
+    def draw(self, step: int) -> Sequence[tuple[QueryBatch, int]]:
+        """Micro-batches of this process, with one answer drawn for each question, and the questions of the whole batch."""
         rng = generator(self.options.seed, Stream.QUERY_MASKS, step)
         chosen = [(n, int(rng.integers(len(self.answers[n])))) for n in self.order.batch(step).tolist()]
-        drawn = [(self.tokens[n], self.answers[n][answer]) for n, answer in chosen[self.own]]
-        starts = range(0, len(drawn), self.micro_batch)
-        return [self._part(drawn[start : start + self.micro_batch], len(chosen)) for start in starts]
+        length, mask_id = self.options.reader_length, self.collator.mask_id
+        asked = [hide_answer(self.tokens[n], self.answers[n][k], mask_id, length - 2) for n, k in chosen[self.own]]
+        starts = range(0, len(asked), self.micro_batch)
+        parts = [asked[start : start + self.micro_batch] for start in starts]
+        return [(self.collator.queries(part, length), len(chosen)) for part in parts]
 
-    def _part(self, drawn: Sequence[tuple[TokenIds, TokenIds]], questions_in_batch: int) -> MaskedAnswers:
-        questions, answers = zip(*drawn, strict=True)
-        masks = [len(answer) for answer in answers]
-        packed, position_BM = with_masks(self.collator, questions, masks, self.options.reader_length)
-        wanted_BM = position_BM > 0
-        target_BM = torch.zeros_like(position_BM)
-        target_BM[wanted_BM] = torch.from_numpy(np.concatenate(answers))
-        return MaskedAnswers(packed, position_BM, target_BM, wanted_BM, questions_in_batch)
-
-    def loss(self, part: MaskedAnswers) -> tuple[Tensor | None, Sums]:
+    def loss(self, part: tuple[QueryBatch, int]) -> tuple[Tensor | None, Sums]:
         """The sum of the losses of the part's questions, divided by the number of questions in the batch."""
+        batch, questions_in_batch = part
         device = next(self.reader.parameters()).device
-        wanted_BM, position_BM, target_BM = (
-            tensor.to(device, non_blocking=True) for tensor in (part.wanted_BM, part.position_BM, part.target_BM)
+        hidden_BM, position_BM, target_BM = (
+            tensor.to(device, non_blocking=True) for tensor in (batch.hidden_BM, batch.position_BM, batch.target_BM)
         )
-        log_prob_BM = self.reader.mlm_log_prob(part.packed.to(device), position_BM, target_BM, 1)[:, 0]
-        log_prob_BM = log_prob_BM.masked_fill(~wanted_BM, 0.0)
-        mean_B = log_prob_BM.sum(1) / wanted_BM.sum(1)
+        log_prob_BM = self.reader.mlm_log_prob(batch.packed.to(device), position_BM, target_BM, 1)[:, 0]
+        log_prob_BM = log_prob_BM.masked_fill(~hidden_BM, 0.0)
+        mean_B = log_prob_BM.sum(1) / hidden_BM.sum(1)
         probability = log_prob_BM.detach().sum(1).exp().sum()
-        return -mean_B.sum() / part.questions_in_batch, {"answer_probability": (probability, float(len(mean_B)))}
+        return -mean_B.sum() / questions_in_batch, {"answer_probability": (probability, float(len(mean_B)))}
 
     def save(self, out: Writer) -> None:
         """Write the qa-model's only part, `reader`: a BERT folder with its head and tokenizer."""

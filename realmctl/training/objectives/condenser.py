@@ -10,18 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from realmctl.errors import InputError
 from realmctl.execution import processes
 from realmctl.models.condenser import Condenser, contrastive_loss
+from realmctl.models.inputs import QueryBatch
+from realmctl.spans.query import Query
 from realmctl.training.data_order import DataOrder
 from realmctl.training.data_parallel import all_gather
 from realmctl.training.gradient_cache import CachedGradient, cached_gradients
 from realmctl.training.objective import SelfContained, Sums
-from realmctl.training.objectives.mlm import MlmBatch, packed, unpacked
 from realmctl.training.objectives.whole_words import MaskedPassages, SpanPairs
 from realmctl.training.random_streams import Stream, generator
 from realmctl.training.shared_draws import SharedDraws
@@ -46,7 +45,7 @@ class CondenserOptions:
 class CondenserMicroBatch:
     """Masked inputs. `masks_in_batch` is the number of masks in the whole batch of all processes."""
 
-    batch: MlmBatch
+    batch: QueryBatch
     masks_in_batch: int
     cached: CachedGradient | None = None
 
@@ -73,19 +72,19 @@ class CondenserObjective(SelfContained):
         self.own = processes.share(self.order.batch_size, "examples")
         self.draws = SharedDraws(self._whole_batch)
 
-    def _whole_batch(self, step: int) -> NDArray[np.int64]:
+    def _whole_batch(self, step: int) -> list[Query]:
         rng = generator(self.options.seed, Stream.MLM_MASKS, step)
-        drawn = [self.examples.draw_all(int(number), rng) for number in self.order.batch(step)]
-        return packed([example for examples in drawn for example in examples])
+        return [query for number in self.order.batch(step) for query in self.examples.draw_all(int(number), rng)]
 
     def draw(self, step: int) -> Sequence[CondenserMicroBatch]:
         """Return this process's micro-batches."""
-        drawn = unpacked(self.draws.of(step))
-        masks = sum(len(example.hidden) for example in drawn)
+        drawn = self.draws.of(step)
+        masks = sum(query.hidden for query in drawn)
         each = len(drawn) // self.order.batch_size  # 2 spans of a document, or 1 passage
         own = drawn[self.own.start * each : self.own.stop * each]
         size = self.options.micro_batch or len(own)
-        parts = [CondenserMicroBatch(self.examples.batch(own[i : i + size]), masks) for i in range(0, len(own), size)]
+        batches = [self.examples.batch(own[start : start + size]) for start in range(0, len(own), size)]
+        parts = [CondenserMicroBatch(batch, masks) for batch in batches]
         return self._with_cached_gradients(parts) if self.options.contrastive and len(parts) > 1 else parts
 
     def loss(self, part: CondenserMicroBatch) -> tuple[Tensor | None, Sums]:
@@ -94,8 +93,8 @@ class CondenserObjective(SelfContained):
         if part.cached is not None:
             part.cached.restore_random_state(device)
         late_BLH, head_BLH = self.model(part.batch.packed.to(device))
-        positions = part.batch.positions.to(device, non_blocking=True)
-        targets = part.batch.targets.to(device, non_blocking=True)
+        positions = part.batch.place_M.to(device, non_blocking=True)
+        targets = part.batch.target_M.to(device, non_blocking=True)
         scale, count = 1 / max(1, part.masks_in_batch), len(targets)
         head_loss = self.model.mlm_loss(head_BLH, positions, targets)
         sums: dict[str, tuple[float | Tensor, float]] = {"head_loss": (head_loss.detach(), float(count))}

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.models.inputs import Collator
+from realmctl.spans.query import Query, hide
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.tokens.token_search import occurrences
-from realmctl.training.objectives.mlm import Examples, Masked
+from realmctl.training.objectives.mlm import Examples
 
 Tokens = NDArray[np.int64]
 
@@ -90,7 +91,7 @@ class Curriculum(Examples):
     def __len__(self) -> int:
         return len(self.queries)
 
-    def draw(self, number: int, rng: np.random.Generator, progress: float = 0.0) -> Masked:
+    def draw(self, number: int, rng: np.random.Generator, progress: float = 0.0) -> Query:
         """Return sentence `number` with a window. `progress`, from 0 to 1, is the share of the steps that are done."""
         kind = (FIRST if progress < FIRST_PART else LATER).draw(rng)
         sentence: Tokens = np.array(self.queries.tokens(number), dtype=np.int64)
@@ -181,10 +182,7 @@ class Curriculum(Examples):
 
     def _masked(
         self, sentence: Tokens, window: Tokens, spans: list[tuple[int, int]], more: list[tuple[int, int]] | None = None
-    ) -> Masked:
-        hidden: list[tuple[int, int, int]] = []
-        masked = sentence.copy()
-        for place in sorted({place for first, stop in [*spans, *(more or [])] for place in range(first, stop)}):
-            hidden.append((0, place, int(sentence[place])))
-            masked[place] = self.collator.mask_id
-        return Masked(masked, window, hidden)
+    ) -> Query:
+        places = sorted({place for first, stop in [*spans, *(more or [])] for place in range(first, stop)})
+        query = hide(sentence, places, self.collator.mask_id, beside=hide(window, (), self.collator.mask_id))
+        return query.cut(self.lengths[0] - 2, self.lengths[1] - 2)

@@ -21,13 +21,14 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.execution import processes
 from realmctl.index.protocol import Index
 from realmctl.models.bert.limits import require_positions
-from realmctl.models.inputs import Collator, TokenBatch
+from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.marginal import retrieval_utility, sequence_marginal, token_marginal
 from realmctl.models.optimizer import layer_lr_multipliers
 from realmctl.models.precision import autocast
 from realmctl.models.reader import Reader
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.search.candidates import ABSENT, NULL, candidates, doubled, titles_and_bodies
+from realmctl.spans.query import Query
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.training import data_parallel
 from realmctl.training.monitoring.alarms import Alarms
@@ -36,8 +37,7 @@ from realmctl.training.monitoring.index_change import index_drift, overlap
 from realmctl.training.monitoring.recall_questions import RecallQuestions
 from realmctl.training.monitoring.telling_blocks import TellingBlocks
 from realmctl.training.objective import Sums
-from realmctl.training.objectives.masking import MaskedQuery, masked_query
-from realmctl.training.objectives.pretrain_parts import PretrainMicroBatch, PretrainOptions, micro_batch
+from realmctl.training.objectives.pretrain_parts import PretrainMicroBatch, PretrainOptions
 from realmctl.training.objectives.span_order import span_order
 from realmctl.training.random_streams import Stream, generator
 from realmctl.training.refresh.current_index import CurrentIndex
@@ -62,7 +62,7 @@ class PretrainObjective:
     ) -> None:
         longest_body = min(retriever.block_length - 2, int(corpus.lengths.max()))
         require_positions(
-            reader.mlm.config, options.query_length + longest_body + 1, "tag --query-length and chunk --max-wordpieces"
+            reader.mlm.config, queries.query_length + longest_body + 1, "tag --query-length and chunk --max-wordpieces"
         )
         self.modules = nn.ModuleDict({"retriever": retriever, "reader": reader})
         self.retriever, self.reader = retriever, reader
@@ -124,10 +124,10 @@ class PretrainObjective:
         self.modules.eval()
         for start in range(0, len(self._watched), self.micro_batch):
             cut = slice(start, start + self.micro_batch)
-            part = self._part(self._watched[cut], rows_BN[cut], 1.0)
+            part = PretrainMicroBatch(self._batch(self._watched[cut]), rows_BN[cut], 1.0)
             with autocast(self._device, self.options.precision):
                 _, comparison = self.compare(part)
-            blocks.add_compared([query.targets for query in part.queries], part.rows_BN, self.corpus, *comparison)
+            blocks.add_compared([query.targets for query in part.asked.queries], part.rows_BN, self.corpus, *comparison)
         self.modules.train(training)
         found = blocks.at_start()
         raised = self.alarms.observe({"step": 0, **found})
@@ -161,7 +161,7 @@ class PretrainObjective:
         """Micro-batches of the salient spans with these numbers: each is hidden and has the candidates of its sentence."""
         return self._searched([self._masked(int(span), rng) for span in spans])
 
-    def _searched(self, drawn: list[MaskedQuery]) -> Sequence[PretrainMicroBatch]:
+    def _searched(self, drawn: list[Query]) -> Sequence[PretrainMicroBatch]:
         query_BD = self._vectors(drawn)
         if "double-candidates" in self.options.official:
             single_B = ~doubled(self.current.index, query_BD, self.corpus.uid, self.options.candidates)
@@ -173,9 +173,9 @@ class PretrainObjective:
         counted = sum(len(query.targets) for query in drawn) if self.options.marginal == "token" else len(drawn)
         normaliser = max(1, data_parallel.total(counted))
         cuts = (slice(start, start + self.micro_batch) for start in range(0, len(drawn), self.micro_batch))
-        return [self._part(drawn[cut], rows_BN[cut], float(normaliser)) for cut in cuts]
+        return [PretrainMicroBatch(self._batch(drawn[cut]), rows_BN[cut], float(normaliser)) for cut in cuts]
 
-    def _watched_queries(self) -> list[MaskedQuery]:
+    def _watched_queries(self) -> list[Query]:
         rng = generator(self.options.seed, Stream.FIXED_QUERIES)
         spans = rng.choice(len(self.queries.spans), min(WATCHED_QUERIES, len(self.queries.spans)), replace=False)
         return [self._masked(int(span), rng) for span in spans]
@@ -183,29 +183,20 @@ class PretrainObjective:
     def _blocks_of(self, rows_BN: NDArray[np.int64]) -> NDArray[np.int64]:
         return rows_BN[:, int(self.options.null_document) :]
 
-    def _masked(self, span: int, rng: np.random.Generator) -> MaskedQuery:
-        options = self.options
-        return masked_query(
-            self.queries,
-            span,
-            options.masking,
-            most=options.max_masks,
-            room=options.query_length - 2,
-            mask_id=self.collator.mask_id,
-            rng=rng,
-        )
+    def _masked(self, span: int, rng: np.random.Generator) -> Query:
+        return self.queries.query(span, self.collator.mask_id, self.options.masking, rng)
 
     @torch.no_grad()
-    def _vectors(self, drawn: Sequence[MaskedQuery]) -> NDArray[np.float32]:
+    def _vectors(self, drawn: Sequence[Query]) -> NDArray[np.float32]:
         """Query vectors to search with, float32 [B, D], in the arithmetic of training and evaluation."""
         encoder = self.current.encoder or self.retriever
-        training, packed = encoder.training, self._packed(drawn).to(self._device)
+        training, packed = encoder.training, self._batch(drawn).packed.to(self._device)
         with autocast(self._device, self.options.precision):
             query_BD: NDArray[np.float32] = encoder.eval().embed_queries(packed).float().cpu().numpy()
         encoder.train(training)
         return query_BD
 
-    def search(self, drawn: Sequence[MaskedQuery], count: int) -> NDArray[np.int64]:
+    def search(self, drawn: Sequence[Query], count: int) -> NDArray[np.int64]:
         """Return the rows of the `count` best blocks of each query but its own block, int64 [B, count]; -2 fills free slots."""
         own_uid_B = self.queries.uid[[query.sentence for query in drawn]]
         return candidates(
@@ -219,7 +210,7 @@ class PretrainObjective:
         )
 
     def _candidates(
-        self, drawn: Sequence[MaskedQuery], query_BD: NDArray[np.float32], index: Index | None = None
+        self, drawn: Sequence[Query], query_BD: NDArray[np.float32], index: Index | None = None
     ) -> NDArray[np.int64]:
         """Return the candidates in `index`, by default the index in use. int64 [B, N]."""
         options = self.options
@@ -238,15 +229,14 @@ class PretrainObjective:
             anyone=data_parallel.anyone,
         )
 
-    def _packed(self, drawn: Sequence[MaskedQuery]) -> TokenBatch:
-        return self.retriever.pack_queries(self.collator, [query.tokens for query in drawn], self.options.query_length)
+    def _batch(self, drawn: Sequence[Query]) -> QueryBatch:
+        """Lay out queries as the retriever reads them."""
+        tokens = [query.tokens for query in drawn]
+        return QueryBatch.of(drawn, self.retriever.pack_queries(self.collator, tokens, self.queries.query_length))
 
     @property
     def _device(self) -> torch.device:
         return next(self.retriever.parameters()).device
-
-    def _part(self, drawn: list[MaskedQuery], rows_BN: NDArray[np.int64], normaliser: float) -> PretrainMicroBatch:
-        return micro_batch(drawn, self._packed(drawn), rows_BN, normaliser)
 
     def loss(self, part: PretrainMicroBatch) -> tuple[Tensor, Sums]:
         """Return the loss and sums of the retrieval utility.
@@ -262,7 +252,7 @@ class PretrainObjective:
         Candidate 0 of these tensors is the null document, also where the objective has none.
         """
         device = self._device
-        mask_BM = part.mask_BM.to(device, non_blocking=True)
+        mask_BM = part.asked.hidden_BM.to(device, non_blocking=True)
         present_BN = torch.from_numpy(part.rows_BN != ABSENT).to(device, non_blocking=True)
         score_BN = self._scores(part)
         log_prob_BNM = self.read(part, part.rows_BN)
@@ -278,17 +268,19 @@ class PretrainObjective:
         distinct_C, place_BN = np.unique(np.maximum(part.rows_BN, NULL), return_inverse=True)
         packed = self.retriever.pack_blocks(self.collator, *titles_and_bodies(self.corpus, distinct_C))
         block_CD = self.retriever.embed_blocks(packed.to(self._device))
-        query_BD = self.retriever.embed_queries(part.packed.to(self._device))
+        query_BD = self.retriever.embed_queries(part.asked.packed.to(self._device))
         places = torch.from_numpy(place_BN.reshape(part.rows_BN.shape)).to(self._device, non_blocking=True)
         return self.retriever.score(query_BD, block_CD[places])
 
     def read(self, part: PretrainMicroBatch, rows_BN: NDArray[np.int64]) -> Tensor:
         """Return log p(y_m|z,x) of each hidden wordpiece with each of these blocks, [B, N, M]. Negative rows are empty blocks."""
         count, device = rows_BN.shape[1], self._device
-        queries = [query.tokens for query in part.queries for _ in range(count)]
+        queries = [query.tokens for query in part.asked.queries for _ in range(count)]
         _, bodies = titles_and_bodies(self.corpus, rows_BN.ravel())
-        joint = self.collator.joint(queries, bodies, self.options.query_length, self.retriever.block_length)
-        position_BM, target_BM = (tensor.to(device, non_blocking=True) for tensor in (part.position_BM, part.target_BM))
+        joint = self.collator.joint(queries, bodies, self.queries.query_length, self.retriever.block_length)
+        position_BM, target_BM = (
+            tensor.to(device, non_blocking=True) for tensor in (part.asked.position_BM, part.asked.target_BM)
+        )
         return self.reader.mlm_log_prob(joint.to(device), position_BM, target_BM, count)
 
     @torch.no_grad()
@@ -296,7 +288,7 @@ class PretrainObjective:
         self, part: PretrainMicroBatch, score_BN: Tensor, log_prob_BNM: Tensor, present_BN: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Prepend a null document of weight 0 to the candidates, as the baseline of the retrieval utility."""
-        null_B1M = self.read(part, np.full((len(part.queries), 1), NULL))
+        null_B1M = self.read(part, np.full((len(part.asked.queries), 1), NULL))
         score = F.pad(score_BN.float(), (1, 0), value=torch.finfo(torch.float32).min)
         return score, torch.cat([null_B1M, log_prob_BNM], 1), F.pad(present_BN, (1, 0), value=True)
 

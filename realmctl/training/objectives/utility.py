@@ -60,11 +60,11 @@ def measure_utility(objective: PretrainObjective, device: str, batch_size: int, 
                     loss, comparison = objective.compare(part)
                     worth = objective.utility_sums(*comparison)
                 blocks.add_compared(
-                    [query.targets for query in part.queries], part.rows_BN, objective.corpus, *comparison
+                    [query.targets for query in part.asked.queries], part.rows_BN, objective.corpus, *comparison
                 )
                 rows_BK = _rows_by_kind(objective, part, rng)
                 told += int((rows_BK[:, KINDS.index("told")] != ABSENT).sum())
-                hidden = float(part.mask_BM.sum())
+                hidden = float(part.asked.hidden_BM.sum())
                 likelihood = {"log_prob": (-float(loss) * part.normaliser, hidden)}
                 for found in (worth, likelihood, _by_kind(objective, part, rows_BK, comparison[2][:, :1])):
                     _add_sums(sums, found)
@@ -84,9 +84,9 @@ def _rows_by_kind(
     objective: PretrainObjective, part: PretrainMicroBatch, rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """Return a block of each of `KINDS` for each query, int64 [B, 3]; -2 where there is none."""
-    corpus, uid_B = objective.corpus, objective.queries.uid[[query.sentence for query in part.queries]]
-    searched_BN = objective.search(part.queries, SEARCHED)
-    tells_BN = telling([query.targets for query in part.queries], searched_BN, corpus)
+    corpus, uid_B = objective.corpus, objective.queries.uid[[query.sentence for query in part.asked.queries]]
+    searched_BN = objective.search(part.asked.queries, SEARCHED)
+    tells_BN = telling([query.targets for query in part.asked.queries], searched_BN, corpus)
     rows_BK = np.full((len(uid_B), len(KINDS)), ABSENT, dtype=np.int64)
     for query, uid in enumerate(uid_B):
         own, other = np.flatnonzero(corpus.uid == uid), np.flatnonzero(corpus.uid != uid)
@@ -106,7 +106,7 @@ def _by_kind(
     with autocast(null_B1M.device, objective.options.precision):
         log_prob_BKM = objective.read(part, rows_BK)
     gain_BKM = (log_prob_BKM.float() - null_B1M.float()).cpu()
-    counted_BKM = part.mask_BM[:, None, :] & torch.from_numpy(rows_BK != ABSENT)[:, :, None]
+    counted_BKM = part.asked.hidden_BM[:, None, :] & torch.from_numpy(rows_BK != ABSENT)[:, :, None]
     return {
         f"{kind}_utility": (float(gain_BKM[:, k][counted_BKM[:, k]].sum()), float(counted_BKM[:, k].sum()))
         for k, kind in enumerate(KINDS)

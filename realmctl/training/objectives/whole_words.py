@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.corpus.corpus import Corpus, TokenIds
-from realmctl.models.inputs import Collator
-from realmctl.training.objectives.mlm import Examples, Masked, masked_as_bert
+from realmctl.models.inputs import Collator, QueryBatch
+from realmctl.spans.query import Query, hide_as_bert
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +29,10 @@ class WholeWordMasking:
     mask_id: int
     rate: float = 0.15
 
-    def masked(self, tokens: TokenIds, rng: np.random.Generator) -> Masked:
+    def masked(self, tokens: TokenIds, rng: np.random.Generator) -> Query:
         """Return the masked tokens and the targets. At least one word of a non-empty input is masked."""
         chosen = np.array(sorted(self._chosen(tokens, rng)), dtype=np.int64)
-        return masked_as_bert(tokens, chosen, self.mask_id, len(self.continues_V), rng)
+        return hide_as_bert(tokens, chosen, self.mask_id, len(self.continues_V), rng)
 
     def _chosen(self, tokens: TokenIds, rng: np.random.Generator) -> list[int]:
         starts = np.flatnonzero(~self.continues_V[tokens])
@@ -50,22 +50,26 @@ class WholeWordMasking:
         return chosen
 
 
-class MaskedPassages(Examples):
+class MaskedPassages:
     """Masked windows of blocks. A window has at most `length` tokens, [CLS] and [SEP] included."""
 
     def __init__(self, corpus: Corpus, collator: Collator, masking: WholeWordMasking, *, length: int) -> None:
-        self.corpus, self.collator, self.masking, self.lengths = corpus, collator, masking, (length, 0)
+        self.corpus, self.collator, self.masking, self.length = corpus, collator, masking, length
 
     def __len__(self) -> int:
         return len(self.corpus)
 
-    def draw_all(self, number: int, rng: np.random.Generator) -> list[Masked]:
+    def draw_all(self, number: int, rng: np.random.Generator) -> list[Query]:
         """Return one masked window of block `number`."""
         return [self.window(number, rng)]
 
-    def window(self, row: int, rng: np.random.Generator) -> Masked:
+    def batch(self, windows: Sequence[Query]) -> QueryBatch:
+        """Return masked windows in rows."""
+        return self.collator.queries(windows, self.length)
+
+    def window(self, row: int, rng: np.random.Generator) -> Query:
         """Return a random window of a block, masked."""
-        body, room = self.corpus.tokens(row), self.lengths[0] - 2
+        body, room = self.corpus.tokens(row), self.length - 2
         start = int(rng.integers(max(1, len(body) - room + 1)))
         return self.masking.masked(body[start : start + room], rng)
 
@@ -91,7 +95,7 @@ class SpanPairs(MaskedPassages):
     def __len__(self) -> int:
         return len(self.documents)
 
-    def draw_all(self, number: int, rng: np.random.Generator) -> list[Masked]:
+    def draw_all(self, number: int, rng: np.random.Generator) -> list[Query]:
         """Return masked windows of two random blocks of document `number`."""
         rows = rng.choice(self.documents[number], 2, replace=False)
         return [self.window(int(row), rng) for row in rows]

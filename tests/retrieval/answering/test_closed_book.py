@@ -7,7 +7,7 @@ import torch
 
 from realmctl.errors import MismatchError
 from realmctl.models.bert.files import load_masked_lm
-from realmctl.retrieval.answering.closed_book import ClosedBookAnswerer, with_masks
+from realmctl.retrieval.answering.closed_book import ClosedBookAnswerer
 from realmctl.retrieval.answering.open_answerer import open_answerer
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import baseline
@@ -23,18 +23,6 @@ def made(chain):
 @pytest.fixture(scope="module")
 def answerer(chain, made):
     return open_answerer(made, chain.blocks, device="cpu", precision="fp32")
-
-
-def test_blanks_stand_behind_the_question(answerer):
-    collator = answerer.collator
-    packed, position_BM = with_masks(collator, [[11, 12, 13, 14, 15, 16], [21]], [3, 1], 10)
-    cls, sep, mask, pad = collator.cls_id, collator.sep_id, collator.mask_id, collator.pad_id
-    assert packed.ids_BL.tolist() == [
-        [cls, 11, 12, 13, 14, 15, mask, mask, mask, sep],
-        [cls, 21, mask, sep, pad, pad, pad, pad, pad, pad],
-    ]
-    assert position_BM.tolist() == [[6, 7, 8], [2, 0, 0]]
-    assert not packed.segments_BL.any()
 
 
 def test_the_best_filling_of_all_lengths_wins(answerer, made):

@@ -43,9 +43,9 @@ def test_the_loss_is_the_mean_likelihood_of_the_drawn_answers(chain, micro_batch
     for step in range(3):
         parts = objective.draw(step)
         total, seen = 0.0, set()
-        for part in parts:
-            for row, ids in enumerate(part.packed.ids_BL.tolist()):
-                answer = part.target_BM[row][part.wanted_BM[row]].tolist()
+        for batch, _ in parts:
+            for row, ids in enumerate(batch.packed.ids_BL.tolist()):
+                answer = batch.target_BM[row][batch.hidden_BM[row]].tolist()
                 question = [token for token in ids if token not in (words.cls, words.sep, words.pad, words.mask)]
                 whole = [words.cls, *question, *[words.mask] * len(answer), words.sep]
                 assert whole == ids[: len(whole)]
@@ -63,8 +63,8 @@ def test_the_loss_is_the_mean_likelihood_of_the_drawn_answers(chain, micro_batch
 
 def test_a_step_draws_the_same_again_and_other_answers_in_time(chain):
     objective = objective_of(chain, QUESTIONS[:1], batch_size=1, width=20)
-    drawn = [objective.draw(step)[0].target_BM.tolist() for step in range(12)]
-    assert drawn == [objective.draw(step)[0].target_BM.tolist() for step in range(12)]
+    drawn = [objective.draw(step)[0][0].target_BM.tolist() for step in range(12)]
+    assert drawn == [objective.draw(step)[0][0].target_BM.tolist() for step in range(12)]
     assert len({str(targets) for targets in drawn}) == 2
 
 

@@ -35,13 +35,13 @@ def test_words_are_masked_whole_and_targets_are_aligned():
     kinds: list[str] = []
     for _ in range(400):
         masked = masking().masked(tokens, rng)
-        places = {place for _, place, _ in masked.hidden}
+        places = set(masked.places.tolist())
         assert all(word <= places or not word & places for word in words)
-        assert 1 <= len(places) <= 6 and all(target == tokens[place] for _, place, target in masked.hidden)
+        assert 1 <= len(places) <= 6 and (masked.targets == tokens[masked.places]).all()
         untouched = [place for place in range(len(tokens)) if place not in places]
-        assert (masked.first[untouched] == tokens[untouched]).all()
+        assert (masked.tokens[untouched] == tokens[untouched]).all()
         kinds += [
-            "mask" if masked.first[p] == 3 else "same" if masked.first[p] == tokens[p] else "random" for p in places
+            "mask" if masked.tokens[p] == 3 else "same" if masked.tokens[p] == tokens[p] else "random" for p in places
         ]
     shares = {kind: kinds.count(kind) / len(kinds) for kind in ("mask", "random", "same")}
     assert shares == pytest.approx({"mask": 0.8, "random": 0.1, "same": 0.1}, abs=0.03)
@@ -49,7 +49,7 @@ def test_words_are_masked_whole_and_targets_are_aligned():
 
 def test_a_lone_long_word_is_masked_all_the_same():
     masked = masking(0.15).masked(np.array([10, 31, 32, 33, 34]), np.random.default_rng(0))
-    assert len(masked.hidden) == 5
+    assert masked.hidden == 5
 
 
 def test_windows_are_cut_before_they_are_masked(chain):
@@ -61,8 +61,8 @@ def test_windows_are_cut_before_they_are_masked(chain):
     assert len(windows) > 2 * len(bodies)
     for part in objective.draw(0):
         packed = part.batch.packed
-        assert packed.ids_BL.shape[1] <= 8 and len(part.batch.targets) == part.masks_in_batch
-        packed.ids_BL.view(-1)[part.batch.positions] = part.batch.targets
+        assert packed.ids_BL.shape[1] <= 8 and len(part.batch.target_M) == part.masks_in_batch
+        packed.ids_BL.view(-1)[part.batch.place_M] = part.batch.target_M
         for ids, length in zip(packed.ids_BL.tolist(), packed.lengths_B.tolist(), strict=True):
             assert tuple(ids[1 : length - 1]) in windows
 
@@ -89,7 +89,7 @@ def test_the_cached_gradient_is_that_of_the_whole_loss_under_the_same_dropout(ch
         late_BLH, head_BLH = whole.model(part.batch.packed)
         late.append(late_BLH[:, 0])
         for state in (late_BLH, head_BLH):
-            loss = loss + whole.model.mlm_loss(state, part.batch.positions, part.batch.targets) / part.masks_in_batch
+            loss = loss + whole.model.mlm_loss(state, part.batch.place_M, part.batch.target_M) / part.masks_in_batch
     cls_SH = torch.cat(late)
     loss = loss + contrastive_loss(cls_SH, cls_SH, 0)[0]
     loss.backward()

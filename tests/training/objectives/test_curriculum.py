@@ -43,17 +43,16 @@ def drawn(examples: Curriculum, count: int = 3):
 
 def restored(example) -> np.ndarray:
     """The sentence with what was hidden put back."""
-    tokens = example.first.copy()
-    for sequence, place, wordpiece in example.hidden:
-        assert sequence == 0
-        tokens[place] = wordpiece
+    assert not example.beside.hidden
+    tokens = example.tokens.copy()
+    tokens[example.places] = example.targets
     return tokens
 
 
 def test_every_example_hides_something_and_fits_its_window(examples):
     for _, example in drawn(examples, 8):
-        assert example.hidden and len(example.second) <= 20
-        assert all(example.first[place] == examples.collator.mask_id for _, place, _ in example.hidden)
+        assert example.hidden and len(example.beside.tokens) <= 20
+        assert (example.tokens[example.places] == examples.collator.mask_id).all()
 
 
 def test_a_copy_shows_the_whole_sentence_and_hides_all_its_spans(examples, monkeypatch):
@@ -61,8 +60,8 @@ def test_a_copy_shows_the_whole_sentence_and_hides_all_its_spans(examples, monke
     for number, example in drawn(examples):
         sentence = np.asarray(examples.queries.tokens(number))
         assert (restored(example) == sentence).all()
-        assert len(occurrences(example.second, sentence[:20]))
-        hidden = {place for _, place, _ in example.hidden}
+        assert len(occurrences(example.beside.tokens, sentence[:20]))
+        hidden = set(example.places.tolist())
         assert all(set(range(*span)) <= hidden for span in examples.queries.spans_of(number))
 
 
@@ -70,7 +69,7 @@ def test_a_sentence_without_its_block_is_laid_into_random_text(examples, monkeyp
     only(monkeypatch, "copy")
     monkeypatch.setattr(examples, "own", np.full(len(examples), -1))
     for number, example in drawn(examples):
-        assert len(occurrences(example.second, np.asarray(examples.queries.tokens(number))[:20]))
+        assert len(occurrences(example.beside.tokens, np.asarray(examples.queries.tokens(number))[:20]))
 
 
 def test_a_noisy_copy_keeps_what_is_asked_on_both_sides(examples, monkeypatch):
@@ -79,14 +78,14 @@ def test_a_noisy_copy_keeps_what_is_asked_on_both_sides(examples, monkeypatch):
     for number, example in drawn(examples):
         sentence = restored(example)
         shorter += len(sentence) < len(examples.queries.tokens(number))
-        for first, stop in runs(example.hidden):
-            assert len(occurrences(example.second, sentence[first:stop]))
+        for first, stop in runs(example.places):
+            assert len(occurrences(example.beside.tokens, sentence[first:stop]))
     assert shorter > len(examples)
 
 
-def runs(hidden) -> list[tuple[int, int]]:
+def runs(places) -> list[tuple[int, int]]:
     """Consecutive hidden places, as (first, stop)."""
-    places = sorted(place for _, place, _ in hidden)
+    places = sorted(places.tolist())
     cuts = [i for i in range(1, len(places)) if places[i] != places[i - 1] + 1]
     return [(part[0], part[-1] + 1) for part in (list(p) for p in np.split(places, cuts))]
 
@@ -98,11 +97,11 @@ def test_another_block_tells_what_is_asked(examples, monkeypatch):
         sentence = np.asarray(examples.queries.tokens(number))
         for rank, partner in enumerate(examples.partners[number]):
             body = np.asarray(examples.corpus.tokens(int(partner)))
-            if len(example.first) == len(sentence) and len(occurrences(body, example.second)):
+            if len(example.tokens) == len(sentence) and len(occurrences(body, example.beside.tokens)):
                 ranks[rank] += 1
                 assert examples.corpus.uid[partner] != examples.queries.uid[number]
-                for first, stop in runs(example.hidden):
-                    assert len(occurrences(example.second, sentence[first:stop]))
+                for first, stop in runs(example.places):
+                    assert len(occurrences(example.beside.tokens, sentence[first:stop]))
                 break
     assert len(ranks) > 2  # not always the best partner
 
@@ -110,7 +109,7 @@ def test_another_block_tells_what_is_asked(examples, monkeypatch):
 def test_a_null_document_is_empty(examples, monkeypatch):
     only(monkeypatch, "null")
     assert all(
-        len(example.second) == 0 and (restored(example) == examples.queries.tokens(n)).all()
+        len(example.beside.tokens) == 0 and (restored(example) == examples.queries.tokens(n)).all()
         for n, example in drawn(examples, 1)
     )
 
@@ -122,7 +121,9 @@ def test_the_mixture_changes_after_a_third_of_the_steps(examples, monkeypatch):
             assert kinds[kind] / 4000 == pytest.approx(getattr(mixture, kind), abs=0.03)
     monkeypatch.setattr(module, "FIRST", Mixture(**{**NOTHING, "null": 1.0}))
     monkeypatch.setattr(module, "LATER", Mixture(**{**NOTHING, "copy": 1.0}))
-    lengths = [len(examples.draw(0, np.random.default_rng(0), progress).second) for progress in (0.0, 0.34, 0.36, 0.99)]
+    lengths = [
+        len(examples.draw(0, np.random.default_rng(0), progress).beside.tokens) for progress in (0.0, 0.34, 0.36, 0.99)
+    ]
     assert [bool(length) for length in lengths] == [False, False, True, True]
 
 

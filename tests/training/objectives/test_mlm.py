@@ -11,18 +11,18 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.models.bert import layers
 from realmctl.models.bert.encoder import load_masked_lm
 from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
+from realmctl.spans.query import Query
 from realmctl.spans.tagged_queries import TaggedQueries
-from realmctl.training.objectives.mlm import Masked, MlmObjective, PlainBlocks, ReadingPractice
+from realmctl.training.objectives.mlm import MlmObjective, PlainBlocks, ReadingPractice
 from realmctl.training.objectives.pairing import MOST_COMMON, partners
 from tests.fixtures.chain import Chain
 
 
-def restored(example: Masked) -> list[np.ndarray]:
-    """The sequences with what is hidden put back."""
-    sequences = [np.array(example.first), np.array([] if example.second is None else example.second)]
-    for sequence, place, wordpiece in example.hidden:
-        sequences[sequence][place] = wordpiece
-    return sequences
+def restored(query: Query) -> np.ndarray:
+    """The sequence with what is hidden put back."""
+    tokens = query.tokens.copy()
+    tokens[query.places] = query.targets
+    return tokens
 
 
 def test_plain_masking_hides_bert_s_share_and_asks_for_the_original(chain: Chain) -> None:
@@ -32,11 +32,10 @@ def test_plain_masking_hides_bert_s_share_and_asks_for_the_original(chain: Chain
     masked = kept = asked = total = 0
     for number in list(range(len(corpus))) * 20:
         example = examples.draw(number, rng)
-        assert (restored(example)[0] == corpus.tokens(number)[:62]).all()
-        for _, place, wordpiece in example.hidden:
-            masked += example.first[place] == collator.mask_id
-            kept += example.first[place] == wordpiece
-        asked, total = asked + len(example.hidden), total + len(example.first)
+        assert (restored(example) == corpus.tokens(number)[:62]).all()
+        shown = example.tokens[example.places]
+        masked, kept = masked + (shown == collator.mask_id).sum(), kept + (shown == example.targets).sum()
+        asked, total = asked + example.hidden, total + len(example.tokens)
     assert asked / total == pytest.approx(0.15, abs=0.01)
     assert masked / asked == pytest.approx(0.8, abs=0.03)
     assert kept / asked == pytest.approx(0.1, abs=0.03)
@@ -50,13 +49,11 @@ def test_reading_practice_hides_spans_that_the_block_tells(chain: Chain) -> None
     told = asked = 0
     for number in list(range(len(practice))) * 5:
         example = practice.draw(number, rng)
-        sentence, _ = restored(example)
-        assert (sentence == queries.tokens(int(practice.rows[number]))).all()
-        hidden = [wordpiece for sequence, _, wordpiece in example.hidden if sequence == 0]
-        assert hidden, "every sentence is asked something"
-        assert example.second is not None
-        told += sum(wordpiece in example.second for wordpiece in hidden)
-        asked += len(hidden)
+        assert (restored(example) == queries.tokens(int(practice.rows[number]))).all()
+        assert len(example.targets), "every sentence is asked something"
+        assert example.beside is not None
+        told += sum(wordpiece in example.beside.tokens for wordpiece in example.targets)
+        asked += len(example.targets)
     assert told / asked > 0.5
 
 
@@ -66,9 +63,15 @@ def test_a_batch_points_at_its_masks(chain: Chain) -> None:
     practice = ReadingPractice(queries, corpus, partners(queries, corpus)[:, 0], collator, lengths=(24, 288))
     rng = np.random.default_rng(1)
     drawn = [practice.draw(number, rng) for number in range(6)]
-    batch = practice.batch(drawn)
-    assert (batch.packed.ids_BL.flatten()[batch.positions] == collator.mask_id).all()
-    assert batch.targets.tolist() == [wordpiece for example in drawn for _, _, wordpiece in example.hidden]
+    batch = collator.queries(drawn, *practice.lengths)
+    assert (batch.packed.ids_BL.flatten()[batch.place_M] == collator.mask_id).all()
+    expected = [part.targets for example in drawn for part in (example, example.beside) if part]
+    assert batch.target_M.tolist() == np.concatenate(expected).tolist()
+    batch.packed.ids_BL.flatten()[batch.place_M] = batch.target_M
+    for ids, example in zip(batch.packed.ids_BL.tolist(), drawn, strict=True):
+        parts = [restored(part).tolist() for part in (example, example.beside) if part]
+        whole = [collator.cls_id, *(token for part in parts for token in [*part, collator.sep_id])]
+        assert ids[: len(whole)] == whole
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
@@ -90,18 +93,9 @@ def test_the_last_layer_computes_few_positions(chain: Chain, monkeypatch: pytest
     )
     loss, _ = objective.loss((batch, hidden))
     packed = batch.packed
-    logits = mlm(packed.ids_BL, packed.mask_BL.long(), packed.segments_BL).logits.flatten(0, 1)[batch.positions]
-    assert loss is not None and loss.item() == pytest.approx(F.cross_entropy(logits, batch.targets).item(), rel=1e-5)
+    logits = mlm(packed.ids_BL, packed.mask_BL.long(), packed.segments_BL).logits.flatten(0, 1)[batch.place_M]
+    assert loss is not None and loss.item() == pytest.approx(F.cross_entropy(logits, batch.target_M).item(), rel=1e-5)
     assert computed[0] < int(packed.mask_BL.sum()) / 2
-
-
-def test_what_lies_beyond_the_input_is_not_asked(chain: Chain) -> None:
-    collator = packer_of(tokenizer_of(chain.blocks))
-    practice = PlainBlocks(Corpus(chain.blocks), collator, mask_rate=0.5, length=8, vocabulary=200)
-    long = Masked(np.full(20, collator.mask_id), None, [(0, place, 7) for place in range(20)])
-    batch = practice.batch([long])
-    assert batch.packed.ids_BL.shape == (1, 8)
-    assert batch.positions.tolist() == [1, 2, 3, 4, 5, 6]
 
 
 def test_loss_is_cross_entropy_at_the_masks_and_micro_batches_add_up(chain: Chain) -> None:
@@ -113,7 +107,7 @@ def test_loss_is_cross_entropy_at_the_masks_and_micro_batches_add_up(chain: Chai
     ((batch, hidden),) = whole.draw(5)
     packed = batch.packed
     logits = mlm(packed.ids_BL, packed.mask_BL.long(), packed.segments_BL).logits.flatten(0, 1)
-    expected = F.cross_entropy(logits[batch.positions], batch.targets)
+    expected = F.cross_entropy(logits[batch.place_M], batch.target_M)
     loss, _ = whole.loss((batch, hidden))
     assert loss is not None
     torch.testing.assert_close(loss, expected)

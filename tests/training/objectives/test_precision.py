@@ -33,8 +33,6 @@ def objective(chain, precision) -> PretrainObjective:
         candidates=4,
         marginal="token",
         masking="salient",
-        max_masks=10,
-        query_length=24,
         seed=0,
         precision=precision,
     )

@@ -14,7 +14,6 @@ from realmctl.models.retriever import Retriever
 from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_of
 from realmctl.retrieval.search.candidates import ABSENT, NULL
 from realmctl.spans.tagged_queries import TaggedQueries
-from realmctl.training.objectives.masking import masked_query
 from realmctl.training.objectives.pretrain import PretrainObjective
 from realmctl.training.objectives.pretrain_parts import PretrainOptions
 from realmctl.training.refresh.current_index import CurrentIndex
@@ -36,8 +35,6 @@ def objective_of(
         candidates=candidates,
         marginal=marginal,
         masking=masking,
-        max_masks=10,
-        query_length=24,
         seed=0,
         null_document=null,
         exclude_own=exclude_own,
@@ -72,7 +69,7 @@ def brute_force(objective, part, marginal, *, rows_BN=None):
     corpus, collator = objective.corpus, objective.collator
     cls, sep = collator.cls_id, collator.sep_id
     total, pieces = torch.zeros(()), 0
-    for query, rows in zip(part.queries, (part.rows_BN if rows_BN is None else rows_BN).tolist(), strict=True):
+    for query, rows in zip(part.asked.queries, (part.rows_BN if rows_BN is None else rows_BN).tolist(), strict=True):
         x = query.tokens.tolist()
         query_D = embed(objective.retriever.query_tower, [cls, *x, sep], [0] * (len(x) + 2))
         scores, log_probs = [], []
@@ -111,7 +108,7 @@ def test_with_room_for_all_the_sum_is_over_the_whole_corpus(chain, marginal):
     objective = objective_of(chain, marginal=marginal, candidates=len(Corpus(chain.blocks)) + 1)
     [part] = objective.draw(0)
     objective.modules.eval()
-    own_B = [int(objective.queries.uid[query.sentence]) for query in part.queries]
+    own_B = [int(objective.queries.uid[query.sentence]) for query in part.asked.queries]
     everything = [
         [NULL, *(row for row in range(len(objective.corpus)) if int(objective.corpus.uid[row]) != own)] for own in own_B
     ]
@@ -190,7 +187,7 @@ def test_a_query_never_sees_its_own_block(chain):
     seen = 0
     for step in range(12):
         for part in objective.draw(step):
-            for query, rows in zip(part.queries, part.rows_BN.tolist(), strict=True):
+            for query, rows in zip(part.asked.queries, part.rows_BN.tolist(), strict=True):
                 own = int(objective.queries.uid[query.sentence])
                 uids = [int(objective.corpus.uid[row]) for row in rows[1:]]
                 assert rows[0] == NULL and own not in uids
@@ -202,7 +199,7 @@ def test_a_query_never_sees_its_own_block(chain):
 def test_a_query_may_see_its_own_block_where_it_is_asked_for(chain):
     objective = objective_of(chain, candidates=40, exclude_own=False)
     for part in objective.draw(0):
-        for query, rows in zip(part.queries, part.rows_BN.tolist(), strict=True):
+        for query, rows in zip(part.asked.queries, part.rows_BN.tolist(), strict=True):
             own = int(objective.queries.uid[query.sentence])
             assert own in [int(objective.corpus.uid[row]) for row in rows[1:]]
 
@@ -213,7 +210,7 @@ def test_the_metrics_are_of_the_whole_batch(chain):
     sums = [objective.loss(part)[1] for part in parts]
     assert sum(terms["null_share"][1] for terms in sums) == 5
     assert sum(terms["retrieval_utility"][1] for terms in sums) == sum(
-        len(query.targets) for part in parts for query in part.queries
+        len(query.targets) for part in parts for query in part.asked.queries
     )
     assert all(0 <= terms["null_share"][0] <= terms["null_share"][1] for terms in sums)
 
@@ -223,57 +220,3 @@ def test_a_step_leaves_dropout_on(chain):
     objective.modules.train()
     objective.draw(0)
     assert all(module.training for module in objective.modules.modules())
-
-
-# What is hidden.
-
-
-def draw(chain, masking, span, *, most=10, room=22, seed=0):
-    return masked_query(
-        TaggedQueries(chain.spans), span, masking, most=most, room=room, mask_id=4, rng=np.random.default_rng(seed)
-    )
-
-
-@pytest.mark.parametrize("masking", ["salient", "random-span", "random-uniform"])
-def test_hidden_wordpieces_are_masked_and_remembered(chain, masking):
-    queries = TaggedQueries(chain.spans)
-    for span in range(len(queries.spans)):
-        query = draw(chain, masking, span)
-        original = queries.tokens(query.sentence).astype(np.int64)
-        assert np.array_equal(query.targets, original[query.places]) and len(query.places)
-        assert np.all(query.tokens[query.places] == 4)
-        kept = np.setdiff1d(np.arange(len(original)), query.places)
-        assert np.array_equal(query.tokens[kept], original[kept])
-
-
-def test_salient_masking_hides_the_span_and_nothing_else(chain):
-    queries = TaggedQueries(chain.spans)
-    for span, (sentence, first, stop, _) in enumerate(queries.spans.tolist()):
-        query = draw(chain, "salient", span)
-        assert query.sentence == sentence and query.places.tolist() == list(range(first, stop))
-
-
-def test_random_span_hides_as_many_side_by_side_elsewhere(chain):
-    queries = TaggedQueries(chain.spans)
-    places = set()
-    for seed in range(40):
-        query = draw(chain, "random-span", 0, seed=seed)
-        width = int(queries.spans[0, 2] - queries.spans[0, 1])
-        assert query.places.tolist() == list(range(query.places[0], query.places[0] + width))
-        places.add(int(query.places[0]))
-    assert len(places) > 3
-
-
-def test_random_uniform_hides_15_percent(chain):
-    queries = TaggedQueries(chain.spans)
-    length = len(queries.tokens(int(queries.spans[0, 0])))
-    query = draw(chain, "random-uniform", 0)
-    assert len(query.places) == max(1, round(0.15 * length)) and len(set(query.places.tolist())) == len(query.places)
-
-
-@pytest.mark.parametrize("masking", ["salient", "random-span", "random-uniform"])
-def test_nothing_is_hidden_beyond_the_room_of_a_query(chain, masking):
-    for seed in range(20):
-        query = draw(chain, masking, 0, room=4, most=2, seed=seed)
-        assert len(query.tokens) <= 4 and len(query.places) <= 2
-        assert np.all(query.places < 4)

@@ -13,7 +13,6 @@ from realmctl.artifacts import open_artifact
 from realmctl.models.retriever import Retriever
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.training.data_order import ShardedDataOrder
-from realmctl.training.objectives.masking import masked_query
 from realmctl.training.objectives.span_order import span_order
 from realmctl.training.refresh.current_index import CurrentIndex
 from realmctl.training.refresh.refresh import InlineRefresh
@@ -23,23 +22,6 @@ from tests.fixtures.refresh import nudge
 from tests.training.objectives.test_pretrain import objective_of
 
 HABITS = ("span-draws", "shards", "double-candidates", "snapshot-queries")
-
-
-class LongSpan(TaggedQueries):
-    """Spans of the chain, of which the first is made to cover its whole sentence."""
-
-    def __init__(self, spans):
-        super().__init__(spans)
-        self.spans = np.array(self.spans)
-        self.spans[0, 1:3] = 0, len(self.tokens(int(self.spans[0, 0])))
-
-
-def test_all_of_a_long_span_is_hidden_and_its_beginning_asked_for(chain):
-    queries = LongSpan(chain.spans)
-    whole = queries.tokens(int(queries.spans[0, 0]))
-    query = masked_query(queries, 0, "salient", most=2, room=99, mask_id=4, rng=np.random.default_rng(0))
-    assert query.tokens.tolist() == [4] * len(whole) and len(whole) > 2
-    assert query.places.tolist() == [0, 1] and query.targets.tolist() == whole[:2].tolist()
 
 
 def test_a_round_is_four_shards_each_block_once():
@@ -98,12 +80,12 @@ def test_queries_with_copies_among_their_hits_leave_their_batch(chain):
     objective.corpus.uid[others] = objective.corpus.uid[others[0]]  # far from some queries, and near others
     objective.corpus.uid[int(whole.rows_BN[0, 2])] = objective.corpus.uid[twin]
     vectors = objective.current.index.vectors(np.arange(len(objective.corpus)))
-    best = np.argsort(-(objective._vectors(whole.queries) @ np.array(vectors).T), 1)[:, :4]
+    best = np.argsort(-(objective._vectors(whole.asked.queries) @ np.array(vectors).T), 1)[:, :4]
     stays = [len({int(objective.corpus.uid[row]) for row in rows}) == 4 for rows in best]
     parts = objective.draw(0)
-    kept = [query for query, stay in zip(whole.queries, stays, strict=True) if stay]
+    kept = [query for query, stay in zip(whole.asked.queries, stays, strict=True) if stay]
     assert not all(stays)
-    assert [query.sentence for part in parts for query in part.queries] == [query.sentence for query in kept]
+    assert [query.sentence for part in parts for query in part.asked.queries] == [query.sentence for query in kept]
     objective.corpus.uid[:] = 7
     assert objective.draw(0) == []
 
@@ -111,13 +93,13 @@ def test_queries_with_copies_among_their_hits_leave_their_batch(chain):
 def test_queries_are_searched_with_the_encoder_of_the_index_where_there_is_one(chain, retriever):
     objective = objective_of(chain)
     [part] = objective.draw(0)
-    live = objective._vectors(part.queries)
+    live = objective._vectors(part.asked.queries)
     torch.nn.init.normal_(retriever.query_tower.projection.weight, generator=torch.Generator().manual_seed(0))
     objective.current.encoder = retriever.train()
     with torch.no_grad():
-        expected = retriever.eval().embed_queries(objective._packed(part.queries)).numpy()
+        expected = retriever.eval().embed_queries(part.asked.packed).numpy()
     retriever.train()
-    assert np.allclose(objective._vectors(part.queries), expected, atol=1e-6) and retriever.training
+    assert np.allclose(objective._vectors(part.asked.queries), expected, atol=1e-6) and retriever.training
     assert not np.allclose(live, expected, atol=1e-3)
 
 

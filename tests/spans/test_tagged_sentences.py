@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 from realmctl.spans.passages import Passage
-from realmctl.spans.queries import SpanRules, tagged_sentences
 from realmctl.spans.salient import SalientSpan
+from realmctl.spans.tagged_sentences import SpanRules, tagged_sentences
 from realmctl.tokens.wordpiece import WordPiece
 from tests.fixtures.blocks import word_tokenizer
 
