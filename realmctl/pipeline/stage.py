@@ -17,7 +17,6 @@ A setting is a flag only in the stage that first decides it. Later stages read i
 from __future__ import annotations
 
 import dataclasses
-import time
 import typing
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -32,19 +31,16 @@ from realmctl.artifacts import (
     lineage_of,
     open_artifact,
     series,
-    unfinished,
-    verify,
-    write_manifest,
 )
 from realmctl.artifacts.free_disk import require_free_disk
 from realmctl.artifacts.temporary import temporary_folder
-from realmctl.artifacts.verification import Verification, verification
 from realmctl.errors import ConfigError, MismatchError, as_realmctl_error
 from realmctl.execution import processes
 from realmctl.log import say
 from realmctl.pipeline.common_fields import check_common_fields
 from realmctl.pipeline.fields import ROLE, Role, flag_of, hints, reads, roles, runtime, setting, source
 from realmctl.pipeline.headline import headline_text
+from realmctl.pipeline.making import make_version, write_version
 from realmctl.pipeline.sources import digest_of, localise, provenance_of
 from realmctl.pipeline.together import Exchange, make_together
 from realmctl.pipeline.values import typed
@@ -201,14 +197,7 @@ class Stage:
         if processes.world_size() > 1:
             with self.together() as exchange:
                 return make_together(self, self.command(), self.resumable, out, origin, exchange)
-        if made := series.find_version(out, origin.recipe):
-            say(f"{self.command()}: nothing to do, {made.path} has this recipe")
-            return made
-        with series.locked(out):
-            series.commit_finished_runs(out)
-            if made := series.find_version(out, origin.recipe):
-                return made
-            return self.run_first(series.start_or_resume(out, origin, self.resumable))
+        return make_version(out, origin, self.run_first, resumable=self.resumable)
 
     def together(self) -> AbstractContextManager[Exchange]:
         """Return a context in which the processes of torchrun exchange JSON values. A stage with `parallel` defines it."""
@@ -216,20 +205,12 @@ class Stage:
 
     def run_first(self, writer: Writer) -> Artifact:
         """Run the stage, write the manifest and commit the artifact. For the first or only process."""
-        start = time.monotonic()
-        try:
-            if verification() is not Verification.QUICK:
-                for artifact in self.inputs().values():
-                    verify(artifact)
-            require_free_disk(writer.path, self.estimate().get("disk_bytes", 0), self.command())
-            metrics = {**writer.metrics, **self.run(writer)}
-            seconds = time.monotonic() - start
-            write_manifest(writer.path, writer.origin, metrics, seconds)
-            made = series.commit(writer.path)
-        finally:
-            unfinished.remove_failed_run(writer)
-        say(f"{self.command()}: made {made.path} in {seconds:.1f} s")
-        return made
+
+        def write(out: Writer) -> Mapping[str, Any]:
+            require_free_disk(out.path, self.estimate().get("disk_bytes", 0), self.command())
+            return self.run(out)
+
+        return write_version(writer, write, self.inputs().values())
 
 
 def _label(name: str, role: Role) -> str:

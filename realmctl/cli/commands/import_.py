@@ -94,19 +94,19 @@ def import_(
 
     Encoders are folders of sentence-transformers, Contriever, DPR and plain BERTs. No code of a folder is executed.
     """
+    from realmctl.convert.imports.encoder_retriever import EncoderSettings
     from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 
-    settings = {
-        "pooling": pooling,
-        "normalize": normalize,
-        "scale": scale,
-        "query_prefix": query_prefix,
-        "block_prefix": block_prefix,
-        "block_form": block_form,
-        "block_length": block_length,
-    }
-    given = {name: value for name, value in settings.items() if value is not None}
-    extras = ImportExtras(tokenizer, block_records, titles, retriever, block_encoder, given)
+    settings = EncoderSettings(
+        pooling=pooling,
+        normalize=normalize,
+        scale=scale,
+        query_prefix=query_prefix,
+        block_prefix=block_prefix,
+        block_form=block_form,
+        block_length=block_length,
+    )
+    extras = ImportExtras(tokenizer, block_records, titles, retriever, block_encoder, settings)
     artifacts = import_checkpoint(source, out or workspace, extras, workers)
     made = {kind: catalogue.summary(artifact) for kind, artifact in artifacts.items()}
     print_result({"made": made}, json, lambda value: "\n".join(entry["path"] for entry in value["made"].values()))

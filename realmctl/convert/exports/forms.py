@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from realmctl.artifacts import Artifact, require_descent, verify
-from realmctl.artifacts.manifest import is_artifact
-from realmctl.convert.exports import dpr, trec, vectors
+from realmctl.artifacts.durable import copy_file
+from realmctl.convert.exports import dpr, vectors
+from realmctl.convert.exports.new_path import new_path
 from realmctl.errors import ConfigError
 
 FormName = Literal["psgs", "vectors", "tevatron", "trec", "dpr-reader", "dpr-retriever"]
@@ -28,11 +26,17 @@ class Form:
     needs_blocks: bool = False
 
 
+def _write_run(ranking: Artifact, path: Path) -> Summary:
+    """Copy the TREC run of a ranking, for trec_eval, Pyserini, ranx and other tools."""
+    copy_file(ranking.file("run.trec"), path)
+    return {"loads_in": ["trec_eval"]}
+
+
 FORMS: Mapping[FormName, Form] = {
     "psgs": Form("blocks", lambda blocks, _, path: dpr.write_passages(blocks, path)),
     "vectors": Form("embeddings", vectors.write_vectors, needs_blocks=True),
     "tevatron": Form("embeddings", vectors.write_tevatron, needs_blocks=True),
-    "trec": Form("ranking", lambda ranking, _, path: trec.write_run(ranking, path)),
+    "trec": Form("ranking", lambda ranking, _, path: _write_run(ranking, path)),
     "dpr-reader": Form("scores", lambda scores, _, path: dpr.write_reader_training(scores, path)),
     "dpr-retriever": Form("scores", lambda scores, _, path: dpr.write_retriever_training(scores, path)),
 }
@@ -70,22 +74,6 @@ def export_form(artifact: Artifact, path: Path, name: FormName, blocks: Artifact
         require_descent(artifact, blocks)
         verify(blocks)
     verify(artifact)
-    with _new_path(path) as partial:
+    with new_path(path) as partial:
         summary = form.write(artifact, blocks, partial)
     return {"path": str(path), "from": str(artifact.path), "kind": artifact.kind, "form": name, **summary}
-
-
-@contextmanager
-def _new_path(path: Path) -> Iterator[Path]:
-    """Yield a path to write in a folder beside `path`. At the end it is renamed to `path`, or removed after an error."""
-    if not path.name or path.exists() or path.is_symlink():
-        raise ConfigError(f"{path} exists already. Export to a new file or folder.")
-    if inside := next((one for one in path.absolute().parents if is_artifact(one)), None):
-        raise ConfigError(f"{path} lies in an artifact, {inside}, which never changes. Export to another place.")
-    path.absolute().parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.absolute().parent))
-    try:
-        yield beside / path.name
-        (beside / path.name).rename(path.absolute())
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)

@@ -13,10 +13,9 @@ from typing import Any, Literal
 
 from realmctl.artifacts import Artifact, open_artifact, verify
 from realmctl.artifacts.description import ENCODER
-from realmctl.artifacts.manifest import is_artifact
-from realmctl.artifacts.temporary import temporary_folder
 from realmctl.convert.exports.model_card import write_card
-from realmctl.convert.sentence_modules import write_modules
+from realmctl.convert.exports.new_path import new_path
+from realmctl.convert.exports.sentence_modules import write_modules
 from realmctl.errors import ConfigError
 from realmctl.models.condenser import HEAD_FILE
 from realmctl.models.retriever import Retriever
@@ -36,18 +35,13 @@ def export(path: Path, folder: Path, side: TowerSide | None = None, name: str | 
     Raises ConfigError for a folder that exists, and for a tower that the artifact does not have.
     """
     artifact = resolve(open_artifact(path), KINDS)
-    _require_new(folder)
     verify(artifact)
     retriever = Retriever.load(artifact.path) if artifact.kind == "retriever" else None
     chosen = _side(retriever, side, artifact)
-    folder.absolute().parent.mkdir(parents=True, exist_ok=True)
-    with temporary_folder(folder.absolute().parent) as partial:
+    with new_path(folder) as partial:
+        partial.mkdir()
         _write(artifact, retriever, chosen, partial)
         write_card(artifact, partial, name or str(folder), chosen)
-        partial.chmod(0o755)
-        if folder.exists():
-            folder.rmdir()
-        partial.rename(folder.absolute())
     libraries = ["transformers", "sentence-transformers"] if retriever else ["transformers"]
     return {
         "path": str(folder),
@@ -56,14 +50,6 @@ def export(path: Path, folder: Path, side: TowerSide | None = None, name: str | 
         "side": chosen,
         "loads_in": libraries,
     }
-
-
-def _require_new(folder: Path) -> None:
-    if not folder.name or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
-        raise ConfigError(f"{folder} exists already. Export to a new folder.")
-    inside = next((one for one in folder.absolute().parents if is_artifact(one)), None)
-    if inside:
-        raise ConfigError(f"{folder} lies in an artifact, {inside}, which never changes. Export to another folder.")
 
 
 def _side(retriever: Retriever | None, side: TowerSide | None, artifact: Artifact) -> TowerSide | None:

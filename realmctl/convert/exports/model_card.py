@@ -1,6 +1,6 @@
 """The model card of an exported folder: a README.md that says what the model is, how to load it and how it was made.
 
-Its header follows huggingface.co/docs/hub/model-cards.
+Its header is huggingface_hub's ModelCardData (huggingface.co/docs/hub/model-cards).
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+
+from huggingface_hub import ModelCardData
 
 from realmctl.artifacts import Artifact
 
@@ -46,8 +48,9 @@ def write_card(artifact: Artifact, folder: Path, name: str, side: str | None = N
         ("sentence-transformers", "sentence-similarity") if retriever else ("transformers", "feature-extraction")
     )
     tower = f" This is its {side} tower." if side else ""
+    header = ModelCardData(library_name=library, pipeline_tag=task, tags=["realm", "retrieval"])
     parts = [
-        f"---\nlibrary_name: {library}\npipeline_tag: {task}\ntags: [realm, retrieval]\n---",
+        f"---\n{header}\n---",
         f"# {Path(name).name}",
         WHAT[artifact.kind] + tower,
         "## Use",
@@ -55,14 +58,13 @@ def write_card(artifact: Artifact, folder: Path, name: str, side: str | None = N
         "## Training",
         f"Made by realmctl {artifact.manifest['realmctl']}, stage `{artifact.manifest['stage']}`.",
         _table(("setting", "value"), artifact.settings),
-        _table(("result", "value"), {key: value for key, value in artifact.metrics.items() if _is_plain(value)}),
+        _table(
+            ("result", "value"),
+            {name: value for name, value in artifact.metrics.items() if not isinstance(value, dict | list)},
+        ),
         f"Content {artifact.content}, recipe {artifact.recipe}.",
     ]
     (folder / "README.md").write_text("\n\n".join(part for part in parts if part) + "\n", encoding="utf-8")
-
-
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, str | int | float | bool)
 
 
 def _table(heads: tuple[str, str], rows: Any) -> str:

@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import torch
 from torch import Tensor
@@ -32,6 +32,7 @@ HUB_FILES = (
     "vocab.txt",
     "block_records.npy",
 )
+MAX_JSON_BYTES = 16 * 2**20
 REFUSED_GLOBAL = re.compile(r"GLOBAL ([\w.]+)")
 
 
@@ -51,7 +52,12 @@ def open_checkpoint(folder: Path) -> Checkpoint:
 
     Raises InputError for a file that is missing, damaged or holds more than plain weights, and for another kind of model.
     """
-    config = _config(folder / "config.json")
+    config = read_json(folder / "config.json")
+    if config.get("model_type", "realm") != "realm":
+        raise InputError(
+            f"{folder} holds a model of type '{str(config['model_type'])[:40]}'. Import takes REALM checkpoints, and as "
+            "retrievers BERT encoders with a WordPiece vocabulary: sentence-transformers, Contriever, DPR and plain BERT folders."
+        )
     weights, tensors = load_weights(folder)
     return Checkpoint(folder, (folder / "config.json", *weights), config, tensors, _kind(tensors, folder))
 
@@ -78,21 +84,21 @@ def tokenizer_files(folder: Path) -> tuple[Path, ...]:
     return found
 
 
-def _config(path: Path) -> dict[str, Any]:
+@overload
+def read_json(path: Path) -> dict[str, Any]: ...
+@overload
+def read_json(path: Path, kind: type[list[Any]]) -> list[Any]: ...
+def read_json(path: Path, kind: type[Any] = dict) -> Any:
+    """Return the object, or the list, in a small JSON file. Raises InputError when it cannot be read or holds something else."""
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(config, dict):
-            raise ValueError("it is not a JSON object")
+        if path.stat().st_size > MAX_JSON_BYTES:
+            raise ValueError(f"it has more than {MAX_JSON_BYTES:,} bytes")
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(found, kind):
+            raise ValueError(f"it is not a JSON {'list' if kind is list else 'object'}")
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(
-            f"Cannot read {path}: {error}. A checkpoint is a folder with config.json and weights."
-        ) from None
-    if config.get("model_type", "realm") != "realm":
-        raise InputError(
-            f"{path.parent} holds a model of type '{str(config['model_type'])[:40]}'. Import takes REALM checkpoints, and as retrievers "
-            "BERT encoders with a WordPiece vocabulary: sentence-transformers, Contriever, DPR and plain BERT folders."
-        )
-    return config
+        raise InputError(f"Cannot read {path}: {error}. A model is a folder with config.json and weights.") from None
+    return found
 
 
 def _weight_files(folder: Path) -> list[Path]:
@@ -105,11 +111,10 @@ def _weight_files(folder: Path) -> list[Path]:
 
 
 def _shards(index: Path) -> list[Path]:
-    try:
-        names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-        paths = [index.parent / name for name in names]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(f"{index} does not list files of weights ({error!r}). Get the checkpoint again.") from None
+    listed = read_json(index).get("weight_map")
+    if not isinstance(listed, dict) or not all(isinstance(name, str) and "\0" not in name for name in listed.values()):
+        raise InputError(f"{index} does not list files of weights. Get the checkpoint again.")
+    paths = [index.parent / name for name in sorted(set(listed.values()))]
     for path in paths:
         if path.parent != index.parent or path.suffix not in (".bin", ".safetensors") or not path.is_file():
             raise InputError(

@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 import realmctl
 from realmctl.artifacts import Artifact
 from realmctl.convert.exports.hub_export import export
+from realmctl.convert.imports.encoder_retriever import EncoderSettings
 from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 from realmctl.errors import ConfigError, InputError, MismatchError, RealmctlError
 from realmctl.models.retriever import Retriever
@@ -31,7 +32,7 @@ GOLDEN = json.loads((Path(__file__).parents[2] / "parity" / "sentence_vectors.js
 def imported(folder: Path, out: Path, **settings: Any) -> Artifact:
     parts = {name: settings.pop(name) for name in ("block_encoder", "tokenizer", "titles") if name in settings}
     parts = {name: str(value) for name, value in parts.items()}
-    return import_checkpoint(str(folder), out, ImportExtras(**parts, encoder=settings))["retriever"]
+    return import_checkpoint(str(folder), out, ImportExtras(**parts, encoder=EncoderSettings(**settings)))["retriever"]
 
 
 @torch.inference_mode()
@@ -274,7 +275,7 @@ def test_nothing_in_a_pickle_is_executed(tmp_path):
         ({"pooling": "mean", "query_prefix": "a " * 200}, ConfigError, "200 wordpieces"),
         ({"pooling": "mean", "block_length": 41}, ConfigError, "at most the 40 positions"),
         ({"pooling": "mean", "block_length": 2}, ConfigError, "must be above 2"),
-        ({"pooling": "mean", "titles": "t"}, ConfigError, "for open-QA checkpoints"),
+        ({"pooling": "mean", "titles": "t"}, ConfigError, "--titles"),
     ],
 )
 def test_settings_that_are_refused(tmp_path, settings: dict[str, Any], error: type[RealmctlError], says: str):

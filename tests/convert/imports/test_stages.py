@@ -12,6 +12,7 @@ from transformers import BertModel
 import realmctl
 from realmctl.artifacts import Artifact
 from realmctl.convert.exports.hub_export import export
+from realmctl.convert.imports.encoder_retriever import EncoderSettings
 from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 from realmctl.corpus.corpus import Corpus
 from realmctl.models.bert.encoder import scratch_config
@@ -49,7 +50,9 @@ def own(chain: Chain, tmp_path_factory) -> Artifact:
     folder = tmp_path_factory.mktemp("own")
     query, block = (folder_for(chain, folder / name, seed) for seed, name in enumerate(("query", "block")))
     settings = {"scale": 20.0, "query_prefix": "question: ", "block_prefix": "town. ", "block_length": 48}
-    return import_checkpoint(str(query), folder, ImportExtras(block_encoder=str(block), encoder=settings))["retriever"]
+    return import_checkpoint(
+        str(query), folder, ImportExtras(block_encoder=str(block), encoder=EncoderSettings(**settings))
+    )["retriever"]
 
 
 @pytest.fixture(scope="module")

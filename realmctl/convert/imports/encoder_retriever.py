@@ -1,0 +1,162 @@
+"""Import encoders of other projects, a folder or two, as a retriever."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from realmctl.artifacts import Artifact, Writer
+from realmctl.convert.imports.checkpoint import tokenizer_files
+from realmctl.convert.imports.encoder_folder import OpenedEncoder, open_encoder, require_sides
+from realmctl.convert.imports.imported import make_imported
+from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.log import say, warn
+from realmctl.models.retriever import Retriever
+from realmctl.models.retriever_settings import Pooling
+from realmctl.models.towers.layout import MAX_PREFIX, BlockForm, InputLayout, Prefix
+from realmctl.tokens import wordpiece
+from realmctl.tokens.wordpiece import WordPiece
+
+BLOCK_LENGTH = 288
+"""Tokens of a block, as `chunk` cuts them by default."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderSettings:
+    """How to use an encoder as a retriever. None stands for what its folder says.
+
+    pooling: of a plain BERT. normalize: whether vectors get length 1. scale: factor of the inner products, by default 1.
+    query_prefix, block_prefix: text before each input. block_form: by default separated for DPR, joined for others.
+    block_length: tokens of a block that are read, by default 288 or what the encoder can read.
+    """
+
+    pooling: Pooling | None = None
+    normalize: bool | None = None
+    scale: float | None = None
+    query_prefix: str | None = None
+    block_prefix: str | None = None
+    block_form: BlockForm | None = None
+    block_length: int | None = None
+
+    def given(self) -> list[str]:
+        """Return the names of the settings that were given."""
+        return [name for name, value in asdict(self).items() if value is not None]
+
+
+def import_encoder(
+    query_folder: Path, block_folder: Path | None, tokenizer: Path | None, settings: EncoderSettings, out: Path
+) -> Artifact:
+    """Import a sentence-transformers, Contriever, DPR or BERT encoder as a retriever.
+
+    Args:
+        query_folder: Folder of the encoder, or of the query encoder of two.
+        block_folder: Folder of the block encoder of two.
+        tokenizer: Folder of the tokenizer. None for that of the encoder.
+        settings: How to use it.
+        out: Folder of the series `retriever`.
+
+    Raises:
+        ConfigError: A setting cannot work or does not apply.
+        InputError: A folder is damaged, or of a kind of model that is not accepted.
+        MismatchError: The tokenizer does not fit, or the two encoders have different ones.
+    """
+    scale = 1.0 if settings.scale is None else settings.scale
+    if not 0 < scale < float("inf"):
+        raise ConfigError(f"--scale {scale:g} must be above 0. It is the inverse of a temperature, such as 20.")
+    query = open_encoder(query_folder, settings.pooling, settings.normalize, scale)
+    other = open_encoder(block_folder, settings.pooling, settings.normalize, scale) if block_folder else None
+    require_sides(query, other)
+    words = _wordpieces(query_folder, query, block_folder, other, tokenizer)
+    retriever = _retriever(query, other or query, words, settings)
+
+    def write(out: Writer) -> Mapping[str, Any]:
+        steps = query.tower.steps
+        if scale == 1 and steps and steps[-1].kind == "normalize":
+            warn(
+                "these vectors have length 1, so p(z|x) is a softmax over cosines and almost flat. Before training with it, "
+                "import with --scale, the inverse of the encoder's temperature, such as 20"
+            )
+        retriever.save(out.path)
+        words.save(out.path / "tokenizer")
+        return {"wordpieces": len(words), "width": retriever.projection, "towers": retriever.towers}
+
+    made = make_imported(
+        out,
+        "retriever",
+        write,
+        sources={"encoder": query_folder, "block_encoder": block_folder, "tokenizer": tokenizer},
+        settings={**asdict(settings), "scale": scale},
+    )
+    say(f"import: width {made.metrics['width']}, wordpieces {made.metrics['wordpieces']}")
+    return made
+
+
+def _retriever(query: OpenedEncoder, block: OpenedEncoder, words: WordPiece, settings: EncoderSettings) -> Retriever:
+    query_prefix = query.said.query_prompt if settings.query_prefix is None else settings.query_prefix
+    block_prefix = block.said.block_prompt if settings.block_prefix is None else settings.block_prefix
+    layout = InputLayout(
+        settings.block_form or block.said.form,
+        _prefix(words, query_prefix, "--query-prefix"),
+        _prefix(words, block_prefix, "--block-prefix"),
+    )
+    config = block.tower.bert.config
+    if layout.blocks == "pair" and config.type_vocab_size < 2:
+        raise ConfigError(f"--block-form pair: {block.said.folder} knows one segment. Use another form.")
+    length = settings.block_length or min(block.max_length, BLOCK_LENGTH + len(layout.block_prefix.ids))
+    if not layout.extra_tokens < length <= config.max_position_embeddings:
+        raise ConfigError(
+            f"--block-length {length} must be above {layout.extra_tokens} and at most the "
+            f"{config.max_position_embeddings} positions of the encoder."
+        )
+    return Retriever(
+        query.tower,
+        block.tower,
+        query_length=query.max_length,
+        block_length=length,
+        pooling=query.tower.pooling,
+        layout=layout,
+    ).eval()
+
+
+def _wordpieces(
+    query_folder: Path,
+    query: OpenedEncoder,
+    block_folder: Path | None,
+    block: OpenedEncoder | None,
+    tokenizer: Path | None,
+) -> WordPiece:
+    """Return the tokenizer. Raises MismatchError when it does not fit an encoder, or the two have different ones."""
+    folder = tokenizer_files(tokenizer or query.said.folder)[0].parent
+    words, rows = wordpiece.load(folder), int(query.tower.bert.config.vocab_size)
+    if max(words.vocabulary.values()) >= rows:
+        raise MismatchError(
+            f"The tokenizer in {folder} has {len(words)} wordpieces, and the encoder {query_folder} has {rows}. Name the "
+            "tokenizer that it was trained with: --tokenizer FOLDER."
+        )
+    if query.said.lowercase and not words.lowercase:
+        raise InputError(
+            f"{query_folder} puts text in lower case before its tokenizer, which distinguishes case. This cannot be "
+            "imported. Save the encoder with a tokenizer that does it (do_lower_case)."
+        )
+    if block and tokenizer is None:
+        other = wordpiece.load(tokenizer_files(block.said.folder)[0].parent)
+        if other.vocabulary != words.vocabulary:
+            raise MismatchError(
+                f"{query_folder} and {block_folder} have different vocabularies. Name two encoders that were trained "
+                "together, with one vocabulary."
+            )
+    return words
+
+
+def _prefix(words: WordPiece, text: str, flag: str) -> Prefix:
+    """Return a prefix with its wordpieces, which must be the same whatever follows."""
+    if text and text[-1].isalnum():
+        raise ConfigError(
+            f"{flag} {text!r} ends in a letter or digit, so it would run into the text. End it in a space."
+        )
+    ids = tuple(words.ids(text).tolist())
+    if len(ids) > MAX_PREFIX:
+        raise ConfigError(f"{flag} has {len(ids)} wordpieces. Use at most {MAX_PREFIX}.")
+    return Prefix(text, ids)
