@@ -31,6 +31,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 from realmctl.artifacts.records import RecordWriter
 from realmctl.corpus import sentences
 from realmctl.corpus.blocks import BlockPacker
+from realmctl.corpus.blocks_file import record_of
 from realmctl.corpus.documents import Document
 from realmctl.corpus.wiki import dump, wikitext
 from realmctl.inputs import streams
@@ -157,7 +158,7 @@ def our_blocks(read: Callable[[], Pages], tokenizer: wordpiece.WordPiece, out: P
         for page in read():
             prose = wikitext.prose(page.text)
             for block in collator.blocks(Document(page.id, page.title, prose.text, prose.anchors)):
-                file.write(block.record())
+                file.write(record_of(block))
     return file.count
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.artifacts.records import Records
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 
 
@@ -27,9 +28,9 @@ class Blocks:
     def __init__(self, artifact: Artifact) -> None:
         self._texts, self.documents = list[str](), list[str]()
         self._rows: dict[str, set[int]] = defaultdict(set)
-        for row, block in enumerate(Records(artifact.file("blocks.jsonl.zst"))):
-            self.documents.append(block["document"])
-            self._texts.append(words_of(f"{block['title']} {block['text']}"))
+        for row, block in enumerate(Corpus(artifact)):
+            self.documents.append(block.document)
+            self._texts.append(words_of(f"{block.title} {block.text}"))
             for word in self._texts[-1].split():
                 self._rows[word].add(row)
         self.uids = np.load(artifact.file("uids.npy"))

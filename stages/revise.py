@@ -142,7 +142,7 @@ class Revise(Stage):
         """Copy the blocks of documents without an edit, and chunk the others, one document in a unit."""
         from realmctl.corpus.chunking import ChunkedUnit, chunk_unit, prepare
         from realmctl.corpus.edits import StoredDocument, apply_edits, read_edits
-        from realmctl.corpus.stored_blocks import stored_block, stored_documents
+        from realmctl.corpus.stored_blocks import stored_documents
 
         assert self.edits is not None
         keep_lists = bool(self.blocks.settings.get("keep_lists", False))
@@ -152,7 +152,7 @@ class Revise(Stage):
         for document in documents.values():
             if isinstance(document, StoredDocument):
                 rows = range(document.first, document.stop)
-                yield ChunkedUnit([stored_block(former, row) for row in rows], counts=Counter(documents=1))
+                yield ChunkedUnit([former.block(row) for row in rows], counts=Counter(documents=1))
             else:
                 yield _told(chunk_unit([document]), document)
 

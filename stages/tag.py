@@ -80,26 +80,25 @@ class Tag(Stage):
         from realmctl.tokens import wordpiece
 
         corpus = Corpus(self.blocks)
-        records, uids = corpus.records, corpus.uid
         rules = SpanRules(self.dates, self.labels, self.max_masks, self.query_length, self.official)
-        units = ((start, start + BLOCKS_PER_UNIT) for start in range(0, len(records), BLOCKS_PER_UNIT))
+        units = ((start, start + BLOCKS_PER_UNIT) for start in range(0, len(corpus), BLOCKS_PER_UNIT))
         workers = 1 if self.tagger.startswith("hf:") else self.workers
         tagged = map_units(
             _tag_unit,
             units,
             workers,
             initializer=_start_worker,
-            initargs=(self.blocks.path, self.tagger, rules, self.device),
+            initargs=(self.blocks, self.tagger, rules, self.device),
             executor=self.executor,
         )
         counts: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
         with (
             SpansWriter(out.file, wordpiece.load(self.blocks.path).dtype) as spans,
-            progress(len(records), "tag", "blocks") as bar,
+            progress(len(corpus), "tag", "blocks") as bar,
         ):
             for sentences, unit_counts in tagged:
                 for sentence in sentences:
-                    spans.write(sentence, uids[sentence.block])
+                    spans.write(sentence, corpus.uid[sentence.block])
                 counts.update(unit_counts)
                 bar.advance(unit_counts["blocks"])
         tagger = _tagger_used(self.tagger, counts)
@@ -110,27 +109,27 @@ class Tag(Stage):
 
 
 class _Worker:
-    """The tagger and the tokenizer of one process, which tags units of the blocks at `blocks`."""
+    """The tagger and the tokenizer of one process, which tags units of `blocks`."""
 
-    def __init__(self, blocks: Path, tagger: str, rules: SpanRules, device: str) -> None:
-        from realmctl.artifacts.records import Records
+    def __init__(self, blocks: Artifact, tagger: str, rules: SpanRules, device: str) -> None:
+        from realmctl.corpus.corpus import Corpus
         from realmctl.tokens import wordpiece
 
-        self.records = Records(blocks / "blocks.jsonl.zst")
-        self.wordpiece = wordpiece.load(blocks)
+        self.corpus = Corpus(blocks)
+        self.wordpiece = wordpiece.load(blocks.path)
         self.tagger = _make_tagger(tagger, device)
         self.rules = rules
 
     def tag(self, start: int, stop: int) -> tuple[list[TaggedSentence], Counter[str]]:
         """Return the spans of the documents that begin in blocks `start` to `stop`, and counts by outcome."""
-        from realmctl.spans.passages import by_document, documents_beginning_in
+        from realmctl.corpus.stored_blocks import by_document, documents_beginning_in
         from realmctl.spans.tagged_sentences import tagged_sentences
         from realmctl.spans.taggers import has_anchors
 
         counts: Counter[str] = Counter()
-        first, passages = documents_beginning_in(self.records, start, stop)
-        found = list(tagged_sentences(passages, self.tagger, self.wordpiece, self.rules, counts, first))
-        for document in by_document(passages):
+        first, blocks = documents_beginning_in(self.corpus, start, stop)
+        found = list(tagged_sentences(blocks, self.tagger, self.wordpiece, self.rules, counts, first))
+        for document in by_document(blocks):
             counts["documents_with_anchors" if has_anchors(document) else "documents_without_anchors"] += 1
         return found, counts
 
@@ -138,7 +137,7 @@ class _Worker:
 _worker: _Worker
 
 
-def _start_worker(blocks: Path, tagger: str, rules: SpanRules, device: str) -> None:
+def _start_worker(blocks: Artifact, tagger: str, rules: SpanRules, device: str) -> None:
     global _worker
     _worker = _Worker(blocks, tagger, rules, device)
 

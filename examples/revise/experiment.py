@@ -155,11 +155,11 @@ class Experiment:
 
     def stale_vectors(self, memory: Memory) -> np.ndarray:
         """The vectors that the blocks of `memory` had before the revision, by block id; new ids get their new vectors."""
-        old = {record["id"]: row for row, record in enumerate(Corpus(self.blocks).records)}
+        old = {block.id: row for row, block in enumerate(Corpus(self.blocks))}
         former, vectors = vectors_of(self.model.part("index")), np.array(vectors_of(memory.index))
-        for row, record in enumerate(Corpus(memory.blocks).records):
-            if record["id"] in old:
-                vectors[row] = former[old[record["id"]]]
+        for row, block in enumerate(Corpus(memory.blocks)):
+            if block.id in old:
+                vectors[row] = former[old[block.id]]
         return vectors
 
     def share(self, change: Change, name: str) -> dict[str, Any]:

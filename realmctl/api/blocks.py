@@ -53,8 +53,8 @@ class LoadedBlocks(Sequence[TextBlock]):
         if isinstance(row, slice):
             return [self[number] for number in range(*row.indices(len(self)))]
         number = range(len(self))[row]
-        record = self._corpus.record(number)
-        return TextBlock(number, record["id"], record["title"], record["text"])
+        block = self._corpus.block(number)
+        return TextBlock(number, block.id, block.title, block.text)
 
     def __repr__(self) -> str:
         return f"<{len(self)} blocks at {self.artifact.path}>"

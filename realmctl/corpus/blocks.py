@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from realmctl.corpus.documents import Document
 from realmctl.corpus.sentences import CharacterRange, Splitter
@@ -34,23 +34,54 @@ class Sentence(NamedTuple):
     length: int
 
 
-@dataclass(slots=True)
-class Block:
-    """A block of a document.
+class Wordpieces(Protocol):
+    """The wordpiece ids of a block as bytes (`WordPiece.packed`), without [CLS] and [SEP]."""
 
-    `sentences` and `anchors` are character offsets in `text`. `sentence_starts` are wordpiece offsets in the body.
-    `ids` and `title_ids` are packed wordpiece ids (`WordPiece.packed`) without [CLS] and [SEP].
+    @property
+    def title(self) -> bytes:
+        """The ids of the title."""
+        ...
+
+    @property
+    def body(self) -> bytes:
+        """The ids of the text."""
+        ...
+
+    @property
+    def sentence_starts(self) -> Sequence[int]:
+        """Where each sentence begins in the body, in wordpieces; the first is 0."""
+        ...
+
+
+class PackedWordpieces(NamedTuple):
+    """Wordpieces in memory."""
+
+    title: bytes
+    body: bytes
+    sentence_starts: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block: what the cutter makes of a document, and what `Corpus` reads back from the file of blocks.
+
+    Attributes:
+        id: its id.
+        document: the id of its document. The blocks of a document are consecutive.
+        title: the title of its document.
+        text: its text.
+        sentences: where each sentence begins and ends (exclusive) in the text, in characters.
+        anchors: its links: where the label begins and ends in the text, in characters, and the title of the page linked.
+        wordpieces: the wordpieces of title and text. They follow from these, so that they take no part in comparisons.
     """
 
     id: str
     document: str
     title: str
     text: str
-    sentences: list[CharacterRange]
-    anchors: list[AnchorOffsets]
-    ids: bytes
-    title_ids: bytes
-    sentence_starts: list[int]
+    sentences: tuple[CharacterRange, ...]
+    anchors: tuple[AnchorOffsets, ...]
+    wordpieces: Wordpieces = field(compare=False, repr=False)
 
     @property
     def uid(self) -> int:
@@ -59,10 +90,9 @@ class Block:
         """
         return int.from_bytes(hashlib.sha1(f"{self.title} <sep> {self.text}".encode()).digest()[:8], "big")
 
-    def record(self) -> dict[str, Any]:
-        """Return the fields for blocks.jsonl.zst: all but the wordpiece ids."""
-        names = ("id", "document", "title", "text", "sentences", "anchors")
-        return {name: getattr(self, name) for name in names}
+    def sentence_texts(self) -> list[str]:
+        """Return the text of each sentence."""
+        return [self.text[start:end] for start, end in self.sentences]
 
 
 @dataclass
@@ -176,11 +206,13 @@ def _block(document: Document, identity: str, sentences: Sequence[Sentence], tit
         document=document.id,
         title=document.title,
         text=" ".join([document.text[sentence.start : sentence.end] for sentence in sentences]),
-        sentences=spans,
-        anchors=list(_anchors(document.anchors, sentences, spans)),
-        ids=b"".join([sentence.packed for sentence in sentences]),
-        title_ids=title_ids,
-        sentence_starts=[0, *accumulate(sentence.length for sentence in sentences[:-1])],
+        sentences=tuple(spans),
+        anchors=tuple(_anchors(document.anchors, sentences, spans)),
+        wordpieces=PackedWordpieces(
+            title=title_ids,
+            body=b"".join([sentence.packed for sentence in sentences]),
+            sentence_starts=[0, *accumulate(sentence.length for sentence in sentences[:-1])],
+        ),
     )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -19,6 +20,14 @@ from numpy.typing import ArrayLike, DTypeLike
 from realmctl.artifacts.array_file import ArrayAppender
 from realmctl.artifacts.records import RecordWriter
 from realmctl.corpus.blocks import Block
+
+FIELDS = ("id", "document", "title", "text", "sentences", "anchors")
+"""The fields of a record, in order."""
+
+
+def record_of(block: Block) -> dict[str, Any]:
+    """Return the record of a block: all but its wordpieces."""
+    return {name: getattr(block, name) for name in FIELDS}
 
 
 class BlocksWriter:
@@ -44,10 +53,11 @@ class BlocksWriter:
 
     def write(self, block: Block) -> None:
         """Append one block."""
-        self._records.write(block.record())
-        self._bodies.append(np.frombuffer(block.ids, self._dtype))
-        self._titles.append(np.frombuffer(block.title_ids, self._dtype))
-        self._sentences.append(block.sentence_starts)
+        pieces = block.wordpieces
+        self._records.write(record_of(block))
+        self._bodies.append(np.frombuffer(pieces.body, self._dtype))
+        self._titles.append(np.frombuffer(pieces.title, self._dtype))
+        self._sentences.append(pieces.sentence_starts)
         self._uids.append([block.uid])
 
     def __enter__(self) -> BlocksWriter:

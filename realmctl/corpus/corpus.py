@@ -1,10 +1,10 @@
-"""A blocks artifact, opened for training and search: memory-mapped wordpieces, and the records with the texts."""
+"""A blocks artifact, opened for training and search: memory-mapped wordpieces, and blocks with their texts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.array_file import open_array
 from realmctl.artifacts.records import Records
+from realmctl.corpus.blocks import Block
 from realmctl.errors import InputError
 
 TokenIds = NDArray[np.integer[Any]]
-RECORDS_REMEMBERED = 8192
+BLOCKS_REMEMBERED = 8192
 MAX_WORDPIECES = 288
 """The longest block of blocks without this setting, such as imported ones (REALM, section 4.2)."""
 
@@ -52,7 +53,7 @@ def _never_falls(numbers: NDArray[Any]) -> bool:
 
 def load_array(artifact: Artifact, name: str) -> NDArray[Any]:
     """A `.npy` file of an artifact, memory-mapped and read-only. Raises InputError when it cannot be read."""
-    return open_array(artifact.file(name))
+    return np.asarray(open_array(artifact.file(name)))  # a row of numpy's own memmap class takes eight times as long
 
 
 class Corpus:
@@ -68,7 +69,7 @@ class Corpus:
             raise InputError(f"{blocks}: uids.npy is not a list of whole numbers. Make it again.")
         if not len(self._bodies) == len(self._titles) == len(self._sentences) == len(self.uid):
             raise InputError(f"{blocks}: its arrays disagree on the number of blocks. Make it again.")
-        self._remembered = lru_cache(RECORDS_REMEMBERED)(lambda row: self.records[row])
+        self._remembered = lru_cache(BLOCKS_REMEMBERED)(lambda row: self._block(row, self._records[row]))
 
     def __len__(self) -> int:
         return len(self._bodies)
@@ -100,18 +101,52 @@ class Corpus:
         """Wordpieces of every body, int64 [n]."""
         return self._bodies.lengths
 
+    def block(self, row: int) -> Block:
+        """One block. Recent ones are kept in memory, because reading one decompresses a hundred."""
+        return self._remembered(row)
+
+    def blocks(self, rows: Iterable[int]) -> dict[int, Block]:
+        """Several blocks by row, read in the order in which they are stored."""
+        return {row: self.block(row) for row in sorted(rows)}
+
+    def __iter__(self) -> Iterator[Block]:
+        """Every block in order, read once."""
+        return (self._block(row, record) for row, record in enumerate(self._records))
+
     @cached_property
-    def records(self) -> Records:
-        """The records that `chunk` wrote: texts, titles and offsets. Raises InputError unless there is one for each block."""
+    def _records(self) -> Records:
         records = Records(self.artifact.file("blocks.jsonl.zst"))
         if len(records) != len(self):
             raise InputError(f"{self.artifact} has {len(records)} records for {len(self)} blocks. Make it again.")
         return records
 
-    def record(self, row: int) -> dict[str, Any]:
-        """The record of one block. Recent ones are kept in memory, because reading one decompresses a thousand."""
-        return self._remembered(row)
+    def _block(self, row: int, record: Mapping[str, Any]) -> Block:
+        return Block(
+            id=record["id"],
+            document=record["document"],
+            title=record["title"],
+            text=record["text"],
+            sentences=tuple(map(tuple, record["sentences"])),
+            anchors=tuple(map(tuple, record["anchors"])),
+            wordpieces=_StoredWordpieces(self, row),
+        )
 
-    def records_of(self, rows: Iterable[int]) -> dict[int, dict[str, Any]]:
-        """The records of several blocks by row, read in the order in which they are stored."""
-        return {row: self.record(row) for row in sorted(rows)}
+
+class _StoredWordpieces(NamedTuple):
+    """The wordpieces of a block, read when they are asked for."""
+
+    corpus: Corpus
+    row: int
+
+    @property
+    def title(self) -> bytes:
+        return self.corpus.title(self.row).tobytes()
+
+    @property
+    def body(self) -> bytes:
+        return self.corpus.tokens(self.row).tobytes()
+
+    @property
+    def sentence_starts(self) -> Sequence[int]:
+        starts: list[int] = self.corpus.sentences(self.row).tolist()
+        return starts

@@ -1,11 +1,10 @@
-"""The blocks of an artifact as `Block` objects again, and the documents that they belong to."""
+"""The documents of stored blocks, and what a revision changed in them."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-
-import numpy as np
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 from realmctl.corpus.blocks import Block
 from realmctl.corpus.corpus import Corpus
@@ -15,24 +14,39 @@ from realmctl.corpus.edits import StoredDocument
 def stored_documents(corpus: Corpus) -> Iterator[StoredDocument]:
     """Yield the documents in order. The blocks of a document are consecutive rows."""
     first, current = 0, None
-    for row, record in enumerate(corpus.records):
-        if current is not None and record["document"] != current["document"]:
-            yield StoredDocument(current["document"], current["title"], first, row)
+    for row, block in enumerate(corpus):
+        if current is not None and block.document != current.document:
+            yield StoredDocument(current.document, current.title, first, row)
             first = row
-        current = record
+        current = block
     if current is not None:
-        yield StoredDocument(current["document"], current["title"], first, len(corpus))
+        yield StoredDocument(current.document, current.title, first, len(corpus))
 
 
-def stored_block(corpus: Corpus, row: int) -> Block:
-    """Return a block such that writing it again gives the bytes that are stored."""
-    record = corpus.records[row]
-    return Block(
-        **record,
-        ids=corpus.tokens(row).tobytes(),
-        title_ids=corpus.title(row).tobytes(),
-        sentence_starts=np.asarray(corpus.sentences(row)).tolist(),
-    )
+def by_document(blocks: Iterable[Block]) -> Iterator[list[Block]]:
+    """Group consecutive blocks of the same document."""
+    for _, document in groupby(blocks, key=lambda block: block.document):
+        yield list(document)
+
+
+def documents_beginning_in(corpus: Corpus, start: int, stop: int) -> tuple[int, list[Block]]:
+    """Return the row of the first document that begins in rows `start` to `stop`, and all blocks of such documents.
+
+    So a map over ranges of rows receives each complete document once, wherever the ranges are cut.
+    """
+    stop = min(stop, len(corpus))
+    first = next(_beginnings(corpus, start, stop), stop)
+    last = next(_beginnings(corpus, stop, len(corpus)), len(corpus)) if first < stop else stop
+    return first, [corpus.block(row) for row in range(first, last)]
+
+
+def _beginnings(corpus: Corpus, start: int, stop: int) -> Iterator[int]:
+    before = corpus.block(start - 1).document if start else None
+    for row in range(start, stop):
+        document = corpus.block(row).document
+        if document != before:
+            yield row
+        before = document
 
 
 class DocumentChanges:
@@ -56,7 +70,7 @@ class DocumentChanges:
         uid = block.uid
         self._blocks += 1
         self._kept += uid in self._uids
-        _update(self._revised, block.document, uid, block.title_ids, block.ids)
+        _update(self._revised, block.document, uid, block.wordpieces.title, block.wordpieces.body)
 
     def metrics(self) -> dict[str, int]:
         """Numbers of blocks and documents. `blocks_kept`: blocks whose title and text the former version has too."""

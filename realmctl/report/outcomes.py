@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import Any, Literal
 
 from realmctl.artifacts import Artifact
-from realmctl.artifacts.records import Records
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 from realmctl.log import progress
 from realmctl.questions.answers import Scorer, exact_match
@@ -110,16 +110,16 @@ def question_of(entry: Mapping[str, Any], scorer: str | None) -> Question:
     return Question("", entry["question"], tuple(entry["answers"]), is_regex=not plain)
 
 
-def _texts(blocks: Records, count: Callable[[], None]) -> Iterator[str]:
-    for record in blocks:
-        yield record["text"]
+def _texts(blocks: Corpus, count: Callable[[], None]) -> Iterator[str]:
+    for block in blocks:
+        yield block.text
         count()
 
 
 def _with_corpus_lookup(found: Sequence[QuestionOutcome], blocks: Artifact) -> list[QuestionOutcome]:
     """Return the outcomes after a search of the corpus for answers that were not retrieved."""
     missing = [number for number, outcome in enumerate(found) if outcome.in_corpus is None]
-    texts = Records(blocks.file("blocks.jsonl.zst"))
+    texts = Corpus(blocks)
     with progress(len(texts), "looking for answers in the corpus", "blocks") as bar:
         known = answered_by([found[number].question for number in missing], _texts(texts, bar.advance))
     in_corpus = {number: place in known for place, number in enumerate(missing)}

@@ -145,7 +145,7 @@ def _answer(corpus: Corpus, answer: Answer) -> AnswerReply:
     evidence = answer.evidence
     if evidence is None:
         return AnswerReply(text=answer.text, score=answer.score)
-    block = corpus.record(evidence.hit.row)["id"]
+    block = corpus.block(evidence.hit.row).id
     return AnswerReply(text=answer.text, score=answer.score, block=block, start=evidence.start, end=evidence.end)
 
 
@@ -156,12 +156,12 @@ def _candidate(corpus: Corpus, hit: Hit) -> CandidateReply:
 def _read(corpus: Corpus, row: int | None, probability: float, masks: list[MaskReply], title: str) -> CandidateReply:
     if row is None:
         return CandidateReply(block=None, document=None, title=title, text="", probability=probability, masks=masks)
-    record = corpus.record(row)
+    block = corpus.block(row)
     return CandidateReply(
-        block=record["id"],
-        document=record["document"],
-        title=record["title"],
-        text=record["text"],
+        block=block.id,
+        document=block.document,
+        title=block.title,
+        text=block.text,
         probability=probability,
         masks=masks,
     )

@@ -66,10 +66,10 @@ class Models:
 
     def rows_of_document(self, row: int) -> range:
         """Rows of the document that a block belongs to. The blocks of a document are consecutive."""
-        document, first, stop = self.corpus.record(row)["document"], row, row + 1
-        while first > 0 and self.corpus.record(first - 1)["document"] == document:
+        document, first, stop = self.corpus.block(row).document, row, row + 1
+        while first > 0 and self.corpus.block(first - 1).document == document:
             first -= 1
-        while stop < len(self.corpus) and self.corpus.record(stop)["document"] == document:
+        while stop < len(self.corpus) and self.corpus.block(stop).document == document:
             stop += 1
         return range(first, stop)
 
@@ -117,8 +117,8 @@ def open_models(
 
 
 def rows_by_id(corpus: Corpus) -> dict[str, int]:
-    """Row of each block by its id. This reads all records."""
-    return {record["id"]: row for row, record in enumerate(corpus.records)}
+    """Row of each block by its id. This reads all blocks."""
+    return {block.id: row for row, block in enumerate(corpus)}
 
 
 def open_once(index: Index | None = None) -> Callable[[Path, str], Index]:

@@ -70,13 +70,13 @@ class Service:
     def block(self, name: str) -> BlockReply:
         """Return a block. Raises UnknownBlock."""
         models = self.models
-        record = models.corpus.record(_row(models, name))
+        block = models.corpus.block(_row(models, name))
         return BlockReply(
             version=models.version.name,
-            block=record["id"],
-            document=record["document"],
-            title=record["title"],
-            text=record["text"],
+            block=block.id,
+            document=block.document,
+            title=block.title,
+            text=block.text,
             document_blocks=_ids(models, models.row_of[name]),
         )
 
@@ -130,7 +130,7 @@ class Service:
         try:
             made = editor.make(self.models.version, [edit])
             models = self.models.over(made.version)
-            rows = [row for row, record in enumerate(models.corpus.records) if record["document"] == edit["id"]]
+            rows = [row for row, block in enumerate(models.corpus) if block.document == edit["id"]]
             self.models = models
             seconds = time.perf_counter() - start
             self.latencies.add("edit", seconds)
@@ -138,7 +138,7 @@ class Service:
                 version=made.version.name,
                 embedded=made.embedded,
                 taken_over=made.taken_over,
-                document_blocks=[models.corpus.record(row)["id"] for row in rows],
+                document_blocks=[models.corpus.block(row).id for row in rows],
                 seconds=round(seconds, 3),
             )
         except BaseException as error:
@@ -180,15 +180,15 @@ def _row(models: Models, name: str) -> int:
 
 
 def _ids(models: Models, row: int) -> list[str]:
-    return [str(models.corpus.record(each)["id"]) for each in models.rows_of_document(row)]
+    return [models.corpus.block(each).id for each in models.rows_of_document(row)]
 
 
 def _edit_of_block(models: Models, name: str, text: str | None) -> dict[str, Any]:
     """The edit of a document that replaces the text of one of its blocks, or removes the block."""
     changed = _row(models, name)
     rows = models.rows_of_document(changed)
-    texts = [text if row == changed else str(models.corpus.record(row)["text"]) for row in rows]
-    document, kept = models.corpus.record(changed)["document"], [each for each in texts if each is not None]
+    texts = [text if row == changed else models.corpus.block(row).text for row in rows]
+    document, kept = models.corpus.block(changed).document, [each for each in texts if each is not None]
     if not kept:
         return {"op": "remove", "id": document}
     return {"op": "update", "id": document, "text": " ".join(kept)}

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-from realmctl.spans.passages import Passage
+from realmctl.corpus.blocks import Block
 
 ENTITY = "ENTITY"
 DATE = "DATE"
@@ -25,10 +25,10 @@ class SalientSpan(NamedTuple):
 
 
 class Tagger(Protocol):
-    """An object that finds names in passages."""
+    """An object that finds names in blocks."""
 
-    def tag(self, passages: Sequence[Passage]) -> list[list[SalientSpan]]:
-        """Return the spans of each passage, in any order. They may overlap or cross sentences."""
+    def tag(self, blocks: Sequence[Block]) -> list[list[SalientSpan]]:
+        """Return the spans of each block, in any order. They may overlap or cross sentences."""
         ...
 
 

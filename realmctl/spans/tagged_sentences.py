@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from realmctl.corpus.blocks import Block
 from realmctl.deviations import TagDeviation
 from realmctl.spans.dates import find_dates
-from realmctl.spans.passages import Passage
 from realmctl.spans.salient import SalientSpan, Tagger, covered_tokens, resolve_overlaps, split_by_sentence
 from realmctl.tokens.wordpiece import WordPiece
 
@@ -79,7 +79,7 @@ class SpanRules:
 
 
 def tagged_sentences(
-    passages: Sequence[Passage],
+    passages: Sequence[Block],
     tagger: Tagger,
     wordpiece: WordPiece,
     rules: SpanRules,
@@ -103,7 +103,7 @@ def tagged_sentences(
         yield from sentences
 
 
-def _with_dates(passage: Passage, names: Iterable[SalientSpan], rules: SpanRules) -> Iterator[SalientSpan]:
+def _with_dates(passage: Block, names: Iterable[SalientSpan], rules: SpanRules) -> Iterator[SalientSpan]:
     yield from names
     if rules.dates:
         for offset, end in passage.sentences:
@@ -113,7 +113,7 @@ def _with_dates(passage: Passage, names: Iterable[SalientSpan], rules: SpanRules
 
 def _maskable_sentences(
     row: int,
-    passage: Passage,
+    passage: Block,
     by_sentence: Sequence[Sequence[SalientSpan]],
     wordpiece: WordPiece,
     rules: SpanRules,

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import regex
 
+from realmctl.corpus.blocks import Block
+from realmctl.corpus.stored_blocks import by_document
 from realmctl.errors import InputError
-from realmctl.spans.passages import Passage, by_document
 from realmctl.spans.proper_names import DocumentCasing, looks_like_name, name_runs, trimmed
 from realmctl.spans.salient import ENTITY, SalientSpan
 
@@ -32,17 +33,17 @@ _WORD = regex.compile(r"(?<![\w'’-])\w+")
 class RuleTagger:
     """Tag runs of capitalised words, with the casing of the whole document as evidence. For text without links."""
 
-    def tag(self, passages: Sequence[Passage]) -> list[list[SalientSpan]]:
+    def tag(self, blocks: Sequence[Block]) -> list[list[SalientSpan]]:
         found = []
-        for document in by_document(passages):
-            casing = DocumentCasing(sentence for passage in document for sentence in passage.sentence_texts())
-            found += [list(_runs(passage, casing)) for passage in document]
+        for document in by_document(blocks):
+            casing = DocumentCasing(sentence for block in document for sentence in block.sentence_texts())
+            found += [list(_runs(block, casing)) for block in document]
         return found
 
 
-def _runs(passage: Passage, casing: DocumentCasing) -> Iterator[SalientSpan]:
-    for offset, end in passage.sentences:
-        for run_start, run_end in name_runs(passage.text[offset:end], casing):
+def _runs(block: Block, casing: DocumentCasing) -> Iterator[SalientSpan]:
+    for offset, end in block.sentences:
+        for run_start, run_end in name_runs(block.text[offset:end], casing):
             yield SalientSpan(offset + run_start, offset + run_end, ENTITY)
 
 
@@ -52,45 +53,45 @@ class AnchorTagger:
     Wikipedia links a name only at its first mention, and never links the title of the page itself.
     """
 
-    def tag(self, passages: Sequence[Passage]) -> list[list[SalientSpan]]:
-        return [spans for document in by_document(passages) for spans in _tag_document(document)]
+    def tag(self, blocks: Sequence[Block]) -> list[list[SalientSpan]]:
+        return [spans for document in by_document(blocks) for spans in _tag_document(document)]
 
 
 class AutoTagger:
     """Tag each document by its links if it has some, or else by capital letters. For a corpus of several sources."""
 
-    def tag(self, passages: Sequence[Passage]) -> list[list[SalientSpan]]:
+    def tag(self, blocks: Sequence[Block]) -> list[list[SalientSpan]]:
         by_anchors, by_rules = AnchorTagger(), RuleTagger()
         return [
             spans
-            for document in by_document(passages)
+            for document in by_document(blocks)
             for spans in (by_anchors if has_anchors(document) else by_rules).tag(document)
         ]
 
 
-def has_anchors(document: Iterable[Passage]) -> bool:
-    """Return whether a passage of a document has a link."""
-    return any(passage.anchors for passage in document)
+def has_anchors(document: Iterable[Block]) -> bool:
+    """Return whether a block of a document has a link."""
+    return any(block.anchors for block in document)
 
 
-def _tag_document(document: Sequence[Passage]) -> Iterator[list[SalientSpan]]:
-    casing = DocumentCasing(sentence for passage in document for sentence in passage.sentence_texts())
+def _tag_document(document: Sequence[Block]) -> Iterator[list[SalientSpan]]:
+    casing = DocumentCasing(sentence for block in document for sentence in block.sentence_texts())
     names = _NameList()
     title = _DISAMBIGUATION.sub("", document[0].title)
     if looks_like_name(title, title, 0, casing):
         names.add(title)
-    for passage in document:
-        linked = list(_linked_names(passage, casing))
+    for block in document:
+        linked = list(_linked_names(block, casing))
         for span in linked:
-            names.add(passage.text[span.start : span.end])
-        yield [*linked, *names.mentions(passage.text)]
+            names.add(block.text[span.start : span.end])
+        yield [*linked, *names.mentions(block.text)]
 
 
-def _linked_names(passage: Passage, casing: DocumentCasing) -> Iterator[SalientSpan]:
-    for anchor in passage.anchors:
-        start, end = trimmed(passage.text, anchor.start, anchor.end)
-        offset = max((s for s, _ in passage.sentences if s <= start), default=0)
-        if looks_like_name(passage.text[start:end], passage.text[offset:end], start - offset, casing):
+def _linked_names(block: Block, casing: DocumentCasing) -> Iterator[SalientSpan]:
+    for first, last, _ in block.anchors:
+        start, end = trimmed(block.text, first, last)
+        offset = max((s for s, _ in block.sentences if s <= start), default=0)
+        if looks_like_name(block.text[start:end], block.text[offset:end], start - offset, casing):
             yield SalientSpan(start, end, ENTITY)
 
 
@@ -114,15 +115,15 @@ class _NameList:
 
 
 class SentenceTagger:
-    """A tagger of passages made from a function that finds names in single sentences."""
+    """A tagger of blocks made from a function that finds names in single sentences."""
 
     def __init__(self, find: NameFinder) -> None:
         self._find = find
 
-    def tag(self, passages: Sequence[Passage]) -> list[list[SalientSpan]]:
-        places = [(row, start) for row, passage in enumerate(passages) for start, _ in passage.sentences]
-        texts = [text for passage in passages for text in passage.sentence_texts()]
-        found: list[list[SalientSpan]] = [[] for _ in passages]
+    def tag(self, blocks: Sequence[Block]) -> list[list[SalientSpan]]:
+        places = [(row, start) for row, block in enumerate(blocks) for start, _ in block.sentences]
+        texts = [text for block in blocks for text in block.sentence_texts()]
+        found: list[list[SalientSpan]] = [[] for _ in blocks]
         for (row, offset), spans in zip(places, self._find(texts), strict=True):
             found[row] += [SalientSpan(offset + start, offset + end, label) for start, end, label in spans]
         return found

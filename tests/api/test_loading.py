@@ -22,9 +22,9 @@ from tests.fixtures.chain import documents
 
 def test_blocks_are_a_sequence_of_texts(chain):
     blocks = realmctl.load(chain.folder / "blocks")
-    records = list(Corpus(chain.blocks).records)
+    records = list(Corpus(chain.blocks))
     assert len(blocks) == len(records) == 40
-    assert list(blocks) == [TextBlock(row, r["id"], r["title"], r["text"]) for row, r in enumerate(records)]
+    assert list(blocks) == [TextBlock(row, r.id, r.title, r.text) for row, r in enumerate(records)]
     assert blocks[-1] == blocks[39] and blocks[2:4] == [blocks[2], blocks[3]]
     assert "40 blocks" in repr(blocks)
     with pytest.raises(IndexError):

@@ -97,10 +97,10 @@ def test_an_open_qa_checkpoint_answers(tmp_path, collator, embedded):
     made = imported(folder, tmp_path / "w", titles=titles(tmp_path), retriever=retriever.path)
     blocks, model = made["blocks"], made["qa-model"]
     corpus = Corpus(blocks)
-    assert [corpus.record(row)["text"].encode() for row in range(6)] == RECORDS
-    assert [corpus.record(row)["title"] for row in range(6)] == TITLES
-    assert [corpus.record(row)["id"] for row in range(6)] == ["0-0", "0-1", "1-0", "2-0", "3-0", "4-0"]
-    assert corpus.record(0)["sentences"] == [[0, 8], [9, 17]] and corpus.sentences(0).tolist() == [0, 5]
+    assert [corpus.block(row).text.encode() for row in range(6)] == RECORDS
+    assert [corpus.block(row).title for row in range(6)] == TITLES
+    assert [corpus.block(row).id for row in range(6)] == ["0-0", "0-1", "1-0", "2-0", "3-0", "4-0"]
+    assert corpus.block(0).sentences == ((0, 8), (9, 17)) and corpus.sentences(0).tolist() == [0, 5]
     index, query_side = model.part("index"), model.part("retriever")
     assert index.lineage["retriever"] == retriever.content == describe_retriever(query_side).block_retriever
     assert index.lineage["blocks"] == blocks.content
@@ -116,7 +116,7 @@ def test_an_open_qa_checkpoint_answers(tmp_path, collator, embedded):
     expected = published.tower().embed(collator.query(question, 64)).detach().numpy() @ rows.T
     assert [hit.row for hit in hits[0]] == np.argsort(-expected[0]).tolist()
     answers = answerer.answer(question, hits, 3)[0]
-    assert answers and all(answer.text in corpus.record(answer.evidence.hit.row)["text"] for answer in answers)
+    assert answers and all(answer.text in corpus.block(answer.evidence.hit.row).text for answer in answers)
     again = imported(folder, tmp_path / "w", titles=titles(tmp_path), retriever=retriever.path)
     assert {kind: artifact.path for kind, artifact in again.items()} == {
         kind: artifact.path for kind, artifact in made.items()

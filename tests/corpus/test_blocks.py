@@ -79,8 +79,8 @@ TEXT = st.lists(
 def test_what_holds_for_every_block(text, title, limit):
     blocks = list(packer(limit).blocks(Document("d", title, text, [])))
     for block in blocks:
-        ids = np.frombuffer(block.ids, WORDPIECE.dtype)
-        title_ids = np.frombuffer(block.title_ids, WORDPIECE.dtype)
+        ids = np.frombuffer(block.wordpieces.body, WORDPIECE.dtype)
+        title_ids = np.frombuffer(block.wordpieces.title, WORDPIECE.dtype)
         assert 3 + len(title_ids) + len(ids) <= limit
         assert (
             ids.tolist()
@@ -88,7 +88,7 @@ def test_what_holds_for_every_block(text, title, limit):
             == WORDPIECE.tokenizer.encode(block.text.replace("[SEP]", "[ SEP ]"), add_special_tokens=False).ids
         )
         assert title_ids.tolist() == WORDPIECE.ids(title).tolist()[: (limit - 3) // 2]
-        starts = [*block.sentence_starts, len(ids)]
+        starts = [*block.wordpieces.sentence_starts, len(ids)]
         for (a, b), first, stop in zip(block.sentences, starts, starts[1:], strict=False):
             assert ids[first:stop].tolist() == WORDPIECE.ids(block.text[a:b]).tolist() != []
         assert " ".join(block.text[a:b] for a, b in block.sentences) == block.text
@@ -107,7 +107,7 @@ def test_a_long_sentence_is_cut_at_words_and_counted():
     kept = list(whole.blocks(Document("d", "t", text, [])))
     assert whole.split_sentences == 0
     assert [block.text for block in kept] == ["Short one.", long, "Short two."]
-    assert len(np.frombuffer(kept[1].ids, WORDPIECE.dtype)) > 40
+    assert len(np.frombuffer(kept[1].wordpieces.body, WORDPIECE.dtype)) > 40
 
 
 def test_a_single_word_longer_than_the_room_is_cut_inside():
@@ -149,7 +149,7 @@ def test_a_title_that_is_kept_leaves_the_room_that_is_left(words):
     blocks = list(replace(packer(64, "keep"), long_titles="keep").blocks(Document("d", title, text, [])))
     found = [[block.text[a:b] for a, b in block.sentences] for block in blocks]
     assert found == reference(title, [text[a:b] for a, b in sentences.split(text)], 64)
-    assert all(block.title_ids == WORDPIECE.packed(title) for block in blocks)
+    assert all(block.wordpieces.title == WORDPIECE.packed(title) for block in blocks)
     assert (len(found) == 12) == (words == 60)
 
 
@@ -160,7 +160,7 @@ def test_no_part_of_a_split_sentence_starts_with_a_closing_mark():
         blocks = list(packer(size).blocks(Document("1", "T", text, [])))
         assert [block.text[0] for block in blocks if block.text[0] in "),;"] == []
         assert " ".join(block.text for block in blocks) == text
-        assert all(3 + len(block.title_ids) // 2 + len(block.ids) // 2 <= size for block in blocks)
+        assert all(3 + len(block.wordpieces.title) // 2 + len(block.wordpieces.body) // 2 <= size for block in blocks)
 
 
 def test_a_passage_is_one_block_under_its_own_id():
@@ -171,11 +171,11 @@ def test_a_passage_is_one_block_under_its_own_id():
     (block,) = whole.blocks(document)
     assert (block.id, block.document, block.text, len(block.anchors)) == ("doc-7", "doc-7", text, 2)
     (first, *rest) = packer(64).blocks(document)
-    assert not rest and (block.ids, block.uid) == (first.ids, first.uid)
+    assert not rest and (block.wordpieces.body, block.uid) == (first.wordpieces.body, first.uid)
     room = 3 + len(WORDPIECE.ids("T")) + len(WORDPIECE.ids("The river. The stone."))
     short = replace(packer(room), keep_passages=True)
     (block,) = short.blocks(document)
-    assert (block.text, block.anchors) == ("The river. The stone.", [(4, 9, "River")])
+    assert (block.text, block.anchors) == ("The river. The stone.", ((4, 9, "River"),))
     assert (whole.shortened_passages, short.shortened_passages) == (0, 1)
     kept = replace(packer(room, "keep"), keep_passages=True)
     assert [block.text for block in kept.blocks(document)] == [text] and kept.shortened_passages == 0

@@ -69,8 +69,8 @@ def test_named_fields_are_those_of_files_that_workers_read_too(tmp_path, workers
     (tmp_path / "corpus/a.jsonl").write_text(json.dumps({"key": "k", "headline": "T", "story": "A stone."}) + "\n")
     names = {"id_field": "key", "title_field": "headline", "text_field": "story"}
     blocks = Chunk(corpus=(tmp_path / "corpus",), tokenizer="train:200", workers=workers, **names).make(tmp_path / "b")
-    record = Corpus(blocks).records[0]
-    assert (record["document"], record["title"], record["text"]) == ("k", "T", "A stone.")
+    block = Corpus(blocks).block(0)
+    assert (block.document, block.title, block.text) == ("k", "T", "A stone.")
 
 
 @pytest.mark.parametrize("workers", [1, 2])

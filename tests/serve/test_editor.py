@@ -52,21 +52,21 @@ def test_an_edit_equals_a_rebuild(workspace, places, editor):
     np.testing.assert_allclose(
         open_vectors(made.version.index.file("vectors.npy")), np.load(vectors.file("embeddings.npy")), atol=1e-5
     )
-    former = {(r["title"], r["text"]) for r in Corpus(before.blocks).records}
-    unchanged = sum((r["title"], r["text"]) in former for r in Corpus(blocks).records)
+    former = {(r.title, r.text) for r in Corpus(before.blocks)}
+    unchanged = sum((r.title, r.text) in former for r in Corpus(blocks))
     assert (made.taken_over, made.embedded) == (unchanged, len(Corpus(blocks)) - unchanged)
     assert made.version.index.settings["type"] == before.index.settings["type"]
 
 
 def test_an_edit_made_undone_and_made_again_is_a_new_version_each_time(places, editor):
-    text = Corpus(places.newest().blocks).record(0)["text"]
+    text = Corpus(places.newest().blocks).block(0).text
     first = places.newest()
-    former = " ".join(r["text"] for r in Corpus(first.blocks).records if r["document"] == "d0")
+    former = " ".join(r.text for r in Corpus(first.blocks) if r.document == "d0")
     versions = [first]
     for new in ("Ada Lorn lives.", former, "Ada Lorn lives."):
         versions.append(editor.make(versions[-1], [{"op": "update", "id": "d0", "text": new}]).version)
         assert places.newest() == versions[-1]
-    assert Corpus(versions[2].blocks).record(0)["text"] == text
+    assert Corpus(versions[2].blocks).block(0).text == text
     assert (
         versions[2].blocks.content == first.blocks.content and versions[3].blocks.content == versions[1].blocks.content
     )
@@ -86,7 +86,7 @@ def test_an_edit_that_fails_half_way_leaves_the_former_version(places, editor, m
             editor.make(before, [edit])
     assert places.newest() == before
     made = editor.make(before, [edit]).version
-    assert places.newest() == made and "d2" not in {r["document"] for r in Corpus(made.blocks).records}
+    assert places.newest() == made and "d2" not in {r.document for r in Corpus(made.blocks)}
 
 
 def test_what_cannot_be_edited(workspace, places, editor):

@@ -53,7 +53,7 @@ def test_an_edit_reads_no_weights_again(workspace):
     assert [(a.text, a.score) for a in after.answerer.ask(QUESTION, 3)] == [
         (a.text, a.score) for a in fresh.answerer.ask(QUESTION, 3)
     ]
-    assert models.corpus.record(0)["text"] != after.corpus.record(0)["text"] == EDIT["text"]  # the former still answers
+    assert models.corpus.block(0).text != after.corpus.block(0).text == EDIT["text"]  # the former still answers
 
 
 @pytest.mark.parametrize("model", [True, False])
@@ -71,13 +71,13 @@ def test_bm25_follows_an_edit(workspace, bm25, model):
 
 def test_rows_of_a_document(workspace):
     models, _ = opened(workspace)
-    records = list(models.corpus.records)
-    assert any(sum(r["document"] == one["document"] for r in records) > 1 for one in records)
+    records = list(models.corpus)
+    assert any(sum(r.document == one.document for r in records) > 1 for one in records)
     for row, record in enumerate(records):
         assert list(models.rows_of_document(row)) == [
-            n for n, other in enumerate(records) if other["document"] == record["document"]
+            n for n, other in enumerate(records) if other.document == record.document
         ]
-        assert models.row_of[record["id"]] == row
+        assert models.row_of[record.id] == row
 
 
 def test_a_searcher_that_stays_with_its_blocks_allows_no_edit(workspace, monkeypatch):

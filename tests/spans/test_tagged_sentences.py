@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from realmctl.spans.passages import Passage
+from realmctl.corpus.blocks import Block, PackedWordpieces
 from realmctl.spans.salient import SalientSpan
 from realmctl.spans.tagged_sentences import SpanRules, tagged_sentences
 from realmctl.tokens.wordpiece import WordPiece
@@ -20,8 +20,8 @@ class Fixed:
     def __init__(self, *spans: tuple[int, int, str]) -> None:
         self.spans = [SalientSpan(*span) for span in spans]
 
-    def tag(self, passages):
-        return [list(self.spans) for _ in passages]
+    def tag(self, blocks):
+        return [list(self.spans) for _ in blocks]
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +29,14 @@ def wordpiece():
     return WordPiece(word_tokenizer([TEXT]))
 
 
+def block_of(text, *sentences):
+    return Block("1-0", "1", "Title", text, sentences, (), PackedWordpieces(b"", b"", ()))
+
+
 def tagged(wordpiece, *spans, **rules):
     counts: Counter[str] = Counter()
-    passage = Passage("1-0", "1", "Title", TEXT, SENTENCES)
-    sentences = list(tagged_sentences([passage], Fixed(*spans), wordpiece, SpanRules(**rules), counts))
+    block = block_of(TEXT, *SENTENCES)
+    sentences = list(tagged_sentences([block], Fixed(*spans), wordpiece, SpanRules(**rules), counts))
     return sentences, counts
 
 
@@ -58,8 +62,8 @@ def test_a_sentence_with_an_unknown_word_is_a_query_like_any_other(wordpiece):
     """The official alignment gives up on [UNK], and on words that change length without their accents."""
     text = "Ada \U0001f388 met Charle\u0301s Babbage."
     spans = [(text.index("Charle"), text.index("."), "PERSON")]
-    passage = Passage("1-0", "1", "Title", text, ((0, len(text)),))
-    (sentence,) = tagged_sentences([passage], Fixed(*spans), wordpiece, SpanRules(dates=False), Counter())
+    block = block_of(text, (0, len(text)))
+    (sentence,) = tagged_sentences([block], Fixed(*spans), wordpiece, SpanRules(dates=False), Counter())
     pieces = [wordpiece.tokenizer.id_to_token(int(i)) for i in sentence.tokens]
     [(first, stop)] = sentence.token_spans
     assert "[UNK]" in pieces and pieces[first:stop] == ["charles", "babbage"]
@@ -67,8 +71,8 @@ def test_a_sentence_with_an_unknown_word_is_a_query_like_any_other(wordpiece):
 
 def test_dates_are_counted_from_their_sentence(wordpiece):
     text = "They wrote. It was in 1905."
-    passage = Passage("1-0", "1", "Title", text, ((0, 11), (12, 27)))
-    (sentence,) = tagged_sentences([passage], Fixed(), wordpiece, SpanRules(), Counter(), 7)
+    block = block_of(text, (0, 11), (12, 27))
+    (sentence,) = tagged_sentences([block], Fixed(), wordpiece, SpanRules(), Counter(), 7)
     assert (sentence.block, sentence.number, sentence.spans) == (7, 1, [SalientSpan(10, 14, "DATE")])
     assert sentence.record()["spans"] == [[10, 14, "DATE"]]
 
@@ -141,9 +145,9 @@ def test_officially_overlapping_spans_stay_each_once(wordpiece):
 def test_officially_a_sentence_that_does_not_align_is_no_query(wordpiece, word, stays):
     """An accent of its own is a character that goes; within a letter it is none."""
     text = f"Ada {word} Charles."
-    passage = Passage("1-0", "1", "Title", text, ((0, len(text)),))
+    block = block_of(text, (0, len(text)))
     rules, counts = SpanRules(dates=False, official=("unknown-words",)), Counter()
-    found = list(tagged_sentences([passage], Fixed((0, 3, "X")), wordpiece, rules, counts))
+    found = list(tagged_sentences([block], Fixed((0, 3, "X")), wordpiece, rules, counts))
     assert len(found) == stays and counts["dropped_unknown_words"] == (not stays)
 
 

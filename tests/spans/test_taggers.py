@@ -1,33 +1,33 @@
-"""Taggers on passages small enough to tag by hand; spaCy pipelines are made on the spot."""
+"""Taggers on blocks small enough to tag by hand; spaCy pipelines are made on the spot."""
 
 import pytest
 import spacy
 
+from realmctl.corpus.blocks import Block, PackedWordpieces
 from realmctl.errors import InputError
-from realmctl.spans.passages import LinkAnchor, Passage
 from realmctl.spans.salient import ENTITY, SalientSpan
 from realmctl.spans.taggers import AnchorTagger, RuleTagger, SentenceTagger, find_spacy_model, spacy_finder
 
 
-def passage(*sentences: str, links: tuple[str, ...] = (), title: str = "Title of it", document: str = "1") -> Passage:
+def block(*sentences: str, links: tuple[str, ...] = (), title: str = "Title of it", document: str = "1") -> Block:
     """Sentences joined by blanks; each of `links` is an anchor at its first occurrence."""
     text, bounds, anchors = " ".join(sentences), [], []
     for sentence in sentences:
         start = text.index(sentence, bounds[-1][1] if bounds else 0)
         bounds.append((start, start + len(sentence)))
     for link in links:
-        anchors.append(LinkAnchor(text.index(link), text.index(link) + len(link), link))
-    return Passage(f"{document}-0", document, title, text, tuple(bounds), tuple(anchors))
+        anchors.append((text.index(link), text.index(link) + len(link), link))
+    return Block(f"{document}-0", document, title, text, tuple(bounds), tuple(anchors), PackedWordpieces(b"", b"", ()))
 
 
-def found(tagger, *passages: Passage) -> list[list[str]]:
-    tagged = tagger.tag(passages)
-    assert len(tagged) == len(passages)
-    return [sorted({p.text[s.start : s.end] for s in spans}) for p, spans in zip(passages, tagged, strict=True)]
+def found(tagger, *blocks: Block) -> list[list[str]]:
+    tagged = tagger.tag(blocks)
+    assert len(tagged) == len(blocks)
+    return [sorted({p.text[s.start : s.end] for s in spans}) for p, spans in zip(blocks, tagged, strict=True)]
 
 
 def test_anchors_that_look_like_names():
-    one = passage(
+    one = block(
         "Philosophy is old.",
         "He read the Republic of Plato in 1905 on logic.",
         links=("Philosophy", "the Republic", "Plato", "1905", "logic"),
@@ -37,40 +37,40 @@ def test_anchors_that_look_like_names():
 
 
 def test_a_linked_name_is_found_again_unlinked_later_in_its_document_only():
-    first = passage("We saw Paris.", "Paris fell.", links=("Paris",))
-    later = passage("They left Paris and Parisians, and Paris-Nord.")
-    other = passage("They left Paris.", document="2")
-    earlier = passage("They left Paris.", document="1")
+    first = block("We saw Paris.", "Paris fell.", links=("Paris",))
+    later = block("They left Paris and Parisians, and Paris-Nord.")
+    other = block("They left Paris.", document="2")
+    earlier = block("They left Paris.", document="1")
     assert found(AnchorTagger(), first, later, other) == [["Paris"], ["Paris"], []]
     assert len(AnchorTagger().tag([first])[0]) == 3  # the anchor, itself as a mention, and the second sentence
     assert found(AnchorTagger(), earlier, first)[0] == []
 
 
 def test_a_mention_is_of_whole_words_in_the_same_case():
-    one = passage("We saw New York.", "New Yorkers left New york and New York's bay.", links=("New York",))
+    one = block("We saw New York.", "New Yorkers left New york and New York's bay.", links=("New York",))
     assert {(s.start, s.end) for s in AnchorTagger().tag([one])[0]} == {(7, 15), (47, 55)}
 
 
 def test_the_title_is_a_name_where_it_is_written_as_one():
-    assert found(AnchorTagger(), passage("He met Alan Turing.", title="Alan Turing")) == [["Alan Turing"]]
-    assert found(AnchorTagger(), passage("He met Mercury twice.", title="Mercury (planet)")) == [["Mercury"]]
-    assert found(AnchorTagger(), passage("Anarchism, or anarchism.", "On Anarchism.", title="Anarchism")) == [[]]
+    assert found(AnchorTagger(), block("He met Alan Turing.", title="Alan Turing")) == [["Alan Turing"]]
+    assert found(AnchorTagger(), block("He met Mercury twice.", title="Mercury (planet)")) == [["Mercury"]]
+    assert found(AnchorTagger(), block("Anarchism, or anarchism.", "On Anarchism.", title="Anarchism")) == [[]]
 
 
 def test_rules_use_the_whole_document_as_evidence():
-    first, second = passage("Berlin grew."), passage("They left Berlin.")
+    first, second = block("Berlin grew."), block("They left Berlin.")
     assert found(RuleTagger(), first) == [[]]
     assert found(RuleTagger(), first, second) == [["Berlin"], ["Berlin"]]
 
 
 def test_rule_spans_are_offsets_into_the_block():
-    one = passage("Nothing here.", "We met Ada Lovelace.")
+    one = block("Nothing here.", "We met Ada Lovelace.")
     assert RuleTagger().tag([one]) == [[SalientSpan(21, 33, ENTITY)]]
 
 
 def test_sentence_tagger_shifts_a_finders_spans():
     tagger = SentenceTagger(lambda texts: [[(0, 3, "X")] if text.startswith("Two") else [] for text in texts])
-    assert tagger.tag([passage("One.", "Two."), passage("Three."), passage("Two.")]) == [
+    assert tagger.tag([block("One.", "Two."), block("Three."), block("Two.")]) == [
         [SalientSpan(5, 8, "X")],
         [],
         [SalientSpan(0, 3, "X")],

@@ -21,9 +21,9 @@ def beir(chain, tmp_path_factory):
     """The chain's questions as queries; relevant are the documents with an answer, which are at most a few."""
     folder = tmp_path_factory.mktemp("beir")
     texts: dict[str, tuple[str, str]] = {}
-    for record in Corpus(chain.blocks).records:
-        title, text = texts.get(record["document"], (record["title"], ""))
-        texts[record["document"]] = title, f"{text} {record['text']}"
+    for record in Corpus(chain.blocks):
+        title, text = texts.get(record.document, (record.title, ""))
+        texts[record.document] = title, f"{text} {record.text}"
     documents = [{"_id": name, "title": title, "text": text} for name, (title, text) in texts.items()]
     (folder / "corpus.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
     rows, queries = ["query-id\tcorpus-id\tscore"], []
@@ -65,7 +65,7 @@ def test_its_hits_become_hard_negatives_for_the_retriever(realmctl, chain, beir,
     for line in (beir / "qrels/test.tsv").read_text().splitlines()[1:]:
         relevant[line.split("\t")[0]].append(line.split("\t")[1])
     names = {query["text"]: query["_id"] for query in map(json.loads, (beir / "queries.jsonl").open())}
-    owner = {record["text"]: record["document"] for record in Corpus(chain.blocks).records}
+    owner = {record.text: record.document for record in Corpus(chain.blocks)}
     labelled = list(read_labelled(tmp_path / "train.json"))
     assert labelled
     for question in labelled:

@@ -54,7 +54,7 @@ def test_passages_keep_their_ids_in_a_revision(tmp_path):
     blocks = Chunk(corpus=(corpus,), **cut).make(tmp_path / "blocks")
     edits = write_edits(tmp_path / "edits", {"op": "add", "id": "p-3", "text": text(3)})
     revised = Revise(blocks=blocks, edits=edits, workers=1).make(tmp_path / "blocks")
-    assert [record["id"] for record in Corpus(revised).records] == ["p-1", "p-2", "p-3"]
+    assert [record.id for record in Corpus(revised)] == ["p-1", "p-2", "p-3"]
 
 
 def test_the_blocks_are_an_argument_or_an_option_and_not_both(tmp_path):
@@ -100,7 +100,7 @@ def test_named_columns_are_named_in_a_revision_too(tmp_path):
     for count in (2, 3):
         corpus.write_text("\n".join(["key,headline,story", *rows[:count]]))
         blocks = Revise(blocks=blocks, corpus=(corpus,), workers=1).make(tmp_path / "blocks")
-        found = [(record["document"], record["title"]) for record in Corpus(blocks).records]
+        found = [(record.document, record.title) for record in Corpus(blocks)]
         assert found == [(str(number), f"T{number}") for number in range(count)]
 
 
@@ -201,8 +201,8 @@ def test_a_new_corpus_equals_chunk_and_is_described(made, tmp_path):
     assert revised.content == rebuild(blocks, documents, tmp_path).content
     counts = [revised.metrics[f"documents_{what}"] for what in ("added", "changed", "removed")]
     assert counts == [1, 1, 1] and revised.metrics["documents"] == 8
-    old = {(r["title"], r["text"]) for r in Corpus(blocks).records}
-    assert revised.metrics["blocks_kept"] == sum((r["title"], r["text"]) in old for r in Corpus(revised).records)
+    old = {(r.title, r.text) for r in Corpus(blocks)}
+    assert revised.metrics["blocks_kept"] == sum((r.title, r.text) in old for r in Corpus(revised))
     assert revised.lineage["blocks"] == blocks.content
     assert Corpus(revised).max_wordpieces == LENGTH
 

@@ -52,7 +52,7 @@ def order(scores: np.ndarray) -> list[int]:
 
 
 def ids(chain: Chain) -> list[str]:
-    return [record["id"] for record in Corpus(chain.blocks).records]
+    return [record.id for record in Corpus(chain.blocks)]
 
 
 @pytest.mark.parametrize("method", ["dense", "bm25"])
@@ -80,7 +80,7 @@ def test_hybrid_is_the_fusion_of_both(tmp_path, chain: Chain, scores_of):
 
 
 def test_a_document_stands_where_its_best_block_stands(tmp_path, chain: Chain):
-    of_block = {record["id"]: record["document"] for record in Corpus(chain.blocks).records}
+    of_block = {record.id: record.document for record in Corpus(chain.blocks)}
     blocks = ranked(made(chain, tmp_path / "blocks", top=28))
     documents = ranked(made(chain, tmp_path / "documents", unit="document"))
     for query, found in blocks.items():

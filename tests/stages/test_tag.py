@@ -73,7 +73,7 @@ def test_arrays_agree_with_the_records_and_with_the_blocks(blocks, tmp_path):
         in_block = corpus.tokens(record["block"])[starts[record["sentence"]] : starts[record["sentence"] + 1]]
         assert tokens.tolist() == in_block.tolist()
         assert arrays["uids"][i] == corpus.uid[record["block"]]
-        assert record["title"] == corpus.record(record["block"])["title"]
+        assert record["title"] == corpus.block(record["block"]).title
         for start, end, label in record["spans"]:
             sentence, first, stop, label_id = next(rows)
             masked = tokens[first:stop].tolist()

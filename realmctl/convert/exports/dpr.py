@@ -11,7 +11,7 @@ from typing import Any
 
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.durable import copy_file
-from realmctl.artifacts.records import Records
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 from realmctl.questions.labelled import json_list_items
 
@@ -20,13 +20,14 @@ RETRIEVED = "retrieved.json"
 
 def write_passages(blocks: Artifact, path: Path) -> dict[str, Any]:
     """Write `id`, `text` and `title` of each block with a header. Tabs and line breaks become spaces."""
-    records = Records(blocks.file("blocks.jsonl.zst"))
+    corpus = Corpus(blocks)
     with path.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, delimiter="\t", lineterminator="\n")
         table.writerow(["id", "text", "title"])
-        for record in records:
-            table.writerow([" ".join(record[name].splitlines()).replace("\t", " ") for name in ("id", "text", "title")])
-    return {"passages": len(records)}
+        for block in corpus:
+            fields = block.id, block.text, block.title
+            table.writerow([" ".join(value.splitlines()).replace("\t", " ") for value in fields])
+    return {"passages": len(corpus)}
 
 
 def write_reader_training(scores: Artifact, path: Path) -> dict[str, Any]:

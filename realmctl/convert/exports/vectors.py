@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.artifacts import Artifact
-from realmctl.artifacts.records import Records
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError, MismatchError
 from realmctl.index.vectors import open_vectors
 
@@ -73,12 +73,12 @@ def _parts(vectors_ND: NDArray[np.floating[Any]]) -> Iterator[tuple[int, NDArray
 
 def _ids(blocks: Artifact | None, count: int) -> Iterator[str]:
     assert blocks is not None
-    records = Records(blocks.file("blocks.jsonl.zst"))
-    if len(records) != count:
+    corpus = Corpus(blocks)
+    if len(corpus) != count:
         raise MismatchError(
-            f"{blocks} has {len(records)} blocks, and there are {count} vectors. Embed the blocks again."
+            f"{blocks} has {len(corpus)} blocks, and there are {count} vectors. Embed the blocks again."
         )
-    return (record["id"] for record in records)
+    return (block.id for block in corpus)
 
 
 def _summary(vectors_ND: NDArray[np.floating[Any]]) -> dict[str, Any]:

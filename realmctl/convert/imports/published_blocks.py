@@ -15,7 +15,7 @@ from realmctl.artifacts import Artifact, Writer
 from realmctl.artifacts.description import BLOCKS, BlocksDescription, write_description
 from realmctl.convert.imports.block_records import read_records
 from realmctl.convert.imports.imported import make_imported
-from realmctl.corpus.blocks import Block
+from realmctl.corpus.blocks import Block, PackedWordpieces
 from realmctl.corpus.blocks_file import BlocksWriter
 from realmctl.corpus.sentences import split
 from realmctl.errors import MismatchError
@@ -116,9 +116,11 @@ def _block(published: PublishedBlock) -> Block:
         document=str(published.document),
         title=published.title,
         text=text,
-        sentences=[span for span, _ in sentences],
-        anchors=[],
-        ids=b"".join(packed for _, packed in sentences),
-        title_ids=_wordpiece.packed(published.title),
-        sentence_starts=[0, *accumulate(len(packed) // size for _, packed in sentences[:-1])],
+        sentences=tuple(span for span, _ in sentences),
+        anchors=(),
+        wordpieces=PackedWordpieces(
+            title=_wordpiece.packed(published.title),
+            body=b"".join(packed for _, packed in sentences),
+            sentence_starts=[0, *accumulate(len(packed) // size for _, packed in sentences[:-1])],
+        ),
     )

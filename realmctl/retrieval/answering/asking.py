@@ -79,13 +79,13 @@ def _answer(searcher: Searcher | None, answer: Answer) -> dict[str, Any]:
     found, evidence = {"answer": answer.text, "score": answer.score}, answer.evidence
     if searcher is None or evidence is None:
         return found
-    record = searcher.corpus.record(evidence.hit.row)
+    block = searcher.corpus.block(evidence.hit.row)
     return {
         **found,
         "probability_of_block": evidence.hit.probability,
-        "title": record["title"],
-        "block": record["id"],
-        "text": record["text"],
+        "title": block.title,
+        "block": block.id,
+        "text": block.text,
         "start": evidence.start,
         "end": evidence.end,
     }

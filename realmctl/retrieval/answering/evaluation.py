@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from realmctl.artifacts import Writer
+from realmctl.corpus.blocks import Block
 from realmctl.corpus.corpus import TokenIds
 from realmctl.log import progress
 from realmctl.questions.answer_search import AnswerSearch
@@ -100,13 +101,13 @@ def _outcomes(
         batch = questions[start : start + batch_size]
         tokens = evaluated.tokens(batch)
         found = searcher.search(tokens, hits) if searcher else [[] for _ in batch]
-        records = searcher.corpus.records_of({hit.row for best in found for hit in best}) if searcher else {}
+        blocks = searcher.corpus.blocks({hit.row for best in found for hit in best}) if searcher else {}
         answers = answerer.answer(tokens, found, 1) if answerer else None
         for place, question in enumerate(batch):
             best = next(iter(answers[place]), None) if answers else None
             prediction = None if answers is None else best.text if best else ""
             evidence = _evidence(question, answerer.reader_beam if answerer else 0, found[place], best)
-            yield Outcome(question, _contexts(question, found[place], records), prediction, evidence)
+            yield Outcome(question, _contexts(question, found[place], blocks), prediction, evidence)
 
 
 def _evidence(question: Question, beam: int, hits: Sequence[Hit], answer: Answer | None) -> dict[str, Any]:
@@ -121,20 +122,22 @@ def _evidence(question: Question, beam: int, hits: Sequence[Hit], answer: Answer
     return {**known, "score": answer.score, "rank": rank, "start": place.start, "end": place.end}
 
 
-def _contexts(question: Question, hits: Sequence[Hit], records: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
+def _contexts(question: Question, hits: Sequence[Hit], blocks: dict[int, Block]) -> list[dict[str, Any]]:
     words, raw = AnswerSearch(question, "tokens"), AnswerSearch(question, "substring")
     contexts = []
     for hit in hits:
-        record = records[hit.row]
+        block = blocks[hit.row]
         context = {
-            **{name: record[name] for name in ("id", "title", "text")},
+            "id": block.id,
+            "title": block.title,
+            "text": block.text,
             "score": hit.score,
-            "has_answer": words(record["text"]),
+            "has_answer": words(block.text),
         }
         if not question.is_regex:
-            context["has_answer_substring"] = raw(record["text"])
+            context["has_answer_substring"] = raw(block.text)
         if question.provenance:
-            context["has_provenance"] = record["document"] in question.provenance
+            context["has_provenance"] = block.document in question.provenance
         contexts.append(context)
     return contexts
 

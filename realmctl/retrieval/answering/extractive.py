@@ -130,7 +130,7 @@ class ExtractiveAnswerer(Answerer):
     def places(self, row: int, text: str) -> set[tuple[int, int]]:
         """First and last wordpiece of each occurrence of a text in a block."""
         corpus = self.searcher.corpus
-        body = corpus.record(row)["text"]
+        body = corpus.block(row).text
         spans = [*answer_spans(body, [text]), *(found.span() for found in re.finditer(re.escape(text), body))]
         return set(covered(char_offsets(corpus, self.searcher.wordpiece, row), spans, self.span_width))
 
@@ -178,7 +178,7 @@ class ExtractiveAnswerer(Answerer):
         corpus, wordpiece = self.searcher.corpus, self.searcher.wordpiece
         offsets = char_offsets(corpus, wordpiece, span.hit.row)
         start, end = int(offsets[span.first, 0]), int(offsets[span.last, 1])
-        body = corpus.record(span.hit.row)["text"]
+        body = corpus.block(span.hit.row).text
         text = body[start:end]
         if self.official_text:
             pieces = wordpiece.tokens_of(corpus.tokens(span.hit.row)[span.first : span.last + 1])

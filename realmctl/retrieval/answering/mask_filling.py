@@ -152,4 +152,4 @@ def _best(searcher: DenseSearcher, probability_MV: Tensor) -> tuple[MaskPredicti
 
 
 def _title(searcher: DenseSearcher, row: int) -> str:
-    return NULL_TITLE if row == NULL else str(searcher.corpus.record(row)["title"])
+    return NULL_TITLE if row == NULL else searcher.corpus.block(row).title

@@ -18,13 +18,13 @@ def char_offsets(corpus: Corpus, wordpiece: WordPiece, row: int) -> NDArray[np.i
     The text is tokenised sentence by sentence, as `chunk` did it. Raises MismatchError when `wordpiece` is not the
     tokenizer of the blocks.
     """
-    record = corpus.record(row)
-    encoded = wordpiece.encode_batch([record["text"][start:end] for start, end in record["sentences"]])
-    parts = [offsets + start for (_, offsets), (start, _) in zip(encoded, record["sentences"], strict=True)]
+    block = corpus.block(row)
+    encoded = wordpiece.encode_batch(block.sentence_texts())
+    parts = [offsets + start for (_, offsets), (start, _) in zip(encoded, block.sentences, strict=True)]
     offsets: NDArray[np.int32] = np.concatenate(parts)
     if len(offsets) != len(corpus.tokens(row)):
         raise MismatchError(
-            f"Block {record['id']} of {corpus.artifact} has {len(corpus.tokens(row))} wordpieces, but its text gives {len(offsets)}: "
+            f"Block {block.id} of {corpus.artifact} has {len(corpus.tokens(row))} wordpieces, but its text gives {len(offsets)}: "
             "the blocks were not made with the tokenizer in their artifact. Chunk the corpus again."
         )
     return offsets

@@ -76,15 +76,15 @@ def receipt_of_rows(answerer: ExtractiveAnswerer, question: str, rows: Sequence[
     share_before, share_after = (
         answerer.probability(tokens[0], found[0], text) if text else 0.0 for found in (before, after)
     )
-    record = searcher.corpus.record
+    block = searcher.corpus.block
     holding = [hit.row for hit in after[0][: answerer.reader_beam] if text and answerer.places(hit.row, text)]
     return Receipt(
-        tuple(str(record(row)["id"]) for row in rows),
+        tuple(block(row).id for row in rows),
         tuple(answerer.answer(tokens, after, top)[0]),
         text,
         share_before,
         share_after,
-        tuple(str(record(row)["id"]) for row in holding),
+        tuple(block(row).id for row in holding),
     )
 
 
@@ -94,8 +94,8 @@ def named_rows(corpus: Corpus, names: Sequence[str]) -> list[int]:
     Raises InputError for a name that no block and no document has.
     """
     found: dict[str, list[int]] = {name: [] for name in names}
-    for row, record in enumerate(corpus.records):
-        for name in {record["id"], record.get("document"), record["title"]} & found.keys():
+    for row, block in enumerate(corpus):
+        for name in {block.id, block.document, block.title} & found.keys():
             found[name].append(row)
     if unknown := [name for name, rows in found.items() if not rows]:
         raise InputError(

@@ -248,9 +248,9 @@ def describe(path: Path) -> dict[str, float]:
 def _check_finite(vectors: NDArray[np.floating], rows: Sequence[int], corpus: Corpus) -> None:
     bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if len(bad):
-        record = corpus.record(rows[int(bad[0])])
+        block = corpus.block(rows[int(bad[0])])
         raise InputError(
-            f"The embedding of block {record['id']} ({record['title']!r}) is not finite in {vectors.dtype}, "
+            f"The embedding of block {block.id} ({block.title!r}) is not finite in {vectors.dtype}, "
             "so it cannot be searched. The weights are damaged or training diverged. Use another retriever"
             + (", or --dtype float32." if vectors.dtype == np.float16 else ".")
         )

@@ -26,7 +26,7 @@ def answer_relevance(ranking: Artifact, blocks: Artifact, questions: Sequence[Qu
         MismatchError: a query of the ranking has the id of a question and another text.
     """
     _require_same_texts(ranking, questions)
-    field = "id" if read_description(ranking.file(RANKING), RankingDescription).unit == "block" else "document"
+    by_block = read_description(ranking.file(RANKING), RankingDescription).unit == "block"
     tests = {trec_name(question.id): AnswerSearch(question, "tokens") for question in questions}
     judged: dict[str, dict[str, int]] = {name: {} for name in tests}
     asking: defaultdict[str, list[str]] = defaultdict(list)
@@ -34,12 +34,12 @@ def answer_relevance(ranking: Artifact, blocks: Artifact, questions: Sequence[Qu
         for name in found if query in tests else ():
             asking[name].append(query)
             judged[query][name] = 0
-    records = Corpus(blocks).records
-    with progress(len(records), "looking for answers", "blocks") as bar:
-        for record in records:
-            name = trec_name(str(record[field]))
+    corpus = Corpus(blocks)
+    with progress(len(corpus), "looking for answers", "blocks") as bar:
+        for block in corpus:
+            name = trec_name(block.id if by_block else block.document)
             for query in asking.get(name, ()):
-                judged[query][name] = judged[query][name] or int(tests[query](record["text"]))
+                judged[query][name] = judged[query][name] or int(tests[query](block.text))
             bar.advance()
     return judged
 

@@ -73,9 +73,8 @@ class Ranker:
             yield of_query[0] if len(of_query) == 1 else reciprocal_rank_fusion([r for _, r in of_query], self.rrf_k)
 
     def _names(self, corpus: Corpus, found: Sequence[RowIds]) -> dict[int, str]:
-        field = "id" if self.unit == "block" else "document"
-        wanted = np.unique(np.concatenate(found)).tolist()
-        return {row: str(corpus.records[row][field]) for row in wanted}
+        blocks = corpus.blocks(np.unique(np.concatenate(found)).tolist())
+        return {row: block.id if self.unit == "block" else block.document for row, block in blocks.items()}
 
     def _ranked(self, query: Query, scores: Scores, names: list[str]) -> RankedQuery:
         first = {name: place for place, name in reversed([*enumerate(names)])}

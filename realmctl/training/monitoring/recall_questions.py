@@ -61,9 +61,9 @@ class RecallQuestions:
 
     def _ranks(self, rows_BK: NDArray[np.int64]) -> NDArray[np.float64]:
         """Rank of the first block that contains an answer, from 0; infinity if none does. float64 [B]."""
-        records = self._corpus.records_of(set(rows_BK.ravel().tolist()))
+        blocks = self._corpus.blocks(set(rows_BK.ravel().tolist()))
         ranks = [
-            next((rank for rank, row in enumerate(rows) if holds(records[row]["text"])), np.inf)
+            next((rank for rank, row in enumerate(rows) if holds(blocks[row].text)), np.inf)
             for holds, rows in zip(self._answers, rows_BK.tolist(), strict=True)
         ]
         return np.array(ranks, dtype=np.float64)

@@ -111,7 +111,7 @@ class FinetuneObjective(SelfContained):
         }
         self.micro_batch = micro_batch or options.batch_size
         self.in_reach = AnswersInReach(options.batch_size, options.steps, options.retriever_beam, options.reader_beam)
-        self.texts = BlockTexts(record["text"] for record in searcher.corpus.records)
+        self.texts = BlockTexts(block.text for block in searcher.corpus)
         self.own = processes.share(options.batch_size, "questions")
         self._ask(questions, cloze)
 

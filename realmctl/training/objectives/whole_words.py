@@ -104,6 +104,6 @@ class SpanPairs(MaskedPassages):
 def rows_by_document(corpus: Corpus) -> list[NDArray[np.int64]]:
     """Return the rows of each document's blocks, in the order of the corpus."""
     found: dict[str, list[int]] = {}
-    for row in range(len(corpus)):
-        found.setdefault(str(corpus.records[row]["document"]), []).append(row)
+    for row, block in enumerate(corpus):
+        found.setdefault(block.document, []).append(row)
     return [np.array(rows, dtype=np.int64) for rows in found.values()]

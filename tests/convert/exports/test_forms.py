@@ -35,12 +35,12 @@ def scores(chain):
 
 def test_blocks_become_a_table_that_dpr_and_chunk_read(chain, tmp_path):
     made = export_form(chain.blocks, tmp_path / "psgs.tsv", "psgs", None)
-    records = list(Corpus(chain.blocks).records)
+    records = list(Corpus(chain.blocks))
     with (tmp_path / "psgs.tsv").open(newline="") as file:
         rows = list(csv.reader(file, delimiter="\t"))  # as DPR reads it
-    assert rows == [["id", "text", "title"], *([r["id"], r["text"], r["title"]] for r in records)]
+    assert rows == [["id", "text", "title"], *([r.id, r.text, r.title] for r in records)]
     ours = [(raw.id, raw.text, raw.title) for raw in raw_documents([tmp_path / "psgs.tsv"], PageCounts())]
-    assert ours == [(r["id"], r["text"], r["title"]) for r in records]
+    assert ours == [(r.id, r.text, r.title) for r in records]
     assert made["passages"] == 40 and made["form"] == "psgs" == default_form("blocks")
     assert not list(tmp_path.glob(".psgs*"))
 
@@ -56,7 +56,7 @@ def test_quotes_tabs_and_line_breaks_stay_in_one_row(tmp_path):
 def test_vectors_with_ids_for_any_library(chain, embeddings, tmp_path, monkeypatch, rows_at_once):
     monkeypatch.setattr(vectors, "ROWS_AT_ONCE", rows_at_once)
     half = np.load(embeddings.file("embeddings.npy"))
-    ids = [record["id"] for record in Corpus(chain.blocks).records]
+    ids = [record.id for record in Corpus(chain.blocks)]
     made = export_form(embeddings, tmp_path / "faiss", "vectors", chain.blocks)
     found = np.load(tmp_path / "faiss/vectors.npy", allow_pickle=False)
     assert found.dtype == np.float32 and np.array_equal(found, half.astype(np.float32)) and half.dtype == np.float16

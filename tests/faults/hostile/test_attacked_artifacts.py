@@ -146,7 +146,7 @@ def test_more_records_than_blocks_are_one_clear_error_of_tag(made, tmp_path):
         for record in [*records, records[-1]]:
             writer.write(record)
     with pytest.raises(InputError, match=f"{len(records) + 1} records for {len(records)} blocks"):
-        _ = Corpus(Artifact(blocks, made["blocks"].manifest)).records
+        list(Corpus(Artifact(blocks, made["blocks"].manifest)))
 
 
 def test_a_damaged_tokenizer_is_one_clear_error(made, tmp_path):

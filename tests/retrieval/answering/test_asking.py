@@ -24,8 +24,8 @@ def test_an_answer_with_its_evidence(chain, qa_model):
     for found in value["answers"]:
         assert found["text"][found["start"] : found["end"]] == found["answer"]
         assert 0 < found["probability_of_block"] < 1
-        record = next(record for record in Corpus(chain.blocks).records if record["id"] == found["block"])
-        assert record["title"] == found["title"]
+        record = next(record for record in Corpus(chain.blocks) if record.id == found["block"])
+        assert record.title == found["title"]
     shown = answers_text(value)
     best = value["answers"][0]
     assert (
@@ -114,7 +114,7 @@ def test_the_numbers_of_fill_mask(chain, model):
 
     assert told(value["without_retrieval"]) == blanks(fillings[0])
     assert told(value["with_retrieval"]) == blanks((prior[:, None, None] * fillings).sum(0))
-    titles = ["(null document)", *(corpus.record(row)["title"] for row in rows)]
+    titles = ["(null document)", *(corpus.block(row).title for row in rows)]
     for found, title, share, filling in zip(value["candidates"], titles, prior, fillings, strict=True):
         assert found["title"] == title and found["probability"] == pytest.approx(float(share), rel=1e-4)
         assert told(found["masks"]) == blanks(filling)

@@ -36,7 +36,7 @@ def test_recall_is_that_of_the_retrieved_blocks(scores, qa_model, chain):
     for depth in (1, 5, 20):
         for name, how in (("recall", "tokens"), ("substring_recall", "substring")):
             found = [
-                any(has_answer(answerer.corpus.record(hit.row)["text"], question.answers, how) for hit in best[:depth])
+                any(has_answer(answerer.corpus.block(hit.row).text, question.answers, how) for hit in best[:depth])
                 for question, best in zip(questions, hits, strict=True)
             ]
             assert scores.metrics[f"{name}@{depth}"] == pytest.approx(sum(found) / 20)
@@ -162,7 +162,7 @@ def test_a_record_is_read_once(scores, qa_model, chain, monkeypatch):
     monkeypatch.setattr(Records, "__getitem__", lambda records, row: read.append(row) or plain(records, row))
     searcher = DenseSearcher(chain.retriever, chain.index, chain.blocks, "cpu", "fp32")
     for rows in ([5, 3, 9], [9, 3], [3]):
-        searcher.corpus.records_of(rows)
+        searcher.corpus.blocks(rows)
     assert read == [3, 5, 9]
 
 
@@ -186,7 +186,7 @@ def test_provenance_recall_counts_blocks_of_the_named_documents(qa_model, chain,
     """The oracle: the document of the best block is named for every second question, and no document for the others."""
     searcher = open_answerer(qa_model, chain.blocks).searcher
     questions = [question.question for question in read_questions(chain.questions)]
-    best = [searcher.corpus.record(hits[0].row)["document"] for hits in searcher.search(searcher.tokens(questions), 1)]
+    best = [searcher.corpus.block(hits[0].row).document for hits in searcher.search(searcher.tokens(questions), 1)]
     records = [
         {"input": text, "output": [{"answer": "x", "provenance": [{"wikipedia_id": page if n % 2 else "none"}]}]}
         for n, (text, page) in enumerate(zip(questions, best, strict=True))

@@ -58,7 +58,7 @@ def test_the_answer_is_the_best_span_of_all_that_is_read(answerer):
                 best = (total, hit.row, int(first[place] - start[0]), int(last[place] - start[0]))
         [answer] = answers
         assert answer.score == pytest.approx(best[0], rel=1e-5) and answer.evidence.hit.row == best[1]
-        text = answerer.searcher.corpus.record(answer.evidence.hit.row)["text"]
+        text = answerer.searcher.corpus.block(answer.evidence.hit.row).text
         assert answer.text == text[answer.evidence.start : answer.evidence.end]
         wordpieces = answerer.searcher.corpus.tokens(best[1])[best[2] : best[3] + 1].tolist()
         assert answerer.searcher.wordpiece.ids(answer.text).tolist() == wordpieces
@@ -67,7 +67,7 @@ def test_the_answer_is_the_best_span_of_all_that_is_read(answerer):
 def test_an_answer_keeps_the_authors_spacing(answerer):
     """Every span of a block is cut as the text between its offsets; `Velford.` gets no blank before its full stop."""
     row = 0
-    text, pieces = answerer.searcher.corpus.record(row)["text"], len(answerer.searcher.corpus.tokens(row))
+    text, pieces = answerer.searcher.corpus.block(row).text, len(answerer.searcher.corpus.tokens(row))
     offsets = char_offsets(answerer.searcher.corpus, answerer.searcher.wordpiece, row)
     spans = [(first, last) for first in range(pieces) for last in range(first, min(first + 4, pieces))]
     cut = [answerer._cut(AnswerSpan(0.0, first, last, Hit(row, 0.0, 1.0))).text for first, last in spans]

@@ -47,7 +47,7 @@ def test_the_text_of_an_answer_is_the_authors(blocks, answer):
     """Joining wordpieces loses all of these (FIDELITY of ORQA's and HF's decoding)."""
     corpus, words = Corpus(blocks), wordpiece.load(blocks.path)
     offsets = char_offsets(corpus, words, 0)
-    text, ids = corpus.record(0)["text"], words.ids(answer).tolist()
+    text, ids = corpus.block(0).text, words.ids(answer).tolist()
     body = corpus.tokens(0).tolist()
     first = next(at for at in range(len(body)) if body[at : at + len(ids)] == ids)
     assert text[offsets[first, 0] : offsets[first + len(ids) - 1, 1]] == answer
@@ -55,14 +55,14 @@ def test_the_text_of_an_answer_is_the_authors(blocks, answer):
 
 def test_every_wordpiece_has_its_characters(blocks):
     corpus, words = Corpus(blocks), wordpiece.load(blocks.path)
-    offsets, text = char_offsets(corpus, words, 0), corpus.record(0)["text"]
+    offsets, text = char_offsets(corpus, words, 0), corpus.block(0).text
     assert len(offsets) == len(corpus.tokens(0))
     assert "".join(text[a:b] for a, b in offsets.tolist()) == text.replace(" ", "")
 
 
 def test_spans_and_back(blocks):
     corpus, words = Corpus(blocks), wordpiece.load(blocks.path)
-    offsets, text = char_offsets(corpus, words, 0), corpus.record(0)["text"]
+    offsets, text = char_offsets(corpus, words, 0), corpus.block(0).text
     at = text.index("U.S.")
     [(first, last)] = covered(offsets, [(at, at + 4), (at, at + 4), (0, len(text))], widest=10)
     assert text[offsets[first, 0] : offsets[last, 1]] == "U.S."

@@ -65,13 +65,13 @@ def test_without_blocks_the_next_best_are_read(answerer):
 
 def test_blocks_are_named_by_block_document_and_title(answerer):
     corpus = answerer.searcher.corpus
-    record = corpus.record(5)
-    assert receipts.named_rows(corpus, [record["id"]]) == [5]
-    own = [row for row in range(len(corpus)) if corpus.record(row)["title"] == record["title"]]
-    assert receipts.named_rows(corpus, [record["title"]]) == own
-    assert receipts.named_rows(corpus, [record["document"], record["id"]]) == own
+    record = corpus.block(5)
+    assert receipts.named_rows(corpus, [record.id]) == [5]
+    own = [row for row in range(len(corpus)) if corpus.block(row).title == record.title]
+    assert receipts.named_rows(corpus, [record.title]) == own
+    assert receipts.named_rows(corpus, [record.document, record.id]) == own
     with pytest.raises(InputError, match="'nobody'"):
-        receipts.named_rows(corpus, [record["id"], "nobody"])
+        receipts.named_rows(corpus, [record.id, "nobody"])
 
 
 def test_a_receipt(chain, qa_model):
@@ -89,7 +89,7 @@ def test_a_receipt(chain, qa_model):
 
 
 def test_without_every_block_there_is_no_answer(chain, qa_model):
-    every = [record["id"] for record in Corpus(chain.blocks).records]
+    every = [record.id for record in Corpus(chain.blocks)]
     found = ask(QUESTION, qa_model.path, chain.blocks.path, 1, without=every)["without"]
     assert found["answers"] == [] and found["probability_after"] == 0 and not found["blocks_with_answer"]
 

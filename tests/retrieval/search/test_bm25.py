@@ -68,7 +68,7 @@ def test_the_nearest_are_the_best_and_their_live_scores_the_same(searcher):
 
 def test_a_name_in_the_question_finds_its_blocks(searcher):
     [hits] = searcher.search(searcher.tokens(["Where was Cora Nash born?"]), 2)
-    assert {searcher.corpus.record(hit.row)["title"] for hit in hits} == {"Cora Nash"}
+    assert {searcher.corpus.block(hit.row).title for hit in hits} == {"Cora Nash"}
     assert sum(hit.probability for hit in hits) == pytest.approx(1)
 
 

@@ -148,7 +148,7 @@ def test_a_wrong_token_is_told(page, address):
 
 def test_hostile_blocks_are_shown_and_not_executed(page, serve_at, open_service):
     service = open_service()
-    documents = sorted({record["document"] for record in service.models.corpus.records})
+    documents = sorted({record.document for record in service.models.corpus})
     texts = [
         {
             "op": "update",
@@ -162,7 +162,7 @@ def test_hostile_blocks_are_shown_and_not_executed(page, serve_at, open_service)
     address = serve_at(service)
     for question in (QUESTION, SENTENCE):
         ask(page, address, question)
-        held = [record["text"] for record in service.models.corpus.records]
+        held = [record.text for record in service.models.corpus]
         shown = page.evaluate("[...document.querySelectorAll('.candidates .text')].map((one) => one.textContent)")
         assert shown and all(text in held for text in shown)
         assert "<img src=x onerror=window.pwned=5>" in page.evaluate("document.getElementById('result').textContent")

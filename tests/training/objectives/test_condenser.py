@@ -72,7 +72,7 @@ def test_documents_are_told_apart(chain):
     documents = rows_by_document(corpus)
     assert sorted(np.concatenate(documents).tolist()) == list(range(len(corpus)))
     for rows in documents:
-        assert len({corpus.record(int(row))["document"] for row in rows}) == 1
+        assert len({corpus.block(int(row)).document for row in rows}) == 1
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 4])

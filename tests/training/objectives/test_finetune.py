@@ -99,7 +99,7 @@ def brute_force(objective, numbers, *, with_retrieval_score=True):
     for number in numbers:
         score, beam = block_scores(objective, number)
         answers = objective.questions[number].answers
-        good = [row for row in beam if any(answer in corpus.record(row)["text"] for answer in answers)]
+        good = [row for row in beam if any(answer in corpus.block(row).text for answer in answers)]
         if good and not options.freeze_retriever:
             total += score[beam].logsumexp(0) - score[good].logsumexp(0)
         everything, spans = span_scores(objective, number, with_retrieval_score=with_retrieval_score)
@@ -200,7 +200,7 @@ def test_raw_text_has_upper_and_lower_case_and_words_have_not(chain):
 
 def test_an_answer_cut_off_by_the_readers_length_is_not_wanted(chain):
     objective = objective_of(chain, QUESTIONS)
-    row = next(row for row in range(40) if "Velford" in objective.searcher.corpus.record(row)["text"])
+    row = next(row for row in range(40) if "Velford" in objective.searcher.corpus.block(row).text)
     whole = objective._answers_in(0, row, 99)
     assert whole and objective._answers_in(0, row, whole[0][0]) == []
 

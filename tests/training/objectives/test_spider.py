@@ -56,8 +56,8 @@ def test_a_pair_shares_the_span_and_the_hard_negative_lacks_it(blocks):
             for title, body in example.blocks
         ]
         positive, negative = rows
-        page = corpus.record(positive)["document"]
-        assert page == corpus.record(negative)["document"]
+        page = corpus.block(positive).document
+        assert page == corpus.block(negative).document
         span = tokenizer.encode(RARE[int(page)], add_special_tokens=False).ids
         assert place_of(span, corpus.tokens(positive)) is not None
         assert place_of(span, corpus.tokens(negative)) is None
