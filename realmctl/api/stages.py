@@ -11,63 +11,40 @@ from typing import TYPE_CHECKING
 
 from realmctl.pipeline.discovery import own_stages
 
-if TYPE_CHECKING:
-    from stages.build_datastore import BuildDatastore
-    from stages.build_index import BuildIndex
-    from stages.chunk import Chunk
-    from stages.condenser_init import CondenserInit
-    from stages.dpr_finetune import DprFinetune
-    from stages.embed import Embed
-    from stages.eval_em import EvalEm
-    from stages.eval_knn_lm import EvalKnnLm
-    from stages.eval_run import EvalRun
-    from stages.eval_utility import EvalUtility
-    from stages.finetune import Finetune
-    from stages.ict_init import IctInit
-    from stages.lm_finetune import LmFinetune
-    from stages.lm_init import LmInit
-    from stages.mlm_init import MlmInit
-    from stages.pretrain import Pretrain
-    from stages.revise import Revise
-    from stages.search import Search
-    from stages.spider_init import SpiderInit
-    from stages.tag import Tag
-
-__all__ = [
-    "BuildDatastore",
-    "BuildIndex",
-    "Chunk",
-    "CondenserInit",
-    "DprFinetune",
-    "Embed",
-    "EvalEm",
-    "EvalKnnLm",
-    "EvalRun",
-    "EvalUtility",
-    "Finetune",
-    "IctInit",
-    "LmFinetune",
-    "LmInit",
-    "MlmInit",
-    "Pretrain",
-    "Revise",
-    "Search",
-    "SpiderInit",
-    "Tag",
-]
+if TYPE_CHECKING:  # for editors alone, which cannot discover; a test compares the list with the stages
+    from stages.build_datastore import BuildDatastore as BuildDatastore
+    from stages.build_index import BuildIndex as BuildIndex
+    from stages.chunk import Chunk as Chunk
+    from stages.condenser_init import CondenserInit as CondenserInit
+    from stages.dpr_finetune import DprFinetune as DprFinetune
+    from stages.embed import Embed as Embed
+    from stages.eval_em import EvalEm as EvalEm
+    from stages.eval_knn_lm import EvalKnnLm as EvalKnnLm
+    from stages.eval_run import EvalRun as EvalRun
+    from stages.eval_utility import EvalUtility as EvalUtility
+    from stages.finetune import Finetune as Finetune
+    from stages.ict_init import IctInit as IctInit
+    from stages.lm_finetune import LmFinetune as LmFinetune
+    from stages.lm_init import LmInit as LmInit
+    from stages.mlm_init import MlmInit as MlmInit
+    from stages.pretrain import Pretrain as Pretrain
+    from stages.revise import Revise as Revise
+    from stages.search import Search as Search
+    from stages.spider_init import SpiderInit as SpiderInit
+    from stages.tag import Tag as Tag
 
 if not TYPE_CHECKING:  # so that a type checker still reports a name that does not exist
 
     def __getattr__(name: str) -> object:
         """Import the stages at the first use of one, and keep them."""
-        if name.startswith("_"):
+        if name.startswith("_") and name != "__all__":
             raise AttributeError(name)
         found = {stage.__name__: stage for stage in own_stages().values()}
-        globals().update(found)
-        if name not in found:
+        globals().update(found, __all__=sorted(found))
+        if name not in globals():
             raise AttributeError(f"there is no stage {name!r}; the stages are {', '.join(sorted(found))}")
-        return found[name]
+        return globals()[name]
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(stage.__name__ for stage in own_stages().values())

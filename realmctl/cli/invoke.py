@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import json
 import os
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import typer
 
@@ -17,6 +18,7 @@ from realmctl.cli.options import Quiet
 from realmctl.errors import as_realmctl_error
 from realmctl.execution import processes
 
+T = TypeVar("T")
 SCHEMA_VERSION = 1
 """Version of the JSON that `--json` prints."""
 
@@ -64,12 +66,14 @@ def with_exit_code(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def print_result(value: Any, as_json: bool, text: Callable[[Any], str]) -> None:
+def print_result(value: T, as_json: bool, text: Callable[[T], str]) -> None:
     """Print the result of a command on stdout.
 
     Args:
-        value: The result, as JSON values.
+        value: The result: a mapping or a dataclass of JSON values and of dataclasses.
         as_json: Print one JSON object instead of text.
         text: Formats the result for people.
     """
-    print(json.dumps({"schema_version": SCHEMA_VERSION, **value}) if as_json else text(value))
+    fields = value if isinstance(value, Mapping) else dataclasses.asdict(value)  # type: ignore[call-overload]
+    found = {"schema_version": SCHEMA_VERSION, **fields}
+    print(json.dumps(found, default=dataclasses.asdict) if as_json else text(value))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from dataclasses import dataclass
+from typing import NotRequired, TypedDict
 
 import torch
 
@@ -14,32 +15,49 @@ ROWS = 2048
 """The measured product is the first one of a feed-forward layer of BERT-base: 2048 wordpieces, 768 by 3072."""
 
 
-def torch_facts(seconds: float = 2.0) -> dict[str, Any]:
-    """Return PyTorch's version, threads, libraries and devices, and the speed of the default device.
+class Device(TypedDict):
+    """A device that `--device` accepts here. A GPU has a name and a memory in bytes."""
+
+    device: str
+    name: NotRequired[str]
+    memory_bytes: NotRequired[int]
+
+
+@dataclass(frozen=True)
+class TorchFacts:
+    """PyTorch's version, threads, libraries and devices, and the speed of the default device by precision."""
+
+    version: str
+    threads: int
+    blas: list[str]
+    instructions: str
+    bf16_in_hardware: bool
+    devices: list[Device]
+    default_device: str
+    gflops: dict[str, float]
+
+
+def torch_facts(seconds: float = 2.0) -> TorchFacts:
+    """Find the facts.
 
     Args:
         seconds: Time that the measurement takes, half of it for each precision.
     """
     device = pick_device()
-    return {
-        "version": torch.__version__,
-        "threads": torch.get_num_threads(),
-        "blas": _blas(),
-        "instructions": torch.backends.cpu.get_cpu_capability(),
-        "bf16_in_hardware": has_bf16(device),
-        "devices": devices(),
-        "default_device": str(device),
-        "gflops": {name: _gflops(device, name, seconds / 2) for name in ("fp32", "auto")},
-    }
-
-
-def devices() -> list[dict[str, Any]]:
-    """Return the devices that `--device` accepts here, with name and memory in bytes of each GPU."""
-    found: list[dict[str, Any]] = [{"device": "cpu"}]
+    devices: list[Device] = [{"device": "cpu"}]
     for number in range(torch.cuda.device_count()):
         properties = torch.cuda.get_device_properties(number)
-        found.append({"device": f"cuda:{number}", "name": properties.name, "memory_bytes": properties.total_memory})
-    return found
+        devices.append({"device": f"cuda:{number}", "name": properties.name, "memory_bytes": properties.total_memory})
+    return TorchFacts(
+        version=torch.__version__,
+        threads=torch.get_num_threads(),
+        blas=_blas(),
+        instructions=torch.backends.cpu.get_cpu_capability(),
+        bf16_in_hardware=has_bf16(device),
+        devices=devices,
+        default_device=str(device),
+        gflops={name: _gflops(device, name, seconds / 2) for name in ("fp32", "auto")},
+    )
 
 
 def _blas() -> list[str]:

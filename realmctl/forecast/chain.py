@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from realmctl.errors import ConfigError
 from realmctl.pipeline import Stage, presets, roles
 from realmctl.pipeline.pipeline import Pipeline
 
@@ -61,14 +60,12 @@ def paper_chain(stages: Mapping[str, type[Stage]], bert: str) -> tuple[PlannedSt
         stages: {command: stage}.
         bert: The BERT that retriever and reader start from.
     """
-    return tuple(
-        PlannedStage(
-            name, command, {**_defaults(stages[command]), **presets.settings_of(preset, command)}, inputs
-        ).with_settings(bert=bert)
-        if command != "finetune"
-        else PlannedStage(name, command, {**_defaults(stages[command]), **presets.settings_of(preset, command)}, inputs)
-        for name, command, preset, inputs in _PAPER
-    )
+    chain = []
+    for name, command, preset, inputs in _PAPER:
+        settings = {**_defaults(stages[command]), **presets.settings_of(preset, command)}
+        stage = PlannedStage(name, command, settings, inputs)
+        chain.append(stage if command == "finetune" else stage.with_settings(bert=bert))
+    return tuple(chain)
 
 
 def _defaults(stage: type[Stage]) -> dict[str, Any]:
@@ -77,9 +74,3 @@ def _defaults(stage: type[Stage]) -> dict[str, Any]:
         for item in dataclasses.fields(stage)  # type: ignore[arg-type]
         if roles(stage)[item.name].name != "reads"
     }
-
-
-def require_chunk(chain: tuple[PlannedStage, ...]) -> None:
-    """Raise ConfigError unless some stage makes blocks."""
-    if not any(stage.command == "chunk" for stage in chain):
-        raise ConfigError("this pipeline has no chunk stage, so the size of its corpus is not known. Add the stage.")

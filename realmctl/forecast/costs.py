@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from realmctl.forecast.chain import PlannedStage
 from realmctl.forecast.sizes import STORED_BYTES_PER_WORDPIECE, EncoderShape, Text, VectorsSize
+from realmctl.questions.questions import read_questions
 
 WorkKind = Literal["chunk", "tag", "train", "embed", "hnsw", "copy"]
 BYTES_OF_A_TRAINED_WEIGHT = 16
@@ -256,8 +257,6 @@ NATURAL_QUESTIONS = 79_168
 
 def questions_of(settings: Mapping[str, Any]) -> int:
     """Number of questions of the stage's file."""
-    from realmctl.questions.questions import read_questions
-
     return len(read_questions(settings["questions"])) if settings.get("questions") else NATURAL_QUESTIONS
 
 

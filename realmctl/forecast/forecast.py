@@ -8,8 +8,7 @@ from typing import Any
 
 from realmctl.forecast.chain import PlannedStage
 from realmctl.forecast.costs import BYTES_OF_A_TRAINED_WEIGHT, Cost, Made, ShapeOf, cost_of
-from realmctl.forecast.devices import NETWORK_BYTES_PER_SECOND
-from realmctl.forecast.machines import Machines
+from realmctl.forecast.machines import NETWORK_BYTES_PER_SECOND, Machines
 from realmctl.forecast.simulation import IndexAges, Refreshing, devices_for_age, simulate
 from realmctl.forecast.sizes import Text
 

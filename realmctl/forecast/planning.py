@@ -5,19 +5,19 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from realmctl.artifacts.catalogue import size_text
+from realmctl.corpus.work_units import expanded_bytes
 from realmctl.errors import ConfigError
-from realmctl.forecast.calibration import Calibration, calibrated
-from realmctl.forecast.chain import PAPER_BLOCKS, PlannedStage, chain_of, paper_chain, require_chunk
-from realmctl.forecast.devices import device_named
-from realmctl.forecast.forecast import Forecast, Row, forecast
-from realmctl.forecast.machines import Machines, named_devices
+from realmctl.forecast.calibration import calibrated
+from realmctl.forecast.chain import PAPER_BLOCKS, PlannedStage, chain_of, paper_chain
+from realmctl.forecast.costs import ShapeOf
+from realmctl.forecast.forecast import Row, forecast
+from realmctl.forecast.machines import device_named, named_devices
+from realmctl.forecast.simulation import IndexAges
 from realmctl.forecast.sizes import EncoderShape, Text, encoder_shape, text_of_blocks, text_of_bytes
 from realmctl.log import duration_text
 from realmctl.pipeline import Stage, pipeline_file
-from realmctl.pipeline.pipeline import Pipeline
 
 BERT = "scratch:base"
 VOCABULARY = 30_522
@@ -40,8 +40,34 @@ class Wishes:
     calibrate: bool
 
 
-def make_plan(wishes: Wishes, stages: Mapping[str, type[Stage]], devices: int) -> dict[str, Any]:
-    """Return the plan for a number of devices, as JSON values.
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A plan for a number of devices.
+
+    Attributes:
+        blocks: {output: number of blocks} of the chunk stages.
+        seconds: Of all stages whose time is known, one after the other.
+        price: Of the device-hours; None without a price for one.
+        index_age: Ages of the index in `pretrain`; None without a refresh.
+        refresh_devices_for_wished_age: None if no age was wished, or if no number is enough.
+    """
+
+    device: str
+    devices: int
+    refresh_devices: int
+    blocks: Mapping[str, int]
+    stages: Sequence[Row]
+    seconds: float
+    device_hours: float
+    price: float | None
+    index_age: IndexAges | None
+    refresh_seconds: float | None
+    wished_index_age: int | None
+    refresh_devices_for_wished_age: int | None
+
+
+def make_plan(wishes: Wishes, stages: Mapping[str, type[Stage]], devices: int) -> Plan:
+    """Return the plan for a number of devices.
 
     Raises:
         ConfigError: the options contradict each other, or name an unknown device.
@@ -49,21 +75,37 @@ def make_plan(wishes: Wishes, stages: Mapping[str, type[Stage]], devices: int) -
     """
     if wishes.corpus and wishes.blocks:
         raise ConfigError("--corpus and --blocks both give the size of the corpus. Leave one of them out.")
-    pipeline = _pipeline(wishes, stages)
+    pipeline = None
+    if wishes.file is not None:
+        pipeline = pipeline_file.read(wishes.file, stages, dict(map(pipeline_file.pair, wishes.variables)), None)
     chain = chain_of(pipeline) if pipeline else paper_chain(stages, wishes.bert or BERT)
     chain = tuple(_changed(stage, wishes) for stage in chain)
-    require_chunk(chain)
-    found = _calibration(wishes, pipeline, chain, devices)
-    machines = found.machines if found else named_devices(device_named(wishes.device), devices, wishes.refresh_devices)
-    texts = found.texts if found else _texts(wishes, chain)
+    if not any(stage.command == "chunk" for stage in chain):
+        raise ConfigError("this pipeline has no chunk stage, so the size of its corpus is not known. Add the stage.")
+    if wishes.calibrate:
+        if pipeline is None:
+            raise ConfigError("--calibrate runs a sample of a pipeline. Name the pipeline file of your run.")
+        found = calibrated(pipeline, chain, _shapes(chain), devices, wishes.refresh_devices)
+        machines, texts = found.machines, found.texts
+    else:
+        machines = named_devices(device_named(wishes.device), devices, wishes.refresh_devices)
+        texts = _texts(wishes, chain)
     said = forecast(chain, texts, machines, _shapes(chain), wishes.index_age)
-    return _as_json(said, machines, wishes, texts)
-
-
-def _pipeline(wishes: Wishes, stages: Mapping[str, type[Stage]]) -> Pipeline | None:
-    if wishes.file is None:
-        return None
-    return pipeline_file.read(wishes.file, stages, dict(map(pipeline_file.pair, wishes.variables)), None)
+    hours = sum(row.device_hours for row in said.rows)
+    return Plan(
+        device=machines.name,
+        devices=machines.devices,
+        refresh_devices=machines.refresh_devices,
+        blocks={name: round(text.blocks) for name, text in texts.items()},
+        stages=said.rows,
+        seconds=sum(row.seconds or 0.0 for row in said.rows),
+        device_hours=hours,
+        price=None if wishes.price is None else hours * wishes.price,
+        index_age=said.ages,
+        refresh_seconds=said.refresh_seconds,
+        wished_index_age=wishes.index_age,
+        refresh_devices_for_wished_age=said.devices_for_age,
+    )
 
 
 def _changed(stage: PlannedStage, wishes: Wishes) -> PlannedStage:
@@ -77,8 +119,6 @@ def _changed(stage: PlannedStage, wishes: Wishes) -> PlannedStage:
 
 def _texts(wishes: Wishes, chain: Sequence[PlannedStage]) -> dict[str, Text]:
     """The blocks of each chunk stage, from the sizes of its files, or from the number that was given."""
-    from realmctl.corpus.work_units import expanded_bytes
-
     texts = {}
     for stage in chain:
         if stage.command != "chunk":
@@ -92,17 +132,7 @@ def _texts(wishes: Wishes, chain: Sequence[PlannedStage]) -> dict[str, Text]:
     return texts
 
 
-def _calibration(
-    wishes: Wishes, pipeline: Pipeline | None, chain: Sequence[PlannedStage], devices: int
-) -> Calibration | None:
-    if not wishes.calibrate:
-        return None
-    if pipeline is None:
-        raise ConfigError("--calibrate runs a sample of a pipeline. Name the pipeline file of your run.")
-    return calibrated(pipeline, chain, _shapes(chain), devices, wishes.refresh_devices)
-
-
-def _shapes(chain: Sequence[PlannedStage]):  # type: ignore[no-untyped-def]
+def _shapes(chain: Sequence[PlannedStage]) -> ShapeOf:
     """A function from `--bert` to its shape; None stands for the first BERT of the chain."""
     berts = [stage.settings["bert"] for stage in chain if stage.settings.get("bert")]
     known: dict[str, EncoderShape] = {}
@@ -125,43 +155,33 @@ def _vocabulary(chain: Sequence[PlannedStage]) -> int:
     return VOCABULARY
 
 
-def _as_json(said: Forecast, machines: Machines, wishes: Wishes, texts: Mapping[str, Text]) -> dict[str, Any]:
-    hours = sum(row.device_hours for row in said.rows)
-    return {
-        "device": machines.name,
-        "devices": machines.devices,
-        "refresh_devices": machines.refresh_devices,
-        "blocks": {name: round(text.blocks) for name, text in texts.items()},
-        "stages": [dataclasses.asdict(row) for row in said.rows],
-        "seconds": sum(row.seconds or 0.0 for row in said.rows),
-        "device_hours": hours,
-        "price": None if wishes.price is None else hours * wishes.price,
-        "index_age": None if said.ages is None else dataclasses.asdict(said.ages),
-        "refresh_seconds": said.refresh_seconds,
-        "wished_index_age": wishes.index_age,
-        "refresh_devices_for_wished_age": said.devices_for_age,
-    }
-
-
-def plan_text(value: Mapping[str, Any]) -> str:
-    """Format plans for people."""
-    return "\n\n".join(_one_text(plan) for plan in value["plans"])
-
-
 _HEAD = ("output", "stage", "time", "device-h", "work", "memory", "disk", "network")
 
 
-def _one_text(plan: Mapping[str, Any]) -> str:
-    also = f" and {plan['refresh_devices']} for the refresher" if plan["refresh_devices"] else ""
-    blocks = ", ".join(f"{name} {count:,}" for name, count in plan["blocks"].items())
-    lines = [f"{plan['devices']} x {plan['device']}{also}; blocks: {blocks}"]
-    table = [_HEAD, *(_cells(Row(**row)) for row in plan["stages"])]
+def plan_text(plan: Plan) -> str:
+    """Format a plan for people."""
+    also = f" and {plan.refresh_devices} for the refresher" if plan.refresh_devices else ""
+    blocks = ", ".join(f"{name} {count:,}" for name, count in plan.blocks.items())
+    lines = [f"{plan.devices} x {plan.device}{also}; blocks: {blocks}"]
+    table = [_HEAD, *map(_cells, plan.stages)]
     widths = [max(len(line[column]) for line in table) for column in range(len(_HEAD))]
     lines += ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in table]
-    lines.append(f"together {duration_text(plan['seconds'])}, {plan['device_hours']:,.1f} device-hours")
-    if plan["price"] is not None:
-        lines[-1] += f", price {plan['price']:,.2f}"
-    return "\n".join([*lines, *_notes(plan)])
+    lines.append(f"together {duration_text(plan.seconds)}, {plan.device_hours:,.1f} device-hours")
+    if plan.price is not None:
+        lines[-1] += f", price {plan.price:,.2f}"
+    if (ages := plan.index_age) and plan.refresh_seconds is not None:
+        lines.append(
+            f"index: a refresh takes {duration_text(plan.refresh_seconds)}; age in steps {ages.mean:,.0f} on average, "
+            f"{ages.p95:,.0f} at the 95th percentile; training waits {ages.waited_seconds / ages.seconds:.1%} of its time"
+        )
+    if wished := plan.wished_index_age:
+        enough = plan.refresh_devices_for_wished_age
+        lines.append(
+            f"index age {wished:,}: {enough:,} refresher devices keep it for 95 % of the steps"
+            if enough
+            else f"index age {wished:,}: no number of refresher devices keeps it. Use a smaller --refresh-every."
+        )
+    return "\n".join(lines)
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -180,20 +200,3 @@ def _cells(row: Row) -> tuple[str, ...]:
         size_text(int(row.disk_bytes)),
         sent,
     )
-
-
-def _notes(plan: Mapping[str, Any]) -> list[str]:
-    notes, ages = [], plan["index_age"]
-    if ages:
-        notes.append(
-            f"index: a refresh takes {duration_text(plan['refresh_seconds'])}; age in steps {ages['mean']:,.0f} on average, "
-            f"{ages['p95']:,.0f} at the 95th percentile; training waits {ages['waited_seconds'] / ages['seconds']:.1%} of its time"
-        )
-    if wished := plan["wished_index_age"]:
-        enough = plan["refresh_devices_for_wished_age"]
-        notes.append(
-            f"index age {wished:,}: {enough:,} refresher devices keep it for 95 % of the steps"
-            if enough
-            else f"index age {wished:,}: no number of refresher devices keeps it. Use a smaller --refresh-every."
-        )
-    return notes

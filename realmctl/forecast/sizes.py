@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from transformers import BertConfig
+
 from realmctl.errors import ConfigError
+from realmctl.models.bert.files import scratch_config
 from realmctl.models.bert.limits import weight_count
+from realmctl.pipeline.sources import localise
 
 WORDPIECES_PER_BYTE = {"dump": 0.105, "text": 0.21}
 """Wordpieces that a byte becomes: of wikitext, most of which is markup, and of plain text. Measured on 5.8 MB of the English
@@ -87,22 +91,12 @@ def encoder_shape(bert: str, vocabulary: int) -> EncoderShape:
         ConfigError: the size is unknown, or the folder's config.json does not describe a BERT.
         InputError: it is found neither here nor on the hub.
     """
-    from realmctl.models.bert.files import scratch_config
-
     if bert.startswith("scratch:"):
         config = scratch_config(bert.removeprefix("scratch:"), vocabulary)
     else:
-        config = _read_config(bert)
+        folder = localise(bert, ("scratch:",), True, "--bert", files=("config.json",))
+        try:
+            config = BertConfig.from_pretrained(folder)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"--bert {bert}: its config.json does not describe a BERT ({error}).") from None
     return EncoderShape(config.num_hidden_layers, config.hidden_size, config.intermediate_size, config.vocab_size)
-
-
-def _read_config(bert: str):  # type: ignore[no-untyped-def]
-    from transformers import BertConfig
-
-    from realmctl.pipeline.sources import localise
-
-    folder = localise(bert, ("scratch:",), True, "--bert", files=("config.json",))
-    try:
-        return BertConfig.from_pretrained(folder)
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"--bert {bert}: its config.json does not describe a BERT ({error}).") from None

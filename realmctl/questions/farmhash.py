@@ -1,6 +1,8 @@
 """FarmHash's 64-bit fingerprint. ORQA uses it, as TensorFlow's `to_hash_bucket_fast`, to select dev questions.
 
-It is written here in plain Python because the only package that has it needs a compiler.
+It is written here in plain Python, though the packages pyfarmhash and cityhash give the same values: they have wheels for some
+platforms and Python versions alone, both claim the module name `farmhash` with functions of different names, and a file of
+questions is hashed in a moment here.
 
 Source: Geoff Pike, FarmHash, namespace farmhashna, Hash64 (https://github.com/google/farmhash).
 """

@@ -14,7 +14,7 @@ import torch
 from realmctl.artifacts import Artifact
 from realmctl.forecast.chain import PlannedStage
 from realmctl.forecast.costs import Made, cost_of
-from realmctl.forecast.devices import DEVICES, Device
+from realmctl.forecast.machines import DEVICES, Device
 from realmctl.forecast.sizes import EncoderShape, Text, VectorsSize
 from realmctl.pipeline import Stage, roles
 from realmctl.training.training_stage import TrainingStage

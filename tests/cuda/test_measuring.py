@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from realmctl.forecast.devices import DEVICES
+from realmctl.forecast.machines import DEVICES
 from realmctl.forecast.sizes import EncoderShape
 from stages.embed import Embed
 from stages.mlm_init import MlmInit

@@ -2,66 +2,122 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import re
+import shutil
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from realmctl.artifacts.catalogue import size_text
-from realmctl.cli.environment import environment
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace
-from realmctl.errors import ResourceError
+from realmctl.errors import ResourceError, one_line
+from realmctl.version import __version__
+
+if TYPE_CHECKING:  # machine.py imports torch, which may be damaged
+    from realmctl.cli.machine import TorchFacts
+
+REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+).*;.*extra\s*==\s*['\"]([A-Za-z0-9._-]+)['\"]")
+EXTRAS_FOR_DEVELOPERS = ("dev", "docs")
+Extras = Mapping[str, Mapping[str, str | None]]
+"""{extra: {package: version, or None if it is not installed}}."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The installation and the machine. `torch` is {"error": why} when PyTorch cannot be imported. Sizes are in bytes."""
+
+    realmctl: str
+    python: str
+    system: str
+    cores: int
+    memory_bytes: int
+    workspace: str
+    free_disk_bytes: int
+    extras: Extras
+    torch: TorchFacts | dict[str, str]
 
 
 def doctor(workspace: Workspace = Path("artifacts"), json: Json = False) -> None:
     """Describe the installation and the machine: versions, devices, extras, free disk, and the speed measured in two seconds."""
-    value = {**environment(workspace), "torch": _torch()}
-    print_result(value, json, _text)
-    if error := value["torch"].get("error"):
-        raise ResourceError(f"PyTorch cannot be imported ({error}). Install realmctl again.")
-
-
-def _torch() -> dict[str, Any]:
+    torch: TorchFacts | dict[str, str]
     try:
         from realmctl.cli.machine import torch_facts
+
+        torch = torch_facts()
     except (ImportError, OSError) as error:
-        return {"error": " ".join(str(error).split())}
-    return torch_facts()
-
-
-def _text(value: Mapping[str, Any]) -> str:
-    lines = {
-        "realmctl": value["realmctl"],
-        "Python": value["python"],
-        "system": value["system"],
-        "cores": value["cores"],
-        "memory": size_text(value["memory_bytes"]),
-        "free disk": f"{size_text(value['free_disk_bytes'])} for {value['workspace']}",
-        **_torch_lines(value["torch"]),
-    }
-    return "\n".join(
-        [*(f"{name:<12} {text}" for name, text in lines.items()), "extras:", *_extras_lines(value["extras"])]
+        torch = {"error": one_line(error)}
+    folder = next(place for place in (workspace.absolute(), *workspace.absolute().parents) if place.exists())
+    found = Environment(
+        realmctl=__version__,
+        python=platform.python_version(),
+        system=platform.platform(),
+        cores=len(os.sched_getaffinity(0)),
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        workspace=str(workspace),
+        free_disk_bytes=shutil.disk_usage(folder).free,
+        extras=installed_extras(),
+        torch=torch,
     )
+    print_result(found, json, _text)
+    if isinstance(torch, dict):
+        raise ResourceError(f"PyTorch cannot be imported ({torch['error']}). Install realmctl again.")
 
 
-def _torch_lines(facts: Mapping[str, Any]) -> dict[str, str]:
-    if "error" in facts:
-        return {"PyTorch": f"cannot be imported: {facts['error']}"}
-    speed = facts["gflops"]
-    return {
-        "PyTorch": f"{facts['version']}, {facts['threads']} threads",
-        "products": f"{' and '.join(facts['blas'])}, instructions {facts['instructions']}",
-        "devices": ", ".join(map(_device, facts["devices"])),
-        "bf16": "in hardware" if facts["bf16_in_hardware"] else "not in hardware; --precision auto uses fp32",
-        "speed": f"{speed['fp32']:,.0f} GFLOP/s in fp32, {speed['auto']:,.0f} in auto, on {facts['default_device']}",
+def installed_extras() -> Extras:
+    """Return the extras of realmctl's metadata. They are empty if realmctl runs from a source folder without being installed."""
+
+    def version(package: str) -> str | None:
+        try:
+            return metadata.version(package)
+        except metadata.PackageNotFoundError:
+            return None
+
+    found: dict[str, dict[str, str | None]] = {}
+    try:
+        requirements = metadata.requires("realmctl") or []
+    except metadata.PackageNotFoundError:
+        return found
+    for requirement in requirements:
+        match = REQUIREMENT.fullmatch(requirement)
+        if match and match[2] not in EXTRAS_FOR_DEVELOPERS:
+            found.setdefault(match[2], {})[match[1]] = version(match[1])
+    return found
+
+
+def _text(found: Environment) -> str:
+    lines = {
+        "realmctl": found.realmctl,
+        "Python": found.python,
+        "system": found.system,
+        "cores": found.cores,
+        "memory": size_text(found.memory_bytes),
+        "free disk": f"{size_text(found.free_disk_bytes)} for {found.workspace}",
     }
+    if isinstance(found.torch, dict):
+        lines["PyTorch"] = f"cannot be imported: {found.torch['error']}"
+    else:
+        facts, speed = found.torch, found.torch.gflops
+        devices = (
+            each["device"] + (f" ({each['name']}, {size_text(each['memory_bytes'])})" if "name" in each else "")
+            for each in facts.devices
+        )
+        lines |= {
+            "PyTorch": f"{facts.version}, {facts.threads} threads",
+            "products": f"{' and '.join(facts.blas)}, instructions {facts.instructions}",
+            "devices": ", ".join(devices),
+            "bf16": "in hardware" if facts.bf16_in_hardware else "not in hardware; --precision auto uses fp32",
+            "speed": f"{speed['fp32']:,.0f} GFLOP/s in fp32, {speed['auto']:,.0f} in auto, on {facts.default_device}",
+        }
+    shown = (f"{name:<12} {text}" for name, text in lines.items())
+    return "\n".join([*shown, "extras:", *_extras_lines(found.extras)])
 
 
-def _device(entry: Mapping[str, Any]) -> str:
-    return str(entry["device"]) + (f" ({entry['name']}, {size_text(entry['memory_bytes'])})" if "name" in entry else "")
-
-
-def _extras_lines(extras: Mapping[str, Mapping[str, str | None]]) -> Iterator[str]:
+def _extras_lines(extras: Extras) -> Iterator[str]:
     if not extras:
         yield "  unknown: realmctl is not installed as a package"
     width = max(map(len, extras), default=0) + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated
 
@@ -101,17 +102,20 @@ def plan(
         )
     numbers = PAPER_DEVICES if as_of_paper else (devices,)
     known = available_stages.available_stages()
-    print_result({"plans": [make_plan(wishes, known, number) for number in numbers]}, json, plan_text)
+    plans = [make_plan(wishes, known, number) for number in numbers]
+    print_result({"plans": plans}, json, lambda _: "\n\n".join(map(plan_text, plans)))
 
 
 def _rehearse(file: Path | None, variables: tuple[str, ...], processes: int, json: bool) -> None:
     from realmctl.forecast.rehearsal.rehearsal import rehearse
-    from realmctl.forecast.rehearsal.report import report_of, report_text
+    from realmctl.forecast.rehearsal.report import report_text
     from realmctl.pipeline.pipeline_file import pair
 
-    found = report_of(rehearse(file, available_stages.available_stages(), dict(map(pair, variables)), processes))
-    print_result(found, json, report_text)
-    if not found["equal"]:
+    runs = rehearse(file, available_stages.available_stages(), dict(map(pair, variables)), processes)
+    equal = all(run.equal for run in runs)
+    rows = [{**dataclasses.asdict(run), "equal": run.equal} for run in runs]
+    print_result({"rehearsal": rows, "equal": equal}, json, lambda _: report_text(runs))
+    if not equal:
         raise QualityError(
             "the rehearsal found differences, which the report names. Do not start the large run before they are explained."
         )

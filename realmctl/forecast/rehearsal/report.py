@@ -2,50 +2,32 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from realmctl.forecast.rehearsal.comparison import METRIC_TOLERANCE, WEIGHT_TOLERANCE, Difference
+from realmctl.forecast.rehearsal.comparison import METRIC_TOLERANCE, WEIGHT_TOLERANCE
 from realmctl.forecast.rehearsal.rehearsal import RehearsedRun
 
 _HEAD = ("output", "stage", "in", "killed", "compared with", "result")
 
 
-def report_of(rows: Sequence[RehearsedRun]) -> dict[str, Any]:
-    """Return the rows as JSON values."""
-    return {
-        "rehearsal": [{**dataclasses.asdict(row), "equal": row.equal} for row in rows],
-        "equal": all(row.equal for row in rows),
-    }
-
-
-def report_text(value: Mapping[str, Any]) -> str:
-    """Format a report for people."""
-    table = [_HEAD, *(_cells(row) for row in value["rehearsal"])]
+def report_text(runs: Sequence[RehearsedRun]) -> str:
+    """Format the runs for people."""
+    table = [_HEAD]
+    for run in runs:
+        if run.difference is None:
+            result = f"FAILED: {run.failure}"
+        elif run.difference.same_bytes:
+            result = "same bytes"
+        else:
+            found, verdict = run.difference, "equal" if run.equal else "DIFFERENT"
+            result = f"{verdict}: weights within {found.weight:.1g}, metrics within {found.metric:.1g}"
+        table.append((run.output, run.stage, run.how, run.killed or "nobody", run.compared_with, result))
     widths = [max(len(line[column]) for line in table) for column in range(len(_HEAD))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in table]
-    unequal = sum(not row["equal"] for row in value["rehearsal"])
+    unequal = sum(not run.equal for run in runs)
+    lines.append(f"{len(runs)} runs, all equal" if not unequal else f"{unequal} of {len(runs)} runs differ or failed")
     lines.append(
-        f"{len(table) - 1} runs, all equal" if not unequal else f"{unequal} of {len(table) - 1} runs differ or failed"
-    )
-    absolute, relative = WEIGHT_TOLERANCE
-    lines.append(
-        f"Between different numbers of processes, weights may differ by {absolute:g} + {relative:g} of their size, metrics of a "
-        f"step by {METRIC_TOLERANCE[0]:g} + {METRIC_TOLERANCE[1]:g} of their size. Everything else must be the same to the byte."
+        "Between different numbers of processes, weights may differ by {:g} + {:g} of their size, metrics of a step by {:g} + "
+        "{:g} of their size. Everything else must be the same to the byte.".format(*WEIGHT_TOLERANCE, *METRIC_TOLERANCE)
     )
     return "\n".join(lines)
-
-
-def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
-    return (row["output"], row["stage"], row["how"], row["killed"] or "nobody", row["compared_with"], _result(row))
-
-
-def _result(row: Mapping[str, Any]) -> str:
-    if row["difference"] is None:
-        return f"FAILED: {row['failure']}"
-    found = Difference(**row["difference"])
-    if found.same_bytes:
-        return "same bytes"
-    verdict = "equal" if row["equal"] else "DIFFERENT"
-    return f"{verdict}: weights within {found.weight:.1g}, metrics within {found.metric:.1g}"

@@ -10,7 +10,8 @@ from importlib import metadata
 
 import torch
 
-from realmctl.cli import environment, machine
+from realmctl.cli import machine
+from realmctl.cli.commands.doctor import installed_extras
 
 
 def test_facts_agree_with_the_system(realmctl, monkeypatch):
@@ -46,7 +47,7 @@ def test_extras_are_those_of_the_package_and_missing_ones_say_how_to_get_them(mo
         'x; extra == "dev"',
     ]
     monkeypatch.setattr(metadata, "requires", lambda name: requirements)
-    assert environment.extras() == {"bm25": {"bm25s": metadata.version("bm25s")}, "more_than_bm25": {"no-such": None}}
+    assert installed_extras() == {"bm25": {"bm25s": metadata.version("bm25s")}, "more_than_bm25": {"no-such": None}}
     monkeypatch.setattr(machine, "torch_facts", lambda plain=machine.torch_facts: plain(seconds=0.02))
     found, missing = realmctl("doctor")[1].splitlines()[-2:]
     assert missing.endswith("missing: pip install 'realmctl[more_than_bm25]'")
