@@ -42,8 +42,10 @@ def test_quiet_progress_prints_nothing(clock, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_the_bar_of_a_terminal_takes_values(monkeypatch):
+def test_the_bar_of_a_terminal_takes_values(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     with log.progress(2, "pretrain", "steps") as bar:
-        bar.advance(1, "loss 1.000 [brackets] stay")
-        bar.advance()
+        bar.advance(1, "[bold]")
+        bar.advance(1, "[bold]")
+    assert "[bold]" in capsys.readouterr().err, "values are not taken for markup"

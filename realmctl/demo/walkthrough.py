@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from realmctl.errors import ConfigError, InputError
 from realmctl.log import say
 from realmctl.pipeline import pipeline_file
 from realmctl.pipeline.discovery import own_stages
+from realmctl.retrieval.answering.asking import ask
 
 PIPELINE = Path(__file__).with_name("demo.yaml")
 ASKED = 2
@@ -25,7 +27,24 @@ DURATIONS = (
 )
 
 
-def run_demo(folder: Path, seed: int, jobs: int) -> dict[str, Any]:
+@dataclass(frozen=True)
+class DemoResult:
+    """The end of a demo.
+
+    Attributes:
+        scores: Metrics by the name of the row of `table`.
+        table: The scores as text.
+        answers: One result of `ask` for each question.
+        workspace: Folder of the artifacts.
+    """
+
+    scores: Mapping[str, Mapping[str, Any]]
+    table: str
+    answers: Sequence[Mapping[str, Any]]
+    workspace: str
+
+
+def run_demo(folder: Path, seed: int, jobs: int) -> DemoResult:
     """Run the demo in a folder. What is there already is not made again.
 
     Args:
@@ -33,15 +52,10 @@ def run_demo(folder: Path, seed: int, jobs: int) -> dict[str, Any]:
         seed: Seed of the world and of all stages.
         jobs: Stages at a time.
 
-    Returns:
-        `scores`, metrics by name of the row, `table`, the same as text, and `answers`, one result of `ask` for each question.
-
     Raises:
         ConfigError: The folder has the demo of another seed.
         InputError: The folder has a damaged world.
     """
-    from realmctl.retrieval.answering.asking import ask
-
     say(f"demo: everything goes to {folder}. {DURATIONS}")
     world, artifacts = folder / "world", folder / "artifacts"
     _make_world(world, seed)
@@ -50,12 +64,12 @@ def run_demo(folder: Path, seed: int, jobs: int) -> dict[str, Any]:
     made = plan.make(plan.steps, jobs)
     questions = (world / "dev.jsonl").read_text(encoding="utf-8").splitlines()[:ASKED]
     asked = [json.loads(line)["question"] for line in questions]
-    return {
-        "scores": {name: dict(made[output].metrics) for name, output in SCORES.items()},
-        "table": table_text([f"{name}={made[output].path}" for name, output in SCORES.items()]),
-        "answers": [ask(question, artifacts / "qa-model", artifacts / "blocks", 1) for question in asked],
-        "workspace": str(artifacts),
-    }
+    return DemoResult(
+        scores={name: dict(made[output].metrics) for name, output in SCORES.items()},
+        table=table_text([f"{name}={made[output].path}" for name, output in SCORES.items()]),
+        answers=[ask(question, artifacts / "qa-model", artifacts / "blocks", 1) for question in asked],
+        workspace=str(artifacts),
+    )
 
 
 def _make_world(world: Path, seed: int) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -57,11 +56,21 @@ class Evaluation:
     shown: list[QuestionEvidence]
 
 
-def write(paths: Sequence[Path], out: Path, *, blocks: Path | None, workspace: Path, questions: int) -> dict[str, Any]:
+@dataclass(frozen=True)
+class WrittenReport:
+    """A report that was written: its file, the artifacts in it, its questions, and how many of them it shows."""
+
+    report: str
+    bytes: int
+    artifacts: list[str]
+    questions: int
+    shown: int
+
+
+def write(paths: Sequence[Path], out: Path, *, blocks: Path | None, workspace: Path, questions: int) -> WrittenReport:
     """Write the report of these artifacts (see `sources.reported`) to `out`, atomically.
 
-    Returns its path, its size, the artifacts, the number of questions, and the number of questions shown. Raises
-    InputError or MismatchError for artifacts that cannot be reported.
+    Raises InputError or MismatchError for artifacts that cannot be reported.
     """
     artifacts = reported(paths)
     for scores in _of_kind("scores", artifacts):
@@ -69,13 +78,13 @@ def write(paths: Sequence[Path], out: Path, *, blocks: Path | None, workspace: P
     evaluations = [_evaluation(one, blocks, workspace, questions) for one in _of_kind("scores", artifacts)]
     text = _rendered(artifacts, [_training(kind, artifacts) for kind in TITLES if _of(kind, artifacts)], evaluations)
     _write_atomically(out, text.encode("utf-8", "replace"))
-    return {
-        "report": str(out),
-        "bytes": out.stat().st_size,
-        "artifacts": [str(artifact.path) for artifact in artifacts],
-        "questions": sum(each.funnel.questions for each in evaluations),
-        "shown": sum(len(each.shown) for each in evaluations),
-    }
+    return WrittenReport(
+        report=str(out),
+        bytes=out.stat().st_size,
+        artifacts=[str(artifact.path) for artifact in artifacts],
+        questions=sum(each.funnel.questions for each in evaluations),
+        shown=sum(len(each.shown) for each in evaluations),
+    )
 
 
 def _of_kind(kind: str, artifacts: Sequence[Artifact]) -> list[Artifact]:
@@ -140,8 +149,3 @@ def _write_atomically(out: Path, content: bytes) -> None:
         partial.replace(out)
     finally:
         partial.unlink(missing_ok=True)
-
-
-def written_text(value: dict[str, Any]) -> str:
-    """Return the result as text: the path, as every stage prints it."""
-    return str(value["report"])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -24,13 +23,9 @@ def demo(
     interruption the same command continues. A second run finds everything made.
     """
     from realmctl.demo.walkthrough import run_demo
-
-    print_result(run_demo(folder, seed, jobs), json, _text)
-
-
-def _text(value: Mapping[str, Any]) -> str:
     from realmctl.retrieval.answering.asking import answers_text
 
-    answers = [f"{answer['question']}\n{answers_text(answer)}" for answer in value["answers"]]
-    more = f'To go on: realmctl ask "..." --workspace {value["workspace"]}; realmctl ls {value["workspace"]}'
-    return "\n\n".join([value["table"], *answers, more])
+    found = run_demo(folder, seed, jobs)
+    answers = [f"{answer['question']}\n{answers_text(answer)}" for answer in found.answers]
+    more = f'To go on: realmctl ask "..." --workspace {found.workspace}; realmctl ls {found.workspace}'
+    print_result(found, json, lambda _: "\n\n".join([found.table, *answers, more]))

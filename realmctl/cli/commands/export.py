@@ -7,9 +7,11 @@ from typing import Annotated, Literal
 
 import typer
 
+from realmctl.artifacts import open_artifact
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, path
 from realmctl.errors import ConfigError
+from realmctl.pipeline import resolve
 
 
 def export(
@@ -45,12 +47,10 @@ def export(
     DPR's training files for the reader (retrieved blocks) or the retriever (positives and hard negatives). A ranking becomes a
     TREC run.
     """
-    from realmctl.artifacts import open_artifact
     from realmctl.convert.exports.forms import default_form, export_form
     from realmctl.convert.exports.hub_export import export as export_model
     from realmctl.convert.exports.push import check_repository
     from realmctl.convert.exports.push import push as push_folder
-    from realmctl.pipeline import resolve
 
     opened = open_artifact(artifact)
     chosen = form or default_form(opened.kind)
@@ -58,13 +58,13 @@ def export(
         raise ConfigError(f"--side and --push are for models, and {opened} is of kind {opened.kind}. Leave them out.")
     if chosen:
         of_blocks = resolve(blocks, ("blocks",), "--blocks") if blocks else None
-        made = export_form(opened, folder, chosen, of_blocks)
-    else:
-        if blocks:
-            raise ConfigError(f"--blocks is for embeddings, and {opened} is of kind {opened.kind}. Leave it out.")
-        if push:
-            check_repository(push)
-        made = export_model(artifact, folder, side, push)
-        if push:
-            made["pushed_to"] = push_folder(folder, push)
-    print_result(made, json, lambda value: str(value["path"]))
+        print_result(export_form(opened, folder, chosen, of_blocks), json, lambda value: str(value["path"]))
+        return
+    if blocks:
+        raise ConfigError(f"--blocks is for embeddings, and {opened} is of kind {opened.kind}. Leave it out.")
+    if push:
+        check_repository(push)
+    made = export_model(artifact, folder, side, push)
+    if push:
+        made["pushed_to"] = push_folder(folder, push)
+    print_result(made, json, lambda value: value["path"])

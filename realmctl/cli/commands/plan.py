@@ -12,6 +12,7 @@ from realmctl.cli import available_stages
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, path, text
 from realmctl.errors import ConfigError, QualityError
+from realmctl.pipeline.pipeline_file import pair
 
 PAPER_DEVICES = (8, 64, 512)
 
@@ -109,7 +110,6 @@ def plan(
 def _rehearse(file: Path | None, variables: tuple[str, ...], processes: int, json: bool) -> None:
     from realmctl.forecast.rehearsal.rehearsal import rehearse
     from realmctl.forecast.rehearsal.report import report_text
-    from realmctl.pipeline.pipeline_file import pair
 
     runs = rehearse(file, available_stages.available_stages(), dict(map(pair, variables)), processes)
     equal = all(run.equal for run in runs)

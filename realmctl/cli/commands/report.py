@@ -44,4 +44,4 @@ def report(
     from realmctl.report import page
 
     written = page.write(runs or [workspace], out, blocks=blocks, workspace=workspace, questions=questions)
-    print_result(written, json, page.written_text)
+    print_result(written, json, lambda value: value.report)

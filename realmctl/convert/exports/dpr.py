@@ -18,7 +18,7 @@ from realmctl.questions.labelled import json_list_items
 RETRIEVED = "retrieved.json"
 
 
-def write_passages(blocks: Artifact, path: Path) -> dict[str, Any]:
+def write_passages(blocks: Artifact, path: Path) -> dict[str, int]:
     """Write `id`, `text` and `title` of each block with a header. Tabs and line breaks become spaces."""
     corpus = Corpus(blocks)
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -30,13 +30,13 @@ def write_passages(blocks: Artifact, path: Path) -> dict[str, Any]:
     return {"passages": len(corpus)}
 
 
-def write_reader_training(scores: Artifact, path: Path) -> dict[str, Any]:
+def write_reader_training(scores: Artifact, path: Path) -> dict[str, int]:
     """Write what DPR's reader is trained on: questions, answers, and the blocks retrieved with `has_answer`."""
     copy_file(_retrieved(scores), path)
     return {"questions": int(scores.metrics["questions"])}
 
 
-def write_retriever_training(scores: Artifact, path: Path) -> dict[str, Any]:
+def write_retriever_training(scores: Artifact, path: Path) -> dict[str, int]:
     """Write what DPR's retriever and `dpr-finetune` are trained on.
 
     Of the blocks retrieved, those with an answer are positive passages and the others hard negatives, best first. Where a

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from realmctl.artifacts import Artifact, require_descent, verify
 from realmctl.artifacts.durable import copy_file
@@ -14,7 +14,8 @@ from realmctl.convert.exports.new_path import new_path
 from realmctl.errors import ConfigError
 
 FormName = Literal["psgs", "vectors", "tevatron", "trec", "dpr-reader", "dpr-retriever"]
-Summary = Mapping[str, Any]
+Summary = Mapping[str, int | list[str]]
+"""Counts, and the programs that load the file, by what they are."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,9 @@ def default_form(kind: str) -> FormName | None:
     return next((name for name, form in FORMS.items() if form.kind == kind), None)
 
 
-def export_form(artifact: Artifact, path: Path, name: FormName, blocks: Artifact | None) -> dict[str, Any]:
+def export_form(
+    artifact: Artifact, path: Path, name: FormName, blocks: Artifact | None
+) -> dict[str, str | int | list[str]]:
     """Write an artifact in a form to the new file or folder `path`. Return a summary.
 
     Args:

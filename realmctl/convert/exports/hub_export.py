@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, NotRequired, TypedDict
 
 from realmctl.artifacts import Artifact, open_artifact, verify
 from realmctl.artifacts.description import ENCODER
@@ -22,12 +22,24 @@ from realmctl.models.retriever import Retriever
 from realmctl.pipeline import resolve
 
 TowerSide = Literal["query", "block"]
+ExportedModel = TypedDict(
+    "ExportedModel",
+    {
+        "path": str,
+        "from": str,
+        "kind": str,
+        "side": TowerSide | None,
+        "loads_in": list[str],
+        "pushed_to": NotRequired[str],
+    },
+)
+"""A summary of what was exported: `from` is the path of the artifact, and `loads_in` names libraries."""
 KINDS = ("retriever", "encoder", "reader", "span-reader")
 BERT_FILES = ("config.json", "model.safetensors")
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "tokenizer_config.json")
 
 
-def export(path: Path, folder: Path, side: TowerSide | None = None, name: str | None = None) -> dict[str, Any]:
+def export(path: Path, folder: Path, side: TowerSide | None = None, name: str | None = None) -> ExportedModel:
     """Write the artifact at `path`, or a model's retriever, to the new folder `folder`. Return a summary.
 
     name: hub id that the model card names instead of the folder.

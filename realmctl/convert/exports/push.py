@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import huggingface_hub
+
 from realmctl.errors import ConfigError, ResourceError, one_line
 
 REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
@@ -24,9 +26,7 @@ def push(folder: Path, repository: str) -> str:
     Raises:
         ResourceError: The hub cannot be reached or refuses. The folder stays.
     """
-    from huggingface_hub import HfApi
-
-    hub = HfApi()
+    hub = huggingface_hub.HfApi()
     try:
         address = hub.create_repo(repository, private=True, exist_ok=True)
         hub.upload_folder(repo_id=repository, folder_path=folder, commit_message="Upload by realmctl export")

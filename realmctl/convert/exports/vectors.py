@@ -23,7 +23,7 @@ ROWS_AT_ONCE = 2**14
 VECTORS, IDS = "vectors.npy", "ids.txt"
 
 
-def write_vectors(embeddings: Artifact, blocks: Artifact | None, folder: Path) -> dict[str, Any]:
+def write_vectors(embeddings: Artifact, blocks: Artifact | None, folder: Path) -> dict[str, int]:
     """Write vectors.npy, float32 [blocks, width], and ids.txt. Row i of the array has the id in line i."""
     vectors_ND = _vectors(embeddings)
     folder.mkdir()
@@ -39,7 +39,7 @@ def write_vectors(embeddings: Artifact, blocks: Artifact | None, folder: Path) -
     return _summary(vectors_ND)
 
 
-def write_tevatron(embeddings: Artifact, blocks: Artifact | None, path: Path) -> dict[str, Any]:
+def write_tevatron(embeddings: Artifact, blocks: Artifact | None, path: Path) -> dict[str, int]:
     """Write a pickle of (float32 array [blocks, width], list of ids), as Tevatron's `encode` does."""
     vectors_ND = _vectors(embeddings)
     with path.open("wb") as file:
@@ -81,5 +81,5 @@ def _ids(blocks: Artifact | None, count: int) -> Iterator[str]:
     return (block.id for block in corpus)
 
 
-def _summary(vectors_ND: NDArray[np.floating[Any]]) -> dict[str, Any]:
+def _summary(vectors_ND: NDArray[np.floating[Any]]) -> dict[str, int]:
     return {"vectors": len(vectors_ND), "width": vectors_ND.shape[1]}
