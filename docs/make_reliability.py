@@ -174,7 +174,7 @@ FOUND = [
     ),
     (
         "A stopped refresher delayed the end of its trainer by 20 s.",
-        T + "refresh/test_background.py::test_a_stopped_refresher_does_not_delay_the_end_of_the_trainer",
+        T + "refresh/test_child.py::test_a_stopped_refresher_does_not_delay_the_end_of_the_trainer",
     ),
     (
         "A stopped refresher outlived its killed trainer.",
@@ -182,11 +182,11 @@ FOUND = [
     ),
     (
         "The refresher of a former run delivered to the next one.",
-        T + "refresh/test_fencing.py::test_a_late_refresher_does_not_deliver",
+        T + "refresh/test_refresher.py::test_a_late_refresher_does_not_deliver",
     ),
     (
         "A thread beat for a stuck refresher.",
-        T + "refresh/test_background.py::test_a_refresher_that_beats_without_progress_is_started_again",
+        T + "refresh/test_child.py::test_a_refresher_that_beats_without_progress_is_started_again",
     ),
     ("`--out /proc/x` was a traceback.", F + "test_failed_commits.py::test_an_output_in_proc_is_one_clear_error"),
     ("`--seed 2^70` and `--projection 1000000000` were tracebacks.", C + "test_numbers_that_cannot_work"),

@@ -77,8 +77,7 @@ class EvalUtility(Stage):
         from realmctl.training.objectives.pretrain import PretrainObjective
         from realmctl.training.objectives.pretrain_parts import PretrainOptions
         from realmctl.training.objectives.utility import measure_utility
-        from realmctl.training.refresh.current_index import CurrentIndex
-        from realmctl.training.refresh.refresh import NoRefresh
+        from realmctl.training.refresh.index_in_use import IndexInUse
 
         retriever, index, reader = self._parts()
         queries = TaggedQueries(self.spans)
@@ -88,7 +87,7 @@ class EvalUtility(Stage):
             queries,
             Corpus(self.blocks),
             packer_of(tokenizer_of(self.blocks)),
-            CurrentIndex(index, NoRefresh(), str(pick_device(self.device))),
+            IndexInUse(index, str(pick_device(self.device))),
             PretrainOptions(
                 batch_size=self.batch_size,
                 candidates=self.candidates,

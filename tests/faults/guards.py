@@ -21,8 +21,8 @@ from realmctl.index.index_type import IndexDescription
 from realmctl.models import weights
 from realmctl.pipeline import stage
 from realmctl.training import checkpoint
-from realmctl.training.refresh import refresher_process
-from realmctl.training.refresh.refresh_folder import RefreshFolder
+from realmctl.training.refresh import child
+from realmctl.training.refresh.protocol import RefreshFolder, StepFolder
 
 
 def nothing(*arguments: Any, **named: Any) -> None:
@@ -39,9 +39,9 @@ def yes(*arguments: Any, **named: Any) -> bool:
     return True
 
 
-def opened(folder: RefreshFolder, path: Path, retriever: str | None = None) -> artifact.Artifact:
-    """In the place of `RefreshFolder.whole`, which hashes every byte."""
-    return artifact.open_artifact(path)
+def opened(folder: StepFolder, step: int, retriever: str | None = None) -> artifact.Artifact:
+    """In the place of `StepFolder.whole`, which hashes every byte."""
+    return artifact.open_artifact(folder.at(step))
 
 
 def unsealed(path: Path) -> Any:
@@ -116,20 +116,20 @@ GUARDS: list[tuple[Any, str, Any, str]] = [
         re.compile("never"),
         TRAINING + "test_damaged_run.py::test_a_file_that_may_not_grow_is_exit_code_5_and_no_traceback",
     ),
-    (RefreshFolder, "whole", opened, TRAINING + "test_damaged_run.py::test_a_damaged_index_is_built_again"),
-    (RefreshFolder, "whole", opened, TRAINING + "test_damaged_run.py::test_a_damaged_snapshot_is_set_aside"),
-    (RefreshFolder, "has_token", yes, REFRESH + "fencing.py::test_a_late_refresher_does_not_deliver"),
+    (StepFolder, "whole", opened, TRAINING + "test_damaged_run.py::test_a_damaged_index_is_built_again"),
+    (StepFolder, "whole", opened, TRAINING + "test_damaged_run.py::test_a_damaged_snapshot_is_set_aside"),
+    (RefreshFolder, "has_token", yes, REFRESH + "refresher.py::test_a_late_refresher_does_not_deliver"),
     (
-        refresher_process,
+        child,
         "PROGRESS",
-        (*refresher_process.PROGRESS, "count"),
-        REFRESH + "background.py::test_a_refresher_that_beats_without_progress_is_started_again",
+        (*child.PROGRESS, "count"),
+        REFRESH + "child.py::test_a_refresher_that_beats_without_progress_is_started_again",
     ),
     (
-        refresher_process,
+        child,
         "STOP_SECONDS",
         20.0,
-        REFRESH + "background.py::test_a_stopped_refresher_does_not_delay_the_end_of_the_trainer",
+        REFRESH + "child.py::test_a_stopped_refresher_does_not_delay_the_end_of_the_trainer",
     ),
 ]
 """(where the guard is, its name, what takes its place, the test that must fail then)"""

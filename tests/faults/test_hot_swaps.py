@@ -11,7 +11,8 @@ import pytest
 
 from realmctl.artifacts import Artifact
 from realmctl.index.index_type import open_index
-from realmctl.training.refresh.current_index import CurrentIndex
+from realmctl.training.refresh.index_in_use import IndexInUse
+from realmctl.training.refresh.kinds import Refresh
 from stages.build_index import BuildIndex
 from stages.embed import Embed
 from tests.faults.counting import count, rounds
@@ -32,25 +33,14 @@ def indexes(chain, tmp_path_factory) -> list[Artifact]:
     return made
 
 
-class Fresh:
+class Fresh(Refresh):
     """A refresh that has another index at every step."""
 
-    reproducible = True
-
     def __init__(self, indexes: list[Artifact]) -> None:
-        self.steps, self.indexes = iter(range(1, 10**9)), cycle(indexes)
+        self.indexes = cycle(indexes)
 
-    def newest(self) -> tuple[int, Artifact]:
-        return next(self.steps), next(self.indexes)
-
-    def too_old(self, step: int, index_step: int) -> bool:
-        return False
-
-    def begin(self, step: int) -> None: ...
-
-    def offer(self, step: int, retriever: object) -> None: ...
-
-    def hold(self, step: int) -> None: ...
+    def take(self, step: int, in_use: int) -> tuple[int, Artifact]:
+        return in_use + 1, next(self.indexes)
 
 
 @pytest.mark.timeout(3600)
@@ -59,7 +49,7 @@ def test_no_query_fails_during_a_thousand_swaps(indexes):
     queries = np.random.default_rng(SEED).standard_normal((8, right[0].dimension), dtype=np.float32)
     answers = [index.search(queries, 5)[1].tolist() for index in right]
     assert len({str(each) for each in answers}) == len(indexes)
-    current = CurrentIndex(indexes[0], Fresh([*indexes[1:], indexes[0]]), "cpu")
+    current = IndexInUse(indexes[0], "cpu", Fresh([*indexes[1:], indexes[0]]))
     faults, asked, over = list[str](), [0] * ASKERS, threading.Event()
 
     def ask(number: int) -> None:

@@ -18,7 +18,7 @@ from realmctl.artifacts import open_artifact, require_descent, verify
 from realmctl.cli.app import build
 from realmctl.models.bert.files import load_masked_lm
 from realmctl.models.retriever import Retriever
-from realmctl.training.refresh.refresh_folder import steps_in
+from realmctl.training.refresh.protocol import StepFolder
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import FIRMS, TOWNS, documents, make_index, metrics_of, pretrain
 from tests.fixtures.retriever import make_retriever
@@ -270,7 +270,7 @@ def test_kill_9_in_mid_refresh_and_the_same_command_again(large, tmp_path):
         trainer.send_signal(signal.SIGKILL)
         trainer.communicate()
         wait_for(lambda: not refreshers_of(tmp_path), 2.0)
-        for step in steps_in(live / "indexes"):
+        for step in StepFolder(live / "indexes").steps():
             verify(open_artifact(live / f"indexes/step-{step:08d}"))
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

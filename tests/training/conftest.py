@@ -1,14 +1,18 @@
-"""Fixtures of the training tests: a shared folder, a retriever, and the arguments that every refresh takes."""
+"""Fixtures of the training tests: a retriever, a run's shared folder, and the refresh of its first process."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
-from realmctl.artifacts import Origin
-from realmctl.index.index_type import IndexOptions
+from realmctl.artifacts import Writer
 from realmctl.models.retriever import Retriever
-from realmctl.training.refresh.pace import EverySteps
-from realmctl.training.refresh.refresh_folder import RefreshFolder, RefreshRequest
+from realmctl.training.refresh.index_maker import request_of
+from realmctl.training.refresh.kinds import LeadingRefresh, refresh_of
+from realmctl.training.refresh.protocol import RefreshFolder
+from tests.fixtures.chain import pretrain
 
 
 @pytest.fixture(autouse=True)
@@ -17,20 +21,33 @@ def always_one_thread(one_thread: None) -> None:
 
 
 @pytest.fixture
-def live(chain, tmp_path):
-    """The folder that trainer and refresher share."""
-    folder = RefreshFolder(tmp_path / "live")
-    folder.place(RefreshRequest(str(chain.blocks.path), IndexOptions(type="exact").__dict__, "float32", "fp32"))
-    return folder
-
-
-@pytest.fixture
 def retriever(chain):
     return Retriever.load(chain.retriever.path)
 
 
 @pytest.fixture
-def shared(chain, live):
-    """Arguments of every refresh that uses a folder: a snapshot every second step, no index held by checkpoints."""
-    origin = Origin("retriever", "pretrain", 1, {}, {}, {"blocks": chain.blocks.content})
-    return live, origin, chain.blocks.path / "tokenizer", EverySteps(2), list
+def out(chain, tmp_path):
+    """The artifact that a run writes."""
+    (tmp_path / "run").mkdir()
+    return Writer(tmp_path / "run", pretrain(chain).origin())
+
+
+@pytest.fixture
+def live(chain, out):
+    """The folder that trainer and refresher of this run share, with a request in it."""
+    folder = RefreshFolder(out.scratch("live").resolve())
+    folder.place(request_of(pretrain(chain)))
+    return folder
+
+
+@pytest.fixture
+def started(chain, out) -> Callable[..., LeadingRefresh]:
+    """Starts a trainer of this run: a snapshot every second step, and no refresher, which the test plays itself."""
+
+    def start(kind: str, snapshot_queries: bool = False, **settings: Any) -> LeadingRefresh:
+        values = {"refresh": kind, "refresh_every": 2, "refresh_device": "elsewhere", "device": "cpu", **settings}
+        found = refresh_of(pretrain(chain, **values), out, snapshot_queries)
+        assert isinstance(found, LeadingRefresh)
+        return found
+
+    return start

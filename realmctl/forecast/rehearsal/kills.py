@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.forecast.rehearsal.commands import RunningCommand
-from realmctl.training.refresh.refresh_folder import RefreshFolder, read_heartbeat, steps_in
+from realmctl.training.refresh.protocol import RefreshFolder
 
 
 def kill_rank(run: RunningCommand, series: Path, rank: int, after: int) -> str:
@@ -29,8 +29,7 @@ def kill_refresher(run: RunningCommand, series: Path) -> str:
     live = RefreshFolder(series / "v1.partial" / "live")
 
     def at_work() -> int | None:
-        process = read_heartbeat(live).get("pid")
-        return int(process) if process and steps_in(live.snapshots) and not steps_in(live.indexes) else None
+        return live.last_beat().get("pid") if live.snapshots.steps() and not live.indexes.steps() else None
 
     process = run.wait_for(at_work)
     if process is None:

@@ -29,7 +29,6 @@ from realmctl.training import data_parallel
 from realmctl.training.checkpoint import module_tensors, restore_modules
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.objectives.finetune import FinetuneMicroBatch, FinetuneObjective
-from realmctl.training.refresh.refresh_folder import at_step
 from realmctl.training.scratch_files import read_sealed, write_sealed
 
 BEST = "best.json"
@@ -140,7 +139,7 @@ class BestOnDev(SelfContained):
                 other.unlink()
 
     def _weights(self, step: int) -> Path:
-        return at_step(self.folder, step).with_suffix(".safetensors")
+        return self.folder / f"step-{step:08d}.safetensors"
 
     @torch.no_grad()
     def _span_exact_match(self) -> float:

@@ -40,7 +40,7 @@ from realmctl.training.objective import Sums
 from realmctl.training.objectives.pretrain_parts import PretrainMicroBatch, PretrainOptions
 from realmctl.training.objectives.span_order import span_order
 from realmctl.training.random_streams import Stream, generator
-from realmctl.training.refresh.current_index import CurrentIndex
+from realmctl.training.refresh.index_in_use import IndexInUse
 
 
 class PretrainObjective:
@@ -53,7 +53,7 @@ class PretrainObjective:
         queries: TaggedQueries,
         corpus: Corpus,
         collator: Collator,
-        current: CurrentIndex,
+        current: IndexInUse,
         options: PretrainOptions,
         *,
         micro_batch: int = 0,
@@ -140,12 +140,12 @@ class PretrainObjective:
         return {**share, **({"alarms": raised} if raised else {})}
 
     def state(self) -> dict[str, Any]:
-        """Return the step of the index in use, and the state of the candidate watch and of the alarms."""
-        return {**self.current.state(), "watch": self.watch.state(), "alarms": self.alarms.state()}
+        """Return the state of the index in use, of the candidate watch and of the alarms."""
+        return {"index": self.current.state(), "watch": self.watch.state(), "alarms": self.alarms.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Restore what `state` returned: open the index that was in use at the checkpoint."""
-        self.current.restore(state)
+        self.current.restore(state["index"])
         self._seen = self.current.step
         self.watch.restore(state["watch"])
         self.alarms.restore(state["alarms"])

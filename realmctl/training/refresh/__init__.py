@@ -1,1 +1,1 @@
-"""Index refresh: the trainer, the refresher, and the folder that they share."""
+"""Index refresh: an index that ages while training goes on, and is replaced. `protocol` tells the whole story; read it first."""

@@ -1,65 +1,72 @@
-"""Make a snapshot of a retriever, and an index of a snapshot. Every kind of refresh uses this file."""
+"""Make a snapshot of a retriever, and an index of a snapshot. Trainer and refresher both use this file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
 
 import numpy as np
 
-from realmctl.artifacts import MANIFEST, Artifact, Origin, lineage_of, open_artifact, writing
+from realmctl.artifacts import Artifact, Origin, Writer, lineage_of, open_artifact, tokenizer_folder, writing
 from realmctl.artifacts.array_file import open_array
 from realmctl.corpus.corpus import Corpus
 from realmctl.execution.shards import Executor
 from realmctl.index.build import build as build_index
+from realmctl.index.index_type import IndexOptions
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import pick_device
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.embedding.embedding import Embedder, LocalEmbedder, embed_corpus
 from realmctl.retrieval.embedding.ray_embedder import RayEmbedder
 from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
-from realmctl.training.refresh.refresh_folder import KEPT_SNAPSHOTS, RefreshFolder, RefreshRequest, at_step, prune
+from realmctl.training.refresh.protocol import RefreshRequest
+from realmctl.training.refresh.settings import RefreshSettings
 
 
-def take_snapshot(folder: RefreshFolder, origin: Origin, step: int, retriever: Retriever, tokenizer: Path) -> Artifact:
-    """Commit the retriever as the snapshot of a step, and prune older snapshots.
+def request_of(settings: RefreshSettings) -> RefreshRequest:
+    """Return the request for indexes like the one that a run begins with."""
+    vectors = open_array(settings.index.file("vectors.npy"))
+    return RefreshRequest(
+        blocks=str(settings.blocks.path.resolve()),
+        index=IndexOptions.from_settings(settings.index.settings),
+        dtype="float16" if vectors.dtype == np.float16 else "float32",
+        precision=settings.precision,
+    )
 
-    If the snapshot exists, return it: it was taken at the same step of the same run.
+
+def retriever_origin(settings: RefreshSettings, out: Writer) -> Origin:
+    """Return the origin of the snapshots and of the final retriever: the run's recipe."""
+    return replace(out.origin, kind="retriever", lineage={**out.origin.lineage, "blocks": settings.blocks.content})
+
+
+def write_retriever(path: Path, origin: Origin, retriever: Retriever, blocks: Artifact, step: int) -> Artifact:
+    """Write the retriever after `step` steps as an artifact at exactly `path`, with a copy of the blocks' tokenizer.
+
+    An artifact that is there is replaced.
     """
-    path = at_step(folder.snapshots, step)
-    if (path / MANIFEST).is_file():
-        return open_artifact(path)
-    snapshot = write_retriever(path, origin, retriever, tokenizer, {"step": step})
-    prune(folder.snapshots, KEPT_SNAPSHOTS, folder.held_snapshots())
-    return snapshot
-
-
-def write_retriever(
-    path: Path, origin: Origin, retriever: Retriever, tokenizer: Path, metrics: Mapping[str, Any]
-) -> Artifact:
-    """Write a retriever artifact at exactly `path`, with a copy of the tokenizer's folder."""
     with writing(path, origin) as out:
-        out.metrics.update(metrics)
+        out.metrics["step"] = step
         retriever.save(out.path)
-        out.copy_folder("tokenizer", tokenizer)
+        out.copy_folder("tokenizer", tokenizer_folder(blocks))
     return open_artifact(path)
 
 
-def dtype_of(index: Artifact) -> Literal["float32", "float16"]:
-    """Return the number format of an index's vectors; float32 for every format but float16."""
-    vectors = open_array(index.file("vectors.npy"))
-    return "float16" if vectors.dtype == np.float16 else "float32"
-
-
 class IndexMaker:
-    """Embeds the blocks of a request with a retriever and builds the index. It opens the blocks once."""
+    """Embeds the blocks of a request with a retriever and builds the index. It opens the blocks once, when they are needed."""
 
     def __init__(self, request: RefreshRequest, device: str, executor: Executor = "local") -> None:
         self.request, self.device, self.executor = request, pick_device(device), executor
         self.blocks = open_artifact(request.blocks)
-        self.corpus = Corpus(self.blocks)
-        self.collator: Collator = packer_of(tokenizer_of(self.blocks))
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        return Corpus(self.blocks)
+
+    @cached_property
+    def collator(self) -> Collator:
+        return packer_of(tokenizer_of(self.blocks))
 
     def make(
         self, retriever: Artifact, path: Path, on_progress: Callable[[int], None] = lambda blocks: None
@@ -77,14 +84,8 @@ class IndexMaker:
             ResourceError: Memory or disk space ran out.
         """
         inputs = {"blocks": self.blocks, "retriever": retriever}
-        origin = Origin(
-            "index",
-            "refresh",
-            1,
-            dict(self.request.index),
-            {name: artifact.content for name, artifact in inputs.items()},
-            lineage_of(inputs),
-        )
+        contents = {name: artifact.content for name, artifact in inputs.items()}
+        origin = Origin("index", "refresh", 1, asdict(self.request.index), contents, lineage_of(inputs))
         with writing(path, origin) as out:
             embed_corpus(
                 self._embedder(retriever),
@@ -94,7 +95,7 @@ class IndexMaker:
                 journal=out.scratch("ranges") / "done.jsonl",
                 on_progress=on_progress,
             )
-            out.metrics.update(build_index(out.path, self.request.options, device=str(self.device)))
+            out.metrics.update(build_index(out.path, self.request.index, device=str(self.device)))
         return open_artifact(path)
 
     def _embedder(self, retriever: Artifact) -> Embedder:

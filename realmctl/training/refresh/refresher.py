@@ -1,32 +1,28 @@
 """The refresher: a process that turns the newest snapshot into an index, again and again, until its trainer is gone.
 
 `pretrain --refresh background` starts it. By hand, `realmctl refresh RUN/live` starts one on another GPU or on a host that
-shares the folder. It takes the newest snapshot and skips older ones. An index becomes visible by one rename.
+shares the folder.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import stat
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from realmctl.artifacts import open_artifact
 from realmctl.errors import RealmctlError
 from realmctl.execution.parent import die_with_parent
 from realmctl.execution.shards import Executor
 from realmctl.log import say
+from realmctl.training.refresh.child import TRAINER
 from realmctl.training.refresh.index_maker import IndexMaker
-from realmctl.training.refresh.refresh_folder import HEARTBEAT, KEPT_INDEXES, RefreshFolder, at_step, prune, steps_in
-from realmctl.training.refresh.refresher_process import TRAINER
-from realmctl.training.scratch_files import write_json
+from realmctl.training.refresh.protocol import Beat, RefreshFolder
 
 POLL_SECONDS = 0.2
 BEAT_SECONDS = 2.0
@@ -36,68 +32,6 @@ GROUP_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGQUIT)
 
 class Superseded(Exception):
     """The folder holds the request of a newer trainer, so this refresher must not deliver."""
-
-
-class Heartbeat:
-    """Writes `refresher.json` every two seconds from a thread: process id, token, count, state, step, blocks done.
-
-    The states are starting, waiting, embedding, building (graph and recall) and failed. While building, which reports no
-    blocks, `cpu_seconds` shows progress: a process that hangs uses no processor time.
-    """
-
-    def __init__(self, folder: RefreshFolder, token: str, blocks: int = 0) -> None:
-        self._folder, self._token, self._blocks = folder, token, blocks
-        self._count, self._lock = 0, threading.Lock()
-        self.superseded = False
-        self._values: dict[str, Any] = {
-            "pid": os.getpid(),
-            "token": token,
-            "state": "starting",
-            "step": 0,
-            "blocks_done": 0,
-            "cpu_seconds": 0,
-            "error": None,
-        }
-
-    def set(self, **values: Any) -> None:
-        """Change values and write the file now."""
-        self._values.update(values)
-        self.beat()
-
-    def tick(self, blocks: int) -> None:
-        """Count blocks that were embedded. After the last one the state is `building`.
-
-        Raises:
-            Superseded: A newer trainer has placed its request.
-        """
-        if self.superseded:
-            raise Superseded
-        self._values["blocks_done"] += blocks
-        if self._values["blocks_done"] >= self._blocks:
-            self._values["state"] = "building"
-
-    def beat(self) -> None:
-        """Write the file. Ends the process when the shared folder is gone, because the run is over then."""
-        with self._lock:
-            self.superseded = self.superseded or not self._folder.has_token(self._token)
-            if self.superseded:
-                return
-            self._count += 1
-            if self._values["state"] == "building":
-                self._values["cpu_seconds"] = int(time.process_time())
-            try:
-                write_json(self._folder.path / HEARTBEAT, {**self._values, "count": self._count})
-            except OSError:  # a full disk is reported by the writer of the index
-                if not self._folder.path.is_dir():
-                    os._exit(0)
-
-    def beat_forever(self, child: bool) -> None:
-        """Beat until superseded; for a thread of its own. A child of a former trainer then exits at once."""
-        while not self.superseded:
-            time.sleep(BEAT_SECONDS)
-            self.beat()
-        if child:
-            os._exit(0)
 
 
 def serve(path: Path, device: str, executor: Executor = "local") -> None:
@@ -116,10 +50,9 @@ def serve(path: Path, device: str, executor: Executor = "local") -> None:
         for number in GROUP_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_exit_at_end_of_input, daemon=True).start()
-    folder = RefreshFolder(path)
     while True:
         try:
-            _serve_request(folder, device, executor, child=bool(trainer))
+            Refresher(RefreshFolder(path), device, executor).serve(child=bool(trainer))
             return
         except Superseded:
             if trainer:
@@ -127,89 +60,148 @@ def serve(path: Path, device: str, executor: Executor = "local") -> None:
             say("refresh: the trainer was started again; this refresher serves its new run")
 
 
-def _serve_request(folder: RefreshFolder, device: str, executor: Executor, child: bool) -> None:
-    request = folder.request()
-    maker = IndexMaker(request, device, executor)
-    heart = Heartbeat(folder, request.token, len(maker.corpus))
-    threading.Thread(target=heart.beat_forever, args=(child,), daemon=True).start()
-    heart.set(state="waiting", step=max(steps_in(folder.indexes), default=0))
-    while folder.path.is_dir():
-        if not folder.has_token(request.token):
-            raise Superseded
-        if not _refresh_newest(folder, maker, heart):
-            time.sleep(POLL_SECONDS)
+class Refresher:
+    """Serves one request, which it reads when it is made."""
 
+    def __init__(self, folder: RefreshFolder, device: str, executor: Executor = "local") -> None:
+        self.folder, self.request, self.process = folder, folder.request(), os.getpid()
+        self.maker = IndexMaker(self.request, device, executor)
+        self.heart = Heartbeat(folder, self.request.token, len(self.maker.corpus))
 
-def _refresh_newest(folder: RefreshFolder, maker: IndexMaker, heart: Heartbeat) -> bool:
-    """Make the index of the newest snapshot. Returns False when there is none, or none without its index."""
-    step = max(steps_in(folder.snapshots), default=0)
-    return bool(step) and _refreshed(folder, maker, step, heart)
+    def serve(self, child: bool) -> None:
+        """Refresh until the shared folder is removed.
 
+        Args:
+            child: Whether a trainer started this process, so that it ends when it is superseded.
 
-def _refreshed(folder: RefreshFolder, maker: IndexMaker, step: int, heart: Heartbeat) -> bool:
-    """Make the index of a snapshot. Returns False when it has its index, or when the snapshot is gone or damaged."""
-    path = at_step(folder.snapshots, step)
-    try:
-        if _has_its_index(folder, step):
+        Raises:
+            Superseded: A newer trainer has placed its request.
+        """
+        threading.Thread(target=self.heart.beat_forever, args=(child,), daemon=True).start()
+        self.heart.set(state="waiting", step=self.folder.indexes.newest())
+        while self.folder.path.is_dir():
+            self._require_own_request()
+            if not self.refresh_newest():
+                time.sleep(POLL_SECONDS)
+
+    def refresh_newest(self) -> bool:
+        """Make the index of the newest snapshot.
+
+        Returns:
+            False when there is no snapshot, when the newest has its index, or when it is gone or damaged.
+        """
+        step = self.folder.snapshots.newest()
+        if not step or self._has_its_index(step):
             return False
-        with _reported(heart, step):
-            return _refresh(folder, maker, step, heart)
-    except (RealmctlError, OSError):
-        if not folder.has_token(maker.request.token):
-            raise Superseded from None
-        if path.is_dir():
+        self.heart.set(state="embedding", step=step, blocks_done=0)
+        try:
+            made = self._refresh(step)
+        except Superseded:
             raise
-        heart.set(state="waiting", error=None)
-        return False
+        except Exception as error:
+            self._require_own_request()
+            if self.folder.snapshots.at(step).is_dir():
+                self.heart.set(state="failed", error=str(error))
+                raise
+            made = False  # the snapshot was pruned meanwhile
+        self.heart.set(state="waiting", step=step)
+        return made
 
+    def _has_its_index(self, step: int) -> bool:
+        """Return whether the index of this step was made with the current snapshot of this step.
 
-def _has_its_index(folder: RefreshFolder, step: int) -> bool:
-    """Return whether the index of this step was made with the current snapshot of this step.
+        The folder may hold an index of an earlier attempt at this step.
+        """
+        if not self.folder.indexes.has(step):
+            return False
+        try:
+            snapshot = open_artifact(self.folder.snapshots.at(step))
+        except (RealmctlError, OSError):
+            return False  # `_refresh` determines what is wrong with it
+        try:
+            index = open_artifact(self.folder.indexes.at(step))
+        except (RealmctlError, OSError) as error:
+            self.folder.indexes.set_aside(step, str(error))
+            return False
+        return index.lineage.get("retriever") == snapshot.content
 
-    The folder may hold an index of an earlier attempt at this step.
-    """
-    if step not in steps_in(folder.indexes):
-        return False
-    try:
-        snapshot = open_artifact(at_step(folder.snapshots, step))
-    except (RealmctlError, OSError):
-        return False  # `_refresh` determines what is wrong with it
-    try:
-        index = open_artifact(at_step(folder.indexes, step))
-    except (RealmctlError, OSError) as error:
-        folder.set_aside(at_step(folder.indexes, step), str(error))
-        return False
-    return index.lineage.get("retriever") == snapshot.content
+    def _refresh(self, step: int) -> bool:
+        start = time.monotonic()
+        snapshot = self.folder.snapshots.whole(step)
+        if snapshot is None:
+            return False
+        unfinished = self.folder.unfinished(step, self.request.token, self.process)
+        try:
+            index = self.maker.make(snapshot, unfinished, self.heart.tick)
+            self._require_own_request()
+            self.folder.deliver(unfinished, step)
+        finally:
+            self.folder.remove_unfinished(self.request.token, self.process)
+        held = self.folder.held()
+        if held is not None:  # or else it is not known what may be pruned
+            self.folder.indexes.prune(held)
+        say(f"refresh: index of step {step} in {time.monotonic() - start:.1f} s, recall {index.metrics.get('recall')}")
+        return True
 
-
-def _refresh(folder: RefreshFolder, maker: IndexMaker, step: int, heart: Heartbeat) -> bool:
-    start = time.monotonic()
-    snapshot = folder.whole(at_step(folder.snapshots, step))
-    if snapshot is None:
-        return False
-    private = folder.private_name(step, maker.request.token)
-    try:
-        index = maker.make(snapshot, private, heart.tick)
-        if not folder.has_token(maker.request.token):
+    def _require_own_request(self) -> None:
+        if not self.folder.has_token(self.request.token):
             raise Superseded
-        folder.deliver(private, step)
-    finally:
-        for unfinished in folder.indexes.glob(f"{private.name}*"):
-            shutil.rmtree(unfinished, ignore_errors=True)
-    prune(folder.indexes, KEPT_INDEXES, folder.held())
-    say(f"refresh: index of step {step} in {time.monotonic() - start:.1f} s, recall {index.metrics.get('recall')}")
-    return True
 
 
-@contextmanager
-def _reported(heart: Heartbeat, step: int) -> Iterator[None]:
-    heart.set(state="embedding", step=step, blocks_done=0)
-    try:
-        yield
-    except Exception as error:
-        heart.set(state="failed", error=str(error))
-        raise
-    heart.set(state="waiting", step=step)
+class Heartbeat:
+    """Writes `refresher.json` every two seconds from a thread.
+
+    Embedding shows progress by the number of blocks. Building the index reports none; there it is processor time, of which a
+    process that hangs uses none.
+    """
+
+    def __init__(self, folder: RefreshFolder, token: str, blocks: int = 0) -> None:
+        self._folder, self._token, self._blocks = folder, token, blocks
+        self._lock = threading.Lock()
+        self.superseded = False
+        self._beat = Beat(
+            pid=os.getpid(), token=token, state="starting", step=0, blocks_done=0, cpu_seconds=0, error=None, count=0
+        )
+
+    def set(self, **values: Unpack[Beat]) -> None:
+        """Change values and write the file now."""
+        self._beat.update(values)
+        self.beat()
+
+    def tick(self, blocks: int) -> None:
+        """Count blocks that were embedded. After the last one the state is `building`.
+
+        Raises:
+            Superseded: A newer trainer has placed its request.
+        """
+        if self.superseded:
+            raise Superseded
+        self._beat["blocks_done"] += blocks
+        if self._beat["blocks_done"] >= self._blocks:
+            self._beat["state"] = "building"
+
+    def beat(self) -> None:
+        """Write the file. Ends the process when the shared folder is gone, because the run is over then."""
+        with self._lock:
+            self.superseded = self.superseded or not self._folder.has_token(self._token)
+            if self.superseded:
+                return
+            self._beat["count"] += 1
+            if self._beat["state"] == "building":
+                self._beat["cpu_seconds"] = int(time.process_time())
+            try:
+                self._folder.beat(self._beat)
+            except OSError:  # a full disk is reported by the writer of the index
+                if not self._folder.path.is_dir():
+                    os._exit(0)
+
+    def beat_forever(self, child: bool) -> None:
+        """Beat until superseded; for a thread of its own. A child of a former trainer then exits at once."""
+        while not self.superseded:
+            time.sleep(BEAT_SECONDS)
+            self.beat()
+        if child:
+            os._exit(0)
 
 
 def _exit_at_end_of_input() -> None:

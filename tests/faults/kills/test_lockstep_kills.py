@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 
 from realmctl.artifacts import Artifact, open_artifact, verify
-from realmctl.training.refresh import refresher, refresher_process
-from realmctl.training.refresh.current_index import CurrentIndex
-from realmctl.training.refresh.refresh_folder import RefreshFolder, read_heartbeat
-from realmctl.training.refresh.refresher_process import TRAINER
+from realmctl.index.protocol import Index
+from realmctl.training.refresh import child, index_in_use, refresher
+from realmctl.training.refresh.child import TRAINER
+from realmctl.training.refresh.protocol import RefreshFolder
 from tests.execution.test_parent import is_alive, linux
 from tests.faults.children import ended, forked, gone, killed
 from tests.faults.counting import count, rounds
@@ -36,7 +36,7 @@ BACKGROUND = {"refresh": "background", "steps": 30, "refresh_every": 2, "max_ind
 
 
 class ForkedRefresher:
-    """A refresher in the place of `subprocess.Popen`, as far as `RefresherProcess` uses it."""
+    """A refresher in the place of `subprocess.Popen`, as far as `ChildRefresher` uses it."""
 
     def __init__(self, command: list[str], stdin: int, stdout: object, stderr: object, env: dict[str, str]) -> None:
         reads, writes = os.pipe()
@@ -74,11 +74,11 @@ class ForkedRefresher:
 
 def train(chain: Chain, out: Path, settings: dict[str, object], seed: int) -> None:
     """The trainer, in a child process. An index that it uses must be whole."""
-    draw, use, deliver = random.Random(seed), CurrentIndex._use, RefreshFolder.deliver
+    draw, plain, deliver = random.Random(seed), index_in_use.open_index, RefreshFolder.deliver
 
-    def verified(current: CurrentIndex, step: int, index: Artifact) -> None:
-        verify(index)  # an error ends the trainer, which no one killed
-        use(current, step, index)
+    def verified(folder: Path, device: str) -> Index:
+        verify(open_artifact(folder))  # an error ends the trainer, which no one killed
+        return plain(folder, device)
 
     def damaging(folder: RefreshFolder, private: Path, step: int) -> None:
         if draw.random() < DAMAGED:
@@ -88,16 +88,16 @@ def train(chain: Chain, out: Path, settings: dict[str, object], seed: int) -> No
             path.write_bytes(data[:-1] + bytes([data[-1] ^ 1 << draw.randrange(8)]))
         deliver(folder, private, step)
 
-    CurrentIndex._use, RefreshFolder.deliver = verified, damaging  # type: ignore[method-assign]
-    refresher_process.subprocess.Popen = ForkedRefresher  # type: ignore[misc, assignment, attr-defined]
-    refresher_process.BACK_OFF, refresher.POLL_SECONDS = 0.1, 0.02
+    index_in_use.open_index, RefreshFolder.deliver = verified, damaging  # type: ignore[method-assign, assignment]
+    child.subprocess.Popen = ForkedRefresher  # type: ignore[misc, assignment, attr-defined]
+    child.BACK_OFF, refresher.POLL_SECONDS = 0.1, 0.02
     os.environ.pop("REALMCTL_WORKSPACE", None)
     pretrain(chain, refresh_device="cpu", **settings).make(out)
 
 
 def refresher_of(out: Path) -> int:
     """Process id of the refresher of the unfinished run; 0 when none has sent a heartbeat."""
-    return int(read_heartbeat(RefreshFolder(out / "v1.partial/live")).get("pid", 0))
+    return RefreshFolder(out / "v1.partial/live").last_beat().get("pid", 0)
 
 
 def disturbed(chain: Chain, out: Path, settings: dict[str, object], kills: int, seed: int) -> tuple[Artifact, int]:

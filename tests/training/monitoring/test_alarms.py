@@ -252,8 +252,8 @@ def test_refreshes_are_counted(healthy, tmp_path, capsys, every, refreshes):
 
 
 def test_a_refresh_that_came_too_late_is_reported(healthy, tmp_path, capsys, monkeypatch):
-    from realmctl.training.refresh.refresh import InlineRefresh
+    from realmctl.training.refresh.kinds import InlineRefresh
 
-    monkeypatch.setattr(InlineRefresh, "newest", lambda self: None)
+    monkeypatch.setattr(InlineRefresh, "take", lambda self, step, in_use: None)
     assert run(healthy, tmp_path, steps=5, refresh_every=2).metrics["refreshes"] == 0
     assert "no refreshed index was used, though --refresh inline asks for one" in capsys.readouterr().err

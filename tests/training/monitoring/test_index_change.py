@@ -13,8 +13,8 @@ from realmctl.artifacts import open_artifact
 from realmctl.retrieval.search.candidates import ABSENT
 from realmctl.training.monitoring.index_change import overlap
 from realmctl.training.objectives.pretrain import PretrainObjective
-from realmctl.training.refresh.current_index import CurrentIndex
-from realmctl.training.refresh.refresh import NoRefresh
+from realmctl.training.refresh.index_in_use import IndexInUse
+from realmctl.training.refresh.kinds import Refresh
 from stages.build_index import BuildIndex
 from stages.embed import Embed
 from tests.fixtures.retriever import make_retriever
@@ -37,14 +37,14 @@ def test_no_stale_candidate_is_no_loss():
     assert overlap(np.full((2, 3), ABSENT), np.zeros((2, 3), dtype=np.int64)) == 1.0
 
 
-class OneSwap(NoRefresh):
+class OneSwap(Refresh):
     """Delivers one index after five steps."""
 
     def __init__(self, index):
-        self.waiting = [(5, index)]
+        self.fresh = index
 
-    def newest(self):
-        return self.waiting.pop() if self.waiting else None
+    def take(self, step, in_use):
+        return (5, self.fresh) if step == 5 else None
 
 
 def test_a_swap_logs_how_stale_the_index_was(chain, tmp_path):
@@ -52,9 +52,8 @@ def test_a_swap_logs_how_stale_the_index_was(chain, tmp_path):
     embeddings = Embed(blocks=chain.blocks, retriever=other, precision="fp32").make(tmp_path / "embeddings")
     fresh = BuildIndex(embeddings=embeddings, type="exact").make(tmp_path / "index")
     objective: PretrainObjective = objective_of(chain)
-    objective.current = CurrentIndex(chain.index, NoRefresh(), "cpu")
+    objective.current = IndexInUse(chain.index, "cpu", OneSwap(open_artifact(fresh.path)))
     assert not {"index_overlap", "index_drift"} & objective.before_step(0).keys()  # nothing to compare yet
-    objective.current._refresh = OneSwap(open_artifact(fresh.path))
     logged = objective.before_step(5)
     vectors = [np.load(index.file("vectors.npy")).astype(np.float64) for index in (chain.index, fresh)]
     kept = found = 0

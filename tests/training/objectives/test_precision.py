@@ -16,8 +16,7 @@ from realmctl.training.monitoring.recall_questions import RecallQuestions
 from realmctl.training.objectives.pretrain import PretrainObjective
 from realmctl.training.objectives.pretrain_parts import PretrainOptions
 from realmctl.training.objectives.utility import measure_utility
-from realmctl.training.refresh.current_index import CurrentIndex
-from realmctl.training.refresh.refresh import NoRefresh
+from realmctl.training.refresh.index_in_use import IndexInUse
 
 
 @pytest.fixture(params=["fp32", "bf16"])
@@ -42,7 +41,7 @@ def objective(chain, precision) -> PretrainObjective:
         queries,
         corpus,
         collator,
-        CurrentIndex(chain.index, NoRefresh(), "cpu"),
+        IndexInUse(chain.index, "cpu"),
         options,
         recall_questions=RecallQuestions(read_questions(chain.questions), corpus, collator, precision),
     )

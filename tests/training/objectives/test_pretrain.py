@@ -16,8 +16,7 @@ from realmctl.retrieval.search.candidates import ABSENT, NULL
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.training.objectives.pretrain import PretrainObjective
 from realmctl.training.objectives.pretrain_parts import PretrainOptions
-from realmctl.training.refresh.current_index import CurrentIndex
-from realmctl.training.refresh.refresh import NoRefresh
+from realmctl.training.refresh.index_in_use import IndexInUse
 from tests.fixtures.retriever import make_retriever
 
 
@@ -39,7 +38,7 @@ def objective_of(
         null_document=null,
         exclude_own=exclude_own,
     )
-    current = CurrentIndex(chain.index, NoRefresh(), "cpu")
+    current = IndexInUse(chain.index, "cpu")
     collator = packer_of(tokenizer_of(chain.blocks))
     objective = PretrainObjective(
         retriever,

@@ -9,14 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from realmctl.artifacts import open_artifact
 from realmctl.models.retriever import Retriever
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.training.data_order import ShardedDataOrder
 from realmctl.training.objectives.span_order import span_order
-from realmctl.training.refresh.current_index import CurrentIndex
-from realmctl.training.refresh.refresh import InlineRefresh
-from realmctl.training.refresh.refresh_folder import at_step, steps_in
+from realmctl.training.refresh.index_in_use import IndexInUse
 from tests.fixtures.chain import Stopped, metrics_of, pretrain, stop_at
 from tests.fixtures.refresh import nudge
 from tests.training.objectives.test_pretrain import objective_of
@@ -103,9 +100,8 @@ def test_queries_are_searched_with_the_encoder_of_the_index_where_there_is_one(c
     assert not np.allclose(live, expected, atol=1e-3)
 
 
-def test_the_encoder_that_searches_is_the_indexs(chain, shared, live, retriever):
-    live = replace(live, snapshots_search=True)
-    current = CurrentIndex(chain.index, InlineRefresh(live, *shared[1:], "cpu"), "cpu", chain.retriever)
+def test_the_encoder_that_searches_is_the_indexs(chain, started, retriever):
+    current = IndexInUse(chain.index, "cpu", started("inline", snapshot_queries=True), searcher=chain.retriever)
     weights = []
     for step in range(6):
         current.renew(step, retriever)
@@ -116,19 +112,16 @@ def test_the_encoder_that_searches_is_the_indexs(chain, shared, live, retriever)
     assert all(torch.allclose(one, other, atol=1e-6) for one, other in zip(weights, expected, strict=True))
 
 
-def test_a_snapshot_whose_index_may_yet_come_is_kept(shared, live, retriever):
-    live = replace(live, snapshots_search=True)
-    inline = InlineRefresh(live, *shared[1:-1], lambda: [2], "cpu")
-    inline.begin(0)
-    inline.hold(0)
+def test_a_snapshot_whose_index_may_yet_come_is_kept(started, live, retriever, monkeypatch):
+    trainer = started("background", snapshot_queries=True)
+    monkeypatch.setattr(trainer, "checkpointed", lambda: {2})
+    trainer.begin(0, 0)
     for step in (2, 4, 6, 8):
-        inline.offer(step, retriever)
-    assert steps_in(live.snapshots) == [2, 4, 6, 8]
-    inline.hold(6)
-    inline.offer(10, retriever)
-    inline.offer(12, retriever)
-    assert steps_in(live.snapshots) == [2, 6, 8, 10, 12]
-    assert open_artifact(at_step(live.snapshots, 6)).content == inline.snapshot(6).content
+        trainer.offer(step, 0, retriever)
+    assert live.snapshots.steps() == [2, 4, 6, 8]
+    trainer.offer(10, 6, retriever)
+    trainer.offer(12, 6, retriever)
+    assert live.snapshots.steps() == [2, 6, 8, 10, 12]
 
 
 def test_a_run_with_all_of_it_goes_on_after_a_stop_as_if_there_was_none(chain, tmp_path, monkeypatch):

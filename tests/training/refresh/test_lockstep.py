@@ -8,15 +8,17 @@ import random
 import pytest
 
 from realmctl.artifacts import open_artifact
-from realmctl.errors import ConfigError, InputError
+from realmctl.errors import InputError
+from realmctl.training.checkpoint import STATE
 from realmctl.training.objectives.pretrain import PretrainObjective
-from realmctl.training.refresh import current_index
-from realmctl.training.refresh.current_index import CurrentIndex, steps_held
-from realmctl.training.refresh.lockstep import LockstepRefresh
-from realmctl.training.refresh.refresh_folder import RefreshFolder, at_step, steps_in
+from realmctl.training.refresh import index_in_use
+from realmctl.training.refresh.index_in_use import IndexInUse
+from realmctl.training.refresh.kinds import LockstepRefresh
+from realmctl.training.refresh.protocol import RefreshFolder
+from realmctl.training.scratch_files import write_sealed
 from tests.faults.counting import count
 from tests.fixtures.chain import Stopped, metrics_of, pretrain
-from tests.fixtures.refresh import deliver, nudge
+from tests.fixtures.refresh import damage, deliver
 
 EVERY = 2
 SETTINGS = {
@@ -45,11 +47,11 @@ class Fate:
     def moment(self, waiting: bool = False) -> None:
         """Something may happen here: in the trainer between two actions, or while it waits."""
         self.death()
-        newest = max(steps_in(self.folder.snapshots), default=0)
-        if newest in (0, *steps_in(self.folder.indexes)) or self.random.random() > (0.7 if waiting else 0.3):
+        newest = self.folder.snapshots.newest()
+        if newest in (0, *self.folder.indexes.steps()) or self.random.random() > (0.7 if waiting else 0.3):
             return
         if self.random.random() < 0.3:  # the refresher is killed: half an index, under its private name
-            (self.folder.indexes / f"step-{newest:08d}.dead-{self.moments}").mkdir()
+            self.folder.unfinished(newest, "dead", self.moments).mkdir()
             return
         deliver(self.folder, newest)
 
@@ -63,15 +65,15 @@ def disturbed(chain, folder, monkeypatch, seed, trainer_deaths):
         fate.death()  # a delivery in this process would draw the random numbers of the step
         return plain_draw(objective, step)
 
-    def offer(refresh, step, retriever):
+    def offer(refresh, step, in_use, retriever):
         fate.moment()
-        plain_offer(refresh, step, retriever)
+        plain_offer(refresh, step, in_use, retriever)
         fate.moment()
 
     with monkeypatch.context() as patch:
         patch.setattr(PretrainObjective, "draw", draw)
         patch.setattr(LockstepRefresh, "offer", offer)
-        patch.setattr(current_index.time, "sleep", lambda seconds: fate.moment(waiting=True))
+        patch.setattr(index_in_use.time, "sleep", lambda seconds: fate.moment(waiting=True))
         for start in range(1, 20):
             try:
                 return pretrain(chain, **SETTINGS).make(folder), start
@@ -119,85 +121,62 @@ def test_three_hundred_deaths_change_no_bit(chain, undisturbed, tmp_path, monkey
 
 
 @pytest.fixture
-def parts(shared):
-    folder, origin, tokenizer, _, held = shared
-    return folder, origin, tokenizer, EVERY, held
-
-
-@pytest.fixture
-def lockstep(parts):
-    return LockstepRefresh(*parts, None, "cpu")
+def lockstep(started):
+    found = started("lockstep")
+    found.begin(0, 0)
+    return found
 
 
 def test_a_snapshot_waits_for_the_index_before_it(lockstep, live, retriever):
-    lockstep.begin(0)
     for step in range(5):
-        lockstep.offer(step, retriever)
-        assert lockstep.newest() is None
-    assert steps_in(live.snapshots) == [2] and lockstep.too_old(4, 0) and not lockstep.too_old(3, 0)
+        lockstep.offer(step, 0, retriever)
+        assert lockstep.take(step, 0) is None
+    assert live.snapshots.steps() == [2] and lockstep.too_old(4, 0) and not lockstep.too_old(3, 0)
     deliver(live, 2)
-    assert lockstep.newest()[0] == 2 and not lockstep.too_old(4, 2)
-    lockstep.offer(4, retriever)
-    assert steps_in(live.snapshots) == [2, 4]
+    assert lockstep.take(4, 0)[0] == 2 and not lockstep.too_old(4, 2)
+    lockstep.offer(4, 2, retriever)
+    assert live.snapshots.steps() == [2, 4]
 
 
 def test_an_index_that_is_early_is_not_used_early(lockstep, live, retriever):
-    lockstep.begin(0)
-    lockstep.offer(2, retriever)
+    lockstep.offer(2, 0, retriever)
     deliver(live, 2)
-    lockstep.offer(3, retriever)
-    assert lockstep.newest() is None and not lockstep.pending  # an idle refresher is not taken for a stuck one
-    lockstep.offer(4, retriever)
-    assert lockstep.newest()[0] == 2
+    assert lockstep.take(3, 0) is None
+    assert lockstep.take(4, 0)[0] == 2
 
 
-def test_a_lost_index_that_was_in_use_is_built_by_the_trainer(parts, lockstep, live, retriever):
-    lockstep.begin(0)
-    lockstep.offer(2, retriever)
+def test_a_lost_index_that_was_in_use_is_built_by_the_trainer(started, lockstep, live, retriever):
+    lockstep.offer(2, 0, retriever)
     content = deliver(live, 2).content
-    lockstep.offer(4, retriever)
-    lockstep.newest()
-    lockstep.offer(4, retriever)
-    at_step(live.indexes, 2).rename(live.path / "lost")
-    again = LockstepRefresh(*parts, None, "cpu")
-    again.begin(4)
-    again.offer(4, retriever)
-    assert again.newest()[1].content == content
+    lockstep.take(4, 0)
+    lockstep.offer(4, 2, retriever)
+    live.indexes.at(2).rename(live.path / "lost")
+    again = started("lockstep")
+    again.begin(4, 0)
+    assert again.take(4, 0)[1].content == content
 
 
-def test_a_checkpoint_needs_the_snapshot_whose_index_is_awaited(chain, parts, lockstep, live, retriever):
-    current = CurrentIndex(chain.index, lockstep, "cpu")
+def test_a_checkpoint_needs_the_snapshot_whose_index_is_awaited(chain, out, started, live, retriever):
+    lockstep = started("lockstep")
+    current = IndexInUse(chain.index, "cpu", lockstep)
     for step in range(4):
         current.renew(step, retriever)
     state = json.loads(json.dumps(current.state()))
-    assert state["refresh"] == {"awaited": [2, open_artifact(at_step(live.snapshots, 2)).content]}
-    assert steps_held([state]) == [0, 2]
-    CurrentIndex(chain.index, LockstepRefresh(*parts, None, "cpu"), "cpu").restore(state)
-    weights = at_step(live.snapshots, 2) / "block/model.safetensors"
-    weights.chmod(0o644)
-    weights.write_bytes(weights.read_bytes()[:-1] + b"!")
-    with pytest.raises(InputError, match="gone or damaged"):
-        CurrentIndex(chain.index, LockstepRefresh(*parts, None, "cpu"), "cpu").restore(state)
+    assert state["awaited"] == [2, open_artifact(live.snapshots.at(2)).content]
+    (out.scratch("checkpoints") / "step-00000004").mkdir()
+    write_sealed(out.scratch("checkpoints") / "step-00000004" / STATE, {"objective": {"index": state}})
+    assert lockstep.checkpointed() == {0, 2}
+    IndexInUse(chain.index, "cpu", started("lockstep")).restore(state)
+    with pytest.raises(InputError, match="step 2"):
+        IndexInUse(chain.index, "cpu", started("lockstep")).restore({**state, "awaited": [2, "0" * 64]})
+    damage(live.snapshots.at(2) / "block/model.safetensors")
+    with pytest.raises(InputError, match="step 2"):
+        IndexInUse(chain.index, "cpu", started("lockstep")).restore(state)
 
 
-def test_a_snapshot_of_another_weight_is_not_the_awaited_one(chain, parts, lockstep, live, retriever):
-    lockstep.begin(0)
-    nudge(retriever)
-    lockstep.offer(2, retriever)
-    with pytest.raises(InputError, match="not the snapshot that the checkpoint names"):
-        lockstep.restore({"awaited": [2, "0" * 64]})
-
-
-def test_a_damaged_snapshot_ends_the_wait_with_what_to_do(lockstep, live, retriever):
-    lockstep.begin(0)
-    lockstep.offer(2, retriever)
-    live.set_aside(at_step(live.snapshots, 2), "A test.")
-    lockstep.offer(4, retriever)
-    with pytest.raises(InputError, match="Run the same command again"):
-        lockstep.newest()
-
-
-@pytest.mark.parametrize("refresh", ["lockstep", "inline", "never"])
-def test_only_the_background_mode_has_a_choice_at_the_age_bound(chain, refresh):
-    with pytest.raises(ConfigError, match="--when-stale fail is for --refresh background"):
-        pretrain(chain, refresh=refresh, when_stale="fail").check()
+def test_a_damaged_snapshot_ends_the_wait(lockstep, live, retriever):
+    lockstep.offer(2, 0, retriever)
+    live.snapshots.set_aside(2, "A test.")
+    lockstep.offer(4, 0, retriever)
+    with pytest.raises(InputError, match="step-00000002"):
+        lockstep.take(4, 0)

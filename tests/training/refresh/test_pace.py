@@ -14,15 +14,15 @@ from realmctl.models.retriever import Retriever
 from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
 from realmctl.retrieval.search.candidates import titles_and_bodies
 from realmctl.training.refresh import pace
+from realmctl.training.refresh.index_maker import IndexMaker, request_of
 from realmctl.training.refresh.pace import CHECKED_EVERY, EverySteps, WhenDrifted
 from tests.fixtures.chain import Stopped, metrics_of, pretrain, stop_at
 from tests.fixtures.retriever import make_retriever
 
 
 def when_drifted(chain, threshold):
-    return WhenDrifted(
-        threshold, chain.retriever, Corpus(chain.blocks), packer_of(tokenizer_of(chain.blocks)), "cpu", "fp32"
-    )
+    request = request_of(pretrain(chain, precision="fp32"))
+    return WhenDrifted(threshold, chain.retriever, IndexMaker(request, "cpu"))
 
 
 def vectors(chain, retriever):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from realmctl.artifacts import open_artifact
-from realmctl.training.refresh.refresh_folder import RefreshFolder, read_heartbeat
+from realmctl.training.refresh.protocol import RefreshFolder
 from tests.execution.test_parent import is_alive, linux
 from tests.faults.counting import count
 
@@ -35,10 +35,10 @@ def start(chain, out):
         *options.split(),
     ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    before = read_heartbeat(RefreshFolder(out / "v1.partial/live")).get("pid")
+    before = RefreshFolder(out / "v1.partial/live").last_beat().get("pid")
     trainer = subprocess.Popen(command, env=environment, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     end = time.monotonic() + 120
-    while (beat := read_heartbeat(RefreshFolder(out / "v1.partial/live"))).get("pid") == before:
+    while (beat := RefreshFolder(out / "v1.partial/live").last_beat()).get("pid") == before:
         assert trainer.poll() is None, trainer.stderr.read()
         assert time.monotonic() < end, "the refresher never sent a heartbeat"
         time.sleep(0.05)
@@ -105,7 +105,7 @@ def test_in_lockstep_kills_of_real_processes_change_no_bit(chain, tmp_path, seed
         try:
             trainer.wait(draw.uniform(0.3, 0.8) * took if kills < 6 else 300)
         except subprocess.TimeoutExpired:
-            refresher, whom = read_heartbeat(RefreshFolder(out / "v1.partial/live")).get("pid"), draw.randrange(3)
+            refresher, whom = RefreshFolder(out / "v1.partial/live").last_beat().get("pid"), draw.randrange(3)
             lives = refresher is not None and is_alive(refresher)
             if lives and whom != 0:
                 os.kill(refresher, signal.SIGKILL)

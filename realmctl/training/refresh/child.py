@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import time
 
+import torch
+
 from realmctl.errors import ConfigError, InputError, MismatchError, QualityError, RealmctlError, ResourceError
 from realmctl.execution.signals import asked_to_stop
 from realmctl.log import say, warn
-from realmctl.training.refresh.refresh_folder import LOG, RefreshFolder, read_heartbeat, writer_suffix
+from realmctl.models.precision import pick_device
+from realmctl.training.refresh.protocol import LOG, RefreshFolder
 
 RESTARTS = 3
 STALE_SECONDS = 120.0
@@ -28,21 +30,25 @@ Its count does not: a thread increases it even while the work makes no progress.
 """
 
 
-class RefresherProcess:
-    """The child process `child`, None when it does not run.
+class ChildRefresher:
+    """The refresher that the trainer starts: `process`, None when it does not run. `failures` counts those in a row.
 
     The trainer holds the other end of its standard input, so the child sees end of file when the trainer dies.
+
+    Where the child computes on the CPU, PyTorch's threads in this process are divided between trainer and child while the child
+    has work. More threads than cores wait for each other in busy loops, many times slower.
 
     Args:
         folder: The shared folder, with the request in it.
         device: Device of the child.
-        threads: Number of threads for PyTorch in the child; None leaves the environment as it is.
+        always_divided: Divide the threads from the first `watch` to `stop`, because their number can change the last bits of a sum.
     """
 
-    def __init__(self, folder: RefreshFolder, device: str, threads: int | None = None) -> None:
+    def __init__(self, folder: RefreshFolder, device: str, always_divided: bool = False) -> None:
         self.folder, self.device, self._token = folder, device, folder.request().token
-        self._environment = os.environ | ({"OMP_NUM_THREADS": str(threads)} if threads else {})
-        self.child: subprocess.Popen[bytes] | None = None
+        self._threads, self._always_divided = torch.get_num_threads(), always_divided
+        self._lent = max(1, self._threads // 2) if pick_device(device).type == "cpu" else 0
+        self.process: subprocess.Popen[bytes] | None = None
         self.failures, self._not_before = 0, 0.0
         self._progress: tuple[object, ...] | None = None
         self._progress_at = 0.0
@@ -57,15 +63,16 @@ class RefresherProcess:
             RealmctlError: The child failed `RESTARTS` + 1 times in a row. The class of the error follows from its exit
                 code (ResourceError for a kill); the message ends with the tail of its log.
         """
+        self._divide_threads(has_work or self._always_divided)
         if asked_to_stop():  # a signal to the whole process group may have ended the child
             return
-        if self.child is None:
+        if self.process is None:
             if time.monotonic() >= self._not_before:
                 self._start()
-        elif (code := self.child.poll()) is not None:
+        elif (code := self.process.poll()) is not None:
             self._failed(f"it ended with exit code {code}" if code >= 0 else f"it was killed by signal {-code}", code)
         elif self._stands_still(has_work):
-            self._kill()
+            self._kill(self.process)
             self._failed(f"it made no progress for {STALE_SECONDS:g} s", ResourceError.exit_code)
 
     def stop(self) -> None:
@@ -73,37 +80,43 @@ class RefresherProcess:
 
         It has nothing to save, and a stopped process (SIGSTOP) obeys nothing but SIGKILL.
         """
-        if self.child is None or self.child.stdin is None:
+        self._divide_threads(False)
+        if self.process is None or self.process.stdin is None:
             return
-        self.child.stdin.close()
+        self.process.stdin.close()
         try:
-            self.child.wait(STOP_SECONDS)
+            self.process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            self._kill()
-        self.child = None
-        say(f"index refresher stopped: {self._last_state()}")
+            self._kill(self.process)
+        self.process = None
+        beat = self.folder.last_beat()
+        last = (
+            f"{beat['state']}, newest index of step {beat['step']}" if "step" in beat else "it never sent a heartbeat"
+        )
+        say(f"index refresher stopped: {last}")
+
+    def command(self) -> list[str]:
+        """Return the command of the child."""
+        return [sys.executable, "-P", "-m", "realmctl", "refresh", str(self.folder.path), "--device", self.device]
 
     def _start(self) -> None:
+        threads = {"OMP_NUM_THREADS": str(self._lent)} if self._lent else {}
         with (self.folder.path / LOG).open("ab") as log:
-            self.child = subprocess.Popen(
-                self._command(),
+            self.process = subprocess.Popen(
+                self.command(),
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
-                env=self._environment | {TRAINER: str(os.getpid())},
+                env=os.environ | threads | {TRAINER: str(os.getpid())},
             )
         self._progress_at = time.monotonic()
 
-    def _command(self) -> list[str]:
-        return [sys.executable, "-P", "-m", "realmctl", "refresh", str(self.folder.path), "--device", self.device]
-
-    def _kill(self) -> None:
-        if self.child is not None:
-            self.child.kill()
-            self.child.wait()
+    def _kill(self, process: subprocess.Popen[bytes]) -> None:
+        process.kill()
+        process.wait()
 
     def _stands_still(self, has_work: bool) -> bool:
-        beat = read_heartbeat(self.folder)
+        beat = self.folder.last_beat()
         if beat.get("token") == self._token:
             progress = tuple(beat.get(name) for name in PROGRESS)
             if progress != self._progress:
@@ -113,8 +126,10 @@ class RefresherProcess:
         return time.monotonic() - self._progress_at > STALE_SECONDS
 
     def _failed(self, what: str, code: int) -> None:
-        self._remove_unfinished()
-        self.child, self.failures = None, self.failures + 1
+        """Count a failure, and plan the next start. After the last one raise an error with the end of the log."""
+        if self.process is not None:
+            self.folder.remove_unfinished(self._token, self.process.pid)
+        self.process, self.failures = None, self.failures + 1
         self._not_before = time.monotonic() + BACK_OFF**self.failures
         if self.failures <= RESTARTS:
             warn(f"the index refresher failed: {what}; starting it again ({self.failures} of {RESTARTS})")
@@ -130,14 +145,8 @@ class RefresherProcess:
             f"The last lines of {log}: {' | '.join(tail) or '(nothing)'}"
         )
 
-    def _remove_unfinished(self) -> None:
-        """Delete the unfinished indexes of the dead child."""
-        if self.child is not None:
-            for path in self.folder.indexes.glob(f"*{writer_suffix(self._token, self.child.pid)}*"):
-                shutil.rmtree(path, ignore_errors=True)
-
-    def _last_state(self) -> str:
-        beat = read_heartbeat(self.folder)
-        if "state" not in beat or "step" not in beat:
-            return "it never sent a heartbeat"
-        return f"{beat['state']}, newest index of step {beat['step']}"
+    def _divide_threads(self, lend: bool) -> None:
+        """Compute with the threads that are not lent to the child, at least one, or with all of them."""
+        threads = max(1, self._threads - self._lent) if lend else self._threads
+        if self._lent and threads != torch.get_num_threads():
+            torch.set_num_threads(threads)
