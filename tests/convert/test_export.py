@@ -80,7 +80,7 @@ def loaded(folder: Path):
 def test_sentence_transformers_gives_our_embeddings(tmp_path, blocks, towers: str, side: str):
     artifact = make_retriever(tmp_path / "r", blocks, towers=towers)
     if (towers, side) == ("query-only", "block"):
-        with pytest.raises(ConfigError, match="query side alone"):
+        with pytest.raises(ConfigError, match="query side"):
             export(artifact.path, tmp_path / "out", side)
         return
     said = export(artifact.path, tmp_path / "out", side)  # type: ignore[arg-type]
@@ -175,7 +175,7 @@ def test_what_cannot_be_exported(tmp_path, blocks):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "own.txt").write_text("own")
     for taken in ("file", "full"):
-        with pytest.raises(ConfigError, match="exists already"):
+        with pytest.raises(ConfigError, match="exists"):
             export(artifact.path, tmp_path / taken, "query")
     (tmp_path / "empty").mkdir()
     export(artifact.path, tmp_path / "empty", "query")

@@ -176,13 +176,13 @@ def test_an_open_qa_checkpoint_is_fine_tuned_further(tmp_path, embedded):
 def test_an_index_of_another_embedder_or_other_titles_is_refused(tmp_path, embedded):
     retriever, rows = embedded
     wrong = open_qa(tmp_path / "qa", np.random.default_rng(0).standard_normal(rows.shape).astype(np.float32))
-    with pytest.raises(MismatchError, match="did not make this index"):
+    with pytest.raises(MismatchError):
         imported(wrong, tmp_path / "w", titles=titles(tmp_path), retriever=retriever.path)
     assert not (tmp_path / "w" / "qa-model" / "v1").exists()
     right = open_qa(tmp_path / "qa2", rows)
     made = imported(right, tmp_path / "w")
     for other in (made["qa-model"].path / "retriever", made["blocks"].path):
-        with pytest.raises(MismatchError, match="not a pre-trained embedder"):
+        with pytest.raises(MismatchError, match="--retriever"):
             imported(right, tmp_path / "w", retriever=other)
 
 
@@ -221,7 +221,7 @@ def test_names_that_may_be_there_or_not(tmp_path):
     (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": parts}))
     assert imported(folder, tmp_path / "w3")["span-reader"]
     (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": {"a": "../../pre/x.bin"}}))
-    with pytest.raises(InputError, match="not a file of weights in the same folder"):
+    with pytest.raises(InputError, match=r"x.bin"):
         imported(folder, tmp_path / "w4")
 
 
@@ -234,9 +234,7 @@ def test_an_encoder_whose_words_are_held_by_its_decoder_alone(tmp_path):
     assert torch.equal(load_masked_lm(made.path)[0].bert.embeddings.word_embeddings.weight, words)
     tensors = published.embedder()
     del tensors["realm.embeddings.word_embeddings.weight"]
-    with pytest.raises(
-        InputError, match=r"lack the tensor 'realm\.embeddings\.word_embeddings\.weight'"
-    ):  # another table
+    with pytest.raises(InputError, match=r"'realm\.embeddings\.word_embeddings\.weight'"):  # another table
         imported(published.write(tmp_path / "e", tensors), tmp_path / "we")
 
 

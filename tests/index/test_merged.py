@@ -123,7 +123,7 @@ def test_a_shard_of_another_index_is_refused_by_name(shards, tmp_path):
     build(tmp_path, IndexOptions(shards=3, recall_sample=100))
     for file in ("hnsw.bin", "index.json"):
         (tmp_path / "shard-001" / file).write_bytes((shards / "shard-001" / file).read_bytes())
-    with pytest.raises(InputError, match=r"shard-001/index.json is missing, damaged or of another index"):
+    with pytest.raises(InputError, match=r"shard-001/index.json"):
         open_index(tmp_path)
     with pytest.raises(InputError, match="shard-001"):
         open_part(tmp_path, "cpu", 1, 3)
@@ -138,10 +138,10 @@ def test_the_floor_holds_for_the_merged_answers(tmp_path):
 
 def test_what_cannot_be_divided_is_refused(tmp_path):
     np.save(tmp_path / "vectors.npy", whole_numbers(5, 0))
-    with pytest.raises(ConfigError, match="only an hnsw index"):
+    with pytest.raises(ConfigError, match="--shards 2"):
         build(tmp_path, IndexOptions(type="exact", shards=2))
-    with pytest.raises(ConfigError, match="at most 5 shards"):
+    with pytest.raises(ConfigError, match="--shards 6"):
         build(tmp_path, IndexOptions(shards=6))
     build(tmp_path, IndexOptions())
-    with pytest.raises(ConfigError, match="cannot be divided over processes"):
+    with pytest.raises(ConfigError, match="hnsw"):
         open_part(tmp_path, "cpu", 0, 2)

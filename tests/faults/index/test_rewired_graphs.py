@@ -30,7 +30,7 @@ def test_a_graph_with_other_valid_links_is_refused_although_its_hash_is_right(gr
         nodes = draw.sample(range(len(MATRIX)), int(share * len(MATRIX)))
         (graph / "hnsw.bin").write_bytes(rewired(data, before, nodes, draw))
         reseal(graph, before)
-        with pytest.raises(InputError, match="canary queries find worse neighbours"):
+        with pytest.raises(InputError, match="canary"):
             open_index(graph)
     count("rewired graphs with a right hash", 30, seed=SEED)
 
@@ -38,5 +38,5 @@ def test_a_graph_with_other_valid_links_is_refused_although_its_hash_is_right(gr
 def test_canaries_without_a_seal_are_refused(graph):
     fields = json.loads((graph / "index.json").read_text())
     (graph / "index.json").write_text(json.dumps({**fields, "seal": ""}))
-    with pytest.raises(InputError, match="hash in its seal"):
+    with pytest.raises(InputError, match="seal"):
         open_index(graph)
