@@ -84,7 +84,7 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "",
             "recall questions; of more, evenly spaced ones are taken",
         ),
-        "retrieval.answering.receipts.MAX_PROBED": ("", "wordpieces of an answer that `ask --probe` scores"),
+        "retrieval.answering.asking.MAX_PROBED": ("", "wordpieces of an answer that `ask --probe` scores"),
     },
     "Models and checkpoints": {
         "convert.imports.checkpoint.MAX_JSON_BYTES": ("bytes", "a JSON file of an imported folder"),
@@ -119,7 +119,7 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "serve.messages.MOST_CANDIDATES": ("", "candidates"),
         "serve.messages.MOST_BLOCKS_LEFT_OUT": ("", "blocks that a question leaves out"),
         "serve.web.guards.MOST_BYTES": ("bytes", "a request"),
-        "serve.answers.MOST_MASKS": ("", "masks of a sentence"),
+        "serve.models.MOST_MASKS": ("", "masks of a sentence"),
     },
 }
 OTHERS = {

@@ -2,7 +2,7 @@
 
 README.md, CONTRIBUTING.md and others stay where readers of the repository expect them. The site shows each of them under
 the address that OUTSIDE gives it. Links in all pages are written for the repository; the hooks translate them. The Python
-reference lists the modules of realmctl.api, and mkdocstrings fills it from their docstrings without importing them.
+reference lists the modules of what `realmctl.load` returns, and mkdocstrings fills it from their docstrings without importing them.
 """
 
 from __future__ import annotations
@@ -46,9 +46,14 @@ def on_files(files: Files, config: Any) -> Files:
 
 def python_api() -> str:
     """Return the page of the Python reference, with one directive of mkdocstrings for each module of the API."""
-    others = sorted(path.stem for path in (ROOT / "realmctl" / "api").glob("[!_]*.py") if path.stem != "loading")
-    modules = ["loading", *others]  # `realmctl.load` comes first: readers begin there
-    names = [*(f"realmctl.api.{module}" for module in modules), "realmctl.artifacts.artifact", "realmctl.errors"]
+    rooms = ("search.searcher", "search.text_search", "loaded_retriever", "loaded_index")
+    answers = ("answering.answerer", "answering.qa_model", "answering.pretrained_model")
+    names = [
+        "realmctl.loading",
+        "realmctl.corpus.corpus",
+        *(f"realmctl.retrieval.{room}" for room in (*rooms, *answers)),
+    ]
+    names += ["realmctl.artifacts.artifact", "realmctl.errors"]
     head = (
         "# Python API\n\nGenerated from docstrings. [From Python](../python.md) is the introduction, with examples.\n"
     )

@@ -2,8 +2,8 @@
 
     import realmctl
 
-    qa = realmctl.load("artifacts/qa-model")                  # any artifact, opened for use
-    print(qa.answer("Who wrote it?").best.text)
+    qa = realmctl.load_qa_model("artifacts/qa-model")         # an artifact, opened for use
+    print(qa.ask("Who wrote it?").best.text)
     blocks = realmctl.open_artifact("artifacts/blocks")       # its manifest, lineage and files
     realmctl.stages.Tag(blocks=blocks).make("artifacts/spans")
 
@@ -17,16 +17,33 @@ from realmctl.version import __version__
 
 if TYPE_CHECKING:
     from realmctl.api import stages
-    from realmctl.api.loading import load
     from realmctl.artifacts import Artifact, open_artifact
     from realmctl.errors import RealmctlError
+    from realmctl.loading import load, load_blocks, load_index, load_model, load_qa_model, load_retriever
 
-__all__ = ["Artifact", "RealmctlError", "__version__", "load", "open_artifact", "stages"]
+__all__ = [
+    "Artifact",
+    "RealmctlError",
+    "__version__",
+    "load",
+    "load_blocks",
+    "load_index",
+    "load_model",
+    "load_qa_model",
+    "load_retriever",
+    "open_artifact",
+    "stages",
+]
 
 _MODULES = {
     "Artifact": "realmctl.artifacts",
     "RealmctlError": "realmctl.errors",
-    "load": "realmctl.api.loading",
+    "load": "realmctl.loading",
+    "load_blocks": "realmctl.loading",
+    "load_index": "realmctl.loading",
+    "load_model": "realmctl.loading",
+    "load_qa_model": "realmctl.loading",
+    "load_retriever": "realmctl.loading",
     "open_artifact": "realmctl.artifacts",
     "stages": "realmctl.api.stages",
 }

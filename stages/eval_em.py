@@ -15,7 +15,7 @@ from realmctl.pipeline import Stage, help_texts, reads, runtime, setting, source
 from realmctl.retrieval.search.registry import SEARCHERS
 
 if TYPE_CHECKING:
-    from realmctl.retrieval.answering.evaluation import EvaluatedSystem
+    from realmctl.retrieval.answering.qa_model import QaModel
     from realmctl.retrieval.search.searcher import Searcher, SearchInputs
 
 
@@ -110,7 +110,7 @@ class EvalEm(Stage):
         else:
             questions = read_questions(self.questions, is_regex=self.regex_answers, answer_field=self.answer_field)
         return evaluate(
-            self._evaluated(),
+            self._system(),
             questions[: self.limit],
             out,
             scorer=self.scorer,
@@ -153,22 +153,20 @@ class EvalEm(Stage):
             precision=self.precision,
         )
 
-    def _evaluated(self) -> EvaluatedSystem:
-        from realmctl.retrieval.answering.evaluation import EvaluatedSystem
-        from realmctl.retrieval.answering.open_answerer import open_answerer
+    def _system(self) -> QaModel | Searcher:
+        from realmctl.retrieval.answering.qa_model import QaModel
 
         if self.qa_model is None:
-            return EvaluatedSystem(None, self._kind().start(self._search_inputs()))
-        answerer = open_answerer(
+            return self._kind().start(self._search_inputs())
+        return QaModel.open(
             self.qa_model,
-            self.blocks,
+            blocks=self.blocks,
+            index=self.index,
             reader_beam=self.reader_beam,
             device=self.device,
             precision=self.precision,
             official_text="answer-text" in self.official,
-            index=self.index,
         )
-        return EvaluatedSystem(answerer, answerer.searcher)
 
 
 def _judgements(questions: Path | None, qrels: Path | None) -> Path | None:

@@ -17,6 +17,7 @@ from realmctl.cli import app, available_stages
 from tests.fixtures.small_stages import STAGES
 
 if TYPE_CHECKING:
+    from realmctl.artifacts import Artifact
     from tests.fixtures.chain import Chain
 
 hypothesis.settings.register_profile("here", deadline=None)  # a busy machine fails no test
@@ -75,6 +76,22 @@ def chain(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Chain:
     from tests.fixtures.chain import make_chain
 
     return make_chain(tmp_path_factory.mktemp("chain"))
+
+
+@pytest.fixture(scope="session")
+def model(chain: Chain) -> Artifact:
+    """A model of the chain, pre-trained a little."""
+    from tests.fixtures.chain import pretrain
+
+    return pretrain(chain, steps=2).make(chain.folder / "model")
+
+
+@pytest.fixture(scope="session")
+def qa_model(chain: Chain, model: Artifact) -> Artifact:
+    """This model, fine-tuned a little."""
+    from tests.fixtures.chain import finetune
+
+    return finetune(chain, model, steps=3, optimizer="adamw").make(chain.folder / "qa-model")
 
 
 @pytest.fixture

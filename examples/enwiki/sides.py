@@ -15,11 +15,11 @@ from paired import paired
 from results import Experiment
 from targets import interval
 
-from realmctl.api.blocks import LoadedBlocks
-from realmctl.api.index import LoadedIndex
-from realmctl.api.retriever import LoadedRetriever
+import realmctl
 from realmctl.errors import RealmctlError
 from realmctl.questions.answers import has_answer
+from realmctl.retrieval.loaded_index import LoadedIndex
+from realmctl.retrieval.loaded_retriever import LoadedRetriever
 
 Vectors = NDArray[np.float32]
 
@@ -34,7 +34,7 @@ class Recall:
 
     def __init__(self, made: Experiment) -> None:
         self.kept = [asked for asked in made.asked if asked["part"] != "test"]
-        self.blocks = LoadedBlocks.open(made.start.made["blocks"])
+        self.blocks = realmctl.load_blocks(made.start.made["blocks"])
         self._judged: dict[tuple[int, int], bool] = {}
 
     def sides(self, retriever: LoadedRetriever, index: LoadedIndex) -> tuple[Vectors, Vectors]:

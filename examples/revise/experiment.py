@@ -21,7 +21,7 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.index.exact import ExactIndex
 from realmctl.index.vectors import open_vectors
 from realmctl.questions.answers import exact_match
-from realmctl.retrieval.answering.open_answerer import open_answerer
+from realmctl.retrieval.answering.qa_model import QaModel
 from realmctl.version import __version__
 
 CPU_INFO = Path("/proc/cpuinfo")
@@ -90,15 +90,11 @@ def timed(make: Callable[[], Artifact]) -> tuple[Artifact, float]:
 
 def answers(qa_model: Artifact, memory: Memory, questions: Sequence[str], stale: np.ndarray | None = None) -> list[str]:
     """The best answer to each question. `stale`: vectors to search instead of those of the index."""
-    model = open_answerer(qa_model, memory.blocks, index=memory.index, precision="fp32")
+    model = QaModel.open(qa_model, blocks=memory.blocks, index=memory.index, precision="fp32")
     if stale is not None:
         model.searcher.index = ExactIndex(stale)
-    texts = []
-    for start in range(0, len(questions), BATCH):
-        tokens = model.tokens(questions[start : start + BATCH])
-        hits = model.searcher.search(tokens, model.reader_beam) if model.searcher else [[] for _ in tokens]
-        texts += [found[0].text if found else "" for found in model.answer(tokens, hits, 1)]
-    return texts
+    answered = model.answer(questions, 1, batch_size=BATCH)
+    return [found.answers[0].text if found.answers else "" for found in answered]
 
 
 class Experiment:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,8 +56,11 @@ def load_array(artifact: Artifact, name: str) -> NDArray[Any]:
     return np.asarray(open_array(artifact.file(name)))  # a row of numpy's own memmap class takes eight times as long
 
 
-class Corpus:
-    """Blocks by row number. Row i of the embeddings and of the index is block i here."""
+class Corpus(Sequence[Block]):
+    """Blocks by row number: `len(blocks)`, `blocks[7].text`, `for block in blocks`. Texts stay on disk.
+
+    Row i of the embeddings and of the index is block i here.
+    """
 
     def __init__(self, blocks: Artifact) -> None:
         self.artifact = blocks
@@ -105,6 +108,16 @@ class Corpus:
         """One block. Recent ones are kept in memory, because reading one decompresses a hundred."""
         return self._remembered(row)
 
+    @overload
+    def __getitem__(self, row: int) -> Block: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[Block]: ...
+    def __getitem__(self, row: int | slice) -> Block | list[Block]:
+        """The block at a row, negative rows from the end. Raises IndexError beyond the last block."""
+        if isinstance(row, slice):
+            return [self.block(number) for number in range(*row.indices(len(self)))]
+        return self.block(range(len(self))[row])
+
     def blocks(self, rows: Iterable[int]) -> dict[int, Block]:
         """Several blocks by row, read in the order in which they are stored."""
         return {row: self.block(row) for row in sorted(rows)}
@@ -119,6 +132,9 @@ class Corpus:
         if len(records) != len(self):
             raise InputError(f"{self.artifact} has {len(records)} records for {len(self)} blocks. Make it again.")
         return records
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} blocks at {self.artifact.path}>"
 
     def _block(self, row: int, record: Mapping[str, Any]) -> Block:
         return Block(

@@ -15,7 +15,8 @@ from realmctl.errors import ConfigError, InputError
 from realmctl.log import say
 from realmctl.pipeline import pipeline_file
 from realmctl.pipeline.discovery import own_stages
-from realmctl.retrieval.answering.asking import ask
+from realmctl.retrieval.answering.asking import Asked
+from realmctl.retrieval.answering.qa_model import QaModel
 
 PIPELINE = Path(__file__).with_name("demo.yaml")
 ASKED = 2
@@ -34,13 +35,13 @@ class DemoResult:
     Attributes:
         scores: Metrics by the name of the row of `table`.
         table: The scores as text.
-        answers: One result of `ask` for each question.
+        answers: The answer to each question.
         workspace: Folder of the artifacts.
     """
 
     scores: Mapping[str, Mapping[str, Any]]
     table: str
-    answers: Sequence[Mapping[str, Any]]
+    answers: Sequence[Asked]
     workspace: str
 
 
@@ -63,11 +64,12 @@ def run_demo(folder: Path, seed: int, jobs: int) -> DemoResult:
     plan = pipeline_file.read(PIPELINE, own_stages(), variables, artifacts)
     made = plan.make(plan.steps, jobs)
     questions = (world / "dev.jsonl").read_text(encoding="utf-8").splitlines()[:ASKED]
-    asked = [json.loads(line)["question"] for line in questions]
+    qa = QaModel.open(artifacts / "qa-model", blocks=artifacts / "blocks")
+    answered = qa.answer([json.loads(line)["question"] for line in questions], 1)
     return DemoResult(
         scores={name: dict(made[output].metrics) for name, output in SCORES.items()},
         table=table_text([f"{name}={made[output].path}" for name, output in SCORES.items()]),
-        answers=[ask(question, artifacts / "qa-model", artifacts / "blocks", 1) for question in asked],
+        answers=[Asked(found.question, found.answers) for found in answered],
         workspace=str(artifacts),
     )
 

@@ -87,15 +87,27 @@ class MaskReply(BaseModel):
     probability: float
 
 
-class CandidateReply(BaseModel):
-    """A block that was read, with p(z|x). `block` is null for the null document. `masks`: what it fills the masks with."""
+class BlockReply(BaseModel):
+    """A block. `block` is its id and `document` that of its document; both are null for the null document."""
 
     block: str | None
     document: str | None
     title: str
     text: str
+
+
+class CandidateReply(BlockReply):
+    """A block that was read, with p(z|x). `masks`: what it fills the masks with."""
+
     probability: float
     masks: list[MaskReply] = []
+
+
+class ServedBlockReply(BlockReply):
+    """A block of the served version. `document_blocks`: ids of all blocks of its document, in order."""
+
+    version: str
+    document_blocks: list[str]
 
 
 class WithoutRetrieval(BaseModel):
@@ -142,17 +154,6 @@ class LeaveOutReply(BaseModel):
     probability_after: float
     still_held_by: list[str]
     answers: list[AnswerReply]
-
-
-class BlockReply(BaseModel):
-    """A block. `document_blocks`: ids of all blocks of its document, in order."""
-
-    version: str
-    block: str
-    document: str
-    title: str
-    text: str
-    document_blocks: list[str]
 
 
 class EditReply(BaseModel):

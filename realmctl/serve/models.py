@@ -1,32 +1,41 @@
-"""The models of a server, in memory once, over one version of the blocks at a time."""
+"""The models of a server, in memory once, over one version of the blocks at a time, and their replies."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from realmctl.artifacts import Artifact, open_artifact
+from realmctl.artifacts import open_artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
-from realmctl.models.reader import Reader
-from realmctl.retrieval.answering.answerer import Answerer
-from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
-from realmctl.retrieval.answering.open_answerer import open_answerer
+from realmctl.retrieval.answering.answerer import Answer, Answerer
+from realmctl.retrieval.answering.asking import named_rows, receipt_of
+from realmctl.retrieval.answering.pretrained_model import MASK, MaskPrediction, PretrainedModel
+from realmctl.retrieval.answering.qa_model import QaModel
 from realmctl.retrieval.search.dense import DenseSearcher
 from realmctl.retrieval.search.searcher import Searcher
+from realmctl.serve.messages import (
+    AnswerReply,
+    Ask,
+    AskReply,
+    CandidateReply,
+    Fill,
+    FillReply,
+    LeaveOut,
+    LeaveOutReply,
+    MaskReply,
+    WithoutRetrieval,
+)
 from realmctl.serve.versions import Places, ServedVersion
 
-
-@dataclass(frozen=True)
-class Filler:
-    """A pre-trained model: its retriever over the index, and its reader."""
-
-    searcher: DenseSearcher
-    reader: Reader
+COMPARED_CANDIDATES = 8
+MOST_MASKS = 16
 
 
 @dataclass(frozen=True)
@@ -39,29 +48,26 @@ class Models:
     version: ServedVersion
     corpus: Corpus
     row_of: Mapping[str, int]
-    answerer: Answerer | None
-    filler: Filler | None
-    closed_book: Answerer | None
+    qa: QaModel | None
+    filler: PretrainedModel | None
+    closed_book: QaModel | None
 
     def over(self, version: ServedVersion) -> Models:
         """Return the same models over another version. Only its index is read, and BM25 is computed anew."""
-        opened, answerer, filler = open_once(), self.answerer, self.filler
-        if isinstance(answerer, ExtractiveAnswerer):
-            answerer = answerer.with_searcher(answerer.searcher.over(version.blocks, version.index, opened))
-        if filler is not None:
-            searcher = filler.searcher.over(version.blocks, version.index, opened)
-            filler = dataclasses.replace(filler, searcher=searcher)
+        opener = open_once()
+        qa = self.qa and self.qa.over(version.blocks, version.index, opener)
+        filler = self.filler and self.filler.over(version.blocks, version.index, opener)
         corpus = Corpus(version.blocks)
         return dataclasses.replace(
-            self, version=version, corpus=corpus, row_of=rows_by_id(corpus), answerer=answerer, filler=filler
+            self, version=version, corpus=corpus, row_of=rows_by_id(corpus), qa=qa, filler=filler
         )
 
     def check_edits(self) -> None:
         """Raise ConfigError if the models cannot follow an edit of the blocks."""
-        searcher = None if self.answerer is None else self.answerer.searcher
-        if searcher is None:
+        if self.qa is None or self.qa.answerer.searcher is None:
             return
-        if not isinstance(self.answerer, ExtractiveAnswerer) or type(searcher).over is Searcher.over:
+        kinds = type(self.qa.answerer), type(self.qa.answerer.searcher)
+        if kinds[0].with_searcher is Answerer.with_searcher or kinds[1].over is Searcher.over:
             raise ConfigError("This qa-model cannot search edited blocks. Leave out --allow-edits.")
 
     def rows_of_document(self, row: int) -> range:
@@ -72,6 +78,116 @@ class Models:
         while stop < len(self.corpus) and self.corpus.block(stop).document == document:
             stop += 1
         return range(first, stop)
+
+    def ask(self, asked: Sequence[Ask]) -> list[AskReply]:
+        """Answer questions, all with the same `top`, in one batch. Raises ConfigError if there is no qa-model."""
+        found = self._qa_model().answer([one.question for one in asked], asked[0].top)
+        return [
+            AskReply(
+                version=self.version.name,
+                answers=[*map(_answer, answered.answers)],
+                candidates=[
+                    CandidateReply(
+                        block=hit.block.id,
+                        document=hit.block.document,
+                        title=hit.block.title,
+                        text=hit.block.text,
+                        probability=hit.probability,
+                    )
+                    for hit in answered.hits
+                ],
+                without_retrieval=self._without_retrieval(one, answered.answers) if one.compare else None,
+            )
+            for one, answered in zip(asked, found, strict=True)
+        ]
+
+    def fill(self, asked: Sequence[Fill]) -> list[FillReply]:
+        """Fill the masks of sentences, one at a time.
+
+        Raises ConfigError if there is no pre-trained model, or a sentence has no mask or is too long.
+        """
+        return [self._fill(one) for one in asked]
+
+    def leave_out(self, asked: Sequence[LeaveOut]) -> list[LeaveOutReply]:
+        """Answer questions again without some blocks, one at a time.
+
+        Raises:
+            ConfigError: there is no qa-model, or it reads no blocks.
+            InputError: a name is that of no block and no document.
+        """
+        return [self._leave_out(one) for one in asked]
+
+    def _qa_model(self) -> QaModel:
+        if self.qa is None:
+            raise ConfigError("This server has no qa-model, so it answers no question. Fill a [MASK] instead.")
+        return self.qa
+
+    def _without_retrieval(self, asked: Ask, answers: Sequence[Answer]) -> WithoutRetrieval | None:
+        """What the weights say: the closed-book model's answers, or the pre-trained model's filling beside the null document.
+
+        The pre-trained model reads the question with as many masks as the best answer has wordpieces.
+        """
+        filled = None
+        if self.filler is not None and answers:
+            [wordpieces] = self.filler.dense.tokens([answers[0].text])
+            masks = " ".join([MASK] * max(1, min(len(wordpieces), MOST_MASKS)))
+            sentence = f"{asked.question.replace(MASK, ' ')} {masks}"
+            filled = self.filler.fill_beside_null(sentence, COMPARED_CANDIDATES)
+        share = None if filled is None else filled.probability
+        if self.closed_book is not None:
+            told = [*map(_answer, self.closed_book.ask(asked.question, asked.top).answers)]
+            return WithoutRetrieval(source="closed-book model", answers=told, null_document=share)
+        if self.filler is None or filled is None:
+            return None
+        # The filling as one answer, with its mean log-probability as for a closed-book answer.
+        tokenizer = self.filler.dense.wordpiece.tokenizer
+        ids = [tokenizer.token_to_id(mask.wordpiece) for mask in filled.masks]
+        log_probs = [math.log(max(mask.probability, sys.float_info.min)) for mask in filled.masks]
+        text = tokenizer.decode([number for number in ids if number is not None])
+        answer = AnswerReply(text=text, score=sum(log_probs) / len(log_probs))
+        return WithoutRetrieval(source="null document", answers=[answer], null_document=share)
+
+    def _fill(self, asked: Fill) -> FillReply:
+        if self.filler is None:
+            raise ConfigError("This server has no pre-trained model, so it fills no [MASK]. Ask a question instead.")
+        if (count := asked.sentence.count(MASK)) > MOST_MASKS:
+            raise ConfigError(f"The sentence has {count} masks, and at most {MOST_MASKS} are filled.")
+        filled = self.filler.fill_mask(asked.sentence, asked.candidates)
+        candidates = []
+        for one in filled.candidates:
+            block = None if one.row is None else self.filler.blocks[one.row]
+            candidates.append(
+                CandidateReply(
+                    block=block.id if block else None,
+                    document=block.document if block else None,
+                    title=one.title,
+                    text=block.text if block else "",
+                    probability=one.probability,
+                    masks=_masks(one.masks),
+                )
+            )
+        return FillReply(
+            version=self.version.name,
+            with_retrieval=_masks(filled.with_retrieval),
+            without_retrieval=_masks(filled.without_retrieval),
+            candidates=candidates,
+        )
+
+    def _leave_out(self, asked: LeaveOut) -> LeaveOutReply:
+        qa = self._qa_model()
+        rows = sorted({self.row_of[name] for name in asked.without if name in self.row_of})
+        if not self.row_of.keys() >= set(asked.without):  # a document's name: every record is read
+            rows = named_rows(self.corpus, asked.without)
+        found = receipt_of(qa, asked.question, rows, asked.top)
+        return LeaveOutReply(
+            version=self.version.name,
+            left_out=list(found.blocks),
+            answer=found.text,
+            probability_before=found.probability_before,
+            probability_after=found.probability_after,
+            still_held_by=list(found.blocks_with_answer),
+            answers=[*map(_answer, found.answers)],
+        )
 
 
 def open_models(
@@ -91,7 +207,7 @@ def open_models(
         InputError: something is missing or damaged.
         MismatchError: the models, the blocks and the index do not belong together.
     """
-    asked, filled, closed = (None if path is None else open_artifact(path) for path in (qa_model, model, closed_book))
+    asked, filled = (None if path is None else open_artifact(path) for path in (qa_model, model))
     if asked is None and filled is None:
         raise ConfigError(
             "serve needs a qa-model to answer questions, or a pre-trained model to fill masks, and found neither. Name one "
@@ -99,21 +215,25 @@ def open_models(
         )
     own = next((one.part("index") for one in (asked, filled) if one and "index" in one.manifest["parts"]), None)
     places = Places(blocks, indexes, own)
-    version, opened = places.newest(), open_once()
-    answerer = filler = None
+    version, opener = places.newest(), open_once()
+    qa = filler = weights = None
     if asked is not None:
         uses_index = "index" in asked.manifest["parts"]
-        answerer = open_answerer(asked, version.blocks, index=version.index if uses_index else None)
-        if isinstance(answerer.searcher, DenseSearcher):
-            opened = open_once(answerer.searcher.index)
+        qa = QaModel.open(asked, blocks=version.blocks, index=version.index if uses_index else None)
+        if isinstance(qa.answerer.searcher, DenseSearcher):
+            opener = open_once(qa.answerer.searcher.index)
     if filled is not None:
         if filled.kind != "model" or version.index is None:
             raise MismatchError(f"{filled} is not a pre-trained model with an index. Name one with --model.")
-        searcher = DenseSearcher(filled.part("retriever"), version.index, version.blocks, "auto", "auto", opened)
-        filler = Filler(searcher, Reader.load(filled.part("reader").path).to(searcher.device))
-    weights = None if closed is None else _closed_book(closed, version.blocks)
+        filler = PretrainedModel.open(filled, blocks=version.blocks, index=version.index, opener=opener)
+    if closed_book is not None:
+        weights = QaModel.open(closed_book, blocks=version.blocks)
+        if weights.answerer.searcher is not None:
+            raise MismatchError(
+                f"--closed-book {closed_book} retrieves blocks. Name a qa-model that was fine-tuned with --retrieval none."
+            )
     corpus = Corpus(version.blocks)
-    return Models(version, corpus, rows_by_id(corpus), answerer, filler, weights), places
+    return Models(version, corpus, rows_by_id(corpus), qa, filler, weights), places
 
 
 def rows_by_id(corpus: Corpus) -> dict[str, int]:
@@ -133,10 +253,10 @@ def open_once(index: Index | None = None) -> Callable[[Path, str], Index]:
     return opener
 
 
-def _closed_book(artifact: Artifact, blocks: Artifact) -> Answerer:
-    answerer = open_answerer(artifact, blocks)
-    if answerer.searcher is not None:
-        raise MismatchError(
-            f"--closed-book {artifact.path} retrieves blocks. Name a qa-model that was fine-tuned with --retrieval none."
-        )
-    return answerer
+def _answer(answer: Answer) -> AnswerReply:
+    block = answer.hit.block.id if answer.hit else None
+    return AnswerReply(text=answer.text, score=answer.score, block=block, start=answer.start, end=answer.end)
+
+
+def _masks(masks: Sequence[MaskPrediction]) -> list[MaskReply]:
+    return [MaskReply(wordpiece=mask.wordpiece, probability=mask.probability) for mask in masks]

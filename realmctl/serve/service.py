@@ -12,10 +12,9 @@ from concurrent.futures import Future
 from typing import Any
 
 from realmctl.errors import ConfigError, InputError, LockedError
-from realmctl.serve import answers
 from realmctl.serve.editor import Editor
 from realmctl.serve.latency import Latencies
-from realmctl.serve.messages import Ask, BlockReply, EditReply, Fill, LeaveOut, NewDocument, NewText, StatusReply
+from realmctl.serve.messages import Ask, EditReply, Fill, LeaveOut, NewDocument, NewText, ServedBlockReply, StatusReply
 from realmctl.serve.models import Models
 from realmctl.serve.versions import Places
 from realmctl.serve.worker import QueueFull, Worker
@@ -41,15 +40,15 @@ class Service:
 
     def ask(self, asked: Ask) -> Future[Any]:
         """Queue a question; its future has an AskReply. Raises QueueFull."""
-        return self._submit("ask", ("ask", asked.top), answers.ask, asked)
+        return self._submit("ask", ("ask", asked.top), Models.ask, asked)
 
     def fill(self, asked: Fill) -> Future[Any]:
         """Queue a sentence; its future has a FillReply. Raises QueueFull."""
-        return self._submit("fill", "fill", answers.fill, asked)
+        return self._submit("fill", "fill", Models.fill, asked)
 
     def leave_out(self, asked: LeaveOut) -> Future[Any]:
         """Queue a question without some blocks; its future has a LeaveOutReply. Raises QueueFull."""
-        return self._submit("without", "without", answers.leave_out, asked)
+        return self._submit("without", "without", Models.leave_out, asked)
 
     def _submit(
         self, name: str, kind: Hashable, compute: Callable[[Models, Sequence[Any]], Sequence[Any]], asked: Any
@@ -67,17 +66,18 @@ class Service:
         """Seconds after which a queue that is full now is probably empty."""
         return max(1, round(self.latencies.median("ask") or 1))
 
-    def block(self, name: str) -> BlockReply:
+    def block(self, name: str) -> ServedBlockReply:
         """Return a block. Raises UnknownBlock."""
         models = self.models
-        block = models.corpus.block(_row(models, name))
-        return BlockReply(
+        row = _row(models, name)
+        block = models.corpus.block(row)
+        return ServedBlockReply(
             version=models.version.name,
             block=block.id,
             document=block.document,
             title=block.title,
             text=block.text,
-            document_blocks=_ids(models, models.row_of[name]),
+            document_blocks=[models.corpus.block(each).id for each in models.rows_of_document(row)],
         )
 
     def replace(self, name: str, new: NewText) -> Future[EditReply]:
@@ -156,7 +156,7 @@ class Service:
             version=models.version.name,
             blocks=len(models.corpus),
             index_type=None if index is None else str(index.settings.get("type", "unknown")),
-            can_ask=models.answerer is not None,
+            can_ask=models.qa is not None,
             can_fill=models.filler is not None,
             edits_allowed=self.editor is not None,
             editing=self._editing.locked(),
@@ -177,10 +177,6 @@ def _row(models: Models, name: str) -> int:
     if name not in models.row_of:
         raise UnknownBlock(f"There is no block {name[:80]!r} in the version that is served. Name the id of a block.")
     return models.row_of[name]
-
-
-def _ids(models: Models, row: int) -> list[str]:
-    return [models.corpus.block(each).id for each in models.rows_of_document(row)]
 
 
 def _edit_of_block(models: Models, name: str, text: str | None) -> dict[str, Any]:

@@ -45,12 +45,13 @@ def test_stages_and_artifacts_need_no_torch(code):
 
 
 def test_dir_lists_the_public_names_and_each_resolves():
-    public = {"Artifact", "RealmctlError", "__version__", "load", "open_artifact", "stages"}
+    loaders = {"load", "load_blocks", "load_index", "load_model", "load_qa_model", "load_retriever"}
+    public = {"Artifact", "RealmctlError", "__version__", "open_artifact", "stages", *loaders}
     assert public <= set(dir(realmctl)) and set(realmctl.__all__) == public
     assert not {"import_module", "TYPE_CHECKING"} & set(dir(realmctl))
     for name in public:
         assert getattr(realmctl, name) is not None
-    assert realmctl.load.__module__ == "realmctl.api.loading" and realmctl.stages is stages
+    assert realmctl.load.__module__ == "realmctl.loading" and realmctl.stages is stages
 
 
 def test_a_name_that_does_not_exist_is_an_attribute_error():
@@ -89,11 +90,10 @@ def test_a_type_checker_sees_the_names(tmp_path):
     file = tmp_path / "user.py"
     file.write_text(
         "import realmctl\n"
-        "from realmctl.api.qa_model import LoadedQaModel\n"
         "reveal_type(realmctl.open_artifact('x'))\n"
         "reveal_type(realmctl.stages.Embed)\n"
-        "reveal_type(LoadedQaModel.open('x').answer('Who?').best.text)\n"
-        "reveal_type(realmctl.load('x'))\n"
+        "reveal_type(realmctl.load_qa_model('x').ask('Who?').best.text)\n"
+        "reveal_type(realmctl.load_retriever('x'))\n"
         "realmctl.lod\n"
     )
     command = [
@@ -107,5 +107,5 @@ def test_a_type_checker_sees_the_names(tmp_path):
     ]
     run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     told = [line.partition("note: Revealed type is ")[2].strip('"') for line in run.stdout.splitlines()]
-    assert [name.rpartition(".")[2] for name in told if name] == ["Artifact", "Embed", "str", "Any"]
+    assert [name.rpartition(".")[2] for name in told if name] == ["Artifact", "Embed", "str", "LoadedRetriever"]
     assert 'Module has no attribute "lod"' in run.stdout

@@ -19,6 +19,7 @@ from realmctl.cli import app
 from realmctl.cli.help import escape_markup
 from realmctl.cli.invoke import SCHEMA_VERSION
 from realmctl.cli.stage_command import command_of
+from realmctl.retrieval.answering.pretrained_model import FilledSentence, PretrainedModel
 from tests.fixtures.small_stages import Plain
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -193,13 +194,11 @@ def test_every_command_takes_json_and_quiet():
 
 
 def test_ask_probe_and_refresh_print_what_they_are_given(realmctl, monkeypatch):
-    asking = types.SimpleNamespace(
-        ask=lambda question, *_, **__: {"question": question},
-        fill_masks=lambda sentence, *_: {"sentence": sentence},
-        answers_text=str,
-        filled_text=str,
-    )
+    asked = types.SimpleNamespace(record=lambda: {"question": "who?"})
+    asking = types.SimpleNamespace(ask=lambda question, *_, **__: asked)
     monkeypatch.setitem(sys.modules, "realmctl.retrieval.answering.asking", asking)
+    filler = types.SimpleNamespace(fill_mask=lambda sentence, _: FilledSentence(sentence, (), (), ()))
+    monkeypatch.setattr(PretrainedModel, "open", lambda *_, **__: filler)
     monkeypatch.setitem(
         sys.modules,
         "realmctl.training.refresh.refresher",

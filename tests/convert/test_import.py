@@ -25,7 +25,7 @@ from realmctl.models.marginal import token_marginal
 from realmctl.models.reader import Reader
 from realmctl.models.retriever import Retriever
 from realmctl.models.span_head import SpanReader, reader_loss
-from realmctl.retrieval.answering.open_answerer import open_answerer
+from realmctl.retrieval.answering.qa_model import QaModel
 from stages.embed import Embed
 from stages.finetune import Finetune
 from tests.convert import realm_case as case
@@ -110,13 +110,13 @@ def test_an_open_qa_checkpoint_answers(tmp_path, collator, embedded):
     loaded = Retriever.load(query_side.path)
     assert loaded.towers == "query-only"
     assert loaded.block_encoder_hash() == Retriever.load(retriever.path).block_encoder_hash()
-    answerer = open_answerer(model, blocks, device="cpu", precision="fp32")
+    answerer = QaModel.open(model, blocks=blocks, device="cpu", precision="fp32").answerer
     question = answerer.tokens(["the cat"])
     hits = answerer.searcher.search(question, 6)
     expected = published.tower().embed(collator.query(question, 64)).detach().numpy() @ rows.T
     assert [hit.row for hit in hits[0]] == np.argsort(-expected[0]).tolist()
     answers = answerer.answer(question, hits, 3)[0]
-    assert answers and all(answer.text in corpus.block(answer.evidence.hit.row).text for answer in answers)
+    assert answers and all(answer.text in corpus.block(answer.hit.row).text for answer in answers)
     again = imported(folder, tmp_path / "w", titles=titles(tmp_path), retriever=retriever.path)
     assert {kind: artifact.path for kind, artifact in again.items()} == {
         kind: artifact.path for kind, artifact in made.items()
@@ -142,7 +142,7 @@ def test_without_titles_the_blocks_say_so_and_are_not_embedded(tmp_path, embedde
         Embed(blocks=made["blocks"], retriever=retriever).make(tmp_path / "w" / "embeddings")
     with pytest.raises(MismatchError, match="only the query encoder"):
         Embed(blocks=made["blocks"], retriever=made["qa-model"].path).make(tmp_path / "w" / "embeddings")
-    assert open_answerer(made["qa-model"], made["blocks"], device="cpu").reader_beam == 2
+    assert QaModel.open(made["qa-model"], blocks=made["blocks"], device="cpu").answerer.reader_beam == 2
     assert made["qa-model"].settings["reader_length"] == 24 and made["qa-model"].metrics["span_head_trained"]
 
 

@@ -219,7 +219,7 @@ def test_each_side_of_the_retriever_is_measured_apart(
     monkeypatch.setattr(sides.LoadedRetriever, "open", retriever)
     monkeypatch.setattr(sides.LoadedIndex, "open", lambda artifact: Index(blocks[artifact.kind]))
     texts = [SimpleNamespace(text="It is Alpha."), SimpleNamespace(text="It is beta.")]
-    monkeypatch.setattr(sides.LoadedBlocks, "open", lambda artifact: texts)
+    monkeypatch.setattr(sides.realmctl, "load_blocks", lambda artifact: texts)
     lines = sides.sides(program["results"].Experiment(folder, (0,), "dev")).splitlines()
     found = {line.split(" | ")[0]: [cell.split()[0] for cell in line.split(" | ")[1:]] for line in lines[2:]}
     assert found == {

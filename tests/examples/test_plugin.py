@@ -18,7 +18,7 @@ from realmctl.artifacts import open_artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
 from realmctl.index.index_type import open_index
-from realmctl.retrieval.answering.open_answerer import open_answerer
+from realmctl.retrieval.answering.qa_model import QaModel
 from realmctl.tokens import wordpiece
 from stages.eval_em import EvalEm
 from tests.fixtures.chain import FINETUNING, Chain
@@ -115,7 +115,7 @@ def test_the_searcher_is_fine_tuned_evaluated_and_reopened(installed, plugged, c
     start = ("--retrieval", "overlap", "--encoder", chain.encoder.path)
     qa_model = open_artifact(tmp_path / run("finetune", *options(chain), *start, *settings).stdout.strip())
     assert json.loads(qa_model.file("qa-model.json").read_text())["searcher"] == "overlap"
-    searcher = open_answerer(qa_model, chain.blocks, device="cpu").searcher
+    searcher = QaModel.open(qa_model, blocks=chain.blocks, device="cpu").answerer.searcher
     tokens = searcher.tokens(["Where was Ada Lorn born?"])
     words = [{*searcher.corpus.title(row).tolist(), *searcher.corpus.tokens(row).tolist()} for row in range(40)]
     shared = [len(set(tokens[0].tolist()) & each) for each in words]
@@ -127,7 +127,7 @@ def test_the_searcher_is_fine_tuned_evaluated_and_reopened(installed, plugged, c
     assert "em" in scores.metrics and alone.metrics["recall@5"] == scores.metrics["recall@5"] > 0
     monkeypatch.setattr(registry, "points", lambda group: ())
     with pytest.raises(ConfigError, match=r"there is no searcher 'overlap'. Use one of: dense, bm25\."):
-        open_answerer(qa_model, chain.blocks)
+        QaModel.open(qa_model, blocks=chain.blocks)
 
 
 def test_a_broken_plug_in_is_named_where_it_is_used_and_nowhere_else(chain, tmp_path):

@@ -22,7 +22,7 @@ from realmctl.models.retriever import Retriever
 from realmctl.models.span_head import LOWEST, SpanReader, reader_loss, retrieval_loss
 from realmctl.questions.questions import Question
 from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
-from realmctl.retrieval.answering.open_answerer import open_answerer
+from realmctl.retrieval.answering.qa_model import QaModel
 from realmctl.training.objectives.finetune import FinetuneObjective, FinetuneOptions
 from tests.parity.reference_case import CANDIDATES, CLS, MASK, PAD, SEP
 
@@ -142,7 +142,7 @@ class Ours:
         titles.write_text("".join(f"{title}\n" for title in self.inputs["titles"]))
         embedder = self.workspace / "embedder" / "retriever"
         made = self.imported("openqa", "--titles", str(titles), "--retriever", str(embedder))
-        answerer = open_answerer(made["qa-model"], made["blocks"], device="cpu", precision="fp32")
+        answerer = QaModel.open(made["qa-model"], blocks=made["blocks"], device="cpu", precision="fp32").answerer
         assert isinstance(answerer, ExtractiveAnswerer)
         numbers: Numbers = {}
         for number, question in enumerate(self.inputs["questions"]):
@@ -156,10 +156,9 @@ class Ours:
         hits = answerer.searcher.search(tokens, self.config["reader_beam_size"])
         [answer] = answerer.answer(tokens, hits, 1)[0]
         self.read.append(answer.text)
-        place = answer.evidence
-        assert place
-        block = hits[0].index(place.hit)
-        first = len(self.inputs["bodies"][place.hit.row][: place.start].split()) + len(tokens[0]) + 2
+        assert answer.hit
+        block = hits[0].index(answer.hit)
+        first = len(self.inputs["bodies"][answer.hit.row][: answer.start].split()) + len(tokens[0]) + 2
         ids = self.ids(answer.text)
         return {
             "read": torch.tensor([hit.row for hit in hits[0]]),

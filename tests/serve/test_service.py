@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from realmctl.errors import LockedError, ResourceError
-from realmctl.serve import answers
 from realmctl.serve.editor import Editor
 from realmctl.serve.messages import Ask, LeaveOut, NewDocument, NewText
+from realmctl.serve.models import Models
 from realmctl.serve.service import UnknownBlock
 from tests.serve.conftest import QUESTION
 
@@ -23,7 +23,7 @@ def service(open_service):
 
 def test_no_reply_is_of_two_versions(service, monkeypatch):
     """The version changes while a batch is computed: its reply is of the version with which it began."""
-    entered, go_on, plain = threading.Event(), threading.Event(), answers.ask
+    entered, go_on, plain = threading.Event(), threading.Event(), Models.ask
 
     def slow(models, asked):
         entered.set()
@@ -31,7 +31,7 @@ def test_no_reply_is_of_two_versions(service, monkeypatch):
         return plain(models, asked)
 
     before = service.models.version.name
-    monkeypatch.setattr(answers, "ask", slow)
+    monkeypatch.setattr(Models, "ask", slow)
     reply = service.ask(Ask(question=QUESTION))
     assert entered.wait(PATIENCE)
     first = service.block("d0-0").document_blocks[0]

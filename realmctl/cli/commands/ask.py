@@ -51,9 +51,9 @@ def ask(
     With --without, the question is answered again without some blocks, and the probability of the former answer is printed
     before and after.
     """
-    from realmctl.retrieval.answering.asking import answers_text, ask
+    from realmctl.retrieval.answering.asking import ask
 
-    answers = ask(
+    asked = ask(
         question,
         qa_model or workspace / "qa-model",
         blocks or workspace / "blocks",
@@ -62,4 +62,4 @@ def ask(
         without=without or (),
         probe=probe,
     )
-    print_result(answers, json, answers_text)
+    print_result(asked.record(), json, lambda _: str(asked))

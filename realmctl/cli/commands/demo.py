@@ -23,9 +23,9 @@ def demo(
     interruption the same command continues. A second run finds everything made.
     """
     from realmctl.demo.walkthrough import run_demo
-    from realmctl.retrieval.answering.asking import answers_text
 
     found = run_demo(folder, seed, jobs)
-    answers = [f"{answer['question']}\n{answers_text(answer)}" for answer in found.answers]
+    answers = [f"{asked.question}\n{asked}" for asked in found.answers]
     more = f'To go on: realmctl ask "..." --workspace {found.workspace}; realmctl ls {found.workspace}'
-    print_result(found, json, lambda _: "\n\n".join([found.table, *answers, more]))
+    record = {**vars(found), "answers": [asked.record() for asked in found.answers]}
+    print_result(record, json, lambda _: "\n\n".join([found.table, *answers, more]))

@@ -20,7 +20,8 @@ def fill_mask(
     json: Json = False,
 ) -> None:
     """Predict the [MASK]s of a sentence without retrieval, with each candidate, and with all (REALM's Table 3)."""
-    from realmctl.retrieval.answering.asking import fill_masks, filled_text
+    from realmctl.retrieval.answering.pretrained_model import PretrainedModel
 
-    fills = fill_masks(sentence, model or workspace / "model", blocks or workspace / "blocks", candidates)
-    print_result(fills, json, filled_text)
+    filler = PretrainedModel.open(model or workspace / "model", blocks=blocks or workspace / "blocks")
+    filled = filler.fill_mask(sentence, candidates)
+    print_result(filled, json, str)

@@ -1,6 +1,6 @@
 """Answerers answer questions with a qa-model, from retrieved blocks or from the model's weights alone.
 
-Evaluation and `ask` use a qa-model only through an answerer. Answerers are found by the name in its `qa-model.json`.
+A `QaModel` works only through its answerer, which is found by its name in `qa-model.json`.
 """
 
 from __future__ import annotations
@@ -12,29 +12,23 @@ from typing import Self
 
 from realmctl.artifacts import Artifact
 from realmctl.corpus.corpus import TokenIds
+from realmctl.errors import ConfigError
 from realmctl.retrieval.search.searcher import Hit, Searcher
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """The evidence of an answer: its block, and its character offsets in the block's text."""
-
-    hit: Hit
-    start: int
-    end: int
-
-
-@dataclass(frozen=True)
 class Answer:
-    """An answer's text, its score and its evidence; evidence is None for an answer from the model's weights alone.
+    """An answer: its text, its score, the hit that it was read from, and its character offsets: `hit.block.text[start:end]`.
 
-    The score of an answer from a block is the span's score plus the block's score. The score of a closed-book answer is
-    a mean log-probability.
+    hit, start and end are None for an answer from the model's weights alone. The score of an answer from a block is the
+    span's score plus the block's score. The score of a closed-book answer is a mean log-probability.
     """
 
     text: str
     score: float
-    evidence: Evidence | None = None
+    hit: Hit | None = None
+    start: int | None = None
+    end: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +68,11 @@ class Answerer(ABC):
     def answer(self, tokens: Sequence[TokenIds], hits: Sequence[Sequence[Hit]], top: int) -> list[list[Answer]]:
         """The `top` best answers with different texts to each question, best first; `hits` are its retrieved blocks."""
 
-    @abstractmethod
-    def ask(self, question: str, top: int) -> list[Answer]:
-        """Retrieve blocks for one question and return its `top` best answers, best first."""
+    def with_searcher(self, searcher: Searcher) -> Self:
+        """Return this answerer with another searcher of the same vocabulary, such as one of revised blocks.
+
+        Raises ConfigError: this kind of answerer stays with its searcher.
+        """
+        raise ConfigError(
+            f"{type(self).__name__} cannot answer from other blocks than its own. Fine-tune a model on them."
+        )

@@ -1,23 +1,124 @@
-"""One question (`ask`) or one sentence with masks (`fill-mask`) at a time, with output for people."""
+"""One question (`realmctl ask`), what its answer is without some blocks, and what a model's weights alone say of it.
+
+The last two are what a takedown request needs: which blocks were left out, what the answer is now, how probable the former
+answer still is, and how probable a model finds it without any document. Legend: M masks, V vocabulary.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from realmctl.artifacts import Artifact, open_artifact
-from realmctl.errors import ConfigError, MismatchError
+import numpy as np
+import torch
+
+from realmctl.artifacts import Artifact, open_artifact, require_same_vocabulary
+from realmctl.artifacts.description import describe_qa_model
+from realmctl.corpus.corpus import Corpus, TokenIds
+from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.models.reader import Reader
-from realmctl.retrieval.answering import mask_filling, receipts
 from realmctl.retrieval.answering.answerer import Answer
-from realmctl.retrieval.answering.open_answerer import open_answerer
-from realmctl.retrieval.search.dense import DenseSearcher
-from realmctl.retrieval.search.searcher import Searcher
+from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
+from realmctl.retrieval.answering.qa_model import QaModel
+from realmctl.retrieval.initial_encoder import packer_of
+from realmctl.retrieval.search.searcher import Hit, Searcher
+from realmctl.spans.query import hide_answer
+from realmctl.tokens import wordpiece
 
 SHOWN_AROUND = 160
+MAX_PROBED = 64
+"""Longest answer of a probe, in wordpieces."""
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """An answer before and after blocks were left out.
+
+    `blocks`: the ids left out. `answers`: the best answers without them. `text`: the best answer with them, and its
+    probability among all spans read, before and after. `blocks_with_answer`: ids of the blocks read afterwards that still
+    hold it.
+    """
+
+    blocks: tuple[str, ...]
+    answers: tuple[Answer, ...]
+    text: str | None
+    probability_before: float
+    probability_after: float
+    blocks_with_answer: tuple[str, ...]
+
+    def __str__(self) -> str:
+        count, named = len(self.blocks), ", ".join([*self.blocks[:5], *(["..."] if len(self.blocks) > 5 else [])])
+        lines = [f"without {count} block{'s' if count > 1 else ''} ({named}):"]
+        lines += [f"   {line}" for line in _answers_text(self.answers).split("\n")]
+        if self.text is not None:
+            lines.append(
+                f"   probability of {self.text!r}: {self.probability_before:.4f} before, {self.probability_after:.4f} "
+                f"without; blocks read that still hold it: {', '.join(self.blocks_with_answer) or 'none'}"
+            )
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What a model's weights alone say about an answer, without any document.
+
+    `log_probability`: of the answer's wordpieces, each at its own mask, summed. `best` is the most probable filling of the
+    same number of masks, with its log-probability.
+    """
+
+    model: str
+    answer: str
+    wordpieces: int
+    log_probability: float
+    best: str
+    best_log_probability: float
+
+    def __str__(self) -> str:
+        return (
+            f"in the weights alone ({self.model}): {self.answer!r} has log-probability {self.log_probability:.2f}; the most "
+            f"probable filling of {self.wordpieces} wordpieces is {self.best!r} with {self.best_log_probability:.2f}"
+        )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The answers to a question, what they are without some blocks, and what the weights of another model say."""
+
+    question: str
+    answers: tuple[Answer, ...]
+    without: Receipt | None = None
+    probe: Probe | None = None
+
+    def record(self) -> dict[str, Any]:
+        """The JSON of `ask`: each answer with the block that it was read from, if any."""
+        found: dict[str, Any] = {"question": self.question, "answers": [*map(_record, self.answers)]}
+        if self.without is not None:
+            found["without"] = {**vars(self.without), "answers": [*map(_record, self.without.answers)]}
+        if self.probe is not None:
+            found["probe"] = dataclasses.asdict(self.probe)
+        return found
+
+    def __str__(self) -> str:
+        told = [str(one) for one in (self.without, self.probe) if one is not None]
+        return "\n".join([_answers_text(self.answers), *told])
+
+
+def _record(answer: Answer) -> dict[str, Any]:
+    found: dict[str, Any] = {"answer": answer.text, "score": answer.score}
+    if answer.hit is not None:
+        found |= {
+            "probability_of_block": answer.hit.probability,
+            "title": answer.hit.block.title,
+            "block": answer.hit.block.id,
+            "text": answer.hit.block.text,
+            "start": answer.start,
+            "end": answer.end,
+        }
+    return found
 
 
 def ask(
@@ -29,7 +130,7 @@ def ask(
     index: Path | None = None,
     without: Sequence[str] = (),
     probe: Path | None = None,
-) -> dict[str, Any]:
+) -> Asked:
     """The `top` best answers to a question, each with its evidence.
 
     Args:
@@ -45,89 +146,125 @@ def ask(
         ConfigError: the question is empty.
         InputError: a name in `without` is that of no block and no document.
     """
-    if not question.strip() or top < 1:
-        raise ConfigError('ask needs a question, such as realmctl ask "Who wrote it?", and --top of at least 1.')
-    held = open_artifact(blocks)
-    model = open_answerer(open_artifact(qa_model), held, index=resolve_index(index))
-    answers = [_answer(model.searcher, answer) for answer in model.ask(question, top)]
-    found: dict[str, Any] = {"question": question, "answers": answers}
+    if not question.strip():
+        raise ConfigError('ask needs a question, such as realmctl ask "Who wrote it?".')
+    qa = QaModel.open(qa_model, blocks=blocks, index=index)
+    answers = qa.ask(question, top).answers
+    receipt = told = None
     if without:
-        found["without"] = _receipt(model.searcher, receipts.receipt(model, question, without, top))
+        receipt = receipt_of(qa, question, named_rows(qa.blocks, without), top)
     if probe is not None and answers:
-        found["probe"] = dataclasses.asdict(receipts.probe(open_artifact(probe), held, question, answers[0]["answer"]))
-    return found
+        told = probe_of(open_artifact(probe), qa.blocks.artifact, question, answers[0].text)
+    return Asked(question, answers, receipt, told)
 
 
-def resolve_index(path: Path | None) -> Artifact | None:
-    """The index at a path, or in the model at that path. Raises MismatchError for another kind of artifact."""
-    if path is None:
-        return None
-    artifact = open_artifact(path)
-    index = artifact.part("index") if "index" in artifact.manifest["parts"] else artifact
-    if index.kind != "index":
-        raise MismatchError(f"{artifact} is of kind {artifact.kind}, but an index is needed. Name another artifact.")
-    return index
+def receipt_of(qa: QaModel, question: str, rows: Sequence[int], top: int) -> Receipt:
+    """Answer a question again without the blocks in some rows, ascending.
+
+    Raises ConfigError if the qa-model reads no blocks.
+    """
+    answerer = qa.answerer
+    if not isinstance(answerer, ExtractiveAnswerer):
+        raise ConfigError(
+            "This qa-model reads no blocks, so none can be left out. `realmctl ask --probe` shows what weights say."
+        )
+    searcher, k = answerer.searcher, answerer.reader_beam
+    tokens = answerer.tokens([question])
+    before = searcher.search(tokens, k)
+    after = [hits_without(searcher, tokens[0], k, rows)]
+    best = next(iter(answerer.answer(tokens, before, 1)[0]), None)
+    text = best.text if best else None
+    share_before, share_after = (
+        answerer.probability(tokens[0], hits[0], text) if text else 0.0 for hits in (before, after)
+    )
+    return Receipt(
+        tuple(qa.blocks[row].id for row in rows),
+        tuple(answerer.answer(tokens, after, top)[0]),
+        text,
+        share_before,
+        share_after,
+        tuple(hit.block.id for hit in after[0] if text and answerer.places(hit, text)),
+    )
 
 
-def _receipt(searcher: Searcher | None, found: receipts.Receipt) -> dict[str, Any]:
-    answers = [_answer(searcher, answer) for answer in found.answers]
-    return {**dataclasses.asdict(found), "answers": answers}
+def hits_without(searcher: Searcher, question: TokenIds, k: int, rows: Sequence[int]) -> list[Hit]:
+    """The k best blocks for a question that are in none of `rows`, with p(z|x) among them."""
+    scores, found = (best[0] for best in searcher.nearest([question], k + len(rows)))
+    kept = np.flatnonzero(~np.isin(found, rows))[:k]
+    return searcher.hits([scores[kept]], [found[kept]])[0]
 
 
-def _answer(searcher: Searcher | None, answer: Answer) -> dict[str, Any]:
-    """The answer, with the block that it was read from, if any."""
-    found, evidence = {"answer": answer.text, "score": answer.score}, answer.evidence
-    if searcher is None or evidence is None:
-        return found
-    block = searcher.corpus.block(evidence.hit.row)
-    return {
-        **found,
-        "probability_of_block": evidence.hit.probability,
-        "title": block.title,
-        "block": block.id,
-        "text": block.text,
-        "start": evidence.start,
-        "end": evidence.end,
-    }
+def named_rows(corpus: Corpus, names: Sequence[str]) -> list[int]:
+    """Rows of the blocks with these ids, or of documents with these ids or titles, ascending.
+
+    Raises InputError for a name that no block and no document has.
+    """
+    found: dict[str, list[int]] = {name: [] for name in names}
+    for row, block in enumerate(corpus):
+        for name in {block.id, block.document, block.title} & found.keys():
+            found[name].append(row)
+    if unknown := [name for name, rows in found.items() if not rows]:
+        raise InputError(
+            f"{corpus.artifact} has no block and no document named {', '.join(map(repr, unknown))}. Name the id of a "
+            "block, as `ask --json` prints it, or the id or title of a document."
+        )
+    return sorted({row for rows in found.values() for row in rows})
 
 
-def answers_text(value: Mapping[str, Any]) -> str:
-    """The output of `ask`: each answer, then its evidence with the answer marked."""
+@torch.inference_mode()
+def probe_of(model: Artifact, blocks: Artifact, question: str, answer: str) -> Probe:
+    """Return the probability of an answer without documents.
+
+    Masks follow the question, one for each wordpiece of the answer. A pre-trained model reads question and null document;
+    a closed-book qa-model reads the question as it did in fine-tuning.
+
+    Args:
+        model: a pre-trained model, or a qa-model fine-tuned with --retrieval none.
+        blocks: blocks of the same vocabulary.
+        question: the question.
+        answer: the answer.
+
+    Raises:
+        MismatchError: the model has no masked-language-model head, or another vocabulary.
+        ConfigError: the answer has no wordpiece or too many.
+    """
+    closed_book = model.kind == "qa-model" and describe_qa_model(model).searcher is None
+    if model.kind != "model" and not closed_book:
+        raise MismatchError(
+            f"--probe {model}: a probe needs a model that can fill masks. Name a pre-trained model, or a qa-model that was "
+            "fine-tuned with --retrieval none."
+        )
+    part = model.part("reader")
+    require_same_vocabulary(blocks, part)
+    words = wordpiece.load(blocks.path)
+    collator = packer_of(words.tokenizer)
+    (ids, _), (wanted, _) = words.encode_batch([question, answer])
+    if not 0 < len(wanted) <= MAX_PROBED:
+        raise ConfigError(f"The answer {answer[:80]!r} has {len(wanted)} wordpieces; a probe takes 1 to {MAX_PROBED}.")
+    reader = Reader.load(part.path)
+    room = int(reader.mlm.config.max_position_embeddings) - 1
+    query, nothing = hide_answer(ids, wanted, collator.mask_id, room - 2), np.empty(0, np.int64)
+    packed = collator.query([query.tokens], room) if closed_book else collator.joint([query.tokens], [nothing], room, 1)
+    position_1M = torch.from_numpy(query.places + 1)[None]
+    log_prob_MV = reader.logits(packed, position_1M, 1)[0, 0].float().log_softmax(-1)
+    own = log_prob_MV.gather(1, torch.from_numpy(wanted.astype(np.int64))[:, None]).sum()
+    log_prob_MV[:, [words.pad, words.unk, words.cls, words.sep, words.mask]] = -torch.inf
+    best_M, word_M = log_prob_MV.max(-1)
+    return Probe(
+        str(model.path), answer, len(wanted), float(own), words.tokenizer.decode(word_M.tolist()), float(best_M.sum())
+    )
+
+
+def _answers_text(answers: Sequence[Answer]) -> str:
     lines = []
-    for rank, found in enumerate(value["answers"], 1):
-        line = f"{rank}. {found['answer']}   score {found['score']:.2f}"
-        if "text" not in found:
+    for rank, answer in enumerate(answers, 1):
+        line = f"{rank}. {answer.text}   score {answer.score:.2f}"
+        if answer.hit is None:
             lines.append(f"{line}   (closed book: no evidence)")
             continue
-        lines.append(f"{line}   {found['title']}   p(z|x) {found['probability_of_block']:.3f}")
-        lines.append(f"   {_marked(found['text'], found['start'], found['end'])}")
-    shown = ["\n".join(lines) or "no answer, because no block was retrieved"]
-    shown += [_without_text(value["without"])] if "without" in value else []
-    shown += [_probe_text(value["probe"])] if "probe" in value else []
-    return "\n".join(shown)
-
-
-def _without_text(found: Mapping[str, Any]) -> str:
-    count = len(found["blocks"])
-    lines = [
-        f"without {count} block{'s' if count > 1 else ''} ({', '.join(found['blocks'][:5])}{', ...' if count > 5 else ''}):"
-    ]
-    lines += [f"   {line}" for line in answers_text({"answers": found["answers"]}).split("\n")]
-    if found["text"] is not None:
-        held = ", ".join(found["blocks_with_answer"]) or "none"
-        lines.append(
-            f"   probability of {found['text']!r}: {found['probability_before']:.4f} before, "
-            f"{found['probability_after']:.4f} without; blocks read that still hold it: {held}"
-        )
-    return "\n".join(lines)
-
-
-def _probe_text(found: Mapping[str, Any]) -> str:
-    return (
-        f"in the weights alone ({found['model']}): {found['answer']!r} has log-probability {found['log_probability']:.2f}; "
-        f"the most probable filling of {found['wordpieces']} wordpieces is {found['best']!r} with "
-        f"{found['best_log_probability']:.2f}"
-    )
+        lines.append(f"{line}   {answer.hit.block.title}   p(z|x) {answer.hit.probability:.3f}")
+        lines.append(f"   {_marked(answer.hit.block.text, answer.start or 0, answer.end or 0)}")
+    return "\n".join(lines) or "no answer, because no block was retrieved"
 
 
 def _marked(text: str, start: int, end: int) -> str:
@@ -135,43 +272,3 @@ def _marked(text: str, start: int, end: int) -> str:
     left, right = max(0, start - SHOWN_AROUND), min(len(text), end + SHOWN_AROUND)
     shown = f"{text[left:start]}{before}{text[start:end]}{after}{text[end:right]}"
     return f"{'... ' if left else ''}{shown}{' ...' if right < len(text) else ''}".replace("\n", " ")
-
-
-def fill_masks(sentence: str, model: Path, blocks: Path, candidates: int, precision: str = "auto") -> dict[str, Any]:
-    """Fill the masks of a sentence: without retrieval, with it, and with each candidate alone.
-
-    Raises ConfigError for a sentence without a mask.
-    """
-    artifact, corpus = open_artifact(model), open_artifact(blocks)
-    searcher = DenseSearcher(artifact.part("retriever"), artifact.part("index"), corpus, "auto", precision)
-    reader = Reader.load(artifact.part("reader").path).to(searcher.device)
-    filled = mask_filling.fill_masks(searcher, reader, sentence, candidates)
-    return {
-        "sentence": sentence,
-        "without_retrieval": _predictions(filled.without_retrieval),
-        "with_retrieval": _predictions(filled.with_retrieval),
-        "candidates": [
-            {"title": found.title, "probability": found.probability, "masks": _predictions(found.masks)}
-            for found in filled.candidates
-        ],
-    }
-
-
-def _predictions(masks: Sequence[mask_filling.MaskPrediction]) -> list[dict[str, Any]]:
-    return [{"wordpiece": mask.wordpiece, "probability": mask.probability} for mask in masks]
-
-
-def filled_text(value: Mapping[str, Any]) -> str:
-    """The output of `fill-mask`."""
-    lines = [value["sentence"]]
-    lines.append(f"  without retrieval   {_masks(value['without_retrieval'])}")
-    lines.append(f"  with retrieval      {_masks(value['with_retrieval'])}")
-    lines += [
-        f"    p(z|x) {found['probability']:.3f}   {_masks(found['masks']):<32} {found['title']}"
-        for found in value["candidates"]
-    ]
-    return "\n".join(lines)
-
-
-def _masks(masks: Sequence[Mapping[str, Any]]) -> str:
-    return "  ".join(f"{mask['wordpiece']} ({mask['probability']:.3f})" for mask in masks)

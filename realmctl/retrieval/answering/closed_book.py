@@ -54,12 +54,8 @@ class ClosedBookAnswerer(Answerer):
         """Wordpieces of questions."""
         return [ids.astype(np.int64) for ids, _ in self.wordpiece.encode_batch(texts)]
 
-    def ask(self, question: str, top: int) -> list[Answer]:
-        """The `top` best fillings, at most one of each length."""
-        return self.answer(self.tokens([question]), [[]], top)[0]
-
     def answer(self, tokens: Sequence[TokenIds], hits: Sequence[Sequence[Hit]], top: int) -> list[list[Answer]]:
-        """The `top` best fillings among all lengths; `hits` are not read."""
+        """The `top` best fillings, at most one of each length; `hits` are not read."""
         fillings = [self._filled(tokens, masks) for masks in range(1, self.span_width + 1)]
         return [sorted(found, key=lambda answer: -answer.score)[:top] for found in zip(*fillings, strict=True)]
 

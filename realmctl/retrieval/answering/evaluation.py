@@ -9,52 +9,26 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any, TextIO
 
 from realmctl.artifacts import Writer
-from realmctl.corpus.blocks import Block
-from realmctl.corpus.corpus import TokenIds
 from realmctl.log import progress
 from realmctl.questions.answer_search import AnswerSearch
 from realmctl.questions.answers import Scorer
 from realmctl.questions.questions import Question
 from realmctl.questions.regexes import AnswerVerdict
 from realmctl.questions.scoring import ScoredPrediction, fitting_scorers, judged
-from realmctl.retrieval.answering.answerer import Answer, Answerer
+from realmctl.retrieval.answering.qa_model import AnsweredQuestion, QaModel
 from realmctl.retrieval.search.searcher import Hit, Searcher
 
 DEPTHS = (1, 5, 20, 100)
 DISAGREEMENTS = "disagreements.jsonl"
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """A question, its blocks as DPR's `ctxs`, the predicted text (None without an answerer), and its evidence."""
-
-    question: Question
-    contexts: list[dict[str, Any]]
-    prediction: str | None
-    evidence: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class EvaluatedSystem:
-    """The system under evaluation: an answerer with or without a searcher, or a searcher alone."""
-
-    answerer: Answerer | None
-    searcher: Searcher | None
-
-    def tokens(self, questions: Sequence[Question]) -> list[TokenIds]:
-        """Wordpieces of the questions."""
-        reads = self.answerer or self.searcher
-        return reads.tokens([question.question for question in questions]) if reads else []
-
-
 def evaluate(
-    evaluated: EvaluatedSystem, questions: Sequence[Question], out: Writer, *, scorer: str, hits: int, batch_size: int
+    system: QaModel | Searcher, questions: Sequence[Question], out: Writer, *, scorer: str, hits: int, batch_size: int
 ) -> dict[str, Any]:
     """Answer every question, or only retrieve with a searcher alone, and write scores.json, predictions and evidence.
 
@@ -63,21 +37,31 @@ def evaluate(
     Questions without answers have only the last one.
     Raises ConfigError when the scorer does not suit the answers.
     """
-    scorers = fitting_scorers(questions, scorer) if evaluated.answerer else []
+    qa = system if isinstance(system, QaModel) else None
+    searches = qa is None or qa.answerer.searcher is not None
+    scorers = fitting_scorers(questions, scorer) if qa else []
     counts: Counter[str] = Counter({"disagreements": 0} if scorers else {})
     with ExitStack() as files, progress(len(questions), "answering", "questions") as bar:
-        retrieved = _file(files, out, "retrieved.json", bool(evaluated.searcher))
-        predictions = _file(files, out, "predictions.jsonl", bool(scorers))
-        evidence = _file(files, out, "evidence.jsonl", bool(scorers))
-        disagreements = _file(files, out, DISAGREEMENTS, bool(scorers))
-        for number, outcome in enumerate(_outcomes(evaluated, questions, hits, batch_size)):
+
+        def opened(name: str, wanted: bool) -> TextIO | None:
+            return files.enter_context(out.file(name).open("w", encoding="utf-8")) if wanted else None
+
+        retrieved = opened("retrieved.json", searches)
+        predictions, evidence = opened("predictions.jsonl", bool(scorers)), opened("evidence.jsonl", bool(scorers))
+        disagreements = opened(DISAGREEMENTS, bool(scorers))
+        for number, (question, found) in enumerate(_answered(system, questions, hits, batch_size)):
             if retrieved:
-                retrieved.write(("[\n" if number == 0 else ",\n") + _retrieved(outcome))
-                _count_recall(outcome, hits, counts)
-            if predictions and evidence and disagreements:
-                predictions.write(_predicted(outcome) + "\n")
-                evidence.write(json.dumps(outcome.evidence, ensure_ascii=False) + "\n")
-                result = judged(outcome.question, outcome.prediction or "", scorers)
+                contexts = _contexts(question, found.hits)
+                entry = {"question": question.question, "answers": list(question.answers), "ctxs": contexts}
+                retrieved.write(("[\n" if number == 0 else ",\n") + json.dumps(entry, ensure_ascii=False))
+                _count_recall(question, contexts, hits, counts)
+            if qa and predictions and evidence and disagreements:
+                prediction = found.answers[0].text if found.answers else ""
+                predicted = {"question": question.question, "prediction": prediction}
+                predictions.write(json.dumps(predicted, ensure_ascii=False) + "\n")
+                read = min(len(found.hits), qa.answerer.reader_beam)
+                evidence.write(json.dumps(_evidence(question, read, found), ensure_ascii=False) + "\n")
+                result = judged(question, prediction, scorers)
                 _count_matches(result, counts)
                 if result.disagrees:
                     disagreements.write(json.dumps(result.record(), ensure_ascii=False) + "\n")
@@ -89,51 +73,39 @@ def evaluate(
     return scores
 
 
-def _file(files: ExitStack, out: Writer, name: str, wanted: bool) -> TextIO | None:
-    return files.enter_context(out.file(name).open("w", encoding="utf-8")) if wanted else None
-
-
-def _outcomes(
-    evaluated: EvaluatedSystem, questions: Sequence[Question], hits: int, batch_size: int
-) -> Iterator[Outcome]:
-    searcher, answerer = evaluated.searcher, evaluated.answerer
+def _answered(
+    system: QaModel | Searcher, questions: Sequence[Question], hits: int, batch_size: int
+) -> Iterator[tuple[Question, AnsweredQuestion]]:
+    """Yield each question with its best answer and its hits. A searcher alone gives hits and no answer."""
     for start in range(0, len(questions), batch_size):
         batch = questions[start : start + batch_size]
-        tokens = evaluated.tokens(batch)
-        found = searcher.search(tokens, hits) if searcher else [[] for _ in batch]
-        blocks = searcher.corpus.blocks({hit.row for best in found for hit in best}) if searcher else {}
-        answers = answerer.answer(tokens, found, 1) if answerer else None
-        for place, question in enumerate(batch):
-            best = next(iter(answers[place]), None) if answers else None
-            prediction = None if answers is None else best.text if best else ""
-            evidence = _evidence(question, answerer.reader_beam if answerer else 0, found[place], best)
-            yield Outcome(question, _contexts(question, found[place], blocks), prediction, evidence)
+        texts = [question.question for question in batch]
+        if isinstance(system, QaModel):
+            yield from zip(batch, system.answer(texts, 1, k=hits, batch_size=batch_size), strict=True)
+        else:
+            for question, own in zip(batch, system.search(system.tokens(texts), hits), strict=True):
+                yield question, AnsweredQuestion(question.question, (), tuple(own))
 
 
-def _evidence(question: Question, beam: int, hits: Sequence[Hit], answer: Answer | None) -> dict[str, Any]:
+def _evidence(question: Question, read: int, found: AnsweredQuestion) -> dict[str, Any]:
     """Correct answers, number of blocks read, and the prediction's score, its block's rank (from 1) and its offsets there."""
-    known = {"answers": list(question.answers), "read": min(len(hits), beam)}
-    if answer is None:
-        return known
-    if answer.evidence is None:
-        return {**known, "score": answer.score}
-    place = answer.evidence
-    rank = 1 + [hit.row for hit in hits].index(place.hit.row)
-    return {**known, "score": answer.score, "rank": rank, "start": place.start, "end": place.end}
+    known: dict[str, Any] = {"answers": list(question.answers), "read": read}
+    for answer in found.answers[:1]:
+        known["score"] = answer.score
+        if answer.hit is not None:
+            rank = 1 + [hit.row for hit in found.hits].index(answer.hit.row)
+            known |= {"rank": rank, "start": answer.start, "end": answer.end}
+    return known
 
 
-def _contexts(question: Question, hits: Sequence[Hit], blocks: dict[int, Block]) -> list[dict[str, Any]]:
+def _contexts(question: Question, hits: Sequence[Hit]) -> list[dict[str, Any]]:
+    """The hits as DPR's `ctxs`."""
     words, raw = AnswerSearch(question, "tokens"), AnswerSearch(question, "substring")
     contexts = []
     for hit in hits:
-        block = blocks[hit.row]
-        context = {
-            "id": block.id,
-            "title": block.title,
-            "text": block.text,
-            "score": hit.score,
-            "has_answer": words(block.text),
-        }
+        block = hit.block
+        context: dict[str, Any] = {"id": block.id, "title": block.title, "text": block.text, "score": hit.score}
+        context["has_answer"] = words(block.text)
         if not question.is_regex:
             context["has_answer_substring"] = raw(block.text)
         if question.provenance:
@@ -142,29 +114,13 @@ def _contexts(question: Question, hits: Sequence[Hit], blocks: dict[int, Block])
     return contexts
 
 
-def _retrieved(outcome: Outcome) -> str:
-    question = outcome.question
-    entry = {"question": question.question, "answers": list(question.answers), "ctxs": outcome.contexts}
-    return json.dumps(entry, ensure_ascii=False)
-
-
-def _predicted(outcome: Outcome) -> str:
-    return json.dumps({"question": outcome.question.question, "prediction": outcome.prediction}, ensure_ascii=False)
-
-
-def _count_recall(outcome: Outcome, hits: int, counts: Counter[str]) -> None:
-    tests = (
-        {
-            "has_answer": "recall",
-            "has_answer_substring": "substring_recall",
-            "has_provenance": "provenance_recall",
-        }
-        if outcome.question.answers
-        else {"has_provenance": "provenance_recall"}
-    )
+def _count_recall(question: Question, contexts: Sequence[Mapping[str, Any]], hits: int, counts: Counter[str]) -> None:
+    tests = {"has_provenance": "provenance_recall"}
+    if question.answers:
+        tests = {"has_answer": "recall", "has_answer_substring": "substring_recall", **tests}
     for depth in (depth for depth in DEPTHS if depth <= hits):
         for test, name in tests.items():
-            found = [context[test] for context in outcome.contexts[:depth] if test in context]
+            found = [context[test] for context in contexts[:depth] if test in context]
             if found:
                 counts[f"{name}@{depth}"] += any(found)
 

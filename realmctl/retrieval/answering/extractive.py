@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Self
 
 import torch
@@ -26,21 +25,13 @@ from realmctl.models.precision import autocast
 from realmctl.models.span_head import LOWEST, SpanReader, within_block
 from realmctl.questions.answers import answer_spans
 from realmctl.questions.official_text import official_answer_text
-from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions, Evidence
+from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions
 from realmctl.retrieval.answering.offsets import char_offsets, covered
 from realmctl.retrieval.search.searcher import Hit, Searcher, SearchInputs, searcher_type
 
 ROWS_READ_AT_ONCE = 40
-
-
-@dataclass(frozen=True)
-class AnswerSpan:
-    """A candidate answer before its text is cut: first and last wordpiece in the block, and the score of span and block."""
-
-    score: float
-    first: int
-    last: int
-    hit: Hit
+Span = tuple[float, int, int]
+"""A candidate answer in a block: score of span and block, first and last wordpiece."""
 
 
 class ExtractiveAnswerer(Answerer):
@@ -86,23 +77,22 @@ class ExtractiveAnswerer(Answerer):
         """Wordpieces of questions."""
         return self.searcher.tokens(texts)
 
-    def ask(self, question: str, top: int) -> list[Answer]:
-        """The `top` best answers to one question."""
-        tokens = self.tokens([question])
-        return self.answer(tokens, self.searcher.search(tokens, self.reader_beam), top)[0]
-
     def answer(self, tokens: Sequence[TokenIds], hits: Sequence[Sequence[Hit]], top: int) -> list[list[Answer]]:
         """The `top` best answers with different texts to each question, read from the first `reader_beam` hits."""
-        rows = [
-            (question, hit) for question, found in zip(tokens, hits, strict=True) for hit in found[: self.reader_beam]
-        ]
-        spans: list[list[AnswerSpan]] = []
+        rows = [(asked, hit) for asked, own in zip(tokens, hits, strict=True) for hit in own[: self.reader_beam]]
+        spans: list[list[Span]] = []
         for start in range(0, len(rows), ROWS_READ_AT_ONCE):
             spans += self._read(rows[start : start + ROWS_READ_AT_ONCE], 2 * top)
-        answers, blocks = [], iter(spans)
-        for found in hits:
-            together = [span for _ in found[: self.reader_beam] for span in next(blocks)]
-            answers.append(self._distinct(sorted(together, key=lambda span: -span.score), top))
+        of_block, answers = iter(spans), []
+        for own in hits:
+            together = [(span, hit) for hit in own[: self.reader_beam] for span in next(of_block)]
+            best: dict[str, Answer] = {}
+            for span, hit in sorted(together, key=lambda pair: -pair[0][0]):
+                if len(best) == top:
+                    break
+                answer = self._cut(span, hit)
+                best.setdefault(answer.text, answer)
+            answers.append(list(best.values()))
         return answers
 
     @torch.inference_mode()
@@ -121,18 +111,19 @@ class ExtractiveAnswerer(Answerer):
         share_BS = score_BS.flatten().softmax(0).view_as(score_BS)
         total = 0.0
         for hit, share_S, first_S, last_S in zip(read, share_BS, first_BS.tolist(), last_BS.tolist(), strict=True):
-            wanted = self.places(hit.row, text)
+            wanted = self.places(hit, text)
             total += sum(
                 share for share, *place in zip(share_S.tolist(), first_S, last_S, strict=True) if tuple(place) in wanted
             )
         return total
 
-    def places(self, row: int, text: str) -> set[tuple[int, int]]:
+    def places(self, hit: Hit, text: str) -> set[tuple[int, int]]:
         """First and last wordpiece of each occurrence of a text in a block."""
-        corpus = self.searcher.corpus
-        body = corpus.block(row).text
+        body = hit.block.text
         spans = [*answer_spans(body, [text]), *(found.span() for found in re.finditer(re.escape(text), body))]
-        return set(covered(char_offsets(corpus, self.searcher.wordpiece, row), spans, self.span_width))
+        return set(
+            covered(char_offsets(self.searcher.corpus, self.searcher.wordpiece, hit.row), spans, self.span_width)
+        )
 
     def _scored(self, rows: Sequence[tuple[TokenIds, Hit]]) -> tuple[Tensor, Tensor, Tensor]:
         """Scores of all spans of each (question, block), with the first and last wordpiece in the block, [B, S]."""
@@ -150,37 +141,24 @@ class ExtractiveAnswerer(Answerer):
         return score_BS, first_BS, last_BS
 
     @torch.inference_mode()
-    def _read(self, rows: Sequence[tuple[TokenIds, Hit]], most: int) -> list[list[AnswerSpan]]:
+    def _read(self, rows: Sequence[tuple[TokenIds, Hit]], most: int) -> list[list[Span]]:
         """The best spans of each (question, block), best first."""
         score_BS, first_BS, last_BS = self._scored(rows)
         score_BT, number_BT = score_BS.topk(min(most, score_BS.shape[1]), dim=1)
         ends = [ends_BS.gather(1, number_BT).tolist() for ends_BS in (first_BS, last_BS)]
         return [
-            [
-                AnswerSpan(score + hit.score, first, last, hit)
-                for score, first, last in zip(*best, strict=True)
-                if score > LOWEST / 2
-            ]
+            [(score + hit.score, first, last) for score, first, last in zip(*best, strict=True) if score > LOWEST / 2]
             for (_, hit), *best in zip(rows, score_BT.tolist(), *ends, strict=True)
         ]
 
-    def _distinct(self, spans: Sequence[AnswerSpan], top: int) -> list[Answer]:
-        answers: dict[str, Answer] = {}
-        for span in spans:
-            if len(answers) == top:
-                break
-            answer = self._cut(span)
-            answers.setdefault(answer.text, answer)
-        return list(answers.values())
-
-    def _cut(self, span: AnswerSpan) -> Answer:
+    def _cut(self, span: Span, hit: Hit) -> Answer:
         """The answer of a span: its original characters, or with `official_text` the official code's text of it."""
+        score, first, last = span
         corpus, wordpiece = self.searcher.corpus, self.searcher.wordpiece
-        offsets = char_offsets(corpus, wordpiece, span.hit.row)
-        start, end = int(offsets[span.first, 0]), int(offsets[span.last, 1])
-        body = corpus.block(span.hit.row).text
-        text = body[start:end]
+        offsets = char_offsets(corpus, wordpiece, hit.row)
+        start, end = int(offsets[first, 0]), int(offsets[last, 1])
+        text = hit.block.text[start:end]
         if self.official_text:
-            pieces = wordpiece.tokens_of(corpus.tokens(span.hit.row)[span.first : span.last + 1])
-            text = official_answer_text(body, start, end, pieces, wordpiece)
-        return Answer(text, span.score, Evidence(span.hit, start, end))
+            pieces = wordpiece.tokens_of(corpus.tokens(hit.row)[first : last + 1])
+            text = official_answer_text(hit.block.text, start, end, pieces, wordpiece)
+        return Answer(text, score, hit, start, end)

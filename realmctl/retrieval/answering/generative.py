@@ -58,12 +58,8 @@ class GenerativeAnswerer(Answerer):
         prompt, length = self.described.prompt, self.described.reader_length
         return [np.array(prompt_ids(self.model, text, prompt, length), dtype=np.int64) for text in texts]
 
-    def ask(self, question: str, top: int) -> list[Answer]:
-        """The `top` best answers, at most as many as beams."""
-        return self.answer(self.tokens([question]), [[]], top)[0]
-
     def answer(self, tokens: Sequence[TokenIds], hits: Sequence[Sequence[Hit]], top: int) -> list[list[Answer]]:
-        """The `top` best answers with different texts; `hits` are not read."""
+        """The `top` best answers with different texts, at most as many as beams; `hits` are not read."""
         with autocast(self.device, self.precision):
             made = self.model.generate(tokens, self.described.beams, self.described.span_width, top)
             return [self._scored(source, targets) for source, targets in zip(tokens, made, strict=True)]

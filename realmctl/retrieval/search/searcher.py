@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from realmctl.artifacts import Artifact, Writer
+from realmctl.corpus.blocks import Block
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import ConfigError
 from realmctl.index.index_type import open_index
@@ -32,9 +33,10 @@ from realmctl.tokens import wordpiece
 
 @dataclass(frozen=True)
 class Hit:
-    """A retrieved block: its row, its score, and p(z|x) among the hits of the question."""
+    """A retrieved block: its row, the block, its score, and p(z|x), the softmax of the scores of a question's hits."""
 
     row: int
+    block: Block
     score: float
     probability: float
 
@@ -135,17 +137,20 @@ class Searcher(ABC):
 
     def search(self, tokens: Sequence[TokenIds], k: int) -> list[list[Hit]]:
         """The k best blocks of each question, best first."""
-        return [hits_of(scores, rows) for scores, rows in zip(*self.nearest(tokens, k), strict=True)]
+        return self.hits(*self.nearest(tokens, k))
+
+    def hits(self, scores: Iterable[NDArray[np.float32]], rows: Iterable[NDArray[np.int64]]) -> list[list[Hit]]:
+        """The hits of each question, from the scores and the rows of its blocks. The blocks are read in stored order."""
+        scored = [*zip(scores, rows, strict=True)]
+        blocks = self.corpus.blocks({row for _, own in scored for row in own.tolist()})
+        found = []
+        for score, own in scored:
+            weights = np.exp((score - score.max(initial=-np.inf)).astype(np.float64))
+            each = zip(own.tolist(), score.tolist(), (weights / weights.sum()).tolist(), strict=True)
+            found.append([Hit(row, blocks[row], score, share) for row, score, share in each])
+        return found
 
 
 def searcher_type(name: str) -> type[Searcher]:
     """Return the searcher with this name. Raises ConfigError and ResourceError as `Registry.load`."""
     return SEARCHERS.load(name, Searcher)
-
-
-def hits_of(scores: NDArray[np.float32], rows: NDArray[np.int64]) -> list[Hit]:
-    """The hits of one question, with p(z|x) as the softmax of their scores. Both arrays are [K], with K at least 1."""
-    weights = np.exp((scores - scores.max()).astype(np.float64))
-    shares = weights / weights.sum()
-    found = zip(rows.tolist(), scores.tolist(), shares.tolist(), strict=True)
-    return [Hit(row=row, score=score, probability=share) for row, score, share in found]

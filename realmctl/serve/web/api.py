@@ -13,7 +13,6 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from realmctl.serve.messages import (
     Ask,
     AskReply,
-    BlockReply,
     EditReply,
     ErrorReply,
     Fill,
@@ -22,6 +21,7 @@ from realmctl.serve.messages import (
     LeaveOutReply,
     NewDocument,
     NewText,
+    ServedBlockReply,
     StatusReply,
 )
 from realmctl.serve.service import Service
@@ -99,7 +99,7 @@ async def without(message: LeaveOut, served: Served) -> LeaveOutReply:
 
 
 @router.get("/blocks/{name:path}", responses=READING)
-async def block(name: str, served: Served) -> BlockReply:
+async def block(name: str, served: Served) -> ServedBlockReply:
     """A block by its id."""
     return served.block(name)
 

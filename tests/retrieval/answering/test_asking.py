@@ -1,51 +1,60 @@
-"""`ask` and `fill-mask`: their numbers, and what people see of them."""
+"""`ask`: its numbers, and what people see of them; receipts and probes, against plain computations."""
 
 from __future__ import annotations
+
+import json
 
 import numpy as np
 import pytest
 import torch
 from transformers import BertModel
 
+from realmctl.artifacts import open_artifact
+from realmctl.corpus.blocks import Block, PackedWordpieces
 from realmctl.corpus.corpus import Corpus
-from realmctl.errors import ConfigError
+from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.models.reader import Reader
 from realmctl.models.retriever import Retriever
 from realmctl.models.span_head import SpanReader
-from realmctl.retrieval.answering.asking import answers_text, ask, fill_masks, filled_text
+from realmctl.retrieval.answering.answerer import Answer
+from realmctl.retrieval.answering.asking import Asked, ask, hits_without, named_rows, probe_of
+from realmctl.retrieval.answering.qa_model import QaModel
+from realmctl.retrieval.search.searcher import Hit
 from realmctl.tokens import wordpiece
+from tests.fixtures.chain import baseline
 
-SENTENCE = "Ada Lorn was born in [MASK] and worked for [MASK]."
+QUESTION = "Where was Ada Lorn born?"
+
+
+@pytest.fixture(scope="module")
+def qa(chain, qa_model):
+    return QaModel.open(qa_model, blocks=chain.blocks, precision="fp32")
+
+
+@pytest.fixture(scope="module")
+def closed_book(chain, tmp_path_factory):
+    return baseline(chain, "none").make(tmp_path_factory.mktemp("closed") / "qa-model")
 
 
 def test_an_answer_with_its_evidence(chain, qa_model):
-    value = ask("Where was Ada Lorn born?", qa_model.path, chain.blocks.path, 3)
-    assert len(value["answers"]) == 3
+    asked = ask(QUESTION, qa_model.path, chain.blocks.path, 3)
+    value = json.loads(json.dumps(asked.record()))
+    assert value["question"] == QUESTION and len(value["answers"]) == 3
     for found in value["answers"]:
         assert found["text"][found["start"] : found["end"]] == found["answer"]
         assert 0 < found["probability_of_block"] < 1
-        record = next(record for record in Corpus(chain.blocks) if record.id == found["block"])
-        assert record.title == found["title"]
-    shown = answers_text(value)
+        block = next(block for block in Corpus(chain.blocks) if block.id == found["block"])
+        assert (block.title, block.text) == (found["title"], found["text"])
     best = value["answers"][0]
-    assert (
-        shown.startswith(f"1. {best['answer']}   score") and f">>{best['answer']}<<" in shown and best["title"] in shown
-    )
+    assert all(told in str(asked) for told in (f"1. {best['answer']}", f">>{best['answer']}<<", best["title"]))
 
 
 def test_evidence_is_cut_around_the_answer():
-    found = {
-        "answer": "here",
-        "score": 1.0,
-        "title": "T",
-        "probability_of_block": 0.5,
-        "text": "a" * 500 + "here" + "b\n" * 300,
-        "start": 500,
-        "end": 504,
-    }
-    line = answers_text({"answers": [found]}).splitlines()[1]
+    block = Block("1-0", "1", "T", "a" * 500 + "here" + "b\n" * 300, (), (), PackedWordpieces(b"", b"", ()))
+    shown = str(Asked("?", (Answer("here", 1.0, Hit(0, block, 1.0, 0.5), 500, 504),)))
+    line = shown.splitlines()[1]
     assert line.startswith("   ... aaa") and "a>>here<<b b" in line and line.endswith("b  ...") and len(line) < 400
-    assert answers_text({"answers": []}).startswith("no answer")
+    assert str(Asked("?", ()))
 
 
 def test_a_question_longer_than_the_positions_of_a_small_model(chain, qa_model, monkeypatch):
@@ -61,89 +70,113 @@ def test_a_question_longer_than_the_positions_of_a_small_model(chain, qa_model, 
 
     for loader in plain:
         monkeypatch.setattr(loader, "load", classmethod(load))
-    assert ask("Where was Ada Lorn born? " * 40, qa_model.path, chain.blocks.path, 1)["answers"] == []
-    assert ask("Where was Ada Lorn born?", qa_model.path, chain.blocks.path, 1)["answers"]
+    assert ask("Where was Ada Lorn born? " * 40, qa_model.path, chain.blocks.path, 1).answers == ()
+    assert ask("Where was Ada Lorn born?", qa_model.path, chain.blocks.path, 1).answers
 
 
-@pytest.mark.parametrize("question", ["", "  "])
-def test_no_question(chain, qa_model, question):
-    with pytest.raises(ConfigError, match="ask needs a question"):
-        ask(question, qa_model.path, chain.blocks.path, 3)
+def spans_of(answerer, tokens, hits):
+    """(text, score of span and block) of every span, by the answerer's own list of all spans."""
+    read = hits[: answerer.reader_beam]
+    of_block = zip(read, answerer._read([(tokens, hit) for hit in read], 10**6), strict=True)
+    answers = [answerer._cut(span, hit) for hit, own in of_block for span in own]
+    return [answer.text for answer in answers], torch.tensor([answer.score for answer in answers]).double()
 
 
-def test_the_numbers_of_fill_mask(chain, model):
-    value = fill_masks(SENTENCE, model.path, chain.blocks.path, 5, "fp32")
-    retriever, reader = Retriever.load(model.part("retriever").path), Reader.load(model.part("reader").path)
-    corpus, words = Corpus(chain.blocks), wordpiece.load(chain.blocks.path)
-    pieces = [words.ids(part).tolist() for part in SENTENCE.split("[MASK]")]
-    x = [*pieces[0], words.mask, *pieces[1], words.mask, *pieces[2]]
-    tower = retriever.query_tower
+def test_the_probability_is_a_softmax_over_all_spans(qa):
+    answerer = qa.answerer
+    tokens = answerer.tokens([QUESTION])[0]
+    hits = answerer.searcher.search([tokens], answerer.reader_beam)[0]
+    texts, scores = spans_of(answerer, tokens, hits)
+    shares = scores.softmax(0)
+    for wanted in (texts[0], texts[len(texts) // 2], texts[-1]):
+        same = [text.casefold() == wanted.casefold() for text in texts]
+        expected = sum(float(share) for is_same, share in zip(same, shares, strict=True) if is_same)
+        assert expected > 0
+        assert answerer.probability(tokens, hits, wanted) == pytest.approx(expected, rel=1e-4)
+    assert answerer.probability(tokens, hits, "nowhere at all") == 0
+    assert answerer.probability(tokens, [], "Ada Lorn") == 0
 
-    def embed(ids, segments):
-        state = tower.bert(torch.tensor([ids]), token_type_ids=torch.tensor([segments])).pooler_output
-        return tower.norm(tower.projection(state))[0]
 
+def test_without_blocks_the_next_best_are_read(qa):
+    answerer = qa.answerer
+    tokens = answerer.tokens([QUESTION])[0]
+    every = answerer.searcher.search([tokens], 40)[0]
+    removed = [hit.row for hit in (every[0], every[2])]
+    found = hits_without(answerer.searcher, tokens, 3, removed)
+    assert [hit.row for hit in found] == [every[place].row for place in (1, 3, 4)]
+    assert sum(hit.probability for hit in found) == pytest.approx(1)
+    gap = np.log(found[0].probability / found[1].probability)
+    assert gap == pytest.approx(every[1].score - every[3].score, rel=1e-3)
+    everything = [hit.row for hit in every]
+    assert hits_without(answerer.searcher, tokens, 3, everything) == []
+
+
+def test_blocks_are_named_by_block_document_and_title(qa):
+    corpus = qa.blocks
+    block = corpus[5]
+    assert named_rows(corpus, [block.id]) == [5]
+    own = [row for row in range(len(corpus)) if corpus[row].title == block.title]
+    assert named_rows(corpus, [block.title]) == own
+    assert named_rows(corpus, [block.document, block.id]) == own
+    with pytest.raises(InputError, match="'nobody'"):
+        named_rows(corpus, [block.id, "nobody"])
+
+
+def test_a_receipt(chain, qa_model):
+    plain = ask(QUESTION, qa_model.path, chain.blocks.path, 2)
+    best = plain.answers[0]
+    asked = ask(QUESTION, qa_model.path, chain.blocks.path, 2, without=[best.hit.block.title])
+    value, found = asked.record(), asked.without
+    assert value["answers"] == plain.record()["answers"]
+    assert best.hit.block.id in found.blocks and len(found.blocks) == 2
+    assert not {answer["block"] for answer in value["without"]["answers"]} & set(found.blocks)
+    assert found.text == best.text and 0 < found.probability_before <= 1
+    assert (found.probability_after > 0) == bool(found.blocks_with_answer)
+    assert all(told in str(asked) for told in (*found.blocks, repr(best.text), f"{found.probability_before:.4f}"))
+
+
+def test_without_every_block_there_is_no_answer(chain, qa_model):
+    every = [block.id for block in Corpus(chain.blocks)]
+    found = ask(QUESTION, qa_model.path, chain.blocks.path, 1, without=every).without
+    assert found.answers == () and found.probability_after == 0 and not found.blocks_with_answer
+
+
+@pytest.mark.parametrize("kind", ["model", "closed_book"])
+def test_a_probe_reads_no_document(chain, model, closed_book, kind):
+    artifact = {"model": model, "closed_book": closed_book}[kind]
+    found = probe_of(artifact, chain.blocks, QUESTION, "Velford Ada")
+    words = wordpiece.load(chain.blocks.path)
+    question, wanted = words.ids(QUESTION).tolist(), words.ids("Velford Ada").tolist()
+    ids = [words.cls, *question, *[words.mask] * len(wanted), words.sep]
+    segments = [0] * len(ids)
+    if kind == "model":  # the null document: an empty body
+        ids, segments = [*ids, words.sep], [*segments, 1]
+    reader = Reader.load(artifact.part("reader").path)
     with torch.no_grad():
-        query = embed([words.cls, *x, words.sep], [0] * (len(x) + 2))
-        vectors = torch.from_numpy(np.load(model.part("index").file("vectors.npy")))
-        rows = (vectors @ query).argsort(descending=True, stable=True)[:4].tolist()
-        scores, fillings = [], []
-        for row in [None, *rows]:
-            title, body = ([], []) if row is None else (corpus.title(row).tolist(), corpus.tokens(row).tolist())
-            scores.append(
-                query
-                @ embed(
-                    [words.cls, *title, words.sep, *body, words.sep], [0] * (len(title) + 2) + [1] * (len(body) + 1)
-                )
-            )
-            joint = [words.cls, *x, words.sep, *body, words.sep]
-            logits = reader.mlm(
-                torch.tensor([joint]), token_type_ids=torch.tensor([[0] * (len(x) + 2) + [1] * (len(body) + 1)])
-            ).logits[0]
-            fillings.append(logits[[at + 1 for at, piece in enumerate(x) if piece == words.mask]].softmax(-1))
-    prior, fillings = torch.stack(scores).softmax(0), torch.stack(fillings)
-
-    def blanks(probability):
-        return [
-            (words.tokenizer.id_to_token(int(best)), pytest.approx(float(share), rel=1e-4))
-            for share, best in zip(*probability.max(-1), strict=True)
-        ]
-
-    def told(found):
-        return [(blank["wordpiece"], blank["probability"]) for blank in found]
-
-    assert told(value["without_retrieval"]) == blanks(fillings[0])
-    assert told(value["with_retrieval"]) == blanks((prior[:, None, None] * fillings).sum(0))
-    titles = ["(null document)", *(corpus.block(row).title for row in rows)]
-    for found, title, share, filling in zip(value["candidates"], titles, prior, fillings, strict=True):
-        assert found["title"] == title and found["probability"] == pytest.approx(float(share), rel=1e-4)
-        assert told(found["masks"]) == blanks(filling)
+        logits = reader.mlm(torch.tensor([ids]), token_type_ids=torch.tensor([segments])).logits[0]
+    log_prob = logits[1 + len(question) : 1 + len(question) + len(wanted)].log_softmax(-1)
+    expected = sum(float(log_prob[place, word]) for place, word in enumerate(wanted))
+    assert found.wordpieces == len(wanted)
+    assert found.log_probability == pytest.approx(expected, rel=1e-4)
+    assert found.best_log_probability >= found.log_probability
 
 
-def test_what_people_see_of_fill_mask(chain, model):
-    value = fill_masks(SENTENCE, model.path, chain.blocks.path, 3)
-    lines = filled_text(value).splitlines()
-    assert (
-        lines[0] == SENTENCE
-        and lines[1].split()[:2] == ["without", "retrieval"]
-        and lines[2].split()[:2] == ["with", "retrieval"]
-    )
-    assert len(lines) == 6 and "(null document)" in lines[3]
-
-
-@pytest.mark.parametrize(
-    ("sentence", "candidates"), [("No blank.", 8), ("A [MASK].", 1), ("word " * 600 + "[MASK]", 3)]
-)
-def test_probe_refuses(chain, model, sentence, candidates):
+def test_what_cannot_be_asked(chain, qa_model, model, closed_book):
     with pytest.raises(ConfigError):
-        fill_masks(sentence, model.path, chain.blocks.path, candidates)
+        ask("  ", qa_model.path, chain.blocks.path, 1)
+    with pytest.raises(ConfigError, match="--probe"):
+        ask(QUESTION, closed_book.path, chain.blocks.path, 1, without=["Ada Lorn"])
+    with pytest.raises(MismatchError, match="--probe"):
+        ask(QUESTION, qa_model.path, chain.blocks.path, 1, probe=qa_model.path)
+    with pytest.raises(ConfigError, match="--index"):
+        ask(QUESTION, closed_book.path, chain.blocks.path, 1, index=chain.index.path)
+    with pytest.raises(ConfigError, match="wordpieces"):
+        probe_of(model, chain.blocks, QUESTION, " ")
 
 
-@pytest.mark.parametrize("sentence", ["[MASK]", "[MASK] was born in Velford", "born in [MASK]"])
-def test_a_blank_may_stand_anywhere(chain, model, sentence):
-    assert len(fill_masks(sentence, model.path, chain.blocks.path, 3)["with_retrieval"]) == 1
-
-
-def test_only_blanks_are_special(chain, model):
-    value = fill_masks("The [SEP] of [MASK] is [CLS].", model.path, chain.blocks.path, 3)
-    assert len(value["with_retrieval"]) == 1
+def test_another_index_is_searched(chain, qa_model, model):
+    own = ask(QUESTION, qa_model.path, chain.blocks.path, 2)
+    assert ask(QUESTION, qa_model.path, chain.blocks.path, 2, index=model.path) == own
+    for other in (chain.index.path, chain.blocks.path):  # vectors of another retriever, and no vectors
+        with pytest.raises(MismatchError):
+            ask(QUESTION, qa_model.path, chain.blocks.path, 2, index=open_artifact(other).path)

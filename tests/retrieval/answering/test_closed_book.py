@@ -8,7 +8,7 @@ import torch
 from realmctl.errors import MismatchError
 from realmctl.models.bert.files import load_masked_lm
 from realmctl.retrieval.answering.closed_book import ClosedBookAnswerer
-from realmctl.retrieval.answering.open_answerer import open_answerer
+from realmctl.retrieval.answering.qa_model import QaModel
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import baseline
 
@@ -22,7 +22,7 @@ def made(chain):
 
 @pytest.fixture(scope="module")
 def answerer(chain, made):
-    return open_answerer(made, chain.blocks, device="cpu", precision="fp32")
+    return QaModel.open(made, blocks=chain.blocks, device="cpu", precision="fp32").answerer
 
 
 def test_the_best_filling_of_all_lengths_wins(answerer, made):
@@ -42,11 +42,10 @@ def test_the_best_filling_of_all_lengths_wins(answerer, made):
         found.sort(reverse=True)
         assert [answer.text for answer in answers] == [text for _, text in found]
         assert [answer.score for answer in answers] == pytest.approx([score for score, _ in found], rel=1e-4)
-        assert all(answer.evidence is None for answer in answers)
-    assert answerer.ask(QUESTIONS[0], 2) == answerer.answer(tokens[:1], [[]], 2)[0]
+        assert all(answer.hit is None for answer in answers)
 
 
 def test_another_vocabulary_is_refused(made, tmp_path):
     other = make_blocks(tmp_path / "blocks", {"Zoe": [["Zoe Quux went to [[Xanadu]].", "Wholly other words."]]})
     with pytest.raises(MismatchError, match="vocabular"):
-        open_answerer(made, other)
+        QaModel.open(made, blocks=other)

@@ -13,7 +13,7 @@ from realmctl.questions.questions import read_questions
 from realmctl.questions.scoring import score
 from realmctl.retrieval.answering import extractive
 from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
-from realmctl.retrieval.answering.open_answerer import open_answerer
+from realmctl.retrieval.answering.qa_model import QaModel
 from realmctl.retrieval.search.dense import DenseSearcher
 from stages.eval_em import EvalEm
 
@@ -30,7 +30,7 @@ def retrieved(scores):
 
 
 def test_recall_is_that_of_the_retrieved_blocks(scores, qa_model, chain):
-    answerer = open_answerer(qa_model, chain.blocks).searcher
+    answerer = QaModel.open(qa_model, blocks=chain.blocks).answerer.searcher
     questions = read_questions(chain.questions)
     hits = answerer.search(answerer.tokens([question.question for question in questions]), 20)
     for depth in (1, 5, 20):
@@ -184,7 +184,7 @@ def lines_of(scores):
 
 def test_provenance_recall_counts_blocks_of_the_named_documents(qa_model, chain, tmp_path):
     """The oracle: the document of the best block is named for every second question, and no document for the others."""
-    searcher = open_answerer(qa_model, chain.blocks).searcher
+    searcher = QaModel.open(qa_model, blocks=chain.blocks).answerer.searcher
     questions = [question.question for question in read_questions(chain.questions)]
     best = [searcher.corpus.block(hits[0].row).document for hits in searcher.search(searcher.tokens(questions), 1)]
     records = [

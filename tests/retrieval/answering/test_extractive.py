@@ -8,9 +8,8 @@ import torch
 
 from realmctl.errors import MismatchError
 from realmctl.models.inputs import block_token_mask
-from realmctl.retrieval.answering.extractive import AnswerSpan
 from realmctl.retrieval.answering.offsets import char_offsets
-from realmctl.retrieval.answering.open_answerer import open_answerer
+from realmctl.retrieval.answering.qa_model import QaModel
 from realmctl.retrieval.search.dense import DenseSearcher
 from realmctl.retrieval.search.searcher import Hit
 from tests.fixtures.blocks import make_blocks
@@ -22,7 +21,7 @@ QUESTIONS = ["Where was Ada Lorn born?", "Which firm did Ben Mott work for?"]
 
 @pytest.fixture(scope="module")
 def answerer(qa_model, chain):
-    return open_answerer(qa_model, chain.blocks, device="cpu", precision="fp32")
+    return QaModel.open(qa_model, blocks=chain.blocks, device="cpu", precision="fp32").answerer
 
 
 def test_search_finds_the_nearest(answerer, chain):
@@ -57,9 +56,8 @@ def test_the_answer_is_the_best_span_of_all_that_is_read(answerer):
             if total > best[0]:
                 best = (total, hit.row, int(first[place] - start[0]), int(last[place] - start[0]))
         [answer] = answers
-        assert answer.score == pytest.approx(best[0], rel=1e-5) and answer.evidence.hit.row == best[1]
-        text = answerer.searcher.corpus.block(answer.evidence.hit.row).text
-        assert answer.text == text[answer.evidence.start : answer.evidence.end]
+        assert answer.score == pytest.approx(best[0], rel=1e-5) and answer.hit.row == best[1]
+        assert answer.text == answer.hit.block.text[answer.start : answer.end]
         wordpieces = answerer.searcher.corpus.tokens(best[1])[best[2] : best[3] + 1].tolist()
         assert answerer.searcher.wordpiece.ids(answer.text).tolist() == wordpieces
 
@@ -67,10 +65,11 @@ def test_the_answer_is_the_best_span_of_all_that_is_read(answerer):
 def test_an_answer_keeps_the_authors_spacing(answerer):
     """Every span of a block is cut as the text between its offsets; `Velford.` gets no blank before its full stop."""
     row = 0
-    text, pieces = answerer.searcher.corpus.block(row).text, len(answerer.searcher.corpus.tokens(row))
+    hit = Hit(row, answerer.searcher.corpus[row], 0.0, 1.0)
+    text, pieces = hit.block.text, len(answerer.searcher.corpus.tokens(row))
     offsets = char_offsets(answerer.searcher.corpus, answerer.searcher.wordpiece, row)
     spans = [(first, last) for first in range(pieces) for last in range(first, min(first + 4, pieces))]
-    cut = [answerer._cut(AnswerSpan(0.0, first, last, Hit(row, 0.0, 1.0))).text for first, last in spans]
+    cut = [answerer._cut((0.0, first, last), hit).text for first, last in spans]
     assert cut == [text[offsets[first, 0] : offsets[last, 1]] for first, last in spans]
     assert any("." in answer[1:] for answer in cut) and not any(" ." in answer for answer in cut)
 
@@ -83,8 +82,8 @@ def test_several_answers_have_different_texts_and_falling_scores(answerer):
 
 
 def test_a_wider_beam_may_be_asked_for(qa_model, chain):
-    assert open_answerer(qa_model, chain.blocks).reader_beam == 3
-    assert open_answerer(qa_model, chain.blocks, reader_beam=7).reader_beam == 7
+    assert QaModel.open(qa_model, blocks=chain.blocks).answerer.reader_beam == 3
+    assert QaModel.open(qa_model, blocks=chain.blocks, reader_beam=7).answerer.reader_beam == 7
 
 
 def test_special_tokens_in_a_question_are_text(answerer):
@@ -110,10 +109,10 @@ def test_what_does_not_belong_together(qa_model, chain, tmp_path):
     other = make_retriever(tmp_path / "retriever", chain.blocks, seed=1)
     index = make_index(tmp_path, chain.blocks, other)
     with pytest.raises(MismatchError, match="vocabular"):
-        open_answerer(qa_model, other_blocks)
+        QaModel.open(qa_model, blocks=other_blocks)
     same_words = make_blocks(tmp_path / "reordered", dict(reversed(documents().items())))
     with pytest.raises(MismatchError, match="does not belong to blocks"):
-        open_answerer(qa_model, same_words)
+        QaModel.open(qa_model, blocks=same_words)
     with pytest.raises(MismatchError, match="does not belong"):
         DenseSearcher(chain.retriever, index, chain.blocks, "cpu", "fp32")
     with pytest.raises(MismatchError, match="not built with the block encoder"):

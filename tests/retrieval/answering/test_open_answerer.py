@@ -8,7 +8,7 @@ import pytest
 
 from realmctl.artifacts import Artifact, Origin, open_artifact, writing
 from realmctl.errors import ConfigError, InputError, MismatchError
-from realmctl.retrieval.answering.open_answerer import open_answerer
+from realmctl.retrieval.answering.qa_model import QaModel
 
 
 def origin_of(artifact: Artifact, version: int) -> Origin:
@@ -33,11 +33,11 @@ def test_a_description_that_does_not_fit_is_refused(chain, qa_model, tmp_path, c
         for name in qa_model.manifest["parts"]:
             out.adopt(name, qa_model.part(name))
     with pytest.raises(error, match=message):
-        open_answerer(open_artifact(tmp_path / "changed"), chain.blocks)
+        QaModel.open(open_artifact(tmp_path / "changed"), blocks=chain.blocks)
 
 
 def test_artifacts_of_other_kinds_are_refused(chain, qa_model):
-    with pytest.raises(MismatchError, match="is of kind index, but a qa-model is needed"):
-        open_answerer(chain.index, chain.blocks)
-    with pytest.raises(MismatchError, match="is of kind spans, but blocks are needed"):
-        open_answerer(qa_model, chain.spans)
+    with pytest.raises(MismatchError, match="qa-model"):
+        QaModel.open(chain.index, blocks=chain.blocks)
+    with pytest.raises(MismatchError, match="blocks"):
+        QaModel.open(qa_model, blocks=chain.spans)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from statistics import fmean
 
 import pytest
 
 import realmctl
-from realmctl.retrieval.answering.asking import ask, fill_masks
+from realmctl.retrieval.answering.asking import ask
 from realmctl.tokens.wordpiece import load
 from tests.serve.conftest import HEADERS, QUESTION, SENTENCE
 
@@ -16,13 +17,13 @@ from tests.serve.conftest import HEADERS, QUESTION, SENTENCE
 def test_answers_are_those_of_ask(client, workspace):
     reply = client.post("/api/v1/ask", json={"question": QUESTION, "top": 2})
     assert reply.status_code == 200, reply.text
-    expected = ask(QUESTION, workspace / "qa-model", workspace / "blocks", 2)["answers"]
+    expected = ask(QUESTION, workspace / "qa-model", workspace / "blocks", 2).answers
     found = reply.json()
     assert [(a["text"], a["block"], a["start"]) for a in found["answers"]] == [
-        (a["answer"], a["block"], a["start"]) for a in expected
+        (a.text, a.hit.block.id, a.start) for a in expected
     ]
     shares = {candidate["block"]: candidate["probability"] for candidate in found["candidates"]}
-    assert shares[expected[0]["block"]] == expected[0]["probability_of_block"]
+    assert shares[expected[0].hit.block.id] == expected[0].hit.probability
     texts = {candidate["block"]: candidate["text"] for candidate in found["candidates"]}
     best = found["answers"][0]
     assert texts[best["block"]][best["start"] : best["end"]] == best["text"]
@@ -46,9 +47,9 @@ def test_an_edit_is_served(client, workspace):
 def test_masks_are_those_of_fill_mask(client, workspace):
     reply = client.post("/api/v1/fill", json={"sentence": SENTENCE, "candidates": 4})
     assert reply.status_code == 200, reply.text
-    expected = fill_masks(SENTENCE, workspace / "model", workspace / "blocks", 4)
+    expected = asdict(realmctl.load_model(workspace / "model", blocks=workspace / "blocks").fill_mask(SENTENCE, 4))
     found = reply.json()
-    assert found["with_retrieval"] == expected["with_retrieval"]
+    assert found["with_retrieval"] == list(expected["with_retrieval"])
     assert [c["probability"] for c in found["candidates"]] == [c["probability"] for c in expected["candidates"]]
 
 
@@ -56,7 +57,7 @@ def test_without_retrieval_is_the_null_document(client, workspace):
     found = client.post("/api/v1/ask", json={"question": QUESTION, "top": 1, "compare": True}).json()
     [(ids, _)] = load(workspace / "blocks" / "v1").encode_batch([found["answers"][0]["text"]])
     sentence = f"{QUESTION} {' '.join(['[MASK]'] * len(ids))}"
-    null = realmctl.load(workspace / "model", blocks=workspace / "blocks").fill_mask(sentence, 8).candidates[0]
+    null = realmctl.load_model(workspace / "model", blocks=workspace / "blocks").fill_mask(sentence, 8).candidates[0]
     other = found["without_retrieval"]
     assert other["source"] == "null document" and other["null_document"] == pytest.approx(null.probability)
     assert other["answers"][0]["score"] == pytest.approx(fmean(math.log(mask.probability) for mask in null.masks))

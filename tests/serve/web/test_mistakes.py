@@ -184,9 +184,9 @@ def test_no_reply_allows_another_origin(client: TestClient):
 
 
 def test_a_bug_shows_nothing_of_the_server(client, monkeypatch):
-    from realmctl.serve import answers
+    from realmctl.serve.models import Models
 
-    monkeypatch.setattr(answers, "ask", lambda models, asked: 1 / 0)
+    monkeypatch.setattr(Models, "ask", lambda models, asked: 1 / 0)
     reply = client.post("/api/v1/ask", json={"question": QUESTION})
     assert "bug" in error_of(reply, 500) and "division" not in reply.text
     monkeypatch.undo()

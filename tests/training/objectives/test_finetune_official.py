@@ -11,7 +11,7 @@ import torch
 from realmctl.artifacts import open_artifact
 from realmctl.errors import ConfigError
 from realmctl.models.weights import load_tensors
-from realmctl.retrieval.answering.open_answerer import open_answerer
+from realmctl.retrieval.answering.qa_model import QaModel
 from tests.fixtures.chain import baseline, finetune, metrics_of
 from tests.training.objectives.test_finetune import QUESTIONS, born, objective_of
 
@@ -61,15 +61,15 @@ def test_the_papers_objective_teaches_retriever_and_reader(chain):
 def test_a_model_of_the_papers_objective_answers_by_it(chain, tmp_path):
     """p(z|x) p(s|z,x) ranks the answers; their scores differ from log-probabilities by one constant a question."""
     made = finetune(chain, objective="paper", steps=2).make(tmp_path / "qa")
-    answerer = open_answerer(made, chain.blocks, device="cpu", precision="fp32")
+    answerer = QaModel.open(made, blocks=chain.blocks, device="cpu", precision="fp32").answerer
     tokens = answerer.tokens(["Where was Ada Lorn born?"])
     hits = answerer.searcher.search(tokens, 3)
     answers = answerer.answer(tokens, hits, 1)[0]
     assert answerer.by_block
     best = -torch.inf
     for hit, spans in zip(hits[0], answerer._read([(tokens[0], hit) for hit in hits[0]], 10**6), strict=True):
-        assert sum(torch.tensor([span.score - hit.score for span in spans]).exp()) == pytest.approx(1, abs=1e-4)
-        best = max(best, *(span.score for span in spans))
+        assert sum(torch.tensor([score - hit.score for score, *_ in spans]).exp()) == pytest.approx(1, abs=1e-4)
+        best = max(best, *(score for score, *_ in spans))
     assert answers[0].score == best
 
 

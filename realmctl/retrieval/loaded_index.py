@@ -20,7 +20,7 @@ class LoadedIndex:
     """The vectors of all blocks, searched by inner product. Embeddings are searched exactly, block by block.
 
     Examples:
-        >>> index, retriever = realmctl.load("artifacts/index"), realmctl.load("artifacts/retriever")
+        >>> index, retriever = realmctl.load_index("artifacts/index"), realmctl.load_retriever("artifacts/retriever")
         >>> scores, rows = index.search(retriever.encode_queries(["Who wrote it?"]), k=5)
     """
 

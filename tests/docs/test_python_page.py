@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -43,20 +45,37 @@ def test_every_example_runs(workspace, capsys):
     for code in BLOCKS:
         run(code, names)
     printed = capsys.readouterr().out
-    assert names["hit"].text and len(names["answers"]) == 3 and len(names["filled"].candidates) == 8
+    assert names["hit"].block.text and len(names["found"].answers) == 3 and len(names["filled"].candidates) == 8
     assert len(names["titles"]) == len(names["best"]) == 2 and len(names["titles"][0]) == 20
     assert names["query_vectors"].dtype == np.float32 and names["block_vectors"].shape == (1, 8)
-    assert names["index"].path == Path("w/index/v1") and names["text"] == names["answers"].best.text
+    assert names["made"].path == Path("w/index/v1") and names["text"] == names["found"].best.text
     assert "artifacts/no-such-model does not exist" in printed
+
+
+@pytest.mark.slow
+def test_a_type_checker_accepts_every_example(tmp_path):
+    file = tmp_path / "page.py"
+    file.write_text("\n".join(BLOCKS))
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--follow-imports=silent",
+        "--cache-dir",
+        str(tmp_path / "cache"),
+    ]
+    run = subprocess.run([*command, str(file)], capture_output=True, text=True, cwd=ROOT)
+    assert run.returncode == 0, run.stdout
 
 
 def test_the_page_names_every_public_name():
     import realmctl
 
     for name in set(realmctl.__all__) - {"Artifact", "__version__"}:
-        assert f"realmctl.{name}" in PAGE
+        assert name in PAGE
 
 
 def test_a_broken_example_would_fail(workspace):
     with pytest.raises(AttributeError):
-        run('import realmctl\nrealmctl.load("artifacts/model").searches("Who?")', {})
+        run('import realmctl\nrealmctl.load_model("artifacts/model").searches("Who?")', {})

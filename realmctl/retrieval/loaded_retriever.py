@@ -8,9 +8,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from realmctl.api.blocks import BlocksLike, blocks_for
-from realmctl.api.index import LoadedIndex
-from realmctl.api.search import TextSearch, batches
 from realmctl.artifacts import Artifact
 from realmctl.corpus.corpus import TokenIds
 from realmctl.errors import ConfigError
@@ -18,8 +15,11 @@ from realmctl.models.inputs import Collator
 from realmctl.models.precision import pick_device
 from realmctl.models.retriever import Retriever
 from realmctl.pipeline import resolve
+from realmctl.retrieval.blocks import BlocksLike, blocks_for
 from realmctl.retrieval.embedding.embedding import embed_questions, embed_titles_and_bodies
+from realmctl.retrieval.loaded_index import LoadedIndex
 from realmctl.retrieval.search.dense import DenseSearcher
+from realmctl.retrieval.search.text_search import QUESTIONS_AT_ONCE, TextSearch
 from realmctl.tokens import wordpiece
 
 
@@ -29,7 +29,7 @@ class LoadedRetriever:
     `module` is the PyTorch module, in evaluation mode.
 
     Examples:
-        >>> retriever = realmctl.load("artifacts/retriever")
+        >>> retriever = realmctl.load_retriever("artifacts/retriever")
         >>> queries = retriever.encode_queries(["Who wrote it?"])
         >>> queries @ retriever.encode_blocks(["Emma"], ["Emma is a novel by Jane Austen."]).T
     """
@@ -61,13 +61,15 @@ class LoadedRetriever:
         return self.module.projection
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of n questions or sentences, float32 [n, D]. A text of over 510 wordpieces is cut, or of
-        what the encoder has positions for."""
-        parts = [
-            embed_questions(self.module, self._collator, part, precision=self.precision)
-            for part in batches(self._tokens(texts))
-        ]
-        return np.concatenate(parts) if parts else self._nothing()
+        """Return the vectors of n questions or sentences, float32 [n, D].
+
+        A text of over 510 wordpieces is cut, or of what the encoder has positions for.
+        """
+        vectors = [np.empty((0, self.dimension), np.float32)]
+        for start in range(0, len(texts), QUESTIONS_AT_ONCE):
+            tokens = self._tokens(texts[start : start + QUESTIONS_AT_ONCE])
+            vectors.append(embed_questions(self.module, self._collator, tokens, precision=self.precision))
+        return np.concatenate(vectors)
 
     def encode_blocks(self, titles: Sequence[str], texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of n blocks, float32 [n, D]; a text is cut where title and text exceed the block length.
@@ -81,7 +83,7 @@ class LoadedRetriever:
                 f"encode_blocks received {len(titles)} titles and {len(texts)} texts. Pass as many titles as texts."
             )
         if not len(titles):
-            return self._nothing()
+            return np.empty((0, self.dimension), np.float32)
         return embed_titles_and_bodies(
             self.module, self._collator, self._tokens(titles), self._tokens(texts), precision=self.precision
         )
@@ -99,13 +101,11 @@ class LoadedRetriever:
         """
         made = resolve(index.artifact if isinstance(index, LoadedIndex) else index, ("index",))
         device = str(next(self.module.parameters()).device)
-        return TextSearch(DenseSearcher(self.artifact, made, blocks_for(made, blocks), device, self.precision))
+        searcher = DenseSearcher(self.artifact, made, blocks_for(made, blocks), device, self.precision)
+        return TextSearch(searcher, searcher.corpus)
 
     def _tokens(self, texts: Sequence[str]) -> list[TokenIds]:
         return [ids.astype(np.int64) for ids, _ in self._words.encode_batch(texts)]
-
-    def _nothing(self) -> NDArray[np.float32]:
-        return np.empty((0, self.dimension), np.float32)
 
     def __repr__(self) -> str:
         return f"<retriever of width {self.dimension} at {self.artifact.path}>"

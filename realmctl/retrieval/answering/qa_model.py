@@ -1,0 +1,154 @@
+"""A fine-tuned model: questions in, answers with their evidence out. Tokens, search, reading and text meet here.
+
+`ask`, `eval-em`, `serve` and Python answer through this class. How a qa-model reads is its answerer's affair, and where its
+blocks come from its searcher's; `qa-model.json` names both.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from realmctl.artifacts import Artifact
+from realmctl.artifacts.description import describe_qa_model
+from realmctl.corpus.corpus import Corpus
+from realmctl.errors import ConfigError, InputError
+from realmctl.index.index_type import open_index
+from realmctl.index.protocol import Index
+from realmctl.pipeline import resolve
+from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions
+from realmctl.retrieval.answering.registry import ANSWERERS
+from realmctl.retrieval.blocks import BlocksLike, blocks_for
+from realmctl.retrieval.search.searcher import Hit, searcher_type
+from realmctl.retrieval.search.text_search import QUESTIONS_AT_ONCE, TextSearch, require_questions
+
+
+@dataclass(frozen=True)
+class AnsweredQuestion:
+    """A question with its answers and its retrieved blocks, both best first. A closed-book model retrieves none."""
+
+    question: str
+    answers: tuple[Answer, ...]
+    hits: tuple[Hit, ...] = ()
+
+    @property
+    def best(self) -> Answer:
+        """The answer with the highest score. Raises InputError when there is no answer at all."""
+        if not self.answers:
+            raise InputError(f"There is no answer to {self.question!r}: no retrieved block contains a span of text.")
+        return self.answers[0]
+
+
+class QaModel(TextSearch):
+    """A model made by `finetune`, which answers questions.
+
+    It reads blocks found by dense search or BM25, or none (closed book).
+
+    Examples:
+        >>> qa = realmctl.load_qa_model("artifacts/qa-model")
+        >>> best = qa.ask("Who wrote it?").best
+        >>> best.text, best.hit.block.title
+    """
+
+    def __init__(self, artifact: Artifact, answerer: Answerer, blocks: Corpus) -> None:
+        super().__init__(answerer.searcher, blocks)
+        self.artifact, self.answerer = artifact, answerer
+
+    @classmethod
+    def open(
+        cls,
+        path: Path | str | Artifact,
+        *,
+        blocks: BlocksLike | None = None,
+        index: Path | str | Artifact | None = None,
+        reader_beam: int | None = None,
+        device: str = "auto",
+        precision: str = "auto",
+        official_text: bool = False,
+    ) -> Self:
+        """Open a fine-tuned model with its blocks.
+
+        Args:
+            path: a series, a version or an open artifact.
+            blocks: the blocks it was fine-tuned on, or those of `index`; by default the series `blocks` beside the model's.
+            index: index to search instead of the qa-model's own, such as one of revised blocks, or the model that holds it.
+            reader_beam: blocks read per question; None for as many as in fine-tuning.
+            device: auto, cpu or cuda:N.
+            precision: arithmetic of encoder and reader: fp32, bf16, or auto for bf16 where the hardware has it.
+            official_text: return the text of an answer as the official code does, whole words joined with spaces.
+
+        Raises:
+            InputError: a file is missing or damaged, or no blocks are named and none are found.
+            MismatchError: an artifact is of another kind, or the blocks are not those of the qa-model.
+            ConfigError: its answerer or searcher is unknown here, or it does not use an index and one is passed.
+            ResourceError: the package of its answerer or searcher, such as bm25s, cannot be imported.
+        """
+        artifact = resolve(path, ("qa-model",))
+        held = blocks_for(artifact, blocks)
+        described = describe_qa_model(artifact)
+        if index is not None and (described.searcher is None or not searcher_type(described.searcher).uses_index):
+            raise ConfigError(f"{artifact} searches no index of vectors. Leave out --index.")
+        options = AnsweringOptions(
+            reader_beam=reader_beam,
+            device=device,
+            precision=precision,
+            official_text=official_text,
+            index=None if index is None else resolve(index, ("index",)),
+        )
+        answerer = ANSWERERS.load(described.answerer, Answerer).open(artifact, held, options)
+        searcher = answerer.searcher
+        return cls(artifact, answerer, searcher.corpus if searcher else Corpus(held))
+
+    def over(self, blocks: Artifact, index: Artifact | None, opener: Callable[[Path, str], Index] = open_index) -> Self:
+        """Return the same model over other blocks. Both share their weights in memory; see `Searcher.over`."""
+        other = copy.copy(self)
+        other.blocks = Corpus(blocks)
+        if self._searcher is not None:
+            other._searcher = self._searcher.over(blocks, index, opener)
+            other.answerer = self.answerer.with_searcher(other._searcher)
+        return other
+
+    def ask(self, question: str, top: int = 3) -> AnsweredQuestion:
+        """Return the `top` best answers with different texts to a question.
+
+        Raises:
+            ConfigError: the question is empty, or `top` is below 1.
+
+        Examples:
+            >>> for answer in qa.ask("Who wrote it?", top=3).answers:
+            ...     print(answer.text, answer.score, answer.hit.probability)
+        """
+        return self.answer([question], top)[0]
+
+    def answer(
+        self, questions: Sequence[str], top: int = 3, *, k: int | None = None, batch_size: int = QUESTIONS_AT_ONCE
+    ) -> list[AnsweredQuestion]:
+        """Return the answers to each question, in the order of the questions.
+
+        Args:
+            questions: the questions.
+            top: answers to each, with different texts.
+            k: blocks retrieved for each; None for as many as are read.
+            batch_size: questions that are searched and read together.
+
+        Raises:
+            ConfigError: a question is empty, or `top` is below 1.
+        """
+        require_questions(questions, "top", top)
+        found: list[AnsweredQuestion] = []
+        for start in range(0, len(questions), batch_size):
+            batch = questions[start : start + batch_size]
+            tokens = self.answerer.tokens(batch)
+            hits: list[list[Hit]] = [[] for _ in batch]
+            if self._searcher is not None:
+                hits = self._searcher.search(tokens, k or self.answerer.reader_beam)
+            answers = self.answerer.answer(tokens, hits, top)
+            for question, best, own in zip(batch, answers, hits, strict=True):
+                found.append(AnsweredQuestion(question, tuple(best), tuple(own)))
+        return found
+
+    def __repr__(self) -> str:
+        return f"<qa-model over {len(self.blocks)} blocks at {self.artifact.path}>"

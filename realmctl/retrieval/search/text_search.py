@@ -1,0 +1,77 @@
+"""Text search: questions in, retrieved blocks out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from realmctl.corpus.corpus import Corpus
+from realmctl.errors import ConfigError
+from realmctl.retrieval.search.searcher import Hit, Searcher
+
+QUESTIONS_AT_ONCE = 16
+
+
+class TextSearch:
+    """Blocks and the searcher that finds them: dense (retriever and index), BM25 or that of a plug-in.
+
+    `blocks` are the texts.
+    """
+
+    def __init__(self, searcher: Searcher | None, blocks: Corpus) -> None:
+        self.blocks, self._searcher = blocks, searcher
+
+    @property
+    def searcher(self) -> Searcher:
+        """The searcher. Raises ConfigError for a model that retrieves no blocks."""
+        if self._searcher is None:
+            raise ConfigError(
+                f"{self} was fine-tuned with --retrieval none and retrieves no blocks. Load a model that was fine-tuned with "
+                "retrieval."
+            )
+        return self._searcher
+
+    def search(self, question: str, k: int = 5) -> list[Hit]:
+        """Return the k best blocks for a question, best first; all blocks when there are fewer than k.
+
+        Raises:
+            ConfigError: the question is empty, k is below 1, or the model retrieves no blocks.
+
+        Examples:
+            >>> for hit in model.search("Who wrote it?", k=5):
+            ...     print(hit.score, hit.block.title, hit.block.text)
+        """
+        require_questions([question], "k", k)
+        return self.searcher.search(self.searcher.tokens([question]), k)[0]
+
+    def search_batch(self, questions: Sequence[str], k: int = 5) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Return scores float32 [n, k] and rows int64 [n, k] of the k best blocks for each of n questions, best first.
+
+        k is at most the number of blocks. `blocks[row]` is the block in a row.
+
+        Raises:
+            ConfigError: a question is empty, k is below 1, or the model retrieves no blocks.
+        """
+        require_questions(questions, "k", k)
+        width = min(k, len(self.blocks))
+        found = [(np.empty((0, width), np.float32), np.empty((0, width), np.int64))]
+        for start in range(0, len(questions), QUESTIONS_AT_ONCE):
+            tokens = self.searcher.tokens(questions[start : start + QUESTIONS_AT_ONCE])
+            found.append(self.searcher.nearest(tokens, k))
+        scores, rows = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return scores, rows
+
+    def __repr__(self) -> str:
+        return f"<text search over {self.blocks!r}>"
+
+
+def require_questions(questions: Sequence[str], name: str, count: int) -> None:
+    """Raise ConfigError for an empty question, for a string where a list is expected, or for a count below 1."""
+    if isinstance(questions, str):
+        raise ConfigError(f"A batch is a list of questions, not the one string {questions[:80]!r}. Put it in a list.")
+    if empty := [number for number, question in enumerate(questions) if not question.strip()]:
+        raise ConfigError(f"Question {empty[0]} of {len(questions)} is empty. Remove it, or write a question.")
+    if count < 1:
+        raise ConfigError(f"{name} is {count}, and must be at least 1.")
