@@ -103,7 +103,7 @@ class Tag(Stage):
                 bar.advance(unit_counts["blocks"])
         tagger = _tagger_used(self.tagger, counts)
         _require_spans(counts, self.blocks, tagger)
-        for name in filter(lambda name: name.startswith("tokenizer/"), self.blocks.manifest["files"]):
+        for name in filter(lambda name: name.startswith("tokenizer/"), self.blocks.manifest.files):
             out.link(name, self.blocks.file(name))
         return {"tagger": tagger, **counts, "spans_per_block": counts["spans"] / counts["blocks"]}
 

@@ -152,7 +152,7 @@ def _run(made: Experiment) -> Iterator[str]:
         )
     if tuned := _first(made, "plain-qa"):
         yield (
-            f"Fine-tuning on the {tuned.metrics['questions']:,} questions of {tuned.manifest['sources']['questions'][0]['name']}: "
+            f"Fine-tuning on the {tuned.metrics['questions']:,} questions of {tuned.manifest.sources['questions'][0].name}: "
             f"{tuned.settings['steps']} steps of {_questions(tuned.settings)}, {tuned.settings['reader_beam']} blocks read, the "
             "retriever frozen."
         )
@@ -184,7 +184,7 @@ def _count(made: Experiment, output: str, metric: str) -> str:
 
 def _seconds(made: Experiment) -> str:
     times = {
-        name: [run.made[output].manifest["seconds"] for run in made.runs if output in run.made]
+        name: [run.made[output].manifest.seconds for run in made.runs if output in run.made]
         for output, name in TIMED.items()
     }
     return ", ".join(f"{name} {fmean(values):,.0f}" for name, values in times.items() if values)

@@ -16,16 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from realmctl.artifacts.file_tree import require_files
+from realmctl.artifacts.folder import MANIFEST, shown, sizes_below
 from realmctl.artifacts.hashing import digest_regular
 from realmctl.artifacts.lease import lease
-from realmctl.artifacts.manifest import read_manifest
-from realmctl.artifacts.manifest_schema import MANIFEST, MAX_PART_DEPTH
+from realmctl.artifacts.manifest import Manifest, read_manifest
 from realmctl.artifacts.verification import Verification, verification
 from realmctl.errors import InputError, MismatchError
 
 _hashed: set[tuple[Path, str]] = set()
 """Artifacts that this process hashed when it opened them: path and content."""
+MAX_PART_DEPTH = 8
+"""Limit on parts of parts."""
 VERSION_NAME = re.compile(r"v([1-9][0-9]{0,8})")
 
 
@@ -34,63 +35,63 @@ class Artifact:
     """A committed artifact: its folder and its checked manifest. `open_artifact` makes one."""
 
     path: Path
-    manifest: Mapping[str, Any]
+    manifest: Manifest
 
     @property
     def kind(self) -> str:
         """Kind of the artifact: blocks, spans, encoder, retriever, embeddings, index, model, qa-model or scores."""
-        return str(self.manifest["kind"])
+        return self.manifest.kind
 
     @property
     def content(self) -> str:
         """Hash of the files and parts: the artifact's identity."""
-        return str(self.manifest["content"])
+        return self.manifest.content
 
     @property
     def recipe(self) -> str:
         """Hash of what it was made from."""
-        return str(self.manifest["recipe"])
+        return self.manifest.recipe
 
     @property
     def lineage(self) -> Mapping[str, str]:
         """{kind: content} of the artifacts that it descends from."""
-        return dict(self.manifest["lineage"])
+        return self.manifest.lineage
 
     @property
     def metrics(self) -> Mapping[str, Any]:
         """The numbers that its stage returned."""
-        return dict(self.manifest["metrics"])
+        return self.manifest.metrics
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """The settings of its stage."""
-        return dict(self.manifest["settings"])
+        return self.manifest.settings
 
     def file(self, name: str) -> Path:
         """Path of one of its files. Raises InputError when the manifest names no such file."""
-        if name not in self.manifest["files"]:
-            known = ", ".join(self.manifest["files"])
+        if name not in self.manifest.files:
+            known = ", ".join(self.manifest.files)
             raise InputError(f"{self} holds no file {name!r}; it has {known}.")
         return self.path / name
 
     def has(self, name: str) -> bool:
         """Whether it has a file or part of this name."""
-        return name in self.manifest["files"] or name in self.manifest["parts"]
+        return name in self.manifest.files or name in self.manifest.parts
 
     def part(self, name: str) -> Artifact:
         """An artifact inside this one, such as a model's `retriever`. Raises MismatchError if there is none."""
-        if name not in self.manifest["parts"]:
-            known = ", ".join(self.manifest["parts"]) or "none"
+        if name not in self.manifest.parts:
+            known = ", ".join(self.manifest.parts) or "none"
             raise MismatchError(f"{self} has no part {name!r}; it has {known}.")
         return leased(_open_part(self, name, 1))
 
     def parts(self) -> list[Artifact]:
         """All its parts."""
-        return [self.part(name) for name in self.manifest["parts"]]
+        return [self.part(name) for name in self.manifest.parts]
 
     def total_bytes(self) -> int:
         """Size of all files, including the files of parts."""
-        own = sum(int(entry["bytes"]) for entry in self.manifest["files"].values())
+        own = sum(entry.bytes for entry in self.manifest.files.values())
         return own + sum(part.total_bytes() for part in self.parts())
 
     def __str__(self) -> str:
@@ -137,15 +138,30 @@ def _open(path: Path, depth: int, unfinished: bool = False) -> Artifact:
     if depth > MAX_PART_DEPTH:
         raise InputError(f"{path} lies in more than {MAX_PART_DEPTH} parts of parts. It is not an artifact.")
     artifact = Artifact(path, read_manifest(path))
-    require_files(path, artifact.manifest, unfinished)
-    for name in artifact.manifest["parts"]:
+    require_files(artifact, unfinished)
+    for name in artifact.manifest.parts:
         _open_part(artifact, name, depth + 1)
     return artifact
 
 
+def require_files(artifact: Artifact, unfinished: bool = False) -> None:
+    """Raise InputError unless the folder has exactly the files of its manifest, with the sizes in the manifest."""
+    files = artifact.manifest.files
+    sizes = sizes_below(artifact.path, artifact.manifest.parts, unfinished)
+    if odd := sorted(sizes.keys() ^ files.keys()):
+        names = ", ".join(name if name.isprintable() else shown(name) for name in odd[:5])
+        raise InputError(f"{artifact} is damaged: {names} is missing or not in its manifest. Make it again.")
+    for name, size in sizes.items():
+        if size != files[name].bytes:
+            raise InputError(
+                f"{artifact.path / name} has {size} bytes, and its manifest records {files[name].bytes}. "
+                f"Restore it or make {artifact} again."
+            )
+
+
 def _open_part(artifact: Artifact, name: str, depth: int) -> Artifact:
     part = _open(artifact.path / name, depth)
-    if part.content != artifact.manifest["parts"][name]:
+    if part.content != artifact.manifest.parts[name]:
         raise InputError(
             f"{part} is not the part that {artifact} was committed with. Restore it or make {artifact} again."
         )
@@ -191,12 +207,12 @@ def verify(artifact: Artifact, unfinished: bool = False) -> int:
 
 def _verify_files(artifact: Artifact) -> int:
     total = 0
-    for name, entry in artifact.manifest["files"].items():
+    for name, entry in artifact.manifest.files.items():
         path = artifact.path / name
-        if digest_regular(path) != entry["sha256"]:
+        if digest_regular(path) != entry.sha256:
             raise InputError(
                 f"{path} is damaged: its SHA-256 is not the one in {artifact.path / MANIFEST}. "
                 f"Restore it or make {artifact} again."
             )
-        total += int(entry["bytes"])
+        total += entry.bytes
     return total + sum(map(_verify_files, artifact.parts()))

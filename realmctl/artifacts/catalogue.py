@@ -1,45 +1,114 @@
-"""List, show and verify artifacts. The functions return JSON values, which catalogue_text.py formats for people."""
+"""List, show and verify artifacts: what `realmctl ls`, `show` and `verify` find. catalogue_text.py formats it for people."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from realmctl.artifacts import unfinished
 from realmctl.artifacts.artifact import Artifact, open_artifact, verify, version_numbers
-from realmctl.artifacts.catalogue_text import listing_text, shown_file_text, shown_text, size_text, verified_text
 from realmctl.artifacts.file_kinds import kind_of_file
+from realmctl.artifacts.folder import MANIFEST
 from realmctl.artifacts.hashing import digest_file
-from realmctl.artifacts.manifest import is_artifact
-from realmctl.artifacts.manifest_schema import MANIFEST
+from realmctl.artifacts.manifest import InputDigest, Manifest, SourceFile, is_artifact
 from realmctl.errors import InputError, MismatchError, RealmctlError
 
 MAX_ANCESTORS = 10_000
-"""Limit on the nodes of the tree that `shown` returns."""
+"""Limit on the nodes of the tree that `show` returns."""
 
-__all__ = [
-    "in_workspace",
-    "listing",
-    "listing_text",
-    "near",
-    "predictions_of",
-    "shown",
-    "shown_file",
-    "shown_file_text",
-    "shown_text",
-    "size_text",
-    "summary",
-    "verified",
-    "verified_text",
-    "versions_at",
-]
+
+@dataclass(frozen=True)
+class Version:
+    """A version of a series: finished with its manifest, damaged with its error, or unfinished with neither.
+
+    bytes: size of all its files, with those of its parts; 0 unless it is finished.
+    """
+
+    path: Path
+    manifest: Manifest | None = None
+    bytes: int = 0
+    error: str = ""
+
+    @property
+    def kind(self) -> str:
+        """Kind of the artifact, or `damaged` or `unfinished`."""
+        return self.manifest.kind if self.manifest else "damaged" if self.error else "unfinished"
+
+    def json(self) -> dict[str, Any]:
+        """What `ls --json` prints about it."""
+        if self.manifest is None:
+            error = {"error": self.error} if self.error else {}
+            return {"path": str(self.path), "kind": self.kind, **error}
+        keys = ("kind", "stage", "content", "metrics", "time", "seconds")
+        return {
+            "path": str(self.path),
+            "bytes": self.bytes,
+            **{key: getattr(self.manifest, key) for key in keys},
+        }
+
+
+@dataclass(frozen=True)
+class Ancestor:
+    """An input of an artifact. `path`: of the artifact, if it is near. `files`: of a source. `inputs`: its own inputs."""
+
+    field: str
+    content: InputDigest
+    path: str | None
+    files: Sequence[SourceFile]
+    inputs: Sequence[Ancestor]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An artifact and its ancestors. Those in the workspace or beside the artifact have a path."""
+
+    path: Path
+    manifest: Manifest
+    ancestors: Sequence[Ancestor]
+
+    def json(self) -> dict[str, Any]:
+        """What `show --json` prints."""
+        ancestors = [asdict(ancestor) for ancestor in self.ancestors]
+        return {"path": str(self.path), "manifest": self.manifest.table(), "ancestors": ancestors}
+
+
+@dataclass(frozen=True)
+class ShownFile:
+    """A file: its size and format, and the artifact that it belongs to.
+
+    matches: whether the bytes are those that the artifact was committed with; None for a file outside, and for a manifest.
+    """
+
+    path: Path
+    bytes: int
+    format: str
+    artifact: Artifact | None = None
+    matches: bool | None = None
+
+    def json(self) -> dict[str, Any]:
+        """What `show --json` prints."""
+        value: dict[str, Any] = {"path": str(self.path), "bytes": self.bytes, "format": self.format}
+        if self.artifact:
+            value |= {"artifact": str(self.artifact.path), "kind": self.artifact.kind}
+        return value if self.matches is None else {**value, "matches": self.matches}
+
+
+@dataclass(frozen=True)
+class Verified:
+    """An artifact whose hashes were all recomputed. bytes: what was hashed."""
+
+    path: str
+    kind: str
+    content: str
+    bytes: int
 
 
 def summary(artifact: Artifact) -> dict[str, Any]:
-    """Return what `--json` prints about an artifact."""
+    """Return what `--json` prints about an artifact that was made."""
     keys = ("kind", "stage", "content", "recipe", "metrics", "seconds")
-    return {"path": str(artifact.path), **{key: artifact.manifest[key] for key in keys}}
+    return {"path": str(artifact.path), **{key: getattr(artifact.manifest, key) for key in keys}}
 
 
 def in_workspace(path: Path, workspace: Path) -> Path:
@@ -48,10 +117,8 @@ def in_workspace(path: Path, workspace: Path) -> Path:
     return inside if not path.exists() and inside.exists() else path
 
 
-def listing(folder: Path) -> list[dict[str, Any]]:
-    """Return an entry for each version of each series in `folder`, or of the series `folder`.
-
-    A damaged version has the kind `damaged` and its error; an unfinished one has the kind `unfinished`.
+def listing(folder: Path) -> list[Version]:
+    """Return each version of each series in `folder`, or of the series `folder`; the unfinished ones last.
 
     Raises:
         InputError: The folder does not exist.
@@ -60,59 +127,67 @@ def listing(folder: Path) -> list[dict[str, Any]]:
         raise InputError(
             f"{folder} does not exist (looked from {Path.cwd()}). Name a folder of series, or run a stage."
         )
-    finished = [_entry(path / f"v{number}") for path in _series(folder) for number in version_numbers(path)]
-    partials = [partial for path in _series(folder) for partial in unfinished.partial_folders(path)]
-    return finished + [{"path": str(partial), "kind": "unfinished"} for partial in partials]
+    found = []
+    for path in (series / f"v{number}" for series in series_in(folder) for number in version_numbers(series)):
+        try:
+            artifact = open_artifact(path)
+            found.append(Version(path, artifact.manifest, artifact.total_bytes()))
+        except (RealmctlError, OSError) as error:
+            found.append(Version(path, error=str(error)))
+    return found + [Version(partial) for series in series_in(folder) for partial in unfinished.partial_folders(series)]
 
 
 def versions_at(path: Path) -> list[Path]:
     """Return all versions of a folder of series, such as a workspace; of any other path the path itself."""
-    if not path.is_dir() or is_artifact(path) or _series(path) == [path]:
+    if not path.is_dir() or is_artifact(path) or series_in(path) == [path]:
         return [path]
-    return [series / f"v{number}" for series in _series(path) for number in version_numbers(series)] or [path]
+    return [series / f"v{number}" for series in series_in(path) for number in version_numbers(series)] or [path]
 
 
-def _series(folder: Path) -> list[Path]:
+def series_in(folder: Path) -> list[Path]:
+    """Return the folder itself if it is a series, else the folders in it."""
     if version_numbers(folder) or unfinished.partial_folders(folder):
         return [folder]
     return sorted(path for path in folder.iterdir() if path.is_dir())
 
 
-def _entry(path: Path) -> dict[str, Any]:
-    try:
-        artifact = open_artifact(path)
-        size = artifact.total_bytes()
-    except (RealmctlError, OSError) as error:
-        return {"path": str(path), "kind": "damaged", "error": str(error)}
-    keys = ("kind", "stage", "content", "metrics", "time", "seconds")
-    return {"path": str(path), "bytes": size, **{key: artifact.manifest[key] for key in keys}}
-
-
-def shown(path: Path, workspace: Path) -> dict[str, Any]:
-    """Return an artifact's manifest and its ancestors. Ancestors in the workspace or beside the artifact have a path."""
+def show(path: Path, workspace: Path) -> Shown:
+    """Return an artifact's manifest and its ancestors."""
     artifact = open_artifact(path)
-    ancestors = _AncestorTree(near(artifact, workspace)).of(artifact)
-    return {"path": str(artifact.path), "manifest": dict(artifact.manifest), "ancestors": ancestors}
+    known, count = near(artifact, workspace), 0
+
+    def below(manifest: Manifest, above: frozenset[Path]) -> list[Ancestor]:
+        """The nodes below an artifact. `above`: those between the root and it, which are not followed a second time."""
+        nonlocal count
+        nodes = []
+        for field, content in manifest.inputs.items():
+            if (count := count + 1) > MAX_ANCESTORS:
+                raise InputError(
+                    f"More than {MAX_ANCESTORS} ancestors: they are not shown. Remove artifacts that you do not trust."
+                )
+            made = known.get(content) if isinstance(content, str) else None
+            inputs = below(made.manifest, above | {made.path}) if made and made.path not in above else []
+            files = manifest.sources.get(field, [])
+            nodes.append(Ancestor(field, content, str(made.path) if made else None, files, inputs))
+        return nodes
+
+    return Shown(artifact.path, artifact.manifest, below(artifact.manifest, frozenset({artifact.path})))
 
 
-def shown_file(path: Path) -> dict[str, Any]:
-    """Return what a file is: its format and size, and the artifact it belongs to.
-
-    `matches` says whether the bytes are those that the artifact was committed with.
-    """
-    value: dict[str, Any] = {"path": str(path), "bytes": path.stat().st_size, "format": kind_of_file(path)}
+def show_file(path: Path) -> ShownFile:
+    """Return what a file is."""
+    size, kind = path.stat().st_size, kind_of_file(path)
     folder = next((folder for folder in (*path.parents, *path.absolute().parents) if is_artifact(folder)), None)
     if folder is None:
-        return value
+        return ShownFile(path, size, kind)
     artifact, name = open_artifact(folder), str(path.absolute().relative_to(folder.absolute()))
-    value |= {"artifact": str(artifact.path), "kind": artifact.kind}
     if name == MANIFEST:
-        return value
-    entry = artifact.manifest["files"].get(name)
-    return {**value, "matches": entry is not None and digest_file(path) == entry["sha256"]}
+        return ShownFile(path, size, kind, artifact)
+    entry = artifact.manifest.files.get(name)
+    return ShownFile(path, size, kind, artifact, entry is not None and digest_file(path) == entry.sha256)
 
 
-def near(artifact: Artifact, workspace: Path) -> dict[str, Artifact]:
+def near(artifact: Artifact, workspace: Path) -> Mapping[str, Artifact]:
     """Return {content hash: artifact} of the workspace and of the folder of this artifact's series, with all parts."""
     folders = {
         artifact.path.absolute().parent.parent: artifact.path.parent.parent,
@@ -122,51 +197,17 @@ def near(artifact: Artifact, workspace: Path) -> dict[str, Artifact]:
 
 
 def _within(folder: Path) -> Iterator[Artifact]:
-    for entry in listing(folder):
-        if "content" in entry:
-            artifact = open_artifact(entry["path"])
+    for version in listing(folder):
+        if version.manifest:
+            artifact = open_artifact(version.path)
             yield from artifact.parts()
             yield artifact
 
 
-class _AncestorTree:
-    """The inputs of an artifact, their inputs, and so on, as far as they are in `known`."""
-
-    def __init__(self, known: Mapping[str, Artifact]) -> None:
-        self._known, self._nodes = known, 0
-
-    def of(self, artifact: Artifact, above: frozenset[Path] = frozenset()) -> list[dict[str, Any]]:
-        """Return the nodes below `artifact`.
-
-        `above`: the artifacts between the root and `artifact`, which are not followed a second time.
-        """
-        above |= {artifact.path}
-        return [self._node(artifact, field, above) for field in artifact.manifest["inputs"]]
-
-    def _node(self, artifact: Artifact, field: str, above: frozenset[Path]) -> dict[str, Any]:
-        self._nodes += 1
-        if self._nodes > MAX_ANCESTORS:
-            raise InputError(
-                f"More than {MAX_ANCESTORS} ancestors: they are not shown. Remove artifacts that you do not trust."
-            )
-        content = artifact.manifest["inputs"][field]
-        made = self._known.get(content) if isinstance(content, str) else None
-        inputs = self.of(made, above) if made and made.path not in above else []
-        files = artifact.manifest["sources"].get(field, [])
-        return {
-            "field": field,
-            "content": content,
-            "path": str(made.path) if made else None,
-            "files": files,
-            "inputs": inputs,
-        }
-
-
-def verified(path: Path) -> dict[str, Any]:
+def verify_path(path: Path) -> Verified:
     """Recompute every hash of one artifact. Raises InputError with the name of the first damaged file."""
     artifact = open_artifact(path)
-    size = verify(artifact)
-    return {"path": str(artifact.path), "kind": artifact.kind, "content": artifact.content, "bytes": size}
+    return Verified(str(artifact.path), artifact.kind, artifact.content, verify(artifact))
 
 
 def predictions_of(path: Path) -> Path:

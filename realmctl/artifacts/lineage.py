@@ -56,8 +56,7 @@ def require_titles(blocks: Artifact) -> None:
 
 
 def _vocabulary(artifact: Artifact) -> str:
-    files = artifact.manifest["files"]
-    names = [name for name in ("tokenizer/vocab.txt", "vocab.txt") if name in files]
-    if not names:
-        raise InputError(f"{artifact} holds no vocab.txt, so the meaning of its token ids is unknown. Make it again.")
-    return str(files[names[0]]["sha256"])
+    for name in ("tokenizer/vocab.txt", "vocab.txt"):
+        if name in artifact.manifest.files:
+            return artifact.manifest.files[name].sha256
+    raise InputError(f"{artifact} holds no vocab.txt, so the meaning of its token ids is unknown. Make it again.")

@@ -23,8 +23,8 @@ from realmctl.artifacts.artifact import (
     version_numbers,
 )
 from realmctl.artifacts.durable import make_folders, write_file
+from realmctl.artifacts.folder import MANIFEST
 from realmctl.artifacts.manifest import Origin, is_artifact, read_manifest
-from realmctl.artifacts.manifest_schema import MANIFEST
 from realmctl.artifacts.regular_file import read_small, require_regular
 from realmctl.artifacts.unfinished import (
     delete_hint,
@@ -67,7 +67,7 @@ def series_folder(out: Path | str, kind: str) -> Path:
 
 def _kind(series: Path) -> str | None:
     try:
-        return str(read_manifest(newest_version(series))["kind"])
+        return read_manifest(newest_version(series)).kind
     except (InputError, MismatchError):
         return None
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from realmctl.artifacts.artifact import VERSION_NAME
 from realmctl.artifacts.durable import write_file
-from realmctl.artifacts.manifest import Origin, seal
-from realmctl.artifacts.manifest_schema import MANIFEST, MAX_MANIFEST_BYTES, RECIPE, SCRATCH_NAMES
+from realmctl.artifacts.folder import MANIFEST, RECIPE, SCRATCH_NAMES
+from realmctl.artifacts.manifest import MAX_MANIFEST_BYTES, Origin, parse_origin, sealed
 from realmctl.artifacts.quarantine import QUARANTINE, set_aside
 from realmctl.artifacts.regular_file import read_small
 from realmctl.artifacts.writer import Writer
@@ -24,6 +22,14 @@ from realmctl.errors import InputError, MismatchError
 
 HALF_WRITTEN = ".tmp*"
 """Names of files that safetensors and transformers write before they rename them."""
+
+
+@dataclass(frozen=True)
+class StartedRun:
+    """What the `recipe.json` of an unfinished run says."""
+
+    origin: Origin
+    resumable: bool
 
 
 @dataclass
@@ -38,7 +44,9 @@ class UnpublishedWriter(Writer):
     def scratch(self, name: str) -> Path:
         """The first process's scratch folder. Call it only after the first process has started its run."""
         [partial] = [
-            each for each in partial_folders(self.series) if read_recipe(each).get("recipe") == self.origin.recipe
+            each
+            for each in partial_folders(self.series)
+            if (started := read_recipe(each)) and started.origin.recipe == self.origin.recipe
         ]
         return Writer(partial, self.origin).scratch(name)
 
@@ -59,12 +67,12 @@ def unfinished_run(series: Path, origin: Origin) -> Path | None:
         if not has_progress(partial):
             continue
         started = read_recipe(partial)
-        if not started:
+        if started is None:
             continue  # damaged: `start_or_resume` sets it aside
-        if started["recipe"] == origin.recipe:
+        if started.origin.recipe == origin.recipe:
             return partial
         raise MismatchError(
-            f"{partial} is an unfinished run with other settings ({_difference(started, asdict(origin))}). "
+            f"{partial} is an unfinished run with other settings ({_difference(started.origin, origin)}). "
             f"Finish it with those, use another --out, or {delete_hint(partial)}"
         )
     return None
@@ -76,8 +84,7 @@ def has_progress(partial: Path) -> bool:
     A run of a stage that is not resumable has no progress. A damaged recipe.json does not say whether the stage is.
     """
     started = read_recipe(partial)
-    resumable = started["resumable"] if started else True
-    return bool(resumable) and any(path.is_file() for path in (partial / ".scratch").rglob("*"))
+    return (started is None or started.resumable) and any(path.is_file() for path in (partial / ".scratch").rglob("*"))
 
 
 def remove_or_set_aside(partial: Path) -> None:
@@ -99,9 +106,8 @@ def remove_half_written(partial: Path) -> None:
 def new_partial(partial: Path, origin: Origin, resumable: bool) -> Writer:
     """Make the folder of a new run, with a file that contains its recipe."""
     partial.mkdir()
-    recipe = {**asdict(origin), "recipe": origin.recipe, "resumable": resumable}
     try:
-        write_file(partial / RECIPE, json.dumps({**recipe, "seal": seal(recipe)}).encode())
+        write_file(partial / RECIPE, json.dumps(sealed({**asdict(origin), "resumable": resumable})).encode())
     except OSError:
         shutil.rmtree(partial, ignore_errors=True)
         raise
@@ -114,15 +120,15 @@ def remove_failed_run(writer: Writer) -> None:
         shutil.rmtree(writer.path, ignore_errors=True)
 
 
-def read_recipe(partial: Path) -> dict[str, Any]:
-    """Return the recipe that `new_partial` wrote, or an empty table when the file is missing or damaged."""
+def read_recipe(partial: Path) -> StartedRun | None:
+    """Return what `new_partial` wrote; None when the file is missing or damaged."""
     try:
-        recipe = json.loads(read_small(partial / RECIPE, MAX_MANIFEST_BYTES))
-        whole = isinstance(recipe, dict) and recipe.get("seal") == seal(recipe)
-    except (OSError, ValueError, RecursionError, InputError):
-        return {}
-    tables = whole and all(isinstance(recipe.get(name), dict) for name in ("settings", "inputs"))
-    return recipe if tables and {"recipe", "stage", "resumable"} <= recipe.keys() else {}
+        table = json.loads(read_small(partial / RECIPE, MAX_MANIFEST_BYTES))
+        if table != sealed(table):
+            return None
+        return StartedRun(parse_origin(table), bool(table["resumable"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, InputError):
+        return None
 
 
 def delete_hint(partial: Path) -> str:
@@ -130,13 +136,12 @@ def delete_hint(partial: Path) -> str:
     return f"delete it with `rm -r {partial}`."
 
 
-def _difference(started: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
-    if started["stage"] != wanted["stage"]:
-        return f"it was started by {started['stage']}"
+def _difference(started: Origin, wanted: Origin) -> str:
+    if started.stage != wanted.stage:
+        return f"it was started by {started.stage}"
     changes = []
-    for group in ("settings", "inputs"):
-        for name in sorted({*started[group], *wanted[group]}):
-            old, new = started[group].get(name), wanted[group].get(name)
-            if old != new:
-                changes.append(f"{name}: {str(old)[:24]} there, {str(new)[:24]} here")
+    for there, here in ((started.settings, wanted.settings), (started.inputs, wanted.inputs)):
+        for name in sorted({*there, *here}):
+            if there.get(name) != here.get(name):
+                changes.append(f"{name}: {str(there.get(name))[:24]} there, {str(here.get(name))[:24]} here")
     return "; ".join(changes) or "another version of the stage"

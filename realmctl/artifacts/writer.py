@@ -17,11 +17,17 @@ from typing import Any
 
 from realmctl.artifacts.artifact import Artifact, leased, open_artifact
 from realmctl.artifacts.durable import copy_file, rename_to_fresh, sync
-from realmctl.artifacts.file_tree import write_protect
+from realmctl.artifacts.folder import (
+    MANIFEST,
+    RECIPE,
+    RESERVED_NAMES,
+    SCRATCH_NAMES,
+    require_component,
+    require_relative,
+    write_protect,
+)
 from realmctl.artifacts.hashing import files_below
 from realmctl.artifacts.manifest import Origin, write_manifest
-from realmctl.artifacts.manifest_schema import MANIFEST, RECIPE, RESERVED_NAMES, SCRATCH_NAMES
-from realmctl.artifacts.names import require_component, require_relative
 from realmctl.errors import InputError
 
 CANNOT_LINK = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, errno.EOPNOTSUPP)
@@ -79,10 +85,10 @@ class Writer:
         return open_artifact(target)
 
     def _link_files(self, folder: str, part: Artifact) -> None:
-        for file in [*part.manifest["files"], MANIFEST]:
+        for file in [*part.manifest.files, MANIFEST]:
             require_relative(file)
             _link(self._target(f"{folder}/{file}"), part.path / file)
-        for inner in part.manifest["parts"]:
+        for inner in part.manifest.parts:
             require_component(inner)
             self._link_files(f"{folder}/{inner}", part.part(inner))
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from realmctl.artifacts.catalogue import size_text
+from realmctl.artifacts.catalogue_text import size_text
 from realmctl.corpus.work_units import expanded_bytes
 from realmctl.errors import ConfigError
 from realmctl.forecast.calibration import calibrated

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.artifacts import Origin, open_artifact, series
-from realmctl.artifacts.catalogue import size_text
+from realmctl.artifacts.catalogue_text import size_text
 from realmctl.artifacts.unfinished import unfinished_run
 from realmctl.errors import InputError, MismatchError
 from realmctl.log import duration_text
@@ -49,8 +49,8 @@ def _seconds_of_equal_settings(out: Path, origin: Origin) -> dict[str, float]:
         last = open_artifact(out)
     except (InputError, MismatchError):
         return {}
-    equal = (last.manifest["stage"], last.settings) == (origin.stage, origin.settings)
-    return {"seconds_of_last_version": float(last.manifest["seconds"])} if equal else {}
+    equal = (last.manifest.stage, last.settings) == (origin.stage, origin.settings)
+    return {"seconds_of_last_version": float(last.manifest.seconds)} if equal else {}
 
 
 def plan_text(value: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from realmctl.artifacts.hashing import digest_source, files_below
+from realmctl.artifacts.manifest import SourceFile
 from realmctl.errors import ConfigError, InputError, ResourceError, one_line
 from realmctl.log import say
 
@@ -32,7 +33,7 @@ def digest_of(value: Any, literals: tuple[str, ...]) -> Any:
     return digest_source(Path(value))
 
 
-def provenance_of(value: Any, literals: tuple[str, ...]) -> list[dict[str, Any]]:
+def provenance_of(value: Any, literals: tuple[str, ...]) -> list[SourceFile]:
     """Return name and size of each file or folder of a source, for people. No hash covers this.
 
     A folder's name ends in `/`, and its size is that of all its files.
@@ -44,8 +45,8 @@ def provenance_of(value: Any, literals: tuple[str, ...]) -> list[dict[str, Any]]
     path = Path(value)
     if path.is_dir():
         size = sum(file.stat().st_size for file in files_below(path))
-        return [{"name": f"{_printable(path.resolve().name)}/", "bytes": size}]
-    return [{"name": _printable(path.name), "bytes": path.stat().st_size}] if path.is_file() else []
+        return [SourceFile(f"{_printable(path.resolve().name)}/", size)]
+    return [SourceFile(_printable(path.name), path.stat().st_size)] if path.is_file() else []
 
 
 def _printable(name: str) -> str:

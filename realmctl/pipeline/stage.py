@@ -237,7 +237,7 @@ def resolve(value: Artifact | Path | str, kinds: tuple[str, ...], where: str = "
     artifact = value if isinstance(value, Artifact) else open_artifact(value)
     if artifact.kind in kinds:
         return artifact
-    parts = [artifact.part(kind) for kind in kinds if kind in artifact.manifest["parts"]]
+    parts = [artifact.part(kind) for kind in kinds if kind in artifact.manifest.parts]
     matching = [part for part in parts if part.kind in kinds]
     if not matching:
         raise MismatchError(

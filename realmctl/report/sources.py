@@ -28,7 +28,7 @@ def _below(path: Path) -> list[Artifact]:
                 f"{artifact} has neither curves nor scores. Choose an artifact of a training stage or of eval-em."
             )
         return [artifact]
-    series = {Path(entry["path"]).parent for entry in catalogue.listing(path)}
+    series = {version.path.parent for version in catalogue.listing(path)}
     newest = [open_artifact(folder) for folder in sorted(series) if version_numbers(folder)]
     if not any(map(_is_reportable, newest)):
         raise InputError(

@@ -213,12 +213,12 @@ def open_models(
             "serve needs a qa-model to answer questions, or a pre-trained model to fill masks, and found neither. Name one "
             "with --qa-model or --model."
         )
-    own = next((one.part("index") for one in (asked, filled) if one and "index" in one.manifest["parts"]), None)
+    own = next((one.part("index") for one in (asked, filled) if one and "index" in one.manifest.parts), None)
     places = Places(blocks, indexes, own)
     version, opener = places.newest(), open_once()
     qa = filler = weights = None
     if asked is not None:
-        uses_index = "index" in asked.manifest["parts"]
+        uses_index = "index" in asked.manifest.parts
         qa = QaModel.open(asked, blocks=version.blocks, index=version.index if uses_index else None)
         if isinstance(qa.answerer.searcher, DenseSearcher):
             opener = open_once(qa.answerer.searcher.index)

@@ -21,7 +21,7 @@ from realmctl.artifacts import (
     version_numbers,
     writing,
 )
-from realmctl.artifacts.manifest import MANIFEST, read_manifest, seal
+from realmctl.artifacts.manifest import MANIFEST, FileEntry, Manifest, read_manifest, sealed
 from realmctl.errors import InputError, MismatchError
 from tests.fixtures.small_stages import Child, Model, Plain
 
@@ -150,8 +150,7 @@ def test_a_manifest_written_anew_by_hand_is_noticed(copy):
 def test_a_newer_format_is_refused(copy):
     manifest = json.loads((copy / MANIFEST).read_text())
     manifest["format"] = 99
-    manifest["seal"] = seal(manifest)
-    (copy / MANIFEST).write_text(json.dumps(manifest))
+    (copy / MANIFEST).write_text(json.dumps(sealed(manifest)))
     with pytest.raises(MismatchError, match="format 99"):
         open_artifact(copy)
 
@@ -182,7 +181,7 @@ def test_parts_are_artifacts_of_their_own(model):
     part = model.part("plain")
     assert (part.kind, part.metrics, part.lineage) == ("plain", {"length": 4}, model.lineage)
     assert model.part("child").content == model.lineage["child"]
-    assert set(model.manifest["files"]) == {"own.txt"}
+    assert set(model.manifest.files) == {"own.txt"}
     assert model.has("plain") and model.has("own.txt")
     everything = sum(len(data) for name, data in state(model.path).items() if not name.endswith(MANIFEST))
     assert verify(model) == everything
@@ -236,41 +235,43 @@ def test_a_failed_write_in_place_leaves_nothing_to_open(tmp_path):
         open_artifact(tmp_path / "x")
     with writing(tmp_path / "x", origin) as out:
         out.file("b").write_text("2")
-    assert list(open_artifact(tmp_path / "x").manifest["files"]) == ["b"]
+    assert list(open_artifact(tmp_path / "x").manifest.files) == ["b"]
 
 
-def fake(kind: str, content: str, lineage: dict[str, str] | None = None, files: dict | None = None) -> Artifact:
-    manifest = {"kind": kind, "content": content, "lineage": lineage or {}, "files": files or {}, "parts": {}}
-    return Artifact(Path(kind), manifest)
+def fake(kind: str, vocabulary: str = "", *inputs: Artifact) -> Artifact:
+    """An artifact without files on the disk. vocabulary: hash of its vocab.txt."""
+    name = "tokenizer/vocab.txt" if kind == "blocks" else "vocab.txt"
+    files = {name: FileEntry(1, vocabulary)} if vocabulary else {}
+    lineage = lineage_of({each.kind: each for each in inputs})
+    made = {"realmctl": "1", "time": "", "seconds": 1.0, "host": ""}
+    return Artifact(Path(kind), Manifest(kind, "test", 1, {}, {}, lineage, files=files, parts={}, metrics={}, **made))
 
 
 def test_lineage_gathers_ancestors_and_the_nearest_wins():
     blocks, other = fake("blocks", "b1"), fake("blocks", "b2")
-    spans = fake("spans", "s", lineage_of({"blocks": other}))
-    assert lineage_of({"spans": spans, "blocks": blocks}) == {"spans": "s", "blocks": "b1"}
-    assert lineage_of({"blocks": blocks, "spans": spans}) == {"spans": "s", "blocks": "b1"}
+    spans = fake("spans", "s", other)
+    right = {"spans": spans.content, "blocks": blocks.content}
+    assert lineage_of({"spans": spans, "blocks": blocks}) == right
+    assert lineage_of({"blocks": blocks, "spans": spans}) == right
 
 
 def test_descent_is_required_of_every_ancestor():
-    blocks, retriever = fake("blocks", "b" * 64), fake("retriever", "r" * 64)
-    index = fake("index", "i", lineage_of({"blocks": blocks, "retriever": retriever}))
+    blocks, retriever, another = fake("blocks"), fake("retriever", "r"), fake("retriever", "q")
+    index = fake("index", "", blocks, retriever)
     require_descent(index, blocks, retriever)
-    with pytest.raises(MismatchError, match=r"index index does not belong to retriever retriever.*r{12}.*q{12}"):
-        require_descent(index, blocks, fake("retriever", "q" * 64))
+    with pytest.raises(MismatchError, match=rf"{retriever.content[:12]}.*{another.content[:12]}"):
+        require_descent(index, another)
     with pytest.raises(MismatchError):
-        require_descent(fake("index", "i"), blocks)
+        require_descent(fake("index"), blocks)
 
 
 def test_vocabularies_are_compared_wherever_they_lie():
-    def vocabulary(kind: str, name: str, sha: str) -> Artifact:
-        return fake(kind, kind, files={name: {"sha256": sha}})
-
-    blocks = vocabulary("blocks", "tokenizer/vocab.txt", "same")
-    require_same_vocabulary(blocks, vocabulary("encoder", "vocab.txt", "same"))
-    with pytest.raises(MismatchError, match="different WordPiece vocabularies"):
-        require_same_vocabulary(blocks, vocabulary("encoder", "vocab.txt", "other"))
-    with pytest.raises(InputError, match=r"holds no vocab\.txt"):
-        require_same_vocabulary(blocks, fake("encoder", "e"))
+    blocks = fake("blocks", "same")
+    require_same_vocabulary(blocks, fake("encoder", "same"))
+    with pytest.raises(MismatchError, match="encoder"):
+        require_same_vocabulary(blocks, fake("encoder", "other"))
+    with pytest.raises(InputError, match=r"vocab\.txt"):
+        require_same_vocabulary(blocks, fake("encoder"))
 
 
 def test_opening_takes_the_newest_version_or_the_named_one(tmp_path):

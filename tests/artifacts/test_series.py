@@ -82,13 +82,13 @@ def test_what_a_killed_run_left_of_a_stage_that_does_not_resume_is_swept(tmp_pat
     for name in ("text.txt", "foreign", ".scratch/x", "manifest.json.writing"):
         (leftover / name).write_text("old")
     made = Plain().make(tmp_path / "plain")
-    assert set(made.manifest["files"]) == {"text.txt", "deep/er/copy.bin", "corpus.txt"}
+    assert set(made.manifest.files) == {"text.txt", "deep/er/copy.bin", "corpus.txt"}
 
 
 def test_a_manifest_half_written_by_a_killed_run_is_no_file_of_the_next(tmp_path):
     interrupted(tmp_path / "steps")
     (tmp_path / "steps" / "v1.partial" / "manifest.json.writing").write_text("{")
-    assert set(Steps().make(tmp_path / "steps").manifest["files"]) == {"steps.txt"}
+    assert set(Steps().make(tmp_path / "steps").manifest.files) == {"steps.txt"}
 
 
 def test_weights_half_written_by_a_killed_run_are_no_file_of_the_next(tmp_path):
@@ -101,7 +101,7 @@ def test_weights_half_written_by_a_killed_run_are_no_file_of_the_next(tmp_path):
     (partial / "block" / "config.json").write_text("{}")
     (partial / ".scratch" / ".tmp").touch()
     commits = Steps().make(tmp_path / "steps")
-    assert set(commits.manifest["files"]) == {"steps.txt", "block/config.json"}
+    assert set(commits.manifest.files) == {"steps.txt", "block/config.json"}
 
 
 @pytest.mark.parametrize("stage", [Plain(), Steps()])
@@ -109,7 +109,7 @@ def test_killed_between_manifest_and_rename_is_committed_by_the_next_run(tmp_pat
     done = stage.make(tmp_path / "out")
     (tmp_path / "out" / "v1").rename(tmp_path / "out" / "v1.partial")
     again = stage.make(tmp_path / "out")
-    assert (again.path.name, again.content, again.manifest["time"]) == ("v1", done.content, done.manifest["time"])
+    assert (again.path.name, again.content, again.manifest.time) == ("v1", done.content, done.manifest.time)
     assert "which a killed run had finished" in capsys.readouterr().err
 
 

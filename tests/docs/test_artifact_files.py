@@ -78,23 +78,23 @@ def with_parts(artifacts: list[Artifact]) -> Iterator[Artifact]:
     """The artifacts, and the artifacts inside them."""
     for artifact in artifacts:
         yield artifact
-        yield from with_parts([artifact.part(name) for name in artifact.manifest["parts"]])
+        yield from with_parts([artifact.part(name) for name in artifact.manifest.parts])
 
 
 def test_every_file_and_part_is_on_the_page(made: list[Artifact]) -> None:
     for artifact in with_parts(made):
         kind = KINDS[artifact.kind]
-        assert first_shard_only(artifact.manifest["files"]) <= set(kind.files), artifact
-        assert set(artifact.manifest["parts"]) <= set(kind.parts), artifact
+        assert first_shard_only(artifact.manifest.files) <= set(kind.files), artifact
+        assert set(artifact.manifest.parts) <= set(kind.parts), artifact
         for name, part in kind.parts.items():
-            if name in artifact.manifest["parts"]:
+            if name in artifact.manifest.parts:
                 assert artifact.part(name).kind in part, artifact
 
 
 def test_every_file_and_part_of_the_page_exists(made: list[Artifact]) -> None:
     found: dict[str, list[set[str]]] = {}
     for artifact in with_parts(made):
-        names = {*artifact.manifest["files"], *artifact.manifest["parts"]}
+        names = {*artifact.manifest.files, *artifact.manifest.parts}
         found.setdefault(artifact.kind, []).append(first_shard_only(names))
     assert set(found) == set(KINDS)
     for name, kind in KINDS.items():

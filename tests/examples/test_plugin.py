@@ -85,7 +85,7 @@ def test_the_stage_is_offered_and_runs(installed, chain, tmp_path):
     wanted = sorted(Counter(ids).items(), key=lambda item: (-item[1], item[0]))[:7]
     counts = json.loads(made.file("counts.json").read_text())
     assert list(counts.items()) == [(names.id_to_token(word), count) for word, count in wanted]
-    assert made.metrics["wordpieces"] == len(ids) and made.manifest["stage"] == "count-wordpieces"
+    assert made.metrics["wordpieces"] == len(ids) and made.manifest.stage == "count-wordpieces"
     run("count-wordpieces", "--blocks", chain.blocks.path, "--top", 0, code=2)
     file = tmp_path / "p.yaml"
     file.write_text(f"stages: {{counts: {{stage: count-wordpieces, blocks: {chain.blocks.path}, top: 7}}}}")

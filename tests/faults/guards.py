@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from realmctl import errors
-from realmctl.artifacts import artifact, manifest, manifest_schema, series, writer
+from realmctl.artifacts import artifact, manifest, series, writer
 from realmctl.artifacts.checked_file import CheckedFile
 from realmctl.index import hnsw
 from realmctl.index.index_type import IndexDescription
@@ -65,20 +65,20 @@ ARTIFACTS, MANIFESTS, COMMITS = (
 REFRESH, INDEX = TRAINING + "refresh/test_", FAULTS + "index/test_"
 GUARDS: list[tuple[Any, str, Any, str]] = [
     (
-        manifest_schema,
+        manifest,
         "_check_files",
         nothing,
         ARTIFACTS + "test_a_part_outside_the_artifact_is_refused_and_nothing_is_overwritten",
     ),
     (
-        manifest_schema,
-        "_check_computed",
+        manifest,
+        "_check_hashes",
         nothing,
         ARTIFACTS + "test_changed_blocks_with_a_new_file_hash_and_seal_are_refused",
     ),
     (artifact, "require_files", nothing, ARTIFACTS + "test_a_foreign_folder_is_refused"),
-    (manifest, "check_manifest", nothing, MANIFESTS + "test_an_odd_manifest_is_one_paragraph_and_no_traceback"),
-    (manifest, "require_known_format", nothing, MANIFESTS + "test_another_format_says_what_to_do"),
+    (manifest, "_require", nothing, MANIFESTS + "test_an_odd_manifest_is_one_paragraph_and_no_traceback"),
+    (manifest, "_require_known_format", nothing, MANIFESTS + "test_another_format_says_what_to_do"),
     (series, "_is_whole", yes, COMMITS + "test_a_rotten_version_is_not_taken_for_done"),
     (series, "_last_number", zero, COMMITS + "test_the_number_of_a_deleted_version_is_not_given_again"),
     (stage, "verify", nothing, COMMITS + "test_a_rotten_input_stops_the_stage_that_reads_it"),

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from realmctl.artifacts.manifest import seal
-from realmctl.artifacts.manifest_schema import MANIFEST, content_of, recipe_of
+from realmctl.artifacts import MANIFEST
+from realmctl.artifacts.hashing import digest
+from realmctl.artifacts.manifest import sealed
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -25,12 +26,18 @@ def edit_manifest(folder: Path, change: Change, *, hashes: bool = False) -> dict
     manifest = json.loads(path.read_text())
     change(manifest)
     if hashes:
-        manifest["recipe"] = recipe_of(*(manifest[name] for name in ("stage", "stage_version", "settings", "inputs")))
-        manifest["content"] = content_of(manifest["files"], manifest["parts"])
-    manifest["seal"] = seal(manifest)
+        compute_hashes(manifest)
+    manifest = sealed(manifest)
     path.unlink()
     path.write_text(json.dumps(manifest, indent=1) + "\n")
     return manifest
+
+
+def compute_hashes(manifest: dict[str, Any]) -> None:
+    """Set `recipe` and `content` to what follows from the other fields."""
+    manifest["recipe"] = digest([manifest[name] for name in ("stage", "stage_version", "settings", "inputs")])
+    hashes = {name: entry["sha256"] for name, entry in manifest["files"].items()}
+    manifest["content"] = digest([hashes, manifest["parts"]])
 
 
 def overwrite(path: Path, data: bytes) -> None:

@@ -41,7 +41,7 @@ def test_independent_stages_overlap_and_dependent_ones_wait():
     times = {name: artifact.metrics for name, artifact in made.items()}
     assert max(times["one"]["begun"], times["two"]["begun"]) < min(times["one"]["ended"], times["two"]["ended"])
     assert times["last"]["begun"] > max(times["one"]["ended"], times["two"]["ended"])
-    assert made["last"].manifest["inputs"] == {"after": made["one"].content, "also_after": made["two"].content}
+    assert made["last"].manifest.inputs == {"after": made["one"].content, "also_after": made["two"].content}
 
 
 def test_no_more_run_than_there_are_jobs():

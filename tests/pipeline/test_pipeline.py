@@ -56,8 +56,8 @@ def test_outputs_are_made_in_order_of_their_inputs_and_only_once(capsys):
         "strict": False,
         "maybe": None,
     }
-    assert made["child"].manifest["inputs"] == {"plain": made["plain"].content}
-    assert made["grandchild"].manifest["inputs"] == {"plain": made["plain"].content, "other": made["child"].content}
+    assert made["child"].manifest.inputs == {"plain": made["plain"].content}
+    assert made["grandchild"].manifest.inputs == {"plain": made["plain"].content, "other": made["child"].content}
     assert made["other"].file("corpus.txt").read_text() == "hi $5"
     capsys.readouterr()
     assert {name: a.path for name, a in pipeline.make(pipeline.steps).items()} == {n: a.path for n, a in made.items()}

@@ -89,7 +89,7 @@ def test_the_same_recipe_is_made_once(tmp_path, monkeypatch):
 def test_a_part_will_do_where_its_kind_is_wanted(tmp_path, model):
     child = Child(plain=model, other=model).make(tmp_path / "of-part")
     part = model.part("plain")
-    assert child.manifest["inputs"] == {"plain": part.content, "other": model.part("child").content}
+    assert child.manifest.inputs == {"plain": part.content, "other": model.part("child").content}
     assert child.lineage["plain"] == part.content
     assert Child(plain=part, other=model.part("child")).origin().recipe == child.recipe
 

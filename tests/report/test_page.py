@@ -101,8 +101,8 @@ def test_the_policy_allows_the_very_script(page):
 def test_what_made_it_is_there(page, model, scores):
     text = page().text
     for artifact in (model, scores):
-        assert artifact.recipe in text and artifact.content in text and artifact.manifest["time"] in text
-        assert artifact.manifest["realmctl"] in text and artifact.settings.keys() <= set(re.findall(r"\w+", text))
+        assert artifact.recipe in text and artifact.content in text and artifact.manifest.time in text
+        assert artifact.manifest.realmctl in text and artifact.settings.keys() <= set(re.findall(r"\w+", text))
 
 
 def test_the_same_input_makes_the_same_bytes(page):

@@ -54,8 +54,8 @@ def test_bm25_from_an_encoder_to_an_answer(finetuned, realmctl, chain):
     code, out, err = finetuned("bm25")
     assert code == 0, err
     made = open_artifact(out.strip())
-    assert set(made.manifest["parts"]) == {"bm25", "reader"} and made.settings["retrieval"] == "bm25"
-    assert "model" not in made.manifest["inputs"]
+    assert set(made.manifest.parts) == {"bm25", "reader"} and made.settings["retrieval"] == "bm25"
+    assert "model" not in made.manifest.inputs
     scores, _ = scored(realmctl, chain, "--qa-model", "qa")
     assert {"em", "disagreements", *DEPTHS} <= set(scores.metrics)
     alone, _ = scored(realmctl, chain, "--retrieval", "bm25")
@@ -69,7 +69,7 @@ def test_bm25_from_an_encoder_to_an_answer(finetuned, realmctl, chain):
 def test_closed_book_from_an_encoder_to_an_answer(finetuned, realmctl, chain):
     code, out, err = finetuned("none")
     assert code == 0, err
-    assert set(open_artifact(out.strip()).manifest["parts"]) == {"reader"}
+    assert set(open_artifact(out.strip()).manifest.parts) == {"reader"}
     scores, _ = scored(realmctl, chain, "--qa-model", "qa")
     assert "em" in scores.metrics and not any("recall" in name for name in scores.metrics)
     assert not scores.has("retrieved.json") and scores.has("predictions.jsonl")
@@ -84,9 +84,9 @@ def test_a_models_reader_is_where_it_starts_unless_another_is_named(finetuned, c
     model = pretrain(chain, steps=1).make("artifacts/model")
     code, out, err = finetuned("bm25", "--workspace", "artifacts")
     assert code == 0, err
-    assert open_artifact(out.strip()).manifest["inputs"]["model"] == model.content
+    assert open_artifact(out.strip()).manifest.inputs["model"] == model.content
     code, out, _ = finetuned("none", "--workspace", "artifacts", "--bert", "scratch:L1-H16")
-    assert code == 0 and "model" not in open_artifact(out.strip()).manifest["inputs"]
+    assert code == 0 and "model" not in open_artifact(out.strip()).manifest.inputs
 
 
 def test_dense_recipes_are_as_they_were(chain):

@@ -41,7 +41,7 @@ def embeddings(tmp_path):
 
 def test_by_default_a_measured_hnsw_index_is_made(embeddings, tmp_path):
     artifact = BuildIndex(embeddings=embeddings).make(tmp_path / "index")
-    assert sorted(artifact.manifest["files"]) == ["hnsw.bin", "index.json", "vectors.npy"]
+    assert sorted(artifact.manifest.files) == ["hnsw.bin", "index.json", "vectors.npy"]
     assert artifact.metrics["recall"] >= 0.95 and artifact.metrics["recall_k"] == 8
     assert artifact.metrics["ef"] == json.loads(artifact.file("index.json").read_text())["ef"]
     assert artifact.lineage == {"embeddings": embeddings.content}

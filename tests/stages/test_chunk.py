@@ -104,8 +104,8 @@ def test_a_given_tokenizer_is_copied(made, source, tmp_path):
     given = Chunk(corpus=(source,), tokenizer=str(made.path / "tokenizer"), max_wordpieces=64, workers=1).make(
         tmp_path / "blocks"
     )
-    assert given.manifest["files"]["tokens.npy"] == made.manifest["files"]["tokens.npy"]
-    assert given.manifest["files"]["tokenizer/vocab.txt"] == made.manifest["files"]["tokenizer/vocab.txt"]
+    assert given.manifest.files["tokens.npy"] == made.manifest.files["tokens.npy"]
+    assert given.manifest.files["tokenizer/vocab.txt"] == made.manifest.files["tokenizer/vocab.txt"]
 
 
 def test_transformers_takes_the_tokenizer(made):

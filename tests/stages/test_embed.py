@@ -44,7 +44,7 @@ def test_embeddings_have_a_row_a_block_and_descend_from_blocks_and_retriever(mad
         np.linalg.norm(matrix, axis=1).mean()
     )
     assert artifact.lineage == {made[0].kind: made[0].content, made[1].kind: made[1].content}
-    assert list(artifact.manifest["files"]) == ["embeddings.npy"]
+    assert list(artifact.manifest.files) == ["embeddings.npy"]
 
 
 def test_float16_is_another_version_of_half_the_size(made, tmp_path):

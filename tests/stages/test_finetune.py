@@ -85,7 +85,7 @@ def test_from_a_model_and_from_its_parts(chain, model, tmp_path):
 def test_one_part_may_be_replaced(chain, model, tmp_path):
     result = finetune_of(chain, tmp_path, "--model", model.path, "--encoder", chain.encoder.path)
     assert result.exit_code == 0, result.output
-    assert "encoder" in open_artifact(result.stdout.strip()).manifest["inputs"]
+    assert "encoder" in open_artifact(result.stdout.strip()).manifest.inputs
 
 
 def test_the_parts_must_be_complete_and_fit(chain, model, tmp_path):
@@ -112,7 +112,7 @@ def test_cloze_questions_are_trained_on_beside_the_questions(chain, model, tmp_p
     assert drawn[:2] == [[False, True, True, True]] * 2
     assert not any(any(batch) for batch in drawn[2:]) and len(drawn) > 2  # the dev questions
     assert made.metrics["questions"] == 20
-    assert chain.spans.content in json.dumps(made.manifest["inputs"]["spans"])
+    assert chain.spans.content in json.dumps(made.manifest.inputs["spans"])
     plain = open_artifact(finetune_of(chain, tmp_path, "--model", model.path, "--batch-size", "4").stdout.strip())
     assert plain.part("reader").content != made.part("reader").content
 

@@ -70,8 +70,8 @@ def test_salient_spans_then_questions_then_answers(realmctl, chain, tmp_path):
     )
     assert code == 0, err
     made = open_artifact(out.strip())
-    assert made.kind == "language-model" and made.manifest["sources"]["lm"][0]["name"] == "t5/"
-    assert {name.rpartition(".")[2] for name in made.manifest["files"]} == {"json", "jsonl", "safetensors"}
+    assert made.kind == "language-model" and made.manifest.sources["lm"][0].name == "t5/"
+    assert {name.rpartition(".")[2] for name in made.manifest.files} == {"json", "jsonl", "safetensors"}
     code, out, err = realmctl(
         "lm-finetune",
         "--language-model",
@@ -157,7 +157,7 @@ def test_a_hub_id_is_fetched_by_the_hubs_client(realmctl, chain, tmp_path, monke
     asked = ("--questions", chain.questions, "--steps", 1, "--batch-size", 2)
     code, out, err = realmctl("lm-finetune", "--lm", "someone/t5", *asked, "--out", "qa")
     assert code == 0, err
-    assert open_artifact(out.strip()).manifest["sources"]["lm"][0]["name"] == f"{revision}/"
+    assert open_artifact(out.strip()).manifest.sources["lm"][0].name == f"{revision}/"
 
     def offline(name, allow_patterns):
         raise OSError("cannot reach the hub")

@@ -55,7 +55,7 @@ def test_the_command_makes_a_model_and_says_where(chain, tmp_path):
     assert result.exit_code == 0, result.output
     assert result.stdout.strip() == str(tmp_path / "model/v1")
     model = open_artifact(tmp_path / "model")
-    assert list(model.manifest["parts"]) == ["index", "reader", "retriever"]
+    assert list(model.manifest.parts) == ["index", "reader", "retriever"]
     require_descent(model.part("index"), chain.blocks, model.part("retriever"))
     again = realmctl("pretrain", *named(chain), *SMALL, "--out", tmp_path / "model")
     assert again.stdout.strip() == result.stdout.strip() and "nothing to do" in again.stderr
@@ -140,7 +140,7 @@ def test_queries_of_another_corpus(chain, tmp_path):
     texts = make_blocks(tmp_path / "texts", {**sentences, **documents()})
     spans = Tag(blocks=texts, tagger="anchors", query_length=24, workers=1).make(tmp_path / "spans")
     result = realmctl("pretrain", *named(chain, spans=spans), *SMALL, "--out", tmp_path / "model")
-    if spans.manifest["files"]["tokenizer/vocab.txt"] != chain.blocks.manifest["files"]["tokenizer/vocab.txt"]:
+    if spans.manifest.files["tokenizer/vocab.txt"] != chain.blocks.manifest.files["tokenizer/vocab.txt"]:
         assert result.exit_code == 4  # another vocabulary: refused
     else:
         assert open_artifact(tmp_path / "model").lineage["blocks"] == chain.blocks.content

@@ -137,7 +137,7 @@ def test_from_queries_to_a_run_file(realmctl, chain: Chain):
     code, path, _ = realmctl("export", out.strip(), "run.trec")
     made = open_artifact(out.strip())
     assert code == 0 and made.file("run.trec").read_bytes() == Path(path.strip()).read_bytes()
-    assert "index" not in made.manifest["inputs"]
+    assert "index" not in made.manifest.inputs
     for words, says in (((), "exists already"), (("--side", "query"), "are for models")):
         code, _, err = realmctl("export", out.strip(), "run.trec", *words)
         assert code == 2 and says in err

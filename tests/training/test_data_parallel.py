@@ -103,7 +103,7 @@ def test_two_processes_learn_what_one_learns(chain, encoder, alone, tmp_path):
     assert result.stdout.split() == [str(tmp_path / "two" / "v1")]
     made = open_artifact(tmp_path / "two")
     require_equal(made, alone)
-    assert made.manifest["recipe"] == alone.manifest["recipe"]
+    assert made.manifest.recipe == alone.manifest.recipe
     assert metrics_of(made)[0]["loss"] > 1 and [path.name for path in (tmp_path / "two").glob("v*")] == ["v1"]
 
 
@@ -131,7 +131,7 @@ def test_two_processes_learn_cocondenser_as_one_does(chain, encoder, tmp_path, c
     result = torchrun("condenser-init", "--contrastive", *options)
     assert result.returncode == 0, result.stderr
     made = open_artifact(tmp_path / "two")
-    assert made.manifest["recipe"] == alone.manifest["recipe"]
+    assert made.manifest.recipe == alone.manifest.recipe
     for mine, theirs in zip(metrics_of(made), metrics_of(alone), strict=True):
         assert mine == pytest.approx(theirs, rel=1e-4, abs=1e-5)
     for name in ("model.safetensors", "condenser_head.safetensors"):

@@ -27,7 +27,7 @@ def whole(chain):
 def test_the_same_run_twice_is_the_same_thing(chain, whole, tmp_path):
     again = pretrain(chain).make(tmp_path / "model")
     assert again.content == whole.content
-    assert again.manifest["recipe"] == whole.manifest["recipe"]
+    assert again.manifest.recipe == whole.manifest.recipe
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 4, 5])

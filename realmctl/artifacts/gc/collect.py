@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.artifacts.durable import sync
+from realmctl.artifacts.folder import MANIFEST
 from realmctl.artifacts.gc.plan import IN_USE, VersionNeeds, WorkspaceContents, read_workspace, reasons_to_keep
 from realmctl.artifacts.lease import try_exclusive
-from realmctl.artifacts.manifest_schema import MANIFEST
 from realmctl.errors import ConfigError, InputError
 
 TRASH_SUFFIX = ".deleted"

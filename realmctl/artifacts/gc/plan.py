@@ -6,14 +6,13 @@ and what cannot be read. The rest may be deleted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from realmctl.artifacts.artifact import Artifact, open_artifact, version_numbers
-from realmctl.artifacts.manifest import read_manifest
-from realmctl.artifacts.manifest_schema import MANIFEST
+from realmctl.artifacts.folder import MANIFEST
+from realmctl.artifacts.manifest import Origin, read_manifest
 from realmctl.artifacts.unfinished import partial_folders, read_recipe
 from realmctl.errors import RealmctlError
 
@@ -55,10 +54,10 @@ def read_workspace(folders: Iterable[Path], known: Sequence[VersionNeeds] = ()) 
     places = {series.absolute(): series for folder in folders for series in _series(folder)}.values()
     found = {version.path: version for version in known}
     paths = [[series / f"v{number}" for number in version_numbers(series)] for series in places]
-    recipes = [_started(partial) for series in places for partial in partial_folders(series)]
+    origins = [_started(partial) for series in places for partial in partial_folders(series)]
     return WorkspaceContents(
         [[found.get(path) or _version(path) for path in series] for series in paths],
-        frozenset(content for recipe in recipes for content in _named(recipe)),
+        frozenset(content for origin in origins if origin for content in _named(origin)),
     )
 
 
@@ -109,15 +108,17 @@ def _parts_of(artifact: Artifact) -> list[Artifact]:
     return [one for part in artifact.parts() for one in (*_parts_of(part), part)]
 
 
-def _started(partial: Path) -> Mapping[str, Any]:
-    """Return the recipe of an unfinished run, or the manifest of one that was killed before it was committed."""
+def _started(partial: Path) -> Origin | None:
+    """Return what an unfinished run, or one that was killed before it was committed, is made from; None if it is damaged."""
     try:
-        return read_manifest(partial) if (partial / MANIFEST).is_file() else read_recipe(partial)
+        if (partial / MANIFEST).is_file():
+            return read_manifest(partial)
+        started = read_recipe(partial)
     except RealmctlError:
-        return {}
+        return None
+    return started.origin if started else None
 
 
-def _named(manifest: Mapping[str, Any]) -> list[str]:
-    """Content hashes of the inputs and ancestors that a manifest or a recipe names."""
-    values = [*manifest.get("inputs", {}).values(), *manifest.get("lineage", {}).values()]
-    return [value for value in values if isinstance(value, str)]
+def _named(origin: Origin) -> list[str]:
+    """Content hashes of the inputs and ancestors."""
+    return [value for value in (*origin.inputs.values(), *origin.lineage.values()) if isinstance(value, str)]

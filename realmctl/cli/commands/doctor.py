@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from realmctl.artifacts.catalogue import size_text
+from realmctl.artifacts.catalogue_text import size_text
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace
 from realmctl.errors import ResourceError, one_line

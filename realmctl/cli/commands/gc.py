@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from realmctl.artifacts import catalogue
+from realmctl.artifacts.catalogue_text import size_text
 from realmctl.artifacts.gc.collect import collect
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, path
@@ -38,9 +38,9 @@ def gc(
 
 
 def _text(value: Mapping[str, Any]) -> str:
-    lines = [f"{version['path']}  {catalogue.size_text(version['bytes'])}" for version in value["versions"]]
+    lines = [f"{version['path']}  {size_text(version['bytes'])}" for version in value["versions"]]
     why = Counter(version["why"] for version in value["kept"])
     kept = ", ".join(f"{count} {reason}" for reason, count in why.items()) or "none"
     done = "deleted" if value["deleted"] else "may be deleted (add --delete)"
-    total = f"{len(lines)} versions, {catalogue.size_text(value['bytes'])}: {done}. Kept: {kept}."
+    total = f"{len(lines)} versions, {size_text(value['bytes'])}: {done}. Kept: {kept}."
     return "\n".join([*lines, total])

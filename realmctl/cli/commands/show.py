@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from realmctl.artifacts import catalogue
+from realmctl.artifacts.catalogue_text import shown_file_text, shown_text
 from realmctl.cli import completion
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, path
@@ -30,7 +31,8 @@ def show(
     For a file, print its format, size and artifact.
     """
     if artifact.is_file():
-        print_result(catalogue.shown_file(artifact), json, catalogue.shown_file_text)
+        file = catalogue.show_file(artifact)
+        print_result(file.json(), json, lambda _: shown_file_text(file))
     else:
-        place = catalogue.in_workspace(artifact, workspace)
-        print_result(catalogue.shown(place, workspace), json, catalogue.shown_text)
+        shown = catalogue.show(catalogue.in_workspace(artifact, workspace), workspace)
+        print_result(shown.json(), json, lambda _: shown_text(shown))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 from realmctl.artifacts import catalogue
+from realmctl.artifacts.catalogue_text import verified_text
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Series, Workspace
 
@@ -16,4 +18,5 @@ def verify(
     """Recompute every hash of artifacts and of their parts. Of a workspace, every version is checked."""
     named = [catalogue.in_workspace(artifact, workspace) for artifact in artifacts]
     places = [version for place in named for version in catalogue.versions_at(place)]
-    print_result({"verified": [catalogue.verified(place) for place in places]}, json, catalogue.verified_text)
+    verified = [catalogue.verify_path(place) for place in places]
+    print_result({"verified": [asdict(one) for one in verified]}, json, lambda _: verified_text(verified))

@@ -56,7 +56,7 @@ def write_card(artifact: Artifact, folder: Path, name: str, side: str | None = N
         "## Use",
         (RETRIEVER_USE if retriever else BERT_USE).format(name=name),
         "## Training",
-        f"Made by realmctl {artifact.manifest['realmctl']}, stage `{artifact.manifest['stage']}`.",
+        f"Made by realmctl {artifact.manifest.realmctl}, stage `{artifact.manifest.stage}`.",
         _table(("setting", "value"), artifact.settings),
         _table(
             ("result", "value"),

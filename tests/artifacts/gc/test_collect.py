@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from realmctl.artifacts import artifact as artifact_module
 from realmctl.artifacts import lease, open_artifact, verify
 from realmctl.artifacts.gc import collect as collect_module
 from realmctl.artifacts.gc.collect import collect
-from realmctl.artifacts.manifest import read_manifest, seal
+from realmctl.artifacts.manifest import Origin, read_manifest, sealed
 from realmctl.errors import ConfigError, InputError
 from tests.faults.counting import count
 from tests.fixtures.small_stages import Child, Model, Plain
@@ -71,8 +72,8 @@ def test_what_an_unfinished_run_was_started_with_is_kept(tmp_path):
     old = plain(tmp_path, "a")
     partial = tmp_path / "child/v1.partial"
     partial.mkdir(parents=True)
-    recipe = {"recipe": "r", "stage": "child", "resumable": True, "settings": {}, "inputs": {"plain": old.content}}
-    (partial / "recipe.json").write_text(json.dumps({**recipe, "seal": seal(recipe)}))
+    recipe = {"resumable": True, **asdict(Origin("child", "child", 1, {}, {"plain": old.content}))}
+    (partial / "recipe.json").write_text(json.dumps(sealed(recipe)))
     del old
     plain(tmp_path, "b")
     assert names(collect([tmp_path], 1, delete=True)) == []

@@ -114,8 +114,8 @@ def test_an_error_leaves_nothing_behind(chain, tmp_path, monkeypatch):
 
 
 def test_scores_without_retrieval_have_no_training_file(scores, tmp_path, monkeypatch):
-    monkeypatch.setitem(scores.manifest["files"], "retrieved.json", scores.manifest["files"]["retrieved.json"])
-    monkeypatch.delitem(scores.manifest["files"], "retrieved.json")
+    monkeypatch.setitem(scores.manifest.files, "retrieved.json", scores.manifest.files["retrieved.json"])
+    monkeypatch.delitem(scores.manifest.files, "retrieved.json")
     from realmctl.convert.exports.dpr import write_reader_training
 
     with pytest.raises(InputError, match="without retrieval"):

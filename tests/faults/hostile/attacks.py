@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from realmctl.artifacts import MANIFEST
 from realmctl.artifacts.hashing import digest_file
-from realmctl.artifacts.manifest import seal
-from realmctl.artifacts.manifest_schema import MANIFEST, content_of, recipe_of
+from realmctl.artifacts.manifest import sealed
 from realmctl.artifacts.records import Records, RecordWriter, frames_path
+from tests.faults.tampering import compute_hashes
 
 ODD: list[Any] = [
     None,
@@ -61,11 +62,9 @@ def reseal(folder: Path) -> None:
         file = folder / name
         if file.is_file() and not file.is_symlink():
             manifest["files"][name] = {"bytes": file.stat().st_size, "sha256": digest_file(file)}
-    manifest["recipe"] = recipe_of(*(manifest[name] for name in ("stage", "stage_version", "settings", "inputs")))
-    manifest["content"] = content_of(manifest["files"], manifest["parts"])
-    manifest["seal"] = seal(manifest)
+    compute_hashes(manifest)
     path.unlink()
-    path.write_text(json.dumps(manifest, indent=1) + "\n")
+    path.write_text(json.dumps(sealed(manifest), indent=1) + "\n")
 
 
 def files_of(folder: Path, suffix: str = "", *, manifests: bool = False) -> list[Path]:
@@ -101,7 +100,7 @@ def manifest_value(folder: Path, draw: random.Random) -> None:
     path = draw.choice(files_of(folder, MANIFEST, manifests=True))
     manifest = change_json(json.loads(path.read_text()), draw)
     if isinstance(manifest, dict):
-        manifest["seal"] = seal(manifest)
+        manifest = sealed(manifest)
     path.unlink()
     path.write_text(json.dumps(manifest, indent=1) + "\n")
 

@@ -13,6 +13,7 @@ import pytest
 
 from realmctl.artifacts import MANIFEST, Artifact, Origin, Writer, open_artifact, verify, writing
 from realmctl.artifacts.hashing import digest_file
+from realmctl.artifacts.manifest import FileEntry
 from realmctl.errors import InputError, MismatchError
 from stages.embed import Embed
 from tests.faults.tampering import edit_manifest, overwrite
@@ -101,7 +102,7 @@ def test_a_writer_refuses_a_name_that_is_not_safe(plain, tmp_path, name):
         writer.adopt(name, made)
     with pytest.raises(InputError, match="may not be the name of a file"):
         writer.scratch(name)
-    crafted = Artifact(made.path, {**made.manifest, "files": {name: {"bytes": 1, "sha256": HASH}}})
+    crafted = Artifact(made.path, dataclasses.replace(made.manifest, files={name: FileEntry(1, HASH)}))
     with pytest.raises(InputError, match="may not be the name of a file"):
         writer.adopt("part", crafted)
     if name not in (".", ""):

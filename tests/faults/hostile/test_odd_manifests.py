@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from realmctl.artifacts import MANIFEST, open_artifact
-from realmctl.artifacts.manifest_schema import MAX_JSON_DEPTH, MAX_MANIFEST_BYTES
+from realmctl.artifacts.manifest import MAX_JSON_DEPTH, MAX_MANIFEST_BYTES
 from realmctl.errors import InputError, MismatchError
 from tests.faults.tampering import edit_manifest, overwrite
 from tests.fixtures.small_stages import Child, Model, Plain

@@ -10,6 +10,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from realmctl.artifacts import Artifact
+from realmctl.artifacts.manifest import FileEntry
 from realmctl.forecast.rehearsal.comparison import METRIC_TOLERANCE, WEIGHT_TOLERANCE, difference
 
 
@@ -29,8 +30,10 @@ def copied(chain, tmp_path):
         lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
         lines[-1]["loss"] += loss
         (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-        manifest = {**chain.encoder.manifest, "content": "other", "recipe": recipe or chain.encoder.recipe}
-        return dataclasses.replace(chain.encoder, path=folder, manifest=manifest)
+        made = chain.encoder.manifest
+        settings = {**made.settings, "another": recipe} if recipe else made.settings
+        files = {**made.files, "model.safetensors": FileEntry(1, "other")}
+        return Artifact(folder, dataclasses.replace(made, settings=settings, files=files))
 
     return copy
 

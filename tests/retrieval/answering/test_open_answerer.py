@@ -13,7 +13,7 @@ from realmctl.retrieval.answering.qa_model import QaModel
 
 def origin_of(artifact: Artifact, version: int) -> Origin:
     made = artifact.manifest
-    return Origin(made["kind"], made["stage"], version, made["settings"], made["inputs"], made["lineage"])
+    return Origin(made.kind, made.stage, version, made.settings, made.inputs, made.lineage)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_a_description_that_does_not_fit_is_refused(chain, qa_model, tmp_path, c
     with writing(tmp_path / "changed", origin_of(qa_model, 2)) as out:
         described = json.loads(qa_model.file("qa-model.json").read_text())
         out.file("qa-model.json").write_text(json.dumps({**described, **change}))
-        for name in qa_model.manifest["parts"]:
+        for name in qa_model.manifest.parts:
             out.adopt(name, qa_model.part(name))
     with pytest.raises(error, match=message):
         QaModel.open(open_artifact(tmp_path / "changed"), blocks=chain.blocks)

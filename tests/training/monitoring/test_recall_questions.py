@@ -93,8 +93,7 @@ def test_interrupted_after_the_last_question(chain, with_recall, tmp_path, monke
 
 def test_they_are_part_of_the_recipe_only_where_there_is_one(chain, with_recall):
     assert (
-        "recall_questions" not in pretrain(chain).origin().inputs
-        and "recall_questions" in with_recall.manifest["inputs"]
+        "recall_questions" not in pretrain(chain).origin().inputs and "recall_questions" in with_recall.manifest.inputs
     )
 
 

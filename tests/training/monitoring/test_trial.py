@@ -67,4 +67,4 @@ def test_other_settings_say_nothing_about_the_time(chain, tmp_path):
     made = MlmInit(steps=1, **settings).make(tmp_path / "encoder")
     assert planning.plan(MlmInit(steps=2, **settings), tmp_path / "encoder")["estimate"] == {}
     equal = planning.plan(MlmInit(steps=1, **settings), tmp_path / "encoder")
-    assert equal["estimate"] == {"seconds_of_last_version": made.manifest["seconds"]}
+    assert equal["estimate"] == {"seconds_of_last_version": made.manifest.seconds}

@@ -1,18 +1,76 @@
-"""The files in an artifact's folder. Each is looked at with lstat before anything is opened."""
+"""An artifact's folder: the names that may be in it, and its files, each looked at with lstat before anything is opened."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
 
-from realmctl.artifacts.durable import sync
-from realmctl.artifacts.manifest_schema import MANIFEST, MAX_FILES, RECIPE, SCRATCH_NAMES, WRITING
-from realmctl.artifacts.names import MAX_NAME_DEPTH, shown
+from realmctl.artifacts.durable import WRITING_SUFFIX, sync
 from realmctl.artifacts.regular_file import require_regular
 from realmctl.errors import InputError
+
+MANIFEST = "manifest.json"
+RECIPE = "recipe.json"
+SCRATCH_NAMES = (".scratch", "live")
+RESERVED_NAMES = frozenset((MANIFEST, MANIFEST + WRITING_SUFFIX, RECIPE, *SCRATCH_NAMES))
+"""Names at the top of an artifact's folder that no file or part may have."""
+MAX_FILES = 100_000
+MAX_COMPONENT_BYTES = 255
+"""Limit on the name of one file or folder, in bytes; common file systems have this limit."""
+MAX_NAME_BYTES = 1024
+"""Limit on a relative name with its folders."""
+MAX_NAME_DEPTH = 16
+"""Limit on the components of a relative name."""
+SHOWN_CHARACTERS = 80
+
+
+def component_problem(name: str) -> str | None:
+    """Why `name` may not be the name of one file or folder; None if it may."""
+    if name in ("", ".", ".."):
+        return "it is not a name"
+    if "/" in name or "\\" in name:
+        return "it has a slash or backslash"
+    if not name.isprintable():
+        return "it has characters that cannot be printed"
+    if len(name.encode()) > MAX_COMPONENT_BYTES:
+        return f"it is longer than {MAX_COMPONENT_BYTES} bytes"
+    return None
+
+
+def relative_problem(name: str) -> str | None:
+    """Why `name` may not be the name of a file relative to an artifact's folder; None if it may."""
+    components = name.split("/")
+    if len(components) > MAX_NAME_DEPTH:
+        return f"it has more than {MAX_NAME_DEPTH} components"
+    problem = next(filter(None, map(component_problem, components)), None)
+    if problem is None and len(name.encode()) > MAX_NAME_BYTES:
+        return f"it is longer than {MAX_NAME_BYTES} bytes"
+    return problem
+
+
+def require_component(name: str) -> None:
+    """Raise InputError unless `name` may be the name of one file or folder."""
+    _require(name, component_problem(name))
+
+
+def require_relative(name: str) -> None:
+    """Raise InputError unless `name` may be the name of a file relative to an artifact's folder."""
+    _require(name, relative_problem(name))
+
+
+def shown(name: str) -> str:
+    """A name for a message: quoted, escaped and cut."""
+    return repr(name if len(name) <= SHOWN_CHARACTERS else name[:SHOWN_CHARACTERS] + "...")
+
+
+def _require(name: str, problem: str | None) -> None:
+    if problem:
+        raise InputError(
+            f"{shown(name)} may not be the name of a file in an artifact: {problem}. Names are relative, and stay "
+            "below the artifact's folder."
+        )
 
 
 def sizes_below(folder: Path, parts: Collection[str], unfinished: bool) -> dict[str, int]:
@@ -27,7 +85,7 @@ def sizes_below(folder: Path, parts: Collection[str], unfinished: bool) -> dict[
         InputError: A symbolic link, named pipe, device, socket or empty folder is in it; a part is missing; there are
             more files or deeper folders than an artifact may have; or it was deleted meanwhile.
     """
-    skipped = {MANIFEST} | ({WRITING, RECIPE} if unfinished else set())
+    skipped = {MANIFEST} | ({MANIFEST + WRITING_SUFFIX, RECIPE} if unfinished else set())
     sizes: dict[str, int] = {}
     missing = set(parts)
     try:
@@ -49,21 +107,6 @@ def sizes_below(folder: Path, parts: Collection[str], unfinished: bool) -> dict[
             f"{folder} is incomplete: its part {names} is missing. Restore it, or make the artifact again."
         )
     return sizes
-
-
-def require_files(folder: Path, manifest: Mapping[str, Any], unfinished: bool = False) -> None:
-    """Raise InputError unless `folder` has exactly the files of its manifest, with the sizes in the manifest."""
-    sizes, files = sizes_below(folder, manifest["parts"], unfinished), manifest["files"]
-    what = f"{manifest['kind']} {folder}"
-    if odd := sorted(sizes.keys() ^ files.keys()):
-        names = ", ".join(name if name.isprintable() else shown(name) for name in odd[:5])
-        raise InputError(f"{what} is damaged: {names} is missing or not in its manifest. Make it again.")
-    for name, size in sizes.items():
-        if size != files[name]["bytes"]:
-            raise InputError(
-                f"{folder / name} has {size} bytes, and its manifest records {files[name]['bytes']}. "
-                f"Restore it or make {what} again."
-            )
 
 
 def _entries(
