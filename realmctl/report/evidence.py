@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from realmctl.artifacts import Artifact
 from realmctl.questions.answer_search import AnswerSearch
 from realmctl.report.outcomes import OutcomeLabel, QuestionOutcome, RetrievalDepths
-from realmctl.report.score_files import entries, records
+from realmctl.report.score_files import Context, Evidence, entries, evidence
 
 BLOCKS_SHOWN = 5
 
@@ -68,26 +67,24 @@ def question_evidence(
     """Return at most `most` questions with their evidence."""
     failures = [depths.label(outcome) for outcome in outcomes]
     wanted = set(sample_evenly(failures, most))
-    seen = records(scores, "evidence.jsonl")
+    seen = evidence(scores)
     found = []
     for number, entry in enumerate(entries(scores)):
         if number in wanted:
-            span = seen[number] if number < len(seen) else {}
+            span = seen[number] if number < len(seen) else None
             blocks = list(_blocks(entry["ctxs"], outcomes[number], span))
             found.append(QuestionEvidence(number + 1, outcomes[number], failures[number], blocks))
     return found
 
 
-def _blocks(
-    contexts: Sequence[Mapping[str, Any]], outcome: QuestionOutcome, span: Mapping[str, Any]
-) -> Iterator[EvidenceBlock]:
+def _blocks(contexts: Sequence[Context], outcome: QuestionOutcome, span: Evidence | None) -> Iterator[EvidenceBlock]:
     """Yield the best five blocks, the best one that holds an answer, and the one with the predicted span."""
     search = AnswerSearch(outcome.question, "tokens")
     ranks = {*range(1, BLOCKS_SHOWN + 1), outcome.rank, outcome.chosen}
     for rank, context in enumerate(contexts, 1):
         if rank in ranks:
             chosen, text = rank == outcome.chosen, context["text"]
-            predicted = [(int(span["start"]), int(span["end"]))] if chosen else []
+            predicted = [(span["start"], span["end"])] if span and chosen else []
             answers = search.spans(text) if context["has_answer"] else []
             yield EvidenceBlock(
                 rank,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Literal
 
 from realmctl.artifacts import Artifact
 from realmctl.corpus.corpus import Corpus
@@ -13,12 +13,11 @@ from realmctl.errors import InputError
 from realmctl.log import progress
 from realmctl.questions.answers import Scorer, exact_match
 from realmctl.questions.questions import Question
-from realmctl.report.score_files import entries, records
+from realmctl.report.score_files import Entry, Evidence, Prediction, entries, evidence, predictions
 from realmctl.retrieval.answering.corpus_search import answered_by
 
 OutcomeLabel = Literal["corpus", "far", "near", "read", "right", "wrong", "found"]
 FAR, NEAR = 100, 5
-NOTHING: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -70,21 +69,20 @@ def read_outcomes(scores: Artifact, blocks: Artifact | None) -> list[QuestionOut
     Answers that were not retrieved are looked up in `blocks`. With None `in_corpus` stays None for them.
     """
     scorer: Scorer | None = scores.metrics.get("scorer")
-    predictions, evidence = records(scores, "predictions.jsonl"), records(scores, "evidence.jsonl")
-    beside = zip_longest(predictions, evidence, fillvalue=NOTHING)
-    found = [_outcome(entry, *next(beside, (NOTHING, NOTHING)), scorer=scorer) for entry in entries(scores)]
+    beside = zip_longest(predictions(scores), evidence(scores))
+    found = [_outcome(entry, *next(beside, (None, None)), scorer=scorer) for entry in entries(scores)]
     return _with_corpus_lookup(found, blocks) if blocks and any(outcome.retrieved for outcome in found) else found
 
 
 def _outcome(
-    entry: Mapping[str, Any], predicted: Mapping[str, Any], seen: Mapping[str, Any], *, scorer: Scorer | None
+    entry: Entry, predicted: Prediction | None, seen: Evidence | None, *, scorer: Scorer | None
 ) -> QuestionOutcome:
     contexts = entry["ctxs"]
-    question = question_of(entry, scorer)
+    question = _question_of(entry, scorer)
     if predicted and predicted["question"] != question.question:
         raise InputError(f"a prediction is of {predicted['question']!r} where {question.question!r} was retrieved for.")
     rank = next((rank for rank, context in enumerate(contexts, 1) if context["has_answer"]), None)
-    chosen = seen.get("rank")
+    chosen = seen.get("rank") if seen else None
     if chosen and chosen > len(contexts):
         raise InputError(
             f"the evidence of {question.question!r} is block {chosen}, and {len(contexts)} blocks were retrieved. "
@@ -93,18 +91,18 @@ def _outcome(
     right = exact_match(predicted["prediction"], question.answers, scorer) if predicted and scorer else None
     return QuestionOutcome(
         question,
-        predicted.get("prediction"),
+        predicted["prediction"] if predicted else None,
         len(contexts),
         rank,
         True if rank else None,
-        seen.get("read"),
+        seen.get("read") if seen else None,
         chosen,
         contexts[chosen - 1]["has_answer"] if chosen else None,
         right,
     )
 
 
-def question_of(entry: Mapping[str, Any], scorer: str | None) -> Question:
+def _question_of(entry: Entry, scorer: str | None) -> Question:
     """Return the question of an entry in retrieved.json. Substring matches were recorded only for plain answers."""
     plain = any("has_answer_substring" in context for context in entry["ctxs"]) or scorer in ("orqa", "squad", "dpr")
     return Question("", entry["question"], tuple(entry["answers"]), is_regex=not plain)
