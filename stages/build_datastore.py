@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary
-from realmctl.errors import ConfigError
 from realmctl.index.names import INDEX_TYPES
-from realmctl.pipeline import Stage, help_texts, reads, runtime, setting
+from realmctl.pipeline import Stage, check_device, help_texts, reads, runtime, setting
 
 if TYPE_CHECKING:
     from realmctl.index.index_type import IndexOptions
@@ -31,23 +30,24 @@ class BuildDatastore(Stage):
         default="exact",
         choices=INDEX_TYPES.names,
     )
-    m: int = setting("hnsw: links per state. More links raise recall and memory.", default=16)
+    m: int = setting("hnsw: links per state. More links raise recall and memory.", default=16, at_least=2, at_most=512)
     ef_construction: int = setting(
-        "hnsw: width of the beam during the build. A wider beam is slower and raises recall.", default=200
+        "hnsw: width of the beam during the build. A wider beam is slower and raises recall.", default=200, at_least=1
     )
     ef: int | None = setting(
         "hnsw: width of the beam during search. Default: the narrowest of 64 to 1024 that reaches --min-recall.",
         default=None,
+        at_least=1,
     )
-    min_recall: float = setting("Lowest recall at which the datastore is written, from 0 to 1.", default=0.95)
-    seed: int = setting("Seed of the graph's levels and of the sampled queries.", default=0)
-    batch_size: int = runtime("Spans per batch.", default=64)
-    device: str = runtime(help_texts.DEVICE, default="auto")
+    min_recall: float = setting(
+        "Lowest recall at which the datastore is written, from 0 to 1.", default=0.95, at_least=0, at_most=1
+    )
+    seed: int = setting("Seed of the graph's levels and of the sampled queries.", default=0, at_least=0)
+    batch_size: int = runtime("Spans per batch.", default=64, at_least=1)
+    device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
 
     def check(self) -> None:
-        if self.batch_size < 1:
-            raise ConfigError(f"--batch-size {self.batch_size}: use 1 or more.")
         self._options().check()
         require_same_vocabulary(self.encoder, self.spans)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.index.names import INDEX_TYPES
-from realmctl.pipeline import Stage, reads, runtime, setting
+from realmctl.pipeline import Stage, check_device, reads, runtime, setting
 
 if TYPE_CHECKING:
     from realmctl.index.index_type import IndexOptions
@@ -29,28 +29,36 @@ class BuildIndex(Stage):
         default="hnsw",
         choices=INDEX_TYPES.names,
     )
-    m: int = setting("hnsw: links per vector. More links raise recall and memory.", default=16)
+    m: int = setting("hnsw: links per vector. More links raise recall and memory.", default=16, at_least=2, at_most=512)
     ef_construction: int = setting(
-        "hnsw: width of the beam during the build. A wider beam is slower and raises recall.", default=200
+        "hnsw: width of the beam during the build. A wider beam is slower and raises recall.", default=200, at_least=1
     )
     ef: int | None = setting(
         "hnsw: width of the beam during search. Default: the narrowest of 64 to 1024 that reaches --min-recall.",
         default=None,
+        at_least=1,
     )
-    recall_k: int = setting("Number of neighbours that the recall counts.", default=8)
-    recall_sample: int = setting("Number of queries sampled to measure the recall.", default=1000)
-    min_recall: float = setting("Lowest recall at which the index is written, from 0 to 1.", default=0.95)
-    seed: int = setting("Seed of the graph's levels and of the sampled queries.", default=0)
+    recall_k: int = setting("Number of neighbours that the recall counts.", default=8, at_least=1)
+    recall_sample: int = setting("Number of queries sampled to measure the recall.", default=1000, at_least=1)
+    min_recall: float = setting(
+        "Lowest recall at which the index is written, from 0 to 1.", default=0.95, at_least=0, at_most=1
+    )
+    seed: int = setting("Seed of the graph's levels and of the sampled queries.", default=0, at_least=0)
     threads: int = setting(
-        "hnsw: threads of the build. With more than one thread, each build writes different bytes.", default=1
+        "hnsw: threads of the build. With more than one thread, each build writes different bytes.",
+        default=1,
+        at_least=1,
     )
     shards: int = setting(
         "hnsw: number of graphs, each over a range of the rows. They are built in parallel, searched together, and can be "
         "divided over the processes of a training (--index-shards).",
         default=1,
+        at_least=1,
     )
     device: str = runtime(
-        "Device of the exact search that the recall is measured against: auto, cpu or cuda:N.", default="auto"
+        "Device of the exact search that the recall is measured against: auto, cpu or cuda:N.",
+        default="auto",
+        check=check_device,
     )
 
     def check(self) -> None:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from realmctl.tokens.wordpiece import WordPiece
 
 TRAINING_BYTES = 200_000_000
-MAX_PAGE_SECONDS = 86_400
 
 
 class Chunk(Stage):
@@ -42,7 +41,9 @@ class Chunk(Stage):
         literals=("train:",),
         hub=True,
     )
-    max_wordpieces: int = setting("Longest block in wordpieces, [CLS], two [SEP] and the title included.", default=288)
+    max_wordpieces: int = setting(
+        "Longest block in wordpieces, [CLS], two [SEP] and the title included.", default=288, at_least=32
+    )
     long_sentences: Literal["split", "keep"] = setting(
         "What happens to a sentence longer than a block. split: it is cut. keep: it becomes a block that is too long.",
         default="split",
@@ -50,13 +51,11 @@ class Chunk(Stage):
     long_titles: Literal["cut", "keep"] = setting(
         "What happens to a title longer than half a block. cut: it is shortened. keep: each sentence becomes a block of its own.",
         default="cut",
-        added_later=True,
     )
     keep_passages: bool = setting(
         "The corpus is cut already: each document is one block with the document's own id. One longer than a block loses the "
         "sentences that do not fit.",
         default=False,
-        added_later=True,
     )
     sentence_splitter: str = setting(
         "Sentence splitter: rules, spacy, or punkt:FOLDER for NLTK's with a model such as nltk_data's punkt_tab/english.",
@@ -77,33 +76,40 @@ class Chunk(Stage):
         "doc-text",
         "trec",
         "text",
-    ] = setting("Format of the corpus files; auto detects it.", default="auto", added_later=True)
-    id_field: str = setting(
-        "Field or column of JSON lines, CSV, TSV or Parquet that holds the id.", default="", added_later=True
+    ] = setting(
+        "Format of the corpus files; auto detects it.",
+        default="auto",
     )
-    title_field: str = setting("Field or column that holds the title.", default="", added_later=True)
-    text_field: str = setting("Field or column that holds the text.", default="", added_later=True)
+    id_field: str = setting(
+        "Field or column of JSON lines, CSV, TSV or Parquet that holds the id.",
+        default="",
+    )
+    title_field: str = setting(
+        "Field or column that holds the title.",
+        default="",
+    )
+    text_field: str = setting(
+        "Field or column that holds the text.",
+        default="",
+    )
     keep_lists: bool = setting("Keep pages whose title begins with List of, Index of or Outline of.", default=False)
     page_seconds: float = setting(
-        "Time limit for cleaning one page, in seconds of CPU time. A page that takes longer is set aside.", default=10.0
+        "Time limit for cleaning one page, in seconds of CPU time. A page that takes longer is set aside.",
+        default=10.0,
+        above=0,
+        at_most=86_400,
     )
-    workers: int = runtime(help_texts.WORKERS, default=0)
+    workers: int = runtime(help_texts.WORKERS, default=0, at_least=0)
     executor: Executor = runtime(help_texts.EXECUTOR, default="local")
 
     def check(self) -> None:
         if not self.corpus:
             raise ConfigError("chunk needs a corpus: name at least one file or folder.")
-        if self.max_wordpieces < 32:
-            raise ConfigError(
-                f"--max-wordpieces {self.max_wordpieces} leaves no room for sentences; use 32 or more (288 is REALM's)."
-            )
         if self.long_titles == "keep" and self.long_sentences != "keep":
             raise ConfigError(
                 "--long-titles keep may leave no room for sentences, so none could be split to fit. Add --long-sentences keep."
             )
         self._check_splitter()
-        if not 0 < self.page_seconds <= MAX_PAGE_SECONDS:
-            raise ConfigError(f"--page-seconds {self.page_seconds:g} must be positive and at most {MAX_PAGE_SECONDS}.")
         size = self.tokenizer.removeprefix("train:")
         if size == self.tokenizer and not self.lowercase:
             raise ConfigError(

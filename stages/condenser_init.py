@@ -49,37 +49,40 @@ class CondenserInit(TrainingStage):
         "Layer whose token states the head reads; 0 = the embeddings. Default: that of the head that training continues with, "
         "otherwise the middle layer (6 of 12).",
         default=None,
+        at_least=0,
     )
     head_layers: int | None = setting(
-        "Layers of the head. Default: those of the head that training continues with, otherwise 2.", default=None
+        "Layers of the head. Default: those of the head that training continues with, otherwise 2.",
+        default=None,
+        at_least=1,
     )
     late_mlm: bool = setting("Also predict the masked wordpieces from the last layer.", default=True)
-    steps: int = setting("Training steps.", default=10_000)
-    batch_size: int = setting("Blocks per step; with --contrastive, documents per step, two spans each.", default=128)
-    lr: float = setting(help_texts.LEARNING_RATE, default=1e-4)
-    warmup: int | None = setting("Warm-up steps. Default: a tenth of --steps.", default=None)
+    steps: int = setting("Training steps.", default=10_000, at_least=1)
+    batch_size: int = setting(
+        "Blocks per step; with --contrastive, documents per step, two spans each.", default=128, at_least=1
+    )
+    lr: float = setting(help_texts.LEARNING_RATE, default=1e-4, above=0)
+    warmup: int | None = setting("Warm-up steps. Default: a tenth of --steps.", default=None, at_least=0)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
-    mask_rate: float = setting("Share of the wordpieces to mask. Words are masked whole.", default=0.15)
-    length: int = setting("Longest example in wordpieces, [CLS] and [SEP] included.", default=128)
-    seed: int = setting(help_texts.SEED, default=0)
+    mask_rate: float = setting(
+        "Share of the wordpieces to mask. Words are masked whole.", default=0.15, above=0, below=1
+    )
+    length: int = setting(
+        "Longest example in wordpieces, [CLS] and [SEP] included.", default=128, at_least=3, at_most=512
+    )
+    seed: int = setting(help_texts.SEED, default=0, at_least=0)
     micro_batch: int = runtime(
         "Blocks computed at once, or spans with --contrastive; 0 means the whole batch. The gradients stay those of the whole batch.",
         default=0,
+        at_least=0,
     )
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
-    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
+    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500, at_least=1)
     tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
 
     def check(self) -> None:
-        least = {"steps": 1, "batch-size": 2 if self.contrastive else 1, "head-layers": 1}
-        for name, minimum in least.items():
-            value = getattr(self, name.replace("-", "_"))
-            if value is not None and value < minimum:
-                raise ConfigError(f"--{name} is {value}; it must be at least {minimum}.")
-        if not 0 < self.mask_rate < 1 or not 3 <= self.length <= 512:
-            raise ConfigError(
-                f"--mask-rate {self.mask_rate:g} must lie between 0 and 1, and --length {self.length} between 3 and 512."
-            )
+        if self.contrastive and self.batch_size < 2:
+            raise ConfigError(f"--batch-size {self.batch_size}: --contrastive needs at least 2 documents in a batch.")
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.models.bert.encoder import save_masked_lm

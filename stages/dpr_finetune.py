@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from realmctl.models.retriever import Retriever
     from realmctl.training.objectives.labelled import LabelledObjective
 
-MOST_HARD_NEGATIVES = 32
-
 
 class DprFinetune(TrainingStage):
     """Fine-tune a retriever on questions with labelled passages: training files of DPR and Tevatron, or judged queries.
@@ -39,25 +37,23 @@ class DprFinetune(TrainingStage):
         "Relevance judgements of the queries, in TREC's or BEIR's format. Those of 0 are hard negatives.", default=None
     )
     corpus: tuple[Path, ...] = source("Corpus with the passages that are named by id alone.", default=())
-    hard_negatives: int = setting("Hard negatives of a question at each step.", default=1)
-    steps: int = setting(help_texts.STEPS, default=18_400)
-    batch_size: int = setting("Questions per step; the passages of the others are negatives too.", default=128)
-    lr: float = setting(help_texts.LEARNING_RATE, default=2e-5)
-    warmup: int | None = setting(help_texts.WARMUP, default=None)
+    hard_negatives: int = setting("Hard negatives of a question at each step.", default=1, at_least=0, at_most=32)
+    steps: int = setting(help_texts.STEPS, default=18_400, at_least=1)
+    batch_size: int = setting(
+        "Questions per step; the passages of the others are negatives too.", default=128, at_least=2
+    )
+    lr: float = setting(help_texts.LEARNING_RATE, default=2e-5, above=0)
+    warmup: int | None = setting(help_texts.WARMUP, default=None, at_least=0)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
-    seed: int = setting(help_texts.SEED, default=0)
-    micro_batch: int = runtime(help_texts.CONTRAST_MICRO_BATCH, default=0)
+    seed: int = setting(help_texts.SEED, default=0, at_least=0)
+    micro_batch: int = runtime(help_texts.CONTRAST_MICRO_BATCH, default=0, at_least=0)
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
-    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
+    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500, at_least=1)
     tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
 
     def check(self) -> None:
         if self.retriever is None:
             raise ConfigError("dpr-finetune needs --retriever, for instance --retriever artifacts/retriever/v1.")
-        if not 0 <= self.hard_negatives <= MOST_HARD_NEGATIVES:
-            raise ConfigError(f"--hard-negatives {self.hard_negatives} must lie between 0 and {MOST_HARD_NEGATIVES}.")
-        if self.steps < 1 or self.batch_size < 2:
-            raise ConfigError("--steps must be at least 1, and --batch-size at least 2.")
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.models.precision import seed_everything

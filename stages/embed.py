@@ -11,7 +11,7 @@ from realmctl.artifacts.series import readable_versions
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.execution.shards import Executor
 from realmctl.log import progress
-from realmctl.pipeline import Stage, help_texts, reads, runtime, setting
+from realmctl.pipeline import Stage, check_device, help_texts, reads, runtime, setting
 
 if TYPE_CHECKING:
     from realmctl.corpus.corpus import Corpus
@@ -52,17 +52,17 @@ class Embed(Stage):
     )
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     batch_size: int = runtime(
-        "Blocks per batch; 0 means as many as fit a CPU core's cache, or 128 on a GPU.", default=0
+        "Blocks per batch; 0 means as many as fit a CPU core's cache, or 128 on a GPU.", default=0, at_least=0
     )
-    device: str = runtime(help_texts.DEVICE, default="auto")
+    device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     executor: Executor = runtime(help_texts.EXECUTOR, default="local")
     workers: int = runtime(
-        "Number of workers with --executor ray; 0 means one for each GPU of the cluster, or for each core.", default=0
+        "Number of workers with --executor ray; 0 means one for each GPU of the cluster, or for each core.",
+        default=0,
+        at_least=0,
     )
 
     def check(self) -> None:
-        if self.batch_size < 0:
-            raise ConfigError(f"--batch-size {self.batch_size}: use 1 or more, or 0 to choose a number for the device.")
         if self.workers and self.executor == "local":
             raise ConfigError("--workers needs --executor ray: embed runs in one process on this machine.")
         if self.executor == "ray" and self.device.startswith("cuda:"):

@@ -11,7 +11,7 @@ from realmctl.artifacts import Artifact, Writer
 from realmctl.deviations import EvalDeviation, explained
 from realmctl.errors import ConfigError
 from realmctl.log import say
-from realmctl.pipeline import Stage, help_texts, reads, runtime, setting, source
+from realmctl.pipeline import Stage, check_device, help_texts, reads, runtime, setting, source
 from realmctl.retrieval.search.registry import SEARCHERS
 
 if TYPE_CHECKING:
@@ -65,24 +65,25 @@ class EvalEm(Stage):
     )
     regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
     answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None)
-    reader_beam: int | None = setting("Blocks read per question. Default: as in fine-tuning.", default=None)
+    reader_beam: int | None = setting("Blocks read per question. Default: as in fine-tuning.", default=None, at_least=1)
     hits: int = setting(
         "Blocks retrieved per question. They are written to retrieved.json, and the recall is counted over them.",
         default=100,
+        at_least=1,
     )
     limit: int | None = setting(
-        "Evaluate the first questions of the file only, this many. Default: all.", default=None, added_later=True
+        "Evaluate the first questions of the file only, this many. Default: all.", default=None, at_least=1
     )
-    official: tuple[EvalDeviation, ...] = setting(explained(EvalDeviation), default=(), added_later=True)
+    official: tuple[EvalDeviation, ...] = setting(
+        explained(EvalDeviation),
+        default=(),
+    )
     all_scorers: bool = runtime("Print the questions on which the scorers disagree, on stderr.", default=False)
-    batch_size: int = runtime("Questions per batch.", default=16)
-    device: str = runtime(help_texts.DEVICE, default="auto")
+    batch_size: int = runtime("Questions per batch.", default=16, at_least=1)
+    device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
 
     def check(self) -> None:
-        counts = self.hits, self.batch_size, self.reader_beam, self.limit
-        if any(count is not None and count < 1 for count in counts):
-            raise ConfigError("--hits, --batch-size, --reader-beam and --limit must be at least 1.")
         dense = self.retriever is not None or self.index is not None
         if self.retrieval and (self.qa_model or (dense and not self._kind().uses_index)):
             raise ConfigError(

@@ -7,10 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from realmctl.artifacts import Artifact, Writer, require_descent, require_same_vocabulary
-from realmctl.errors import ConfigError
-from realmctl.pipeline import Stage, help_texts, reads, runtime, setting
-
-MOST_NEIGHBOURS = 65_536
+from realmctl.pipeline import Stage, check_device, help_texts, reads, runtime, setting
 
 
 class EvalKnnLm(Stage):
@@ -26,24 +23,16 @@ class EvalKnnLm(Stage):
     encoder: Artifact = reads("encoder", "reader", help="Encoder that the datastore was built with.")
     datastore: Artifact = reads("datastore", help="Datastore of build-datastore.")
     spans: Artifact = reads("spans", help="Tagged sentences to measure on.")
-    neighbours: int = setting("Number k of neighbours.", default=1024)
-    share: float = setting("Share lambda of the neighbours in the mixture, from 0 to 1.", default=0.25)
-    temperature: float = setting("Temperature that squared distances are divided by.", default=1.0)
-    batch_size: int = runtime("Spans per batch.", default=16)
-    device: str = runtime(help_texts.DEVICE, default="auto")
+    neighbours: int = setting("Number k of neighbours.", default=1024, at_least=1, at_most=65_536)
+    share: float = setting(
+        "Share lambda of the neighbours in the mixture, from 0 to 1.", default=0.25, at_least=0, at_most=1
+    )
+    temperature: float = setting("Temperature that squared distances are divided by.", default=1.0, above=0)
+    batch_size: int = runtime("Spans per batch.", default=16, at_least=1)
+    device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
 
     def check(self) -> None:
-        if not 0 <= self.share <= 1:
-            raise ConfigError(f"--share {self.share:g}: lambda is a probability. Use a number from 0 to 1.")
-        if (
-            not 1 <= self.neighbours <= MOST_NEIGHBOURS
-            or not 0 < self.temperature < float("inf")
-            or self.batch_size < 1
-        ):
-            raise ConfigError(
-                f"--neighbours must be from 1 to {MOST_NEIGHBOURS}, --temperature above 0 and --batch-size at least 1."
-            )
         require_same_vocabulary(self.encoder, self.spans)
         require_descent(self.datastore, self.encoder)
 

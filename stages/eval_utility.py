@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from realmctl.artifacts import Artifact, Writer, require_descent, require_same_vocabulary, require_titles
 from realmctl.errors import ConfigError
-from realmctl.pipeline import Stage, help_texts, reads, runtime, setting
+from realmctl.pipeline import Stage, check_device, help_texts, reads, runtime, setting
 
 
 class EvalUtility(Stage):
@@ -43,17 +43,13 @@ class EvalUtility(Stage):
     encoder: Artifact | None = reads(
         "encoder", "reader", help="Encoder to read with, instead of the model's reader.", explicit_only=True
     )
-    candidates: int = setting("Candidates per query, the null document included.", default=8)
-    queries: int = setting("Spans to measure, drawn at random. 0 measures all of them.", default=0, added_later=True)
-    batch_size: int = runtime("Sentences per batch.", default=16)
-    device: str = runtime(help_texts.DEVICE, default="auto")
+    candidates: int = setting("Candidates per query, the null document included.", default=8, at_least=2)
+    queries: int = setting("Spans to measure, drawn at random. 0 measures all of them.", default=0, at_least=0)
+    batch_size: int = runtime("Sentences per batch.", default=16, at_least=1)
+    device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
 
     def check(self) -> None:
-        if self.candidates < 2 or self.batch_size < 1 or self.queries < 0:
-            raise ConfigError(
-                "--candidates must be at least 2 (the null document and a block), --batch-size at least 1, --queries at least 0."
-            )
         retriever, index, reader = self._parts()
         require_same_vocabulary(self.blocks, self.spans, retriever, reader)
         require_titles(self.blocks)

@@ -12,7 +12,7 @@ from realmctl.errors import ConfigError
 from realmctl.pipeline import help_texts, reads, runtime, setting, source
 from realmctl.retrieval.search.registry import NO_RETRIEVAL
 from realmctl.training.answering_start import AnsweringStart
-from realmctl.training.training_stage import require_layer_decay, retriever_lr_multiplier
+from realmctl.training.training_stage import retriever_lr_multiplier
 
 if TYPE_CHECKING:
     from realmctl.artifacts.description import QaModelDescription
@@ -50,70 +50,66 @@ class Finetune(AnsweringStart):
         "With --spans: share of a step's questions that are cloze questions, which are further examples for a reader"
         " with few questions. Default: 0.5.",
         default=None,
-        added_later=True,
+        above=0,
+        below=1,
     )
-    dev_every: int = setting("Number of steps between evaluations on --dev.", default=500, added_later=True)
-    epochs: float = setting("Number of passes over the questions.", default=2.0)
-    steps: int | None = setting("Number of training steps, instead of --epochs.", default=None)
-    batch_size: int = setting("Questions per step; the official code has 1.", default=16)
-    lr: float = setting(help_texts.LEARNING_RATE, default=1e-5)
+    dev_every: int = setting("Number of steps between evaluations on --dev.", default=500, at_least=1)
+    epochs: float = setting("Number of passes over the questions.", default=2.0, above=0)
+    steps: int | None = setting("Number of training steps, instead of --epochs.", default=None, at_least=1)
+    batch_size: int = setting("Questions per step; the official code has 1.", default=16, at_least=1)
+    lr: float = setting(help_texts.LEARNING_RATE, default=1e-5, above=0)
     retriever_lr: float | None = setting(
-        "Peak learning rate of the retriever. Default: --lr; for BM25's factor a multiple of it.",
-        default=None,
-        added_later=True,
+        "Peak learning rate of the retriever. Default: --lr; for BM25's factor a multiple of it.", default=None, above=0
     )
-    layer_decay: float = setting(help_texts.READER_LAYER_DECAY, default=1.0, added_later=True)
-    warmup: int | None = setting(help_texts.WARMUP, default=None)
+    layer_decay: float = setting(help_texts.READER_LAYER_DECAY, default=1.0, above=0, at_most=1)
+    warmup: int | None = setting(help_texts.WARMUP, default=None, at_least=0)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="bert")
-    retriever_beam: int = setting("Blocks retrieved per question; the retriever's loss covers them.", default=5000)
-    reader_beam: int = setting("Blocks read per question, the best of those retrieved.", default=5)
-    reader_length: int = setting("Longest input of the reader, in wordpieces.", default=320)
-    span_width: int = setting("Longest answer, in wordpieces.", default=10)
+    retriever_beam: int = setting(
+        "Blocks retrieved per question; the retriever's loss covers them.", default=5000, at_least=1
+    )
+    reader_beam: int = setting("Blocks read per question, the best of those retrieved.", default=5, at_least=1)
+    reader_length: int = setting("Longest input of the reader, in wordpieces.", default=320, at_least=8)
+    span_width: int = setting("Longest answer, in wordpieces.", default=10, at_least=1)
     answer_test: Literal["substring", "tokens"] = setting(
         "When a block counts as holding an answer. substring: as raw text (official). tokens: as whole words.",
         default="substring",
     )
     regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
-    answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None, added_later=True)
+    answer_field: str | None = setting(
+        help_texts.ANSWER_FIELD,
+        default=None,
+    )
     objective: Literal["orqa", "paper", "hard-em"] = setting(
         "Objective. orqa: one softmax over the spans of all blocks read, plus the retriever's loss. paper: the sum over the blocks"
         " read of p(z|x) p(y|z,x), with a softmax over the spans of each block. hard-em: as orqa, but at more and more steps the"
         " reader learns from the likeliest mention of the answer alone (Min et al. 2019).",
         default="orqa",
-        added_later=True,
     )
     hard_em_tau: int = setting(
         "With hard-em: step N learns from the likeliest mention alone with probability min(N / this number, 0.8).",
         default=4000,
-        added_later=True,
+        at_least=1,
     )
-    official: tuple[FinetuneDeviation, ...] = setting(explained(FinetuneDeviation), default=(), added_later=True)
-    seed: int = setting(help_texts.SEED, default=0)
-    micro_batch: int = runtime("Questions computed at once; 0 means the whole batch.", default=0)
-    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
+    official: tuple[FinetuneDeviation, ...] = setting(
+        explained(FinetuneDeviation),
+        default=(),
+    )
+    seed: int = setting(help_texts.SEED, default=0, at_least=0)
+    micro_batch: int = runtime("Questions computed at once; 0 means the whole batch.", default=0, at_least=0)
+    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500, at_least=1)
     tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
 
     def check(self) -> None:
-        if min(self.batch_size, self.reader_beam, self.span_width, self.steps or 1) < 1 or self.epochs <= 0:
-            raise ConfigError(
-                "--batch-size, --reader-beam, --span-width and --steps must be at least 1, --epochs above 0."
-            )
-        if self.hard_em_tau < 1 or (self.hard_em_tau != type(self).hard_em_tau and self.objective != "hard-em"):
-            raise ConfigError(f"--hard-em-tau {self.hard_em_tau}: use 1 or more, together with --objective hard-em.")
-        require_layer_decay(self.layer_decay)
-        retriever_lr_multiplier(self.lr, self.retriever_lr)
+        if self.hard_em_tau != type(self).hard_em_tau and self.objective != "hard-em":
+            raise ConfigError(f"--hard-em-tau {self.hard_em_tau} is for --objective hard-em.")
         if self.freeze_retriever and self.retriever_lr is not None:
             raise ConfigError(
                 "--retriever-lr sets the rate of a retriever that is trained. Leave out --freeze-retriever."
             )
-        if self.dev_every < 1:
-            raise ConfigError(f"--dev-every {self.dev_every}: use 1 or more.")
         if self.retriever_beam < self.reader_beam:
             raise ConfigError(
                 f"--retriever-beam {self.retriever_beam} is below --reader-beam {self.reader_beam}: only retrieved blocks can be read."
             )
-        if self.reader_length < 8 or self.micro_batch < 0:
-            raise ConfigError("--reader-length must be at least 8, --micro-batch at least 1, or 0 for the whole batch.")
         self._check_cloze()
         if self.retrieval == NO_RETRIEVAL:
             self._check_closed_book()

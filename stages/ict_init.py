@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from realmctl.deviations import IctDeviation, explained
-from realmctl.errors import ConfigError
 from realmctl.pipeline import setting
 from realmctl.training.retriever_start import RetrieverStart
 
@@ -23,22 +22,23 @@ class IctInit(RetrieverStart):
     """
 
     batch_size: int = setting(
-        "Pairs of a sentence and a block per step; the other blocks of the batch are the negatives.", default=4096
+        "Pairs of a sentence and a block per step; the other blocks of the batch are the negatives.",
+        default=4096,
+        at_least=2,
     )
-    mask_rate: float = setting("Share of the pairs in which the sentence is removed from its block.", default=0.9)
+    mask_rate: float = setting(
+        "Share of the pairs in which the sentence is removed from its block.", default=0.9, at_least=0, at_most=1
+    )
     null_share: float = setting(
         "Share of the sentences that may not choose their block, so that the null document is right. 0 is ORQA's task.",
         default=0.0,
-        added_later=True,
+        at_least=0,
+        below=1,
     )
-    official: tuple[IctDeviation, ...] = setting(explained(IctDeviation), default=(), added_later=True)
-
-    def check(self) -> None:
-        super().check()
-        if not 0 <= self.mask_rate <= 1:
-            raise ConfigError(f"--mask-rate {self.mask_rate:g} must lie between 0 and 1.")
-        if not 0 <= self.null_share < 1:
-            raise ConfigError(f"--null-share {self.null_share:g} must be at least 0 and below 1.")
+    official: tuple[IctDeviation, ...] = setting(
+        explained(IctDeviation),
+        default=(),
+    )
 
     def objective(self, retriever: Retriever, corpus: Corpus, collator: Collator) -> InBatchContrast:
         from realmctl.training.objectives.ict import InverseClozeObjective

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from realmctl.artifacts import Artifact, Writer, version_numbers, writing
 from realmctl.errors import ConfigError
-from realmctl.pipeline import Stage, help_texts, reads, runtime, setting, source
-from realmctl.training.training_stage import require_dropout
+from realmctl.pipeline import Stage, check_device, help_texts, reads, runtime, setting, source
 
 if TYPE_CHECKING:
     from realmctl.models.lm.model import LanguageModel
@@ -37,23 +36,34 @@ class LmFinetune(Stage):
         " 'Question: {question}', a line break and 'Answer:' for GPT-2's.",
         default=None,
     )
-    epochs: float = setting("Number of passes over the questions.", default=20.0)
-    steps: int | None = setting("Number of training steps, instead of --epochs.", default=None)
-    batch_size: int = setting("Questions per step.", default=32)
-    lr: float = setting(help_texts.LEARNING_RATE, default=1e-4)
-    warmup: int | None = setting(help_texts.WARMUP, default=None)
+    epochs: float = setting("Number of passes over the questions.", default=20.0, above=0)
+    steps: int | None = setting("Number of training steps, instead of --epochs.", default=None, at_least=1)
+    batch_size: int = setting("Questions per step.", default=32, at_least=1)
+    lr: float = setting(help_texts.LEARNING_RATE, default=1e-4, above=0)
+    warmup: int | None = setting(help_texts.WARMUP, default=None, at_least=0)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
-    dropout: float | None = setting("Dropout, from 0 to below 1. Default: the model's own.", default=None)
-    question_length: int = setting("Longest prompt with its question, in tokens of the language model.", default=128)
-    answer_length: int = setting("Longest answer, in tokens of the language model.", default=32)
-    beams: int = setting("Width of the beam that writes answers. 1: greedy decoding.", default=1)
+    dropout: float | None = setting(
+        "Dropout, from 0 to below 1. Default: the model's own.", default=None, at_least=0, below=1
+    )
+    question_length: int = setting(
+        "Longest prompt with its question, in tokens of the language model.", default=128, at_least=4, at_most=4096
+    )
+    answer_length: int = setting(
+        "Longest answer, in tokens of the language model.", default=32, at_least=1, at_most=512
+    )
+    beams: int = setting(
+        "Width of the beam that writes answers. 1: greedy decoding.", default=1, at_least=1, at_most=64
+    )
     regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
-    answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None, added_later=True)
-    seed: int = setting(help_texts.SEED, default=0)
-    micro_batch: int = runtime("Questions computed at once; 0 means the whole batch.", default=0)
-    device: str = runtime(help_texts.DEVICE, default="auto")
+    answer_field: str | None = setting(
+        help_texts.ANSWER_FIELD,
+        default=None,
+    )
+    seed: int = setting(help_texts.SEED, default=0, at_least=0)
+    micro_batch: int = runtime("Questions computed at once; 0 means the whole batch.", default=0, at_least=0)
+    device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
-    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
+    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500, at_least=1)
     tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
 
     def check(self) -> None:
@@ -61,13 +71,6 @@ class LmFinetune(Stage):
             raise ConfigError("lm-finetune needs --lm or --language-model, and not both.")
         if self.lm is not None and version_numbers(Path(self.lm)):
             raise ConfigError(f"--lm {self.lm} is a series of artifacts. Use --language-model {self.lm} instead.")
-        if min(self.batch_size, 1 if self.steps is None else self.steps) < 1 or not self.epochs > 0:
-            raise ConfigError("--batch-size and --steps must be at least 1, --epochs above 0.")
-        if not 1 <= self.beams <= 64 or not 1 <= self.answer_length <= 512 or not 4 <= self.question_length <= 4096:
-            raise ConfigError(
-                "--beams must be from 1 to 64, --answer-length from 1 to 512, --question-length from 4 to 4096."
-            )
-        require_dropout(self.dropout)
         if self.prompt is not None and self.prompt.count("{question}") != 1:
             raise ConfigError(f"--prompt {self.prompt[:60]!r} must contain {{question}} once.")
 

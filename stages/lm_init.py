@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from realmctl.artifacts import Artifact, Writer
-from realmctl.errors import ConfigError
-from realmctl.pipeline import Stage, help_texts, reads, runtime, setting, source
-from realmctl.training.training_stage import require_dropout
+from realmctl.pipeline import Stage, check_device, help_texts, reads, runtime, setting, source
 
 
 class LmInit(Stage):
@@ -24,24 +22,21 @@ class LmInit(Stage):
 
     spans: Artifact = reads("spans", help="Tagged sentences to train on.")
     lm: str = source("Language model to start from: a folder or a hub id, such as a T5's.", hub=True)
-    steps: int = setting(help_texts.STEPS, default=10_000)
-    batch_size: int = setting("Sentences per step.", default=32)
-    lr: float = setting(help_texts.LEARNING_RATE, default=1e-4)
-    warmup: int | None = setting(help_texts.WARMUP, default=None)
+    steps: int = setting(help_texts.STEPS, default=10_000, at_least=1)
+    batch_size: int = setting("Sentences per step.", default=32, at_least=1)
+    lr: float = setting(help_texts.LEARNING_RATE, default=1e-4, above=0)
+    warmup: int | None = setting(help_texts.WARMUP, default=None, at_least=0)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
-    length: int = setting("Longest sentence, in tokens of the language model.", default=128)
-    dropout: float | None = setting("Dropout, from 0 to below 1. Default: the model's own.", default=None)
-    seed: int = setting(help_texts.SEED, default=0)
-    micro_batch: int = runtime("Sentences computed at once; 0 means the whole batch.", default=0)
-    device: str = runtime(help_texts.DEVICE, default="auto")
+    length: int = setting("Longest sentence, in tokens of the language model.", default=128, at_least=4, at_most=4096)
+    dropout: float | None = setting(
+        "Dropout, from 0 to below 1. Default: the model's own.", default=None, at_least=0, below=1
+    )
+    seed: int = setting(help_texts.SEED, default=0, at_least=0)
+    micro_batch: int = runtime("Sentences computed at once; 0 means the whole batch.", default=0, at_least=0)
+    device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
-    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
+    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500, at_least=1)
     tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
-
-    def check(self) -> None:
-        if min(self.steps, self.batch_size) < 1 or not 4 <= self.length <= 4096:
-            raise ConfigError("--steps and --batch-size must be at least 1, --length from 4 to 4096.")
-        require_dropout(self.dropout)
 
     def trial(self) -> dict[str, float]:
         from realmctl.training.monitoring.trial import trial_of

@@ -10,7 +10,7 @@ from realmctl.artifacts import Artifact, Writer, require_same_vocabulary, tokeni
 from realmctl.artifacts.description import ENCODER, EncoderDescription, describe_encoder, write_description
 from realmctl.errors import ConfigError
 from realmctl.pipeline import help_texts, reads, runtime, setting, source
-from realmctl.training.training_stage import TrainingStage, require_dropout, require_layer_decay
+from realmctl.training.training_stage import TrainingStage
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
@@ -41,57 +41,50 @@ class MlmInit(TrainingStage):
         "Masked-language-model head at the start. random: random numbers where the BERT has no head. ridge: fitted to the states "
         "of visible wordpieces, in place of any head that the BERT has.",
         default="random",
-        added_later=True,
     )
-    steps: int = setting("Training steps. 0 with --head-init ridge keeps the fitted head.", default=10_000)
-    batch_size: int = setting("Examples per step.", default=128)
-    lr: float = setting(help_texts.LEARNING_RATE, default=1e-4)
-    warmup: int | None = setting(help_texts.WARMUP, default=None)
-    layer_decay: float = setting(help_texts.LAYER_DECAY, default=1.0, added_later=True)
+    steps: int = setting("Training steps. 0 with --head-init ridge keeps the fitted head.", default=10_000, at_least=0)
+    batch_size: int = setting("Examples per step.", default=128, at_least=1)
+    lr: float = setting(help_texts.LEARNING_RATE, default=1e-4, above=0)
+    warmup: int | None = setting(help_texts.WARMUP, default=None, at_least=0)
+    layer_decay: float = setting(help_texts.LAYER_DECAY, default=1.0, above=0, at_most=1)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
     stop_at_accuracy: float | None = setting(
         "Stop when this share of the hidden wordpieces is filled in correctly, in the mean of the last 50 steps. --steps is then the "
         "most. Default: take all steps.",
         default=None,
-        added_later=True,
+        above=0,
+        at_most=1,
     )
-    mask_rate: float = setting("Share of the wordpieces that are hidden, without --spans.", default=0.15)
+    mask_rate: float = setting(
+        "Share of the wordpieces that are hidden, without --spans.", default=0.15, above=0, below=1
+    )
     practice: Literal["steady", "curriculum"] = setting(
         "Kind of reading practice with --spans. steady: blocks that restate the sentence. curriculum: copies of the sentence "
         "first, then noisy copies, other blocks, random blocks and null documents.",
         default="steady",
-        added_later=True,
     )
-    window: int = setting("Window of a block in wordpieces, with --practice curriculum.", default=64, added_later=True)
-    length: int = setting("Longest example in wordpieces without --spans, [CLS] and [SEP] included.", default=128)
+    window: int = setting("Window of a block in wordpieces, with --practice curriculum.", default=64, at_least=8)
+    length: int = setting(
+        "Longest example in wordpieces without --spans, [CLS] and [SEP] included.", default=128, at_least=3, at_most=512
+    )
     dropout: float | None = setting(
         "Dropout, from 0 to below 1. It is saved with the encoder, so later stages train with it too. Default: the loaded "
         "BERT's own, and 0.1 from scratch. Reading practice of a few hundred steps learns faster with 0.",
         default=None,
+        at_least=0,
+        below=1,
     )
-    seed: int = setting(help_texts.SEED, default=0)
-    micro_batch: int = runtime("Examples computed at once; 0 means the whole batch.", default=0)
+    seed: int = setting(help_texts.SEED, default=0, at_least=0)
+    micro_batch: int = runtime("Examples computed at once; 0 means the whole batch.", default=0, at_least=0)
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
-    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
+    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500, at_least=1)
     tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
 
     def check(self) -> None:
-        if (
-            self.steps < (0 if self.head_init == "ridge" else 1)
-            or self.seed < 0
-            or self.batch_size < 1
-            or not 0 < self.mask_rate < 1
-            or not 3 <= self.length <= 512
-        ):
-            raise ConfigError(
-                "--steps must be at least 1 (0 with --head-init ridge), --batch-size at least 1, --seed at least 0, --mask-rate between 0 and 1, --length from 3 to 512."
-            )
-        require_layer_decay(self.layer_decay)
-        require_dropout(self.dropout)
-        if self.window < 8 or (self.practice == "curriculum" and self.spans is None):
-            raise ConfigError(
-                f"--practice curriculum needs --spans, and --window {self.window} must be at least 8 wordpieces."
-            )
+        if self.steps == 0 and self.head_init != "ridge":
+            raise ConfigError("--steps 0 changes nothing. Add --head-init ridge, which fits a head, or take steps.")
+        if self.practice == "curriculum" and self.spans is None:
+            raise ConfigError("--practice curriculum needs --spans, the sentences to practise on.")
         if self.practice == "curriculum" and self.stop_at_accuracy is not None:
             raise ConfigError(
                 "--stop-at-accuracy does not work with --practice curriculum: its first part is easier, so the accuracy there says "

@@ -24,8 +24,6 @@ from realmctl.pipeline import help_texts, reads, runtime, setting, source
 from realmctl.training.monitoring.alarms import AlarmName
 from realmctl.training.refresh.settings import RefreshSettings
 from realmctl.training.training_stage import (
-    require_dropout,
-    require_layer_decay,
     retriever_lr_multiplier,
 )
 
@@ -61,18 +59,16 @@ class Pretrain(RefreshSettings):
         "File of questions whose recall@1, @5 and @20 is logged whenever the index changes. At most 300 of them are used.",
         default=None,
     )
-    batch_size: int = setting("Sentences per step.", default=512)
-    lr: float = setting(help_texts.LEARNING_RATE, default=3e-5)
-    retriever_lr: float | None = setting(
-        "Peak learning rate of the retriever. Default: --lr.", default=None, added_later=True
-    )
-    layer_decay: float = setting(help_texts.READER_LAYER_DECAY, default=1.0, added_later=True)
+    batch_size: int = setting("Sentences per step.", default=512, at_least=1)
+    lr: float = setting(help_texts.LEARNING_RATE, default=3e-5, above=0)
+    retriever_lr: float | None = setting("Peak learning rate of the retriever. Default: --lr.", default=None, above=0)
+    layer_decay: float = setting(help_texts.READER_LAYER_DECAY, default=1.0, above=0, at_most=1)
     dropout: float | None = setting(
-        "Dropout of retriever and reader, saved with them. Default: each one's own.", default=None, added_later=True
+        "Dropout of retriever and reader, saved with them. Default: each one's own.", default=None, at_least=0, below=1
     )
-    warmup: int | None = setting(help_texts.WARMUP, default=None)
+    warmup: int | None = setting(help_texts.WARMUP, default=None, at_least=0)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="bert")
-    candidates: int = setting("Candidates per query, the null document included.", default=8)
+    candidates: int = setting("Candidates per query, the null document included.", default=8, at_least=2)
     null_document: bool = setting(
         "Make the null document candidate 0. Without it, all candidates are blocks, and the null document only serves to measure"
         " retrieval_utility.",
@@ -87,10 +83,13 @@ class Pretrain(RefreshSettings):
         "What is hidden. salient: a salient span. random-span: a random span of the same length. random-uniform: random wordpieces.",
         default="salient",
     )
-    official: tuple[PretrainDeviation, ...] = setting(explained(PretrainDeviation), default=(), added_later=True)
-    seed: int = setting(help_texts.SEED, default=0)
-    micro_batch: int = runtime("Sentences computed at once; 0 means the whole batch.", default=0)
-    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
+    official: tuple[PretrainDeviation, ...] = setting(
+        explained(PretrainDeviation),
+        default=(),
+    )
+    seed: int = setting(help_texts.SEED, default=0, at_least=0)
+    micro_batch: int = runtime("Sentences computed at once; 0 means the whole batch.", default=0, at_least=0)
+    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500, at_least=1)
     stop_on: tuple[AlarmName, ...] = runtime(
         "Alarms at which the run stops with exit code 6 and keeps its checkpoint: one or more names, separated by commas.",
         default=(),
@@ -99,16 +98,6 @@ class Pretrain(RefreshSettings):
 
     def check(self) -> None:
         self.check_refresh()
-        if min(self.steps, self.batch_size) < 1 or self.candidates < 2:
-            raise ConfigError(
-                "--steps and --batch-size must be at least 1, --candidates at least 2: with a single candidate there is nothing to "
-                "learn."
-            )
-        retriever_lr_multiplier(self.lr, self.retriever_lr)
-        require_layer_decay(self.layer_decay)
-        require_dropout(self.dropout)
-        if self.micro_batch < 0:
-            raise ConfigError(f"--micro-batch {self.micro_batch}: use 1 or more, or 0 for the whole batch.")
         require_same_vocabulary(self.blocks, self.spans, self.retriever)
         require_titles(self.blocks)
         if "recall_lost" in self.stop_on and self.recall_questions is None:

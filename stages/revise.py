@@ -52,7 +52,7 @@ class Revise(Stage):
     blocks: Artifact = reads("blocks", help="Blocks to revise, made by chunk or revise.", positional=True)
     corpus: tuple[Path, ...] = source("Files or folders with the whole corpus as it is now.", default=())
     edits: Path | None = source("JSON lines with the documents to add, update or remove.", default=None)
-    workers: int = runtime(help_texts.WORKERS, default=0)
+    workers: int = runtime(help_texts.WORKERS, default=0, at_least=0)
     executor: Executor = runtime(help_texts.EXECUTOR, default="local")
 
     def check(self) -> None:

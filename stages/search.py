@@ -11,7 +11,7 @@ from realmctl.artifacts import Artifact, Writer
 from realmctl.artifacts.description import RANKING, RankingDescription, write_description
 from realmctl.errors import ConfigError
 from realmctl.log import progress
-from realmctl.pipeline import Stage, help_texts, reads, runtime, setting, source
+from realmctl.pipeline import Stage, check_device, help_texts, reads, runtime, setting, source
 from realmctl.retrieval.search.registry import SEARCHERS
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Search(Stage):
         default="dense",
         choices=methods,
     )
-    top: int = setting("Number of blocks or documents in the ranking of a query.", default=100)
+    top: int = setting("Number of blocks or documents in the ranking of a query.", default=100, at_least=1)
     unit: Literal["block", "document"] = setting(
         "What is ranked. document: the documents that the blocks were cut from, each at the place of its best block.",
         default="block",
@@ -61,21 +61,18 @@ class Search(Stage):
     depth: int | None = setting(
         "Blocks that each searcher retrieves for a query. Default: --top, and four times --top for documents.",
         default=None,
+        at_least=1,
     )
     rrf_k: float = setting(
-        "hybrid: constant k of the fusion. A block scores 1 / (k + rank) in each ranking.", default=60.0
+        "hybrid: constant k of the fusion. A block scores 1 / (k + rank) in each ranking.", default=60.0, above=0
     )
-    batch_size: int = runtime("Queries per batch.", default=16)
-    device: str = runtime(help_texts.DEVICE, default="auto")
+    batch_size: int = runtime("Queries per batch.", default=16, at_least=1)
+    device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
 
     def check(self) -> None:
-        if min(self.top, self.batch_size) < 1:
-            raise ConfigError("--top and --batch-size must be at least 1.")
         if self._depth() < self.top:
             raise ConfigError(f"--depth {self.depth} is below --top {self.top}. Retrieve at least as many blocks.")
-        if not 0 < self.rrf_k < float("inf"):
-            raise ConfigError(f"--rrf-k {self.rrf_k:g} must be above 0 (60 is the paper's).")
         if not _uses_index({"method": self.method}) and (self.retriever or self.index):
             raise ConfigError(f"--method {self.method} uses neither --retriever nor --index. Leave them out.")
         from realmctl.retrieval.search.searcher import searcher_type

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from realmctl.errors import ConfigError
 from realmctl.pipeline import setting
 from realmctl.training.retriever_start import RetrieverStart
 
@@ -13,8 +12,6 @@ if TYPE_CHECKING:
     from realmctl.models.inputs import Collator
     from realmctl.models.retriever import Retriever
     from realmctl.training.objectives.in_batch import InBatchContrast
-
-WINDOWS = range(5, 512)
 
 
 class SpiderInit(RetrieverStart):
@@ -25,21 +22,17 @@ class SpiderInit(RetrieverStart):
     takes a part of the batch. The negatives are the blocks of the whole batch.
     """
 
-    steps: int = setting("Training steps. 0 keeps the untrained start.", default=200_000)
+    steps: int = setting("Training steps. 0 keeps the untrained start.", default=200_000, at_least=0)
     batch_size: int = setting(
         "Documents per step. Each gives a query, its block and a hard negative; the other blocks of the batch are negatives too.",
         default=1024,
+        at_least=2,
     )
-    lr: float = setting("Peak learning rate.", default=2e-5)
-    keep_rate: float = setting("Share of the queries that keep the span.", default=0.5)
-    window: int = setting("Most wordpieces around the span in a query; at least 5 are taken.", default=30)
-
-    def check(self) -> None:
-        super().check()
-        if not 0 <= self.keep_rate <= 1:
-            raise ConfigError(f"--keep-rate {self.keep_rate:g} must lie between 0 and 1.")
-        if self.window not in WINDOWS:
-            raise ConfigError(f"--window {self.window} must lie between {WINDOWS[0]} and {WINDOWS[-1]}.")
+    lr: float = setting("Peak learning rate.", default=2e-5, above=0)
+    keep_rate: float = setting("Share of the queries that keep the span.", default=0.5, at_least=0, at_most=1)
+    window: int = setting(
+        "Most wordpieces around the span in a query; at least 5 are taken.", default=30, at_least=5, at_most=511
+    )
 
     def objective(self, retriever: Retriever, corpus: Corpus, collator: Collator) -> InBatchContrast:
         from realmctl.retrieval.initial_encoder import tokenizer_of

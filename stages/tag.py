@@ -13,7 +13,7 @@ from realmctl.deviations import TagDeviation, explained
 from realmctl.errors import ConfigError, InputError
 from realmctl.execution.shards import Executor
 from realmctl.log import progress, say
-from realmctl.pipeline import Stage, help_texts, reads, runtime, setting
+from realmctl.pipeline import Stage, check_device, help_texts, reads, runtime, setting
 
 if TYPE_CHECKING:
     from realmctl.spans.salient import Tagger
@@ -43,24 +43,23 @@ class Tag(Stage):
     labels: tuple[str, ...] = setting(
         "Labels of the spans to keep; repeat the option for several. Default: all but numbers and amounts.", default=()
     )
-    max_masks: int = setting("Longest span, in wordpieces. Longer spans are dropped.", default=10)
+    max_masks: int = setting("Longest span, in wordpieces. Longer spans are dropped.", default=10, at_least=1)
     query_length: int = setting(
-        "Longest query in wordpieces, [CLS] and [SEP] included. Spans beyond it are dropped.", default=96
+        "Longest query in wordpieces, [CLS] and [SEP] included. Spans beyond it are dropped.", default=96, at_least=3
     )
-    official: tuple[TagDeviation, ...] = setting(explained(TagDeviation), default=(), added_later=True)
-    workers: int = runtime(help_texts.WORKERS + " The hf tagger runs in one process.", default=0)
+    official: tuple[TagDeviation, ...] = setting(
+        explained(TagDeviation),
+        default=(),
+    )
+    workers: int = runtime(help_texts.WORKERS + " The hf tagger runs in one process.", default=0, at_least=0)
     executor: Executor = runtime(help_texts.EXECUTOR, default="local")
-    device: str = runtime("Device of the hf tagger: auto, cpu or cuda:N.", default="auto")
+    device: str = runtime("Device of the hf tagger: auto, cpu or cuda:N.", default="auto", check=check_device)
 
     def check(self) -> None:
         kind, _, model = self.tagger.partition(":")
         if kind not in (WITH_MODEL if model else WITHOUT_MODEL):
             raise ConfigError(
                 f"--tagger {self.tagger}: use auto, anchors, rules, spacy:NAME_OR_PATH or hf:NAME_OR_PATH."
-            )
-        if self.max_masks < 1 or self.query_length < 3:
-            raise ConfigError(
-                "--max-masks must be at least 1, and --query-length at least 3: [CLS], a wordpiece and [SEP]."
             )
 
     def origin(self) -> Origin:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import typing
 
-import pytest
-
 from realmctl import deviations
 from realmctl.cli.available_stages import available_stages
 from realmctl.pipeline import hints, roles
@@ -20,11 +18,6 @@ def deviations_of(stage) -> tuple[str, ...]:
 
 def test_every_deviation_has_a_meaning_and_belongs_to_a_stage():
     assert sorted(deviations.MEANING) == sorted(name for stage in STAGES.values() for name in deviations_of(stage))
-
-
-@pytest.mark.parametrize("name", STAGES)
-def test_without_a_deviation_the_recipe_is_as_it_was(name):
-    assert roles(STAGES[name])["official"].added_later and STAGES[name].official == ()
 
 
 def test_an_unknown_deviation_is_refused_with_the_known_ones(realmctl, chain):

@@ -55,8 +55,8 @@ def command_of(stage: type[Stage]) -> Callable[..., None]:
     keyword = functools.partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
-            *(_parameter(item, hints(stage)[item.name]) for item in fields(stage)),  # type: ignore[arg-type]
-            *(_argument(item) for item in fields(stage) if _has_argument(item.metadata[ROLE])),  # type: ignore[arg-type]
+            *(_parameter(item, hints(stage)[item.name]) for item in fields(stage)),
+            *(_argument(item) for item in fields(stage) if _has_argument(item.metadata[ROLE])),
             *_preset(stage.command()),
             keyword("out", default=None, annotation=Out),
             keyword("workspace", default=Path("artifacts"), annotation=Workspace),
@@ -170,6 +170,8 @@ def _preset(command: str) -> list[inspect.Parameter]:
 
 def _help(name: str, role: Role) -> str:
     if role.name != "reads" or role.explicit_only:
-        return role.help
+        limits = role.range
+        told = limits.at_most is not None or limits.below is not None or (limits.at_least or 0) > 1
+        return f"{role.help} {str(limits).capitalize()}." if told else role.help
     where = f"<workspace>/{name.replace('_', '-')}"
     return f"{role.help} Default: {where}{', if it exists' if role.optional else ''}."

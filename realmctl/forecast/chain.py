@@ -71,6 +71,6 @@ def paper_chain(stages: Mapping[str, type[Stage]], bert: str) -> tuple[PlannedSt
 def _defaults(stage: type[Stage]) -> dict[str, Any]:
     return {
         item.name: None if item.default is dataclasses.MISSING else item.default
-        for item in dataclasses.fields(stage)  # type: ignore[arg-type]
+        for item in dataclasses.fields(stage)
         if roles(stage)[item.name].name != "reads"
     }

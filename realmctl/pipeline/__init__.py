@@ -1,6 +1,19 @@
 """Stages: classes that read artifacts and make one."""
 
-from realmctl.pipeline.fields import ROLE, Role, flag_of, hints, reads, roles, runtime, setting, source
+from realmctl.pipeline.fields import (
+    ROLE,
+    Role,
+    check_device,
+    check_refresh_device,
+    flag_of,
+    hints,
+    reads,
+    roles,
+    runtime,
+    setting,
+    source,
+)
+from realmctl.pipeline.settings import Settings, values_of
 from realmctl.pipeline.stage import Stage, resolve
 from realmctl.pipeline.together import Exchange
 
@@ -8,7 +21,10 @@ __all__ = [
     "ROLE",
     "Exchange",
     "Role",
+    "Settings",
     "Stage",
+    "check_device",
+    "check_refresh_device",
     "flag_of",
     "hints",
     "reads",
@@ -17,4 +33,5 @@ __all__ = [
     "runtime",
     "setting",
     "source",
+    "values_of",
 ]

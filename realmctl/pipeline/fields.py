@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
@@ -15,6 +16,35 @@ ROLE = "realmctl"
 
 Replaced = Callable[[Mapping[str, Any]], bool]
 """Takes the values of the other fields. Returns whether they replace the artifact, so that it is not needed."""
+
+
+Check = Callable[[str, Any], None]
+"""Takes the flag and its value. Raises ConfigError."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """Where a number must lie. Each end is None where there is no limit."""
+
+    at_least: float | None = None
+    above: float | None = None
+    at_most: float | None = None
+    below: float | None = None
+
+    def __contains__(self, number: float) -> bool:
+        return (
+            (self.at_least is None or number >= self.at_least)
+            and (self.above is None or number > self.above)
+            and (self.at_most is None or number <= self.at_most)
+            and (self.below is None or number < self.below)
+        )
+
+    def __str__(self) -> str:
+        """The limits in words, such as `from 1 to 32` or `above 0 and below 1`."""
+        if self.at_least is not None and self.at_most is not None:
+            return f"from {self.at_least:g} to {self.at_most:g}"
+        ends = {"at least": self.at_least, "above": self.above, "at most": self.at_most, "below": self.below}
+        return " and ".join(f"{words} {end:g}" for words, end in ends.items() if end is not None)
 
 
 @dataclass(frozen=True)
@@ -32,8 +62,6 @@ class Role:
     """reads: whether other fields replace this artifact."""
     explicit_only: bool = False
     """reads: the workspace's artifact is never taken; the user must name one."""
-    added_later: bool = False
-    """setting: the recipe leaves the setting out while it has its default."""
     positional: bool = False
     """source: an argument of the command instead of an option. reads: an argument beside the option."""
     literals: tuple[str, ...] = ()
@@ -42,11 +70,21 @@ class Role:
     """source: a hub id is accepted."""
     choices: Callable[[], Sequence[str]] | None = None
     """setting: returns the names that the value can have."""
+    range: Range = Range()
+    """setting, runtime: where a number must lie."""
+    check: Check | None = None
+    """setting, runtime: a further check of the value."""
 
-    def check_choice(self, value: Any, where: str) -> None:
-        """Check that a value is one of the choices. Raises ConfigError, which names `where`."""
-        if self.choices is not None and value is not None and value not in (names := self.choices()):
+    def check_value(self, value: Any, where: str) -> None:
+        """Check that a value is one of the choices and lies in the range. Raises ConfigError, which names `where`."""
+        if value is None:
+            return
+        if self.choices is not None and value not in (names := self.choices()):
             raise ConfigError(f"{where}: {value!r} is not one of {', '.join(names)}.")
+        if isinstance(value, int | float) and value not in self.range:
+            raise ConfigError(f"{where} {value} must be {self.range}.")
+        if self.check is not None:
+            self.check(where, value)
 
 
 def _field(role: Role, default: Any) -> Any:
@@ -98,25 +136,54 @@ def setting(
     help: str,
     *,
     default: Any = MISSING,
-    added_later: bool = False,
     choices: Callable[[], Sequence[str]] | None = None,
+    at_least: float | None = None,
+    above: float | None = None,
+    at_most: float | None = None,
+    below: float | None = None,
+    check: Check | None = None,
 ) -> Any:
     """Declare a value that changes the result. It is part of the recipe.
 
     Args:
         help: Help text of the flag.
         default: Value where none is given.
-        added_later: The setting was added to a stage that was already in use, and its default is the stage's earlier
-            behaviour. The recipe leaves it out while it has its default, so artifacts made earlier are found again.
         choices: Returns the names that the value can have, where installed packages can add some. Other choices are a
             Literal.
+        at_least, above, at_most, below: Limits of a number.
+        check: A further check of this value alone. What concerns several settings together is in the stage's `check`.
     """
-    return _field(Role("setting", help, added_later=added_later, choices=choices), default)
+    limits = Range(at_least, above, at_most, below)
+    return _field(Role("setting", help, choices=choices, range=limits, check=check), default)
 
 
-def runtime(help: str, *, default: Any = MISSING) -> Any:
-    """Declare a value that changes only where or how fast the work is done. It is not part of the recipe."""
-    return _field(Role("runtime", help), default)
+def runtime(
+    help: str,
+    *,
+    default: Any = MISSING,
+    at_least: float | None = None,
+    above: float | None = None,
+    at_most: float | None = None,
+    below: float | None = None,
+    check: Check | None = None,
+) -> Any:
+    """Declare a value that changes only where or how fast the work is done. It is not part of the recipe. Args: see `setting`."""
+    return _field(Role("runtime", help, range=Range(at_least, above, at_most, below), check=check), default)
+
+
+DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,3})?")
+
+
+def check_device(flag: str, value: str) -> None:
+    """Check the spelling of a device, without importing torch. Raises ConfigError."""
+    if not DEVICE.fullmatch(value):
+        raise ConfigError(f"{flag} {value!r} is not a device. Use auto, cpu, cuda or cuda:N.")
+
+
+def check_refresh_device(flag: str, value: str) -> None:
+    """Check the spelling of a device that may be `elsewhere`. Raises ConfigError."""
+    if value != "elsewhere":
+        check_device(flag, value)
 
 
 def roles(stage: type[Any]) -> dict[str, Role]:

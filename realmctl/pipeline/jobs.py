@@ -27,7 +27,7 @@ from realmctl.artifacts import Artifact, open_artifact
 from realmctl.errors import InterruptedRun, RealmctlError, ResourceError, as_realmctl_error, error_of
 from realmctl.execution.shards import worker_count
 from realmctl.execution.signals import install_stop_now
-from realmctl.pipeline import Stage
+from realmctl.pipeline import Stage, roles
 
 STOP_SECONDS = 10.0
 """Seconds that a child gets to end before it is killed, when it has no work or was asked to stop for the second time."""
@@ -159,7 +159,7 @@ class Jobs:
 
 
 def _request(name: str, stage: Stage, out: Path, threads: int) -> str:
-    fields = {field: getattr(stage, field) for field in stage.__dataclass_fields__}  # type: ignore[attr-defined]
+    fields = {field: getattr(stage, field) for field in roles(type(stage))}
     kind = type(stage)
     request = {
         "name": name,

@@ -240,7 +240,7 @@ def _value(stage: type[Stage], key: str, value: Any, where: str) -> Any:
     if role.name == "reads":
         return None if value is None else Path(value)
     value = typed(hints(stage)[key], value, where)
-    role.check_choice(value, where)
+    role.check_value(value, where)
     if role.name == "source" and not role.hub:
         for path in value if isinstance(value, tuple) else (value,) if value else ():
             if not is_literal(path, role.literals) and not Path(path).expanduser().exists():
@@ -249,5 +249,5 @@ def _value(stage: type[Stage], key: str, value: Any, where: str) -> Any:
 
 
 def _required(stage: type[Stage]) -> list[str]:
-    without = [item.name for item in fields(stage) if item.default is MISSING]  # type: ignore[arg-type]
+    without = [item.name for item in fields(stage) if item.default is MISSING]
     return [name for name in without if roles(stage)[name].name != "reads"]

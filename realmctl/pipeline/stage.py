@@ -20,9 +20,8 @@ import dataclasses
 import typing
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, dataclass_transform
+from typing import Any, ClassVar
 
 from realmctl.artifacts import (
     Artifact,
@@ -37,17 +36,15 @@ from realmctl.artifacts.temporary import temporary_folder
 from realmctl.errors import ConfigError, MismatchError, as_realmctl_error
 from realmctl.execution import processes
 from realmctl.log import say
-from realmctl.pipeline.common_fields import check_common_fields
-from realmctl.pipeline.fields import ROLE, Role, flag_of, hints, reads, roles, runtime, setting, source
+from realmctl.pipeline.fields import Role, flag_of, roles
 from realmctl.pipeline.headline import headline_text
 from realmctl.pipeline.making import make_version, write_version
+from realmctl.pipeline.settings import Settings
 from realmctl.pipeline.sources import digest_of, localise, provenance_of
 from realmctl.pipeline.together import Exchange, make_together
-from realmctl.pipeline.values import typed
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(reads, source, setting, runtime))
-class Stage:
+class Stage(Settings):
     """Base class of all stages. A subclass becomes a frozen dataclass with keyword-only fields.
 
     `class Common(Stage, abstract=True)` holds fields that several stages have in common, and is no stage itself.
@@ -67,23 +64,14 @@ class Stage:
     def __init_subclass__(cls, abstract: bool = False) -> None:
         if not cls.__doc__ or not (abstract or isinstance(getattr(cls, "makes", None), str)):
             raise TypeError(f"stage {cls.__name__} needs a docstring (its help) and `makes` (the kind of artifact)")
-        dataclass(frozen=True, kw_only=True)(cls)
-        for item in dataclasses.fields(cls):  # type: ignore[arg-type]
-            if ROLE not in item.metadata:
-                raise TypeError(
-                    f"{cls.__name__}.{item.name} must be declared by reads(), source(), setting() or runtime()"
-                )
+        super().__init_subclass__()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name, role in roles(type(self)).items():
             value = getattr(self, name)
-            if role.name != "reads":
-                value = typed(hints(type(self))[name], value, flag_of(name))
-                role.check_choice(value, flag_of(name))
-            elif value is not None or not self._may_be_none(name):
-                value = resolve(value, role.kinds, flag_of(name))
-            object.__setattr__(self, name, value)
-        check_common_fields({name: getattr(self, name) for name in roles(type(self))})
+            if role.name == "reads" and (value is not None or not self._may_be_none(name)):
+                object.__setattr__(self, name, resolve(value, role.kinds, flag_of(name)))
 
     def check(self) -> None:
         """Check fields and inputs before any work. Raises ConfigError, InputError or MismatchError."""
@@ -126,7 +114,6 @@ class Stage:
     def origin(self) -> Origin:
         """Return what the artifact is made from. This reads all sources to hash them."""
         settings = {name: _plain(value) for name, value in self._fields_with_role("setting").items()}
-        settings = {name: value for name, value in settings.items() if not self._is_left_out(name)}
         literals = {name: role.literals for name, role in roles(type(self)).items()}
         sources = self._fields_with_role("source")
         digests = {name: digest_of(value, literals[name]) for name, value in sources.items()}
@@ -144,10 +131,6 @@ class Stage:
             sources={name: entries for name, entries in files.items() if entries},
         )
 
-    def _is_left_out(self, name: str) -> bool:
-        """Whether the recipe leaves out a setting, because it was added later and has its default."""
-        return roles(type(self))[name].added_later and getattr(self, name) == getattr(type(self), name)
-
     def _may_be_none(self, name: str) -> bool:
         return getattr(type(self), name, dataclasses.MISSING) is None
 
@@ -163,7 +146,7 @@ class Stage:
                 for name, role in roles(type(self)).items()
                 if role.name == "source" and (value := getattr(self, name)) is not None
             }
-            yield dataclasses.replace(self, **changes)  # type: ignore[type-var]
+            yield dataclasses.replace(self, **changes)
 
     def make(self, out: Path | str) -> Artifact:
         """Return the artifact of this recipe: a version that exists in the series `out`, or a new one.

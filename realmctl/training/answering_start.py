@@ -56,13 +56,13 @@ class AnsweringStart(TrainingStage, abstract=True):
         "Searcher that finds the blocks. dense: retriever and index. bm25: BM25 over title and text. none: no blocks (closed"
         " book). Other names come from plug-ins.",
         default="dense",
-        added_later=True,
         choices=retrieval_names,
     )
     freeze_retriever: bool = setting(
-        "Train only the reader; the retriever does not change.", default=False, added_later=True
+        "Train only the reader; the retriever does not change.",
+        default=False,
     )
-    seed: int = setting(help_texts.SEED, default=0)
+    seed: int = setting(help_texts.SEED, default=0, at_least=0)
     index_shards: bool = runtime(help_texts.INDEX_SHARDS, default=False)
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from realmctl.artifacts import Artifact, Writer, tokenizer_folder
 from realmctl.artifacts.description import describe_encoder
-from realmctl.errors import ConfigError
 from realmctl.log import warn
 from realmctl.pipeline import help_texts, reads, runtime, setting, source
 from realmctl.training.training_stage import TrainingStage
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from realmctl.models.inputs import Collator
     from realmctl.models.retriever import Retriever
     from realmctl.training.objectives.in_batch import InBatchContrast
-
-MAX_PROJECTION = 65_536
 
 
 class RetrieverStart(TrainingStage, abstract=True):
@@ -41,25 +38,26 @@ class RetrieverStart(TrainingStage, abstract=True):
         literals=("scratch:",),
         hub=True,
     )
-    steps: int = setting("Training steps. 0 keeps the untrained start.", default=100_000)
+    steps: int = setting("Training steps. 0 keeps the untrained start.", default=100_000, at_least=0)
     batch_size: int = setting(
-        "Queries per step, each with its blocks; the other blocks of the batch are the negatives.", default=1024
+        "Queries per step, each with its blocks; the other blocks of the batch are the negatives.",
+        default=1024,
+        at_least=2,
     )
-    lr: float = setting(help_texts.LEARNING_RATE, default=1e-4)
-    warmup: int | None = setting(help_texts.WARMUP, default=None)
+    lr: float = setting(help_texts.LEARNING_RATE, default=1e-4, above=0)
+    warmup: int | None = setting(help_texts.WARMUP, default=None, at_least=0)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="bert")
-    projection: int = setting("Width of the embeddings, in numbers.", default=128)
-    query_length: int = setting("Longest query in wordpieces, [CLS] and [SEP] included.", default=64)
+    projection: int = setting("Width of the embeddings, in numbers.", default=128, at_least=1, at_most=65_536)
+    query_length: int = setting("Longest query in wordpieces, [CLS] and [SEP] included.", default=64, at_least=3)
     projection_init: Literal["random", "pca"] = setting(
         "Projection at the start. random: random numbers. pca: the principal components of the blocks' vectors, which keep what "
         "a sentence encoder knows.",
         default="random",
-        added_later=True,
     )
     scale: float | None = setting(
         "Factor between an inner product and the cosine at the start. Default: the width of the embeddings.",
         default=None,
-        added_later=True,
+        above=0,
     )
     pooling: Literal["pooler", "cls", "mean"] | None = setting(
         "What is projected. pooler: the output of BERT's tanh pooler. cls: the state of [CLS] as it is, as Condenser does. "
@@ -70,15 +68,16 @@ class RetrieverStart(TrainingStage, abstract=True):
     projection_norm_eps: float = setting(
         "Epsilon of the projection's layer norm. The published weights have 1e-12, the open ICT code has 1e-3.",
         default=1e-12,
-        added_later=True,
+        above=0,
+        below=1,
     )
     towers: Literal["shared", "separate"] = setting(
         "shared: one encoder for queries and blocks. separate: two encoders that start equal.", default="shared"
     )
-    seed: int = setting(help_texts.SEED, default=0)
-    micro_batch: int = runtime(help_texts.CONTRAST_MICRO_BATCH, default=0)
+    seed: int = setting(help_texts.SEED, default=0, at_least=0)
+    micro_batch: int = runtime(help_texts.CONTRAST_MICRO_BATCH, default=0, at_least=0)
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
-    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500)
+    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500, at_least=1)
     tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
 
     def __post_init__(self) -> None:
@@ -100,14 +99,6 @@ class RetrieverStart(TrainingStage, abstract=True):
         return described.pooling if described else None
 
     def check(self) -> None:
-        if not 1 <= self.projection <= MAX_PROJECTION:
-            raise ConfigError(f"--projection {self.projection}: use 1 to {MAX_PROJECTION} (128 is ORQA's).")
-        if not 0 < self.projection_norm_eps < 1:
-            raise ConfigError(f"--projection-norm-eps {self.projection_norm_eps:g} must lie between 0 and 1.")
-        if self.scale is not None and self.scale <= 0:
-            raise ConfigError(f"--scale {self.scale:g} must be above 0.")
-        if self.steps < 0 or self.batch_size < 2:
-            raise ConfigError("--steps must be at least 0, --batch-size at least 2 (a lone block has no negatives).")
         if (described := self._pooling_of_the_encoder()) not in (None, self.pooling):
             warn(
                 f"--pooling {self.pooling}: the encoder was trained for --pooling {described}. Another pooling usually retrieves "

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
-from realmctl.errors import ConfigError
-from realmctl.pipeline import Exchange, Stage, help_texts, runtime
+from realmctl.pipeline import Exchange, Stage, check_device, help_texts, runtime
 
 
 class TrainingStage(Stage, abstract=True):
@@ -14,7 +13,7 @@ class TrainingStage(Stage, abstract=True):
     resumable = True
     parallel = True
 
-    device: str = runtime(help_texts.DEVICE, default="auto")
+    device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
 
     def together(self) -> AbstractContextManager[Exchange]:
         from realmctl.training.data_parallel import together
@@ -28,21 +27,5 @@ class TrainingStage(Stage, abstract=True):
 
 
 def retriever_lr_multiplier(lr: float, retriever_lr: float | None) -> float | None:
-    """Return --retriever-lr divided by --lr, or None without --retriever-lr. Raises ConfigError unless both are above 0."""
-    if not lr > 0 or not (retriever_lr is None or retriever_lr > 0):
-        raise ConfigError(
-            f"--lr {lr:g} and --retriever-lr {lr if retriever_lr is None else retriever_lr:g} must be above 0."
-        )
+    """Return --retriever-lr divided by --lr, or None without --retriever-lr."""
     return None if retriever_lr is None else retriever_lr / lr
-
-
-def require_dropout(rate: float | None) -> None:
-    """Raise ConfigError unless --dropout is None, or from 0 to below 1."""
-    if rate is not None and not 0 <= rate < 1:
-        raise ConfigError(f"--dropout {rate:g} must be from 0 to below 1.")
-
-
-def require_layer_decay(decay: float) -> None:
-    """Raise ConfigError unless --layer-decay is above 0 and at most 1."""
-    if not 0 < decay <= 1:
-        raise ConfigError(f"--layer-decay {decay:g} must be above 0 and at most 1.")

@@ -89,13 +89,6 @@ def test_a_models_reader_is_where_it_starts_unless_another_is_named(finetuned, c
     assert code == 0 and "model" not in open_artifact(out.strip()).manifest.inputs
 
 
-def test_dense_recipes_are_as_they_were(chain):
-    from tests.fixtures.chain import baseline, finetune
-
-    assert "retrieval" not in finetune(chain).origin().settings
-    assert baseline(chain, "bm25").origin().settings["retrieval"] == "bm25"
-
-
 @pytest.mark.parametrize("retrieval", ["bm25", "none"])
 def test_a_retriever_or_an_index_is_of_no_use(finetuned, chain, retrieval):
     for name in ("retriever", "index"):

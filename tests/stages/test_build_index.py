@@ -113,6 +113,6 @@ def test_without_hnswlib_the_error_names_the_exact_index_and_that_works(embeddin
 
 
 def test_settings_that_cannot_work_are_refused_before_anything_is_made(embeddings, tmp_path):
-    with pytest.raises(ConfigError, match="m is 1"):
+    with pytest.raises(ConfigError, match="--m 1"):
         BuildIndex(embeddings=embeddings, m=1).make(tmp_path / "index")
     assert not (tmp_path / "index").exists()

@@ -173,10 +173,10 @@ def test_an_error_leaves_no_artifact(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"max_wordpieces": 20}, "no room"),
+        ({"max_wordpieces": 20}, "--max-wordpieces 20"),
         ({"tokenizer": "train:many"}, "number of wordpieces"),
         ({"tokenizer": "train:5"}, "number of wordpieces"),
-        ({"page_seconds": 0.0}, "must be positive"),
+        ({"page_seconds": 0.0}, "--page-seconds 0"),
     ],
 )
 def test_settings_that_cannot_work_are_refused_first(source, tmp_path, settings, message):

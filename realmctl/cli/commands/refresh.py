@@ -10,7 +10,7 @@ import typer
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, path
 from realmctl.execution.shards import Executor
-from realmctl.pipeline.common_fields import check_device
+from realmctl.pipeline.fields import check_device
 
 
 def refresh(

@@ -140,10 +140,10 @@ class _Rehearsal:
             if stage.command() == "embed":
                 return []
             row = RehearsedRun(name, stage.command(), f"{self.processes} workers", "", "one process", exact=True)
-            here = dataclasses.replace(stage, workers=self.processes)  # type: ignore[type-var]
+            here = dataclasses.replace(stage, workers=self.processes)  # type: ignore[call-arg]
             return [_Attempts(row, here, ALONE, self.folder / "workers", self.alone[name]).row()]
         row = RehearsedRun(name, stage.command(), f"{nodes.count} Ray nodes", "", "one process", exact=True)
-        there = dataclasses.replace(stage, executor="ray", workers=0)  # type: ignore[type-var]
+        there = dataclasses.replace(stage, executor="ray", workers=0)  # type: ignore[call-arg]
         cluster = {"RAY_ADDRESS": nodes.address}
         return [_Attempts(row, there, ALONE, self.folder / "ray", self.alone[name], nodes.kill_one, cluster).row()]
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from realmctl.artifacts import Artifact
 from realmctl.errors import ConfigError
-from realmctl.pipeline import help_texts, reads, runtime, setting
+from realmctl.pipeline import check_refresh_device, help_texts, reads, runtime, setting
 from realmctl.training.training_stage import TrainingStage
 
 
@@ -16,7 +16,7 @@ class RefreshSettings(TrainingStage, abstract=True):
     blocks: Artifact = reads("blocks", help="Blocks to retrieve.")
     retriever: Artifact = reads("retriever", help="Retriever to start from.")
     index: Artifact = reads("index", help="Index of the blocks, built with that retriever.")
-    steps: int = setting(help_texts.STEPS, default=200_000)
+    steps: int = setting(help_texts.STEPS, default=200_000, at_least=1)
     refresh: Literal["background", "lockstep", "inline", "never"] = setting(
         "What refreshes the index. background: another process, as fast as it can. lockstep: another process, and each index goes "
         "into use one refresh period after its snapshot, so that no delay changes the result. inline: this process. never: nothing.",
@@ -26,16 +26,18 @@ class RefreshSettings(TrainingStage, abstract=True):
         "Number of steps between snapshots for the index refresh. auto: a snapshot when the embeddings of the blocks have drifted by"
         " --refresh-drift.",
         default=500,
+        at_least=1,
     )
     refresh_drift: float = setting(
         "With --refresh-every auto: drift since the last snapshot at which the next is due, 1 minus the mean cosine.",
         default=0.001,
-        added_later=True,
+        above=0,
     )
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     max_index_age: int = runtime(
         "Largest age of the index, in steps, before training waits; 0 means three refresh periods, with auto no limit.",
         default=0,
+        at_least=0,
     )
     when_stale: Literal["wait", "fail", "continue"] = runtime(
         "What to do at that age. wait: for a fresher index. fail: save a checkpoint and stop with exit code 5. continue: train on "
@@ -45,6 +47,7 @@ class RefreshSettings(TrainingStage, abstract=True):
     refresh_device: str = runtime(
         "Device of the refresher of background and lockstep: auto, cpu or cuda:N. elsewhere: you start `realmctl refresh` yourself.",
         default="auto",
+        check=check_refresh_device,
     )
     index_shards: bool = runtime(help_texts.INDEX_SHARDS, default=False)
 
@@ -60,12 +63,8 @@ class RefreshSettings(TrainingStage, abstract=True):
 
     def check_refresh(self) -> None:
         """Raise ConfigError for settings of the refresh that do not go together."""
-        if self.period < 1:
-            raise ConfigError(f"--refresh-every {self.refresh_every} is too small. It must be at least 1, or auto.")
         if self.refresh == "lockstep" and self.refresh_every == "auto":
             raise ConfigError("--refresh lockstep needs a number of steps: --refresh-every auto follows the drift.")
-        if not self.refresh_drift > 0:
-            raise ConfigError(f"--refresh-drift {self.refresh_drift:g} must be above 0.")
         if self.max_index_age and self.max_index_age < self.period:
             raise ConfigError(
                 f"--max-index-age {self.max_index_age} is below --refresh-every {self.refresh_every}: training would wait for an "

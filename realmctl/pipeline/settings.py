@@ -1,0 +1,48 @@
+"""Settings: values that a user gives, each declared once with its help and its range.
+
+    class ChunkSettings(Settings):
+        "How documents are cut."
+        max_wordpieces: int = setting("Longest block in wordpieces.", default=288, at_least=32)
+
+The command line, pipeline files, the recipe and the reference page follow from the declaration. A stage inherits its
+settings, and hands itself to the library function that takes them. So no value is listed twice.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, dataclass_transform
+
+from realmctl.pipeline.fields import ROLE, flag_of, hints, reads, roles, runtime, setting, source
+from realmctl.pipeline.values import typed
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(reads, source, setting, runtime))
+class Settings:
+    """Base of all settings. A subclass becomes a frozen dataclass with keyword-only fields.
+
+    Raises:
+        ConfigError: A value has another type than its field, or lies outside the field's range.
+    """
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
+        for item in dataclasses.fields(cls):  # type: ignore[arg-type]
+            if ROLE not in item.metadata:
+                raise TypeError(
+                    f"{cls.__name__}.{item.name} must be declared by reads(), source(), setting() or runtime()"
+                )
+
+    def __post_init__(self) -> None:
+        types = hints(type(self))
+        for name, role in roles(type(self)).items():
+            if role.name != "reads":
+                value = typed(types[name], getattr(self, name), flag_of(name))
+                role.check_value(value, flag_of(name))
+                object.__setattr__(self, name, value)
+
+
+def values_of(settings: Settings, of: type[Settings]) -> dict[str, Any]:
+    """Return {name: value} of the fields that `of` declares or inherits."""
+    return {name: getattr(settings, name) for name in roles(of)}

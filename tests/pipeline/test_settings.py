@@ -1,0 +1,125 @@
+"""Settings: declared once with their ranges, and refused by their own flag, even where the artifact exists."""
+
+from __future__ import annotations
+
+import math
+import typing
+
+import pytest
+
+from realmctl.cli.available_stages import available_stages
+from realmctl.errors import ConfigError
+from realmctl.pipeline import Settings, check_device, check_refresh_device, flag_of, hints, roles, setting, values_of
+from stages.build_index import BuildIndex
+from tests.fixtures.small_stages import Plain
+
+
+class Cut(Settings):
+    """How to cut."""
+
+    length: int = setting("Length.", default=8, at_least=3, at_most=512)
+    share: float | None = setting("Share.", default=None, above=0, below=1)
+
+
+class CutAgain(Cut):
+    """How to cut once more."""
+
+    length: int = setting("Length.", default=16, at_least=3, at_most=512)
+    times: int = setting("Times.", default=1, at_least=1)
+
+
+def test_settings_are_values_of_their_types_within_their_ranges():
+    assert Cut(length="9") == Cut(length=9, share=None)  # type: ignore[arg-type]
+    for wrong in ({"length": 2}, {"length": 513}, {"share": 0}, {"share": 1}, {"length": "long"}):
+        with pytest.raises(ConfigError, match=f"--{next(iter(wrong))}"):
+            Cut(**wrong)
+
+
+def test_inherited_settings_are_handed_on_whole():
+    again = CutAgain(share=0.5)
+    assert values_of(again, Cut) == {"length": 16, "share": 0.5}
+    assert list(roles(CutAgain)) == ["length", "share", "times"]
+
+
+def test_a_field_must_be_declared():
+    with pytest.raises(TypeError, match="undeclared"):
+
+        class Wrong(Settings):
+            """Wrong."""
+
+            undeclared: int = 3
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu", "cuda", "cuda:0", "cuda:15"])
+def test_devices_that_are_spelled_right(device):
+    check_device("--device", device)
+    check_refresh_device("--refresh-device", device)
+
+
+@pytest.mark.parametrize("device", ["gpu", "", "cuda:", "cuda:x", "CPU", "elsewhere", "cuda:0 "])
+def test_devices_that_are_not(device):
+    with pytest.raises(ConfigError, match="--device"):
+        check_device("--device", device)
+
+
+def test_a_refresher_may_run_elsewhere():
+    check_refresh_device("--refresh-device", "elsewhere")
+    with pytest.raises(ConfigError, match="--refresh-device 'gpu'"):
+        check_refresh_device("--refresh-device", "gpu")
+
+
+NUMBERS = [
+    (name, field)
+    for name, stage in available_stages().items()
+    for field, hint in hints(stage).items()
+    if field in roles(stage)
+    and roles(stage)[field].name in ("setting", "runtime")
+    and {int, float} & {hint, *typing.get_args(hint)}
+]
+
+
+@pytest.mark.parametrize(("name", "field"), NUMBERS)
+def test_every_number_is_refused_outside_its_range_and_taken_inside(name, field):
+    stage = available_stages()[name]
+    role, hint = roles(stage)[field], hints(stage)[field]
+    small = 1 if int in {hint, *typing.get_args(hint)} else 1e-9
+    limits = role.range
+    inside = [limit for limit in (limits.at_least, limits.at_most) if limit is not None]
+    inside += [limits.above + small] if limits.above is not None else []
+    inside += [limits.below - small] if limits.below is not None else []
+    outside = [limit for limit in (limits.above, limits.below) if limit is not None]
+    outside += [limits.at_least - small] if limits.at_least is not None else []
+    outside += [limits.at_most + small] if limits.at_most is not None else []
+    assert limits.at_least is not None or limits.above is not None, "a number without a lower limit"
+    for value in inside:
+        role.check_value(value, flag_of(field))
+    for value in [*outside, -math.inf]:
+        with pytest.raises(ConfigError, match=flag_of(field)):
+            role.check_value(value, flag_of(field))
+
+
+def test_a_wrong_runtime_option_is_refused_though_the_artifact_exists(tmp_path):
+    Plain().make(tmp_path / "plain")
+    with pytest.raises(ConfigError, match="--workers -3"):
+        Plain(workers=-3).make(tmp_path / "plain")
+
+
+@pytest.mark.parametrize("seed", [2**63, 2**70, "1e300", str(2**64), -(2**63) - 1])
+def test_numbers_that_no_library_takes(seed):
+    with pytest.raises(ConfigError, match=r"--limit: .* is not a whole number of at most 63 bits"):
+        Plain(limit=seed)
+    assert Plain(limit=str(2**63 - 1)).limit == 2**63 - 1  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [None, 5, "", [], object()])
+def test_an_input_that_is_no_artifact_is_refused(value):
+    with pytest.raises(ConfigError, match=r"--embeddings: .* is not an artifact. Give an artifact of kind embeddings"):
+        BuildIndex(embeddings=value)
+
+
+def test_every_training_stage_computes_its_batch_in_parts_by_one_name():
+    training = [stage for stage in available_stages().values() if {"steps", "batch_size"} <= roles(stage).keys()]
+    assert {"IctInit", "LmFinetune"} <= {stage.__name__ for stage in training}
+    for stage in training:
+        assert roles(stage)["micro_batch"].name == "runtime", stage
+        assert not {name for name in roles(stage) if "chunk" in name}, stage
