@@ -57,7 +57,7 @@ faults: $(READY) ## damaged files, failing disks, power cuts and kills, counted 
 	rm -f docs/faults.json
 	REALMCTL_FAULTS_JSON="$(CURDIR)/docs/faults.json" REALMCTL_FAULT_ROUNDS=$(FAULT_ROUNDS) $(BIN)/python -m pytest -m "$(FAULT_TESTS)" \
 	  tests/faults tests/artifacts tests/training/refresh tests/training/test_checkpoint.py tests/training/test_damaged_run.py \
-	  tests/training/objectives/test_best_on_dev.py tests/models/bert/test_limits.py tests/report/test_damaged_scores.py
+	  tests/training/evaluation/test_best_on_dev.py tests/models/bert/test_limits.py tests/report/test_damaged_scores.py
 	$(BIN)/python docs/make_reliability.py
 
 docs: $(READY) ## the documentation site, built strictly into build/site; open build/site/index.html
@@ -84,7 +84,7 @@ $(LOWEST)/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 lowest: $(LOWEST)/.ready ## the tests of models, encoders and language models with the oldest transformers that is allowed
-	$(LOWEST)/bin/python -m pytest -m "not slow" tests/models tests/convert tests/retrieval tests/parity tests/tokens tests/training/objectives tests/stages
+	$(LOWEST)/bin/python -m pytest -m "not slow" tests/models tests/convert tests/retrieval tests/parity tests/tokens tests/training/objectives tests/training/data tests/training/evaluation tests/training/starts tests/stages
 
 check: $(READY) ## format, lint, types, floors, tests
 	$(BIN)/ruff format --check realmctl stages tests examples benchmarks docs

@@ -120,10 +120,10 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
 }
 OTHERS = {
     "questions.questions.MAX_SUSPECT_SHARE": "the share of answers that look like patterns, above which a warning asks",
-    "training.objectives.pairing.MOST_COMMON": "a rule for choosing pairs of sentences and blocks",
+    "training.data.reading_practice.MOST_COMMON": "a rule for choosing pairs of sentences and blocks",
     "corpus.corpus.MAX_WORDPIECES": "the default length of blocks",
     "registry.MAX_REASON": "the length of a message",
-    "training.objectives.recurring.MOST_COMMON": "a rule for choosing recurring spans",
+    "training.data.recurring_spans.MOST_COMMON": "a rule for choosing recurring spans",
     "training.objectives.finetune.MOST_HARD_EM": "the largest share of steps with the hard objective",
 }
 """Constants that are named like a limit, and limit no input: what they are."""

@@ -56,7 +56,7 @@ PROMISES = [
     ),
     (
         "A resumed run reads only files whose hash is right, and ends with the weights of a run that was never stopped.",
-        ["tests/training/test_checkpoint.py", "tests/training/objectives/test_best_on_dev.py"],
+        ["tests/training/test_checkpoint.py", "tests/training/evaluation/test_best_on_dev.py"],
     ),
     (
         "With `--refresh lockstep` no kill and no delay of trainer or refresher changes a bit of the model.",

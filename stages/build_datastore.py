@@ -53,14 +53,16 @@ class BuildDatastore(Stage):
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.index.build import build
+        from realmctl.models.inputs import Collator
         from realmctl.models.precision import pick_device
         from realmctl.models.reader import Reader
-        from realmctl.retrieval.initial_encoder import masked_lm_with_head, packer_of, tokenizer_of
         from realmctl.spans.tagged_queries import TaggedQueries
-        from realmctl.training.knn_lm import SpanStates, require_neighbours, write_datastore
+        from realmctl.tokens import wordpiece
+        from realmctl.training.evaluation.knn_lm import SpanStates, require_neighbours, write_datastore
+        from realmctl.training.starts.encoder import masked_lm_with_head
 
         reader = Reader(masked_lm_with_head(self.encoder.path))
-        collator, device = packer_of(tokenizer_of(self.spans)), pick_device(self.device)
+        collator, device = Collator.of(wordpiece.load(self.spans.path)), pick_device(self.device)
         states = SpanStates(reader, TaggedQueries(self.spans), collator, device, self.precision)
         write_datastore(states, out.path, self.batch_size)
         built = build(out.path, self._options(), device=str(device))

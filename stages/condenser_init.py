@@ -15,7 +15,7 @@ from realmctl.training.training_stage import TrainingStage
 
 if TYPE_CHECKING:
     from realmctl.models.condenser import Condenser
-    from realmctl.training.objectives.whole_words import MaskedPassages
+    from realmctl.training.data.masked_blocks import MaskedPassages
 
 
 class CondenserInit(TrainingStage):
@@ -113,7 +113,7 @@ class CondenserInit(TrainingStage):
     def _model(self) -> Condenser:
         from realmctl.models.condenser import Condenser
         from realmctl.models.precision import seed_everything
-        from realmctl.retrieval.initial_encoder import starting_bert
+        from realmctl.training.starts.encoder import starting_bert
 
         mlm = starting_bert(self.encoder, self.bert, self.blocks, self.seed)
         folder = self._trained_folder()
@@ -150,19 +150,18 @@ class CondenserInit(TrainingStage):
 
     def _examples(self) -> MaskedPassages:
         from realmctl.corpus.corpus import Corpus
-        from realmctl.retrieval.initial_encoder import continuing_words, packer_of, tokenizer_of
-        from realmctl.training.objectives.whole_words import (
+        from realmctl.models.inputs import Collator
+        from realmctl.tokens import wordpiece
+        from realmctl.training.data.masked_blocks import (
             MaskedPassages,
             SpanPairs,
             WholeWordMasking,
             rows_by_document,
         )
 
-        tokenizer, corpus = tokenizer_of(self.blocks), Corpus(self.blocks)
-        collator = packer_of(tokenizer)
-        masking = WholeWordMasking(
-            continues_V=continuing_words(tokenizer), mask_id=collator.mask_id, rate=self.mask_rate
-        )
+        words, corpus = wordpiece.load(self.blocks.path), Corpus(self.blocks)
+        collator = Collator.of(words)
+        masking = WholeWordMasking(continues_V=words.continues, mask_id=collator.mask_id, rate=self.mask_rate)
         if not self.contrastive:
             return MaskedPassages(corpus, collator, masking, length=self.length)
         return SpanPairs(corpus, collator, masking, rows_by_document(corpus), length=self.length)

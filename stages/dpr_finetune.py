@@ -74,8 +74,8 @@ class DprFinetune(TrainingStage):
         return {**metrics, "questions": len(objective.questions)}
 
     def _objective(self, retriever: Retriever) -> LabelledObjective:
+        from realmctl.models.inputs import Collator
         from realmctl.questions.ranking.judged import training_questions
-        from realmctl.retrieval.initial_encoder import packer_of
         from realmctl.tokens import wordpiece
         from realmctl.training.objectives.in_batch import ContrastOptions
         from realmctl.training.objectives.labelled import LabelledObjective, usable_questions
@@ -88,6 +88,4 @@ class DprFinetune(TrainingStage):
         for reason, count in dropped.items():
             warn(f"{self.passages}: {count} questions left out: {reason}")
         options = ContrastOptions(batch_size=self.batch_size, seed=self.seed, micro_batch=self.micro_batch)
-        return LabelledObjective(
-            retriever, packer_of(words.tokenizer), options, questions, hard_negatives=self.hard_negatives
-        )
+        return LabelledObjective(retriever, Collator.of(words), options, questions, hard_negatives=self.hard_negatives)

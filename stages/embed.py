@@ -138,11 +138,12 @@ class Embed(Stage):
             )
 
     def _embedder(self, corpus: Corpus) -> Embedder:
+        from realmctl.models.inputs import Collator
         from realmctl.models.precision import pick_device
         from realmctl.models.retriever import Retriever
         from realmctl.retrieval.embedding.embedding import LocalEmbedder
         from realmctl.retrieval.embedding.ray_embedder import RayEmbedder
-        from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
+        from realmctl.tokens import wordpiece
 
         if self.executor == "ray":
             return RayEmbedder(
@@ -154,5 +155,5 @@ class Embed(Stage):
                 workers=self.workers,
             )
         retriever = Retriever.load(self.retriever.path).to(pick_device(self.device))
-        collator = packer_of(tokenizer_of(self.blocks))
+        collator = Collator.of(wordpiece.load(self.blocks.path))
         return LocalEmbedder(retriever, collator, corpus, precision=self.precision, batch_size=self.batch_size)

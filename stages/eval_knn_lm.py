@@ -37,14 +37,16 @@ class EvalKnnLm(Stage):
         require_descent(self.datastore, self.encoder)
 
     def run(self, out: Writer) -> Mapping[str, Any]:
+        from realmctl.models.inputs import Collator
         from realmctl.models.precision import pick_device
         from realmctl.models.reader import Reader
-        from realmctl.retrieval.initial_encoder import masked_lm_with_head, packer_of, tokenizer_of
         from realmctl.spans.tagged_queries import TaggedQueries
-        from realmctl.training.knn_lm import Datastore, KnnOptions, SpanStates, measure_knn_lm
+        from realmctl.tokens import wordpiece
+        from realmctl.training.evaluation.knn_lm import Datastore, KnnOptions, SpanStates, measure_knn_lm
+        from realmctl.training.starts.encoder import masked_lm_with_head
 
         reader = Reader(masked_lm_with_head(self.encoder.path))
-        collator, device = packer_of(tokenizer_of(self.spans)), pick_device(self.device)
+        collator, device = Collator.of(wordpiece.load(self.spans.path)), pick_device(self.device)
         states = SpanStates(reader, TaggedQueries(self.spans), collator, device, self.precision)
         options = KnnOptions(neighbours=self.neighbours, share=self.share, temperature=self.temperature)
         measured = measure_knn_lm(states, Datastore(self.datastore, device), options, self.batch_size)

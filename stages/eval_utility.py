@@ -65,15 +65,16 @@ class EvalUtility(Stage):
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.corpus.corpus import Corpus
+        from realmctl.models.inputs import Collator
         from realmctl.models.precision import pick_device
         from realmctl.models.reader import Reader
         from realmctl.models.retriever import Retriever
-        from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_of
         from realmctl.spans.tagged_queries import TaggedQueries
-        from realmctl.training.objectives.pretrain import PretrainObjective
-        from realmctl.training.objectives.pretrain_parts import PretrainOptions
-        from realmctl.training.objectives.utility import measure_utility
+        from realmctl.tokens import wordpiece
+        from realmctl.training.evaluation.utility import measure_utility
+        from realmctl.training.objectives.pretrain import PretrainObjective, PretrainOptions
         from realmctl.training.refresh.index_in_use import IndexInUse
+        from realmctl.training.starts.encoder import starting_bert
 
         retriever, index, reader = self._parts()
         queries = TaggedQueries(self.spans)
@@ -82,7 +83,7 @@ class EvalUtility(Stage):
             Reader.from_masked_lm(starting_bert(reader, None, self.blocks, 0)),
             queries,
             Corpus(self.blocks),
-            packer_of(tokenizer_of(self.blocks)),
+            Collator.of(wordpiece.load(self.blocks.path)),
             IndexInUse(index, str(pick_device(self.device))),
             PretrainOptions(
                 batch_size=self.batch_size,

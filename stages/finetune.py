@@ -11,13 +11,13 @@ from realmctl.deviations import FinetuneDeviation, explained
 from realmctl.errors import ConfigError
 from realmctl.pipeline import help_texts, reads, runtime, setting, source
 from realmctl.retrieval.search.registry import NO_RETRIEVAL
-from realmctl.training.answering_start import AnsweringStart
+from realmctl.training.starts.answering import AnsweringStart
 from realmctl.training.training_stage import retriever_lr_multiplier
 
 if TYPE_CHECKING:
     from realmctl.artifacts.description import QaModelDescription
     from realmctl.questions.questions import Question
-    from realmctl.training.objectives.best_on_dev import BestOnDev
+    from realmctl.training.evaluation.best_on_dev import BestOnDev
     from realmctl.training.objectives.closed_book import ClosedBookObjective
     from realmctl.training.objectives.finetune import FinetuneObjective
 
@@ -176,7 +176,7 @@ class Finetune(AnsweringStart):
 
     def _best_on_dev(self, objective: FinetuneObjective | ClosedBookObjective, out: Writer) -> BestOnDev | None:
         from realmctl.questions.questions import read_questions
-        from realmctl.training.objectives.best_on_dev import BestOnDev
+        from realmctl.training.evaluation.best_on_dev import BestOnDev
         from realmctl.training.objectives.finetune import FinetuneObjective
 
         if self.dev is None or not isinstance(objective, FinetuneObjective):
@@ -216,8 +216,8 @@ class Finetune(AnsweringStart):
 
     def _cloze(self, steps: int) -> Sequence[Question]:
         """Return the cloze questions of a run: as many as its steps have, if the sentences suffice."""
-        from realmctl.retrieval.cloze_questions import cloze_questions
-        from realmctl.training.random_streams import Stream, generator
+        from realmctl.training.data.cloze_questions import cloze_questions
+        from realmctl.training.data.draws import Stream, generator
 
         if self.spans is None:
             return ()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from realmctl.deviations import IctDeviation, explained
 from realmctl.pipeline import setting
-from realmctl.training.retriever_start import RetrieverStart
+from realmctl.training.starts.retriever import RetrieverStart
 
 if TYPE_CHECKING:
     from realmctl.corpus.corpus import Corpus

@@ -96,13 +96,15 @@ class MlmInit(TrainingStage):
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.corpus.corpus import Corpus
         from realmctl.models.bert.encoder import save_masked_lm
-        from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_of
-        from realmctl.training.closed_form_starts import start_with_ridge_head
+        from realmctl.models.inputs import Collator
+        from realmctl.tokens import wordpiece
+        from realmctl.training.starts.closed_form import start_with_ridge_head
+        from realmctl.training.starts.encoder import starting_bert
 
         mlm = starting_bert(None, self.bert, self.blocks, self.seed, self.dropout)
         fitted: dict[str, float] = {}
         if self.head_init == "ridge":
-            corpus, collator = Corpus(self.blocks), packer_of(tokenizer_of(self.blocks))
+            corpus, collator = Corpus(self.blocks), Collator.of(wordpiece.load(self.blocks.path))
             fitted["decoded_at_start"] = start_with_ridge_head(
                 mlm, corpus, collator, length=self.length, seed=self.seed, device=self.device, precision=self.precision
             )
@@ -135,19 +137,19 @@ class MlmInit(TrainingStage):
 
     def _examples(self, vocabulary: int) -> Examples:
         from realmctl.corpus.corpus import Corpus
-        from realmctl.retrieval.initial_encoder import continuing_words, packer_of, tokenizer_of
+        from realmctl.models.inputs import Collator
         from realmctl.spans.tagged_queries import TaggedQueries
-        from realmctl.training.objectives.curriculum import PARTNERS, Curriculum
-        from realmctl.training.objectives.mlm import PlainBlocks, ReadingPractice
-        from realmctl.training.objectives.pairing import partners
+        from realmctl.tokens import wordpiece
+        from realmctl.training.data.masked_blocks import PlainBlocks
+        from realmctl.training.data.reading_practice import PARTNERS, Curriculum, ReadingPractice, partners
 
-        corpus, collator = Corpus(self.blocks), packer_of(tokenizer_of(self.blocks))
+        corpus, collator = Corpus(self.blocks), Collator.of(wordpiece.load(self.blocks.path))
         if self.spans is None:
             return PlainBlocks(corpus, collator, mask_rate=self.mask_rate, length=self.length, vocabulary=vocabulary)
         queries = TaggedQueries(self.spans)
         if self.practice == "curriculum":
             found = partners(queries, corpus, PARTNERS)
-            words = continuing_words(tokenizer_of(self.blocks))
+            words = wordpiece.load(self.blocks.path).continues
             return Curriculum(queries, corpus, found, collator, continues_V=words, window=self.window)
         lengths = queries.query_length, corpus.max_wordpieces
         return ReadingPractice(queries, corpus, partners(queries, corpus)[:, 0], collator, lengths=lengths)

@@ -107,9 +107,9 @@ class Pretrain(RefreshSettings):
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.models.reader import Reader
         from realmctl.models.retriever import Retriever
-        from realmctl.retrieval.initial_encoder import starting_bert
         from realmctl.training.loop import Compute, Schedule, train
         from realmctl.training.refresh.index_in_use import publish_retriever_and_index, refreshed_index
+        from realmctl.training.starts.encoder import starting_bert
 
         retriever = Retriever.load(self.retriever.path, self.dropout)
         reader = Reader.from_masked_lm(starting_bert(self.encoder, self.bert, self.blocks, self.seed, self.dropout))
@@ -127,15 +127,19 @@ class Pretrain(RefreshSettings):
 
     def _objective(self, retriever: Retriever, reader: Reader, current: IndexInUse) -> PretrainObjective:
         from realmctl.corpus.corpus import Corpus
+        from realmctl.models.inputs import Collator
         from realmctl.questions.questions import read_questions
-        from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
         from realmctl.spans.tagged_queries import TaggedQueries
+        from realmctl.tokens import wordpiece
         from realmctl.training.monitoring.alarms import Alarms, rules
         from realmctl.training.monitoring.recall_questions import RecallQuestions
-        from realmctl.training.objectives.pretrain import PretrainObjective
-        from realmctl.training.objectives.pretrain_parts import PretrainOptions
+        from realmctl.training.objectives.pretrain import PretrainObjective, PretrainOptions
 
-        queries, corpus, collator = TaggedQueries(self.spans), Corpus(self.blocks), packer_of(tokenizer_of(self.blocks))
+        queries, corpus, collator = (
+            TaggedQueries(self.spans),
+            Corpus(self.blocks),
+            Collator.of(wordpiece.load(self.blocks.path)),
+        )
         recall_questions = (
             RecallQuestions(read_questions(self.recall_questions), corpus, collator, self.precision)
             if self.recall_questions

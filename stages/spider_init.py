@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from realmctl.pipeline import setting
-from realmctl.training.retriever_start import RetrieverStart
+from realmctl.training.starts.retriever import RetrieverStart
 
 if TYPE_CHECKING:
     from realmctl.corpus.corpus import Corpus
@@ -35,12 +35,12 @@ class SpiderInit(RetrieverStart):
     )
 
     def objective(self, retriever: Retriever, corpus: Corpus, collator: Collator) -> InBatchContrast:
-        from realmctl.retrieval.initial_encoder import tokenizer_of
+        from realmctl.tokens import wordpiece
         from realmctl.training.objectives.in_batch import ContrastOptions
         from realmctl.training.objectives.spider import SpiderObjective
 
         options = ContrastOptions(batch_size=self.batch_size, seed=self.seed, micro_batch=self.micro_batch)
-        tokenizer = tokenizer_of(self.blocks)
+        words = wordpiece.load(self.blocks.path)
         return SpiderObjective(
-            retriever, corpus, collator, options, tokenizer, keep_rate=self.keep_rate, window=self.window
+            retriever, corpus, collator, options, words, keep_rate=self.keep_rate, window=self.window
         )

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from realmctl.spans.query import Query
+from realmctl.tokens.wordpiece import WordPiece
 
 TokenSequence = Sequence[int] | np.ndarray
 
@@ -103,6 +104,11 @@ class Collator:
     sep_id: int
     pad_id: int
     mask_id: int
+
+    @classmethod
+    def of(cls, words: WordPiece) -> Collator:
+        """Return the collator of a vocabulary."""
+        return cls(cls_id=words.cls, sep_id=words.sep, pad_id=words.pad, mask_id=words.mask)
 
     def query(self, token_lists: Sequence[TokenSequence], length: int) -> TokenBatch:
         """Return `[CLS] x [SEP]` in segment 0, at most `length` tokens. Token i of x is at position i + 1."""

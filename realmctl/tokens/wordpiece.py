@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,13 @@ class WordPiece:
 
     def __len__(self) -> int:
         return len(self.vocabulary)
+
+    @cached_property
+    def continues(self) -> NDArray[np.bool_]:
+        """Whether each wordpiece continues a word ("##..."), bool [V]."""
+        found = np.zeros(len(self), dtype=bool)
+        found[[number for piece, number in self.vocabulary.items() if piece.startswith("##")]] = True
+        return found
 
     def ids(self, text: str) -> NDArray[Any]:
         """Return the wordpiece ids of `text` as `dtype` [n]. Special tokens are neither added nor recognised."""

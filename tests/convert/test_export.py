@@ -19,10 +19,10 @@ from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.models.bert.encoder import hidden_states, scratch_config
 from realmctl.models.bert.files import load_masked_lm
+from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.models.weights import load_tensors
 from realmctl.pipeline import Stage, reads, setting
-from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
 from realmctl.tokens import wordpiece
 from stages.ict_init import IctInit
 from tests.convert import realm_checkpoints as published
@@ -63,7 +63,7 @@ class RawCls(Stage):
 def rows_of(artifact: Artifact, side: str, texts: list[str]) -> np.ndarray:
     retriever, words = Retriever.load(artifact.path), wordpiece.load(artifact.path)
     length = retriever.block_length if side == "block" else retriever.query_length
-    packed = packer_of(tokenizer_of(artifact)).query([words.ids(text) for text in texts], length)
+    packed = Collator.of(wordpiece.load(artifact.path)).query([words.ids(text) for text in texts], length)
     tower = retriever.query_tower if side == "query" else retriever.block_tower
     assert tower is not None
     with torch.inference_mode():
@@ -135,7 +135,7 @@ def test_a_title_and_a_body_are_a_pair(tmp_path, blocks):
     export(artifact.path, tmp_path / "out")
     words, retriever = wordpiece.load(artifact.path), Retriever.load(artifact.path)
     pairs = [("Ada Lorn", "She was born in Velford."), ("Ben", "The family was poor.")]
-    packed = packer_of(tokenizer_of(artifact)).block(
+    packed = Collator.of(wordpiece.load(artifact.path)).block(
         [words.ids(t) for t, _ in pairs], [words.ids(b) for _, b in pairs], 48
     )
     with torch.inference_mode():
@@ -155,7 +155,7 @@ def test_an_encoder_loads_in_transformers_with_its_head(tmp_path):
     with torch.inference_mode():
         assert_close(AutoModelForMaskedLM.from_pretrained(folder)(**inputs).logits, mlm(**inputs).logits)
         auto = AutoModel.from_pretrained(folder)(**inputs).last_hidden_state
-        packed = packer_of(tokenizer_of(artifact)).query([inputs["input_ids"][0, 1:-1].numpy()], 64)
+        packed = Collator.of(wordpiece.load(artifact.path)).query([inputs["input_ids"][0, 1:-1].numpy()], 64)
         assert_close(auto[0], hidden_states(mlm.bert, packed)[0], atol=1e-5, rtol=1e-5)
     with pytest.raises(ConfigError, match="no sides"):
         export(artifact.path, tmp_path / "out2", "query")

@@ -39,9 +39,10 @@ from realmctl.index.build import build
 from realmctl.index.index_type import IndexOptions
 from realmctl.index.vectors import open_vectors
 from realmctl.log import warn
+from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.embedding.embedding import embed_blocks
-from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
+from realmctl.tokens import wordpiece
 from realmctl.tokens.wordpiece import WordPiece
 
 RECORDS = "block_records.npy"
@@ -170,7 +171,7 @@ def _require_rows_of(retriever: Artifact, blocks: Artifact, vectors: Path) -> No
     """Raise MismatchError unless `retriever` gives the same vectors for a few blocks spread over the index."""
     matrix = open_vectors(vectors)
     rows = np.unique(np.linspace(0, len(matrix) - 1, ROWS_COMPARED).astype(int)).tolist()
-    collator = packer_of(tokenizer_of(blocks))
+    collator = Collator.of(wordpiece.load(blocks.path))
     anew = embed_blocks(Retriever.load(retriever.path), collator, Corpus(blocks), rows, precision="fp32")
     theirs = matrix[rows].astype(np.float32)
     far = np.linalg.norm(anew - theirs, axis=1) / np.maximum(np.linalg.norm(theirs, axis=1), 1e-12)

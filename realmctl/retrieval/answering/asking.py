@@ -20,11 +20,11 @@ from realmctl.artifacts import Artifact, open_artifact, require_same_vocabulary
 from realmctl.artifacts.description import describe_qa_model
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.models.inputs import Collator
 from realmctl.models.reader import Reader
 from realmctl.retrieval.answering.answerer import Answer
 from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
 from realmctl.retrieval.answering.qa_model import QaModel
-from realmctl.retrieval.initial_encoder import packer_of
 from realmctl.retrieval.search.searcher import Hit, Searcher
 from realmctl.spans.query import hide_answer
 from realmctl.tokens import wordpiece
@@ -237,7 +237,7 @@ def probe_of(model: Artifact, blocks: Artifact, question: str, answer: str) -> P
     part = model.part("reader")
     require_same_vocabulary(blocks, part)
     words = wordpiece.load(blocks.path)
-    collator = packer_of(words.tokenizer)
+    collator = Collator.of(words)
     (ids, _), (wanted, _) = words.encode_batch([question, answer])
     if not 0 < len(wanted) <= MAX_PROBED:
         raise ConfigError(f"The answer {answer[:80]!r} has {len(wanted)} wordpieces; a probe takes 1 to {MAX_PROBED}.")

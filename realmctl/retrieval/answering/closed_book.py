@@ -18,10 +18,10 @@ import torch
 from realmctl.artifacts import Artifact, require_same_vocabulary
 from realmctl.artifacts.description import describe_qa_model
 from realmctl.corpus.corpus import TokenIds
+from realmctl.models.inputs import Collator
 from realmctl.models.precision import autocast, pick_device
 from realmctl.models.reader import Reader
 from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions
-from realmctl.retrieval.initial_encoder import packer_of
 from realmctl.retrieval.search.searcher import Hit
 from realmctl.spans.query import hide_answer
 from realmctl.tokens import wordpiece
@@ -44,7 +44,7 @@ class ClosedBookAnswerer(Answerer):
         self.reader_length, self.span_width = described.reader_length, described.span_width
         self.reader = Reader.load(reader.path).to(self.device)
         self.wordpiece = wordpiece.load(blocks.path)
-        self.collator = packer_of(self.wordpiece.tokenizer)
+        self.collator = Collator.of(self.wordpiece)
 
     @classmethod
     def open(cls, qa_model: Artifact, blocks: Artifact, options: AnsweringOptions) -> Self:

@@ -12,12 +12,13 @@ from pathlib import Path
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.execution.ray_workers import map_on_ray
+from realmctl.models.inputs import Collator
 from realmctl.models.precision import pick_device
 from realmctl.models.retriever import Retriever
 from realmctl.models.retriever_settings import read_settings
 from realmctl.models.towers.layout import layout_of
 from realmctl.retrieval.embedding.embedding import BlockVectors, LocalEmbedder
-from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
+from realmctl.tokens import wordpiece
 
 
 class RayEmbedder:
@@ -69,7 +70,7 @@ def _prepare(setup: _Setup) -> None:
     retriever = Retriever.load(setup.retriever).to(pick_device(setup.device))
     _embedder = LocalEmbedder(
         retriever,
-        packer_of(tokenizer_of(blocks)),
+        Collator.of(wordpiece.load(blocks.path)),
         Corpus(blocks),
         precision=setup.precision,
         batch_size=setup.batch_size,

@@ -1,1 +1,1 @@
-"""The training objectives, one file each, with their masking, pairing and evaluation."""
+"""What each training stage minimises, one file each."""

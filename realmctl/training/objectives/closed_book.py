@@ -19,17 +19,16 @@ from realmctl.corpus.corpus import TokenIds
 from realmctl.errors import ConfigError
 from realmctl.execution import processes
 from realmctl.log import warn
-from realmctl.models.inputs import QueryBatch
+from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.optimizer import layer_lr_multipliers
 from realmctl.models.reader import Reader
 from realmctl.questions.questions import Question
-from realmctl.retrieval.initial_encoder import packer_of
 from realmctl.spans.query import hide_answer
 from realmctl.tokens import wordpiece
 from realmctl.tokens.wordpiece import WordPiece
-from realmctl.training.data_order import DataOrder
+from realmctl.training.data.draws import Stream, generator
+from realmctl.training.data.order import DataOrder
 from realmctl.training.objective import SelfContained, Sums
-from realmctl.training.random_streams import Stream, generator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +61,7 @@ class ClosedBookObjective(SelfContained):
         self.lr_multipliers = layer_lr_multipliers(reader.mlm.bert, options.layer_decay)
         self.micro_batch = micro_batch or options.batch_size
         words = wordpiece.load(blocks.path)
-        self.collator = packer_of(words.tokenizer)
+        self.collator = Collator.of(words)
         answers = [_answers(words, question, options.span_width) for question in questions]
         kept = [number for number, known in enumerate(answers) if known]
         _report_dropped(len(questions) - len(kept), len(questions), options.span_width)

@@ -17,13 +17,12 @@ from realmctl.execution import processes
 from realmctl.models.condenser import Condenser, contrastive_loss
 from realmctl.models.inputs import QueryBatch
 from realmctl.spans.query import Query
-from realmctl.training.data_order import DataOrder
+from realmctl.training.data.draws import SharedDraws, Stream, generator
+from realmctl.training.data.masked_blocks import MaskedPassages, SpanPairs
+from realmctl.training.data.order import DataOrder
 from realmctl.training.data_parallel import all_gather
 from realmctl.training.gradient_cache import CachedGradient, cached_gradients
 from realmctl.training.objective import SelfContained, Sums
-from realmctl.training.objectives.whole_words import MaskedPassages, SpanPairs
-from realmctl.training.random_streams import Stream, generator
-from realmctl.training.shared_draws import SharedDraws
 
 
 @dataclass(frozen=True, kw_only=True)

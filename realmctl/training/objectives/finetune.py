@@ -33,10 +33,10 @@ from realmctl.questions.answers import AnswerTest, find_answer_tokens
 from realmctl.questions.questions import Question
 from realmctl.retrieval.answering.offsets import char_offsets, covered
 from realmctl.retrieval.search.searcher import Searcher
-from realmctl.training.data_order import DataOrder, MixedDataOrder
+from realmctl.training.data.draws import Stream, generator
+from realmctl.training.data.order import DataOrder, MixedDataOrder
 from realmctl.training.monitoring.answers_in_reach import AnswersInReach
 from realmctl.training.objective import SelfContained, Sums
-from realmctl.training.random_streams import Stream, generator
 
 MOST_HARD_EM = 0.8
 """Largest share of the steps that learn from the likeliest mention alone (qa-hard-em, modeling.py)."""

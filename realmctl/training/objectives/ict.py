@@ -8,9 +8,9 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
-from realmctl.training.data_order import ThinnedDataOrder
+from realmctl.training.data.draws import Stream, generator
+from realmctl.training.data.order import ThinnedDataOrder
 from realmctl.training.objectives.in_batch import ContrastOptions, Example, InBatchContrast, order_of
-from realmctl.training.random_streams import Stream, generator
 
 
 class InverseClozeObjective(InBatchContrast):

@@ -20,7 +20,7 @@ from realmctl.execution import processes
 from realmctl.models.inputs import Collator, TokenBatch
 from realmctl.models.marginal import in_batch_softmax
 from realmctl.models.retriever import Retriever
-from realmctl.training.data_order import DataOrder
+from realmctl.training.data.order import DataOrder
 from realmctl.training.data_parallel import all_gather
 from realmctl.training.gradient_cache import CachedGradient, cached_gradients
 from realmctl.training.objective import SelfContained, Sums

@@ -18,8 +18,8 @@ from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.questions.labelled import LabelledPassage, LabelledQuestion
 from realmctl.tokens.wordpiece import WordPiece
+from realmctl.training.data.draws import Stream, generator
 from realmctl.training.objectives.in_batch import ContrastOptions, Example, InBatchContrast, order_of
-from realmctl.training.random_streams import Stream, generator
 
 MOST_NEGATIVES = 32
 """Hard negatives that are kept of a question, the first of the file."""

@@ -18,9 +18,9 @@ from realmctl.models.lm.model import LanguageModel, SourceTargetBatch
 from realmctl.models.lm.prompts import answer_ids, prompt_ids
 from realmctl.questions.questions import Question
 from realmctl.spans.tagged_queries import TaggedQueries
-from realmctl.training.data_order import DataOrder
+from realmctl.training.data.draws import Stream, generator
+from realmctl.training.data.order import DataOrder
 from realmctl.training.objective import SelfContained, Sums
-from realmctl.training.random_streams import Stream, generator
 
 Pair = tuple[list[int], list[int]]
 """Tokens of a source and of a target."""

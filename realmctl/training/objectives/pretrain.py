@@ -9,7 +9,8 @@ Legend: B queries, N candidates (null first), C distinct candidates, M masks, D 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from realmctl.corpus.corpus import Corpus
+from realmctl.deviations import PretrainDeviation
 from realmctl.execution import processes
 from realmctl.index.protocol import Index
 from realmctl.models.bert.limits import require_positions
@@ -29,18 +31,52 @@ from realmctl.models.reader import Reader
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.search.candidates import ABSENT, NULL, candidates, doubled, titles_and_bodies
 from realmctl.spans.query import Query
-from realmctl.spans.tagged_queries import TaggedQueries
+from realmctl.spans.tagged_queries import Masking, TaggedQueries
 from realmctl.training import data_parallel
+from realmctl.training.data.draws import Stream, generator
+from realmctl.training.data.order import span_order
 from realmctl.training.monitoring.alarms import Alarms
 from realmctl.training.monitoring.candidate_watch import WATCHED_QUERIES, CandidateWatch
 from realmctl.training.monitoring.index_change import index_drift, overlap
 from realmctl.training.monitoring.recall_questions import RecallQuestions
 from realmctl.training.monitoring.telling_blocks import TellingBlocks
 from realmctl.training.objective import Sums
-from realmctl.training.objectives.pretrain_parts import PretrainMicroBatch, PretrainOptions
-from realmctl.training.objectives.span_order import span_order
-from realmctl.training.random_streams import Stream, generator
 from realmctl.training.refresh.index_in_use import IndexInUse
+
+Marginal = Literal["token", "sequence"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainOptions:
+    """The settings of `pretrain` that define the objective.
+
+    precision: arithmetic of the searches; the training loop sets the precision of the loss.
+    """
+
+    batch_size: int
+    candidates: int
+    marginal: Marginal
+    masking: Masking
+    seed: int
+    null_document: bool = True
+    exclude_own: bool = True
+    official: tuple[PretrainDeviation, ...] = ()
+    retriever_lr_multiplier: float = 1.0
+    layer_decay: float = 1.0
+    precision: str = "fp32"
+
+
+@dataclass(frozen=True)
+class PretrainMicroBatch:
+    """Queries and their candidates.
+
+    rows_BN: rows of blocks, int64, -1 for the null document, -2 for no candidate. normaliser: what the loss is divided by, the
+    number of hidden wordpieces, or of queries, of the whole batch.
+    """
+
+    asked: QueryBatch
+    rows_BN: NDArray[np.int64]
+    normaliser: float
 
 
 class PretrainObjective:

@@ -12,17 +12,17 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
 
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import InputError
 from realmctl.log import progress
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
+from realmctl.tokens.wordpiece import WordPiece
+from realmctl.training.data.draws import Stream, generator
+from realmctl.training.data.masked_blocks import rows_by_document
+from realmctl.training.data.recurring_spans import SpanPlaces, WordTable, recurring_spans
 from realmctl.training.objectives.in_batch import ContrastOptions, Example, InBatchContrast, order_of
-from realmctl.training.objectives.recurring import SpanPlaces, WordTable, recurring_spans
-from realmctl.training.objectives.whole_words import rows_by_document
-from realmctl.training.random_streams import Stream, generator
 
 T = TypeVar("T")
 SHORTEST_WINDOW = 5
@@ -54,14 +54,14 @@ class SpiderObjective(InBatchContrast):
         corpus: Corpus,
         collator: Collator,
         options: ContrastOptions,
-        tokenizer: Tokenizer,
+        words: WordPiece,
         *,
         keep_rate: float = 0.5,
         window: int = 30,
     ) -> None:
         self.corpus, self.keep_rate, self.window = corpus, keep_rate, window
         documents = rows_by_document(corpus)
-        self.words = WordTable(corpus, tokenizer, documents)
+        self.words = WordTable(corpus, words, documents)
         self.documents = [rows for rows in documents if len(rows) > 2]
         self.spans = lru_cache(REMEMBERED)(self._spans)
         self.usable = self._documents_with_spans()

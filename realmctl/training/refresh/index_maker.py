@@ -20,7 +20,7 @@ from realmctl.models.precision import pick_device
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.embedding.embedding import Embedder, LocalEmbedder, embed_corpus
 from realmctl.retrieval.embedding.ray_embedder import RayEmbedder
-from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
+from realmctl.tokens import wordpiece
 from realmctl.training.refresh.protocol import RefreshRequest
 from realmctl.training.refresh.settings import RefreshSettings
 
@@ -66,7 +66,7 @@ class IndexMaker:
 
     @cached_property
     def collator(self) -> Collator:
-        return packer_of(tokenizer_of(self.blocks))
+        return Collator.of(wordpiece.load(self.blocks.path))
 
     def make(
         self, retriever: Artifact, path: Path, on_progress: Callable[[int], None] = lambda blocks: None

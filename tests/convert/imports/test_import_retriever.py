@@ -19,8 +19,8 @@ from realmctl.convert.exports.hub_export import export
 from realmctl.convert.imports.encoder_retriever import EncoderSettings
 from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 from realmctl.errors import ConfigError, InputError, MismatchError, RealmctlError
+from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
-from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
 from realmctl.tokens import wordpiece
 from tests.convert.imports import encoder_folders as folders
 from tests.convert.imports.encoder_folders import TEXTS, TITLES
@@ -41,7 +41,7 @@ def vectors(artifact: Artifact, texts: list[str], titles: list[str] | None = Non
     retriever, words, collator = (
         Retriever.load(artifact.path),
         wordpiece.load(artifact.path),
-        packer_of(tokenizer_of(artifact)),
+        Collator.of(wordpiece.load(artifact.path)),
     )
     tokens = [words.ids(text).astype(np.int64) for text in texts]
     if titles is None:

@@ -14,7 +14,7 @@ from realmctl.artifacts.records import Records, RecordWriter
 from realmctl.cli.app import build
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
-from realmctl.retrieval.initial_encoder import tokenizer_of
+from realmctl.tokens import wordpiece
 from stages.eval_em import EvalEm
 from tests.faults.counting import count, rounds
 from tests.faults.hostile.attacks import attacked, write
@@ -154,5 +154,5 @@ def test_a_damaged_tokenizer_is_one_clear_error(made, tmp_path):
     spans = Path(shutil.copytree(made["spans"].path, tmp_path / "v1"))
     path = next(spans.rglob("tokenizer.json"))
     write(path, path.read_bytes()[:-10])
-    with pytest.raises(InputError, match="is not a tokenizer"):
-        tokenizer_of(Artifact(spans, made["spans"].manifest))
+    with pytest.raises(InputError, match="tokenizer"):
+        wordpiece.load(spans)

@@ -20,11 +20,12 @@ from realmctl.artifacts import open_artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.models.bert.files import scratch_config
 from realmctl.models.condenser import Condenser
-from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
+from realmctl.models.inputs import Collator
+from realmctl.tokens import wordpiece
 from realmctl.training import data_parallel
+from realmctl.training.data.masked_blocks import MaskedPassages, SpanPairs, WholeWordMasking, rows_by_document
 from realmctl.training.gradient_buckets import GradientBuckets
 from realmctl.training.objectives.condenser import CondenserObjective, CondenserOptions
-from realmctl.training.objectives.whole_words import MaskedPassages, SpanPairs, WholeWordMasking, rows_by_document
 
 
 def objective(
@@ -32,8 +33,8 @@ def objective(
 ) -> CondenserObjective:
     """Four documents (or blocks) a batch."""
     blocks = open_artifact(path)
-    tokenizer, corpus = tokenizer_of(blocks), Corpus(blocks)
-    words, collator = tokenizer.get_vocab_size(), packer_of(tokenizer)
+    vocabulary, corpus = wordpiece.load(blocks.path), Corpus(blocks)
+    words, collator = len(vocabulary), Collator.of(vocabulary)
     masking = WholeWordMasking(continues_V=np.zeros(words, dtype=bool), mask_id=collator.mask_id)
     torch.manual_seed(1)
     config = scratch_config("L2-H16-A2", words, dropout)

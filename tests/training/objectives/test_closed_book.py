@@ -10,9 +10,9 @@ import torch
 from realmctl.errors import ConfigError
 from realmctl.models.reader import Reader
 from realmctl.questions.questions import Question
-from realmctl.retrieval.initial_encoder import starting_bert
 from realmctl.tokens import wordpiece
 from realmctl.training.objectives.closed_book import ClosedBookObjective, ClosedBookOptions
+from realmctl.training.starts.encoder import starting_bert
 from stages.eval_em import EvalEm
 from tests.fixtures.chain import baseline, metrics_of
 

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 from realmctl.models.condenser import contrastive_loss
-from realmctl.training.objectives.whole_words import WholeWordMasking, rows_by_document
+from realmctl.training.data.masked_blocks import WholeWordMasking, rows_by_document
 from tests.training.objectives import condenser_process as process
 
 ROOT = Path(__file__).resolve().parents[3]

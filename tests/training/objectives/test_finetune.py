@@ -13,9 +13,9 @@ from realmctl.artifacts.description import describe_retriever
 from realmctl.errors import ConfigError
 from realmctl.models.span_head import SpanReader
 from realmctl.questions.questions import Question
-from realmctl.retrieval.initial_encoder import starting_bert
 from realmctl.retrieval.search.dense import DenseSearcher
 from realmctl.training.objectives.finetune import FinetuneObjective, FinetuneOptions
+from realmctl.training.starts.encoder import starting_bert
 from tests.fixtures.chain import FIRST, LAST, baseline, finetune, metrics_of, pretrain
 
 SHARPNESS = 30

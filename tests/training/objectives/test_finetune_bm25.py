@@ -7,9 +7,9 @@ import torch
 
 from realmctl.models.span_head import SpanReader
 from realmctl.questions.questions import read_questions
-from realmctl.retrieval.initial_encoder import starting_bert
 from realmctl.retrieval.search.bm25 import BM25Searcher
 from realmctl.training.objectives.finetune import FinetuneObjective, FinetuneOptions
+from realmctl.training.starts.encoder import starting_bert
 from tests.fixtures.chain import baseline, metrics_of
 
 

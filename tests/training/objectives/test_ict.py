@@ -13,8 +13,9 @@ import torch
 from realmctl.artifacts import Origin, Writer
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError
+from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
-from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
+from realmctl.tokens import wordpiece
 from realmctl.training.loop import Compute, Schedule, train
 from realmctl.training.objectives.ict import InverseClozeObjective
 from realmctl.training.objectives.in_batch import ContrastOptions
@@ -29,7 +30,7 @@ def objective_of(chain, *, mask_rate=0.9, batch_size=8, blocks=None, retriever=N
     return InverseClozeObjective(
         retriever,
         Corpus(blocks),
-        packer_of(tokenizer_of(blocks)),
+        Collator.of(wordpiece.load(blocks.path)),
         ContrastOptions(batch_size=batch_size, seed=0, micro_batch=chunk),
         mask_rate=mask_rate,
         null_share=null_share,
@@ -70,7 +71,7 @@ def test_officially_blocks_of_one_sentence_are_drawn_as_often_as_a_sentence_stay
         InverseClozeObjective(
             retriever,
             Corpus(blocks),
-            packer_of(tokenizer_of(blocks)),
+            Collator.of(wordpiece.load(blocks.path)),
             ContrastOptions(batch_size=11, seed=0),
             mask_rate=0.7,
             single_sentences=single,

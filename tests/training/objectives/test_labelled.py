@@ -11,9 +11,9 @@ import torch
 
 from realmctl.artifacts import tokenizer_folder
 from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.questions.labelled import LabelledPassage, LabelledQuestion
-from realmctl.retrieval.initial_encoder import packer_of
 from realmctl.tokens import wordpiece
 from realmctl.training.objectives.in_batch import ContrastOptions
 from realmctl.training.objectives.labelled import LabelledObjective, usable_questions
@@ -36,7 +36,7 @@ def objective_of(chain, *, hard_negatives=2, batch_size=5, chunk=0, dropout=0.0,
     usable = usable_questions(questions, words, hard_negatives, Counter())
     options = ContrastOptions(batch_size=batch_size, seed=0, micro_batch=chunk)
     retriever = fresh_retriever(chain.blocks, dropout=dropout).train()
-    return LabelledObjective(retriever, packer_of(words.tokenizer), options, usable, hard_negatives=hard_negatives)
+    return LabelledObjective(retriever, Collator.of(words), options, usable, hard_negatives=hard_negatives)
 
 
 def text_of(chain, ids):

@@ -10,11 +10,13 @@ import torch.nn.functional as F
 from realmctl.corpus.corpus import Corpus
 from realmctl.models.bert import layers
 from realmctl.models.bert.encoder import load_masked_lm
-from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
+from realmctl.models.inputs import Collator
 from realmctl.spans.query import Query
 from realmctl.spans.tagged_queries import TaggedQueries
-from realmctl.training.objectives.mlm import MlmObjective, PlainBlocks, ReadingPractice
-from realmctl.training.objectives.pairing import MOST_COMMON, partners
+from realmctl.tokens import wordpiece
+from realmctl.training.data.masked_blocks import PlainBlocks
+from realmctl.training.data.reading_practice import ReadingPractice, partners
+from realmctl.training.objectives.mlm import MlmObjective
 from tests.fixtures.chain import Chain
 
 
@@ -26,7 +28,7 @@ def restored(query: Query) -> np.ndarray:
 
 
 def test_plain_masking_hides_bert_s_share_and_asks_for_the_original(chain: Chain) -> None:
-    corpus, collator = Corpus(chain.blocks), packer_of(tokenizer_of(chain.blocks))
+    corpus, collator = Corpus(chain.blocks), Collator.of(wordpiece.load(chain.blocks.path))
     examples = PlainBlocks(corpus, collator, mask_rate=0.15, length=64, vocabulary=200)
     rng = np.random.default_rng(0)
     masked = kept = asked = total = 0
@@ -43,7 +45,7 @@ def test_plain_masking_hides_bert_s_share_and_asks_for_the_original(chain: Chain
 
 def test_reading_practice_hides_spans_that_the_block_tells(chain: Chain) -> None:
     queries, corpus = TaggedQueries(chain.spans), Corpus(chain.blocks)
-    collator = packer_of(tokenizer_of(chain.blocks))
+    collator = Collator.of(wordpiece.load(chain.blocks.path))
     practice = ReadingPractice(queries, corpus, partners(queries, corpus)[:, 0], collator, lengths=(24, 288))
     rng = np.random.default_rng(0)
     told = asked = 0
@@ -59,7 +61,7 @@ def test_reading_practice_hides_spans_that_the_block_tells(chain: Chain) -> None
 
 def test_a_batch_points_at_its_masks(chain: Chain) -> None:
     queries, corpus = TaggedQueries(chain.spans), Corpus(chain.blocks)
-    collator = packer_of(tokenizer_of(chain.blocks))
+    collator = Collator.of(wordpiece.load(chain.blocks.path))
     practice = ReadingPractice(queries, corpus, partners(queries, corpus)[:, 0], collator, lengths=(24, 288))
     rng = np.random.default_rng(1)
     drawn = [practice.draw(number, rng) for number in range(6)]
@@ -79,7 +81,7 @@ def test_the_last_layer_computes_few_positions(chain: Chain, monkeypatch: pytest
     """The loss is that of transformers' own forward pass, with a configured dropout or without."""
     mlm, _ = load_masked_lm(chain.encoder.path, dropout)
     examples = PlainBlocks(
-        Corpus(chain.blocks), packer_of(tokenizer_of(chain.blocks)), mask_rate=0.15, length=24, vocabulary=200
+        Corpus(chain.blocks), Collator.of(wordpiece.load(chain.blocks.path)), mask_rate=0.15, length=24, vocabulary=200
     )
     objective = MlmObjective(mlm.eval(), examples, batch_size=8, micro_batch=0, seed=3)
     ((batch, hidden),) = objective.draw(0)
@@ -100,7 +102,7 @@ def test_the_last_layer_computes_few_positions(chain: Chain, monkeypatch: pytest
 
 def test_loss_is_cross_entropy_at_the_masks_and_micro_batches_add_up(chain: Chain) -> None:
     mlm = load_masked_lm(chain.encoder.path)[0].eval()
-    collator = packer_of(tokenizer_of(chain.blocks))
+    collator = Collator.of(wordpiece.load(chain.blocks.path))
     examples = PlainBlocks(Corpus(chain.blocks), collator, mask_rate=0.3, length=32, vocabulary=200)
     whole = MlmObjective(mlm, examples, batch_size=6, micro_batch=0, seed=3)
     split = MlmObjective(mlm, examples, batch_size=6, micro_batch=2, seed=3)
@@ -114,29 +116,3 @@ def test_loss_is_cross_entropy_at_the_masks_and_micro_batches_add_up(chain: Chai
     parts = [split.loss(part)[0] for part in split.draw(5)]
     assert len(parts) == 3
     torch.testing.assert_close(sum(part for part in parts if part is not None), expected)
-
-
-def test_partners_equal_brute_force(chain: Chain) -> None:
-    queries, corpus = TaggedQueries(chain.spans), Corpus(chain.blocks)
-    held = [set(map(int, corpus.title(row))) | set(map(int, corpus.tokens(row))) for row in range(len(corpus))]
-    count = {token: sum(token in one for one in held) for one in held for token in one}
-    most = max(2, int(MOST_COMMON * len(corpus)))
-
-    def shared(tokens: set[int], row: int) -> float:
-        telling = [token for token in tokens & held[row] if count[token] <= most]
-        return sum(float(np.log((len(corpus) + 1) / (count[token] + 0.5))) for token in telling)
-
-    found = partners(queries, corpus, 3)
-    assert (found[:, :1] == partners(queries, corpus)).all()
-    for row, (partner, *others) in enumerate(found):
-        tokens = set(map(int, queries.tokens(row)))
-        scores = [
-            shared(tokens, block) if corpus.uid[block] != queries.uid[row] else -1.0 for block in range(len(corpus))
-        ]
-        if max(scores) <= 0:
-            assert partner == -1
-        else:
-            ranked = sorted((score for score in scores if score > 0), reverse=True)[:3]
-            best = [place for place in (partner, *others) if place >= 0]
-            assert [scores[place] for place in best] == pytest.approx(ranked)
-            assert len(set(best)) == len(best) and all(corpus.uid[place] != queries.uid[row] for place in best)

@@ -6,17 +6,18 @@ import pytest
 import torch
 
 from realmctl.corpus.corpus import Corpus
+from realmctl.models.inputs import Collator
 from realmctl.models.reader import Reader
 from realmctl.models.retriever import Retriever
 from realmctl.questions.questions import read_questions
-from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_of
 from realmctl.retrieval.search.dense import DenseSearcher
 from realmctl.spans.tagged_queries import TaggedQueries
+from realmctl.tokens import wordpiece
+from realmctl.training.evaluation.utility import measure_utility
 from realmctl.training.monitoring.recall_questions import RecallQuestions
-from realmctl.training.objectives.pretrain import PretrainObjective
-from realmctl.training.objectives.pretrain_parts import PretrainOptions
-from realmctl.training.objectives.utility import measure_utility
+from realmctl.training.objectives.pretrain import PretrainObjective, PretrainOptions
 from realmctl.training.refresh.index_in_use import IndexInUse
+from realmctl.training.starts.encoder import starting_bert
 
 
 @pytest.fixture(params=["fp32", "bf16"])
@@ -26,7 +27,11 @@ def precision(request) -> str:
 
 @pytest.fixture
 def objective(chain, precision) -> PretrainObjective:
-    queries, corpus, collator = TaggedQueries(chain.spans), Corpus(chain.blocks), packer_of(tokenizer_of(chain.blocks))
+    queries, corpus, collator = (
+        TaggedQueries(chain.spans),
+        Corpus(chain.blocks),
+        Collator.of(wordpiece.load(chain.blocks.path)),
+    )
     options = PretrainOptions(
         batch_size=4,
         candidates=4,

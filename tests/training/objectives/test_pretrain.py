@@ -9,14 +9,15 @@ import pytest
 import torch
 
 from realmctl.corpus.corpus import Corpus
+from realmctl.models.inputs import Collator
 from realmctl.models.reader import Reader
 from realmctl.models.retriever import Retriever
-from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_of
 from realmctl.retrieval.search.candidates import ABSENT, NULL
 from realmctl.spans.tagged_queries import TaggedQueries
-from realmctl.training.objectives.pretrain import PretrainObjective
-from realmctl.training.objectives.pretrain_parts import PretrainOptions
+from realmctl.tokens import wordpiece
+from realmctl.training.objectives.pretrain import PretrainObjective, PretrainOptions
 from realmctl.training.refresh.index_in_use import IndexInUse
+from realmctl.training.starts.encoder import starting_bert
 from tests.fixtures.retriever import make_retriever
 
 
@@ -39,7 +40,7 @@ def objective_of(
         exclude_own=exclude_own,
     )
     current = IndexInUse(chain.index, "cpu")
-    collator = packer_of(tokenizer_of(chain.blocks))
+    collator = Collator.of(wordpiece.load(chain.blocks.path))
     objective = PretrainObjective(
         retriever,
         reader,

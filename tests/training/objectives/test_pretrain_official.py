@@ -11,8 +11,7 @@ import torch
 
 from realmctl.models.retriever import Retriever
 from realmctl.spans.tagged_queries import TaggedQueries
-from realmctl.training.data_order import ShardedDataOrder
-from realmctl.training.objectives.span_order import span_order
+from realmctl.training.data.order import ShardedDataOrder, span_order
 from realmctl.training.refresh.index_in_use import IndexInUse
 from tests.fixtures.chain import Stopped, metrics_of, pretrain, stop_at
 from tests.fixtures.refresh import nudge

@@ -8,11 +8,12 @@ import torch
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError
+from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
-from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
+from realmctl.tokens import wordpiece
+from realmctl.training.data.draws import Stream, generator
 from realmctl.training.objectives.in_batch import ContrastOptions
 from realmctl.training.objectives.spider import SHORTEST_WINDOW, SpiderObjective
-from realmctl.training.random_streams import Stream, generator
 from stages.spider_init import SpiderInit
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import metrics_of
@@ -27,9 +28,9 @@ def blocks(tmp_path_factory):
 
 def objective_of(blocks, *, batch_size=6, chunk=0, dropout=0.0, seed=0, **settings):
     options = ContrastOptions(batch_size=batch_size, seed=seed, micro_batch=chunk)
-    tokenizer = tokenizer_of(blocks)
+    words = wordpiece.load(blocks.path)
     retriever = fresh_retriever(blocks, dropout=dropout).train()
-    return SpiderObjective(retriever, Corpus(blocks), packer_of(tokenizer), options, tokenizer, **settings)
+    return SpiderObjective(retriever, Corpus(blocks), Collator.of(words), options, words, **settings)
 
 
 def examples_of(objective, steps=30):
@@ -44,7 +45,7 @@ def place_of(part, whole):
 
 def test_a_pair_shares_the_span_and_the_hard_negative_lacks_it(blocks):
     objective = objective_of(blocks)
-    tokenizer, corpus = tokenizer_of(blocks), objective.corpus
+    tokenizer, corpus = wordpiece.load(blocks.path).tokenizer, objective.corpus
     seen = set()
     for example in examples_of(objective):
         rows = [

@@ -10,9 +10,10 @@ import torch
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
+from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
-from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
 from realmctl.retrieval.search.candidates import titles_and_bodies
+from realmctl.tokens import wordpiece
 from realmctl.training.refresh import pace
 from realmctl.training.refresh.index_maker import IndexMaker, request_of
 from realmctl.training.refresh.pace import CHECKED_EVERY, EverySteps, WhenDrifted
@@ -27,7 +28,7 @@ def when_drifted(chain, threshold):
 
 def vectors(chain, retriever):
     """The embeddings of all blocks, one at a time."""
-    corpus, collator = Corpus(chain.blocks), packer_of(tokenizer_of(chain.blocks))
+    corpus, collator = Corpus(chain.blocks), Collator.of(wordpiece.load(chain.blocks.path))
     for row in range(len(corpus)):
         packed = collator.block(*titles_and_bodies(corpus, torch.tensor([row]).numpy()), retriever.block_length)
         yield retriever.embed_blocks(packed)[0].tolist()

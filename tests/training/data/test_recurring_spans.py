@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from realmctl.corpus.corpus import Corpus
-from realmctl.retrieval.initial_encoder import tokenizer_of
-from realmctl.training.objectives.recurring import LONGEST, NO_WORD, BlockWords, WordTable, recurring_spans
-from realmctl.training.objectives.whole_words import rows_by_document
+from realmctl.tokens import wordpiece
+from realmctl.training.data.masked_blocks import rows_by_document
+from realmctl.training.data.recurring_spans import LONGEST, NO_WORD, BlockWords, WordTable, recurring_spans
 from tests.fixtures.blocks import make_blocks
 
 COMMON = frozenset({0, 1})
@@ -67,10 +67,10 @@ def test_a_span_has_at_most_ten_words():
 def test_words_are_whole_and_written_and_their_documents_are_counted(tmp_path):
     documents = {f"Page {n}": [[f"The Ada-{n} of old.", "The."], [f"Unseenword {n} of."]] for n in range(9)}
     blocks = make_blocks(tmp_path, documents)
-    corpus, tokenizer = Corpus(blocks), tokenizer_of(blocks)
-    table = WordTable(corpus, tokenizer, rows_by_document(corpus))
+    corpus, words = Corpus(blocks), wordpiece.load(blocks.path)
+    table = WordTable(corpus, words, rows_by_document(corpus))
     first, again = (table.words(corpus.tokens(0)) for _ in range(2))
-    text = [tokenizer.id_to_token(int(piece)) for piece in corpus.tokens(0)]
+    text = [words.tokenizer.id_to_token(int(piece)) for piece in corpus.tokens(0)]
     assert first == again and first.starts == [*range(len(text) + 1)]
     for piece, number in zip(text, first.ids, strict=True):
         assert (number == NO_WORD) == (not piece.isalnum()), piece
@@ -79,10 +79,10 @@ def test_words_are_whole_and_written_and_their_documents_are_counted(tmp_path):
 
 def test_pieces_that_continue_a_word_belong_to_it(tmp_path):
     blocks = make_blocks(tmp_path, {"One": [["abc d"]], "Two": [["x"]]})
-    corpus, tokenizer = Corpus(blocks), tokenizer_of(blocks)
-    table = WordTable(corpus, tokenizer, rows_by_document(corpus))
-    spelled = np.array(tokenizer.encode("bcd abc", add_special_tokens=False).ids)
-    assert [tokenizer.id_to_token(int(piece)) for piece in spelled] == ["b", "##c", "##d", "abc"]
+    corpus, words = Corpus(blocks), wordpiece.load(blocks.path)
+    table = WordTable(corpus, words, rows_by_document(corpus))
+    spelled = np.array(words.tokenizer.encode("bcd abc", add_special_tokens=False).ids)
+    assert [words.tokenizer.id_to_token(int(piece)) for piece in spelled] == ["b", "##c", "##d", "abc"]
     assert table.words(spelled).starts == [0, 3, 4] and NO_WORD not in table.words(spelled).ids
     assert table.words(spelled[:0]) == BlockWords([], [0])
     assert table.words(spelled[1:3]).starts == [0, 2]

@@ -8,7 +8,7 @@ import pytest
 from realmctl.execution import processes
 from realmctl.spans.query import Query, from_numbers, hide, to_numbers
 from realmctl.training import data_parallel
-from realmctl.training.shared_draws import SharedDraws
+from realmctl.training.data.draws import SharedDraws
 
 
 def batch(step: int) -> list[Query]:

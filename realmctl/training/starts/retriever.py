@@ -111,11 +111,13 @@ class RetrieverStart(TrainingStage, abstract=True):
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.corpus.corpus import Corpus
+        from realmctl.models.inputs import Collator
         from realmctl.models.precision import seed_everything
         from realmctl.models.retriever import Retriever
-        from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_of
-        from realmctl.training.closed_form_starts import start_with_pca
+        from realmctl.tokens import wordpiece
         from realmctl.training.loop import Compute, Schedule, train
+        from realmctl.training.starts.closed_form import start_with_pca
+        from realmctl.training.starts.encoder import starting_bert
 
         seed_everything(self.seed)  # the projection is always new
         start = starting_bert(self.encoder, self.bert, self.blocks, self.seed)
@@ -129,7 +131,7 @@ class RetrieverStart(TrainingStage, abstract=True):
             block_length=corpus.max_wordpieces,
             norm_eps=self.projection_norm_eps,
         )
-        collator = packer_of(tokenizer_of(self.blocks))
+        collator = Collator.of(wordpiece.load(self.blocks.path))
         if self.projection_init == "pca":
             start_with_pca(
                 retriever,

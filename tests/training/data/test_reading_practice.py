@@ -9,14 +9,14 @@ import pytest
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
-from realmctl.retrieval.initial_encoder import continuing_words, packer_of, tokenizer_of
+from realmctl.models.inputs import Collator
 from realmctl.spans.tagged_queries import TaggedQueries
+from realmctl.tokens import wordpiece
 from realmctl.tokens.token_search import occurrences
-from realmctl.training.objectives import curriculum as module
-from realmctl.training.objectives.curriculum import FIRST, LATER, Curriculum, Mixture
-from realmctl.training.objectives.pairing import partners
+from realmctl.training.data import reading_practice as module
+from realmctl.training.data.reading_practice import FIRST, LATER, MOST_COMMON, Curriculum, Mixture, partners
 from stages.mlm_init import MlmInit
-from tests.fixtures.chain import Stopped, metrics_of, stop_at
+from tests.fixtures.chain import Chain, Stopped, metrics_of, stop_at
 
 NOTHING = {"copy": 0.0, "noisy": 0.0, "told": 0.0, "random": 0.0, "null": 0.0}
 
@@ -24,9 +24,9 @@ NOTHING = {"copy": 0.0, "noisy": 0.0, "told": 0.0, "random": 0.0, "null": 0.0}
 @pytest.fixture(scope="module")
 def examples(chain) -> Curriculum:
     queries, corpus = TaggedQueries(chain.spans), Corpus(chain.blocks)
-    tokenizer = tokenizer_of(chain.blocks)
-    words = continuing_words(tokenizer)
-    return Curriculum(queries, corpus, partners(queries, corpus, 5), packer_of(tokenizer), continues_V=words, window=20)
+    words = wordpiece.load(chain.blocks.path)
+    found = partners(queries, corpus, 5)
+    return Curriculum(queries, corpus, found, Collator.of(words), continues_V=words.continues, window=20)
 
 
 def only(monkeypatch, kind: str) -> None:
@@ -152,3 +152,29 @@ def test_settings_that_cannot_work(chain, tmp_path, wrong):
     given = {"spans": chain.spans, "practice": "curriculum", "bert": "scratch:L1-H16", **wrong}
     with pytest.raises(ConfigError, match="curriculum"):
         MlmInit(blocks=chain.blocks, **given).make(tmp_path / "made")
+
+
+def test_partners_equal_brute_force(chain: Chain) -> None:
+    queries, corpus = TaggedQueries(chain.spans), Corpus(chain.blocks)
+    held = [set(map(int, corpus.title(row))) | set(map(int, corpus.tokens(row))) for row in range(len(corpus))]
+    count = {token: sum(token in one for one in held) for one in held for token in one}
+    most = max(2, int(MOST_COMMON * len(corpus)))
+
+    def shared(tokens: set[int], row: int) -> float:
+        telling = [token for token in tokens & held[row] if count[token] <= most]
+        return sum(float(np.log((len(corpus) + 1) / (count[token] + 0.5))) for token in telling)
+
+    found = partners(queries, corpus, 3)
+    assert (found[:, :1] == partners(queries, corpus)).all()
+    for row, (partner, *others) in enumerate(found):
+        tokens = set(map(int, queries.tokens(row)))
+        scores = [
+            shared(tokens, block) if corpus.uid[block] != queries.uid[row] else -1.0 for block in range(len(corpus))
+        ]
+        if max(scores) <= 0:
+            assert partner == -1
+        else:
+            ranked = sorted((score for score in scores if score > 0), reverse=True)[:3]
+            best = [place for place in (partner, *others) if place >= 0]
+            assert [scores[place] for place in best] == pytest.approx(ranked)
+            assert len(set(best)) == len(best) and all(corpus.uid[place] != queries.uid[row] for place in best)

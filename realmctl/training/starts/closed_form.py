@@ -19,7 +19,7 @@ from realmctl.models.inputs import Collator
 from realmctl.models.pca import pca_projection
 from realmctl.models.precision import autocast, pick_device
 from realmctl.models.retriever import Retriever
-from realmctl.training.random_streams import Stream, generator
+from realmctl.training.data.draws import Stream, generator
 
 PCA_BLOCKS = 16_384
 """PCA is fitted to the pooled vectors of all blocks, or of a random sample of this size where there are more."""

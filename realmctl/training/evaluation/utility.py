@@ -18,11 +18,10 @@ from torch import Tensor
 from realmctl.log import progress
 from realmctl.models.precision import autocast, pick_device
 from realmctl.retrieval.search.candidates import ABSENT
+from realmctl.training.data.draws import Stream, generator
 from realmctl.training.monitoring.telling_blocks import TellingBlocks, telling
 from realmctl.training.objective import Sums
-from realmctl.training.objectives.pretrain import PretrainObjective
-from realmctl.training.objectives.pretrain_parts import PretrainMicroBatch
-from realmctl.training.random_streams import Stream, generator
+from realmctl.training.objectives.pretrain import PretrainMicroBatch, PretrainObjective
 
 KINDS = ("own", "told", "random")
 """own: the block that the sentence comes from, if it is in the corpus. told: of the `SEARCHED` blocks that the retriever scores

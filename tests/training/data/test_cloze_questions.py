@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from realmctl.artifacts.records import RecordWriter
 from realmctl.errors import InputError
-from realmctl.retrieval.cloze_questions import LEFT_OUT, SIDE, cloze_question, cloze_questions
 from realmctl.spans.tagged_queries import TaggedQueries
+from realmctl.training.data.cloze_questions import LEFT_OUT, SIDE, cloze_question, cloze_questions
 from tests.fixtures.chain import Chain
 
 TEXT = "Ada Lovelace, born in London, wrote notes on seven engines by 1843 (or before)."

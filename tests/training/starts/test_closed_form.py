@@ -13,10 +13,11 @@ from realmctl.artifacts import open_artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
 from realmctl.models.bert.encoder import hidden_states, load_masked_lm
+from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
-from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
-from realmctl.training import closed_form_starts
-from realmctl.training.closed_form_starts import start_with_pca
+from realmctl.tokens import wordpiece
+from realmctl.training.starts import closed_form
+from realmctl.training.starts.closed_form import start_with_pca
 from stages.embed import Embed
 from stages.ict_init import IctInit
 from stages.mlm_init import MlmInit
@@ -26,7 +27,7 @@ START = {"bert": "scratch:L1-H16", "steps": 0, "pooling": "mean", "projection_in
 
 
 def packed_blocks(chain, length=288):
-    corpus, collator = Corpus(chain.blocks), packer_of(tokenizer_of(chain.blocks))
+    corpus, collator = Corpus(chain.blocks), Collator.of(wordpiece.load(chain.blocks.path))
     rows = range(len(corpus))
     return collator.block([corpus.title(row) for row in rows], [corpus.tokens(row) for row in rows], length)
 
@@ -55,7 +56,7 @@ def test_embed_stores_these_vectors(chain, tmp_path):
 
 
 def test_the_same_seed_gives_the_same_start_and_a_sample_follows_the_seed(chain, tmp_path, monkeypatch):
-    monkeypatch.setattr(closed_form_starts, "PCA_BLOCKS", 20)
+    monkeypatch.setattr(closed_form, "PCA_BLOCKS", 20)
     encoder = {"encoder": chain.encoder, "bert": None}
     first, again, other = (
         IctInit(blocks=chain.blocks, **{**START, **encoder, "seed": seed}).make(tmp_path / name)
@@ -69,7 +70,7 @@ def test_both_towers_get_it(chain):
         IctInit(blocks=chain.blocks, **{**START, "towers": "separate"}).make(chain.folder / "separate").path
     )
     assert torch.equal(retriever.query_tower.projection.weight, retriever.block_tower.projection.weight)
-    corpus, collator = Corpus(chain.blocks), packer_of(tokenizer_of(chain.blocks))
+    corpus, collator = Corpus(chain.blocks), Collator.of(wordpiece.load(chain.blocks.path))
     before = retriever.query_tower.projection.weight.clone()
     start_with_pca(retriever, corpus, collator, seed=0, scale=None, device="cpu", precision="auto")
     assert torch.equal(retriever.query_tower.projection.weight, before)

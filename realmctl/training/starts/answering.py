@@ -122,7 +122,7 @@ class AnsweringStart(TrainingStage, abstract=True):
 
     def _start(self, with_head: bool = False) -> BertForMaskedLM:
         from realmctl.models.precision import seed_everything
-        from realmctl.retrieval.initial_encoder import starting_bert
+        from realmctl.training.starts.encoder import starting_bert
 
         start = starting_bert(self._encoder(), self.bert, self.blocks, self.seed, with_head=with_head)
         seed_everything(self.seed)

@@ -37,7 +37,7 @@ from realmctl.models.lm.knn import Floats, mixed, neighbour_distribution, search
 from realmctl.models.precision import autocast
 from realmctl.models.reader import Reader
 from realmctl.spans.tagged_queries import TaggedQueries
-from realmctl.training.random_streams import Stream, generator
+from realmctl.training.data.draws import Stream, generator
 
 WORDPIECES, UIDS = "wordpieces.npy", "uids.npy"
 KEYS_AT_ONCE = 2**25

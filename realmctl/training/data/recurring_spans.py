@@ -13,10 +13,9 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
 
 from realmctl.corpus.corpus import Corpus, TokenIds
-from realmctl.retrieval.initial_encoder import continuing_words
+from realmctl.tokens.wordpiece import WordPiece
 
 LONGEST = 10
 """Longest span in words (public code oriram/spider, preprocess_corpus.py)."""
@@ -43,9 +42,9 @@ class BlockWords:
 class WordTable:
     """Numbers the words of a corpus, and knows which ones are common."""
 
-    def __init__(self, corpus: Corpus, tokenizer: Tokenizer, documents: Sequence[NDArray[np.int64]]) -> None:
-        self._continues_V = continuing_words(tokenizer)
-        pieces = [(number, piece.removeprefix("##")) for piece, number in tokenizer.get_vocab().items()]
+    def __init__(self, corpus: Corpus, words: WordPiece, documents: Sequence[NDArray[np.int64]]) -> None:
+        self._continues_V = words.continues
+        pieces = [(number, piece.removeprefix("##")) for piece, number in words.vocabulary.items()]
         self._written_V = np.zeros(len(self._continues_V), dtype=bool)
         self._written_V[[number for number, piece in pieces if piece.isalnum()]] = True
         self._ids: dict[bytes, int] = {}

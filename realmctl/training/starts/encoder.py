@@ -4,53 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-from tokenizers import Tokenizer
 from transformers import BertForMaskedLM
 
 from realmctl.artifacts import Artifact, require_same_vocabulary
-from realmctl.errors import InputError, MismatchError, one_line
+from realmctl.errors import InputError, MismatchError
 from realmctl.log import say, warn
 from realmctl.models.bert.encoder import load_masked_lm, scratch_config
-from realmctl.models.inputs import Collator
 from realmctl.models.precision import seed_everything
+from realmctl.tokens import wordpiece
 
 SCRATCH = "scratch:"
 BERT_INITIALIZER_RANGE, BERT_HIDDEN_SIZE = 0.02, 768
 """The initialiser range and hidden size of BERT base (google-research/bert, modeling.py)."""
 SCRATCH_DROPOUT = 0.1
 """Dropout of a BERT from scratch where no other is asked for: BERT's (Devlin et al. 2019, appendix A.2)."""
-SPECIALS = ("[CLS]", "[SEP]", "[PAD]", "[MASK]")
-
-
-def tokenizer_of(artifact: Artifact) -> Tokenizer:
-    """The WordPiece tokenizer in an artifact, without special tokens in its output. Raises InputError when it is damaged."""
-    name = "tokenizer/tokenizer.json" if artifact.has("tokenizer/tokenizer.json") else "tokenizer.json"
-    path = artifact.file(name)
-    try:
-        return Tokenizer.from_file(str(path))
-    except Exception as error:  # the package raises no narrower class
-        raise InputError(f"{path} is not a tokenizer: {one_line(error)}. Make {artifact} again.") from None
-
-
-def packer_of(tokenizer: Tokenizer) -> Collator:
-    """A collator that uses this vocabulary's special tokens. Raises InputError when one is missing."""
-    vocabulary: dict[str, int] = tokenizer.get_vocab()
-    if lacking := [token for token in SPECIALS if token not in vocabulary]:
-        raise InputError(
-            f"The tokenizer has no {', '.join(lacking)}. Use the tokenizer of a BERT, or train one: "
-            "realmctl chunk --tokenizer train:30522."
-        )
-    cls, sep, pad, mask = (vocabulary[token] for token in SPECIALS)
-    return Collator(cls_id=cls, sep_id=sep, pad_id=pad, mask_id=mask)
-
-
-def continuing_words(tokenizer: Tokenizer) -> NDArray[np.bool_]:
-    """bool [V], True at the wordpieces that continue a word ("##...")."""
-    continues_V = np.zeros(tokenizer.get_vocab_size(), dtype=bool)
-    continues_V[[number for word, number in tokenizer.get_vocab().items() if word.startswith("##")]] = True
-    return continues_V
 
 
 def starting_bert(
@@ -81,7 +48,7 @@ def starting_bert(
     if bert is None:
         warn("no encoder and no --bert: starting from random weights of size tiny (--bert scratch:tiny)")
         bert = SCRATCH + "tiny"
-    words = tokenizer_of(blocks).get_vocab_size()
+    words = len(wordpiece.load(blocks.path))
     seed_everything(seed)
     if bert.startswith(SCRATCH):
         return _fresh(bert.removeprefix(SCRATCH), words, SCRATCH_DROPOUT if dropout is None else dropout)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from realmctl.training.data_order import DataOrder, MixedDataOrder
+from realmctl.training.data.order import DataOrder, MixedDataOrder
 
 
 @given(st.integers(1, 50), st.integers(1, 20), st.integers(0, 5))

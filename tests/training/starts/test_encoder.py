@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from tokenizers import Tokenizer
 from transformers import BertConfig, BertModel
 
 from realmctl.errors import ConfigError, InputError, MismatchError
-from realmctl.retrieval.initial_encoder import packer_of, starting_bert, tokenizer_of
+from realmctl.tokens import wordpiece
+from realmctl.training.starts.encoder import starting_bert
 from tests.fixtures.chain import Chain
 
 
 def words_of(chain: Chain) -> int:
-    return int(tokenizer_of(chain.blocks).get_vocab_size())
+    return len(wordpiece.load(chain.blocks.path))
 
 
 def bert_folder(folder: Path, words: int) -> Path:
@@ -74,9 +74,3 @@ def test_no_such_size_and_no_bert_folder(chain: Chain, tmp_path: Path) -> None:
         starting_bert(None, "scratch:enormous", chain.blocks, 0)
     with pytest.raises(InputError, match=r"config\.json"):
         starting_bert(None, str(tmp_path), chain.blocks, 0)
-
-
-def test_a_tokenizer_without_a_mask_is_refused(chain: Chain) -> None:
-    text = chain.blocks.file("tokenizer/tokenizer.json").read_text(encoding="utf-8")
-    with pytest.raises(InputError, match=r"no \[MASK\]"):
-        packer_of(Tokenizer.from_str(text.replace("[MASK]", "[mask]")))

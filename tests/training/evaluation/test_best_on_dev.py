@@ -12,7 +12,7 @@ import torch
 
 from realmctl.errors import ConfigError, InputError
 from realmctl.models.weights import load_tensors
-from realmctl.training.objectives.best_on_dev import BestOnDev
+from realmctl.training.evaluation.best_on_dev import BestOnDev
 from tests.fixtures.chain import Stopped, baseline, finetune, metrics_of, stop_at
 from tests.training.objectives.test_finetune import QUESTIONS, born, objective_of, span_scores
 

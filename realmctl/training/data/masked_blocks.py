@@ -1,7 +1,7 @@
-"""Whole-word masking, as Condenser uses it (public code luyug/Condenser, data.py), and the examples that it masks.
+"""Masked blocks: BERT's masks for `mlm-init`, and masks over whole words for Condenser.
 
-All wordpieces of a word are masked, or none. Of the chosen wordpieces, 80 % become [MASK], 10 % become a random wordpiece and
-10 % stay as they are (BERT's rates). Long inputs are cut before masks are drawn, so masks and targets stay aligned.
+Of the hidden wordpieces, 80 % become [MASK], 10 % a random one, and 10 % stay. Long blocks are cut before masks are drawn, so
+masks and targets stay aligned.
 """
 
 from __future__ import annotations
@@ -17,9 +17,27 @@ from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.spans.query import Query, hide_as_bert
 
 
+class PlainBlocks:
+    """Blocks with BERT's masking: of the hidden wordpieces 80 % become [MASK], 10 % a random one, and 10 % stay."""
+
+    def __init__(self, corpus: Corpus, collator: Collator, *, mask_rate: float, length: int, vocabulary: int) -> None:
+        self.corpus, self.collator, self.lengths = corpus, collator, (length, 0)
+        self.mask_rate, self.vocabulary = mask_rate, vocabulary
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    def draw(self, number: int, rng: np.random.Generator, progress: float = 0.0) -> Query:
+        body = self.corpus.tokens(number)
+        start = int(rng.integers(max(1, len(body) - self.lengths[0] + 3)))
+        tokens = body[start : start + self.lengths[0] - 2]
+        chosen = np.flatnonzero(rng.random(len(tokens)) < self.mask_rate)
+        return hide_as_bert(tokens, chosen, self.collator.mask_id, self.vocabulary, rng)
+
+
 @dataclass(frozen=True, kw_only=True)
 class WholeWordMasking:
-    """Draws masks over whole words.
+    """Draws masks over whole words: all wordpieces of a word or none (public code luyug/Condenser, data.py).
 
     continues_V: bool, True at wordpieces that continue a word ("##...").
     rate: share of the wordpieces to mask.

@@ -15,10 +15,11 @@ from realmctl.index.hnsw import HnswIndex
 from realmctl.index.index_type import IndexOptions
 from realmctl.models.bert.encoder import hidden_states
 from realmctl.models.bert.files import load_masked_lm
+from realmctl.models.inputs import Collator
 from realmctl.models.lm.knn import stored_keys
-from realmctl.retrieval.initial_encoder import packer_of, tokenizer_of
 from realmctl.spans.tagged_queries import TaggedQueries
-from realmctl.training import knn_lm
+from realmctl.tokens import wordpiece
+from realmctl.training.evaluation import knn_lm
 from stages.build_datastore import BuildDatastore
 from stages.eval_knn_lm import EvalKnnLm
 from stages.eval_utility import EvalUtility
@@ -37,7 +38,7 @@ def datastore(chain, tmp_path_factory):
 def brute(chain):
     """(state, log p of every wordpiece, wordpiece, uid) of each hidden wordpiece, one span at a time."""
     model, queries = load_masked_lm(chain.encoder.path)[0].eval(), TaggedQueries(chain.spans)
-    packer, found = packer_of(tokenizer_of(chain.spans)), []
+    packer, found = Collator.of(wordpiece.load(chain.spans.path)), []
     for sentence, first, stop, *_ in queries.spans.tolist():
         tokens = np.array(queries.tokens(sentence), dtype=np.int64)
         targets = tokens[first:stop].copy()

@@ -1,0 +1,1 @@
+"""What training reads, and in which order: examples, random draws, batches."""
