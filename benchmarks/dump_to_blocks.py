@@ -32,7 +32,7 @@ from realmctl.artifacts.records import RecordWriter
 from realmctl.corpus import sentences
 from realmctl.corpus.blocks import BlockPacker
 from realmctl.corpus.blocks_file import record_of
-from realmctl.corpus.documents import Document
+from realmctl.corpus.document import Document
 from realmctl.corpus.wiki import dump, wikitext
 from realmctl.inputs import streams
 from realmctl.tokens import wordpiece
@@ -156,8 +156,7 @@ def our_blocks(read: Callable[[], Pages], tokenizer: wordpiece.WordPiece, out: P
     collator = BlockPacker(tokenizer, sentences.split)
     with RecordWriter(out / "ours.jsonl.zst") as file:
         for page in read():
-            prose = wikitext.prose(page.text)
-            for block in collator.blocks(Document(page.id, page.title, prose.text, prose.anchors)):
+            for block in collator.blocks(Document(page.id, page.title, *wikitext.prose(page.text))):
                 file.write(record_of(block))
     return file.count
 
@@ -214,7 +213,7 @@ def main() -> None:
 
     pages, extract = read(), wikiextractor()
     wiki_mb = sum(len(page.text.encode()) for page in pages) / 1e6
-    texts = [wikitext.prose(page.text).text for page in pages]
+    texts = [wikitext.prose(page.text)[0] for page in pages]
     text_mb = sum(len(text.encode()) for text in texts) / 1e6
     trained, wp = punkt(texts), fresh(args.tokenizer)
     print(f"{len(pages)} articles, {wiki_mb:.2f} MB of wikitext, {text_mb:.2f} MB of text; {args.repeats} repeats\n")

@@ -16,7 +16,8 @@ from realmctl.pipeline import Stage, help_texts, runtime, setting, source
 
 if TYPE_CHECKING:
     from realmctl.corpus.chunking import ChunkedUnit
-    from realmctl.corpus.formats import FieldNames, PageCounts
+    from realmctl.corpus.formats.records import FieldNames
+    from realmctl.corpus.reading import PageCounts
     from realmctl.tokens.wordpiece import WordPiece
 
 TRAINING_BYTES = 200_000_000
@@ -159,7 +160,7 @@ class Chunk(Stage):
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.artifacts.records import RecordWriter
         from realmctl.corpus.blocks_file import BlocksWriter
-        from realmctl.corpus.formats import PageCounts
+        from realmctl.corpus.reading import PageCounts
 
         wordpiece = self._tokenizer()
         wordpiece.save(out.file("tokenizer/tokenizer.json").parent)
@@ -195,19 +196,18 @@ class Chunk(Stage):
 
     def _training_texts(self, stride: int) -> Iterator[str]:
         from realmctl.corpus.chunking import texts_of
-        from realmctl.corpus.documents import raw_documents
-        from realmctl.corpus.formats import PageCounts
+        from realmctl.corpus.reading import PageCounts, documents
         from realmctl.corpus.work_units import units
         from realmctl.execution.shards import map_units
 
-        raws = raw_documents(self.corpus, PageCounts(), self.keep_lists, self.format, self._names())
-        chosen = (raw for number, raw in enumerate(raws) if number % stride == 0)
+        pages = documents(self.corpus, PageCounts(), self.keep_lists, self.format, self._names())
+        chosen = (page for number, page in enumerate(pages) if number % stride == 0)
         for texts in map_units(texts_of, units(chosen), self.workers, executor=self.executor):
             yield from texts
 
     def _chunked(self, tokenizer: Path, tally: PageCounts) -> Iterator[ChunkedUnit]:
         from realmctl.corpus.chunking import ChunkingSettings, chunk_unit, prepare
-        from realmctl.corpus.documents import CorpusFiles
+        from realmctl.corpus.reading import CorpusFiles
         from realmctl.corpus.work_units import corpus_units
         from realmctl.execution.shards import map_units
 
@@ -236,7 +236,7 @@ class Chunk(Stage):
         corpus.finish()
 
     def _names(self) -> FieldNames:
-        from realmctl.corpus.formats import FieldNames
+        from realmctl.corpus.formats.records import FieldNames
 
         return FieldNames(self.id_field, self.title_field, self.text_field)
 

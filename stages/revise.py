@@ -17,8 +17,7 @@ from realmctl.pipeline import Stage, help_texts, reads, runtime, source
 if TYPE_CHECKING:
     from realmctl.corpus.chunking import ChunkedUnit, ChunkingSettings
     from realmctl.corpus.corpus import Corpus
-    from realmctl.corpus.documents import SkippedPage
-    from realmctl.corpus.formats import RawDocument
+    from realmctl.corpus.document import Document, SkippedPage
 
 CHUNK_SETTINGS = (
     "max_wordpieces",
@@ -121,17 +120,17 @@ class Revise(Stage):
     def _rechunked(self, out: Writer) -> Iterator[ChunkedUnit]:
         """Chunk the whole new corpus, as `chunk` does."""
         from realmctl.corpus.chunking import chunk_unit, prepare
-        from realmctl.corpus.documents import raw_documents
-        from realmctl.corpus.formats import FieldNames, PageCounts
+        from realmctl.corpus.formats.records import FieldNames
+        from realmctl.corpus.reading import PageCounts, documents
         from realmctl.corpus.work_units import units
         from realmctl.execution.shards import map_units
 
         keep_lists, format_name = (self.blocks.settings.get(name, default) for name, default in FORMAT_DEFAULTS)
         names = FieldNames(*(self.blocks.settings.get(name, "") for name in NAMED_FIELDS))
-        raws = raw_documents(self.corpus, PageCounts(), keep_lists, format_name, names)
+        pages = documents(self.corpus, PageCounts(), keep_lists, format_name, names)
         yield from map_units(
             chunk_unit,
-            units(raws),
+            units(pages),
             self.workers,
             initializer=prepare,
             initargs=(self._chunking(out),),
@@ -141,23 +140,25 @@ class Revise(Stage):
     def _edited(self, former: Corpus, out: Writer) -> Iterator[ChunkedUnit]:
         """Copy the blocks of documents without an edit, and chunk the others, one document in a unit."""
         from realmctl.corpus.chunking import ChunkedUnit, chunk_unit, prepare
-        from realmctl.corpus.edits import StoredDocument, apply_edits, read_edits
+        from realmctl.corpus.edits import apply_edits, read_edits
         from realmctl.corpus.stored_blocks import stored_documents
 
         assert self.edits is not None
         keep_lists = bool(self.blocks.settings.get("keep_lists", False))
-        documents = apply_edits(stored_documents(former), read_edits(self.edits), keep_lists)
+        stored = {first.document: (first.title, rows) for first, rows in stored_documents(former)}
+        titles = {name: title for name, (title, _) in stored.items()}
+        documents = apply_edits(titles, read_edits(self.edits), keep_lists)
         yield ChunkedUnit(quarantined=list(_still_quarantined(former, documents)))
         prepare(self._chunking(out))
-        for document in documents.values():
-            if isinstance(document, StoredDocument):
-                rows = range(document.first, document.stop)
+        for name, document in documents.items():
+            if document is None:
+                _, rows = stored[name]
                 yield ChunkedUnit([former.block(row) for row in rows], counts=Counter(documents=1))
             else:
                 yield _told(chunk_unit([document]), document)
 
 
-def _told(unit: ChunkedUnit, document: RawDocument) -> ChunkedUnit:
+def _told(unit: ChunkedUnit, document: Document) -> ChunkedUnit:
     if not unit.blocks:
         warn(f"{document.where}: document {document.id!r} has no text to keep, and so no block.")
     return unit
@@ -165,7 +166,7 @@ def _told(unit: ChunkedUnit, document: RawDocument) -> ChunkedUnit:
 
 def _still_quarantined(former: Corpus, documents: Mapping[str, Any]) -> Iterator[SkippedPage]:
     from realmctl.artifacts.records import Records
-    from realmctl.corpus.documents import SkippedPage
+    from realmctl.corpus.document import SkippedPage
 
     for record in Records(former.artifact.file("quarantine.jsonl.zst")):
         if record["id"] not in documents:

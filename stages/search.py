@@ -94,7 +94,9 @@ class Search(Stage):
         ):
             for ranked in self._ranker().rank(read_queries(self.queries), bar.advance):
                 run.writelines(run_lines(ranked.query.id, ranked.names, ranked.scores, tag))
-                asked.write(json.dumps({"id": ranked.query.id, "text": ranked.query.text}, ensure_ascii=False) + "\n")
+                asked.write(
+                    json.dumps({"id": ranked.query.id, "text": ranked.query.question}, ensure_ascii=False) + "\n"
+                )
                 counts["hits"] += len(ranked.names)
                 counts["without_hits"] += not ranked.names
         write_description(out.file(RANKING), RankingDescription(unit=self.unit))

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import Literal, NamedTuple, Protocol
 
-from realmctl.corpus.documents import Document
-from realmctl.corpus.sentences import CharacterRange, Splitter
-from realmctl.corpus.wiki.wikitext import AnchorOffsets
+from realmctl.corpus.document import CharacterRange, Document, Link
+from realmctl.corpus.sentences import Splitter
 from realmctl.tokens.wordpiece import WordPiece
 
 SPECIALS_PER_BLOCK = 3
@@ -80,7 +79,7 @@ class Block:
     title: str
     text: str
     sentences: tuple[CharacterRange, ...]
-    anchors: tuple[AnchorOffsets, ...]
+    anchors: tuple[Link, ...]
     wordpieces: Wordpieces = field(compare=False, repr=False)
 
     @property
@@ -207,7 +206,7 @@ def _block(document: Document, identity: str, sentences: Sequence[Sentence], tit
         title=document.title,
         text=" ".join([document.text[sentence.start : sentence.end] for sentence in sentences]),
         sentences=tuple(spans),
-        anchors=tuple(_anchors(document.anchors, sentences, spans)),
+        anchors=tuple(_anchors(document.links, sentences, spans)),
         wordpieces=PackedWordpieces(
             title=title_ids,
             body=b"".join([sentence.packed for sentence in sentences]),
@@ -216,15 +215,13 @@ def _block(document: Document, identity: str, sentences: Sequence[Sentence], tit
     )
 
 
-def _anchors(
-    anchors: Sequence[AnchorOffsets], sentences: Sequence[Sentence], spans: Sequence[CharacterRange]
-) -> Iterator[AnchorOffsets]:
-    """Yield the document's anchors that lie inside one of these sentences, as offsets in the block's text."""
-    at, count = bisect_left(anchors, (sentences[0].start,)), len(anchors)
+def _anchors(links: Sequence[Link], sentences: Sequence[Sentence], spans: Sequence[CharacterRange]) -> Iterator[Link]:
+    """Yield the document's links that lie inside one of these sentences, as offsets in the block's text."""
+    at, count = bisect_left(links, (sentences[0].start,)), len(links)
     for (first, last, _, _), (begin, _) in zip(sentences, spans, strict=True):
         shift = begin - first
-        while at < count and anchors[at][0] < last:
-            start, end, target = anchors[at]
+        while at < count and links[at][0] < last:
+            start, end, target = links[at]
             if start >= first and end <= last:
                 yield start + shift, end + shift, target
             at += 1

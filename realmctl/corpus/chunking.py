@@ -1,4 +1,4 @@
-"""Turn raw documents into blocks, a unit at a time. Each worker of `chunk` does this.
+"""Turn documents into blocks, a unit at a time. Each worker of `chunk` does this.
 
 The result of a unit depends only on the unit and the settings, so it is the same for any number of workers.
 """
@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from realmctl.corpus.blocks import Block, BlockPacker, LongSentencePolicy, LongTitlePolicy
-from realmctl.corpus.documents import Document, SkippedPage, document
-from realmctl.corpus.formats import RawDocument
+from realmctl.corpus.document import Document, SkippedPage, cleaned
 from realmctl.corpus.sentences import splitter
-from realmctl.corpus.work_units import CorpusUnit, ReadFiles
+from realmctl.corpus.work_units import CorpusUnit, Pages, ReadFiles
 from realmctl.tokens import wordpiece
 
 
@@ -79,12 +78,17 @@ def chunk_unit(unit: CorpusUnit) -> ChunkedUnit:
     """Return the blocks of a unit, made by the packer that `prepare` built."""
     chunked = ChunkedUnit()
     split, shortened = _packer.split_sentences, _packer.shortened_passages
-    for raw in _documents(unit, chunked):
-        page = document(raw, _setup.page_seconds)
-        if isinstance(page, SkippedPage):
-            chunked.quarantined.append(page)
+    if isinstance(unit, list):
+        pages: Iterable[Document | SkippedPage] = unit
+    else:
+        chunked.read = ReadFiles()
+        pages = chunked.read.pages(unit)
+    for page in pages:
+        found = cleaned(page, _setup.page_seconds)
+        if isinstance(found, SkippedPage):
+            chunked.quarantined.append(found)
         else:
-            chunked.add(page, list(_packer.blocks(page)))
+            chunked.add(found, list(_packer.blocks(found)))
     chunked.counts["quarantined"] = len(chunked.quarantined)
     chunked.counts["split_sentences"] = _packer.split_sentences - split
     if _setup.keep_passages:
@@ -92,14 +96,7 @@ def chunk_unit(unit: CorpusUnit) -> ChunkedUnit:
     return chunked
 
 
-def _documents(unit: CorpusUnit, chunked: ChunkedUnit) -> Iterable[RawDocument]:
-    if isinstance(unit, list):
-        return unit
-    chunked.read = ReadFiles()
-    return chunked.read.documents(unit)
-
-
-def texts_of(unit: list[RawDocument]) -> list[str]:
+def texts_of(unit: Pages) -> list[str]:
     """Return the titles and texts of a unit, for training a tokenizer."""
-    pages = [document(raw) for raw in unit]
-    return [text for page in pages if isinstance(page, Document) for text in (page.title, page.text)]
+    found = [page for page in map(cleaned, unit) if isinstance(page, Document)]
+    return [text for document in found for text in (document.title, document.text)]

@@ -10,16 +10,16 @@ An added document comes last. An updated document keeps its place, its id and, w
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from realmctl.corpus.formats import RawDocument, encodable
+from realmctl.corpus.document import Document
+from realmctl.corpus.formats.records import encodable
 from realmctl.corpus.wiki import dump
 from realmctl.errors import InputError
-from realmctl.inputs import streams
-from realmctl.inputs.json_lines import json_value
+from realmctl.inputs.rows import json_value, text_rows
 
 FIELDS = {"add": ("id", "text"), "update": ("text",), "remove": ()}
 """The fields that each operation must have. `update` and `remove` also need an id or a title."""
@@ -37,27 +37,12 @@ class Edit:
     where: str
 
 
-@dataclass(frozen=True, slots=True)
-class StoredDocument:
-    """A document of blocks that exist: rows `first` to `stop` (exclusive)."""
-
-    id: str
-    title: str
-    first: int
-    stop: int
-
-
-RevisedDocument = StoredDocument | RawDocument
-"""A document that did not change, or one to chunk."""
-
-
 def read_edits(path: Path) -> Iterator[Edit]:
     """Yield the edits of a file in order. Raises InputError, which names file and line, for a line that is not an edit."""
     found = False
-    for number, line in streams.lines(path):
-        if line.strip():
-            found = True
-            yield _edit(line, f"{path}:{number}")
+    for where, line in text_rows(path):
+        found = True
+        yield _edit(line, where)
     if not found:
         raise InputError(
             f"{path} has no edit. Write one JSON object on each line, such as " + '{"op": "remove", "id": "d4"}.'
@@ -94,48 +79,50 @@ def _text(value: Any, name: str, where: str) -> str:
 
 
 def apply_edits(
-    documents: Iterable[StoredDocument], edits: Iterable[Edit], keep_lists: bool = False
-) -> dict[str, RevisedDocument]:
+    titles: Mapping[str, str], edits: Iterable[Edit], keep_lists: bool = False
+) -> dict[str, Document | None]:
     """Apply edits in order.
 
     Args:
-        documents: the documents of the former blocks, in order.
+        titles: the titles of the documents of the former blocks by id, in order.
         edits: the edits; each one sees the result of those before it.
         keep_lists: accept pages titled "List of ...", as `chunk --keep-lists` does.
 
     Returns:
-        The documents by id, in their new order.
+        The documents by id, in their new order. None: the document did not change.
 
     Raises:
         InputError: an edit names a document that is not there, adds an id that is there, names a title that several
             documents have, or gives a title that `chunk` leaves out.
     """
-    found: dict[str, RevisedDocument] = {document.id: document for document in documents}
+    found: dict[str, Document | None] = dict.fromkeys(titles)
     ids_by_title: dict[str, dict[str, None]] = {}
-    for document in found.values():
-        ids_by_title.setdefault(document.title, {})[document.id] = None
+    for key, title in titles.items():
+        ids_by_title.setdefault(title, {})[key] = None
     for edit in edits:
         if edit.op == "add":
             assert edit.id is not None
             if edit.id in found:
                 raise InputError(f"{edit.where}: there is a document {edit.id!r} already. Use update, or another id.")
-            former, key = None, edit.id
+            key, title = edit.id, edit.title or ""
         else:
             key = _named(edit, found, ids_by_title)
             former = found[key]
-            ids_by_title[former.title].pop(key)
+            title = titles[key] if former is None else former.title
+            ids_by_title[title].pop(key)
+            if edit.id is not None and edit.title is not None:
+                title = edit.title
         if edit.op == "remove":
             del found[key]
             continue
-        title = former.title if former is not None and (edit.title is None or edit.id is None) else edit.title or ""
         if dump.skip_title(title, keep_lists):
             raise InputError(f"{edit.where}: chunk leaves out pages with the title {title!r}. Use another title.")
-        found[key] = RawDocument(key, title, edit.text, edit.where)
+        found[key] = Document(key, title, edit.text, where=edit.where)
         ids_by_title.setdefault(title, {})[key] = None
     return found
 
 
-def _named(edit: Edit, found: dict[str, RevisedDocument], ids_by_title: dict[str, dict[str, None]]) -> str:
+def _named(edit: Edit, found: Collection[str], ids_by_title: dict[str, dict[str, None]]) -> str:
     """Return the id of the document that an update or a remove names."""
     if edit.id is not None:
         if edit.id not in found:

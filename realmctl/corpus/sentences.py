@@ -13,7 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-CharacterRange = tuple[int, int]
+from realmctl.corpus.document import CharacterRange
+
 Splitter = Callable[[str], list[CharacterRange]]
 PUNKT = "punkt:"
 PUNKT_FILES = ("abbrev_types.txt", "collocations.tab", "ortho_context.tab", "sent_starters.txt")

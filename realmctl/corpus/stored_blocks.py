@@ -8,19 +8,19 @@ from itertools import groupby
 
 from realmctl.corpus.blocks import Block
 from realmctl.corpus.corpus import Corpus
-from realmctl.corpus.edits import StoredDocument
 
 
-def stored_documents(corpus: Corpus) -> Iterator[StoredDocument]:
-    """Yield the documents in order. The blocks of a document are consecutive rows."""
-    first, current = 0, None
+def stored_documents(corpus: Corpus) -> Iterator[tuple[Block, range]]:
+    """Yield the first block of each document, and the rows of all its blocks, which are consecutive."""
+    first, before = None, 0
     for row, block in enumerate(corpus):
-        if current is not None and block.document != current.document:
-            yield StoredDocument(current.document, current.title, first, row)
-            first = row
-        current = block
-    if current is not None:
-        yield StoredDocument(current.document, current.title, first, len(corpus))
+        if first is None:
+            first = block
+        elif block.document != first.document:
+            yield first, range(before, row)
+            first, before = block, row
+    if first is not None:
+        yield first, range(before, len(corpus))
 
 
 def by_document(blocks: Iterable[Block]) -> Iterator[list[Block]]:
@@ -60,10 +60,8 @@ class DocumentChanges:
         self._revised: dict[str, hashlib.blake2b] = {}
         self._uids = set(former.uid.tolist())
         self._blocks = self._kept = 0
-        for document in stored_documents(former):
-            for row in range(document.first, document.stop):
-                parts = int(former.uid[row]), former.title(row).tobytes(), former.tokens(row).tobytes()
-                _update(self._former, document.id, *parts)
+        for row, block in enumerate(former):
+            _update(self._former, block.document, int(former.uid[row]), block.wordpieces.title, block.wordpieces.body)
 
     def add(self, block: Block) -> None:
         """Count a block of the next version. The blocks of a document come in order."""

@@ -8,9 +8,11 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from realmctl.corpus.detect_format import FORMATS, Format, FormatName, format_of
-from realmctl.corpus.documents import CorpusFiles
-from realmctl.corpus.formats import KNOWN_NAMES, FieldNames, PageCounts, RawDocument, read_dump
+from realmctl.corpus.document import Document, SkippedPage
+from realmctl.corpus.formats.detect import FORMATS, Format, FormatName, format_of
+from realmctl.corpus.formats.records import KNOWN_NAMES, FieldNames
+from realmctl.corpus.formats.wikipedia import read_dump
+from realmctl.corpus.reading import CorpusFiles, PageCounts, kept
 from realmctl.corpus.wiki.dump_parts import DumpPart, parts
 from realmctl.inputs import rows, streams
 
@@ -52,7 +54,8 @@ class PartOfDump:
 
 
 FileUnit = WholeFiles | PartOfDump
-CorpusUnit = list[RawDocument] | FileUnit
+Pages = list[Document | SkippedPage]
+CorpusUnit = Pages | FileUnit
 
 
 @dataclass
@@ -63,13 +66,13 @@ class ReadFiles:
     ids: list[tuple[str, str]] = field(default_factory=list)
     counts: PageCounts = field(default_factory=PageCounts)
 
-    def documents(self, unit: FileUnit) -> Iterator[RawDocument]:
-        """Yield the documents of the files, and note what was found."""
+    def pages(self, unit: FileUnit) -> Iterator[Document | SkippedPage]:
+        """Yield the pages to keep of the files, and note what was found."""
         for path, kind in unit.files():
             self.formats.append((path, kind.name))
-            for raw in kind.read(path, self.counts, unit.keep_lists):
-                self.ids.append((raw.id, raw.where))
-                yield raw
+            for page in kept(kind.read(path), self.counts, unit.keep_lists):
+                self.ids.append((page.id, page.where))
+                yield page
 
     def add_to(self, corpus: CorpusFiles) -> None:
         """Add it to the corpus. Raises InputError for an id that came before."""
@@ -81,12 +84,12 @@ class ReadFiles:
         corpus.counts.dropped.update(self.counts.dropped)
 
 
-def units(raws: Iterable[RawDocument]) -> Iterator[list[RawDocument]]:
-    """Group raw documents into units of about 1 MiB and at most 64 documents."""
-    unit, size = list[RawDocument](), 0
-    for raw in raws:
-        unit.append(raw)
-        size += len(raw.text)
+def units(pages: Iterable[Document | SkippedPage]) -> Iterator[Pages]:
+    """Group pages into units of about 1 MiB and at most 64 pages."""
+    unit, size = Pages(), 0
+    for page in pages:
+        unit.append(page)
+        size += len(page.text) if isinstance(page, Document) else 0
         if len(unit) == DOCUMENTS_PER_UNIT or size >= CHARS_PER_UNIT:
             yield unit
             unit, size = [], 0
@@ -119,7 +122,7 @@ def _way_to_read(
 
 
 def _documents(files: Iterable[Path], corpus: CorpusFiles) -> Iterator[CorpusUnit]:
-    yield from units(raw for file in files for raw in corpus.read(file))
+    yield from units(page for file in files for page in corpus.read(file))
 
 
 def _parts_of_dumps(files: Iterable[Path], corpus: CorpusFiles) -> Iterator[CorpusUnit]:

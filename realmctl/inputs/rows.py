@@ -1,20 +1,173 @@
-"""Stream the rows of a Parquet or Arrow file. Another process reads the file (`reader_process`)."""
+"""Rows of files: JSON lines, JSON lists, CSV and TSV, Parquet and Arrow.
+
+In CSV a field may hold line breaks between double quotes (RFC 4180). In TSV a row is a line. Another process reads Parquet and
+Arrow (`reader_process`).
+"""
 
 from __future__ import annotations
 
+import codecs
+import csv
 import json
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from realmctl.errors import InputError, require_package
+from realmctl.inputs import streams
 from realmctl.inputs.reader_process import FAILED
 
 PARQUET, ARROW_FILE, ARROW_STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 """First bytes: Parquet, Arrow's IPC file, and Arrow's IPC stream, which `save_to_disk` of datasets writes."""
+MAX_RECORD_CHARS = 16 * 2**20
+GAP = re.compile(r"[\s,]*")
+
+
+class Row(NamedTuple):
+    """A row of a file: its file and place there, for messages, its line or its number from 1, and its values by field."""
+
+    where: str
+    number: int
+    fields: Mapping[str, Any]
+
+
+def first_of(fields: Mapping[str, Any], names: Iterable[str]) -> Any:
+    """Return the value under the first of these names that has one, or None."""
+    return next((fields[name] for name in names if fields.get(name) is not None), None)
+
+
+def text_rows(path: Path, skip: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield (file and line, text) of each line that is not blank, without the first `skip` lines."""
+    return ((f"{path}:{number}", line) for number, line in streams.lines(path) if number > skip and line.strip())
+
+
+def json_value(line: str, where: str) -> Any:
+    """Return the value of a line. Raises InputError naming `where` if it is not JSON."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: not valid JSON ({error}). Correct or remove the line.") from None
+
+
+def json_lines(path: Path) -> Iterator[Row]:
+    """Yield the objects of JSON lines. Raises InputError naming file and line for a line that is no object."""
+    for number, line in streams.lines(path):
+        if line.strip():
+            where = f"{path}:{number}"
+            yield _object(where, number, json_value(line, where))
+
+
+def json_list(path: Path) -> Iterator[Row]:
+    """Yield the objects of a file that holds a JSON list. Only a few of them are in memory.
+
+    Raises InputError for a damaged list, an item of more than 16 MiB, or one that is no object.
+    """
+    for number, item in enumerate(_items(path), start=1):
+        yield _object(f"{path}, record {number}", number, item)
+
+
+def _object(where: str, number: int, value: Any) -> Row:
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: a JSON {type(value).__name__}, but an object is expected. Correct or remove it.")
+    return Row(where, number, value)
+
+
+def _items(path: Path) -> Iterator[Any]:
+    parse, text, least, opened = json.JSONDecoder().raw_decode, "", 0, False
+    try:
+        for piece in codecs.iterdecode(streams.decompressed(path), "utf-8-sig"):
+            text += piece
+            if len(text) < least:
+                continue
+            place, opened = 0 if opened else text.find("[") + 1, True
+            while item := _whole_value(parse, text, _end_of_gap(text, place)):
+                value, place = item
+                yield value
+            text = text[place:]
+            least = 2 * len(text)  # so that the time stays linear in the length of a record
+            if len(text) > MAX_RECORD_CHARS:
+                raise ValueError(f"a record of more than {MAX_RECORD_CHARS // 2**20} MiB, or one that is not JSON")
+        place = _end_of_gap(text, 0)
+        while text[place : place + 1] != "]":
+            value, end = parse(text, place)
+            yield value
+            place = _end_of_gap(text, end)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: this JSON list is damaged ({error}). Get the file again.") from None
+
+
+def _end_of_gap(text: str, place: int) -> int:
+    return GAP.match(text, place).end()  # type: ignore[union-attr]
+
+
+def _whole_value(parse: Any, text: str, place: int) -> tuple[Any, int] | None:
+    """Return the value that begins at `place` and its end; None if the text may hold only a part of it."""
+    try:
+        value, end = parse(text, place)
+    except ValueError:
+        return None
+    return (value, end) if end < len(text) else None
+
+
+def header(line: str) -> list[str]:
+    """Return the names of the columns in a header line, in lower case without quotes."""
+    names = line.strip().split("\t" if "\t" in line else ",")
+    return [unquoted(name.strip()).lower() for name in names]
+
+
+def unquoted(value: str) -> str:
+    """Return a field of TSV without the double quotes around it."""
+    return value[1:-1].replace('""', '"') if len(value) > 1 and value[0] == value[-1] == '"' else value
+
+
+def table(path: Path) -> tuple[list[str], Iterator[Row]]:
+    """Return the names of the columns of CSV or TSV in lower case, and an iterator over the rows.
+
+    The iterator raises InputError naming file and line for a row that is no CSV, or has another number of columns.
+    """
+    rows = _delimited(path)
+    _, first = next(rows, (1, []))
+    columns = [name.strip().lower() for name in first]
+    return columns, _named(path, columns, rows)
+
+
+def _named(path: Path, columns: list[str], rows: Iterator[tuple[int, list[str]]]) -> Iterator[Row]:
+    for number, row in rows:
+        if len(row) != len(columns):
+            raise InputError(
+                f"{path}:{number}: {len(row)} columns, but the header names {len(columns)}. Correct or remove the line."
+            )
+        yield Row(f"{path}:{number}", number, dict(zip(columns, row, strict=True)))
+
+
+def _delimited(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line, fields) of each row. Fields are separated by tabs if the first line holds a tab, otherwise by commas."""
+    if b"\t" in streams.head(path).partition(b"\n")[0]:
+        for number, line in streams.lines(path):
+            if line.strip():
+                yield number, [unquoted(field) for field in line.split("\t")]
+        return
+    reader = csv.reader((line + "\n" for _, line in streams.lines(path)), strict=True)
+    while (row := _next_row(path, reader)) is not None:
+        if row:
+            yield reader.line_num, row
+
+
+def _next_row(path: Path, reader: Any) -> list[str] | None:
+    """Return the next row, or None at the end. The limit on fields is one for the whole process, so it is restored."""
+    limit = csv.field_size_limit(streams.MAX_LINE_BYTES)
+    try:
+        return next(reader, None)
+    except csv.Error as error:
+        raise InputError(
+            f"{path}:{reader.line_num}: not a row of CSV ({error}). Correct the quotes of the line."
+        ) from None
+    finally:
+        csv.field_size_limit(limit)
 
 
 def is_columnar(start: bytes) -> bool:
@@ -22,10 +175,10 @@ def is_columnar(start: bytes) -> bool:
     return start.startswith((PARQUET, ARROW_FILE, ARROW_STREAM))
 
 
-def rows(
+def columnar(
     path: Path, names: Sequence[str], needed: Sequence[str], advice: str = "Rename a column."
-) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a Parquet or Arrow file as {column: value}, with the columns that are in `names`.
+) -> Iterator[Row]:
+    """Yield the rows of a Parquet or Arrow file, with the columns that are in `names`.
 
     Args:
         path: the file. It is read a few rows at a time.
@@ -51,8 +204,8 @@ def rows(
                     f"{path} has the columns {', '.join(columns) or '(none)'}. It needs one named "
                     f"{' or '.join(needed)}. {advice}"
                 )
-            for line in child.stdout:
-                yield json.loads(line)
+            for number, line in enumerate(child.stdout, start=1):
+                yield Row(f"{path}, row {number}", number, json.loads(line))
         except BaseException:
             child.kill()
             raise

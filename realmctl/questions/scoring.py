@@ -10,16 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
 from realmctl.errors import ConfigError, InputError
-from realmctl.inputs.json_lines import json_value
-from realmctl.inputs.streams import lines
+from realmctl.inputs.rows import json_lines
 from realmctl.questions.answers import Scorer, judge
-from realmctl.questions.question_formats import parse_questions
-from realmctl.questions.questions import Question, require_declared_patterns
+from realmctl.questions.questions import Question, parse_questions, require_declared_patterns
 from realmctl.questions.regexes import AnswerVerdict
 
 REGEX_SCORERS: tuple[Scorer, ...] = ("regex-match", "regex-search")
@@ -121,14 +119,14 @@ def _references(path: Path, is_regex: bool | None, answer_field: str | None) -> 
     _, found = parse_questions(path, answer_field)
     questions: dict[str, Question] = {}
     records = 0
-    for records, item in enumerate(found, start=1):  # noqa: B007
-        if not item.answers:
+    for records, (where, question) in enumerate(found, start=1):  # noqa: B007
+        if not question.answers:
             raise InputError(
-                f"{path}:{item.place}: the list of answers is empty, so no prediction can be scored. "
+                f"{where}: the list of answers is empty, so no prediction can be scored. "
                 "Correct the record or take it out."
             )
-        regular = item.is_regex if is_regex is None else is_regex
-        questions[item.question] = Question(item.id, item.question, tuple(item.answers), regular)
+        regular = question.is_regex if is_regex is None else is_regex
+        questions[question.question] = replace(question, is_regex=regular)
     if is_regex is None:
         require_declared_patterns(path, list(questions.values()))
     if not questions:
@@ -138,26 +136,15 @@ def _references(path: Path, is_regex: bool | None, answer_field: str | None) -> 
 
 def _predictions(path: Path) -> Iterator[tuple[str, str]]:
     """Yield (question, prediction) of each line."""
-    for number, line in lines(path):
-        if line.strip():
-            where = f"{path}:{number}"
-            yield _prediction(where, json_value(line, where))
-
-
-def _prediction(place: str, record: Any) -> tuple[str, str]:
-    if not isinstance(record, Mapping):
-        raise InputError(
-            f"{place}: {type(record).__name__}, but an object with question and prediction is expected. "
-            "Write one JSON object a line."
-        )
-    question, prediction = record.get("question"), record.get("prediction")
-    if not (isinstance(question, str) and isinstance(prediction, str)):
-        held = ", ".join(map(str, record)) or "nothing"
-        raise InputError(
-            f'{place}: no text under question and prediction; it has {held}. Write {{"question": ..., "prediction": '
-            "...}, and leave out the questions that have no prediction."
-        )
-    return question, prediction
+    for where, _, record in json_lines(path):
+        question, prediction = record.get("question"), record.get("prediction")
+        if not (isinstance(question, str) and isinstance(prediction, str)):
+            held = ", ".join(record) or "nothing"
+            raise InputError(
+                f'{where}: no text under question and prediction; it has {held}. Write {{"question": ..., "prediction": '
+                "...}, and leave out the questions that have no prediction."
+            )
+        yield question, prediction
 
 
 def scores_text(value: Mapping[str, Any]) -> str:

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from realmctl.corpus import work_units
-from realmctl.corpus.documents import CorpusFiles
-from realmctl.corpus.formats import PageCounts
+from realmctl.corpus.reading import CorpusFiles, PageCounts
 from realmctl.corpus.wiki import dump
 from realmctl.corpus.work_units import PartOfDump, WholeFiles, corpus_units
 from realmctl.errors import InputError

@@ -10,8 +10,7 @@ import pytest
 
 from realmctl.corpus import work_units
 from realmctl.corpus.corpus import Corpus
-from realmctl.corpus.documents import CorpusFiles
-from realmctl.corpus.formats import PageCounts
+from realmctl.corpus.reading import CorpusFiles, PageCounts
 from realmctl.corpus.work_units import WholeFiles, corpus_units
 from realmctl.errors import InputError
 from stages.chunk import Chunk

@@ -7,12 +7,12 @@ import shutil
 
 import pytest
 
-from realmctl.corpus.documents import document, raw_documents
-from realmctl.corpus.formats import PageCounts
+from realmctl.corpus.document import cleaned
+from realmctl.corpus.reading import PageCounts, documents
 from realmctl.errors import InputError, ResourceError
 from realmctl.inputs import reader_process
 from realmctl.inputs.dataset_folders import SHARD, data_files
-from realmctl.inputs.rows import rows
+from realmctl.inputs.rows import columnar
 from realmctl.questions.questions import Question, read_questions
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -48,7 +48,7 @@ def save_to_disk(folder, records, shards=2):
 
 
 def corpus(path):
-    return [(page.id, page.title, page.text) for page in map(document, raw_documents([path], PageCounts()))]
+    return [(page.id, page.title, page.text) for page in map(cleaned, documents([path], PageCounts()))]
 
 
 EXPECTED = [("7", "Rome", "Rome is a city."), ("8", "Århus", "Århus, too.")]
@@ -62,7 +62,7 @@ def test_a_corpus_in_one_file(tmp_path, kind):
 def test_a_column_may_hold_numbers_lists_and_nothing(tmp_path):
     records = [{"docid": 4, "contents": ["One.", "Two."], "vector": [0.5]}, {"docid": 5, "contents": None}]
     path = write(tmp_path / "c", records, row_group_size=1)
-    assert list(rows(path, ("docid", "contents", "title"), ("contents",))) == [
+    assert [row.fields for row in columnar(path, ("docid", "contents", "title"), ("contents",))] == [
         {"docid": 4, "contents": ["One.", "Two."]},
         {"docid": 5, "contents": None},
     ]

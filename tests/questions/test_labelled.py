@@ -7,13 +7,14 @@ import json
 
 import pytest
 
+from realmctl.corpus.document import Document
 from realmctl.errors import InputError
 from realmctl.inputs import streams
-from realmctl.questions.labelled import LabelledPassage, LabelledQuestion, read_labelled
+from realmctl.questions.labelled import LabelledQuestion, read_labelled
 
 EXPECTED = [
-    LabelledQuestion("who?", (LabelledPassage("Ada", "Ada wrote it."),), (LabelledPassage("", "Bob, é."),)),
-    LabelledQuestion("where?", (LabelledPassage("", "There."), LabelledPassage("", "Here.")), ()),
+    LabelledQuestion("who?", (Document("", "Ada", "Ada wrote it."),), (Document("", "", "Bob, é."),)),
+    LabelledQuestion("where?", (Document("", "", "There."), Document("", "", "Here.")), ()),
 ]
 DPR = [
     {
@@ -67,8 +68,8 @@ def test_tevatrons_lines_plain_compressed_and_in_parquet(tmp_path):
         ('[{"question": "who?", "positive_ctxs": []}, {]', "list is damaged"),
         ("[" * 100_000, "list is damaged"),
         ("[" + " " * (17 * 2**20), "list is damaged"),
-        ('["x"]', "record 1: a JSON object is expected"),
-        ('{"question": "who?", "answer": ["Ada"]}', "record 1: this is not a question with labelled passages"),
+        ('["x"]', "record 1: a JSON str"),
+        ('{"question": "who?", "answer": ["Ada"]}', "t:1: this is not a question with labelled passages"),
         ('{"query": "who?", "positive_passages": [{"title": "x"}]}', "not a list of passages with a text"),
         ('{"query": "who?", "positive_passages": [{"text": "\\ud800"}]}', "not a list of passages with a text"),
         ('{"query": "who?"\n', "t:1: not valid JSON"),

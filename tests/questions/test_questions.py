@@ -178,7 +178,7 @@ BAD = {
         '{"question": "a", "answer": ["b}\n{"question": "a", "answer": ["b"]}\n',
         "data:1: not valid JSON",
     ),
-    "not an object": ('{"question": "a", "answer": ["b"]}\n[1]\n', "data:2: list, but an object"),
+    "not an object": ('{"question": "a", "answer": ["b"]}\n[1]\n', "data:2: a JSON list"),
     "no question": ('{"text": "a", "answer": ["b"]}\n', "data:1: no text under any of question"),
     "empty question": ('{"question": " ", "answer": ["b"]}\n', "data:1: no text under any"),
     "no answer field": ('{"question": "a"}\n', "data:1: nothing as answers"),
@@ -194,13 +194,13 @@ BAD = {
     ),
     "a list too long for csv": ("q\t['" + "a" * 200_000 + "']", "data:1: not a tab-separated row"),
     "half a surrogate": ('{"question": "a", "answer": ["\\ud800"]}', "data:1: not text .surrogates"),
-    "cut JSON": ('[{"question": "a"', "data:1: not valid JSON"),
-    "record of a list": ('[{"question": "a", "answer": ["b"]}, 3]', "data:record 2: int, but"),
+    "cut JSON": ('[{"question": "a"', "data: this JSON list is damaged"),
+    "record of a list": ('[{"question": "a", "answer": ["b"]}, 3]', "data, record 2: a JSON int"),
     "half a SQuAD": ('{"data": [{"title": "T"}]}', "not laid out as SQuAD"),
-    "SQuAD without ids": (squad({"question": "q", "answers": []}), "data:record 1: not a SQuAD question"),
+    "SQuAD without ids": (squad({"question": "q", "answers": []}), "data, record 1: not a SQuAD question"),
     "TriviaQA without answers": (
         '{"Data": [{"Question": "q", "QuestionId": "1"}]}',
-        "data:record 1: not a TriviaQA question",
+        "data, record 1: not a TriviaQA question",
     ),
 }
 

@@ -143,7 +143,7 @@ def test_the_chosen_scorer_is_the_headline():
 
 BAD_PREDICTIONS = [
     ("not json", "p:2: not valid JSON"),
-    ("[1]", "p:2: list, but an object"),
+    ("[1]", "p:2: a JSON list"),
     ('{"question": "who"}', "p:2: no text under question and prediction; it has question"),
     ('{"question": "who", "prediction": null}', "p:2: no text under"),
     ('{"question": "who", "prediction": ["Ada"]}', "p:2: no text under"),

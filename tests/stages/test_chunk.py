@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from realmctl.artifacts.records import Records
-from realmctl.corpus import documents
 from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.sentences import PUNKT_FILES
+from realmctl.corpus.wiki import wikitext
 from realmctl.errors import ConfigError, InputError
 from realmctl.tokens import wordpiece
 from realmctl.tokens.wordpiece_training import train
@@ -117,14 +117,14 @@ def test_transformers_takes_the_tokenizer(made):
 
 
 def test_a_page_that_hangs_is_listed(source, tmp_path, monkeypatch):
-    clean = documents.wikitext.prose
+    clean = wikitext.prose
 
     def hang(text, media):
         while text == article(7):
             pass
         return clean(text, media)
 
-    monkeypatch.setattr(documents.wikitext, "prose", hang)
+    monkeypatch.setattr(wikitext, "prose", hang)
     tokenizer = train(WORDS * 3, 200)
     tokenizer.save(tmp_path / "t")
     made = Chunk(corpus=(source,), tokenizer=str(tmp_path / "t"), page_seconds=0.3, workers=1).make(tmp_path / "blocks")

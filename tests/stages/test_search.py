@@ -37,7 +37,7 @@ def ranked(artifact: Artifact) -> Ranked:
 @pytest.fixture(scope="module")
 def scores_of(chain: Chain):
     """{method: scores of every block, [queries, blocks]}, computed without an index or postings of the ranking."""
-    texts = [query.text for query in read_queries(chain.questions)]
+    texts = [query.question for query in read_queries(chain.questions)]
     dense = DenseSearcher(chain.retriever, chain.index, chain.blocks, "cpu", "fp32")
     vectors = open_index(chain.index.path, "cpu").vectors(np.arange(len(dense.corpus)))
     tokens = dense.tokens(texts)

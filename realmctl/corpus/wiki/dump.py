@@ -191,17 +191,15 @@ def skip_title(title: str, keep_lists: bool) -> str | None:
     return "list" if title.startswith(LISTS) and not keep_lists else None
 
 
-def skip_page(page: Page, keep_lists: bool) -> str | None:
-    """Return why a page is not an article: "redirect", "namespace", "empty", "disambiguation", "list", or None."""
+def skip_page(page: Page) -> str | None:
+    """Return why a page is not an article, whatever its title: "redirect", "namespace", "empty", "disambiguation", or None."""
     if page.redirect or page.text[:12].lstrip().upper().startswith("#REDIRECT"):
         return "redirect"
     if page.namespace != 0:
         return "namespace"
     if not page.oversized and not page.text.strip():
         return "empty"
-    if DISAMBIGUATION.search(page.text):
-        return "disambiguation"
-    return skip_title(page.title, keep_lists)
+    return "disambiguation" if DISAMBIGUATION.search(page.text) else None
 
 
 def media_names(namespaces: Mapping[str, int]) -> frozenset[str]:

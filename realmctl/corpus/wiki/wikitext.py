@@ -10,14 +10,13 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
+from realmctl.corpus.document import Link
 from realmctl.corpus.wiki.links import CLOSE_ANCHOR, OPEN_ANCHOR, anchor_number, replace_links
 from realmctl.corpus.wiki.markup import drop_hidden, render_templates
 from realmctl.corpus.wiki.names import BLOCK_TAGS, INLINE_TAGS, MEDIA, SECTIONS_WITHOUT_PROSE
 
-AnchorOffsets = tuple[int, int, str]
 HEADING = re.compile(r"\n=[^\n]*")
 TABLE_LINE = re.compile(r"\n[ \t]*(?:\||!(?=[^\n]*\|))[^\n]*")
 # unusual spaces, and characters that show nothing
@@ -42,20 +41,8 @@ LOOSE = re.compile(r" (?=[ ,;)]|[.:]\s)")
 DOUBLED = ((",)", ")"), (";)", ")"), (",,", ","))
 
 
-@dataclass(frozen=True, slots=True)
-class Prose:
-    """The prose of a page.
-
-    `text` has one paragraph or list item a line. `anchors` are (start, end, target title), with character offsets in
-    `text`.
-    """
-
-    text: str
-    anchors: list[AnchorOffsets]
-
-
-def prose(wikitext: str, media: frozenset[str] = MEDIA) -> Prose:
-    """Return the prose of one page, in time linear in its length for any text.
+def prose(wikitext: str, media: frozenset[str] = MEDIA) -> tuple[str, tuple[Link, ...]]:
+    """Return the prose of one page, a paragraph or list item a line, and its links, in time linear in its length for any text.
 
     Args:
         wikitext: the page as its author wrote it.
@@ -166,15 +153,15 @@ def _without_leftovers(line: str) -> str:
     return line[match.end() :] if match else line
 
 
-def _resolved(text: str, targets: list[str]) -> Prose:
-    """Remove the marks of `replace_links`, and return the text with the anchors."""
-    out, anchors, length = list[str](), list[AnchorOffsets](), 0
+def _resolved(text: str, targets: list[str]) -> tuple[str, tuple[Link, ...]]:
+    """Remove the marks of `replace_links`, and return the text with its links."""
+    out, links, length = list[str](), list[Link](), 0
     *marked, last = text.split(CLOSE_ANCHOR)
     for piece in marked:
         before, _, label = piece.rpartition(OPEN_ANCHOR)
         start = length + len(before)
         length = start + len(label) - 2
         if length > start:
-            anchors.append((start, length, targets[anchor_number(label)]))
+            links.append((start, length, targets[anchor_number(label)]))
         out += (before, label[2:])
-    return Prose("".join([*out, last]), anchors)
+    return "".join([*out, last]), tuple(links)

@@ -7,16 +7,17 @@ training set needs texts, which `with_texts` takes from a corpus.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from realmctl.corpus.documents import Document, document, raw_documents
-from realmctl.corpus.formats import PageCounts
+from realmctl.corpus.document import Document, cleaned
+from realmctl.corpus.reading import PageCounts, documents
 from realmctl.errors import InputError
 from realmctl.log import say, warn
-from realmctl.questions.labelled import LabelledPassage, LabelledQuestion, read_labelled
+from realmctl.questions.labelled import LabelledQuestion, read_labelled
 from realmctl.questions.questions import Question
 from realmctl.questions.ranking.beir import corpus_file, is_beir, qrels_file, queries_file
-from realmctl.questions.ranking.queries import Query, read_queries
+from realmctl.questions.ranking.queries import read_queries
 from realmctl.questions.ranking.trec import read_qrels
 
 
@@ -31,7 +32,7 @@ def judged_questions(queries: Path, qrels: Path) -> list[Question]:
         InputError: no query has a relevant document, or a file is malformed.
     """
     found = [
-        Question(query.id, query.text, (), provenance=tuple(name for name, value in judged.items() if value > 0))
+        replace(query, provenance=tuple(name for name, value in judged.items() if value > 0))
         for query, judged in _judged(queries_file(queries), qrels_file(qrels, "test"))
     ]
     relevant = [question for question in found if question.provenance]
@@ -96,7 +97,7 @@ def with_texts(questions: Iterable[LabelledQuestion], corpus: Sequence[Path]) ->
         )
 
 
-def _judged(queries: Path, qrels: Path) -> Iterator[tuple[Query, dict[str, int]]]:
+def _judged(queries: Path, qrels: Path) -> Iterator[tuple[Question, dict[str, int]]]:
     """Yield the judged queries in the order of their file, with their judgements."""
     judged = read_qrels(qrels)
     count = 0
@@ -114,25 +115,25 @@ def _judged(queries: Path, qrels: Path) -> Iterator[tuple[Query, dict[str, int]]
 
 def _judged_passages(queries: Path, qrels: Path) -> Iterator[LabelledQuestion]:
     for query, judged in _judged(queries, qrels):
-        passages = {name: LabelledPassage("", "", name) for name in judged}
+        passages = {name: Document(name, "", "") for name in judged}
         yield LabelledQuestion(
-            query.text,
+            query.question,
             tuple(passage for name, passage in passages.items() if judged[name] > 0),
             tuple(passage for name, passage in passages.items() if judged[name] <= 0),
         )
 
 
-def _passages(question: LabelledQuestion) -> Iterator[LabelledPassage]:
+def _passages(question: LabelledQuestion) -> Iterator[Document]:
     yield from question.positives
     yield from question.negatives
 
 
-def _texts(wanted: set[str], corpus: Sequence[Path]) -> Iterator[tuple[str, LabelledPassage]]:
-    for raw in raw_documents(corpus, PageCounts(), keep_lists=True):
-        if raw.id in wanted and isinstance(found := document(raw), Document):
-            yield raw.id, LabelledPassage(found.title, found.text)
+def _texts(wanted: set[str], corpus: Sequence[Path]) -> Iterator[tuple[str, Document]]:
+    for page in documents(corpus, PageCounts(), keep_lists=True):
+        if page.id in wanted and isinstance(found := cleaned(page), Document):
+            yield page.id, Document("", found.title, found.text)
 
 
-def _filled(passages: tuple[LabelledPassage, ...], texts: dict[str, LabelledPassage]) -> tuple[LabelledPassage, ...]:
+def _filled(passages: tuple[Document, ...], texts: dict[str, Document]) -> tuple[Document, ...]:
     found = (texts.get(passage.id) if passage.id else passage for passage in passages)
     return tuple(passage for passage in found if passage is not None)

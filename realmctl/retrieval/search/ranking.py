@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.index.protocol import RowIds, Scores
-from realmctl.questions.ranking.queries import Query
+from realmctl.questions.questions import Question
 from realmctl.retrieval.search.fusion import RRF_K, reciprocal_rank_fusion
 from realmctl.retrieval.search.searcher import Searcher
 
@@ -28,7 +28,7 @@ QUERIES_AT_ONCE = 512
 class RankedQuery:
     """A query with the ids of its blocks or documents, best first, and their scores, float32 [n], which do not rise."""
 
-    query: Query
+    query: Question
     names: list[str]
     scores: NDArray[np.float32]
 
@@ -49,7 +49,7 @@ class Ranker:
     batch_size: int = 16
 
     def rank(
-        self, queries: Iterable[Query], on_progress: Callable[[int], None] = lambda queries: None
+        self, queries: Iterable[Question], on_progress: Callable[[int], None] = lambda queries: None
     ) -> Iterator[RankedQuery]:
         """Yield the rankings in the order of the queries. A few hundred queries are in memory at a time.
 
@@ -65,9 +65,9 @@ class Ranker:
             for query, (scores, rows) in zip(part, found, strict=True):
                 yield self._ranked(query, scores, [names[row] for row in rows.tolist()])
 
-    def _found(self, batch: Sequence[Query]) -> Iterator[tuple[Scores, RowIds]]:
+    def _found(self, batch: Sequence[Question]) -> Iterator[tuple[Scores, RowIds]]:
         """Yield scores and rows of each query of a batch, best first."""
-        texts = [query.text for query in batch]
+        texts = [query.question for query in batch]
         hits = [[*_hits(searcher, texts, self.depth)] for searcher in self.searchers]
         for of_query in zip(*hits, strict=True):
             yield of_query[0] if len(of_query) == 1 else reciprocal_rank_fusion([r for _, r in of_query], self.rrf_k)
@@ -76,7 +76,7 @@ class Ranker:
         blocks = corpus.blocks(np.unique(np.concatenate(found)).tolist())
         return {row: block.id if self.unit == "block" else block.document for row, block in blocks.items()}
 
-    def _ranked(self, query: Query, scores: Scores, names: list[str]) -> RankedQuery:
+    def _ranked(self, query: Question, scores: Scores, names: list[str]) -> RankedQuery:
         first = {name: place for place, name in reversed([*enumerate(names)])}
         kept = sorted(first.values())[: self.top]
         return RankedQuery(query, [names[place] for place in kept], scores[kept])

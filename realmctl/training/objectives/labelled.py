@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.corpus.corpus import TokenIds
+from realmctl.corpus.document import Document
 from realmctl.errors import InputError
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
-from realmctl.questions.labelled import LabelledPassage, LabelledQuestion
+from realmctl.questions.labelled import LabelledQuestion
 from realmctl.tokens.wordpiece import WordPiece
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.objectives.in_batch import ContrastOptions, Example, InBatchContrast, order_of
@@ -43,7 +44,7 @@ def usable_questions(
     needed, is counted in `dropped`.
     """
 
-    def passage(source: LabelledPassage) -> PassagePieces:
+    def passage(source: Document) -> PassagePieces:
         return wordpiece.ids(source.title), wordpiece.ids(source.text)
 
     found = []

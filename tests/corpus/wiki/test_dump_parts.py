@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from realmctl.corpus.formats import PageCounts, read_dump
+from realmctl.corpus.document import Document
+from realmctl.corpus.formats.wikipedia import read_dump
 from realmctl.corpus.wiki import dump_parts
 from realmctl.errors import InputError
 from realmctl.inputs import streams
@@ -51,14 +52,12 @@ def dumps(draw: st.DrawFn) -> bytes:
 
 
 def outcome(path, parts):
-    """The documents and counts of these parts, or the error without its column. A column counts from the cut."""
-    counts, raws = PageCounts(), []
+    """What is found in these parts, or the error without its column. A column counts from the cut."""
     try:
-        for part in parts:
-            raws += read_dump(path, counts, False, part)
+        found = [page for part in parts for page in read_dump(path, part)]
     except InputError as error:
         return re.sub(r", column \d+", "", str(error))
-    return raws, counts
+    return found, [page.clean.keywords for page in found if isinstance(page, Document)]
 
 
 @given(dumps(), st.integers(1, 900), st.integers(1, 300))
@@ -143,7 +142,7 @@ def test_an_error_in_a_part_has_the_line_of_the_file_and_the_column_of_an_indent
         messages = []
         for parts in (dump_parts.parts(path, 1), [dump_parts.DumpPart()]):
             with pytest.raises(InputError, match="column") as error:
-                [raw for part in parts for raw in read_dump(path, PageCounts(), False, part)]
+                [raw for part in parts for raw in read_dump(path, part)]
             messages.append(str(error.value))
         assert messages[0] == messages[1]
 

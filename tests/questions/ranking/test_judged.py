@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from realmctl.corpus.document import Document
 from realmctl.errors import InputError
-from realmctl.questions.labelled import LabelledPassage, LabelledQuestion
+from realmctl.questions.labelled import LabelledQuestion
 from realmctl.questions.questions import Question
 from realmctl.questions.ranking.beir import is_beir, qrels_file
 from realmctl.questions.ranking.judged import judged_questions, training_questions
-from realmctl.questions.ranking.queries import Query, read_queries
+from realmctl.questions.ranking.queries import read_queries
 
 DOCUMENTS = {"d1": ("Rome", "A city."), "d2": ("", "A river."), "d 3": ("Oslo", "Another city.")}
 QUERIES = {"q1": "which city?", "q2": "which river?", "q3": "what else?"}
@@ -21,7 +22,7 @@ JUDGED = {
     "train": [("q2", "d2", 2), ("q2", "d1", 0), ("q1", "d 3", 1), ("q1", "gone", 1)],
     "test": [("q3", "d1", 0), ("q1", "d1", 1), ("q1", "d 3", 1), ("q1", "d2", 0), ("other", "d1", 1)],
 }
-ROME, RIVER, OSLO = (LabelledPassage(*passage) for passage in DOCUMENTS.values())
+ROME, RIVER, OSLO = (Document("", *passage) for passage in DOCUMENTS.values())
 TRAINING = [
     LabelledQuestion("which city?", (OSLO,), ()),
     LabelledQuestion("which river?", (RIVER,), (ROME,)),
@@ -71,7 +72,7 @@ def test_a_folder_is_a_question_set_of_its_test_queries(beir, capsys):
     err = capsys.readouterr().err
     assert "1 queries without a relevant document are left out" in err
     assert "1 judged queries are not in it" in err
-    assert list(read_queries(beir)) == [Query(*query) for query in QUERIES.items()] and is_beir(beir)
+    assert list(read_queries(beir)) == [Question(*query) for query in QUERIES.items()] and is_beir(beir)
 
 
 def test_a_folder_is_a_training_set_of_its_train_queries(beir, capsys):
@@ -82,7 +83,7 @@ def test_a_folder_is_a_training_set_of_its_train_queries(beir, capsys):
 def test_queries_and_judgements_in_files_of_their_own(tmp_path):
     files = ms_marco(tmp_path)
     found = list(training_questions(files["passages"], files["qrels"], (files["corpus"],)))
-    untitled = {passage: LabelledPassage("", passage.text) for passage in (ROME, RIVER, OSLO)}
+    untitled = {passage: Document("", "", passage.text) for passage in (ROME, RIVER, OSLO)}
     assert found == [
         LabelledQuestion(each.question, *(tuple(map(untitled.get, some)) for some in (each.positives, each.negatives)))
         for each in TRAINING
@@ -108,7 +109,7 @@ def test_tevatrons_second_version_names_passages_by_id(beir):
         {"query": "which city?", "positive_passages": [{"docid": "d 3"}, {"docid": "x", "title": "T", "text": "t"}]}
     ]
     path = write(beir / "first.jsonl", lines(first))
-    expected = LabelledQuestion("which city?", (OSLO, LabelledPassage("T", "t")), ())
+    expected = LabelledQuestion("which city?", (OSLO, Document("", "T", "t")), ())
     assert list(training_questions(path, corpus=(corpus,))) == [expected]
     parquet, pyarrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
     parquet.write_table(pyarrow.Table.from_pylist(records), beir / "train-00000-of-00001.parquet")
@@ -119,7 +120,7 @@ def test_queries_in_parquet(tmp_path):
     parquet, pyarrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
     records = [{"_id": name, "title": "", "text": text} for name, text in QUERIES.items()]
     parquet.write_table(pyarrow.Table.from_pylist(records), tmp_path / "queries.parquet")
-    assert list(read_queries(tmp_path / "queries.parquet")) == [Query(*query) for query in QUERIES.items()]
+    assert list(read_queries(tmp_path / "queries.parquet")) == [Question(*query) for query in QUERIES.items()]
 
 
 def test_what_does_not_fit_together_is_refused(beir, tmp_path):

@@ -8,10 +8,10 @@ import json
 import pytest
 
 from realmctl.errors import InputError
-from realmctl.questions.questions import read_questions
-from realmctl.questions.ranking.queries import Query, read_queries
+from realmctl.questions.questions import Question, read_questions
+from realmctl.questions.ranking.queries import read_queries
 
-BOTH = [Query("q1", "who wrote it"), Query("q2", "when was it written")]
+BOTH = [Question("q1", "who wrote it"), Question("q2", "when was it written")]
 TWO = {
     "BEIR": '{"_id": "q1", "text": "who wrote it", "metadata": {}}\n{"_id": "q2", "text": "when was it written"}\n',
     "JSON lines": '{"id": "q1", "question": "who wrote it"}\n\n{"id": "q2", "query": "when was it written", "answer": []}',
@@ -24,7 +24,7 @@ TWO = {
 
 @pytest.fixture
 def read(tmp_path):
-    def read(content: str) -> list[Query]:
+    def read(content: str) -> list[Question]:
         (tmp_path / "queries").write_text(content, encoding="utf-8")
         return list(read_queries(tmp_path / "queries"))
 
@@ -51,7 +51,7 @@ def test_compressed(tmp_path):
     ],
 )
 def test_question_sets_have_the_ids_that_their_questions_have(tmp_path, read, content: str):
-    queries = {query.id: query.text for query in read(content)}
+    queries = {query.id: query.question for query in read(content)}
     questions = {question.id: question.question for question in read_questions(tmp_path / "queries")}
     assert questions.items() <= queries.items() and questions
 

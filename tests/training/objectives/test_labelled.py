@@ -10,10 +10,11 @@ import pytest
 import torch
 
 from realmctl.artifacts import tokenizer_folder
+from realmctl.corpus.document import Document
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
-from realmctl.questions.labelled import LabelledPassage, LabelledQuestion
+from realmctl.questions.labelled import LabelledQuestion
 from realmctl.tokens import wordpiece
 from realmctl.training.objectives.in_batch import ContrastOptions
 from realmctl.training.objectives.labelled import LabelledObjective, usable_questions
@@ -24,8 +25,8 @@ from tests.fixtures.retriever import fresh_retriever, make_retriever
 QUESTIONS = [
     LabelledQuestion(
         f"Where is {town}?",
-        (LabelledPassage(town, f"{town} is here."), LabelledPassage(town, f"{town} is there.")),
-        tuple(LabelledPassage(other, f"{other} is not {town}.") for other in TOWNS if other != town),
+        (Document("", town, f"{town} is here."), Document("", town, f"{town} is there.")),
+        tuple(Document("", other, f"{other} is not {town}.") for other in TOWNS if other != town),
     )
     for town in TOWNS
 ]
@@ -97,7 +98,7 @@ def test_a_draw_depends_on_the_step_alone(chain):
 
 def test_questions_without_the_passages_they_need_are_counted(chain):
     words = wordpiece.load(tokenizer_folder(chain.blocks))
-    questions = [*QUESTIONS, LabelledQuestion("a?", (), ()), LabelledQuestion("b?", (LabelledPassage("", "b"),), ())]
+    questions = [*QUESTIONS, LabelledQuestion("a?", (), ()), LabelledQuestion("b?", (Document("", "", "b"),), ())]
     dropped = Counter()
     assert len(usable_questions(questions, words, 1, dropped)) == 7
     assert dropped == {"without a positive passage": 1, "without a hard negative": 1}
@@ -112,8 +113,8 @@ def training_file(path):
     records = [
         {
             "question": question.question,
-            "positive_ctxs": [passage._asdict() for passage in question.positives],
-            "hard_negative_ctxs": [passage._asdict() for passage in question.negatives],
+            "positive_ctxs": [{"title": passage.title, "text": passage.text} for passage in question.positives],
+            "hard_negative_ctxs": [{"title": passage.title, "text": passage.text} for passage in question.negatives],
         }
         for question in QUESTIONS
     ]

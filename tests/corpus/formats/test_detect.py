@@ -12,16 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from realmctl.corpus.detect_format import FORMATS, FormatName, format_of
-from realmctl.corpus.documents import Document, document, raw_documents
-from realmctl.corpus.formats import FieldNames, PageCounts
+from realmctl.corpus.document import Document, cleaned
+from realmctl.corpus.formats.detect import FORMATS, FormatName, format_of
+from realmctl.corpus.formats.records import FieldNames
+from realmctl.corpus.reading import PageCounts, documents
 from realmctl.errors import InputError
 from realmctl.inputs import streams
 from stages.chunk import Chunk
 
 
 def read(path, name="auto"):
-    return [document(raw) for raw in raw_documents([path], PageCounts(), False, name)]
+    return [cleaned(page) for page in documents([path], PageCounts(), False, name)]
 
 
 def written(tmp_path, text, name="c"):
@@ -41,7 +42,7 @@ def written(tmp_path, text, name="c"):
     ],
 )
 def test_one_corpus_in_four_formats(tmp_path, text):
-    expected = [Document("7", "Rome", "Rome is a city.", []), Document("8", "Oslo", "Oslo, too.", [])]
+    expected = [Document("7", "Rome", "Rome is a city."), Document("8", "Oslo", "Oslo, too.")]
     found = read(written(tmp_path, text))
     assert [(d.id, d.title, d.text.strip()) for d in found] == [(d.id, d.title, d.text) for d in expected]
 
@@ -162,20 +163,20 @@ def test_fields_that_the_user_names(tmp_path, name):
         parquet.write_table(table, tmp_path / name)
     else:
         written(tmp_path, NAMED[name], name)
-    (found,) = raw_documents([tmp_path / name], PageCounts(), names=NAMES)
+    (found,) = documents([tmp_path / name], PageCounts(), names=NAMES)
     assert (found.id, found.title, found.text) == ("7", "Rome", "A city.")
     for wrong in (FieldNames("key", "Headline", "stories"), FieldNames("nokey", "", "story")):
         with pytest.raises(InputError, match=r"named (stories|nokey)|It needs one named stories"):
-            list(raw_documents([tmp_path / name], PageCounts(), names=wrong))
+            list(documents([tmp_path / name], PageCounts(), names=wrong))
 
 
 def test_a_table_with_a_text_alone_needs_its_name(tmp_path):
     path = written(tmp_path, "story\nOne.\nTwo.\n")
-    found = list(raw_documents([path], PageCounts(), names=FieldNames(text="story")))
+    found = list(documents([path], PageCounts(), names=FieldNames(text="story")))
     assert [(raw.id, raw.title, raw.text) for raw in found] == [("c-2", "", "One."), ("c-3", "", "Two.")]
 
 
 def test_names_are_refused_for_a_format_without_fields(tmp_path):
     path = written(tmp_path, "<DOC>\n<DOCNO>1</DOCNO>\nx\n</DOC>\n")
     with pytest.raises(InputError, match="read as TREC text, whose fields cannot be named"):
-        list(raw_documents([path], PageCounts(), names=NAMES))
+        list(documents([path], PageCounts(), names=NAMES))

@@ -11,16 +11,15 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
-from realmctl.corpus import formats, kilt, tables, tagged_text
-from realmctl.corpus.formats import KNOWN_NAMES, FieldNames, RawDocument
+from realmctl.corpus.document import Document, Found
+from realmctl.corpus.formats import kilt, passages, records, wikipedia
+from realmctl.corpus.formats.records import KNOWN_NAMES, FieldNames
 from realmctl.errors import InputError
 from realmctl.inputs import streams
-from realmctl.inputs.delimited import header
-from realmctl.inputs.rows import is_columnar
+from realmctl.inputs.rows import header, is_columnar
 
 FormatName = Literal[
     "auto",
@@ -37,34 +36,39 @@ FormatName = Literal[
     "trec",
     "text",
 ]
-WITH_NAMES: tuple[FormatName, ...] = ("json-lines", "table", "parquet")
-"""Formats whose fields or columns the user may name."""
 TABLE_LINES = 5
 MS_MARCO_LINE = re.compile(r"\d+\t[^\t]+")
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format: its name for messages, and the function that reads its documents from (path, counts, keep_lists)."""
+    """A format: its name for messages, and the function that reads a file of it."""
 
     name: str
-    read: Callable[..., Iterator[RawDocument]]
+    read: Callable[[Path], Iterator[Found]]
 
 
 FORMATS: dict[FormatName, Format] = {
-    "dump": Format("MediaWiki dump", formats.read_dump),
-    "wikiextractor": Format("WikiExtractor JSON lines", formats.read_wikiextractor),
+    "dump": Format("MediaWiki dump", wikipedia.read_dump),
+    "wikiextractor": Format("WikiExtractor JSON lines", wikipedia.read_wikiextractor),
     "kilt": Format("KILT knowledge source", kilt.read_kilt),
-    "json-lines": Format("JSON lines", formats.read_json_lines),
-    "squad": Format("SQuAD-layout JSON", formats.read_squad),
-    "dpr": Format("DPR passages (TSV)", formats.read_dpr),
-    "table": Format("table with named columns", tables.read_table),
-    "ms-marco": Format("MS MARCO passages (TSV)", tables.read_ms_marco),
-    "parquet": Format("Parquet or Arrow", tables.read_columnar),
-    "doc-text": Format("WikiExtractor <doc> text", tagged_text.read_doc_text),
-    "trec": Format("TREC text", tagged_text.read_trec),
-    "text": Format("plain text, one document a file", formats.read_plain),
+    "json-lines": Format("JSON lines", records.read_json_lines),
+    "squad": Format("SQuAD-layout JSON", passages.read_squad),
+    "dpr": Format("DPR passages (TSV)", passages.read_dpr),
+    "table": Format("table with named columns", records.read_table),
+    "ms-marco": Format("MS MARCO passages (TSV)", passages.read_ms_marco),
+    "parquet": Format("Parquet or Arrow", records.read_columnar),
+    "doc-text": Format("WikiExtractor <doc> text", wikipedia.read_doc_text),
+    "trec": Format("TREC text", passages.read_trec),
+    "text": Format("plain text, one document a file", passages.read_plain),
 }
+
+WITH_NAMES: dict[FormatName, Callable[[Path, FieldNames], Iterator[Document]]] = {
+    "json-lines": records.read_json_lines,
+    "table": records.read_table,
+    "parquet": records.read_columnar,
+}
+"""Formats whose fields or columns the user may name."""
 
 
 def format_of(path: Path, name: FormatName = "auto", names: FieldNames = KNOWN_NAMES) -> Format:
@@ -81,12 +85,13 @@ def format_of(path: Path, name: FormatName = "auto", names: FieldNames = KNOWN_N
     found = FORMATS[name] if name != "auto" else _detected(path, names)
     if not names.named:
         return found
-    if found not in [FORMATS[each] for each in WITH_NAMES]:
+    read = next((read for each, read in WITH_NAMES.items() if found is FORMATS[each]), None)
+    if read is None:
         raise InputError(
             f"{path} is read as {found.name}, whose fields cannot be named. --id-field, --title-field and --text-field are for "
             "JSON lines, CSV, TSV and Parquet. Leave them out, or say what the file is with --format."
         )
-    return replace(found, read=partial(found.read, names=names))
+    return replace(found, read=lambda file: read(file, names))
 
 
 def _detected(path: Path, names: FieldNames) -> Format:
@@ -129,7 +134,7 @@ def _table_or_text(path: Path, start: str, names: FieldNames) -> Format:
         return FORMATS["table"]
     if lines[0].strip().split("\t") == ["id", "text", "title"]:
         return FORMATS["dpr"]
-    if tables.is_header(header(lines[0])):
+    if records.is_header(header(lines[0])):
         return FORMATS["table"]
     columns = {len(line.split("\t")) for line in lines if line.strip()}
     commas = {_comma_columns(line) for line in lines if line.strip()} if len(lines) > 1 else {1}

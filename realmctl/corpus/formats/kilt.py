@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from realmctl.corpus.formats import PageCounts, RawDocument, encodable, from_record, kept, link_target
-from realmctl.corpus.wiki.wikitext import AnchorOffsets
+from realmctl.corpus.document import Document, Link
+from realmctl.corpus.formats.records import document_of, encodable
+from realmctl.corpus.formats.wikipedia import link_target
 from realmctl.errors import InputError
-from realmctl.inputs import streams
-from realmctl.inputs.json_lines import json_object
+from realmctl.inputs.rows import json_lines
 
 HEADING = "Section::::"
 BULLET = re.compile(r"\s*(?:BULLET::::(?:[-*#:;]|\d+\.)?\s*)?")
@@ -28,28 +28,24 @@ def is_kilt(record: Mapping[str, Any]) -> bool:
     return "wikipedia_title" in record and isinstance(record.get("text"), list)
 
 
-def read_kilt(path: Path, counts: PageCounts, keep_lists: bool) -> Iterator[RawDocument]:
-    """Yield the pages of a knowledge source, with their links as anchors. Headings are dropped."""
-    for number, line in streams.lines(path):
-        if line.strip():
-            where = f"{path}:{number}"
-            yield from kept(_page(json_object(line, where), f"{path.name}-{number}", where), counts, keep_lists)
+def read_kilt(path: Path) -> Iterator[Document]:
+    """Yield the pages of a knowledge source with their links. Headings are dropped."""
+    for row in json_lines(path):
+        paragraphs, links = row.fields.get("text"), row.fields.get("anchors") or []
+        if not isinstance(paragraphs, list) or not all(isinstance(paragraph, str) for paragraph in paragraphs):
+            raise InputError(
+                f"{row.where}: text is not a list of paragraphs, as KILT has it. Correct or remove the line."
+            )
+        if not isinstance(links, list) or not all(isinstance(link, dict) for link in links):
+            raise InputError(
+                f"{row.where}: anchors is not a list of objects, as KILT has it. Correct or remove the line."
+            )
+        page = document_of(row._replace(fields={**row.fields, "text": ""}), f"{path.name}-{row.number}")
+        text, found = _joined(paragraphs, links, page.title)
+        yield dataclasses.replace(page, text=encodable(text, row.where), links=tuple(found))
 
 
-def _page(record: Mapping[str, Any], substitute: str, where: str) -> RawDocument:
-    paragraphs, links = record.get("text"), record.get("anchors") or []
-    if not isinstance(paragraphs, list) or not all(isinstance(paragraph, str) for paragraph in paragraphs):
-        raise InputError(f"{where}: text is not a list of paragraphs, as KILT has it. Correct or remove the line.")
-    if not isinstance(links, list) or not all(isinstance(link, dict) for link in links):
-        raise InputError(f"{where}: anchors is not a list of objects, as KILT has it. Correct or remove the line.")
-    named = from_record({**record, "text": ""}, substitute, where)
-    text, anchors = _joined(paragraphs, links, named.title)
-    return dataclasses.replace(named, text=encodable(text, where), anchors=tuple(anchors))
-
-
-def _joined(
-    paragraphs: Sequence[str], links: Sequence[Mapping[str, Any]], title: str
-) -> tuple[str, list[AnchorOffsets]]:
+def _joined(paragraphs: Sequence[str], links: Sequence[Mapping[str, Any]], title: str) -> tuple[str, list[Link]]:
     """Return the prose, a paragraph a line, and the links with offsets in it. A link whose offsets do not hold its
     text is left out.
     """
@@ -57,7 +53,7 @@ def _joined(
     for link in links:
         if type(link.get("paragraph_id")) is int:
             by_paragraph[link["paragraph_id"]].append(link)
-    lines, anchors, length = list[str](), list[AnchorOffsets](), 0
+    lines, anchors, length = list[str](), list[Link](), 0
     for number, paragraph in enumerate(paragraphs):
         begin = BULLET.match(paragraph).end()  # type: ignore[union-attr]
         line = paragraph[begin:].rstrip()
@@ -72,9 +68,9 @@ def _joined(
     return "\n".join(lines), anchors
 
 
-def _links(paragraph: str, links: Sequence[Mapping[str, Any]]) -> list[AnchorOffsets]:
+def _links(paragraph: str, links: Sequence[Mapping[str, Any]]) -> list[Link]:
     """Return the links whose offsets hold their text, in order."""
-    found = list[AnchorOffsets]()
+    found = list[Link]()
     for link in links:
         match link:
             case {"start": int(start), "end": int(end), "text": str(text), "href": str(href)} if 0 <= start < end:

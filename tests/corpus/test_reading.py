@@ -7,17 +7,15 @@ import os
 
 import pytest
 
-from realmctl.corpus import documents, formats
-from realmctl.corpus.detect_format import format_of
-from realmctl.corpus.documents import Document, SkippedPage, document, raw_documents
-from realmctl.corpus.formats import PageCounts
+from realmctl.corpus.document import Document, SkippedPage, cleaned
+from realmctl.corpus.formats.detect import format_of
+from realmctl.corpus.reading import PageCounts, documents
 from realmctl.corpus.unique_ids import UniqueIds
-from realmctl.corpus.wiki import wikitext
 from realmctl.errors import InputError
 
 
 def read(*paths, keep_lists=False):
-    return [document(raw) for raw in raw_documents(paths, PageCounts(), keep_lists)]
+    return [cleaned(page) for page in documents(paths, PageCounts(), keep_lists)]
 
 
 def jsonl(path, *records):
@@ -36,7 +34,7 @@ def test_wikiextractor_links_become_anchors_and_entities_text(tmp_path):
     (found,) = read(path)
     assert found.title == "Rome & Co"
     assert found.text == "Rome is in northern Italy, by the Tiber."
-    assert [(found.text[a:b], target) for a, b, target in found.anchors] == [
+    assert [(found.text[a:b], target) for a, b, target in found.links] == [
         ("northern Italy", "Italy"),
         ("the Tiber", "Tiber (river)"),
     ]
@@ -60,7 +58,7 @@ def test_wikiextractor_links_become_anchors_and_entities_text(tmp_path):
 def test_json_lines_by_other_names(tmp_path, record, expected):
     (found,) = read(jsonl(tmp_path / "c.jsonl", record))
     assert (found.id, found.title, found.text) == expected
-    assert found.anchors == []
+    assert found.links == ()
 
 
 @pytest.mark.parametrize(
@@ -102,7 +100,7 @@ def test_squad_layout_is_a_corpus_too(tmp_path, indent):
     }
     path = tmp_path / "s.json"
     path.write_text(json.dumps({"version": "1.1", "data": [article]}, indent=indent))
-    assert read(path) == [Document("Super_Bowl", "Super Bowl", "One.\nTwo.", [])]
+    assert read(path) == [Document("Super_Bowl", "Super Bowl", "One.\nTwo.")]
     path.write_text(json.dumps({"version": "1.1", "data": [{"title": "x", "paragraphs": [{}]}]}, indent=indent))
     with pytest.raises(InputError, match=r"s\.json: not in SQuAD"):
         read(path)
@@ -112,7 +110,7 @@ def test_a_folder_is_walked_in_sorted_order_and_hidden_files_are_left_alone(tmp_
     for name in ("b/wiki_01", "b/wiki_00", "a/wiki_00", ".hidden/x", "a/.index"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(f"text of {name}")
-    raws = raw_documents([tmp_path], PageCounts())
+    raws = documents([tmp_path], PageCounts())
     with pytest.raises(InputError, match="wiki_00"):
         list(raws)
     for name in ("b/wiki_01", "b/wiki_00", "a/wiki_00"):
@@ -123,14 +121,14 @@ def test_a_folder_is_walked_in_sorted_order_and_hidden_files_are_left_alone(tmp_
 
 def test_plain_text_is_one_document_a_file(tmp_path):
     (tmp_path / "Deep_sea.txt").write_text("First.\r\n\r\nSecond.")
-    assert read(tmp_path / "Deep_sea.txt") == [Document("Deep_sea", "Deep sea", "First.\n\nSecond.", [])]
+    assert read(tmp_path / "Deep_sea.txt") == [Document("Deep_sea", "Deep sea", "First.\n\nSecond.")]
 
 
 def test_titles_are_filtered_and_everything_is_counted(tmp_path):
     titles = ["A", "List of As", "A (disambiguation)", "B"]
     path = jsonl(tmp_path / "c.jsonl", *({"id": t, "title": t, "text": "" if t == "B" else "x"} for t in titles))
     counts = PageCounts()
-    assert [raw.title for raw in raw_documents([path], counts)] == ["A"]
+    assert [raw.title for raw in documents([path], counts)] == ["A"]
     assert counts.pages == 4
     assert counts.dropped == {"list": 1, "disambiguation": 1, "empty": 1}
     assert [d.title for d in read(path, keep_lists=True)] == ["A", "List of As"]
@@ -140,25 +138,18 @@ def test_dump_pages_are_raw_until_a_worker_cleans_them(tmp_path):
     path = tmp_path / "d.xml.bz2"
     page = "<page><title>A</title><ns>0</ns><id>4</id><revision><text>'''A''' is [[b]].</text></revision></page>"
     path.write_bytes(bz2.compress(f"<mediawiki>{page}</mediawiki>".encode()))
-    (raw,) = raw_documents([path], PageCounts())
-    assert (raw.text, raw.markup) == ("'''A''' is [[b]].", "wikitext")
-    assert document(raw) == Document("4", "A", "A is b.", [(5, 6, "B")])
+    (raw,) = documents([path], PageCounts())
+    assert raw.text == "'''A''' is [[b]]."
+    assert cleaned(raw) == Document("4", "A", "A is b.", ((5, 6, "B"),))
 
 
-def test_a_page_that_hangs_is_set_aside(monkeypatch):
-    def hang(text, media):
+def test_a_page_that_hangs_is_set_aside():
+    def hang(page):
         while True:
             pass
 
-    monkeypatch.setattr(wikitext, "prose", hang)
-    raw = formats.RawDocument("4", "Slow", "x", "d.xml", "wikitext")
-    assert document(raw, seconds=0.05) == SkippedPage("4", "Slow", "not cleaned within 0.05 s")
-
-
-def test_a_page_too_long_is_set_aside():
-    assert document(formats.RawDocument("4", "Long", "", "d.xml", "wikitext", fault="too long")) == SkippedPage(
-        "4", "Long", "too long"
-    )
+    page = Document("4", "Slow", "x", clean=hang)
+    assert cleaned(page, seconds=0.05) == SkippedPage("4", "Slow", "not cleaned within 0.05 s")
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", '{"id": 1, "text": " "}\n'])
@@ -196,7 +187,6 @@ def test_a_json_array_is_refused_with_the_way_out(tmp_path):
 def test_what_is_neither_file_nor_folder(tmp_path):
     with pytest.raises(InputError, match="not a file or a folder"):
         read(tmp_path / "missing")
-    assert documents.PAGE_SECONDS == 10
 
 
 def test_a_pipe_or_a_device_in_a_corpus_folder_is_not_read(tmp_path, capfd):

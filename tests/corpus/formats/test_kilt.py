@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from realmctl.corpus.detect_format import format_of
-from realmctl.corpus.documents import document, raw_documents
-from realmctl.corpus.formats import PageCounts
+from realmctl.corpus.document import cleaned
+from realmctl.corpus.formats.detect import format_of
+from realmctl.corpus.reading import PageCounts, documents
 from realmctl.errors import InputError
 from realmctl.questions.questions import Question, read_questions
 
@@ -44,7 +44,7 @@ PAGE = {
 
 def read(path, *records):
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return [document(raw) for raw in raw_documents([path], PageCounts())]
+    return [cleaned(page) for page in documents([path], PageCounts())]
 
 
 def test_a_page_is_prose_with_anchors_and_its_title_once(tmp_path):
@@ -52,7 +52,7 @@ def test_a_page_is_prose_with_anchors_and_its_title_once(tmp_path):
     assert format_of(tmp_path / "k.json").name == "KILT knowledge source"
     assert (page.id, page.title) == ("25458", "Rome")
     assert page.text == "Rome is in Italy, on the Tiber.\nFounded by Romulus"
-    assert [(page.text[start:end], target) for start, end, target in page.anchors] == [
+    assert [(page.text[start:end], target) for start, end, target in page.links] == [
         ("Italy", "Italy"),
         ("Tiber", "Tiber (river)"),
         ("Romulus", "Romulus and Remus"),
@@ -66,7 +66,7 @@ def test_overlapping_links_and_a_title_that_is_also_a_paragraph(tmp_path):
         {"text": "red house", "href": "Y", "paragraph_id": 2, "start": 4, "end": 13},
     ]
     (page,) = read(tmp_path / "k", {"wikipedia_id": 1, "wikipedia_title": "A", "text": text, "anchors": links})
-    assert (page.text, page.anchors) == ("A\nbig red house", [(2, 9, "X")])
+    assert (page.text, page.links) == ("A\nbig red house", ((2, 9, "X"),))
 
 
 @pytest.mark.parametrize("field", [{"text": "plain"}, {"text": [1]}, {"anchors": {"x": 1}}, {"anchors": [1]}])

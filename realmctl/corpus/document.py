@@ -1,0 +1,70 @@
+"""A document, from the reader of its format to the blocks that it is cut into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from realmctl.execution.deadline import DeadlineError, deadline
+
+PAGE_SECONDS = 10.0
+
+CharacterRange = tuple[int, int]
+"""Where something begins and ends (exclusive) in a text, in characters."""
+Link = tuple[int, int, str]
+"""A link: where its label begins and ends (exclusive) in the text, in characters, and the title of the page it points to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document. Its text has one paragraph or list item a line.
+
+    Attributes:
+        id: its id, which is unique in a corpus. Block ids contain it.
+        title: its title, which may be empty.
+        text: its text.
+        links: the links of the text, in order.
+        clean: turns a text with markup into prose and its links. None: the text is prose.
+        where: its file and place there, for messages.
+    """
+
+    id: str
+    title: str
+    text: str
+    links: tuple[Link, ...] = ()
+    clean: Callable[[Document], Document] | None = field(default=None, compare=False)
+    where: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedPage:
+    """A page that is set aside, with the reason: its text is too long, or cleaning it took too long."""
+
+    id: str
+    title: str
+    reason: str
+    where: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A page that is no article, such as a redirect. Its reason is counted."""
+
+    reason: str
+
+
+Found = Document | SkippedPage | Dropped
+"""What the reader of a format yields for each page of a file."""
+
+
+def cleaned(page: Document | SkippedPage, seconds: float = PAGE_SECONDS) -> Document | SkippedPage:
+    """Return a document as prose, or why it is set aside: `clean` took more CPU time than `seconds`, or the reader said so."""
+    if isinstance(page, SkippedPage):
+        return page
+    if page.clean is None:
+        return page if page.links or "\r" not in page.text else replace(page, text=page.text.replace("\r\n", "\n"))
+    try:
+        with deadline(seconds):
+            return page.clean(page)
+    except DeadlineError:
+        return SkippedPage(page.id, page.title, f"not cleaned within {seconds:g} s", page.where)

@@ -1,0 +1,144 @@
+"""Documents in rows with named fields: JSON lines, CSV and TSV with a header, Parquet and Arrow.
+
+The names of the fields are those of BEIR, FlashRAG, Pyserini and KILT, or those that the user gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from realmctl.corpus.document import Document
+from realmctl.errors import InputError
+from realmctl.inputs.rows import Row, columnar, first_of, json_lines, table
+
+IDS = ("id", "_id", "docid", "doc_id", "pid", "wikipedia_id")
+TITLES = ("title", "wikipedia_title")
+TEXTS = ("text", "contents", "body", "content", "passage")
+MAX_TITLE_LINE = 300
+
+
+@dataclass(frozen=True, slots=True)
+class FieldNames:
+    """Fields or columns that a user named as those of id, title and text. Empty: any of IDS, TITLES and TEXTS."""
+
+    id: str = ""
+    title: str = ""
+    text: str = ""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return (self.id,) if self.id else IDS
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        return (self.title,) if self.title else TITLES
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (self.text,) if self.text else TEXTS
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The names that the user gave."""
+        return tuple(name for name in (self.id, self.title, self.text) if name)
+
+    def lower(self) -> FieldNames:
+        return FieldNames(self.id.lower(), self.title.lower(), self.text.lower())
+
+    def require_in(self, names: Collection[str], where: str) -> None:
+        """Raise InputError unless all names that the user gave are among these."""
+        if missing := [name for name in self.named if name not in names]:
+            raise InputError(
+                f"{where}: no field or column is named {' or '.join(missing)}. There are: {', '.join(names) or 'none'}. "
+                "Correct --id-field, --title-field or --text-field."
+            )
+
+
+KNOWN_NAMES = FieldNames()
+
+
+def read_json_lines(path: Path, names: FieldNames = KNOWN_NAMES) -> Iterator[Document]:
+    """Yield the documents of JSON lines: one object a line."""
+    return _documents(path, json_lines(path), names)
+
+
+def read_table(path: Path, names: FieldNames = KNOWN_NAMES) -> Iterator[Document]:
+    """Yield the documents of a CSV or TSV file with named columns. Raises InputError naming file and line."""
+    columns, rows = table(path)
+    names = names.lower()
+    names.require_in(columns, f"{path}:1")
+    if not is_header(columns, names):
+        raise InputError(
+            f"{path}:1: the header names {', '.join(columns) or 'nothing'}. A table needs a column for the text "
+            f"({', '.join(TEXTS)}) and one for the id or the title ({', '.join((*IDS, *TITLES))}). If they have other names, say "
+            "--text-field, --title-field and --id-field."
+        )
+    yield from _documents(path, rows, names)
+
+
+def is_header(columns: list[str], names: FieldNames = KNOWN_NAMES) -> bool:
+    """Return whether the columns hold a text and, unless the user named the column of the text, an id or a title."""
+    columns_of_a_document = {*columns} & {*names.texts} and (names.text or {*columns} & {*names.ids, *names.titles})
+    return bool(columns_of_a_document) and len(set(columns)) == len(columns)
+
+
+def read_columnar(path: Path, names: FieldNames = KNOWN_NAMES) -> Iterator[Document]:
+    """Yield the documents of a Parquet or Arrow file. Raises InputError naming file and row."""
+    columns = (*names.ids, *names.titles, *names.texts)
+    rows = columnar(path, columns, needed=names.texts, advice="Name the column of the text with --text-field.")
+    return _documents(path, rows, names)
+
+
+def _documents(path: Path, rows: Iterable[Row], names: FieldNames) -> Iterator[Document]:
+    stem = path.name.partition(".")[0]
+    for row in rows:
+        names.require_in(row.fields, row.where)
+        yield document_of(row, f"{stem}-{row.number}", names)
+
+
+def document_of(row: Row, substitute: str, names: FieldNames = KNOWN_NAMES) -> Document:
+    """Return the document of a row.
+
+    Args:
+        row: the row.
+        substitute: the id of a document without one.
+        names: the fields that the user named.
+
+    Raises:
+        InputError: there is no text, or a field has another type.
+    """
+    fields, where = row.fields, row.where
+    identity, title, text = (first_of(fields, wanted) for wanted in (names.ids, names.titles, names.texts))
+    if isinstance(text, list) and all(isinstance(part, str) for part in text):
+        text = "\n".join(part.strip() for part in text)
+    if (
+        not isinstance(text, str)
+        or not isinstance(title, str | None)
+        or isinstance(identity, bool | float | list | dict)
+    ):
+        raise InputError(
+            f"{where}: this is not a document. It needs a text ({', '.join(names.texts)}) and may have a title and an id. It "
+            f"has {', '.join(fields) or 'nothing'}. If the text has another name, say --text-field NAME."
+        )
+    if title is None and "contents" in fields and not names.named:
+        first, newline, rest = text.partition("\n")
+        title, text = (first.strip().strip('"'), rest) if newline and len(first) <= MAX_TITLE_LINE else ("", text)
+    return Document(
+        encodable(str(identity) if identity is not None else substitute, where),
+        encodable(title or "", where),
+        encodable(text, where),
+        where=where,
+    )
+
+
+def encodable(text: str, where: str) -> str:
+    """Return the text. Raises InputError naming `where` for half of a surrogate pair, which JSON allows and UTF-8 does not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{where}: half a surrogate pair at character {error.start}, which cannot be written as UTF-8. Correct or remove the line."
+        ) from None
+    return text
