@@ -97,7 +97,7 @@ class Pretrain(RefreshSettings):
     tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
 
     def check(self) -> None:
-        self.check_refresh()
+        super().check()
         require_same_vocabulary(self.blocks, self.spans, self.retriever)
         require_titles(self.blocks)
         if "recall_lost" in self.stop_on and self.recall_questions is None:

@@ -17,8 +17,8 @@ from realmctl.log import say, warn
 from realmctl.models.retriever import Retriever
 from realmctl.training.checkpoint import saved_states
 from realmctl.training.refresh.child import ChildRefresher
+from realmctl.training.refresh.drift import DriftWatch
 from realmctl.training.refresh.index_maker import IndexMaker, request_of, retriever_origin, write_retriever
-from realmctl.training.refresh.pace import EverySteps, Pace, WhenDrifted
 from realmctl.training.refresh.protocol import RefreshFolder
 from realmctl.training.refresh.settings import RefreshSettings
 
@@ -126,12 +126,10 @@ class LeadingRefresh(Refresh):
         request = request_of(settings)
         self.folder.place(request)
         self.maker = IndexMaker(request, settings.device)  # builds an index in this process
-        self.pace: Pace = (
-            WhenDrifted(settings.refresh_drift, settings.retriever, self.maker)
-            if settings.refresh_every == "auto"
-            else EverySteps(settings.refresh_every)
-        )
         self.taken: dict[int, str] = {}
+        self.drift: DriftWatch | None = None
+        if settings.refresh_every == "auto":
+            self.drift = DriftWatch(settings.refresh_drift, settings.retriever, self.maker)
         self.child: ChildRefresher | None = None
         if settings.refresh != "inline" and settings.refresh_device != "elsewhere":
             self.child = ChildRefresher(self.folder, settings.refresh_device, settings.refresh == "lockstep")
@@ -151,7 +149,8 @@ class LeadingRefresh(Refresh):
         found = {at: self.folder.snapshots.whole(at) for at in self.folder.snapshots.steps()}
         whole = {at: snapshot for at, snapshot in found.items() if snapshot}
         self.taken = {at: snapshot.content for at, snapshot in whole.items()}
-        self.pace.start(whole[max(whole)] if whole else None)
+        if self.drift:
+            self.drift.start(whole[max(whole)] if whole else None)
         self.folder.hold([in_use, *self.checkpointed()])
         self._watch(in_use)
 
@@ -194,7 +193,8 @@ class LeadingRefresh(Refresh):
         return max(self.taken, default=0)
 
     def _is_due(self, step: int, in_use: int, retriever: Retriever) -> bool:
-        return self.pace.is_due(step, retriever)
+        """Return whether this is a step at which a snapshot is taken."""
+        return self.drift.is_due(step, retriever) if self.drift else step % self.settings.period == 0
 
     def _is_pending(self, in_use: int) -> bool:
         """Return whether the newest snapshot waits for its index."""
@@ -249,7 +249,7 @@ class BackgroundRefresh(LeadingRefresh):
         return when_stale == "wait"
 
     def _is_due(self, step: int, in_use: int, retriever: Retriever) -> bool:
-        """Return whether a snapshot is due. It is also due when the refresher found the newest one damaged."""
+        """A snapshot is also due when the refresher found the newest one damaged."""
         if self._is_pending(in_use) and not self.folder.snapshots.has(self._newest()):
             del self.taken[self._newest()]
             return True

@@ -61,8 +61,7 @@ class RefreshSettings(TrainingStage, abstract=True):
         """Age of the index in steps, beyond which training does not go on as before."""
         return self.max_index_age or (self.steps if self.refresh_every == "auto" else 3 * self.refresh_every)
 
-    def check_refresh(self) -> None:
-        """Raise ConfigError for settings of the refresh that do not go together."""
+    def check(self) -> None:
         if self.refresh == "lockstep" and self.refresh_every == "auto":
             raise ConfigError("--refresh lockstep needs a number of steps: --refresh-every auto follows the drift.")
         if self.max_index_age and self.max_index_age < self.period:

@@ -1,11 +1,9 @@
-"""When a refresh is due: after a number of steps, or when the embeddings of the blocks have drifted far enough.
+"""`--refresh-every auto`: a refresh is due when the embeddings of the blocks have drifted far enough.
 
 Legend: C sampled blocks, D projection.
 """
 
 from __future__ import annotations
-
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,38 +20,13 @@ CHECKED_BLOCKS = 32
 """Number of blocks that are embedded for a measurement."""
 
 
-class Pace(Protocol):
-    """Decides at which steps the trainer takes a snapshot."""
-
-    def start(self, newest: Artifact | None) -> None:
-        """Begin or resume. `newest` is the newest snapshot, None if there is none yet."""
-        ...
-
-    def is_due(self, step: int, retriever: Retriever) -> bool:
-        """Return whether a snapshot is due after `step` steps. If it is, the caller takes it."""
-        ...
-
-
-class EverySteps:
-    """A snapshot every `every` steps."""
-
-    def __init__(self, every: int) -> None:
-        self.every = every
-
-    def start(self, newest: Artifact | None) -> None:
-        pass
-
-    def is_due(self, step: int, retriever: Retriever) -> bool:
-        return step % self.every == 0
-
-
-class WhenDrifted:
-    """A snapshot when the embeddings of a sample of blocks have drifted by `threshold` since the last one.
+class DriftWatch:
+    """Watches how far the embeddings of a sample of blocks have drifted since the last snapshot.
 
     The drift is 1 minus the mean cosine, as `index_drift` in metrics.jsonl. It draws no random number.
 
     Args:
-        threshold: The drift.
+        threshold: Drift at which the next snapshot is due.
         first: Retriever of the index that training begins with.
         maker: Has the blocks, of which some are embedded, and the device and the precision.
     """
@@ -64,9 +37,11 @@ class WhenDrifted:
         self._last_CD: NDArray[np.float32] | None = None
 
     def start(self, newest: Artifact | None) -> None:
+        """Begin or resume. `newest` is the newest snapshot, None if there is none yet."""
         self._last_CD = self._embedded(Retriever.load((newest or self._first).path).to(self._maker.device))
 
     def is_due(self, step: int, retriever: Retriever) -> bool:
+        """Return whether a snapshot is due after `step` steps. If it is, the caller takes it."""
         if step % CHECKED_EVERY or self._last_CD is None:
             return False
         now_CD = self._embedded(retriever)

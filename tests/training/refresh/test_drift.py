@@ -14,16 +14,16 @@ from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.search.candidates import titles_and_bodies
 from realmctl.tokens import wordpiece
-from realmctl.training.refresh import pace
+from realmctl.training.refresh import drift
+from realmctl.training.refresh.drift import CHECKED_EVERY, DriftWatch
 from realmctl.training.refresh.index_maker import IndexMaker, request_of
-from realmctl.training.refresh.pace import CHECKED_EVERY, EverySteps, WhenDrifted
 from tests.fixtures.chain import Stopped, metrics_of, pretrain, stop_at
 from tests.fixtures.retriever import make_retriever
 
 
-def when_drifted(chain, threshold):
+def drift_watch(chain, threshold):
     request = request_of(pretrain(chain, precision="fp32"))
-    return WhenDrifted(threshold, chain.retriever, IndexMaker(request, "cpu"))
+    return DriftWatch(threshold, chain.retriever, IndexMaker(request, "cpu"))
 
 
 def vectors(chain, retriever):
@@ -53,7 +53,7 @@ def moved(retriever, amount):
 
 
 def test_it_is_due_when_the_blocks_have_drifted_since_the_last_snapshot(chain, monkeypatch):
-    monkeypatch.setattr(pace, "CHECKED_BLOCKS", 10**6)
+    monkeypatch.setattr(drift, "CHECKED_BLOCKS", 10**6)
     retriever = Retriever.load(chain.retriever.path).eval()
     walk = [moved(retriever, amount) for amount in (0.0, 0.02, 0.04, 0.3, 0.32, 0.34, 0.0)]
     where = [list(vectors(chain, each)) for each in walk]
@@ -63,7 +63,7 @@ def test_it_is_due_when_the_blocks_have_drifted_since_the_last_snapshot(chain, m
         if drift_by_hand(last, now) >= threshold:
             expected.append(number)
             last = now
-    watch = when_drifted(chain, threshold)
+    watch = drift_watch(chain, threshold)
     watch.start(None)
     assert (
         [n for n, each in enumerate(walk) if watch.is_due((n + 1) * CHECKED_EVERY, each.train())] == expected == [3, 6]
@@ -74,15 +74,10 @@ def test_it_is_due_when_the_blocks_have_drifted_since_the_last_snapshot(chain, m
 
 def test_a_resumed_run_compares_with_its_newest_snapshot(chain, tmp_path):
     other = make_retriever(tmp_path / "other", chain.blocks, towers="separate", seed=9)
-    watch = when_drifted(chain, 1e-4)
+    watch = drift_watch(chain, 1e-4)
     watch.start(other)
     assert not watch.is_due(CHECKED_EVERY, Retriever.load(other.path))
     assert watch.is_due(CHECKED_EVERY, Retriever.load(chain.retriever.path))
-
-
-@pytest.mark.parametrize("every", [1, 3])
-def test_every_so_many_steps(every):
-    assert [step for step in range(1, 8) if EverySteps(every).is_due(step, None)] == list(range(every, 8, every))
 
 
 SETTINGS = {"steps": 10, "refresh": "inline", "lr": 1e-3, "warmup": 1, "checkpoint_every": 2}
