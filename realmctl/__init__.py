@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from realmctl.version import __version__
 
 if TYPE_CHECKING:
-    from realmctl.api import stages
+    from realmctl import stages
     from realmctl.artifacts import Artifact, open_artifact
     from realmctl.errors import RealmctlError
     from realmctl.loading import load, load_blocks, load_index, load_model, load_qa_model, load_retriever
@@ -45,7 +45,7 @@ _MODULES = {
     "load_qa_model": "realmctl.loading",
     "load_retriever": "realmctl.loading",
     "open_artifact": "realmctl.artifacts",
-    "stages": "realmctl.api.stages",
+    "stages": "realmctl.stages",
 }
 
 if not TYPE_CHECKING:  # so that a type checker still reports a name that does not exist

@@ -12,7 +12,7 @@ from realmctl.deviations import EvalDeviation, explained
 from realmctl.errors import ConfigError
 from realmctl.log import say
 from realmctl.pipeline import Stage, check_device, help_texts, reads, runtime, setting, source
-from realmctl.retrieval.search.registry import SEARCHERS
+from realmctl.retrieval.names import SEARCHERS
 
 if TYPE_CHECKING:
     from realmctl.retrieval.answering.qa_model import QaModel

@@ -10,7 +10,7 @@ from realmctl.artifacts import Artifact, Writer, require_same_vocabulary
 from realmctl.deviations import FinetuneDeviation, explained
 from realmctl.errors import ConfigError
 from realmctl.pipeline import help_texts, reads, runtime, setting, source
-from realmctl.retrieval.search.registry import NO_RETRIEVAL
+from realmctl.retrieval.names import NO_RETRIEVAL
 from realmctl.training.starts.answering import AnsweringStart
 from realmctl.training.training_stage import retriever_lr_multiplier
 

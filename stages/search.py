@@ -12,7 +12,7 @@ from realmctl.artifacts.description import RANKING, RankingDescription, write_de
 from realmctl.errors import ConfigError
 from realmctl.log import progress
 from realmctl.pipeline import Stage, check_device, help_texts, reads, runtime, setting, source
-from realmctl.retrieval.search.registry import SEARCHERS
+from realmctl.retrieval.names import SEARCHERS
 
 if TYPE_CHECKING:
     from realmctl.retrieval.search.ranking import Ranker

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
 from realmctl.questions.answers import AnswerTest, answer_spans, has_answer
 from realmctl.questions.questions import Question
@@ -44,3 +46,25 @@ def folded(text: str) -> str:
 def longest_run(answer: str) -> str:
     """The longest run of letters and digits in the answer. A text without it cannot hold the answer as words."""
     return max(ASCII_RUN.findall(folded(answer)), key=len, default="")
+
+
+def answered_by(questions: Sequence[Question], texts: Iterable[str]) -> set[int]:
+    """Numbers of the questions that some text answers, by the test of recall@k: as words, or as a regular expression.
+
+    A text is compared with a question only if it contains the longest run of letters and digits of one of its answers.
+    Reading stops at the text that answers the last open question.
+    """
+    searches = [AnswerSearch(question, "tokens") for question in questions]
+    by_run: defaultdict[str, set[int]] = defaultdict(set)
+    anywhere = {number for number, question in enumerate(questions) if question.is_regex}
+    for number, question in enumerate(questions):
+        for answer in () if question.is_regex else question.answers:
+            run = longest_run(answer)
+            (by_run[run] if run else anywhere).add(number)
+    found: set[int] = set()
+    for text in texts:
+        if len(found) == len(questions):
+            break
+        possible = anywhere.union(*(by_run[run] for run in by_run.keys() & set(ASCII_RUN.findall(folded(text)))))
+        found.update(number for number in possible - found if searches[number](text))
+    return found

@@ -32,7 +32,7 @@ from realmctl.serve.messages import (
     MaskReply,
     WithoutRetrieval,
 )
-from realmctl.serve.versions import Places, ServedVersion
+from realmctl.serve.versions import ServedVersion, Versions
 
 COMPARED_CANDIDATES = 8
 MOST_MASKS = 16
@@ -191,8 +191,8 @@ class Models:
 
 
 def open_models(
-    qa_model: Path | None, model: Path | None, closed_book: Path | None, blocks: Path, indexes: Path
-) -> tuple[Models, Places]:
+    qa_model: Path | None, model: Path | None, closed_book: Path | None, blocks: Path, embeddings: Path, indexes: Path
+) -> tuple[Models, Versions]:
     """Open the models over the newest version of the blocks that has an index.
 
     Args:
@@ -200,7 +200,7 @@ def open_models(
         model: a pre-trained model, which fills masks and embeds edited blocks.
         closed_book: a qa-model that was fine-tuned with --retrieval none.
         blocks: a version of the blocks, or their series.
-        indexes: the series of indexes.
+        embeddings, indexes: the series of embeddings and of indexes, to which edits write.
 
     Raises:
         ConfigError: there is neither a qa-model nor a pre-trained model.
@@ -214,8 +214,8 @@ def open_models(
             "with --qa-model or --model."
         )
     own = next((one.part("index") for one in (asked, filled) if one and "index" in one.manifest.parts), None)
-    places = Places(blocks, indexes, own)
-    version, opener = places.newest(), open_once()
+    versions = Versions(blocks=blocks, embeddings=embeddings, indexes=indexes, own=own, model=filled)
+    version, opener = versions.newest(), open_once()
     qa = filler = weights = None
     if asked is not None:
         uses_index = "index" in asked.manifest.parts
@@ -233,7 +233,7 @@ def open_models(
                 f"--closed-book {closed_book} retrieves blocks. Name a qa-model that was fine-tuned with --retrieval none."
             )
     corpus = Corpus(version.blocks)
-    return Models(version, corpus, rows_by_id(corpus), qa, filler, weights), places
+    return Models(version, corpus, rows_by_id(corpus), qa, filler, weights), versions
 
 
 def rows_by_id(corpus: Corpus) -> dict[str, int]:

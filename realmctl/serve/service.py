@@ -1,4 +1,4 @@
-"""The state of a server: models over the served version, the worker, the editor, and counts.
+"""The state of a server: models over the served version, the worker, edits, and counts.
 
 The served version is one reference that is replaced as a whole. A batch reads it once, so a reply is never of two versions.
 """
@@ -12,11 +12,10 @@ from concurrent.futures import Future
 from typing import Any
 
 from realmctl.errors import ConfigError, InputError, LockedError
-from realmctl.serve.editor import Editor
 from realmctl.serve.latency import Latencies
 from realmctl.serve.messages import Ask, EditReply, Fill, LeaveOut, NewDocument, NewText, ServedBlockReply, StatusReply
 from realmctl.serve.models import Models
-from realmctl.serve.versions import Places
+from realmctl.serve.versions import Versions
 from realmctl.serve.worker import QueueFull, Worker
 
 
@@ -27,13 +26,13 @@ class UnknownBlock(InputError):
 class Service:
     """Answers requests from one version of the blocks, and replaces it by edited ones.
 
-    models, places: as `open_models` returns them.
-    editor: None if edits are not allowed.
+    models, versions: as `open_models` returns them.
+    edits_allowed: whether blocks may be edited.
     most_waiting: requests that may wait.
     """
 
-    def __init__(self, models: Models, places: Places, editor: Editor | None, most_waiting: int) -> None:
-        self.models, self.places, self.editor = models, places, editor
+    def __init__(self, models: Models, versions: Versions, edits_allowed: bool, most_waiting: int) -> None:
+        self.models, self.versions, self.edits_allowed = models, versions, edits_allowed
         self.most_waiting, self.refused = most_waiting, 0
         self.latencies, self._worker = Latencies(), Worker(most_waiting)
         self._editing, self._start = threading.Lock(), time.monotonic()
@@ -101,7 +100,7 @@ class Service:
             LockedError: another edit is being made, or the edit was made from another version.
             UnknownBlock: the block is not there.
         """
-        if self.editor is None:
+        if not self.edits_allowed:
             raise ConfigError("This server was started without --allow-edits.")
         if not self._editing.acquire(blocking=False):
             raise LockedError("Another edit is being made. Wait for it, look at the block again, and repeat the edit.")
@@ -109,7 +108,7 @@ class Service:
         try:
             self._require_newest(version)
             edit = edit_of(self.models)
-            thread = threading.Thread(target=self._edit, args=(self.editor, edit, done), name="serve-edit", daemon=True)
+            thread = threading.Thread(target=self._edit, args=(edit, done), name="serve-edit", daemon=True)
             thread.start()
         except BaseException:
             self._editing.release()
@@ -120,15 +119,15 @@ class Service:
         served = self.models.version.name
         if version not in (None, served):
             raise LockedError(f"The edit was made from {version}, and {served} is served now. Look at the block again.")
-        if (newest := self.places.newest().name) != served:
+        if (newest := self.versions.newest().name) != served:
             raise LockedError(
                 f"Another process wrote {newest}, and {served} is served here. Start realmctl serve again."
             )
 
-    def _edit(self, editor: Editor, edit: Mapping[str, Any], done: Future[EditReply]) -> None:
+    def _edit(self, edit: Mapping[str, Any], done: Future[EditReply]) -> None:
         start = time.perf_counter()
         try:
-            made = editor.make(self.models.version, [edit])
+            made = self.versions.edit(self.models.version, [edit])
             models = self.models.over(made.version)
             rows = [row for row, block in enumerate(models.corpus) if block.document == edit["id"]]
             self.models = models
@@ -158,7 +157,7 @@ class Service:
             index_type=None if index is None else str(index.settings.get("type", "unknown")),
             can_ask=models.qa is not None,
             can_fill=models.filler is not None,
-            edits_allowed=self.editor is not None,
+            edits_allowed=self.edits_allowed,
             editing=self._editing.locked(),
             waiting=self._worker.waiting,
             queue=self.most_waiting,

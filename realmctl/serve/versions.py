@@ -1,16 +1,30 @@
-"""Which blocks and which index are served: the newest version of the blocks that has an index of this retriever."""
+"""The versions of a server: which blocks and index are served, and how an edit makes the next ones.
+
+An edit runs the stages revise, embed and build-index, as from Python or on the command line. Each commits its artifact as a
+whole, so an edit that fails or is killed leaves the version that is served.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.artifacts.artifact import VERSION_NAME
 from realmctl.artifacts.series import readable_versions
-from realmctl.errors import MismatchError
+from realmctl.artifacts.temporary import temporary_folder
+from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.index.vectors import VECTORS_FILE, open_vectors
 from realmctl.log import say
+from realmctl.pipeline import resolve
+from realmctl.pipeline.fields import roles
+from stages.build_index import BuildIndex
+from stages.embed import Embed
+from stages.revise import Revise
 
 
 @dataclass(frozen=True)
@@ -27,17 +41,29 @@ class ServedVersion:
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where versions are looked for.
+class Edited:
+    """A new version, and how many of its blocks were embedded and taken over."""
+
+    version: ServedVersion
+    embedded: int
+    taken_over: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Versions:
+    """Where versions are looked for, and written by edits.
 
     blocks: a version, or the series whose newest version with an index is served.
-    indexes: the series of indexes.
+    embeddings, indexes: the series of embeddings and of indexes.
     own: the index inside the model; None if it searches none.
+    model: the pre-trained model whose retriever embeds edited blocks; None if there is none.
     """
 
     blocks: Path
+    embeddings: Path
     indexes: Path
     own: Artifact | None
+    model: Artifact | None
 
     def newest(self) -> ServedVersion:
         """Return the newest blocks with an index, and their newest index.
@@ -51,8 +77,12 @@ class Places:
         newest = open_artifact(self.blocks)
         if self.own is None:
             return ServedVersion(newest, None)
-        indexes = {index.lineage.get("blocks"): index for index in self._indexes(self.own)}
-        for blocks in self._blocks(newest):
+        retriever = self.own.lineage.get("retriever")
+        made = [one for one in readable_versions(self.indexes) if one.kind == "index"]
+        fitting = [self.own, *(one for one in made if one.lineage.get("retriever") == retriever)]
+        indexes = {index.lineage.get("blocks"): index for index in fitting}
+        named = VERSION_NAME.fullmatch(self.blocks.name)
+        for blocks in [newest] if named else reversed(readable_versions(newest.path.parent)):
             if (index := indexes.get(blocks.content)) is not None:
                 if blocks.path != newest.path:
                     say(f"{newest.path} has no index in {self.indexes}, so {blocks.path} is served")
@@ -62,14 +92,56 @@ class Places:
             f"model or in {self.indexes}. Run `realmctl embed` and `realmctl build-index`, or name other --blocks."
         )
 
-    def _indexes(self, own: Artifact) -> Iterator[Artifact]:
-        """The model's own index, then those of the series by the same retriever, oldest first."""
-        yield own
-        for index in readable_versions(self.indexes):
-            if index.kind == "index" and index.lineage.get("retriever") == own.lineage.get("retriever"):
-                yield index
+    def check_edits(self, version: ServedVersion) -> None:
+        """Check that edits of this version can be embedded and indexed.
 
-    def _blocks(self, newest: Artifact) -> list[Artifact]:
-        if VERSION_NAME.fullmatch(self.blocks.name):
-            return [newest]
-        return list(reversed(readable_versions(newest.path.parent)))
+        Raises MismatchError or ConfigError.
+        """
+        if version.index is not None:
+            self._embed(version.index, version.blocks, version.blocks).check()
+        with temporary_folder() as folder:
+            Revise(blocks=version.blocks, edits=folder / "edits.jsonl").check()
+
+    def edit(self, version: ServedVersion, edits: Sequence[Mapping[str, Any]]) -> Edited:
+        """Apply edits (realmctl.corpus.edits) to a version, and return the next one.
+
+        An edit that is made, undone and made again is a new version each time, and not the old one found again, because the
+        newest version is the one that is served: the file of edits begins with a blank line for each version there is.
+
+        Raises:
+            InputError: an edit cannot be applied, or no block would be left.
+            LockedError: another run is writing one of the series.
+            ResourceError: memory or disk space ran out.
+            QualityError: the recall of the index is below its floor.
+        """
+        series = version.blocks.path.parent
+        with temporary_folder() as folder:
+            path = folder / "edits.jsonl"
+            lines = [*[""] * len(readable_versions(series)), *map(json.dumps, edits)]
+            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            try:
+                blocks = Revise(blocks=version.blocks, edits=path, workers=1).make(series)
+            except InputError as error:
+                raise InputError(re.sub(rf"^{re.escape(str(path))}:\d+: ", "", str(error))) from error
+        if version.index is None:
+            return Edited(ServedVersion(blocks, None), embedded=0, taken_over=0)
+        embeddings = self._embed(version.index, version.blocks, blocks).make(self.embeddings)
+        kept = {name for name, role in roles(BuildIndex).items() if role.name == "setting"}
+        settings = {name: value for name, value in version.index.settings.items() if name in kept}
+        index = BuildIndex(embeddings=embeddings, **settings).make(self.indexes)
+        counts = embeddings.metrics
+        return Edited(ServedVersion(blocks, index), int(counts["embedded"]), int(counts["taken_over"]))
+
+    def _embed(self, former: Artifact, former_blocks: Artifact, blocks: Artifact) -> Embed:
+        """The stage that embeds `blocks`, and takes over the vectors of the index `former` of `former_blocks`."""
+        if self.model is None:
+            raise ConfigError("--allow-edits needs the pre-trained model whose retriever embeds blocks: --model.")
+        half = open_vectors(former.file(VECTORS_FILE)).dtype.itemsize == 2
+        return Embed(
+            blocks=blocks,
+            retriever=resolve(self.model, ("retriever",)),
+            former=former,
+            former_blocks=former_blocks,
+            dtype="float16" if half else "float32",
+            precision=self.model.settings.get("precision", "auto"),
+        )

@@ -14,9 +14,9 @@ pytest.importorskip("fastapi")
 from starlette.testclient import TestClient
 
 from realmctl.artifacts import open_artifact
-from realmctl.serve.editor import Editor
 from realmctl.serve.models import open_models
 from realmctl.serve.service import Service
+from realmctl.serve.versions import Versions
 from realmctl.serve.web.application import create_app
 from stages.chunk import Chunk
 from stages.mlm_init import MlmInit
@@ -75,6 +75,18 @@ def workspace(made_once: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made_once, tmp_path / "w"))
 
 
+def series(workspace: Path) -> dict[str, Path]:
+    """The series that a server reads and writes."""
+    return {"blocks": workspace / "blocks", "embeddings": workspace / "embeddings", "indexes": workspace / "index"}
+
+
+@pytest.fixture
+def versions(workspace: Path) -> Versions:
+    """The versions of a server of the workspace."""
+    model = open_artifact(workspace / "model")
+    return Versions(**series(workspace), own=model.part("index"), model=model)
+
+
 Open = Callable[..., Service]
 
 
@@ -85,9 +97,8 @@ def open_service(workspace: Path) -> Iterator[Open]:
 
     def opener(edits: bool = True, most_waiting: int = 64, **paths: Any) -> Service:
         given = {"qa_model": workspace / "qa-model", "model": workspace / "model", "closed_book": None, **paths}
-        models, places = open_models(**given, blocks=workspace / "blocks", indexes=workspace / "index")
-        editor = Editor(open_artifact(workspace / "model"), workspace / "embeddings", workspace / "index")
-        opened.append(Service(models, places, editor if edits else None, most_waiting))
+        models, versions = open_models(**given, **series(workspace))
+        opened.append(Service(models, versions, edits, most_waiting))
         return opened[-1]
 
     yield opener

@@ -6,28 +6,24 @@ import shutil
 
 import pytest
 
-from realmctl.artifacts import open_artifact
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.retrieval.search.searcher import Searcher
-from realmctl.serve.editor import Editor
 from realmctl.serve.models import open_models
 from tests.fixtures.chain import baseline
-from tests.serve.conftest import QUESTION
+from tests.serve.conftest import QUESTION, series
 
 EDIT = {"op": "update", "id": "d0", "text": "Ada Lorn was born in Nowhere."}
 
 
 def opened(workspace, **changed):
     given = {"qa_model": workspace / "qa-model", "model": workspace / "model", "closed_book": None, **changed}
-    return open_models(**given, blocks=workspace / "blocks", indexes=workspace / "index")
+    return open_models(**given, **series(workspace))
 
 
-def edited(workspace, models, model=True):
-    held = open_artifact(workspace / "model") if model else None
-    editor = Editor(held, workspace / "embeddings", workspace / "index")
-    editor.check(models.version)
+def edited(models, versions):
+    versions.check_edits(models.version)
     models.check_edits()
-    return editor.make(models.version, [EDIT]).version
+    return versions.edit(models.version, [EDIT]).version
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +38,8 @@ def closed_book(made_chain):
 
 
 def test_an_edit_reads_no_weights_again(workspace):
-    models, _ = opened(workspace)
-    after = models.over(edited(workspace, models))
+    models, versions = opened(workspace)
+    after = models.over(edited(models, versions))
     assert after.qa.answerer.reader is models.qa.answerer.reader
     assert after.qa.searcher.retriever is models.qa.searcher.retriever
     assert after.filler.reader is models.filler.reader
@@ -56,8 +52,8 @@ def test_an_edit_reads_no_weights_again(workspace):
 
 @pytest.mark.parametrize("model", [True, False])
 def test_bm25_follows_an_edit(workspace, bm25, model):
-    models, _ = opened(workspace, qa_model=bm25.path, **({} if model else {"model": None}))
-    version = edited(workspace, models, model)
+    models, versions = opened(workspace, qa_model=bm25.path, **({} if model else {"model": None}))
+    version = edited(models, versions)
     assert (version.index is None) is not model
     after = models.over(version)
     fresh, _ = opened(workspace, qa_model=bm25.path, **({} if model else {"model": None}))

@@ -7,10 +7,10 @@ import threading
 import pytest
 
 from realmctl.errors import LockedError, ResourceError
-from realmctl.serve.editor import Editor
 from realmctl.serve.messages import Ask, LeaveOut, NewDocument, NewText
 from realmctl.serve.models import Models
 from realmctl.serve.service import UnknownBlock
+from realmctl.serve.versions import Versions
 from tests.serve.conftest import QUESTION
 
 PATIENCE = 30
@@ -44,14 +44,14 @@ def test_no_reply_is_of_two_versions(service, monkeypatch):
 
 
 def test_a_second_edit_at_the_same_time_is_refused(service, monkeypatch):
-    entered, go_on, plain = threading.Event(), threading.Event(), Editor.make
+    entered, go_on, plain = threading.Event(), threading.Event(), Versions.edit
 
     def slow(self, version, edits):
         entered.set()
         assert go_on.wait(PATIENCE)
         return plain(self, version, edits)
 
-    monkeypatch.setattr(Editor, "make", slow)
+    monkeypatch.setattr(Versions, "edit", slow)
     one = service.remove("d1-0", None)
     assert entered.wait(PATIENCE) and service.status().editing
     with pytest.raises(LockedError, match="Another edit"):
@@ -68,7 +68,7 @@ def test_an_edit_that_fails_is_told_and_the_former_version_is_served(service, mo
         raise ResourceError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Editor, "make", full)
+        patch.setattr(Versions, "edit", full)
         with pytest.raises(ResourceError):
             service.remove("d1-0", None).result(PATIENCE)
     assert service.models is before and not service.status().editing
@@ -76,7 +76,7 @@ def test_an_edit_that_fails_is_told_and_the_former_version_is_served(service, mo
 
 
 def test_another_process_wrote_a_version(service, workspace):
-    service.editor.make(
+    service.versions.edit(
         service.models.version, [{"op": "remove", "id": "d7"}]
     )  # as another server, or the command line
     with pytest.raises(LockedError, match="Start realmctl serve again"):

@@ -1,23 +1,24 @@
-"""Which version is served: the newest blocks that have an index of this retriever."""
+"""The newest blocks with an index of this retriever are served; an edit equals a rebuild, or leaves what is served."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from realmctl.artifacts import open_artifact
-from realmctl.errors import InputError, MismatchError
-from realmctl.serve.editor import Editor
-from realmctl.serve.versions import Places
+from realmctl.corpus.corpus import Corpus
+from realmctl.errors import ConfigError, InputError, MismatchError, QualityError
+from realmctl.index.vectors import open_vectors
+from stages.build_index import BuildIndex
+from stages.chunk import Chunk
+from stages.embed import Embed
 from stages.revise import Revise
 from tests.fixtures.chain import make_index
 from tests.fixtures.retriever import make_retriever
-
-
-@pytest.fixture
-def places(workspace):
-    return Places(workspace / "blocks", workspace / "index", open_artifact(workspace / "model").part("index"))
+from tests.serve.conftest import LENGTH
 
 
 def revise(workspace, document="d3"):
@@ -27,33 +28,100 @@ def revise(workspace, document="d3"):
     return Revise(blocks=open_artifact(workspace / "blocks"), edits=edits, workers=1).make(workspace / "blocks")
 
 
-def test_blocks_without_an_index_are_not_served(workspace, places, capfd):
-    first = places.newest()
+def test_blocks_without_an_index_are_not_served(workspace, versions, capfd):
+    first = versions.newest()
     assert first.blocks.path.name == "v1" and first.name == f"v1-{first.blocks.content[:12]}"
     revised = revise(workspace)
-    assert places.newest() == first and "has no index" in capfd.readouterr().err
+    assert versions.newest() == first and "has no index" in capfd.readouterr().err
     make_index(
         workspace, revised, make_retriever(workspace / "another", revised, seed=9)
     )  # not of the model's retriever
-    assert places.newest() == first
+    assert versions.newest() == first
     index = make_index(workspace, revised, open_artifact(workspace / "model").part("retriever"))
-    served = places.newest()
+    served = versions.newest()
     assert (served.blocks.content, served.index.content) == (revised.content, index.content)
 
 
-def test_a_version_that_is_named_is_served_alone(workspace, places):
-    editor = Editor(open_artifact(workspace / "model"), workspace / "embeddings", workspace / "index")
-    edited = editor.make(places.newest(), [{"op": "remove", "id": "d3"}]).version
-    assert places.newest() == edited
-    first = Places(workspace / "blocks" / "v1", workspace / "index", places.own).newest()
+def test_a_version_that_is_named_is_served_alone(workspace, versions):
+    edited = versions.edit(versions.newest(), [{"op": "remove", "id": "d3"}]).version
+    assert versions.newest() == edited
+    first = replace(versions, blocks=workspace / "blocks" / "v1").newest()
     assert first.blocks.path.name == "v1"
     with pytest.raises(MismatchError, match="realmctl build-index"):
-        Places(revise(workspace, "d4").path, workspace / "index", places.own).newest()
+        replace(versions, blocks=revise(workspace, "d4").path).newest()
 
 
-def test_a_model_without_an_index_serves_the_newest_blocks(workspace):
+def test_a_model_without_an_index_serves_the_newest_blocks(workspace, versions):
     revised = revise(workspace)
-    served = Places(workspace / "blocks", workspace / "index", None).newest()
+    served = replace(versions, own=None).newest()
     assert served.index is None and served.blocks.path == revised.path
     with pytest.raises(InputError):
-        Places(workspace / "nothing", workspace / "index", None).newest()
+        replace(versions, own=None, blocks=workspace / "nothing").newest()
+
+
+def test_an_edit_equals_a_rebuild(workspace, versions):
+    edits = [
+        {"op": "update", "id": "d1", "text": "Ben Mott went away. Nobody knows where he lives."},
+        {"op": "remove", "id": "d5"},
+    ]
+    before = versions.newest()
+    versions.check_edits(before)
+    made = versions.edit(before, edits)
+    documents = {one["id"]: one for one in map(json.loads, (workspace / "corpus.jsonl").read_text().splitlines())}
+    documents["d1"]["text"] = edits[0]["text"]
+    del documents["d5"]
+    corpus = workspace / "edited.jsonl"
+    corpus.write_text("".join(f"{json.dumps(one)}\n" for one in documents.values()))
+    blocks = Chunk(
+        corpus=(corpus,), tokenizer=str(before.blocks.path / "tokenizer"), max_wordpieces=LENGTH, workers=1
+    ).make(workspace / "rebuilt")
+    assert made.version.blocks.content == blocks.content
+    vectors = Embed(
+        blocks=blocks, retriever=open_artifact(workspace / "model").part("retriever"), precision="fp32"
+    ).make(workspace / "e")
+    np.testing.assert_allclose(
+        open_vectors(made.version.index.file("vectors.npy")), np.load(vectors.file("embeddings.npy")), atol=1e-5
+    )
+    former = {(r.title, r.text) for r in Corpus(before.blocks)}
+    unchanged = sum((r.title, r.text) in former for r in Corpus(blocks))
+    assert (made.taken_over, made.embedded) == (unchanged, len(Corpus(blocks)) - unchanged)
+    assert made.version.index.settings["type"] == before.index.settings["type"]
+
+
+def test_an_edit_made_undone_and_made_again_is_a_new_version_each_time(versions):
+    text = Corpus(versions.newest().blocks).block(0).text
+    first = versions.newest()
+    former = " ".join(r.text for r in Corpus(first.blocks) if r.document == "d0")
+    served = [first]
+    for new in ("Ada Lorn lives.", former, "Ada Lorn lives."):
+        served.append(versions.edit(served[-1], [{"op": "update", "id": "d0", "text": new}]).version)
+        assert versions.newest() == served[-1]
+    assert Corpus(served[2].blocks).block(0).text == text
+    assert served[2].blocks.content == first.blocks.content and served[3].blocks.content == served[1].blocks.content
+    assert len({version.name for version in served}) == 4
+
+
+def broken(*_):
+    raise QualityError("recall 0.1 is below 0.9")
+
+
+@pytest.mark.parametrize("stage", [Embed, BuildIndex])
+def test_an_edit_that_fails_half_way_leaves_the_former_version(versions, monkeypatch, stage):
+    before, edit = versions.newest(), {"op": "remove", "id": "d2"}
+    with monkeypatch.context() as patch:
+        patch.setattr(stage, "run", broken)
+        with pytest.raises(QualityError):
+            versions.edit(before, [edit])
+    assert versions.newest() == before
+    made = versions.edit(before, [edit]).version
+    assert versions.newest() == made and "d2" not in {r.document for r in Corpus(made.blocks)}
+
+
+def test_what_cannot_be_edited(workspace, versions):
+    before = versions.newest()
+    everything = [{"op": "remove", "id": f"d{number}"} for number in range(20)]
+    with pytest.raises(InputError, match="block"):
+        versions.edit(before, everything)
+    with pytest.raises(ConfigError, match="--model"):
+        replace(versions, model=None).check_edits(before)
+    assert versions.newest() == before

@@ -20,8 +20,8 @@ from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
 from realmctl.pipeline import resolve
 from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions
-from realmctl.retrieval.answering.registry import ANSWERERS
 from realmctl.retrieval.blocks import BlocksLike, blocks_for
+from realmctl.retrieval.names import ANSWERERS
 from realmctl.retrieval.search.searcher import Hit, searcher_type
 from realmctl.retrieval.search.text_search import QUESTIONS_AT_ONCE, TextSearch, require_questions
 

@@ -27,7 +27,7 @@ from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import pick_device
-from realmctl.retrieval.search.registry import SEARCHERS
+from realmctl.retrieval.names import SEARCHERS
 from realmctl.tokens import wordpiece
 
 

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import uvicorn
 
-from realmctl.artifacts import open_artifact
 from realmctl.errors import ConfigError
 from realmctl.log import is_quiet, say, warn
-from realmctl.serve.editor import Editor
 from realmctl.serve.models import open_models
 from realmctl.serve.service import Service
 from realmctl.serve.web.application import create_app
@@ -100,14 +98,13 @@ class Serving:
         return f"[{host}]" if ":" in host else host
 
     def _service(self) -> Service:
-        models, places = open_models(self.qa_model, self.model, self.closed_book, self.blocks, self.indexes)
-        editor = None
+        models, versions = open_models(
+            self.qa_model, self.model, self.closed_book, self.blocks, self.embeddings, self.indexes
+        )
         if self.allow_edits:
-            model = None if self.model is None else open_artifact(self.model)
-            editor = Editor(model, self.embeddings, self.indexes)
-            editor.check(models.version)
+            versions.check_edits(models.version)
             models.check_edits()
-        return Service(models, places, editor, self.most_waiting)
+        return Service(models, versions, self.allow_edits, self.most_waiting)
 
     def _socket(self) -> socket.socket:
         """Listen before the models are read, so that an address in use is known at once.

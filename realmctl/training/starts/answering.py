@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from realmctl.artifacts import Artifact
 from realmctl.errors import ConfigError
 from realmctl.pipeline import help_texts, reads, runtime, setting, source
-from realmctl.retrieval.search.registry import NO_RETRIEVAL, retrieval_names
+from realmctl.retrieval.names import NO_RETRIEVAL, retrieval_names
 from realmctl.training.training_stage import TrainingStage
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import realmctl
-from realmctl.errors import ConfigError, InputError
+from realmctl.artifacts import Origin, writing
+from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.retrieval.answering.qa_model import AnsweredQuestion
 from tests.fixtures.chain import baseline
 
@@ -77,3 +78,32 @@ def test_what_ask_refuses(qa_model, question, top):
 def test_no_answer_has_no_best():
     with pytest.raises(InputError, match=r"Who\?"):
         AnsweredQuestion("Who?", ()).best  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "named"),
+    [
+        ({"searcher": "grep"}, ConfigError, "'grep'.*dense, bm25"),
+        ({"answerer": "oracle"}, ConfigError, "'oracle'.*extractive, closed-book"),
+        ({"searcher": None}, InputError, "searcher"),
+        ({"span_width": "4"}, InputError, "span_width"),
+    ],
+    ids=str,
+)
+def test_a_description_that_does_not_fit_is_refused(chain, qa_model, tmp_path, change, error, named):
+    made = qa_model.manifest
+    origin = Origin(made.kind, made.stage, 2, made.settings, made.inputs, made.lineage)
+    with writing(tmp_path / "changed", origin) as out:
+        described = json.loads(qa_model.file("qa-model.json").read_text())
+        out.file("qa-model.json").write_text(json.dumps({**described, **change}))
+        for name in made.parts:
+            out.adopt(name, qa_model.part(name))
+    with pytest.raises(error, match=named):
+        realmctl.load_qa_model(tmp_path / "changed", blocks=chain.blocks)
+
+
+def test_artifacts_of_other_kinds_are_refused(chain, qa_model):
+    with pytest.raises(MismatchError, match="qa-model"):
+        realmctl.load_qa_model(chain.index, blocks=chain.blocks)
+    with pytest.raises(MismatchError, match="blocks"):
+        realmctl.load_qa_model(qa_model, blocks=chain.spans)

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import realmctl
-from realmctl.api import stages
+from realmctl import stages
 from realmctl.pipeline.discovery import own_stages
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 HEAVY = {"torch", "numpy", "transformers", "spacy", "tokenizers", "matplotlib", "typer", "stages"}
 
 

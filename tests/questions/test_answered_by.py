@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from realmctl.questions.answer_search import answered_by
 from realmctl.questions.answers import has_answer
 from realmctl.questions.questions import Question
-from realmctl.retrieval.answering.corpus_search import answered_by
 
 WORD = st.sampled_from(
     ["ada", "Ada", "café", "cafe\u0301", "a.b", "½", "x½", "1843", "the", "é", "İ", "ada-lovelace", "K", ""]

@@ -1,4 +1,4 @@
-"""The searchers by name. Nothing heavy is imported here, so that the command line can list the names."""
+"""The searchers and the answerers by name. Nothing heavy is imported here, so that the command line can list the names."""
 
 from __future__ import annotations
 
@@ -15,6 +15,17 @@ SEARCHERS = Registry(
         "bm25": "realmctl.retrieval.search.bm25:BM25Searcher",
     },
 )
+
+ANSWERERS = Registry(
+    "answerer",
+    group="realmctl.answerers",
+    built_in={
+        "extractive": "realmctl.retrieval.answering.extractive:ExtractiveAnswerer",
+        "closed-book": "realmctl.retrieval.answering.closed_book:ClosedBookAnswerer",
+        "generative": "realmctl.retrieval.answering.generative:GenerativeAnswerer",
+    },
+)
+"""The names in `qa-model.json`."""
 
 
 def retrieval_names() -> list[str]:
