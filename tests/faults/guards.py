@@ -19,7 +19,7 @@ from realmctl.artifacts.checked_file import CheckedFile
 from realmctl.index import hnsw
 from realmctl.index.index_type import IndexDescription
 from realmctl.models import weights
-from realmctl.pipeline import stage
+from realmctl.pipeline import making
 from realmctl.training import checkpoint
 from realmctl.training.refresh import child
 from realmctl.training.refresh.protocol import RefreshFolder, StepFolder
@@ -81,7 +81,7 @@ GUARDS: list[tuple[Any, str, Any, str]] = [
     (manifest, "_require_known_format", nothing, MANIFESTS + "test_another_format_says_what_to_do"),
     (series, "_is_whole", yes, COMMITS + "test_a_rotten_version_is_not_taken_for_done"),
     (series, "_last_number", zero, COMMITS + "test_the_number_of_a_deleted_version_is_not_given_again"),
-    (stage, "verify", nothing, COMMITS + "test_a_rotten_input_stops_the_stage_that_reads_it"),
+    (making, "verify", nothing, COMMITS + "test_a_rotten_input_stops_the_stage_that_reads_it"),
     (CheckedFile, "_compare", nothing, COMMITS + "test_a_manifest_that_the_disk_lost_is_not_published"),
     (errors, "DEVICE_FAILED", (), COMMITS + "test_a_device_that_fails_while_reading_is_a_resource_error"),
     (
