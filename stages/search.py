@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from realmctl.artifacts import Artifact, Writer
-from realmctl.artifacts.description import RANKING, RankingDescription, write_description
 from realmctl.errors import ConfigError
-from realmctl.log import progress
 from realmctl.pipeline import Stage, check_device, help_texts, reads, runtime, setting, source
 from realmctl.retrieval.names import SEARCHERS
 
 if TYPE_CHECKING:
-    from realmctl.retrieval.search.ranking import Ranker
     from realmctl.retrieval.search.searcher import SearchInputs
 
 HYBRID = "hybrid"
@@ -80,27 +76,19 @@ class Search(Stage):
         for name in self._searchers():
             searcher_type(name).check(self._inputs())
 
-    def run(self, out: Writer) -> Mapping[str, Any]:
-        from realmctl.questions.ranking.queries import read_queries
-        from realmctl.questions.ranking.trec import run_lines
+    def run(self, out: Writer) -> Mapping[str, int]:
+        from realmctl.retrieval.search.ranking import Ranker
+        from realmctl.retrieval.search.searcher import searcher_type
 
-        count = sum(1 for _ in read_queries(self.queries))  # reads the whole file before any search
-        counts = {"queries": count, "hits": 0, "without_hits": 0}
-        tag = f"realmctl-{self.method}"
-        with (
-            out.file("run.trec").open("w", encoding="utf-8") as run,
-            out.file("queries.jsonl").open("w", encoding="utf-8") as asked,
-            progress(count, "searching", "queries") as bar,
-        ):
-            for ranked in self._ranker().rank(read_queries(self.queries), bar.advance):
-                run.writelines(run_lines(ranked.query.id, ranked.names, ranked.scores, tag))
-                asked.write(
-                    json.dumps({"id": ranked.query.id, "text": ranked.query.question}, ensure_ascii=False) + "\n"
-                )
-                counts["hits"] += len(ranked.names)
-                counts["without_hits"] += not ranked.names
-        write_description(out.file(RANKING), RankingDescription(unit=self.unit))
-        return counts
+        ranker = Ranker(
+            searchers=[searcher_type(name).start(self._inputs()) for name in self._searchers()],
+            top=self.top,
+            depth=self._depth(),
+            unit=self.unit,
+            rrf_k=self.rrf_k,
+            batch_size=self.batch_size,
+        )
+        return ranker.write(self.queries, out, f"realmctl-{self.method}")
 
     def _depth(self) -> int:
         if self.depth is not None:
@@ -115,20 +103,6 @@ class Search(Stage):
 
         return SearchInputs(
             blocks=self.blocks, retriever=self.retriever, index=self.index, device=self.device, precision=self.precision
-        )
-
-    def _ranker(self) -> Ranker:
-        from realmctl.retrieval.search.ranking import Ranker
-        from realmctl.retrieval.search.searcher import searcher_type
-
-        searchers = [searcher_type(name).start(self._inputs()) for name in self._searchers()]
-        return Ranker(
-            searchers=searchers,
-            top=self.top,
-            depth=self._depth(),
-            unit=self.unit,
-            rrf_k=self.rrf_k,
-            batch_size=self.batch_size,
         )
 
 

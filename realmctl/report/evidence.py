@@ -9,7 +9,7 @@ from itertools import pairwise
 from realmctl.artifacts import Artifact
 from realmctl.questions.answer_search import AnswerSearch
 from realmctl.report.outcomes import OutcomeLabel, QuestionOutcome, RetrievalDepths
-from realmctl.report.score_files import Context, Evidence, entries, evidence
+from realmctl.retrieval.answering.score_files import Context, Evidence, entries, evidence
 
 BLOCKS_SHOWN = 5
 

@@ -14,7 +14,7 @@ from realmctl.log import progress
 from realmctl.questions.answer_search import answered_by
 from realmctl.questions.answers import Scorer, exact_match
 from realmctl.questions.questions import Question
-from realmctl.report.score_files import Entry, Evidence, Prediction, entries, evidence, predictions
+from realmctl.retrieval.answering.score_files import Entry, Evidence, Prediction, entries, evidence, predictions
 
 OutcomeLabel = Literal["corpus", "far", "near", "read", "right", "wrong", "found"]
 FAR, NEAR = 100, 5

@@ -13,10 +13,22 @@ from typing import Any
 
 from realmctl.errors import ConfigError, InputError, LockedError
 from realmctl.serve.latency import Latencies
-from realmctl.serve.messages import Ask, EditReply, Fill, LeaveOut, NewDocument, NewText, ServedBlockReply, StatusReply
+from realmctl.serve.messages import (
+    Ask,
+    AskReply,
+    EditReply,
+    Fill,
+    FillReply,
+    LeaveOut,
+    LeaveOutReply,
+    NewDocument,
+    NewText,
+    ServedBlockReply,
+    StatusReply,
+)
 from realmctl.serve.models import Models
 from realmctl.serve.versions import Versions
-from realmctl.serve.worker import QueueFull, Worker
+from realmctl.serve.worker import Argument, QueueFull, Reply, Worker
 
 
 class UnknownBlock(InputError):
@@ -37,21 +49,25 @@ class Service:
         self.latencies, self._worker = Latencies(), Worker(most_waiting)
         self._editing, self._start = threading.Lock(), time.monotonic()
 
-    def ask(self, asked: Ask) -> Future[Any]:
-        """Queue a question; its future has an AskReply. Raises QueueFull."""
+    def ask(self, asked: Ask) -> Future[AskReply]:
+        """Queue a question. Raises QueueFull."""
         return self._submit("ask", ("ask", asked.top), Models.ask, asked)
 
-    def fill(self, asked: Fill) -> Future[Any]:
-        """Queue a sentence; its future has a FillReply. Raises QueueFull."""
+    def fill(self, asked: Fill) -> Future[FillReply]:
+        """Queue a sentence. Raises QueueFull."""
         return self._submit("fill", "fill", Models.fill, asked)
 
-    def leave_out(self, asked: LeaveOut) -> Future[Any]:
-        """Queue a question without some blocks; its future has a LeaveOutReply. Raises QueueFull."""
+    def leave_out(self, asked: LeaveOut) -> Future[LeaveOutReply]:
+        """Queue a question without some blocks. Raises QueueFull."""
         return self._submit("without", "without", Models.leave_out, asked)
 
     def _submit(
-        self, name: str, kind: Hashable, compute: Callable[[Models, Sequence[Any]], Sequence[Any]], asked: Any
-    ) -> Future[Any]:
+        self,
+        name: str,
+        kind: Hashable,
+        compute: Callable[[Models, Sequence[Argument]], Sequence[Reply]],
+        asked: Argument,
+    ) -> Future[Reply]:
         start = time.perf_counter()
         try:
             reply = self._worker.submit(kind, lambda batch: compute(self.models, batch), asked)

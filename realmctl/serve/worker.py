@@ -7,8 +7,10 @@ import threading
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
+Argument = TypeVar("Argument")
+Reply = TypeVar("Reply")
 AT_ONCE = 16
 """Most requests that are computed together."""
 
@@ -37,7 +39,9 @@ class Worker:
         self._thread = threading.Thread(target=self._work, name="serve-worker", daemon=True)
         self._thread.start()
 
-    def submit(self, kind: Hashable, compute: Callable[[Sequence[Any]], Sequence[Any]], argument: Any) -> Future[Any]:
+    def submit(
+        self, kind: Hashable, compute: Callable[[Sequence[Argument]], Sequence[Reply]], argument: Argument
+    ) -> Future[Reply]:
         """Queue a call.
 
         Args:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, TextIO
 
@@ -21,6 +21,15 @@ from realmctl.questions.questions import Question
 from realmctl.questions.regexes import AnswerVerdict
 from realmctl.questions.scoring import ScoredPrediction, fitting_scorers, judged
 from realmctl.retrieval.answering.qa_model import AnsweredQuestion, QaModel
+from realmctl.retrieval.answering.score_files import (
+    EVIDENCE,
+    PREDICTIONS,
+    RETRIEVED,
+    Context,
+    Entry,
+    Evidence,
+    Prediction,
+)
 from realmctl.retrieval.search.searcher import Hit, Searcher
 
 DEPTHS = (1, 5, 20, 100)
@@ -46,18 +55,18 @@ def evaluate(
         def opened(name: str, wanted: bool) -> TextIO | None:
             return files.enter_context(out.file(name).open("w", encoding="utf-8")) if wanted else None
 
-        retrieved = opened("retrieved.json", searches)
-        predictions, evidence = opened("predictions.jsonl", bool(scorers)), opened("evidence.jsonl", bool(scorers))
+        retrieved = opened(RETRIEVED, searches)
+        predictions, evidence = opened(PREDICTIONS, bool(scorers)), opened(EVIDENCE, bool(scorers))
         disagreements = opened(DISAGREEMENTS, bool(scorers))
         for number, (question, found) in enumerate(_answered(system, questions, hits, batch_size)):
             if retrieved:
                 contexts = _contexts(question, found.hits)
-                entry = {"question": question.question, "answers": list(question.answers), "ctxs": contexts}
+                entry = Entry(question=question.question, answers=list(question.answers), ctxs=contexts)
                 retrieved.write(("[\n" if number == 0 else ",\n") + json.dumps(entry, ensure_ascii=False))
                 _count_recall(question, contexts, hits, counts)
             if qa and predictions and evidence and disagreements:
                 prediction = found.answers[0].text if found.answers else ""
-                predicted = {"question": question.question, "prediction": prediction}
+                predicted = Prediction(question=question.question, prediction=prediction)
                 predictions.write(json.dumps(predicted, ensure_ascii=False) + "\n")
                 read = min(len(found.hits), qa.answerer.reader_beam)
                 evidence.write(json.dumps(_evidence(question, read, found), ensure_ascii=False) + "\n")
@@ -87,25 +96,25 @@ def _answered(
                 yield question, AnsweredQuestion(question.question, (), tuple(own))
 
 
-def _evidence(question: Question, read: int, found: AnsweredQuestion) -> dict[str, Any]:
-    """Correct answers, number of blocks read, and the prediction's score, its block's rank (from 1) and its offsets there."""
-    known: dict[str, Any] = {"answers": list(question.answers), "read": read}
+def _evidence(question: Question, read: int, found: AnsweredQuestion) -> Evidence:
+    known = Evidence(answers=list(question.answers), read=read)
     for answer in found.answers[:1]:
         known["score"] = answer.score
         if answer.hit is not None:
-            rank = 1 + [hit.row for hit in found.hits].index(answer.hit.row)
-            known |= {"rank": rank, "start": answer.start, "end": answer.end}
+            known["rank"] = 1 + [hit.row for hit in found.hits].index(answer.hit.row)
+            known["start"], known["end"] = answer.start or 0, answer.end or 0
     return known
 
 
-def _contexts(question: Question, hits: Sequence[Hit]) -> list[dict[str, Any]]:
+def _contexts(question: Question, hits: Sequence[Hit]) -> list[Context]:
     """The hits as DPR's `ctxs`."""
     words, raw = AnswerSearch(question, "tokens"), AnswerSearch(question, "substring")
     contexts = []
     for hit in hits:
         block = hit.block
-        context: dict[str, Any] = {"id": block.id, "title": block.title, "text": block.text, "score": hit.score}
-        context["has_answer"] = words(block.text)
+        context = Context(
+            id=block.id, title=block.title, text=block.text, score=hit.score, has_answer=words(block.text)
+        )
         if not question.is_regex:
             context["has_answer_substring"] = raw(block.text)
         if question.provenance:
@@ -114,13 +123,13 @@ def _contexts(question: Question, hits: Sequence[Hit]) -> list[dict[str, Any]]:
     return contexts
 
 
-def _count_recall(question: Question, contexts: Sequence[Mapping[str, Any]], hits: int, counts: Counter[str]) -> None:
+def _count_recall(question: Question, contexts: Sequence[Context], hits: int, counts: Counter[str]) -> None:
     tests = {"has_provenance": "provenance_recall"}
     if question.answers:
         tests = {"has_answer": "recall", "has_answer_substring": "substring_recall", **tests}
     for depth in (depth for depth in DEPTHS if depth <= hits):
         for test, name in tests.items():
-            found = [context[test] for context in contexts[:depth] if test in context]
+            found = [context.get(test) for context in contexts[:depth] if test in context]
             if found:
                 counts[f"{name}@{depth}"] += any(found)
 

@@ -1,25 +1,34 @@
 """Rank blocks, or documents, for queries: with one searcher, or with several whose rankings are fused.
 
-A document's place is that of its best block.
+A document's place is that of its best block. Rankings are fused by reciprocal rank (Cormack, Clarke and Büttcher, SIGIR
+2009): the score of a block is the sum of 1 / (k + rank) over the rankings that hold it; the first rank is 1. Scores of the
+rankings themselves do not count, so they need no common scale.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from realmctl.corpus.corpus import Corpus
+from realmctl.artifacts import Writer
+from realmctl.artifacts.description import RANKING, RankingDescription, write_description
 from realmctl.index.protocol import RowIds, Scores
+from realmctl.log import progress
 from realmctl.questions.questions import Question
-from realmctl.retrieval.search.fusion import RRF_K, reciprocal_rank_fusion
+from realmctl.questions.ranking.queries import read_queries
+from realmctl.questions.ranking.trec import run_lines
 from realmctl.retrieval.search.searcher import Searcher
 
 RankedUnit = Literal["block", "document"]
+RRF_K = 60
+"""The constant of the paper."""
 QUERIES_AT_ONCE = 512
 """Queries whose blocks are looked up together. Each frame of records is then read once for all of them."""
 
@@ -48,9 +57,28 @@ class Ranker:
     rrf_k: float = RRF_K
     batch_size: int = 16
 
-    def rank(
-        self, queries: Iterable[Question], on_progress: Callable[[int], None] = lambda queries: None
-    ) -> Iterator[RankedQuery]:
+    def write(self, queries: Path, out: Writer, tag: str) -> dict[str, int]:
+        """Rank for the queries in a file, and write run.trec, queries.jsonl and ranking.json.
+
+        Returns the numbers of queries, of hits, and of queries without hits. `tag` names the run in run.trec.
+        """
+        count = sum(1 for _ in read_queries(queries))  # reads the whole file before any search
+        counts = {"queries": count, "hits": 0, "without_hits": 0}
+        with (
+            out.file("run.trec").open("w", encoding="utf-8") as run,
+            out.file("queries.jsonl").open("w", encoding="utf-8") as asked,
+            progress(count, "searching", "queries") as bar,
+        ):
+            for ranked in self.rank(read_queries(queries), bar.advance):
+                run.writelines(run_lines(ranked.query.id, ranked.names, ranked.scores, tag))
+                record = {"id": ranked.query.id, "text": ranked.query.question}
+                asked.write(json.dumps(record, ensure_ascii=False) + "\n")
+                counts["hits"] += len(ranked.names)
+                counts["without_hits"] += not ranked.names
+        write_description(out.file(RANKING), RankingDescription(unit=self.unit))
+        return counts
+
+    def rank(self, queries: Iterable[Question], on_progress: Callable[[int], None]) -> Iterator[RankedQuery]:
         """Yield the rankings in the order of the queries. A few hundred queries are in memory at a time.
 
         on_progress: called with the number of further queries that were searched.
@@ -59,27 +87,19 @@ class Ranker:
         while part := list(islice(rest, QUERIES_AT_ONCE)):
             found: list[tuple[Scores, RowIds]] = []
             for start in range(0, len(part), self.batch_size):
-                found += self._found(part[start : start + self.batch_size])
-                on_progress(len(found) - start)
-            names = self._names(self.searchers[0].corpus, [rows for _, rows in found])
+                texts = [query.question for query in part[start : start + self.batch_size]]
+                of_searchers = [[*_hits(searcher, texts, self.depth)] for searcher in self.searchers]
+                for own in zip(*of_searchers, strict=True):
+                    rankings = [rows for _, rows in own]
+                    found.append(own[0] if len(own) == 1 else reciprocal_rank_fusion(rankings, self.rrf_k))
+                on_progress(len(texts))
+            blocks = self.searchers[0].corpus.blocks({row for _, rows in found for row in rows.tolist()})
             for query, (scores, rows) in zip(part, found, strict=True):
-                yield self._ranked(query, scores, [names[row] for row in rows.tolist()])
-
-    def _found(self, batch: Sequence[Question]) -> Iterator[tuple[Scores, RowIds]]:
-        """Yield scores and rows of each query of a batch, best first."""
-        texts = [query.question for query in batch]
-        hits = [[*_hits(searcher, texts, self.depth)] for searcher in self.searchers]
-        for of_query in zip(*hits, strict=True):
-            yield of_query[0] if len(of_query) == 1 else reciprocal_rank_fusion([r for _, r in of_query], self.rrf_k)
-
-    def _names(self, corpus: Corpus, found: Sequence[RowIds]) -> dict[int, str]:
-        blocks = corpus.blocks(np.unique(np.concatenate(found)).tolist())
-        return {row: block.id if self.unit == "block" else block.document for row, block in blocks.items()}
-
-    def _ranked(self, query: Question, scores: Scores, names: list[str]) -> RankedQuery:
-        first = {name: place for place, name in reversed([*enumerate(names)])}
-        kept = sorted(first.values())[: self.top]
-        return RankedQuery(query, [names[place] for place in kept], scores[kept])
+                own_blocks = [blocks[row] for row in rows.tolist()]
+                names = [block.id if self.unit == "block" else block.document for block in own_blocks]
+                first = {name: place for place, name in reversed([*enumerate(names)])}
+                kept = sorted(first.values())[: self.top]
+                yield RankedQuery(query, [names[place] for place in kept], scores[kept])
 
 
 def _hits(searcher: Searcher, texts: Sequence[str], depth: int) -> Iterator[tuple[Scores, RowIds]]:
@@ -88,3 +108,16 @@ def _hits(searcher: Searcher, texts: Sequence[str], depth: int) -> Iterator[tupl
     for scores, rows in zip(scores_BK, rows_BK, strict=True):
         hit = scores > searcher.least_score
         yield scores[hit], rows[hit]
+
+
+def reciprocal_rank_fusion(rankings: Sequence[RowIds], k: float = RRF_K) -> tuple[Scores, RowIds]:
+    """Return scores float32 [n] and rows int64 [n] of one query, best first; equal scores are ordered by rising row.
+
+    rankings: rows int64 [m] of each ranking, best first and without repetition; n is the number of different rows.
+    """
+    rows, place = np.unique(np.concatenate(rankings), return_inverse=True)
+    scores: NDArray[np.float64] = np.zeros(len(rows))
+    reciprocals = [1 / (k + np.arange(1, len(ranking) + 1)) for ranking in rankings]
+    np.add.at(scores, place, np.concatenate(reciprocals))
+    order = np.lexsort((rows, -scores))
+    return scores[order].astype(np.float32), rows[order].astype(np.int64)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Annotated, Any
 
@@ -26,6 +25,7 @@ from realmctl.serve.messages import (
 )
 from realmctl.serve.service import Service
 from realmctl.serve.web.tokens import is_token
+from realmctl.serve.worker import Reply
 
 router = APIRouter(prefix="/api/v1")
 Errors = dict[int | str, dict[str, Any]]
@@ -66,9 +66,9 @@ BaseVersion = Annotated[
 ]
 
 
-async def _reply(start: Callable[[], Future[Any]]) -> Any:
+async def _reply(future: Future[Reply]) -> Reply:
     # The shield keeps an edit going when its client has left.
-    return await asyncio.shield(asyncio.wrap_future(start()))
+    return await asyncio.shield(asyncio.wrap_future(future))
 
 
 @router.get("/status")
@@ -80,22 +80,19 @@ async def status(served: Served) -> StatusReply:
 @router.post("/ask", responses=ASKING)
 async def ask(message: Ask, served: Served) -> AskReply:
     """Answer a question from retrieved blocks, and on request without retrieval too."""
-    reply: AskReply = await _reply(lambda: served.ask(message))
-    return reply
+    return await _reply(served.ask(message))
 
 
 @router.post("/fill", responses=ASKING)
 async def fill(message: Fill, served: Served) -> FillReply:
     """Fill every [MASK] of a sentence: with retrieval, without it, and with each candidate."""
-    reply: FillReply = await _reply(lambda: served.fill(message))
-    return reply
+    return await _reply(served.fill(message))
 
 
 @router.post("/without", responses=ASKING)
 async def without(message: LeaveOut, served: Served) -> LeaveOutReply:
     """Answer a question again without some blocks."""
-    reply: LeaveOutReply = await _reply(lambda: served.leave_out(message))
-    return reply
+    return await _reply(served.leave_out(message))
 
 
 @router.get("/blocks/{name:path}", responses=READING)
@@ -107,19 +104,16 @@ async def block(name: str, served: Served) -> ServedBlockReply:
 @router.put("/blocks/{name:path}", responses=EDITING, dependencies=[Depends(require_token)])
 async def replace(name: str, message: NewText, served: Served) -> EditReply:
     """Replace the text of a block. Only blocks that change are embedded; the next version is written, then served."""
-    reply: EditReply = await _reply(lambda: served.replace(name, message))
-    return reply
+    return await _reply(served.replace(name, message))
 
 
 @router.delete("/blocks/{name:path}", responses=EDITING, dependencies=[Depends(require_token)])
 async def remove(name: str, served: Served, version: BaseVersion = None) -> EditReply:
     """Remove a block; a document without blocks is removed."""
-    reply: EditReply = await _reply(lambda: served.remove(name, version))
-    return reply
+    return await _reply(served.remove(name, version))
 
 
 @router.post("/documents", responses=EDITING, dependencies=[Depends(require_token)])
 async def add(message: NewDocument, served: Served) -> EditReply:
     """Add a document, which is cut into blocks."""
-    reply: EditReply = await _reply(lambda: served.add(message))
-    return reply
+    return await _reply(served.add(message))

@@ -158,7 +158,7 @@ def test_hostile_blocks_are_shown_and_not_executed(page, serve_at, open_service)
         }
         for number, name in enumerate(documents)
     ]
-    service.models = service.models.over(service.editor.make(service.models.version, texts).version)
+    service.models = service.models.over(service.versions.edit(service.models.version, texts).version)
     address = serve_at(service)
     for question in (QUESTION, SENTENCE):
         ask(page, address, question)

@@ -1,4 +1,4 @@
-"""The files of a scores artifact, read line by line. Every field that a report uses is checked."""
+"""The files of a scores artifact: what `eval-em` writes, and a reader that checks every field that a report uses."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ MISSING = object()
 
 
 class Context(TypedDict):
-    """A retrieved block of retrieved.json."""
+    """A retrieved block of retrieved.json, and whether it holds an answer: as words (DPR), as raw text (ORQA), by document."""
 
+    id: str
     title: str
     text: str
     score: float
     has_answer: bool
     has_answer_substring: NotRequired[bool]
+    has_provenance: NotRequired[bool]
 
 
 class Entry(TypedDict):
@@ -39,11 +41,15 @@ class Prediction(TypedDict):
 
 
 class Evidence(TypedDict):
-    """A line of evidence.jsonl: the rank of the block with the prediction, its characters there, and how many were read."""
+    """A line of evidence.jsonl: correct answers, how many blocks were read, and the prediction's score and place.
+
+    Its place is the rank of its block, from 1, and its character offsets there.
+    """
 
     answers: list[str]
-    rank: NotRequired[int | None]
     read: NotRequired[int]
+    score: NotRequired[float]
+    rank: NotRequired[int | None]
     start: NotRequired[int]
     end: NotRequired[int]
 
