@@ -33,6 +33,7 @@ from realmctl.corpus import sentences
 from realmctl.corpus.blocks import BlockPacker
 from realmctl.corpus.blocks_file import record_of
 from realmctl.corpus.document import Document
+from realmctl.corpus.settings import ChunkSettings
 from realmctl.corpus.wiki import dump, wikitext
 from realmctl.inputs import streams
 from realmctl.tokens import wordpiece
@@ -153,7 +154,7 @@ def peer_blocks(
 
 def our_blocks(read: Callable[[], Pages], tokenizer: wordpiece.WordPiece, out: Path) -> int:
     """Make blocks with the functions that `realmctl chunk` calls, in one process."""
-    collator = BlockPacker(tokenizer, sentences.split)
+    collator = BlockPacker(tokenizer, ChunkSettings())
     with RecordWriter(out / "ours.jsonl.zst") as file:
         for page in read():
             for block in collator.blocks(Document(page.id, page.title, *wikitext.prose(page.text))):

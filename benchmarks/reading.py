@@ -22,7 +22,7 @@ from pathlib import Path
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 from realmctl.corpus.document import Document, cleaned
-from realmctl.corpus.reading import PageCounts, documents
+from realmctl.corpus.reading import documents
 from realmctl.inputs import streams
 from realmctl.log import set_quiet
 from stages.chunk import Chunk
@@ -57,7 +57,7 @@ def main() -> None:
 
 def measured(file: Path, blocks: Path, out: Path) -> tuple[float, float, float]:
     """Return CPU seconds: of reading the file alone, and of `chunk` in its first process and in its two workers."""
-    reading, _ = cpu_seconds(lambda: sum(1 for _ in documents([file], PageCounts())))
+    reading, _ = cpu_seconds(lambda: sum(1 for _ in documents([file])))
     chunk = Chunk(corpus=(file,), tokenizer=str(blocks), workers=2)
     return reading, *cpu_seconds(lambda: chunk.make(out))
 
@@ -74,7 +74,7 @@ def write_files(folder: Path, dump: bytes, copies: int) -> dict[str, Path]:
     ]
     files["bzip2"].write_bytes(b"".join(bz2.compress(part) for part in (*parts, dump[end:])))
     with files["json-lines"].open("w", encoding="utf-8") as out:
-        for page in map(cleaned, documents([files["xml"]], PageCounts())):
+        for page in map(cleaned, documents([files["xml"]])):
             if isinstance(page, Document):
                 out.write(json.dumps({"id": page.id, "title": page.title, "text": page.text}) + "\n")
     return files

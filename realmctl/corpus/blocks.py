@@ -12,16 +12,15 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from realmctl.corpus.document import CharacterRange, Document, Link
-from realmctl.corpus.sentences import Splitter
+from realmctl.corpus.sentences import splitter
+from realmctl.corpus.settings import ChunkSettings
 from realmctl.tokens.wordpiece import WordPiece
 
 SPECIALS_PER_BLOCK = 3
 MARKS_OF_THE_WORD_BEFORE = frozenset(")]}.,;:!?%’”")
-LongSentencePolicy = Literal["split", "keep"]
-LongTitlePolicy = Literal["cut", "keep"]
 
 
 class Sentence(NamedTuple):
@@ -94,7 +93,6 @@ class Block:
         return [self.text[start:end] for start, end in self.sentences]
 
 
-@dataclass
 class BlockPacker:
     """Cut documents into blocks.
 
@@ -108,29 +106,24 @@ class BlockPacker:
     sentences beyond the limit, and `shortened_passages` counts it; with `long_sentences="keep"` it stays whole.
     """
 
-    wordpiece: WordPiece
-    splitter: Splitter
-    max_wordpieces: int = 288
-    long_sentences: LongSentencePolicy = "split"
-    long_titles: LongTitlePolicy = "cut"
-    split_sentences: int = 0
-    keep_passages: bool = False
-    shortened_passages: int = 0
+    def __init__(self, wordpiece: WordPiece, settings: ChunkSettings) -> None:
+        self.wordpiece, self.settings, self.splitter = wordpiece, settings, splitter(settings.sentence_splitter)
+        self.split_sentences = self.shortened_passages = 0
 
     def blocks(self, document: Document) -> Iterator[Block]:
         """Yield the blocks of one document in order. A document without a wordpiece has none."""
-        size = self.wordpiece.itemsize
+        size, most = self.wordpiece.itemsize, self.settings.max_wordpieces
         title_ids = self.wordpiece.packed(document.title)
-        if self.long_titles == "cut":
-            title_ids = title_ids[: (self.max_wordpieces - SPECIALS_PER_BLOCK) // 2 * size]
-        room = self.max_wordpieces - SPECIALS_PER_BLOCK - len(title_ids) // size
+        if self.settings.long_titles == "cut":
+            title_ids = title_ids[: (most - SPECIALS_PER_BLOCK) // 2 * size]
+        room = most - SPECIALS_PER_BLOCK - len(title_ids) // size
         groups = self._groups(document.text, room)
-        if not self.keep_passages:
+        if not self.settings.keep_passages:
             for number, sentences in enumerate(groups):
                 yield _block(document, f"{document.id}-{number}", sentences, title_ids)
         elif fitting := next(groups, None):
             further = [sentence for group in groups for sentence in group]
-            if further and self.long_sentences == "split":
+            if further and self.settings.long_sentences == "split":
                 self.shortened_passages += 1
                 further = []
             yield _block(document, document.id, [*fitting, *further], title_ids)
@@ -148,7 +141,7 @@ class BlockPacker:
             yield current
 
     def _sentences(self, text: str, room: int) -> Iterator[Sentence]:
-        packed, size, keep = self.wordpiece.packed, self.wordpiece.itemsize, self.long_sentences == "keep"
+        packed, size, keep = self.wordpiece.packed, self.wordpiece.itemsize, self.settings.long_sentences == "keep"
         for start, end in self.splitter(text):
             ids = packed(text[start:end])
             sentence = Sentence(start, end, ids, len(ids) // size)

@@ -1,20 +1,35 @@
-"""Turn documents into blocks, a unit at a time. Each worker of `chunk` does this.
+"""Cut a corpus into blocks: what `realmctl chunk` does, and what `realmctl revise` does alike.
 
-The result of a unit depends only on the unit and the settings, so it is the same for any number of workers.
+The documents are dealt out to workers in units (work_units.py). The result of a unit depends only on the unit and the settings,
+so it is the same for any number of workers.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from realmctl.corpus.blocks import Block, BlockPacker, LongSentencePolicy, LongTitlePolicy
+import numpy as np
+
+from realmctl.artifacts import Writer
+from realmctl.artifacts.records import RecordWriter
+from realmctl.corpus.blocks import Block, BlockPacker
+from realmctl.corpus.blocks_file import BlocksWriter
 from realmctl.corpus.document import Document, SkippedPage, cleaned
-from realmctl.corpus.sentences import splitter
-from realmctl.corpus.work_units import CorpusUnit, Pages, ReadFiles
-from realmctl.tokens import wordpiece
+from realmctl.corpus.reading import CorpusFiles, PageCounts, documents
+from realmctl.corpus.settings import ChunkSettings
+from realmctl.corpus.work_units import CorpusUnit, Pages, ReadFiles, corpus_units, expanded_bytes, units
+from realmctl.errors import InputError
+from realmctl.execution.shards import Executor, map_units
+from realmctl.log import progress, say, warn
+from realmctl.tokens import wordpiece, wordpiece_training
+from realmctl.tokens.wordpiece import WordPiece
+
+TRAINING_BYTES = 200_000_000
+"""Text from which a tokenizer is learned, about."""
 
 
 @dataclass
@@ -41,37 +56,92 @@ class ChunkedUnit:
         self.counts["anchors"] += sum(len(block.anchors) for block in blocks)
 
 
-@dataclass(frozen=True)
-class ChunkingSettings:
-    """How to chunk. A worker builds its own packer from these settings, because the packer cannot be sent to a
-    process.
-    """
+def chunk_corpus(
+    corpus: Sequence[Path],
+    tokenizer: str,
+    settings: ChunkSettings,
+    out: Writer,
+    workers: int = 0,
+    executor: Executor = "local",
+) -> dict[str, Any]:
+    """Write the blocks of a corpus, its quarantined pages and the tokenizer, and return the metrics.
 
-    tokenizer: Path
-    splitter: str
-    max_wordpieces: int
-    long_sentences: LongSentencePolicy
-    page_seconds: float
-    long_titles: LongTitlePolicy = "cut"
-    keep_passages: bool = False
+    Args:
+        corpus: files and folders.
+        tokenizer: folder of a tokenizer, or train:N to learn N wordpieces from the corpus.
+        settings: how the corpus is read and cut.
+        out: the folder to write to.
+        workers: processes; 0 means one for each core.
+        executor: where the workers run.
+
+    Raises:
+        InputError: a file is damaged, or no page holds text to keep.
+    """
+    learns = tokenizer.startswith("train:")
+    if learns:
+        words = _learned(int(tokenizer.removeprefix("train:")), corpus, settings, workers, executor)
+    else:
+        words = wordpiece.load(Path(tokenizer))
+    words.save(out.file("tokenizer/tokenizer.json").parent)
+    pages = PageCounts()
+    files = CorpusFiles(corpus, settings, pages, say_formats=not learns)  # learning has said them
+
+    def chunked() -> Iterator[ChunkedUnit]:
+        given = corpus_units(files, local=executor == "local")
+        for unit in map_chunks(given, out.path / "tokenizer", settings, workers, executor):
+            if unit.read:
+                unit.read.add_to(files)
+            yield unit
+        files.finish()
+
+    counts = write_blocks(chunked(), out, words, "chunk")
+    if shortened := counts["shortened_passages"]:
+        verb = "passage is" if shortened == 1 else "passages are"
+        warn(f"{shortened} {verb} longer than a block and lost the end. A larger --max-wordpieces keeps it.")
+    dropped = pages.dropped + Counter(no_prose=counts.pop("no_prose", 0))
+    if pages.pages != counts["documents"] + counts["quarantined"] + dropped.total():
+        raise RuntimeError(f"pages were lost: {pages.pages} came in, {counts}, dropped {dropped}")
+    if not counts["documents"]:
+        raise InputError(
+            f"{', '.join(map(str, corpus))}: none of its {pages.pages} pages holds text to keep. Name a corpus with articles."
+        )
+    return {
+        "pages": pages.pages,
+        "dropped": dict(sorted(dropped.items())),
+        **dict(sorted(counts.items())),
+        **size_metrics(out.path),
+    }
+
+
+def _learned(size: int, corpus: Sequence[Path], settings: ChunkSettings, workers: int, executor: Executor) -> WordPiece:
+    """Learn a tokenizer from the corpus, or from documents that are evenly spaced in a large one."""
+    stride = max(1, -(-sum(map(expanded_bytes, corpus)) // TRAINING_BYTES))
+    say(f"chunk: learning {size} wordpieces from {'all documents' if stride == 1 else f'one document in {stride}'}")
+    chosen = (page for number, page in enumerate(documents(corpus, settings)) if number % stride == 0)
+    texts = map_units(texts_of, units(chosen), workers, executor=executor)
+    return wordpiece_training.train((text for unit in texts for text in unit), size, settings.lowercase)
+
+
+def texts_of(unit: Pages) -> list[str]:
+    """Return the titles and texts of a unit, for training a tokenizer."""
+    found = [page for page in map(cleaned, unit) if isinstance(page, Document)]
+    return [text for document in found for text in (document.title, document.text)]
+
+
+def map_chunks(
+    given: Iterable[CorpusUnit], tokenizer: Path, settings: ChunkSettings, workers: int, executor: Executor
+) -> Iterator[ChunkedUnit]:
+    """Yield the blocks of each unit in order, made by workers with the tokenizer of a folder."""
+    return map_units(chunk_unit, given, workers, initializer=prepare, initargs=(tokenizer, settings), executor=executor)
 
 
 _packer: BlockPacker
-_setup: ChunkingSettings
 
 
-def prepare(setup: ChunkingSettings) -> None:
-    """Build the packer of this process. `map_units` calls this once in each worker."""
-    global _packer, _setup
-    _setup = setup
-    _packer = BlockPacker(
-        wordpiece.load(setup.tokenizer),
-        splitter(setup.splitter),
-        setup.max_wordpieces,
-        setup.long_sentences,
-        setup.long_titles,
-        keep_passages=setup.keep_passages,
-    )
+def prepare(tokenizer: Path, settings: ChunkSettings) -> None:
+    """Build the packer of this process, since a packer cannot be sent to one. `map_units` calls this once in each worker."""
+    global _packer
+    _packer = BlockPacker(wordpiece.load(tokenizer), settings)
 
 
 def chunk_unit(unit: CorpusUnit) -> ChunkedUnit:
@@ -84,19 +154,59 @@ def chunk_unit(unit: CorpusUnit) -> ChunkedUnit:
         chunked.read = ReadFiles()
         pages = chunked.read.pages(unit)
     for page in pages:
-        found = cleaned(page, _setup.page_seconds)
+        found = cleaned(page, _packer.settings.page_seconds)
         if isinstance(found, SkippedPage):
             chunked.quarantined.append(found)
         else:
             chunked.add(found, list(_packer.blocks(found)))
     chunked.counts["quarantined"] = len(chunked.quarantined)
     chunked.counts["split_sentences"] = _packer.split_sentences - split
-    if _setup.keep_passages:
+    if _packer.settings.keep_passages:
         chunked.counts["shortened_passages"] = _packer.shortened_passages - shortened
     return chunked
 
 
-def texts_of(unit: Pages) -> list[str]:
-    """Return the titles and texts of a unit, for training a tokenizer."""
-    found = [page for page in map(cleaned, unit) if isinstance(page, Document)]
-    return [text for document in found for text in (document.title, document.text)]
+def write_blocks(
+    chunked: Iterable[ChunkedUnit],
+    out: Writer,
+    words: WordPiece,
+    label: str,
+    on_block: Callable[[Block], None] = lambda block: None,
+) -> Counter[str]:
+    """Write blocks and quarantined pages, and return the counts of all units together.
+
+    Args:
+        chunked: the units in order.
+        out: the folder to write to.
+        words: the tokenizer of the blocks.
+        label: the name of the stage, for its progress.
+        on_block: called with each block.
+    """
+    counts = Counter[str]()
+    with (
+        BlocksWriter(out.file, words.dtype) as blocks,
+        RecordWriter(out.file("quarantine.jsonl.zst")) as quarantine,
+        progress(None, label, "documents") as bar,
+    ):
+        for unit in chunked:
+            for block in unit.blocks:
+                blocks.write(block)
+                on_block(block)
+            for page in unit.quarantined:
+                warn(f"page {page.id} {page.title!r} is set aside: {page.reason}")
+                quarantine.write({"id": page.id, "title": page.title, "reason": page.reason})
+            counts.update(unit.counts)
+            bar.advance(unit.counts["documents"])
+    return counts
+
+
+def size_metrics(folder: Path) -> dict[str, Any]:
+    """Return the metrics that describe the blocks in a folder. There must be at least one."""
+    ends, uids = (np.load(folder / name, allow_pickle=False) for name in ("offsets.npy", "uids.npy"))
+    return {
+        "blocks": len(uids),
+        "duplicate_blocks": len(uids) - len(np.unique(uids)),
+        "wordpieces": int(ends[-1]),
+        "mean_wordpieces": round(int(ends[-1]) / len(uids), 1),
+        "longest_wordpieces": int(np.diff(ends).max()),
+    }

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from realmctl.corpus.document import Document, Dropped, Found, SkippedPage
-from realmctl.corpus.formats.detect import Format, FormatName, format_of
-from realmctl.corpus.formats.records import KNOWN_NAMES, FieldNames
+from realmctl.corpus.formats.detect import Format, format_of
+from realmctl.corpus.settings import CorpusSettings
 from realmctl.corpus.unique_ids import UniqueIds
 from realmctl.corpus.wiki.dump import skip_title
 from realmctl.errors import InputError
@@ -86,29 +86,19 @@ def _regular_files(path: Path) -> list[Path]:
 
 
 class CorpusFiles:
-    """The files of a corpus while they are read: their formats, the ids so far, and how many documents there were.
+    """The files of a corpus while they are read: their formats, the ids so far, and how many pages there were.
 
     Args:
         paths: corpus files and folders.
+        settings: how they are read.
         counts: receives the number of pages read, and of pages dropped by reason.
-        keep_lists: keep pages titled "List of ...".
-        format_name: format of all files; "auto" detects it from each file's first bytes.
-        names: fields of JSON lines and tables that the user named.
         say_formats: say the format of the files. A second pass over them need not.
     """
 
     def __init__(
-        self,
-        paths: Iterable[Path],
-        counts: PageCounts,
-        keep_lists: bool = False,
-        format_name: FormatName = "auto",
-        names: FieldNames = KNOWN_NAMES,
-        say_formats: bool = True,
+        self, paths: Iterable[Path], settings: CorpusSettings, counts: PageCounts, say_formats: bool = True
     ) -> None:
-        self.say_formats = say_formats
-        self.paths, self.counts, self.keep_lists = tuple(paths), counts, keep_lists
-        self.format_name, self.names = format_name, names
+        self.paths, self.settings, self.counts, self.say_formats = tuple(paths), settings, counts, say_formats
         self._seen, self._found, self._said = UniqueIds(), 0, ""
 
     def files(self) -> Iterator[tuple[Path, bool]]:
@@ -118,18 +108,14 @@ class CorpusFiles:
             for file in corpus_files(path):
                 yield file, file != path
 
-    def format(self, file: Path) -> Format:
-        """Return the format of a file. Raises InputError where it cannot be read."""
-        return format_of(file, self.format_name, self.names)
-
     def read(self, file: Path, kind: Format | None = None) -> Iterator[Document | SkippedPage]:
         """Yield the pages to keep of a file, read by `kind` or by its format.
 
         Raises InputError for a damaged file, a bad line, or an id that comes twice.
         """
-        kind = kind or self.format(file)
+        kind = kind or format_of(file, self.settings)
         self.say_format(file, kind.name)
-        for page in kept(kind.read(file), self.counts, self.keep_lists):
+        for page in kept(kind.read(file), self.counts, self.settings.keep_lists):
             self.note(page.id, page.where)
             yield page
 
@@ -157,10 +143,8 @@ class CorpusFiles:
 
 def documents(
     paths: Iterable[Path],
-    counts: PageCounts,
-    keep_lists: bool = False,
-    format_name: FormatName = "auto",
-    names: FieldNames = KNOWN_NAMES,
+    settings: CorpusSettings = CorpusSettings(),  # noqa: B008 (frozen)
+    counts: PageCounts | None = None,
 ) -> Iterator[Document | SkippedPage]:
     """Yield the pages to keep of these files and folders in sorted order, as they are in their files (`document.cleaned`).
 
@@ -169,7 +153,7 @@ def documents(
     Raises:
         InputError: a damaged file, a bad line, an id that comes twice, or a corpus without documents.
     """
-    corpus = CorpusFiles(paths, counts, keep_lists, format_name, names)
+    corpus = CorpusFiles(paths, settings, counts or PageCounts())
     for file, _ in corpus.files():
         yield from corpus.read(file)
     corpus.finish()

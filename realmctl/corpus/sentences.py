@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.corpus.document import CharacterRange
+from realmctl.errors import ConfigError, InputError, require_package
 
 Splitter = Callable[[str], list[CharacterRange]]
-PUNKT = "punkt:"
 PUNKT_FILES = ("abbrev_types.txt", "collocations.tab", "ortho_context.tab", "sent_starters.txt")
 
 
@@ -107,11 +107,29 @@ def _initials(word: str) -> bool:
     return len(word) > 2 and word[1::2].strip(".") == "" and word[::2].isalpha()
 
 
+def punkt_folder(name: str) -> Path | None:
+    """Return the folder of a splitter's Punkt model; None for a splitter without one."""
+    kind, _, folder = name.partition(":")
+    return Path(folder) if kind == "punkt" and folder else None
+
+
+def check_splitter(flag: str, name: str) -> None:
+    """Check that a splitter can be used. Raises ConfigError or ResourceError, and InputError for a folder without a Punkt model."""
+    folder = punkt_folder(name)
+    if folder is None and name not in ("rules", "spacy"):
+        raise ConfigError(f"{flag} {name}: use rules, spacy or punkt:FOLDER.")
+    if folder is not None:
+        require_package("nltk", "punkt", f"{flag} punkt")
+        if missing := [each for each in PUNKT_FILES if not (folder / each).is_file()]:
+            raise InputError(
+                f"{folder} is not a Punkt model: it has no {', '.join(missing)}. Name a language's folder of nltk_data's punkt_tab."
+            )
+
+
 def splitter(name: str) -> Splitter:
     """Return a splitter by name: "rules" (this file), "spacy" (its sentencizer), or "punkt:FOLDER" (NLTK's)."""
-    if name.startswith(PUNKT):
-        return punkt(Path(name.removeprefix(PUNKT)))
-    return split if name == "rules" else _spacy_split
+    folder = punkt_folder(name)
+    return punkt(folder) if folder else split if name == "rules" else _spacy_split
 
 
 def _spacy_split(text: str) -> list[CharacterRange]:

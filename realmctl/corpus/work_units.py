@@ -9,10 +9,10 @@ from itertools import groupby
 from pathlib import Path
 
 from realmctl.corpus.document import Document, SkippedPage
-from realmctl.corpus.formats.detect import FORMATS, Format, FormatName, format_of
-from realmctl.corpus.formats.records import KNOWN_NAMES, FieldNames
+from realmctl.corpus.formats.detect import FORMATS, Format, format_of
 from realmctl.corpus.formats.wikipedia import read_dump
 from realmctl.corpus.reading import CorpusFiles, PageCounts, kept
+from realmctl.corpus.settings import CorpusSettings
 from realmctl.corpus.wiki.dump_parts import DumpPart, parts
 from realmctl.inputs import rows, streams
 
@@ -30,14 +30,12 @@ class WholeFiles:
     """A unit of files that a worker reads itself."""
 
     paths: tuple[Path, ...]
-    keep_lists: bool
-    format_name: FormatName
-    names: FieldNames = KNOWN_NAMES
+    settings: CorpusSettings
 
     def files(self) -> Iterator[tuple[Path, Format]]:
         """Yield each file with the format that reads it."""
         for path in self.paths:
-            yield path, format_of(path, self.format_name, self.names)
+            yield path, format_of(path, self.settings)
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class PartOfDump:
     """A unit of pages of a dump that a worker reads itself."""
 
     path: Path
-    keep_lists: bool
+    settings: CorpusSettings
     part: DumpPart
 
     def files(self) -> Iterator[tuple[Path, Format]]:
@@ -70,7 +68,7 @@ class ReadFiles:
         """Yield the pages to keep of the files, and note what was found."""
         for path, kind in unit.files():
             self.formats.append((path, kind.name))
-            for page in kept(kind.read(path), self.counts, unit.keep_lists):
+            for page in kept(kind.read(path), self.counts, unit.settings.keep_lists):
                 self.ids.append((page.id, page.where))
                 yield page
 
@@ -116,7 +114,7 @@ def _way_to_read(
 ) -> Callable[[Iterable[Path], CorpusFiles], Iterator[CorpusUnit]]:
     if in_folder and _is_whole(file):
         return _whole_files
-    if (in_folder or local) and corpus.format(file) is FORMATS["dump"]:
+    if (in_folder or local) and format_of(file, corpus.settings) is FORMATS["dump"]:
         return _parts_of_dumps
     return _documents
 
@@ -131,7 +129,7 @@ def _parts_of_dumps(files: Iterable[Path], corpus: CorpusFiles) -> Iterator[Corp
             if part.rest:
                 yield from units(corpus.read(file, _dump_format(part)))
             else:
-                yield PartOfDump(file, corpus.keep_lists, part)
+                yield PartOfDump(file, corpus.settings, part)
 
 
 def _dump_format(part: DumpPart) -> Format:
@@ -148,10 +146,10 @@ def _whole_files(files: Iterable[Path], corpus: CorpusFiles) -> Iterator[WholeFi
         together.append(file)
         size += file.stat().st_size
         if size >= CHARS_PER_UNIT:
-            yield WholeFiles(tuple(together), corpus.keep_lists, corpus.format_name, corpus.names)
+            yield WholeFiles(tuple(together), corpus.settings)
             together, size = [], 0
     if together:
-        yield WholeFiles(tuple(together), corpus.keep_lists, corpus.format_name, corpus.names)
+        yield WholeFiles(tuple(together), corpus.settings)
 
 
 def expanded_bytes(path: Path) -> int:

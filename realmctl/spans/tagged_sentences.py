@@ -15,13 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.corpus.blocks import Block
-from realmctl.deviations import TagDeviation
 from realmctl.spans.dates import find_dates
 from realmctl.spans.salient import SalientSpan, Tagger, covered_tokens, resolve_overlaps, split_by_sentence
+from realmctl.spans.settings import TagSettings
 from realmctl.tokens.wordpiece import WordPiece
-
-NUMERIC_LABELS = frozenset({"CARDINAL", "ORDINAL", "PERCENT", "QUANTITY", "MONEY", "TIME"})
-"""OntoNotes labels (spaCy's English pipelines) that are neither names nor dates. They are kept only if `labels` names them."""
 
 COUNTED = (
     *("blocks", "blocks_without_spans", "sentences", "sentences_with_spans", "spans", "dropped_crossing"),
@@ -59,30 +56,11 @@ class TaggedSentence:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class SpanRules:
-    """Which spans are kept.
-
-    `labels` are the labels to keep; if empty, all but the numeric ones. `dates` turns the date rules on. `max_masks` is
-    the longest span in wordpieces. `query_length` is the length of a query with [CLS] and [SEP]. `official` are the
-    deviations of the official code to follow (`TagDeviation`).
-    """
-
-    dates: bool = True
-    labels: tuple[str, ...] = ()
-    max_masks: int = 10
-    query_length: int = 96
-    official: tuple[TagDeviation, ...] = ()
-
-    def wants(self, label: str) -> bool:
-        return label in self.labels if self.labels else label not in NUMERIC_LABELS
-
-
 def tagged_sentences(
     passages: Sequence[Block],
     tagger: Tagger,
     wordpiece: WordPiece,
-    rules: SpanRules,
+    rules: TagSettings,
     counts: Counter[str],
     first_row: int = 0,
 ) -> Iterator[TaggedSentence]:
@@ -103,7 +81,7 @@ def tagged_sentences(
         yield from sentences
 
 
-def _with_dates(passage: Block, names: Iterable[SalientSpan], rules: SpanRules) -> Iterator[SalientSpan]:
+def _with_dates(passage: Block, names: Iterable[SalientSpan], rules: TagSettings) -> Iterator[SalientSpan]:
     yield from names
     if rules.dates:
         for offset, end in passage.sentences:
@@ -116,7 +94,7 @@ def _maskable_sentences(
     passage: Block,
     by_sentence: Sequence[Sequence[SalientSpan]],
     wordpiece: WordPiece,
-    rules: SpanRules,
+    rules: TagSettings,
     counts: Counter[str],
 ) -> Iterator[TaggedSentence]:
     numbers = [number for number, spans in enumerate(by_sentence) if spans]
@@ -143,7 +121,7 @@ def _maskable_sentences(
 
 
 def _places(
-    spans: Iterable[SalientSpan], offsets: Sequence[tuple[int, int]], rules: SpanRules, counts: Counter[str]
+    spans: Iterable[SalientSpan], offsets: Sequence[tuple[int, int]], rules: TagSettings, counts: Counter[str]
 ) -> dict[SalientSpan, tuple[int, int]]:
     """Return the wordpieces of each span that can be masked, and count the others."""
     places: dict[SalientSpan, tuple[int, int]] = {}

@@ -6,18 +6,17 @@ classifies tokens is in `realmctl.models.ner`, because it needs torch.
 
 from __future__ import annotations
 
-import importlib.util
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
+from itertools import groupby
 
 import regex
 
 from realmctl.corpus.blocks import Block
-from realmctl.corpus.stored_blocks import by_document
 from realmctl.errors import InputError
 from realmctl.spans.proper_names import DocumentCasing, looks_like_name, name_runs, trimmed
 from realmctl.spans.salient import ENTITY, SalientSpan
+from realmctl.spans.settings import find_spacy_model
 
 NameFinder = Callable[[Sequence[str]], Iterable[Iterable[tuple[int, int, str]]]]
 """A function from sentences to the (start, end, label) of the names in each."""
@@ -28,6 +27,12 @@ INPUT_PIPES = {"tok2vec", "transformer", "curated_transformer"}
 
 _DISAMBIGUATION = regex.compile(r"\s*\([^)]*\)$")
 _WORD = regex.compile(r"(?<![\w'’-])\w+")
+
+
+def by_document(blocks: Iterable[Block]) -> Iterator[list[Block]]:
+    """Group consecutive blocks of the same document."""
+    for _, document in groupby(blocks, key=lambda block: block.document):
+        yield list(document)
 
 
 class RuleTagger:
@@ -161,20 +166,3 @@ def spacy_finder(model: str, batch_size: int = 256) -> NameFinder:
             yield [(entity.start_char, entity.end_char, entity.label_) for entity in document.ents]
 
     return find
-
-
-def find_spacy_model(model: str) -> Path:
-    """Return the folder of a spaCy pipeline, given as a folder or as an installed package.
-
-    Raises:
-        InputError: there is no such pipeline.
-    """
-    if (Path(model) / "config.cfg").is_file():
-        return Path(model)
-    package = importlib.util.find_spec(model) if model.isidentifier() else None
-    if package is None or package.origin is None:
-        raise InputError(
-            f"tagger spacy:{model}: no such pipeline is installed, and no such folder holds a config.cfg. "
-            f"Install it (python -m spacy download {model}), name its folder, or use --tagger rules."
-        )
-    return Path(package.origin).parent

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from realmctl.corpus import sentences
 from realmctl.corpus.blocks import BlockPacker
 from realmctl.corpus.document import Document
+from realmctl.corpus.settings import ChunkSettings
 from realmctl.tokens.wordpiece_training import train
 
 WORDS = [
@@ -34,8 +34,8 @@ WORDS = [
 WORDPIECE = train([" ".join(WORDS), "unhorsed cloudless lamps"] * 3, 220)
 
 
-def packer(limit: int = 40, long_sentences: str = "split") -> BlockPacker:
-    return BlockPacker(WORDPIECE, sentences.split, limit, long_sentences)
+def packer(limit: int = 40, long_sentences: str = "split", **settings) -> BlockPacker:
+    return BlockPacker(WORDPIECE, ChunkSettings(max_wordpieces=limit, long_sentences=long_sentences, **settings))
 
 
 def count(text: str) -> int:
@@ -146,7 +146,7 @@ def test_a_title_that_is_kept_leaves_the_room_that_is_left(words):
     """The greedy rule with the whole title; one without room for a sentence leaves each of them to itself."""
     title, sentence_list = " ".join(["garden"] * words), made_up(3, 12)
     text = " ".join(sentence_list)
-    blocks = list(replace(packer(64, "keep"), long_titles="keep").blocks(Document("d", title, text)))
+    blocks = list(packer(64, "keep", long_titles="keep").blocks(Document("d", title, text)))
     found = [[block.text[a:b] for a, b in block.sentences] for block in blocks]
     assert found == reference(title, [text[a:b] for a, b in sentences.split(text)], 64)
     assert all(block.wordpieces.title == WORDPIECE.packed(title) for block in blocks)
@@ -164,19 +164,20 @@ def test_no_part_of_a_split_sentence_starts_with_a_closing_mark():
 
 
 def test_a_passage_is_one_block_under_its_own_id():
-    """With room for two of its three sentences it loses the last one; its anchors there go too."""
-    text = "The river. The stone. The lamp."
-    document = Document("doc-7", "T", text, ((4, 9, "River"), (26, 30, "Lamp")))
-    whole = replace(packer(64), keep_passages=True)
+    """With room for all but the last of its sentences it loses the last one; its anchors there go too."""
+    kept_part = "The river. " + " ".join(["stone"] * 24) + "."
+    text = f"{kept_part} The lamp."
+    document = Document("doc-7", "T", text, ((4, 9, "River"), (len(text) - 5, len(text) - 1, "Lamp")))
+    whole = packer(64, keep_passages=True)
     (block,) = whole.blocks(document)
     assert (block.id, block.document, block.text, len(block.anchors)) == ("doc-7", "doc-7", text, 2)
     (first, *rest) = packer(64).blocks(document)
     assert not rest and (block.wordpieces.body, block.uid) == (first.wordpieces.body, first.uid)
-    room = 3 + len(WORDPIECE.ids("T")) + len(WORDPIECE.ids("The river. The stone."))
-    short = replace(packer(room), keep_passages=True)
+    room = 3 + len(WORDPIECE.ids("T")) + len(WORDPIECE.ids(kept_part))
+    short = packer(room, keep_passages=True)
     (block,) = short.blocks(document)
-    assert (block.text, block.anchors) == ("The river. The stone.", ((4, 9, "River"),))
+    assert (block.text, block.anchors) == (kept_part, ((4, 9, "River"),))
     assert (whole.shortened_passages, short.shortened_passages) == (0, 1)
-    kept = replace(packer(room, "keep"), keep_passages=True)
+    kept = packer(room, "keep", keep_passages=True)
     assert [block.text for block in kept.blocks(document)] == [text] and kept.shortened_passages == 0
     assert not list(kept.blocks(Document("d", "T", " ")))

@@ -11,6 +11,7 @@ import pytest
 
 from realmctl.corpus import work_units
 from realmctl.corpus.reading import CorpusFiles, PageCounts
+from realmctl.corpus.settings import CorpusSettings
 from realmctl.corpus.wiki import dump
 from realmctl.corpus.work_units import PartOfDump, WholeFiles, corpus_units
 from realmctl.errors import InputError
@@ -77,7 +78,7 @@ def test_blocks_and_counts_are_those_of_a_single_reader(tokenizer, tmp_path, mon
     """Some pages are lists, of another namespace, or too long."""
     monkeypatch.setattr(dump, "MAX_PAGE_BYTES", 2000)
     path = write(tmp_path / "d.xml", *pages(50), middle, page(50, "Long", "x" * 2001), *pages(100)[51:])
-    units = list(corpus_units(CorpusFiles([path], PageCounts())))
+    units = list(corpus_units(CorpusFiles([path], CorpusSettings(), PageCounts())))
     assert sum(isinstance(unit, PartOfDump) for unit in units) > (4 if middle else 9)
     assert any(isinstance(unit, list) for unit in units) == bool(middle)
     here, alone = made(path, tokenizer, tmp_path / "parts"), made(compressed(path), tokenizer, tmp_path / "alone")
@@ -92,7 +93,7 @@ def test_several_workers_make_the_same_blocks_of_a_folder_of_dumps(tokenizer, tm
     write(tmp_path / "corpus/a.xml", *everything[:50])
     write(tmp_path / "corpus/b.xml", *everything[50:55])
     write(tmp_path / "corpus/c.xml", *everything[55:])
-    units = list(corpus_units(CorpusFiles([tmp_path / "corpus"], PageCounts()), local=False))
+    units = list(corpus_units(CorpusFiles([tmp_path / "corpus"], CorpusSettings(), PageCounts()), local=False))
     assert [kind for kind, _ in groupby(map(type, units))] == [PartOfDump, WholeFiles, PartOfDump]
     there = made(tmp_path / "corpus", tokenizer, tmp_path / "two", workers=2, keep_lists=True)
     alone = made(compressed(write(tmp_path / "d.xml", *everything)), tokenizer, tmp_path / "alone", keep_lists=True)
@@ -101,13 +102,13 @@ def test_several_workers_make_the_same_blocks_of_a_folder_of_dumps(tokenizer, tm
 
 def test_a_dump_that_was_named_is_not_cut_for_workers_of_other_machines(tmp_path):
     path = write(tmp_path / "d.xml", *pages(30))
-    units = list(corpus_units(CorpusFiles([path], PageCounts()), local=False))
+    units = list(corpus_units(CorpusFiles([path], CorpusSettings(), PageCounts()), local=False))
     assert [type(unit) for unit in units] == [list], "on Ray, a worker may not see it"
 
 
 def test_a_dump_that_is_to_be_read_as_text_is_not_cut(tmp_path):
     path = write(tmp_path / "d.xml", *pages(30))
-    ((document,),) = corpus_units(CorpusFiles([path], PageCounts(), format_name="text"))
+    ((document,),) = corpus_units(CorpusFiles([path], CorpusSettings(format="text"), PageCounts()))
     assert document.text == path.read_text()
 
 

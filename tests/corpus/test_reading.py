@@ -10,12 +10,13 @@ import pytest
 from realmctl.corpus.document import Document, SkippedPage, cleaned
 from realmctl.corpus.formats.detect import format_of
 from realmctl.corpus.reading import PageCounts, documents
+from realmctl.corpus.settings import CorpusSettings
 from realmctl.corpus.unique_ids import UniqueIds
 from realmctl.errors import InputError
 
 
 def read(*paths, keep_lists=False):
-    return [cleaned(page) for page in documents(paths, PageCounts(), keep_lists)]
+    return [cleaned(page) for page in documents(paths, CorpusSettings(keep_lists=keep_lists))]
 
 
 def jsonl(path, *records):
@@ -110,7 +111,7 @@ def test_a_folder_is_walked_in_sorted_order_and_hidden_files_are_left_alone(tmp_
     for name in ("b/wiki_01", "b/wiki_00", "a/wiki_00", ".hidden/x", "a/.index"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(f"text of {name}")
-    raws = documents([tmp_path], PageCounts())
+    raws = documents([tmp_path])
     with pytest.raises(InputError, match="wiki_00"):
         list(raws)
     for name in ("b/wiki_01", "b/wiki_00", "a/wiki_00"):
@@ -128,7 +129,7 @@ def test_titles_are_filtered_and_everything_is_counted(tmp_path):
     titles = ["A", "List of As", "A (disambiguation)", "B"]
     path = jsonl(tmp_path / "c.jsonl", *({"id": t, "title": t, "text": "" if t == "B" else "x"} for t in titles))
     counts = PageCounts()
-    assert [raw.title for raw in documents([path], counts)] == ["A"]
+    assert [raw.title for raw in documents([path], counts=counts)] == ["A"]
     assert counts.pages == 4
     assert counts.dropped == {"list": 1, "disambiguation": 1, "empty": 1}
     assert [d.title for d in read(path, keep_lists=True)] == ["A", "List of As"]
@@ -138,7 +139,7 @@ def test_dump_pages_are_raw_until_a_worker_cleans_them(tmp_path):
     path = tmp_path / "d.xml.bz2"
     page = "<page><title>A</title><ns>0</ns><id>4</id><revision><text>'''A''' is [[b]].</text></revision></page>"
     path.write_bytes(bz2.compress(f"<mediawiki>{page}</mediawiki>".encode()))
-    (raw,) = documents([path], PageCounts())
+    (raw,) = documents([path])
     assert raw.text == "'''A''' is [[b]]."
     assert cleaned(raw) == Document("4", "A", "A is b.", ((5, 6, "B"),))
 

@@ -11,6 +11,7 @@ import pytest
 from realmctl.corpus import work_units
 from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.reading import CorpusFiles, PageCounts
+from realmctl.corpus.settings import CorpusSettings
 from realmctl.corpus.work_units import WholeFiles, corpus_units
 from realmctl.errors import InputError
 from stages.chunk import Chunk
@@ -44,7 +45,7 @@ def made(folder: Path, out: Path, workers: int = 1):
 def test_blocks_and_counts_are_those_of_a_single_reader(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(work_units, "WHOLE_FILE_BYTES", 5000)
     monkeypatch.setattr(work_units, "CHARS_PER_UNIT", 6000)
-    units = list(corpus_units(CorpusFiles([folder], PageCounts())))
+    units = list(corpus_units(CorpusFiles([folder], CorpusSettings(), PageCounts())))
     whole = [unit for unit in units if isinstance(unit, WholeFiles)]
     assert sum(len(unit.paths) for unit in whole) == 13 and max(len(unit.paths) for unit in whole) > 1
     assert sum(len(unit) for unit in units if isinstance(unit, list)) == 440, "the compressed and the large file"
@@ -57,7 +58,7 @@ def test_blocks_and_counts_are_those_of_a_single_reader(folder, tmp_path, monkey
 
 
 def test_a_file_that_was_named_is_not_sent_to_a_worker(folder):
-    units = list(corpus_units(CorpusFiles([folder / "0/00.jsonl"], PageCounts())))
+    units = list(corpus_units(CorpusFiles([folder / "0/00.jsonl"], CorpusSettings(), PageCounts())))
     assert [type(unit) for unit in units] == [list], "on Ray, a worker may not see it"
 
 

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from realmctl.corpus.document import cleaned
-from realmctl.corpus.reading import PageCounts, documents
+from realmctl.corpus.reading import documents
 from realmctl.errors import InputError, ResourceError
 from realmctl.inputs import reader_process
 from realmctl.inputs.dataset_folders import SHARD, data_files
@@ -48,7 +48,7 @@ def save_to_disk(folder, records, shards=2):
 
 
 def corpus(path):
-    return [(page.id, page.title, page.text) for page in map(cleaned, documents([path], PageCounts()))]
+    return [(page.id, page.title, page.text) for page in map(cleaned, documents([path]))]
 
 
 EXPECTED = [("7", "Rome", "Rome is a city."), ("8", "Århus", "Århus, too.")]

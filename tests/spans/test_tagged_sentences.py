@@ -6,7 +6,8 @@ import pytest
 
 from realmctl.corpus.blocks import Block, PackedWordpieces
 from realmctl.spans.salient import SalientSpan
-from realmctl.spans.tagged_sentences import SpanRules, tagged_sentences
+from realmctl.spans.settings import TagSettings
+from realmctl.spans.tagged_sentences import tagged_sentences
 from realmctl.tokens.wordpiece import WordPiece
 from tests.fixtures.blocks import word_tokenizer
 
@@ -36,7 +37,7 @@ def block_of(text, *sentences):
 def tagged(wordpiece, *spans, **rules):
     counts: Counter[str] = Counter()
     block = block_of(TEXT, *SENTENCES)
-    sentences = list(tagged_sentences([block], Fixed(*spans), wordpiece, SpanRules(**rules), counts))
+    sentences = list(tagged_sentences([block], Fixed(*spans), wordpiece, TagSettings(**rules), counts))
     return sentences, counts
 
 
@@ -63,7 +64,7 @@ def test_a_sentence_with_an_unknown_word_is_a_query_like_any_other(wordpiece):
     text = "Ada \U0001f388 met Charle\u0301s Babbage."
     spans = [(text.index("Charle"), text.index("."), "PERSON")]
     block = block_of(text, (0, len(text)))
-    (sentence,) = tagged_sentences([block], Fixed(*spans), wordpiece, SpanRules(dates=False), Counter())
+    (sentence,) = tagged_sentences([block], Fixed(*spans), wordpiece, TagSettings(dates=False), Counter())
     pieces = [wordpiece.tokenizer.id_to_token(int(i)) for i in sentence.tokens]
     [(first, stop)] = sentence.token_spans
     assert "[UNK]" in pieces and pieces[first:stop] == ["charles", "babbage"]
@@ -72,7 +73,7 @@ def test_a_sentence_with_an_unknown_word_is_a_query_like_any_other(wordpiece):
 def test_dates_are_counted_from_their_sentence(wordpiece):
     text = "They wrote. It was in 1905."
     block = block_of(text, (0, 11), (12, 27))
-    (sentence,) = tagged_sentences([block], Fixed(), wordpiece, SpanRules(), Counter(), 7)
+    (sentence,) = tagged_sentences([block], Fixed(), wordpiece, TagSettings(), Counter(), 7)
     assert (sentence.block, sentence.number, sentence.spans) == (7, 1, [SalientSpan(10, 14, "DATE")])
     assert sentence.record()["spans"] == [[10, 14, "DATE"]]
 
@@ -146,7 +147,7 @@ def test_officially_a_sentence_that_does_not_align_is_no_query(wordpiece, word, 
     """An accent of its own is a character that goes; within a letter it is none."""
     text = f"Ada {word} Charles."
     block = block_of(text, (0, len(text)))
-    rules, counts = SpanRules(dates=False, official=("unknown-words",)), Counter()
+    rules, counts = TagSettings(dates=False, official=("unknown-words",)), Counter()
     found = list(tagged_sentences([block], Fixed((0, 3, "X")), wordpiece, rules, counts))
     assert len(found) == stays and counts["dropped_unknown_words"] == (not stays)
 

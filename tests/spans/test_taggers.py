@@ -6,7 +6,8 @@ import spacy
 from realmctl.corpus.blocks import Block, PackedWordpieces
 from realmctl.errors import InputError
 from realmctl.spans.salient import ENTITY, SalientSpan
-from realmctl.spans.taggers import AnchorTagger, RuleTagger, SentenceTagger, find_spacy_model, spacy_finder
+from realmctl.spans.settings import find_spacy_model
+from realmctl.spans.taggers import AnchorTagger, RuleTagger, SentenceTagger, spacy_finder
 
 
 def block(*sentences: str, links: tuple[str, ...] = (), title: str = "Title of it", document: str = "1") -> Block:

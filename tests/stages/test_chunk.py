@@ -190,7 +190,7 @@ def test_casing_belongs_to_the_tokenizer_that_is_given(source, made, tmp_path):
 
 
 def test_a_sample_of_a_large_corpus_trains_the_tokenizer(source, tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr("stages.chunk.TRAINING_BYTES", 20_000)
+    monkeypatch.setattr("realmctl.corpus.chunking.TRAINING_BYTES", 20_000)
     made = Chunk(corpus=(source,), tokenizer="train:200", workers=1).make(tmp_path / "blocks")
     assert "one document in" in capfd.readouterr().err
     assert made.metrics["documents"] == 151

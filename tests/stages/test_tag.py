@@ -11,8 +11,8 @@ from transformers import AutoTokenizer, BertConfig, BertForTokenClassification
 from realmctl.artifacts.records import Records
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError
+from realmctl.spans import tagging
 from realmctl.tokens import wordpiece
-from stages import tag
 from stages.tag import Tag
 from tests.fixtures.blocks import make_blocks
 
@@ -93,9 +93,9 @@ def test_workers_and_units_change_nothing(tmp_path, monkeypatch):
     """Documents longer than a unit, units that begin inside a document, one process and two."""
     long = {f"Page {n}": [["We saw [[Rome]]."], *[["Then Rome."]] * (5 * n)] for n in range(4)}
     blocks = make_blocks(tmp_path / "blocks", long)
-    monkeypatch.setattr(tag, "BLOCKS_PER_UNIT", 3)
+    monkeypatch.setattr(tagging, "BLOCKS_PER_UNIT", 3)
     contents = {Tag(blocks=blocks, workers=workers).make(tmp_path / f"spans{workers}").content for workers in (1, 2)}
-    monkeypatch.setattr(tag, "BLOCKS_PER_UNIT", 1000)
+    monkeypatch.setattr(tagging, "BLOCKS_PER_UNIT", 1000)
     whole = Tag(blocks=blocks, workers=1).make(tmp_path / "whole")
     assert contents == {whole.content}
     assert whole.metrics["spans"] == len(Corpus(blocks)) == 34

@@ -12,30 +12,16 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 from realmctl.corpus.document import Document, Found
 from realmctl.corpus.formats import kilt, passages, records, wikipedia
-from realmctl.corpus.formats.records import KNOWN_NAMES, FieldNames
+from realmctl.corpus.formats.records import FieldNames
+from realmctl.corpus.settings import CorpusSettings, FormatName
 from realmctl.errors import InputError
 from realmctl.inputs import streams
 from realmctl.inputs.rows import header, is_columnar
 
-FormatName = Literal[
-    "auto",
-    "dump",
-    "wikiextractor",
-    "kilt",
-    "json-lines",
-    "squad",
-    "dpr",
-    "table",
-    "ms-marco",
-    "parquet",
-    "doc-text",
-    "trec",
-    "text",
-]
 TABLE_LINES = 5
 MS_MARCO_LINE = re.compile(r"\d+\t[^\t]+")
 
@@ -71,18 +57,14 @@ WITH_NAMES: dict[FormatName, Callable[[Path, FieldNames], Iterator[Document]]] =
 """Formats whose fields or columns the user may name."""
 
 
-def format_of(path: Path, name: FormatName = "auto", names: FieldNames = KNOWN_NAMES) -> Format:
-    """Return the format of a file: `name`, or with "auto" the format detected in its first 64 KiB.
-
-    Args:
-        path: the file.
-        name: its format.
-        names: the fields that the user named. Formats with fields read these.
+def format_of(path: Path, settings: CorpusSettings = CorpusSettings()) -> Format:  # noqa: B008 (frozen)
+    """Return the format of a file: the one named, or with "auto" the format detected in its first 64 KiB.
 
     Raises:
         InputError: the format cannot be read, would be a guess, or has no fields though some are named.
     """
-    found = FORMATS[name] if name != "auto" else _detected(path, names)
+    names = FieldNames.of(settings)
+    found = FORMATS[settings.format] if settings.format != "auto" else _detected(path, names)
     if not names.named:
         return found
     read = next((read for each, read in WITH_NAMES.items() if found is FORMATS[each]), None)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from realmctl.corpus.document import Document
+from realmctl.corpus.settings import CorpusSettings
 from realmctl.errors import InputError
 from realmctl.inputs.rows import Row, columnar, first_of, json_lines, table
 
@@ -26,6 +27,10 @@ class FieldNames:
     id: str = ""
     title: str = ""
     text: str = ""
+
+    @classmethod
+    def of(cls, settings: CorpusSettings) -> FieldNames:
+        return cls(settings.id_field, settings.title_field, settings.text_field)
 
     @property
     def ids(self) -> tuple[str, ...]:

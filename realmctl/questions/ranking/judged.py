@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from realmctl.corpus.document import Document, cleaned
-from realmctl.corpus.reading import PageCounts, documents
+from realmctl.corpus.reading import documents
+from realmctl.corpus.settings import CorpusSettings
 from realmctl.errors import InputError
 from realmctl.log import say, warn
 from realmctl.questions.labelled import LabelledQuestion, read_labelled
@@ -129,7 +130,7 @@ def _passages(question: LabelledQuestion) -> Iterator[Document]:
 
 
 def _texts(wanted: set[str], corpus: Sequence[Path]) -> Iterator[tuple[str, Document]]:
-    for page in documents(corpus, PageCounts(), keep_lists=True):
+    for page in documents(corpus, CorpusSettings(keep_lists=True)):
         if page.id in wanted and isinstance(found := cleaned(page), Document):
             yield page.id, Document("", found.title, found.text)
 

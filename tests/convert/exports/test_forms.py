@@ -12,7 +12,7 @@ import pytest
 from realmctl.convert.exports import vectors
 from realmctl.convert.exports.forms import FORMS, default_form, export_form
 from realmctl.corpus.corpus import Corpus
-from realmctl.corpus.reading import PageCounts, documents
+from realmctl.corpus.reading import documents
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.questions.labelled import read_labelled
 from stages.embed import Embed
@@ -38,7 +38,7 @@ def test_blocks_become_a_table_that_dpr_and_chunk_read(chain, tmp_path):
     with (tmp_path / "psgs.tsv").open(newline="") as file:
         rows = list(csv.reader(file, delimiter="\t"))  # as DPR reads it
     assert rows == [["id", "text", "title"], *([r.id, r.text, r.title] for r in records)]
-    ours = [(raw.id, raw.text, raw.title) for raw in documents([tmp_path / "psgs.tsv"], PageCounts())]
+    ours = [(raw.id, raw.text, raw.title) for raw in documents([tmp_path / "psgs.tsv"])]
     assert ours == [(r.id, r.text, r.title) for r in records]
     assert made["passages"] == 40 and made["form"] == "psgs" == default_form("blocks")
     assert not list(tmp_path.glob(".psgs*"))
@@ -47,7 +47,7 @@ def test_blocks_become_a_table_that_dpr_and_chunk_read(chain, tmp_path):
 def test_quotes_tabs_and_line_breaks_stay_in_one_row(tmp_path):
     blocks = make_blocks(tmp_path / "blocks", {'A "quoted"\ttitle': [['He said "no".\nThen\tleft.']]})
     export_form(blocks, tmp_path / "p.tsv", "psgs", None)
-    (raw,) = documents([tmp_path / "p.tsv"], PageCounts())
+    (raw,) = documents([tmp_path / "p.tsv"])
     assert (raw.title, raw.text) == ('A "quoted" title', 'He said "no". Then left.')
 
 

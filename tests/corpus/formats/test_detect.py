@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from realmctl.corpus.document import Document, cleaned
-from realmctl.corpus.formats.detect import FORMATS, FormatName, format_of
-from realmctl.corpus.formats.records import FieldNames
-from realmctl.corpus.reading import PageCounts, documents
+from realmctl.corpus.formats.detect import FORMATS, format_of
+from realmctl.corpus.reading import documents
+from realmctl.corpus.settings import CorpusSettings, FormatName
 from realmctl.errors import InputError
 from realmctl.inputs import streams
 from stages.chunk import Chunk
 
 
 def read(path, name="auto"):
-    return [cleaned(page) for page in documents([path], PageCounts(), False, name)]
+    return [cleaned(page) for page in documents([path], CorpusSettings(format=name))]
 
 
 def written(tmp_path, text, name="c"):
@@ -147,7 +147,7 @@ def test_any_bytes_have_a_format_or_are_refused(tmp_path_factory, content):
         assert format_of(path) in FORMATS.values()
 
 
-NAMES = FieldNames("key", "Headline", "story")
+NAMES = CorpusSettings(id_field="key", title_field="Headline", text_field="story")
 NAMED = {
     "c.csv": "Key,title,Headline,Story,text\n7,no,Rome,A city.,no\n",
     "c.tsv": "text\tstory\theadline\tkey\nno\tA city.\tRome\t7\n",
@@ -163,20 +163,23 @@ def test_fields_that_the_user_names(tmp_path, name):
         parquet.write_table(table, tmp_path / name)
     else:
         written(tmp_path, NAMED[name], name)
-    (found,) = documents([tmp_path / name], PageCounts(), names=NAMES)
+    (found,) = documents([tmp_path / name], NAMES)
     assert (found.id, found.title, found.text) == ("7", "Rome", "A city.")
-    for wrong in (FieldNames("key", "Headline", "stories"), FieldNames("nokey", "", "story")):
+    for wrong in (
+        CorpusSettings(id_field="key", title_field="Headline", text_field="stories"),
+        CorpusSettings(id_field="nokey", title_field="", text_field="story"),
+    ):
         with pytest.raises(InputError, match=r"named (stories|nokey)|It needs one named stories"):
-            list(documents([tmp_path / name], PageCounts(), names=wrong))
+            list(documents([tmp_path / name], wrong))
 
 
 def test_a_table_with_a_text_alone_needs_its_name(tmp_path):
     path = written(tmp_path, "story\nOne.\nTwo.\n")
-    found = list(documents([path], PageCounts(), names=FieldNames(text="story")))
+    found = list(documents([path], CorpusSettings(text_field="story")))
     assert [(raw.id, raw.title, raw.text) for raw in found] == [("c-2", "", "One."), ("c-3", "", "Two.")]
 
 
 def test_names_are_refused_for_a_format_without_fields(tmp_path):
     path = written(tmp_path, "<DOC>\n<DOCNO>1</DOCNO>\nx\n</DOC>\n")
     with pytest.raises(InputError, match="read as TREC text, whose fields cannot be named"):
-        list(documents([path], PageCounts(), names=NAMES))
+        list(documents([path], NAMES))

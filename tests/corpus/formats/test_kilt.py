@@ -8,7 +8,7 @@ import pytest
 
 from realmctl.corpus.document import cleaned
 from realmctl.corpus.formats.detect import format_of
-from realmctl.corpus.reading import PageCounts, documents
+from realmctl.corpus.reading import documents
 from realmctl.errors import InputError
 from realmctl.questions.questions import Question, read_questions
 
@@ -44,7 +44,7 @@ PAGE = {
 
 def read(path, *records):
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return [cleaned(page) for page in documents([path], PageCounts())]
+    return [cleaned(page) for page in documents([path])]
 
 
 def test_a_page_is_prose_with_anchors_and_its_title_once(tmp_path):

@@ -1,12 +1,11 @@
-"""Blocks are read back as they were written, and their documents are dealt out to ranges of rows."""
+"""Documents are dealt out to ranges of rows."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from realmctl.corpus.blocks import Block, PackedWordpieces
-from realmctl.corpus.corpus import Corpus
-from realmctl.corpus.stored_blocks import by_document, documents_beginning_in
-from tests.fixtures.blocks import make_blocks
+from realmctl.spans.taggers import by_document
+from realmctl.spans.tagging import documents_beginning_in
 
 
 def block_of(document: str, number: int = 0) -> Block:
@@ -37,15 +36,3 @@ def test_every_document_is_dealt_once_and_whole(lengths, unit):
         runs += [len(run) for run in by_document(blocks)]
     assert dealt == [block.id for block in corpus]
     assert runs == lengths
-
-
-def test_a_block_is_read_back(tmp_path):
-    corpus = Corpus(make_blocks(tmp_path / "blocks", {"T": [["One.", "[[Two (number)|Two]] is here."]]}))
-    block = corpus.block(0)
-    assert (block.id, block.document, block.title, block.text) == ("0-0", "0", "T", "One. Two is here.")
-    assert block.sentence_texts() == ["One.", "Two is here."]
-    assert block.anchors == ((5, 8, "Two (number)"),)
-    assert list(corpus) == [block]
-    assert block.wordpieces.body == corpus.tokens(0).tobytes()
-    assert block.wordpieces.title == corpus.title(0).tobytes()
-    assert block.wordpieces.sentence_starts == corpus.sentences(0).tolist() == [0, 2]

@@ -1,0 +1,127 @@
+"""The next version of blocks, after documents were added, changed or removed: what `realmctl revise` does."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Container, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from realmctl.artifacts import Artifact, Writer, tokenizer_folder
+from realmctl.artifacts.records import Records
+from realmctl.corpus.blocks import Block
+from realmctl.corpus.chunking import ChunkedUnit, chunk_unit, map_chunks, prepare, size_metrics, write_blocks
+from realmctl.corpus.corpus import Corpus
+from realmctl.corpus.document import SkippedPage
+from realmctl.corpus.edits import apply_edits, read_edits
+from realmctl.corpus.reading import documents
+from realmctl.corpus.settings import ChunkSettings
+from realmctl.corpus.work_units import units
+from realmctl.errors import InputError
+from realmctl.execution.shards import Executor
+from realmctl.log import warn
+from realmctl.tokens import wordpiece
+
+
+def revise_blocks(
+    blocks: Artifact,
+    settings: ChunkSettings,
+    corpus: Sequence[Path],
+    edits: Path | None,
+    out: Writer,
+    workers: int = 0,
+    executor: Executor = "local",
+) -> dict[str, Any]:
+    """Write the next version of blocks, with the same files as `chunk` of the new corpus, and return the metrics.
+
+    Args:
+        blocks: the former version.
+        settings: how it was read and cut.
+        corpus: the files of the whole corpus as it is now, if `edits` is None.
+        edits: the documents to add, update or remove.
+        out: the folder to write to.
+        workers: processes; 0 means one for each core.
+        executor: where the workers run.
+
+    Raises:
+        InputError: a file is malformed, or no block is left.
+    """
+    out.copy_folder("tokenizer", tokenizer_folder(blocks))
+    former, tokenizer = Corpus(blocks), out.path / "tokenizer"
+    changes = DocumentChanges(former)
+    if edits is None:
+        chunked = map_chunks(units(documents(corpus, settings)), tokenizer, settings, workers, executor)
+    else:
+        chunked = _edited(former, edits, tokenizer, settings)
+    counts = write_blocks(chunked, out, wordpiece.load(tokenizer), "revise", changes.add)
+    if not changes.blocks:
+        raise InputError(f"This revision of {blocks} would leave no block. Keep at least one document with text.")
+    return {**changes.metrics(), **size_metrics(out.path), "quarantined": counts["quarantined"]}
+
+
+def _edited(former: Corpus, edits: Path, tokenizer: Path, settings: ChunkSettings) -> Iterator[ChunkedUnit]:
+    """Copy the blocks of documents without an edit, and chunk the others, one document in a unit."""
+    titles, rows = dict[str, str](), dict[str, range]()
+    for row, block in enumerate(former):
+        titles.setdefault(block.document, block.title)
+        rows[block.document] = range(rows[block.document].start if block.document in rows else row, row + 1)
+    revised = apply_edits(titles, read_edits(edits), settings.keep_lists)
+    still = list(_quarantined(former.artifact, without=revised))
+    yield ChunkedUnit(quarantined=still, counts=Counter(quarantined=len(still)))
+    prepare(tokenizer, settings)
+    for name, document in revised.items():
+        if document is None:
+            yield ChunkedUnit([former.block(row) for row in rows[name]], counts=Counter(documents=1))
+            continue
+        unit = chunk_unit([document])
+        if not unit.blocks:
+            warn(f"{document.where}: document {document.id!r} has no text to keep, and so no block.")
+        yield unit
+
+
+def _quarantined(blocks: Artifact, without: Container[str]) -> Iterator[SkippedPage]:
+    for record in Records(blocks.file("quarantine.jsonl.zst")):
+        if record["id"] not in without:
+            yield SkippedPage(**record)
+
+
+class DocumentChanges:
+    """Counts what happened to the documents of `former`, while the blocks of its next version are added.
+
+    Two documents are equal if their id, title, texts and wordpieces are.
+    """
+
+    def __init__(self, former: Corpus) -> None:
+        self._former: dict[str, hashlib.blake2b] = {}
+        self._revised: dict[str, hashlib.blake2b] = {}
+        self._uids = set(former.uid.tolist())
+        self.blocks = self._kept = 0
+        for row, block in enumerate(former):
+            _update(self._former, block, int(former.uid[row]))
+
+    def add(self, block: Block) -> None:
+        """Count a block of the next version. The blocks of a document come in order."""
+        uid = block.uid
+        self.blocks += 1
+        self._kept += uid in self._uids
+        _update(self._revised, block, uid)
+
+    def metrics(self) -> dict[str, int]:
+        """Numbers of blocks and documents. `blocks_kept`: blocks whose title and text the former version has too."""
+        both = self._former.keys() & self._revised.keys()
+        changed = sum(self._former[name].digest() != self._revised[name].digest() for name in both)
+        return {
+            "blocks": self.blocks,
+            "blocks_kept": self._kept,
+            "documents": len(self._revised),
+            "documents_added": len(self._revised) - len(both),
+            "documents_changed": changed,
+            "documents_removed": len(self._former) - len(both),
+        }
+
+
+def _update(digests: dict[str, hashlib.blake2b], block: Block, uid: int) -> None:
+    digest = digests.setdefault(block.document, hashlib.blake2b(digest_size=16))
+    for part in (uid.to_bytes(8, "little"), block.wordpieces.title, block.wordpieces.body):
+        digest.update(len(part).to_bytes(8, "little") + part)

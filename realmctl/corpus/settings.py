@@ -1,0 +1,67 @@
+"""The settings of a corpus: how its files are read, and how its documents are cut into blocks."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from realmctl.corpus.sentences import check_splitter
+from realmctl.pipeline import Settings, setting
+
+FormatName = Literal[
+    "auto",
+    "dump",
+    "wikiextractor",
+    "kilt",
+    "json-lines",
+    "squad",
+    "dpr",
+    "table",
+    "ms-marco",
+    "parquet",
+    "doc-text",
+    "trec",
+    "text",
+]
+
+
+class CorpusSettings(Settings):
+    """How the files of a corpus are read."""
+
+    format: FormatName = setting("Format of the corpus files; auto detects it.", default="auto")
+    id_field: str = setting("Field or column of JSON lines, CSV, TSV or Parquet that holds the id.", default="")
+    title_field: str = setting("Field or column that holds the title.", default="")
+    text_field: str = setting("Field or column that holds the text.", default="")
+    keep_lists: bool = setting("Keep pages whose title begins with List of, Index of or Outline of.", default=False)
+
+
+class ChunkSettings(CorpusSettings):
+    """How documents are read, cleaned and cut into blocks. `chunk` decides it, and `revise` does alike."""
+
+    max_wordpieces: int = setting(
+        "Longest block in wordpieces, [CLS], two [SEP] and the title included.", default=288, at_least=32
+    )
+    long_sentences: Literal["split", "keep"] = setting(
+        "What happens to a sentence longer than a block. split: it is cut. keep: it becomes a block that is too long.",
+        default="split",
+    )
+    long_titles: Literal["cut", "keep"] = setting(
+        "What happens to a title longer than half a block. cut: it is shortened. keep: each sentence becomes a block of its own.",
+        default="cut",
+    )
+    keep_passages: bool = setting(
+        "The corpus is cut already: each document is one block with the document's own id. One longer than a block loses the "
+        "sentences that do not fit.",
+        default=False,
+    )
+    sentence_splitter: str = setting(
+        "Sentence splitter: rules, spacy, or punkt:FOLDER for NLTK's with a model such as nltk_data's punkt_tab/english.",
+        default="rules",
+        check=check_splitter,
+    )
+    lowercase: bool = setting("Lower-case the text. Only for a tokenizer that is trained here.", default=True)
+    page_seconds: float = setting(
+        "Time limit for cleaning one page, in seconds of CPU time. A page that takes longer is set aside.",
+        default=10.0,
+        above=0,
+        at_most=86_400,
+    )

@@ -1,0 +1,142 @@
+"""Find the salient spans of all blocks: what `realmctl tag` does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from realmctl.artifacts import Artifact, Writer
+from realmctl.corpus.blocks import Block
+from realmctl.corpus.corpus import Corpus
+from realmctl.errors import InputError
+from realmctl.execution.shards import Executor, map_units
+from realmctl.log import progress, say
+from realmctl.spans.salient import Tagger
+from realmctl.spans.settings import TagSettings
+from realmctl.spans.spans_file import SpansWriter
+from realmctl.spans.tagged_sentences import COUNTED, TaggedSentence, tagged_sentences
+from realmctl.spans.taggers import (
+    AnchorTagger,
+    AutoTagger,
+    NameFinder,
+    RuleTagger,
+    SentenceTagger,
+    by_document,
+    has_anchors,
+    spacy_finder,
+)
+from realmctl.tokens import wordpiece
+
+BLOCKS_PER_UNIT = 512
+TAGGERS: dict[str, type[Tagger]] = {"auto": AutoTagger, "anchors": AnchorTagger, "rules": RuleTagger}
+
+
+def tag_blocks(
+    blocks: Artifact,
+    settings: TagSettings,
+    out: Writer,
+    workers: int = 0,
+    executor: Executor = "local",
+    recognizer: Callable[[], NameFinder] | None = None,
+) -> dict[str, Any]:
+    """Write the sentences of blocks that have salient spans, and return the metrics.
+
+    Args:
+        blocks: the blocks.
+        settings: which spans are found and kept.
+        out: the folder to write to.
+        workers: processes; 0 means one for each core.
+        executor: where the workers run.
+        recognizer: loads the model of the tagger hf, in each worker.
+
+    Raises:
+        InputError: no span is found.
+    """
+    corpus = Corpus(blocks)
+    tagged = map_units(
+        _tag_unit,
+        ((start, start + BLOCKS_PER_UNIT) for start in range(0, len(corpus), BLOCKS_PER_UNIT)),
+        workers,
+        initializer=_start_worker,
+        initargs=(blocks, settings, recognizer),
+        executor=executor,
+    )
+    counts: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
+    with (
+        SpansWriter(out.file, wordpiece.load(blocks.path).dtype) as spans,
+        progress(len(corpus), "tag", "blocks") as bar,
+    ):
+        for sentences, unit_counts in tagged:
+            for sentence in sentences:
+                spans.write(sentence, corpus.uid[sentence.block])
+            counts.update(unit_counts)
+            bar.advance(unit_counts["blocks"])
+    tagger = settings.tagger
+    if tagger == "auto":
+        linked, others = counts["documents_with_anchors"], counts["documents_without_anchors"]
+        say(f"tag: --tagger auto tagged {linked} documents by their link anchors, and {others} without any by rules")
+        tagger = "anchors and rules" if linked and others else "anchors" if linked else "rules"
+    if not counts["spans"]:
+        dropped = [f"{name} {count}" for name, count in counts.items() if name.startswith("dropped_") and count]
+        raise InputError(
+            f"--tagger {tagger} finds no salient span in the {counts['blocks']} blocks of {blocks} "
+            f"({', '.join(dropped) or 'none dropped'}), so there is nothing to pre-train on. "
+            "Try another --tagger, or other --labels, --max-masks or --query-length."
+        )
+    for name in filter(lambda name: name.startswith("tokenizer/"), blocks.manifest.files):
+        out.link(name, blocks.file(name))
+    return {"tagger": tagger, **counts, "spans_per_block": counts["spans"] / counts["blocks"]}
+
+
+class _Worker:
+    """The tagger and the tokenizer of one process, which tags units of `blocks`."""
+
+    def __init__(self, blocks: Artifact, settings: TagSettings, recognizer: Callable[[], NameFinder] | None) -> None:
+        self.corpus, self.settings, self.wordpiece = Corpus(blocks), settings, wordpiece.load(blocks.path)
+        kind, _, model = settings.tagger.partition(":")
+        if recognizer is not None:
+            self.tagger: Tagger = SentenceTagger(recognizer())
+        else:
+            self.tagger = SentenceTagger(spacy_finder(model)) if kind == "spacy" else TAGGERS[kind]()
+
+    def tag(self, start: int, stop: int) -> tuple[list[TaggedSentence], Counter[str]]:
+        """Return the spans of the documents that begin in blocks `start` to `stop`, and counts by outcome."""
+        counts: Counter[str] = Counter()
+        first, blocks = documents_beginning_in(self.corpus, start, stop)
+        found = list(tagged_sentences(blocks, self.tagger, self.wordpiece, self.settings, counts, first))
+        for document in by_document(blocks):
+            counts["documents_with_anchors" if has_anchors(document) else "documents_without_anchors"] += 1
+        return found, counts
+
+
+_worker: _Worker
+
+
+def _start_worker(blocks: Artifact, settings: TagSettings, recognizer: Callable[[], NameFinder] | None) -> None:
+    global _worker
+    _worker = _Worker(blocks, settings, recognizer)
+
+
+def _tag_unit(unit: tuple[int, int]) -> tuple[list[TaggedSentence], Counter[str]]:
+    return _worker.tag(*unit)
+
+
+def documents_beginning_in(corpus: Corpus, start: int, stop: int) -> tuple[int, list[Block]]:
+    """Return the row of the first document that begins in rows `start` to `stop`, and all blocks of such documents.
+
+    So a map over ranges of rows receives each complete document once, wherever the ranges are cut.
+    """
+    stop = min(stop, len(corpus))
+    first = next(_beginnings(corpus, start, stop), stop)
+    last = next(_beginnings(corpus, stop, len(corpus)), len(corpus)) if first < stop else stop
+    return first, [corpus.block(row) for row in range(first, last)]
+
+
+def _beginnings(corpus: Corpus, start: int, stop: int) -> Iterator[int]:
+    before = corpus.block(start - 1).document if start else None
+    for row in range(start, stop):
+        document = corpus.block(row).document
+        if document != before:
+            yield row
+        before = document

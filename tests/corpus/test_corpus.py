@@ -1,0 +1,16 @@
+"""Blocks are read back from their artifact as they were written."""
+
+from realmctl.corpus.corpus import Corpus
+from tests.fixtures.blocks import make_blocks
+
+
+def test_a_block_is_read_back(tmp_path):
+    corpus = Corpus(make_blocks(tmp_path / "blocks", {"T": [["One.", "[[Two (number)|Two]] is here."]]}))
+    block = corpus.block(0)
+    assert (block.id, block.document, block.title, block.text) == ("0-0", "0", "T", "One. Two is here.")
+    assert block.sentence_texts() == ["One.", "Two is here."]
+    assert block.anchors == ((5, 8, "Two (number)"),)
+    assert list(corpus) == [block]
+    assert block.wordpieces.body == corpus.tokens(0).tobytes()
+    assert block.wordpieces.title == corpus.title(0).tobytes()
+    assert block.wordpieces.sentence_starts == corpus.sentences(0).tolist() == [0, 2]
