@@ -25,8 +25,8 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 import torch
 
 from realmctl.artifacts import artifact, hashing, manifest
-from realmctl.artifacts.checked_file import CheckedFile
-from realmctl.artifacts.verification import Verification
+from realmctl.artifacts.artifact import Verification
+from realmctl.artifacts.disk import CheckedFile
 from realmctl.index import hnsw
 from realmctl.models import weights
 from realmctl.retrieval.embedding import embedding_file

@@ -21,7 +21,8 @@ is refused with an error, or cut or skipped where the table says so. Each limit 
 
 LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Artifacts": {
-        "artifacts.manifest.MAX_MANIFEST_BYTES": ("bytes", "a manifest, the recipe of an unfinished run"),
+        "artifacts.manifest.MAX_MANIFEST_BYTES": ("bytes", "a manifest"),
+        "artifacts.hashing.MAX_SEALED_BYTES": ("bytes", "the recipe of an unfinished run, the state of a checkpoint"),
         "artifacts.folder.MAX_FILES": ("", "files of an artifact"),
         "artifacts.manifest.MAX_PARTS": ("", "parts of an artifact"),
         "artifacts.artifact.MAX_PART_DEPTH": ("", "levels of parts in parts"),

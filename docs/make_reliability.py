@@ -94,7 +94,7 @@ PROMISES = [
     ),
     (
         "`gc` deletes nothing that a kept version, an unfinished run or a running process needs.",
-        ["tests/artifacts/gc/test_plan.py", "tests/artifacts/gc/test_collect.py"],
+        ["tests/artifacts/test_gc_plan.py", "tests/artifacts/test_gc.py"],
     ),
     ("A changed `index.json` is refused, or the index answers as before.", ["tests/faults/index/test_mutants.py"]),
     (

@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,42 @@ from realmctl.artifacts.folder import MANIFEST, shown, sizes_below
 from realmctl.artifacts.hashing import digest_regular
 from realmctl.artifacts.lease import lease
 from realmctl.artifacts.manifest import Manifest, read_manifest
-from realmctl.artifacts.verification import Verification, verification
-from realmctl.errors import InputError, MismatchError
+from realmctl.errors import ConfigError, InputError, MismatchError
 
 _hashed: set[tuple[Path, str]] = set()
 """Artifacts that this process hashed when it opened them: path and content."""
 MAX_PART_DEPTH = 8
 """Limit on parts of parts."""
 VERSION_NAME = re.compile(r"v([1-9][0-9]{0,8})")
+
+
+VARIABLE = "REALMCTL_VERIFY"
+FOUND_BYTES = 2**30
+"""With `standard`, a version that makes a run unnecessary is hashed if it is not larger than this (1 GiB, about a second)."""
+
+
+class Verification(StrEnum):
+    """What is hashed again before it is used, set by the environment variable REALMCTL_VERIFY.
+
+    Manifests, names, types and sizes of files are checked at every open, whatever the policy, and so are the hashes of
+    checkpoints, snapshots and refreshed indexes that training continues from.
+
+    quick: nothing. standard: the inputs of a stage that runs, and a version up to 1 GiB that makes a run unnecessary. full: every
+    artifact that is opened, at its first opening in a process, and versions of any size.
+    """
+
+    QUICK = "quick"
+    STANDARD = "standard"
+    FULL = "full"
+
+
+def verification() -> Verification:
+    """Return the policy of this process. Raises ConfigError when REALMCTL_VERIFY has another value."""
+    value = os.environ.get(VARIABLE) or Verification.STANDARD
+    try:
+        return Verification(value)
+    except ValueError:
+        raise ConfigError(f"{VARIABLE}={value}: use {', '.join(Verification)}.") from None
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ import stat
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from realmctl.artifacts.durable import WRITING_SUFFIX, sync
-from realmctl.artifacts.regular_file import require_regular
+from realmctl.artifacts.disk import WRITING_SUFFIX, require_regular, sync
 from realmctl.errors import InputError
 
 MANIFEST = "manifest.json"

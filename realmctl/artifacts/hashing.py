@@ -1,23 +1,56 @@
-"""SHA-256 of JSON values, files and folders."""
+"""SHA-256 of JSON values, files and folders, and JSON files that carry their own hash, the seal."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from realmctl.artifacts.regular_file import open_regular
+from realmctl.artifacts.disk import PIECE_BYTES, open_regular, read_small, write_file
 from realmctl.errors import InputError
 
-PIECE_BYTES = 4 * 2**20
+MAX_SEALED_BYTES = 16 * 2**20
 
 
 def digest(value: Any) -> str:
     """SHA-256 of a JSON value in canonical form (sorted keys, ASCII, no spaces, no NaN)."""
-    text = json.dumps(value, sort_keys=True, allow_nan=False, separators=(",", ":"))
+    return _digest(value, allow_nan=False)
+
+
+def _digest(value: Any, allow_nan: bool) -> str:
+    text = json.dumps(value, sort_keys=True, allow_nan=allow_nan, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def seal_of(table: Mapping[str, Any]) -> str:
+    """SHA-256 of everything in a table but its seal. Keys of tables must be strings; NaN, which a metric may be, is allowed."""
+    return _digest({key: value for key, value in table.items() if key != "seal"}, allow_nan=True)
+
+
+def sealed(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The table with its seal as the last entry."""
+    return {**{key: value for key, value in table.items() if key != "seal"}, "seal": seal_of(table)}
+
+
+def write_sealed(path: Path, table: Mapping[str, Any]) -> None:
+    """Write a JSON table with its seal, atomically and durably."""
+    write_file(path, json.dumps(sealed(table)).encode())
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """Return the table that `write_sealed` wrote, without its seal.
+
+    Raises:
+        InputError: It is not a regular file, or it has more than MAX_SEALED_BYTES.
+        OSError: It cannot be read.
+        ValueError: The file is damaged: it is not a JSON table, or the seal does not hold.
+    """
+    table = json.loads(read_small(path, MAX_SEALED_BYTES))
+    if not isinstance(table, dict) or table.pop("seal", None) != seal_of(table):
+        raise ValueError("its SHA-256 does not match its content")
+    return table
 
 
 def digest_file(path: Path) -> str:

@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from realmctl.artifacts.durable import write_file
+from realmctl.artifacts.disk import read_small, write_file
 from realmctl.artifacts.folder import (
     MANIFEST,
     MAX_FILES,
@@ -33,8 +33,7 @@ from realmctl.artifacts.folder import (
     sizes_below,
     sync_below,
 )
-from realmctl.artifacts.hashing import digest, digest_regular
-from realmctl.artifacts.regular_file import read_small
+from realmctl.artifacts.hashing import digest, digest_regular, sealed
 from realmctl.errors import InputError, MismatchError, as_realmctl_error, one_line
 from realmctl.version import __version__
 
@@ -132,12 +131,6 @@ class Manifest(Origin):
 
 
 FIELDS = {"format", "recipe", "content", "seal", *(each.name for each in dataclasses.fields(Manifest))}
-
-
-def sealed(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The table with its seal: the hash of everything else in it."""
-    table = {key: value for key, value in table.items() if key != "seal"}
-    return {**table, "seal": digest(table)}
 
 
 def write_manifest(folder: Path, origin: Origin, metrics: Mapping[str, Any], seconds: float) -> None:

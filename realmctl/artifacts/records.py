@@ -15,9 +15,7 @@ from typing import Any, overload
 
 import zstandard
 
-from realmctl.artifacts.checked_file import CheckedFile
-from realmctl.artifacts.durable import write_file
-from realmctl.artifacts.regular_file import read_small
+from realmctl.artifacts.disk import CheckedFile, read_small, write_file
 from realmctl.errors import InputError
 
 RECORDS_PER_FRAME = 128

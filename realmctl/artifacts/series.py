@@ -14,18 +14,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from realmctl.artifacts.artifact import (
+    FOUND_BYTES,
     VERSION_NAME,
     Artifact,
+    Verification,
     newest_version,
     open_artifact,
     open_unfinished,
+    verification,
     verify,
     version_numbers,
 )
-from realmctl.artifacts.durable import make_folders, write_file
+from realmctl.artifacts.disk import make_folders, read_small, require_regular, write_file
 from realmctl.artifacts.folder import MANIFEST
 from realmctl.artifacts.manifest import Origin, is_artifact, read_manifest
-from realmctl.artifacts.regular_file import read_small, require_regular
 from realmctl.artifacts.unfinished import (
     delete_hint,
     new_partial,
@@ -34,7 +36,6 @@ from realmctl.artifacts.unfinished import (
     remove_or_set_aside,
     unfinished_run,
 )
-from realmctl.artifacts.verification import FOUND_BYTES, Verification, verification
 from realmctl.artifacts.writer import Writer, publish
 from realmctl.errors import ConfigError, InputError, LockedError, MismatchError, RealmctlError
 from realmctl.log import say, warn
@@ -86,7 +87,7 @@ def readable_versions(series: Path) -> list[Artifact]:
 def find_version(series: Path, recipe: str) -> Artifact | None:
     """Return the newest undamaged version with this recipe, or None.
 
-    The version is hashed again as `storage/verification.py` says. A damaged version is left out with a warning.
+    The version is hashed again as REALMCTL_VERIFY says. A damaged version is left out with a warning.
     """
     versions = readable_versions(series)
     found = next((each for each in reversed(versions) if each.recipe == recipe and _is_whole(each)), None)

@@ -6,17 +6,15 @@ If a run was killed after it wrote its manifest, the next run commits it.
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from realmctl.artifacts.artifact import VERSION_NAME
-from realmctl.artifacts.durable import write_file
+from realmctl.artifacts.disk import QUARANTINE, set_aside
 from realmctl.artifacts.folder import MANIFEST, RECIPE, SCRATCH_NAMES
-from realmctl.artifacts.manifest import MAX_MANIFEST_BYTES, Origin, parse_origin, sealed
-from realmctl.artifacts.quarantine import QUARANTINE, set_aside
-from realmctl.artifacts.regular_file import read_small
+from realmctl.artifacts.hashing import read_sealed, write_sealed
+from realmctl.artifacts.manifest import Origin, parse_origin
 from realmctl.artifacts.writer import Writer
 from realmctl.errors import InputError, MismatchError
 
@@ -107,7 +105,7 @@ def new_partial(partial: Path, origin: Origin, resumable: bool) -> Writer:
     """Make the folder of a new run, with a file that contains its recipe."""
     partial.mkdir()
     try:
-        write_file(partial / RECIPE, json.dumps(sealed({**asdict(origin), "resumable": resumable})).encode())
+        write_sealed(partial / RECIPE, {**asdict(origin), "resumable": resumable})
     except OSError:
         shutil.rmtree(partial, ignore_errors=True)
         raise
@@ -123,9 +121,7 @@ def remove_failed_run(writer: Writer) -> None:
 def read_recipe(partial: Path) -> StartedRun | None:
     """Return what `new_partial` wrote; None when the file is missing or damaged."""
     try:
-        table = json.loads(read_small(partial / RECIPE, MAX_MANIFEST_BYTES))
-        if table != sealed(table):
-            return None
+        table = read_sealed(partial / RECIPE)
         return StartedRun(parse_origin(table), bool(table["resumable"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, InputError):
         return None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.artifacts.artifact import Artifact, leased, open_artifact
-from realmctl.artifacts.durable import copy_file, rename_to_fresh, sync
+from realmctl.artifacts.disk import copy_file, rename_to_fresh, sync
 from realmctl.artifacts.folder import (
     MANIFEST,
     RECIPE,

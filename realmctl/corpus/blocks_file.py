@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from realmctl.artifacts.array_file import ArrayAppender
+from realmctl.artifacts.arrays import ArrayAppender
 from realmctl.artifacts.records import RecordWriter
 from realmctl.corpus.blocks import Block
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.artifacts import Artifact
-from realmctl.artifacts.array_file import open_array
+from realmctl.artifacts.arrays import Ragged, open_array
 from realmctl.artifacts.records import Records
 from realmctl.corpus.blocks import Block
 from realmctl.errors import InputError
@@ -21,41 +21,6 @@ MAX_WORDPIECES = 288
 """The longest block of blocks without this setting, such as imported ones (REALM, section 4.2)."""
 
 
-class Ragged:
-    """Rows of different lengths stored end to end: `values[offsets[i]:offsets[i+1]]` is row i. Both are memory-mapped."""
-
-    def __init__(self, artifact: Artifact, values: str, offsets: str) -> None:
-        self.values, self.offsets = load_array(artifact, values), load_array(artifact, offsets)
-        if not _describes(self.offsets, self.values):
-            raise InputError(f"{artifact}: {offsets} does not describe {values}. Make it again.")
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, row: int) -> TokenIds:
-        return self.values[self.offsets[row] : self.offsets[row + 1]]
-
-    @cached_property
-    def lengths(self) -> NDArray[np.int64]:
-        """Length of every row, int64."""
-        return np.diff(self.offsets)
-
-
-def _describes(offsets: NDArray[Any], values: NDArray[Any]) -> bool:
-    """Whether these are whole numbers in one dimension, and the offsets rise from 0 to the number of values."""
-    flat = all(array.ndim == 1 and array.dtype.kind in "iu" for array in (offsets, values))
-    return flat and len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == len(values) and _never_falls(offsets)
-
-
-def _never_falls(numbers: NDArray[Any]) -> bool:
-    return bool((numbers[1:] >= numbers[:-1]).all())
-
-
-def load_array(artifact: Artifact, name: str) -> NDArray[Any]:
-    """A `.npy` file of an artifact, memory-mapped and read-only. Raises InputError when it cannot be read."""
-    return np.asarray(open_array(artifact.file(name)))  # a row of numpy's own memmap class takes eight times as long
-
-
 class Corpus(Sequence[Block]):
     """Blocks by row number: `len(blocks)`, `blocks[7].text`, `for block in blocks`. Texts stay on disk.
 
@@ -64,10 +29,10 @@ class Corpus(Sequence[Block]):
 
     def __init__(self, blocks: Artifact) -> None:
         self.artifact = blocks
-        self._bodies = Ragged(blocks, "tokens.npy", "offsets.npy")
-        self._titles = Ragged(blocks, "title_tokens.npy", "title_offsets.npy")
-        self._sentences = Ragged(blocks, "sentence_starts.npy", "sentence_offsets.npy")
-        self.uid: NDArray[np.uint64] = load_array(blocks, "uids.npy")
+        self._bodies = Ragged(blocks.file("tokens.npy"), blocks.file("offsets.npy"))
+        self._titles = Ragged(blocks.file("title_tokens.npy"), blocks.file("title_offsets.npy"))
+        self._sentences = Ragged(blocks.file("sentence_starts.npy"), blocks.file("sentence_offsets.npy"))
+        self.uid: NDArray[np.uint64] = open_array(blocks.file("uids.npy"))
         if self.uid.ndim != 1 or self.uid.dtype.kind not in "iu":
             raise InputError(f"{blocks}: uids.npy is not a list of whole numbers. Make it again.")
         if not len(self._bodies) == len(self._titles) == len(self._sentences) == len(self.uid):

@@ -7,9 +7,7 @@ set after that. A graph never changes while it is searched. The scores of the ro
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -20,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from realmctl.artifacts.hashing import digest_file
+from realmctl.artifacts.hashing import digest_file, seal_of
 from realmctl.errors import InputError, QualityError, ResourceError
 from realmctl.index.canaries import check_canaries, choose_canaries, worse_canaries
 from realmctl.index.exact import ExactIndex
@@ -149,8 +147,7 @@ class HnswIndexDescription(IndexDescription):
 
     def computed_seal(self) -> str:
         """Return the SHA-256 of all fields but the seal."""
-        fields = {name: value for name, value in asdict(self).items() if name != "seal"}
-        return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+        return seal_of(asdict(self))
 
 
 class HnswIndexType(IndexType):

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from realmctl.artifacts.array_file import open_array
+from realmctl.artifacts.arrays import open_array
 from realmctl.errors import InputError, MismatchError
 from realmctl.index.protocol import Vectors
 

@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from realmctl.artifacts.checked_file import not_as_written
+from realmctl.artifacts.disk import not_as_written
 from realmctl.errors import InputError
 
 OS_ERROR = re.compile(r"\(os error (\d+)\)")

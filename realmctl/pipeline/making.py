@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.artifacts import Artifact, Origin, Writer, series, unfinished, verify, write_manifest
-from realmctl.artifacts.verification import Verification, verification
+from realmctl.artifacts.artifact import Verification, verification
 from realmctl.log import say
 
 

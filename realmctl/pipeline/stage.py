@@ -31,7 +31,7 @@ from realmctl.artifacts import (
     open_artifact,
     series,
 )
-from realmctl.artifacts.free_disk import require_free_disk
+from realmctl.artifacts.disk import require_free_disk
 from realmctl.artifacts.temporary import temporary_folder
 from realmctl.errors import ConfigError, MismatchError, as_realmctl_error
 from realmctl.execution import processes

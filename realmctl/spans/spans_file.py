@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import DTypeLike
 
-from realmctl.artifacts.array_file import ArrayAppender
+from realmctl.artifacts.arrays import ArrayAppender
 from realmctl.artifacts.records import RecordWriter
 from realmctl.spans.tagged_sentences import TaggedSentence
 

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.artifacts import Artifact
+from realmctl.artifacts.arrays import Ragged, open_array
 from realmctl.artifacts.records import Records
-from realmctl.corpus.corpus import Ragged, TokenIds, load_array
+from realmctl.corpus.corpus import TokenIds
 from realmctl.errors import InputError
 from realmctl.spans.query import Query, hide
 
@@ -25,9 +26,9 @@ class TaggedQueries:
 
     def __init__(self, spans: Artifact) -> None:
         self.artifact = spans
-        self._tokens = Ragged(spans, "tokens.npy", "offsets.npy")
-        self.spans: NDArray[np.int32] = load_array(spans, "spans.npy")
-        self.uid: NDArray[np.uint64] = load_array(spans, "uids.npy")
+        self._tokens = Ragged(spans.file("tokens.npy"), spans.file("offsets.npy"))
+        self.spans: NDArray[np.int32] = open_array(spans.file("spans.npy"))
+        self.uid: NDArray[np.uint64] = open_array(spans.file("uids.npy"))
         if not self._agree():
             raise InputError(f"{spans}: its arrays disagree, or it holds no span. Tag the blocks again.")
 

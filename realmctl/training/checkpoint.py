@@ -17,13 +17,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from realmctl.artifacts.durable import sync
-from realmctl.artifacts.hashing import digest_file
-from realmctl.artifacts.quarantine import QUARANTINE, set_aside
+from realmctl.artifacts.disk import QUARANTINE, set_aside, sync
+from realmctl.artifacts.hashing import digest_file, read_sealed, write_sealed
 from realmctl.errors import InputError, as_realmctl_error
 from realmctl.log import warn
 from realmctl.models.weights import load_tensors, optimizer_tensors, restore_optimizer, save_tensors
-from realmctl.training.scratch_files import read_sealed, write_sealed
 
 KEPT = 2
 WEIGHTS, MOMENTS, METRICS, STATE = "modules.safetensors", "optimizer.safetensors", "metrics.jsonl", "state.json"

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from realmctl.artifacts import Writer
-from realmctl.artifacts.free_disk import require_free_disk
+from realmctl.artifacts.disk import require_free_disk
 from realmctl.errors import InputError, RealmctlError, ResourceError, as_realmctl_error
 from realmctl.execution import processes
 from realmctl.execution.signals import StopRequested, deferred

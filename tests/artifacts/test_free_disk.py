@@ -7,7 +7,7 @@ from collections import namedtuple
 
 import pytest
 
-from realmctl.artifacts.free_disk import free_bytes, require_free_disk
+from realmctl.artifacts.disk import free_bytes, require_free_disk
 from realmctl.errors import ResourceError
 from realmctl.pipeline import Stage
 

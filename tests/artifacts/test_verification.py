@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from realmctl.artifacts import artifact, open_artifact
-from realmctl.artifacts.verification import VARIABLE, Verification, verification
+from realmctl.artifacts.artifact import VARIABLE, Verification, verification
 from realmctl.errors import ConfigError, InputError
 from tests.faults.tampering import overwrite
 from tests.fixtures.small_stages import Child, Plain

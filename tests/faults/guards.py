@@ -15,7 +15,7 @@ import pytest
 
 from realmctl import errors
 from realmctl.artifacts import artifact, manifest, series, writer
-from realmctl.artifacts.checked_file import CheckedFile
+from realmctl.artifacts.disk import CheckedFile
 from realmctl.index import hnsw
 from realmctl.index.index_type import IndexDescription
 from realmctl.models import weights
@@ -46,7 +46,7 @@ def opened(folder: StepFolder, step: int, retriever: str | None = None) -> artif
 
 def unsealed(path: Path) -> Any:
     """In the place of `read_sealed`."""
-    return json.loads(path.read_text())["value"]
+    return json.loads(path.read_text())
 
 
 def all_may_read(folder: Path) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.artifacts import MANIFEST
-from realmctl.artifacts.hashing import digest
-from realmctl.artifacts.manifest import sealed
+from realmctl.artifacts.hashing import digest, sealed
 
 Change = Callable[[dict[str, Any]], object]
 

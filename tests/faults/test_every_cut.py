@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from realmctl.artifacts import open_artifact, verify
+from realmctl.artifacts.hashing import read_sealed, write_sealed
 from realmctl.artifacts.records import Records, RecordWriter, frames_path
 from realmctl.errors import RealmctlError
 from realmctl.index.index_type import open_index
 from realmctl.models.weights import load_tensors, save_tensors
-from realmctl.training.scratch_files import read_sealed, write_sealed
 from tests.faults.counting import count
 from tests.fixtures.index import built, clustered
 from tests.fixtures.small_stages import Child, Model, Plain

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from realmctl.artifacts import open_artifact, series, verify, version_numbers
-from realmctl.artifacts.array_file import ArrayAppender
-from realmctl.artifacts.durable import copy_file
+from realmctl.artifacts.arrays import ArrayAppender
+from realmctl.artifacts.disk import copy_file
 from realmctl.artifacts.records import RecordWriter
 from realmctl.errors import ConfigError, InputError, MismatchError, ResourceError
 from realmctl.index import hnsw
@@ -143,7 +143,7 @@ def test_weights_that_the_disk_lost_are_noticed(tmp_path, monkeypatch, keep):
 
 @pytest.mark.parametrize("which", ["header", "rows"])
 def test_embeddings_that_the_disk_lost_are_noticed(tmp_path, monkeypatch, which):
-    plain, header = os.pwrite, len(embedding_file.npy_header(4, 2, np.dtype("float32")))
+    plain, header = os.pwrite, len(embedding_file.npy_header(np.dtype("float32"), (4, 2)))
 
     def loses(handle, data, at) -> int:
         lost = (at < header) == (which == "header")

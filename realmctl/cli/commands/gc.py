@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from realmctl.artifacts.catalogue_text import size_text
-from realmctl.artifacts.gc.collect import collect
+from realmctl.artifacts.gc import Collected, collect
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, path
 
@@ -34,13 +33,12 @@ def gc(
     Kept are the newest versions of each series, everything that they and unfinished runs were made from, versions that a process
     has open, and damaged ones.
     """
-    print_result(collect(folders or [workspace], keep, delete), json, _text)
+    found = collect(folders or [workspace], keep, delete)
+    print_result(found.json(), json, lambda _: _text(found))
 
 
-def _text(value: Mapping[str, Any]) -> str:
-    lines = [f"{version['path']}  {size_text(version['bytes'])}" for version in value["versions"]]
-    why = Counter(version["why"] for version in value["kept"])
-    kept = ", ".join(f"{count} {reason}" for reason, count in why.items()) or "none"
-    done = "deleted" if value["deleted"] else "may be deleted (add --delete)"
-    total = f"{len(lines)} versions, {size_text(value['bytes'])}: {done}. Kept: {kept}."
-    return "\n".join([*lines, total])
+def _text(found: Collected) -> str:
+    lines = [f"{version.path}  {size_text(version.size)}" for version in found.gone]
+    kept = ", ".join(f"{count} {why}" for why, count in Counter(found.kept.values()).items()) or "none"
+    done = "deleted" if found.deleted else "may be deleted (add --delete)"
+    return "\n".join([*lines, f"{len(lines)} versions, {size_text(found.bytes)}: {done}. Kept: {kept}."])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.artifacts import Artifact
-from realmctl.artifacts.durable import copy_file
+from realmctl.artifacts.disk import copy_file
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 from realmctl.inputs.rows import json_list

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from realmctl.artifacts import Artifact, require_descent, verify
-from realmctl.artifacts.durable import copy_file
+from realmctl.artifacts.disk import copy_file
 from realmctl.convert.exports import dpr, vectors
 from realmctl.convert.exports.new_path import new_path
 from realmctl.errors import ConfigError

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from realmctl.corpus.corpus import Corpus, TokenIds, load_array
+from realmctl.artifacts.arrays import open_array
+from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import InputError
 from realmctl.index.vectors import chunks, open_vectors
 from realmctl.log import warn
@@ -221,7 +222,7 @@ def _batch_size(device: torch.device, retriever: Retriever, longest: int) -> int
 
 def count_truncated(corpus: Corpus, block_length: int, layout: InputLayout) -> int:
     """Number of blocks that are too long for the retriever, with their title, the special tokens and a prefix."""
-    titles = np.diff(load_array(corpus.artifact, "title_offsets.npy"))
+    titles = np.diff(open_array(corpus.artifact.file("title_offsets.npy")))
     return int((corpus.lengths + titles + layout.extra_tokens > block_length).sum())
 
 

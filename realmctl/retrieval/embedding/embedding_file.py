@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import io
 import json
 import os
 from collections.abc import Iterator
@@ -20,7 +19,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from realmctl.artifacts.checked_file import not_as_written
+from realmctl.artifacts.arrays import npy_header
+from realmctl.artifacts.disk import not_as_written
 from realmctl.errors import ResourceError
 
 Dtype = Literal["float32", "float16"]
@@ -36,7 +36,7 @@ class EmbeddingFile:
         self.path, self._journal_path = path, journal
         self.dtype = np.dtype(dtype)
         self._rows = rows
-        self._header = npy_header(rows, dimension, self.dtype)
+        self._header = npy_header(self.dtype, (rows, dimension))
         self._row_bytes = dimension * self.dtype.itemsize
         self._size = len(self._header) + rows * self._row_bytes
 
@@ -108,15 +108,3 @@ class EmbeddingFile:
         while view:
             written = os.pwrite(self._handle, view, at)
             view, at = view[written:], at + written
-
-
-def npy_header(rows: int, dimension: int, dtype: np.dtype[np.floating]) -> bytes:
-    """The header of a `.npy` file of this shape, as NumPy writes it."""
-    buffer = io.BytesIO()
-    fields = {
-        "descr": np.lib.format.dtype_to_descr(dtype),
-        "fortran_order": False,
-        "shape": (rows, dimension),
-    }
-    np.lib.format.write_array_header_1_0(buffer, fields)
-    return buffer.getvalue()

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from realmctl.artifacts import Artifact, Writer, require_descent, require_same_vocabulary, writing
-from realmctl.corpus.corpus import Corpus, TokenIds, load_array
+from realmctl.artifacts.arrays import open_array
+from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import InputError, require_package
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index, by_score
@@ -59,7 +60,7 @@ class Postings:
 
         Raises InputError when it has other numbers of blocks or wordpieces.
         """
-        arrays = {name: load_array(part, f"{name}.npy") for name in ARRAYS}
+        arrays = {name: open_array(part.file(f"{name}.npy")) for name in ARRAYS}
         data, indices, indptr = arrays.values()
         if (
             len(indptr) != words + 1

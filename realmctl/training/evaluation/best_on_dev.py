@@ -16,9 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from realmctl.artifacts.durable import sync
-from realmctl.artifacts.hashing import digest_file
-from realmctl.artifacts.quarantine import QUARANTINE, set_aside
+from realmctl.artifacts.disk import QUARANTINE, set_aside, sync
+from realmctl.artifacts.hashing import digest_file, read_sealed, write_sealed
 from realmctl.errors import InputError
 from realmctl.execution import processes
 from realmctl.log import say
@@ -29,7 +28,6 @@ from realmctl.training import data_parallel
 from realmctl.training.checkpoint import module_tensors, restore_modules
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.objectives.finetune import FinetuneMicroBatch, FinetuneObjective
-from realmctl.training.scratch_files import read_sealed, write_sealed
 
 BEST = "best.json"
 AGAIN = "A run of the same command goes on from a point before the first score on dev."

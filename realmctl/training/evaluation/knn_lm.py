@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from realmctl.artifacts import Artifact
-from realmctl.artifacts.array_file import ArrayAppender
-from realmctl.corpus.corpus import load_array
+from realmctl.artifacts.arrays import ArrayAppender, open_array
 from realmctl.errors import QualityError
 from realmctl.index.exact import ExactIndex
 from realmctl.index.index_type import DESCRIPTION_FILE, IndexOptions, open_index
@@ -146,7 +145,7 @@ class Datastore:
 
     def __init__(self, artifact: Artifact, device: torch.device) -> None:
         self.index: Index = open_index(artifact.path, str(device))
-        self.wordpieces, self.uids = load_array(artifact, WORDPIECES), load_array(artifact, UIDS)
+        self.wordpieces, self.uids = open_array(artifact.file(WORDPIECES)), open_array(artifact.file(UIDS))
 
     def nearest(self, query_MH: Floats, own_uid_M: NDArray[np.uint64], k: int) -> NDArray[np.int64]:
         """Return the rows of the k nearest states of other blocks, int64 [M, K], the nearest first; -1 where there are fewer.

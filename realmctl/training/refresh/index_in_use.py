@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NotRequired, TypedDict
 
 from realmctl.artifacts import Artifact, Writer, open_artifact, verify
-from realmctl.artifacts.durable import sync
+from realmctl.artifacts.disk import write_file
 from realmctl.errors import InputError
 from realmctl.execution import processes
 from realmctl.execution.signals import StopRequested, asked_to_stop
@@ -236,11 +236,7 @@ class IndexInUse:
         """
         if self._journal is None:
             return
-        partial = self._journal.with_name(f"{self._journal.name}.writing")
-        partial.write_text("".join(json.dumps(swap) + "\n" for swap in self.swaps), encoding="utf-8")
-        sync(partial)
-        partial.replace(self._journal)
-        sync(self._journal.parent)
+        write_file(self._journal, "".join(json.dumps(swap) + "\n" for swap in self.swaps).encode())
 
 
 def _same(path: Path, content: str) -> Artifact:

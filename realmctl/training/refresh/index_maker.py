@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from realmctl.artifacts import Artifact, Origin, Writer, lineage_of, open_artifact, tokenizer_folder, writing
-from realmctl.artifacts.array_file import open_array
+from realmctl.artifacts.arrays import open_array
 from realmctl.corpus.corpus import Corpus
 from realmctl.execution.shards import Executor
 from realmctl.index.build import build as build_index

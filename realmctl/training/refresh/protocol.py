@@ -54,11 +54,10 @@ from pathlib import Path
 from typing import Literal, TypedDict, cast
 
 from realmctl.artifacts import MANIFEST, Artifact, open_artifact, verify
-from realmctl.artifacts.durable import sync
-from realmctl.artifacts.quarantine import QUARANTINE, set_aside
+from realmctl.artifacts.disk import QUARANTINE, set_aside, sync, write_file
+from realmctl.artifacts.hashing import read_sealed, write_sealed
 from realmctl.errors import InputError, MismatchError
 from realmctl.index.index_type import IndexOptions
-from realmctl.training.scratch_files import read_sealed, write_json, write_sealed
 
 STEP = re.compile(r"step-(\d{8})")
 KEPT = 2
@@ -228,12 +227,12 @@ class RefreshFolder:
 
     def hold(self, steps: Iterable[int]) -> None:
         """Record the steps whose indexes the trainer needs."""
-        write_sealed(self.path / HELD, sorted(set(steps)))
+        write_sealed(self.path / HELD, {"steps": sorted(set(steps))})
 
     def held(self) -> set[int] | None:
         """Return the steps of `hold`; None when the file is damaged, so that nothing may be pruned."""
         try:
-            return set(read_sealed(self.path / HELD))
+            return set(read_sealed(self.path / HELD)["steps"])
         except FileNotFoundError:
             return set()
         except (OSError, ValueError):
@@ -241,7 +240,7 @@ class RefreshFolder:
 
     def beat(self, beat: Beat) -> None:
         """Write the heartbeat."""
-        write_json(self.path / HEARTBEAT, beat)
+        write_file(self.path / HEARTBEAT, json.dumps(beat).encode(), durable=False)
 
     def last_beat(self) -> Beat:
         """Return the last heartbeat of a refresher; an empty one when there is none, or it is damaged."""

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from realmctl.artifacts import MANIFEST
-from realmctl.artifacts.hashing import digest_file
-from realmctl.artifacts.manifest import sealed
+from realmctl.artifacts.hashing import digest_file, sealed
 from realmctl.artifacts.records import Records, RecordWriter, frames_path
 from tests.faults.tampering import compute_hashes
 

@@ -20,7 +20,7 @@ def opened(folder, count=10, dtype="float32"):
 
 def test_the_header_is_the_one_that_numpy_writes(tmp_path):
     np.save(tmp_path / "n.npy", np.zeros((1234, 77), np.float16))
-    assert (tmp_path / "n.npy").read_bytes().startswith(npy_header(1234, 77, np.dtype("float16")))
+    assert (tmp_path / "n.npy").read_bytes().startswith(npy_header(np.dtype("float16"), (1234, 77)))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
@@ -36,7 +36,7 @@ def test_ranges_in_any_order_make_the_matrix(tmp_path, dtype):
 
 def test_the_file_has_its_final_size_from_the_start(tmp_path):
     with opened(tmp_path):
-        assert (tmp_path / "e.npy").stat().st_size == len(npy_header(10, 4, np.dtype("float32"))) + 160
+        assert (tmp_path / "e.npy").stat().st_size == len(npy_header(np.dtype("float32"), (10, 4))) + 160
 
 
 def test_what_was_done_is_known_after_opening_again(tmp_path):

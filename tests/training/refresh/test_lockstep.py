@@ -8,6 +8,7 @@ import random
 import pytest
 
 from realmctl.artifacts import open_artifact
+from realmctl.artifacts.hashing import write_sealed
 from realmctl.errors import InputError
 from realmctl.training.checkpoint import STATE
 from realmctl.training.objectives.pretrain import PretrainObjective
@@ -15,7 +16,6 @@ from realmctl.training.refresh import index_in_use
 from realmctl.training.refresh.index_in_use import IndexInUse
 from realmctl.training.refresh.kinds import LockstepRefresh
 from realmctl.training.refresh.protocol import RefreshFolder
-from realmctl.training.scratch_files import write_sealed
 from tests.faults.counting import count
 from tests.fixtures.chain import Stopped, metrics_of, pretrain
 from tests.fixtures.refresh import damage, deliver

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from realmctl.artifacts.hashing import read_sealed
 from realmctl.errors import InputError
 from realmctl.training.refresh.index_maker import request_of
 from realmctl.training.refresh.protocol import HELD, REQUEST, RefreshFolder, StepFolder
-from realmctl.training.scratch_files import read_sealed
 from tests.fixtures.chain import pretrain
 
 
@@ -73,7 +73,7 @@ def test_what_is_held_is_unknown_when_the_file_is_damaged(live):
     assert live.held() == set()
     live.hold([4, 2, 4])
     path = live.path / HELD
-    assert read_sealed(path) == [2, 4] and live.held() == {2, 4}
+    assert read_sealed(path) == {"steps": [2, 4]} and live.held() == {2, 4}
     path.write_text(path.read_text().replace("[2, 4]", "[3, 4]"))
     assert live.held() is None
 

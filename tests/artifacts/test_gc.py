@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from realmctl.artifacts import artifact as artifact_module
+from realmctl.artifacts import gc as gc_module
 from realmctl.artifacts import lease, open_artifact, verify
-from realmctl.artifacts.gc import collect as collect_module
-from realmctl.artifacts.gc.collect import collect
+from realmctl.artifacts.gc import Collected, collect
 from realmctl.artifacts.manifest import Origin, read_manifest, sealed
 from realmctl.errors import ConfigError, InputError
 from tests.faults.counting import count
@@ -31,17 +31,17 @@ def numbers(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
 
 
-def names(value, what="versions"):
-    return [Path(entry["path"]).name for entry in value[what]]
+def names(found: Collected) -> list[str]:
+    return [version.path.name for version in found.gone]
 
 
 def test_by_default_nothing_is_deleted(tmp_path):
     for text in "abc":
         plain(tmp_path, text)
     value = collect([tmp_path], 1, delete=False)
-    assert names(value) == ["v1", "v2"] and not value["deleted"]
+    assert names(value) == ["v1", "v2"] and not value.deleted
     assert numbers(tmp_path / "plain") == ["v1", "v2", "v3"]
-    assert value["bytes"] == sum(open_artifact(tmp_path / f"plain/v{n}").total_bytes() for n in (1, 2))
+    assert value.bytes == sum(open_artifact(tmp_path / f"plain/v{n}").total_bytes() for n in (1, 2))
     assert names(collect([tmp_path], 1, delete=True)) == ["v1", "v2"]
     assert numbers(tmp_path / "plain") == ["v3"]
     assert plain(tmp_path, "d").path.name == "v4"  # no number is given again
@@ -85,14 +85,14 @@ def test_damaged_versions_are_left_alone(tmp_path):
     (tmp_path / "plain/v1/text.txt").unlink()
     value = collect([tmp_path], 1, delete=True)
     assert names(value) == ["v2"]
-    assert {Path(entry["path"]).name: entry["why"] for entry in value["kept"]} == {"v1": "damaged", "v3": "newest"}
+    assert {version.path.name: why for version, why in value.kept.items()} == {"v1": "damaged", "v3": "newest"}
 
 
 def test_an_open_version_is_kept_until_its_reader_lets_it_go(tmp_path):
     reader = plain(tmp_path, "a")
     plain(tmp_path, "b")
     value = collect([tmp_path], 1, delete=True)
-    assert names(value) == [] and value["kept"][0]["why"] == "in use"
+    assert names(value) == [] and list(value.kept.values()) == ["in use", "newest"]
     copied = pickle.loads(pickle.dumps(reader))  # as to a worker: the sender holds the lease
     assert copied == reader
     del reader
@@ -120,7 +120,7 @@ def test_a_run_that_finishes_while_versions_are_locked_keeps_its_input(tmp_path,
     child = Child(plain=old).make(tmp_path / "elsewhere")
     hidden = child.path
     del old, child
-    plain_locked = collect_module._locked
+    plain_locked = gc_module._locked
 
     def locked(*arguments):
         found = plain_locked(*arguments)
@@ -129,7 +129,7 @@ def test_a_run_that_finishes_while_versions_are_locked_keeps_its_input(tmp_path,
 
     hidden.parent.rename(tmp_path.parent / "hidden")
     hidden = tmp_path.parent / "hidden/v1"
-    monkeypatch.setattr(collect_module, "_locked", locked)
+    monkeypatch.setattr(gc_module, "_locked", locked)
     assert names(collect([tmp_path], 1, delete=True)) == []
     assert numbers(tmp_path / "plain") == ["v1", "v2"]
 
@@ -202,7 +202,7 @@ def _race(tmp_path: Path, seconds: float, readers: int) -> tuple[int, int]:
     while any(process.is_alive() for process in processes) and told.qsize() < readers:
         plain(tmp_path, str(made))
         made += 1
-        deleted += len(collect([tmp_path], 2, delete=True)["versions"])
+        deleted += len(collect([tmp_path], 2, delete=True).gone)
     for process in processes:
         process.join()
         assert process.exitcode == 0

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from realmctl.artifacts import durable
-from realmctl.artifacts.checked_file import CheckedFile
-from realmctl.artifacts.durable import make_folders, rename_to_fresh, write_file
-from realmctl.artifacts.regular_file import open_regular, read_small
+from realmctl.artifacts import disk
+from realmctl.artifacts.disk import CheckedFile, make_folders, open_regular, read_small, rename_to_fresh, write_file
 from realmctl.errors import InputError
 from tests.fixtures.faults import recorded_calls
 
@@ -22,7 +20,7 @@ def broken() -> OSError:
 
 def test_a_manifest_whose_folder_could_not_be_flushed_is_removed(tmp_path, monkeypatch):
     (tmp_path / "old").write_bytes(b"old")
-    monkeypatch.setattr(durable, "sync", lambda path: (_ for _ in ()).throw(broken()) if path == tmp_path else None)
+    monkeypatch.setattr(disk, "sync", lambda path: (_ for _ in ()).throw(broken()) if path == tmp_path else None)
     for name in ("new", "old"):
         with pytest.raises(OSError, match="Input/output"):
             write_file(tmp_path / name, b"new")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from realmctl.artifacts.array_file import ArrayAppender
+from realmctl.artifacts.arrays import ArrayAppender
 
 
 @given(st.lists(st.lists(st.integers(0, 255), max_size=5), max_size=8))
@@ -20,7 +20,7 @@ def test_an_array_grows_by_rows(tmp_path_factory, pieces):
 
 
 def test_rows_are_written_while_it_grows(tmp_path, monkeypatch):
-    monkeypatch.setattr("realmctl.artifacts.array_file.PENDING_BYTES", 8)
+    monkeypatch.setattr("realmctl.artifacts.arrays.PENDING_BYTES", 8)
     array = ArrayAppender(tmp_path / "a.npy", np.uint8)
     for number in range(20):
         array.append([number] * 3)

@@ -1,8 +1,9 @@
-"""`.npy` files: written row by row in constant memory when their length is not known beforehand, and opened with checks."""
+"""`.npy` files: opened with checks, written row by row in constant memory, and rows of different lengths end to end."""
 
 from __future__ import annotations
 
 import io
+from functools import cached_property
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from realmctl.artifacts.checked_file import CheckedFile
+from realmctl.artifacts.disk import CheckedFile
 from realmctl.errors import InputError
 
 PENDING_BYTES = 2**16
@@ -53,6 +54,14 @@ def open_array(path: Path, mode: Literal["r", "c"] = "r", remedy: str = "Make it
     return array
 
 
+def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """The header of a `.npy` file. NumPy pads it, so that its length does not depend on the number of rows."""
+    header = io.BytesIO()
+    fields = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(header, fields)
+    return header.getvalue()
+
+
 def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
 
@@ -88,9 +97,33 @@ class ArrayAppender:
         self._pending.clear()
 
     def _header(self) -> bytes:
-        """The header for the present number of rows. numpy pads it, so that every number of rows gives one length."""
-        shape = (self._rows,) if self._columns is None else (self._rows, self._columns)
-        description = {"descr": np.lib.format.dtype_to_descr(self._dtype), "fortran_order": False, "shape": shape}
-        header = io.BytesIO()
-        np.lib.format.write_array_header_1_0(header, description)
-        return header.getvalue()
+        return npy_header(self._dtype, (self._rows,) if self._columns is None else (self._rows, self._columns))
+
+
+class Ragged:
+    """Rows of different lengths stored end to end: `values[offsets[i]:offsets[i+1]]` is row i. Both are memory-mapped.
+
+    Args:
+        values, offsets: The two `.npy` files: integers, and int64 [n + 1] that rise from 0 to the number of values.
+
+    Raises:
+        InputError: The offsets do not describe the values.
+    """
+
+    def __init__(self, values: Path, offsets: Path) -> None:
+        self.values, self.offsets = open_array(values), open_array(offsets)
+        flat = all(array.ndim == 1 and array.dtype.kind in "iu" for array in (self.values, self.offsets))
+        spans = flat and len(self.offsets) > 0 and self.offsets[0] == 0 and self.offsets[-1] == len(self.values)
+        if not spans or (self.offsets[1:] < self.offsets[:-1]).any():
+            raise InputError(f"{offsets} does not describe {values.name}. Make its artifact again.")
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, row: int) -> NDArray[np.integer[Any]]:
+        return self.values[self.offsets[row] : self.offsets[row + 1]]
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """Length of every row, int64."""
+        return np.diff(self.offsets)

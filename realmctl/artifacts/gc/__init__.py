@@ -1,1 +1,0 @@
-"""`realmctl gc`: delete versions that nothing needs."""
