@@ -90,7 +90,7 @@ MISTAKES = [
     # Artifacts
     ("tag", INPUT, "tag needs --blocks"),
     ("embed --blocks {blocks}", INPUT, "embed needs --retriever"),
-    ("pretrain", INPUT, "pretrain needs --spans"),
+    ("pretrain", INPUT, "pretrain needs --blocks"),
     ("eval-em --questions questions.jsonl", INPUT, "eval-em needs"),
     ("ask Who", INPUT, "artifacts/blocks does not exist"),
     ("ask Who --qa-model corpus.jsonl --blocks {blocks}", INPUT, "corpus.jsonl"),
