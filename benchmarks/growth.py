@@ -34,7 +34,8 @@ from verification import write_corpus
 
 from realmctl.artifacts import Artifact, open_artifact, verify
 from realmctl.index.build import build
-from realmctl.index.index_type import IndexOptions, open_index
+from realmctl.index.index_type import open_index
+from realmctl.index.settings import IndexSettings
 from realmctl.training import loop
 from stages.build_index import BuildIndex
 from stages.chunk import Chunk
@@ -199,7 +200,7 @@ def vectors_alone(folder: Path, rows: int, notes: Notes) -> None:
         place = folder / kind.replace(", ", "-")
         place.mkdir()
         os.link(folder / "vectors.npy", place / "vectors.npy")
-        options = IndexOptions.from_settings(settings)
+        options = IndexSettings.of(settings)
         notes.measure(f"build-index {kind}", rows, partial(build, place, options))
         search(kind, place, rows, notes)
 

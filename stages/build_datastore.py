@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary
 from realmctl.index.names import INDEX_TYPES
+from realmctl.index.settings import IndexSettings
 from realmctl.pipeline import Stage, check_device, help_texts, reads, runtime, setting
 
-if TYPE_CHECKING:
-    from realmctl.index.index_type import IndexOptions
 
-
-class BuildDatastore(Stage):
+class BuildDatastore(IndexSettings, Stage):
     """Store the state that predicts each wordpiece of each salient span, and index the states (kNN-LM).
 
     The masked language model is an encoder, or the reader of a pre-trained model. eval-knn-lm reads the result. The index
@@ -30,25 +28,12 @@ class BuildDatastore(Stage):
         default="exact",
         choices=INDEX_TYPES.names,
     )
-    m: int = setting("hnsw: links per state. More links raise recall and memory.", default=16, at_least=2, at_most=512)
-    ef_construction: int = setting(
-        "hnsw: width of the beam during the build. A wider beam is slower and raises recall.", default=200, at_least=1
-    )
-    ef: int | None = setting(
-        "hnsw: width of the beam during search. Default: the narrowest of 64 to 1024 that reaches --min-recall.",
-        default=None,
-        at_least=1,
-    )
-    min_recall: float = setting(
-        "Lowest recall at which the datastore is written, from 0 to 1.", default=0.95, at_least=0, at_most=1
-    )
-    seed: int = setting("Seed of the graph's levels and of the sampled queries.", default=0, at_least=0)
     batch_size: int = runtime("Spans per batch.", default=64, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
 
     def check(self) -> None:
-        self._options().check()
+        self.check_index()
         require_same_vocabulary(self.encoder, self.spans)
 
     def run(self, out: Writer) -> Mapping[str, Any]:
@@ -65,10 +50,5 @@ class BuildDatastore(Stage):
         collator, device = Collator.of(wordpiece.load(self.spans.path)), pick_device(self.device)
         states = SpanStates(reader, TaggedQueries(self.spans), collator, device, self.precision)
         write_datastore(states, out.path, self.batch_size)
-        built = build(out.path, self._options(), device=str(device))
-        return {**built, "neighbour_recall": require_neighbours(out.path, self._options(), str(device))}
-
-    def _options(self) -> IndexOptions:
-        from realmctl.index.index_type import IndexOptions
-
-        return IndexOptions.from_settings(vars(self))
+        built = build(out.path, self, device=str(device))
+        return {**built, "neighbour_recall": require_neighbours(out.path, self, str(device))}

@@ -13,9 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from realmctl.index.index_type import IndexDescription, IndexOptions, IndexType, write_description
+from realmctl.index.index_type import IndexDescription, IndexType, write_description
 from realmctl.index.merged import MergedIndex, bounds
 from realmctl.index.protocol import Index, RowIds, Scores, Vectors, check_queries
+from realmctl.index.settings import IndexSettings
 from realmctl.index.vectors import ROWS_PER_CHUNK
 
 QUERIES_AT_ONCE = 512
@@ -86,7 +87,7 @@ class ExactIndex:
 class ExactIndexType(IndexType):
     """Exact search: every vector is scored. Only the vectors are stored."""
 
-    def build(self, folder: Path, vectors: Vectors, options: IndexOptions, device: str) -> Mapping[str, float]:
+    def build(self, folder: Path, vectors: Vectors, settings: IndexSettings, device: str) -> Mapping[str, float]:
         write_description(folder, IndexDescription("exact", dimension=vectors.shape[1], count=len(vectors)))
         return {"recall": 1.0}
 

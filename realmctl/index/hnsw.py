@@ -23,9 +23,10 @@ from realmctl.errors import InputError, QualityError, ResourceError
 from realmctl.index.canaries import check_canaries, choose_canaries, worse_canaries
 from realmctl.index.exact import ExactIndex
 from realmctl.index.hnsw_file import GraphShape, check_file, read_entry
-from realmctl.index.index_type import IndexDescription, IndexOptions, IndexType, write_description
+from realmctl.index.index_type import IndexDescription, IndexType, write_description
 from realmctl.index.protocol import Index, RowIds, Scores, Vectors, by_score, check_queries
 from realmctl.index.recall import Recall, RecallSample
+from realmctl.index.settings import IndexSettings
 from realmctl.index.vectors import chunks
 from realmctl.log import progress, say
 
@@ -158,13 +159,13 @@ class HnswIndexType(IndexType):
 
     description = HnswIndexDescription
 
-    def build(self, folder: Path, vectors: Vectors, options: IndexOptions, device: str) -> Mapping[str, float]:
+    def build(self, folder: Path, vectors: Vectors, settings: IndexSettings, device: str) -> Mapping[str, float]:
         path = folder / GRAPH_FILE
-        graph = build_graph(vectors, options.m, options.ef_construction, options.seed, options.threads)
+        graph = build_graph(vectors, settings.m, settings.ef_construction, settings.seed, settings.threads)
         shape = save_graph(graph, path)
         index = HnswIndex(load_graph(path, shape, vectors), vectors, ef=AUTO_EF[0])
-        recall = reach_recall(index, vectors, options, device)
-        describe_graph(folder, index, shape, vectors, options)
+        recall = reach_recall(index, vectors, settings, device)
+        describe_graph(folder, index, shape, vectors, settings)
         return {"ef": index.ef, **recall.metrics()}
 
     def open(self, folder: Path, description: IndexDescription, vectors: Vectors, device: str) -> Index:
@@ -192,33 +193,35 @@ class Beam(Protocol):
     def search_graph(self, queries_BD: Vectors, k: int, /) -> tuple[Scores, RowIds]: ...
 
 
-def reach_recall(index: Beam, vectors: Vectors, options: IndexOptions, device: str) -> Recall:
+def reach_recall(index: Beam, vectors: Vectors, settings: IndexSettings, device: str) -> Recall:
     """Set the beam: the one asked for, or the narrowest that reaches the floor. QualityError if none does."""
     recall_sample = RecallSample(
-        vectors, k=options.recall_k, sample=options.recall_sample, seed=options.seed, device=device
+        vectors, k=settings.recall_k, sample=settings.recall_sample, seed=settings.seed, device=device
     )
-    for ef in (options.ef,) if options.ef else AUTO_EF:
+    for ef in (settings.ef,) if settings.ef else AUTO_EF:
         index.ef = ef
         recall = recall_sample.measure(index.search_graph)
         say(f"recall@{recall.k} at ef {ef}: {recall}")
-        if recall.mean >= options.min_recall:
+        if recall.mean >= settings.min_recall:
             return recall
     raise QualityError(
         f"The graph finds only {recall} of the true {recall.k} nearest blocks at ef {ef}, below the floor of "
-        f"{options.min_recall:.0%}, so no index was made. Build with more links (--m {2 * options.m} "
-        f"--ef-construction {2 * options.ef_construction}), {'leave --ef out, ' if options.ef else ''}or "
+        f"{settings.min_recall:.0%}, so no index was made. Build with more links (--m {2 * settings.m} "
+        f"--ef-construction {2 * settings.ef_construction}), {'leave --ef out, ' if settings.ef else ''}or "
         "take --type exact, which misses nothing; --min-recall lowers the floor."
     )
 
 
-def describe_graph(folder: Path, index: HnswIndex, shape: GraphShape, vectors: Vectors, options: IndexOptions) -> None:
+def describe_graph(
+    folder: Path, index: HnswIndex, shape: GraphShape, vectors: Vectors, settings: IndexSettings
+) -> None:
     """Write the `index.json` of a graph that was saved in `folder`."""
     description = HnswIndexDescription(
         type="hnsw",
         **asdict(shape),
         ef=index.ef,
-        seed=options.seed,
-        threads=options.threads,
+        seed=settings.seed,
+        threads=settings.threads,
         sha256=digest_file(folder / GRAPH_FILE),
         canaries=choose_canaries(index.search_graph, vectors),
     )

@@ -31,7 +31,6 @@ from realmctl.index.hnsw_file import GraphShape
 from realmctl.index.index_type import (
     DESCRIPTION_FILE,
     IndexDescription,
-    IndexOptions,
     IndexType,
     read_description,
     write_description,
@@ -39,6 +38,7 @@ from realmctl.index.index_type import (
 from realmctl.index.merged import MergedIndex, bounds
 from realmctl.index.names import SHARDED
 from realmctl.index.protocol import Index, Vectors
+from realmctl.index.settings import IndexSettings
 from realmctl.index.vectors import VECTORS_FILE, open_vectors
 
 ROWS_WORTH_A_PROCESS = 20_000
@@ -85,13 +85,13 @@ class ShardedHnswType(IndexType):
 
     description = ShardedHnswDescription
 
-    def build(self, folder: Path, vectors: Vectors, options: IndexOptions, device: str) -> Mapping[str, float]:
+    def build(self, folder: Path, vectors: Vectors, settings: IndexSettings, device: str) -> Mapping[str, float]:
         count, dimension = vectors.shape
-        if options.shards > min(count, MAX_SHARDS):
+        if settings.shards > min(count, MAX_SHARDS):
             raise ConfigError(
-                f"--shards {options.shards}: {count} vectors can have at most {min(count, MAX_SHARDS)} shards."
+                f"--shards {settings.shards}: {count} vectors can have at most {min(count, MAX_SHARDS)} shards."
             )
-        units = [(folder, number, own, options) for number, own in enumerate(bounds(count, options.shards))]
+        units = [(folder, number, own, settings) for number, own in enumerate(bounds(count, settings.shards))]
         useful = max(1, count // ROWS_WORTH_A_PROCESS)
         shapes = list(map_units(build_shard, units, min(len(units), useful, worker_count(0))))
         parts = []
@@ -100,11 +100,11 @@ class ShardedHnswType(IndexType):
             graph = load_graph(_shard(folder, number) / GRAPH_FILE, shape, rows)
             parts.append((first, HnswIndex(graph, rows, AUTO_EF[0])))
         index = HnswShards(parts, vectors)
-        recall = reach_recall(index, vectors, options, device)
+        recall = reach_recall(index, vectors, settings, device)
         hashes = []
         for number, ((first, part), shape) in enumerate(zip(parts, shapes, strict=True)):
             shard = _shard(folder, number)
-            describe_graph(shard, part, shape, vectors[first : first + part.count], options)
+            describe_graph(shard, part, shape, vectors[first : first + part.count], settings)
             hashes.append(digest_file(shard / DESCRIPTION_FILE))
         write_description(folder, ShardedHnswDescription(SHARDED, dimension, count, "ip", len(units), hashes))
         return {"ef": index.ef, **recall.metrics()}
@@ -131,13 +131,13 @@ class ShardedHnswType(IndexType):
         return MergedIndex(opened, vectors)
 
 
-def build_shard(unit: tuple[Path, int, tuple[int, int], IndexOptions]) -> GraphShape:
-    """Build and save the graph of a range of rows: (folder of the index, number of the shard, first and last row, options)."""
-    folder, number, (first, stop), options = unit
+def build_shard(unit: tuple[Path, int, tuple[int, int], IndexSettings]) -> GraphShape:
+    """Build and save the graph of a range of rows: (folder of the index, number of the shard, first and last row, settings)."""
+    folder, number, (first, stop), settings = unit
     rows = open_vectors(folder / VECTORS_FILE)[first:stop]
     shard = _shard(folder, number)
     shard.mkdir(exist_ok=True)
-    graph = build_graph(rows, options.m, options.ef_construction, options.seed, options.threads)
+    graph = build_graph(rows, settings.m, settings.ef_construction, settings.seed, settings.threads)
     return save_graph(graph, shard / GRAPH_FILE)
 
 

@@ -10,65 +10,20 @@ import json
 import typing
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 from realmctl.errors import ConfigError, InputError, one_line
 from realmctl.index.merged import MergedIndex
 from realmctl.index.names import INDEX_TYPES
 from realmctl.index.protocol import Index, Vectors
+from realmctl.index.settings import IndexSettings
 from realmctl.index.vectors import VECTORS_FILE, open_vectors
 
 DESCRIPTION_FILE = "index.json"
 MAX_DESCRIPTION_BYTES = 2**20
 MAX_VECTORS, MAX_DIMENSION = 2**32, 2**20
-
-
-@dataclass(frozen=True, kw_only=True)
-class IndexOptions:
-    """How to build an index: the settings of `build-index`, and of every index refresh.
-
-    type: name of a type of index (`exact`, `hnsw` or a plug-in's).
-    m, ef_construction, threads, seed: of an hnsw graph; with more than one thread each build has other bytes.
-    shards: graphs of an hnsw index, each over a range of the rows.
-    ef: width of the search beam, None for the narrowest of 64 to 1024 that reaches `min_recall`.
-    recall_k, recall_sample, min_recall: neighbours, queries and floor of the measured recall.
-    """
-
-    type: str = "hnsw"
-    m: int = 16
-    ef_construction: int = 200
-    ef: int | None = None
-    threads: int = 1
-    shards: int = 1
-    seed: int = 0
-    recall_k: int = 8
-    recall_sample: int = 1000
-    min_recall: float = 0.95
-
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """Take the options from the settings of an index's stage. Options that are not among them have their defaults."""
-        return cls(**{field.name: settings[field.name] for field in fields(cls) if field.name in settings})
-
-    def check(self) -> None:
-        """Raise ConfigError for options that cannot work."""
-        least = {"ef_construction": 1, "threads": 1, "shards": 1, "seed": 0, "recall_k": 1, "recall_sample": 1}
-        for name, smallest in least.items():
-            if getattr(self, name) < smallest:
-                raise ConfigError(f"{name} is {getattr(self, name)}; the least is {smallest}.")
-        if self.shards > 1 and self.type != "hnsw":
-            raise ConfigError(
-                f"--shards {self.shards}: only an hnsw index is saved in shards. An exact index is divided when it is opened "
-                "(--index-shards). Leave --shards out."
-            )
-        if not 2 <= self.m <= 512:
-            raise ConfigError(f"m is {self.m}; a graph has 2 to 512 links a vector (16 suits most).")
-        if self.ef is not None and self.ef < 1:
-            raise ConfigError(f"ef is {self.ef}; the least is 1, and leaving it out finds one that reaches min_recall.")
-        if not 0 <= self.min_recall <= 1:
-            raise ConfigError(f"min_recall is {self.min_recall}; it is a share, from 0 to 1.")
 
 
 @dataclass(frozen=True)
@@ -100,7 +55,7 @@ class IndexType(ABC):
     """The class of its `index.json`."""
 
     @abstractmethod
-    def build(self, folder: Path, vectors: Vectors, options: IndexOptions, device: str) -> Mapping[str, float]:
+    def build(self, folder: Path, vectors: Vectors, settings: IndexSettings, device: str) -> Mapping[str, float]:
         """Write the files of the index beside `vectors.npy`, and its description with `write_description`.
 
         The vectors are finite. Returns metrics; without a `recall` among them, the recall of the finished index is measured.

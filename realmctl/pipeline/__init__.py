@@ -13,7 +13,7 @@ from realmctl.pipeline.fields import (
     setting,
     source,
 )
-from realmctl.pipeline.settings import Settings, values_of
+from realmctl.pipeline.settings import Settings
 from realmctl.pipeline.stage import Stage, resolve
 from realmctl.pipeline.together import Exchange
 
@@ -33,5 +33,4 @@ __all__ = [
     "runtime",
     "setting",
     "source",
-    "values_of",
 ]

@@ -11,8 +11,9 @@ settings, and hands itself to the library function that takes them. So no value 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, dataclass_transform
+from typing import Any, Self, dataclass_transform
 
 from realmctl.pipeline.fields import ROLE, flag_of, hints, reads, roles, runtime, setting, source
 from realmctl.pipeline.values import typed
@@ -42,7 +43,7 @@ class Settings:
                 role.check_value(value, flag_of(name))
                 object.__setattr__(self, name, value)
 
-
-def values_of(settings: Settings, of: type[Settings]) -> dict[str, Any]:
-    """Return {name: value} of the fields that `of` declares or inherits."""
-    return {name: getattr(settings, name) for name in roles(of)}
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Take the fields that are among these values, such as the settings of an artifact. The others have their defaults."""
+        return cls(**{name: values[name] for name in roles(cls) if name in values})

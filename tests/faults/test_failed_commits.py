@@ -18,7 +18,7 @@ from realmctl.artifacts.records import RecordWriter
 from realmctl.errors import ConfigError, InputError, MismatchError, ResourceError
 from realmctl.index import hnsw
 from realmctl.index.build import build
-from realmctl.index.index_type import IndexOptions
+from realmctl.index.settings import IndexSettings
 from realmctl.models import weights
 from realmctl.retrieval.embedding import embedding_file
 from tests.faults.counting import count
@@ -170,7 +170,7 @@ def test_a_graph_that_the_disk_lost_is_noticed(tmp_path, monkeypatch):
 
     monkeypatch.setattr(hnsw, "read_entry", loses)
     with pytest.raises(InputError, match="is damaged"):
-        build(folder, IndexOptions(type="hnsw"))
+        build(folder, IndexSettings(type="hnsw"))
     assert not (folder / "index.json").exists()
 
 

@@ -10,15 +10,16 @@ from realmctl.index import hnsw
 from realmctl.index.build import build
 from realmctl.index.exact import ExactIndex
 from realmctl.index.hnsw import HnswIndex
-from realmctl.index.index_type import IndexOptions, open_index, read_description
+from realmctl.index.index_type import open_index, read_description
 from realmctl.index.names import INDEX_TYPES
 from realmctl.index.recall import Recall
+from realmctl.index.settings import IndexSettings
 from tests.fixtures.index import built, clustered, folder_with
 
 
 def test_hnsw_from_vectors_to_answers(tmp_path):
     matrix = clustered(600)
-    metrics = build(folder_with(tmp_path, matrix), IndexOptions(recall_sample=100))
+    metrics = build(folder_with(tmp_path, matrix), IndexSettings(recall_sample=100))
     assert metrics["recall"] >= 0.95 and metrics["recall_low"] <= metrics["recall"] <= metrics["recall_high"]
     assert (metrics["rows"], metrics["dimension"], metrics["recall_k"], metrics["recall_queries"]) == (
         600,
@@ -34,7 +35,7 @@ def test_hnsw_from_vectors_to_answers(tmp_path):
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 def test_exact_from_vectors_to_answers(tmp_path, dtype):
     matrix = clustered(50).astype(dtype)
-    assert build(folder_with(tmp_path, matrix), IndexOptions(type="exact"))["recall"] == 1.0
+    assert build(folder_with(tmp_path, matrix), IndexSettings(type="exact"))["recall"] == 1.0
     index = open_index(tmp_path)
     assert isinstance(index, ExactIndex)
     assert (index.search(matrix[:9], 5)[1] == ExactIndex(matrix).search(matrix[:9], 5)[1]).all()
@@ -96,7 +97,7 @@ class Recalls:
 def test_ef_is_the_narrowest_that_reaches_the_floor(tmp_path, monkeypatch):
     sample = Recalls({64: 0.7, 128: 0.9, 256: 0.97, 512: 0.99})
     monkeypatch.setattr(hnsw, "RecallSample", sample)
-    metrics = build(folder_with(tmp_path, clustered(50)), IndexOptions())
+    metrics = build(folder_with(tmp_path, clustered(50)), IndexSettings())
     assert (metrics["ef"], metrics["recall"], sample.asked) == (256, 0.97, [64, 128, 256])
     assert open_index(tmp_path).ef == 256
 
@@ -105,7 +106,7 @@ def test_an_ef_that_was_asked_for_is_the_only_one_tried(tmp_path, monkeypatch):
     sample = Recalls({100: 0.5})
     monkeypatch.setattr(hnsw, "RecallSample", sample)
     with pytest.raises(QualityError, match="ef 100"):
-        build(folder_with(tmp_path, clustered(50)), IndexOptions(ef=100))
+        build(folder_with(tmp_path, clustered(50)), IndexSettings(ef=100))
 
 
 def test_below_the_floor_there_is_no_index(tmp_path):
@@ -113,7 +114,7 @@ def test_below_the_floor_there_is_no_index(tmp_path):
     with pytest.raises(QualityError) as error:
         build(
             folder_with(tmp_path, matrix),
-            IndexOptions(m=2, ef_construction=4, ef=1, min_recall=1.0, recall_sample=50),
+            IndexSettings(m=2, ef_construction=4, ef=1, min_recall=1.0, recall_sample=50),
         )
     assert error.value.exit_code == 6
     with pytest.raises(InputError, match=r"index.json"):
@@ -123,17 +124,17 @@ def test_below_the_floor_there_is_no_index(tmp_path):
 def test_a_type_that_measures_nothing_is_measured(tmp_path, monkeypatch):
     monkeypatch.setitem(INDEX_TYPES.built_in, "first", "tests.fixtures.index:FirstRowsType")
     options = {"type": "first", "recall_k": 4, "recall_sample": 50}
-    metrics = build(folder_with(tmp_path, clustered(400)), IndexOptions(**options, min_recall=0.0))
+    metrics = build(folder_with(tmp_path, clustered(400)), IndexSettings(**options, min_recall=0.0))
     assert 0 <= metrics["recall"] < 0.5 and metrics["recall_queries"] == 50
     with pytest.raises(QualityError, match="first"):
-        build(folder_with(tmp_path, clustered(400)), IndexOptions(**options))
+        build(folder_with(tmp_path, clustered(400)), IndexSettings(**options))
     with pytest.raises(InputError, match=r"index.json"):
         open_index(tmp_path)
 
 
 def test_an_unknown_type_is_refused_with_the_known_ones(tmp_path):
     with pytest.raises(ConfigError, match="tree"):
-        build(folder_with(tmp_path, clustered(9)), IndexOptions(type="tree"))
+        build(folder_with(tmp_path, clustered(9)), IndexSettings(type="tree"))
 
 
 @pytest.mark.parametrize(
@@ -152,7 +153,7 @@ def test_vectors_that_are_not_finite_are_refused_before_anything_is_built(tmp_pa
     matrix[3] = np.nan
     for kind in ("exact", "hnsw"):
         with pytest.raises(InputError, match="Row 3"):
-            build(folder_with(tmp_path, matrix), IndexOptions(type=kind))
+            build(folder_with(tmp_path, matrix), IndexSettings(type=kind))
     assert [path.name for path in tmp_path.iterdir()] == ["vectors.npy"]
 
 
@@ -173,8 +174,8 @@ def test_vectors_that_are_not_finite_are_refused_before_anything_is_built(tmp_pa
     ids=str,
 )
 def test_options_that_cannot_work_are_refused(tmp_path, options):
-    with pytest.raises(ConfigError, match=next(iter(options))):
-        build(folder_with(tmp_path, clustered(9)), IndexOptions(**options))
+    with pytest.raises(ConfigError, match=next(iter(options)).replace('_', '-')):
+        build(folder_with(tmp_path, clustered(9)), IndexSettings(**options))
 
 
 @pytest.mark.parametrize("count", [1, 2, 8])

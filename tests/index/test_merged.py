@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from realmctl.errors import ConfigError, InputError, QualityError
 from realmctl.index.build import build
 from realmctl.index.exact import ExactIndex
-from realmctl.index.index_type import IndexOptions, open_index, open_part
+from realmctl.index.index_type import open_index, open_part
 from realmctl.index.merged import IndexOfProcesses, MergedIndex, bounds
+from realmctl.index.settings import IndexSettings
 
 
 def whole_numbers(rows: int, seed: int) -> NDArray[np.float32]:
@@ -58,7 +59,7 @@ def test_parts_are_merged_as_one_index_sorts_them(rows, k, parts):
 def test_processes_with_different_queries_find_what_one_finds(tmp_path, rows):
     vectors, count, k = whole_numbers(rows, 2), 3, 6
     np.save(tmp_path / "vectors.npy", vectors)
-    build(tmp_path, IndexOptions(type="exact"))
+    build(tmp_path, IndexSettings(type="exact"))
     asked = [whole_numbers(number, 3 + number) for number in (5, 0, 2)]
 
     def search(rank: int) -> NDArray[np.int64]:
@@ -79,7 +80,7 @@ def shards(tmp_path_factory) -> Path:
     """An hnsw index of three graphs over 300 vectors."""
     folder = tmp_path_factory.mktemp("shards")
     np.save(folder / "vectors.npy", np.random.default_rng(0).standard_normal((300, 16), np.float32))
-    metrics = build(folder, IndexOptions(shards=3, recall_sample=100))
+    metrics = build(folder, IndexSettings(shards=3, recall_sample=100))
     assert metrics["recall"] >= 0.95 and metrics["recall_queries"] == 100
     return folder
 
@@ -98,7 +99,7 @@ def test_graphs_are_searched_together_by_any_number_of_processes(shards):
 
 def test_equal_builds_have_equal_bytes(shards, tmp_path):
     np.save(tmp_path / "vectors.npy", np.load(shards / "vectors.npy"))
-    build(tmp_path, IndexOptions(shards=3, recall_sample=100))
+    build(tmp_path, IndexSettings(shards=3, recall_sample=100))
     files = [path.relative_to(shards) for path in shards.rglob("*") if path.is_file()]
     assert len(files) == 8
     assert all((tmp_path / file).read_bytes() == (shards / file).read_bytes() for file in files)
@@ -120,7 +121,7 @@ def test_a_damaged_shard_is_refused_by_name(shards, tmp_path, file):
 def test_a_shard_of_another_index_is_refused_by_name(shards, tmp_path):
     """It is whole, and of the same shape, but its graph is that of other vectors."""
     np.save(tmp_path / "vectors.npy", np.random.default_rng(5).standard_normal((300, 16), np.float32))
-    build(tmp_path, IndexOptions(shards=3, recall_sample=100))
+    build(tmp_path, IndexSettings(shards=3, recall_sample=100))
     for file in ("hnsw.bin", "index.json"):
         (tmp_path / "shard-001" / file).write_bytes((shards / "shard-001" / file).read_bytes())
     with pytest.raises(InputError, match=r"shard-001/index.json"):
@@ -132,16 +133,16 @@ def test_a_shard_of_another_index_is_refused_by_name(shards, tmp_path):
 def test_the_floor_holds_for_the_merged_answers(tmp_path):
     np.save(tmp_path / "vectors.npy", np.random.default_rng(0).standard_normal((400, 32), np.float32))
     with pytest.raises(QualityError):
-        build(tmp_path, IndexOptions(shards=2, m=2, ef_construction=1, ef=1, min_recall=1.0, recall_sample=200))
+        build(tmp_path, IndexSettings(shards=2, m=2, ef_construction=1, ef=1, min_recall=1.0, recall_sample=200))
     assert not (tmp_path / "index.json").exists()
 
 
 def test_what_cannot_be_divided_is_refused(tmp_path):
     np.save(tmp_path / "vectors.npy", whole_numbers(5, 0))
     with pytest.raises(ConfigError, match="--shards 2"):
-        build(tmp_path, IndexOptions(type="exact", shards=2))
+        build(tmp_path, IndexSettings(type="exact", shards=2))
     with pytest.raises(ConfigError, match="--shards 6"):
-        build(tmp_path, IndexOptions(shards=6))
-    build(tmp_path, IndexOptions())
+        build(tmp_path, IndexSettings(shards=6))
+    build(tmp_path, IndexSettings())
     with pytest.raises(ConfigError, match="hnsw"):
         open_part(tmp_path, "cpu", 0, 2)

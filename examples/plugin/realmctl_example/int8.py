@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from realmctl.index.index_type import IndexDescription, IndexOptions, IndexType, write_description
+from realmctl.index.index_type import IndexDescription, IndexType, write_description
 from realmctl.index.protocol import Index, RowIds, Scores, Vectors, by_score, check_queries
+from realmctl.index.settings import IndexSettings
 
 CODES, SCALES = "codes.npy", "scales.npy"
 
@@ -41,7 +42,7 @@ class Int8Index:
 class Int8IndexType(IndexType):
     """Each vector is stored as 8-bit numbers and one scale."""
 
-    def build(self, folder: Path, vectors: Vectors, options: IndexOptions, device: str) -> Mapping[str, float]:
+    def build(self, folder: Path, vectors: Vectors, settings: IndexSettings, device: str) -> Mapping[str, float]:
         rows = np.asarray(vectors, dtype=np.float32)
         scales = np.maximum(np.abs(rows).max(axis=1), np.finfo(np.float32).tiny) / 127
         np.save(folder / CODES, np.rint(rows / scales[:, None]).astype(np.int8), allow_pickle=False)

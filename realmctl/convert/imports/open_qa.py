@@ -36,7 +36,7 @@ from realmctl.convert.imports.realm_weights import (
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError, MismatchError
 from realmctl.index.build import build
-from realmctl.index.index_type import IndexOptions
+from realmctl.index.settings import IndexSettings
 from realmctl.index.vectors import open_vectors
 from realmctl.log import warn
 from realmctl.models.inputs import Collator
@@ -155,7 +155,7 @@ def _pre_trained(path: Path | None) -> Artifact | None:
 
 
 def _write_index(out: Writer, rows_ND: Tensor, retriever: Artifact | None, blocks: Artifact) -> Artifact:
-    options = IndexOptions(type="exact")
+    options = IndexSettings(type="exact")
     unnamed = digest(["the pre-trained embedder of", out.origin.inputs["checkpoint"]])
     lineage = {**out.origin.lineage, "retriever": retriever.content if retriever else unnamed}
     origin = dataclasses.replace(out.origin, kind="index", settings=dataclasses.asdict(options), lineage=lineage)

@@ -25,9 +25,10 @@ from realmctl.artifacts import Artifact
 from realmctl.artifacts.arrays import ArrayAppender, open_array
 from realmctl.errors import QualityError
 from realmctl.index.exact import ExactIndex
-from realmctl.index.index_type import DESCRIPTION_FILE, IndexOptions, open_index
+from realmctl.index.index_type import DESCRIPTION_FILE, open_index
 from realmctl.index.protocol import Index
 from realmctl.index.recall import TOLERANCE
+from realmctl.index.settings import IndexSettings
 from realmctl.index.vectors import ROWS_PER_CHUNK, VECTORS_FILE, chunks, open_vectors
 from realmctl.log import progress, say
 from realmctl.models.bert.encoder import states_at
@@ -109,7 +110,7 @@ def _centre_last_column(path: Path) -> None:
     vectors.flush()
 
 
-def require_neighbours(folder: Path, options: IndexOptions, device: str) -> float:
+def require_neighbours(folder: Path, options: IndexSettings, device: str) -> float:
     """Return recall@k of the index for sampled states as queries, beside exact search, by Euclidean distance.
 
     The gate of every index measures other queries. Raises QualityError below `min_recall`.

@@ -14,7 +14,7 @@ from realmctl.artifacts.arrays import open_array
 from realmctl.corpus.corpus import Corpus
 from realmctl.execution.shards import Executor
 from realmctl.index.build import build as build_index
-from realmctl.index.index_type import IndexOptions
+from realmctl.index.settings import IndexSettings
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import pick_device
 from realmctl.models.retriever import Retriever
@@ -30,7 +30,7 @@ def request_of(settings: RefreshSettings) -> RefreshRequest:
     vectors = open_array(settings.index.file("vectors.npy"))
     return RefreshRequest(
         blocks=str(settings.blocks.path.resolve()),
-        index=IndexOptions.from_settings(settings.index.settings),
+        index=IndexSettings.of(settings.index.settings),
         dtype="float16" if vectors.dtype == np.float16 else "float32",
         precision=settings.precision,
     )

@@ -57,7 +57,7 @@ from realmctl.artifacts import MANIFEST, Artifact, open_artifact, verify
 from realmctl.artifacts.disk import QUARANTINE, set_aside, sync, write_file
 from realmctl.artifacts.hashing import read_sealed, write_sealed
 from realmctl.errors import InputError, MismatchError
-from realmctl.index.index_type import IndexOptions
+from realmctl.index.settings import IndexSettings
 
 STEP = re.compile(r"step-(\d{8})")
 KEPT = 2
@@ -80,7 +80,7 @@ class RefreshRequest:
     """
 
     blocks: str
-    index: IndexOptions
+    index: IndexSettings
     dtype: Literal["float32", "float16"]
     precision: str
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -211,7 +211,7 @@ class RefreshFolder:
         path = self.path / REQUEST
         try:
             values = read_sealed(path)
-            return RefreshRequest(**{**values, "index": IndexOptions(**values["index"])})
+            return RefreshRequest(**{**values, "index": IndexSettings(**values["index"])})
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise InputError(
                 f"{path} is not a refresh request ({error}). Name the `live` folder of a running pretrain: "
