@@ -174,7 +174,7 @@ def test_vectors_that_are_not_finite_are_refused_before_anything_is_built(tmp_pa
     ids=str,
 )
 def test_options_that_cannot_work_are_refused(tmp_path, options):
-    with pytest.raises(ConfigError, match=next(iter(options)).replace('_', '-')):
+    with pytest.raises(ConfigError, match=next(iter(options)).replace("_", "-")):
         build(folder_with(tmp_path, clustered(9)), IndexSettings(**options))
 
 
