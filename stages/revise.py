@@ -11,7 +11,7 @@ from realmctl.artifacts import Artifact, Origin, Writer
 from realmctl.corpus.settings import ChunkSettings
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.execution.shards import Executor
-from realmctl.pipeline import Stage, help_texts, reads, roles, runtime, source, values_of
+from realmctl.pipeline import Stage, help_texts, reads, runtime, source
 
 
 class Revise(Stage):
@@ -47,14 +47,18 @@ class Revise(Stage):
 
     def origin(self) -> Origin:
         """Return the origin, with the settings of the blocks among its own, so that the next revision finds them."""
-        origin, inherited = super().origin(), values_of(self._chunking(), ChunkSettings)
-        return dataclasses.replace(origin, settings={**origin.settings, **inherited})
-
-    def _chunking(self) -> ChunkSettings:
-        """The settings with which the blocks were made."""
-        return ChunkSettings(**{name: self.blocks.settings[name] for name in roles(ChunkSettings)})
+        origin, inherited = super().origin(), ChunkSettings.of(self.blocks.settings)
+        return dataclasses.replace(origin, settings={**origin.settings, **vars(inherited)})
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.corpus.revising import revise_blocks
 
-        return revise_blocks(self.blocks, self._chunking(), self.corpus, self.edits, out, self.workers, self.executor)
+        return revise_blocks(
+            self.blocks,
+            ChunkSettings.of(self.blocks.settings),
+            self.corpus,
+            self.edits,
+            out,
+            self.workers,
+            self.executor,
+        )
