@@ -97,9 +97,9 @@ class EvalRun(Stage):
 
     def _relevance(self) -> Relevance:
         from realmctl.questions.questions import read_questions
+        from realmctl.questions.ranking.answer_relevance import answer_relevance
         from realmctl.questions.ranking.beir import qrels_file
         from realmctl.questions.ranking.trec import read_qrels, trec_named
-        from realmctl.retrieval.search.answer_relevance import answer_relevance
 
         if self.qrels is not None:
             return trec_named(read_qrels(qrels_file(self.qrels, "test")))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -52,15 +51,21 @@ class Models:
     filler: PretrainedModel | None
     closed_book: QaModel | None
 
+    @classmethod
+    def of(
+        cls, version: ServedVersion, qa: QaModel | None, filler: PretrainedModel | None, closed_book: QaModel | None
+    ) -> Models:
+        """Return the models over a version, with the rows of its blocks. All blocks are read once."""
+        corpus = next(one.blocks for one in (qa, filler) if one is not None)
+        rows = {block.id: row for row, block in enumerate(corpus)}
+        return cls(version, corpus, rows, qa, filler, closed_book)
+
     def over(self, version: ServedVersion) -> Models:
         """Return the same models over another version. Only its index is read, and BM25 is computed anew."""
         opener = open_once()
         qa = self.qa and self.qa.over(version.blocks, version.index, opener)
         filler = self.filler and self.filler.over(version.blocks, version.index, opener)
-        corpus = Corpus(version.blocks)
-        return dataclasses.replace(
-            self, version=version, corpus=corpus, row_of=rows_by_id(corpus), qa=qa, filler=filler
-        )
+        return Models.of(version, qa, filler, self.closed_book)
 
     def check_edits(self) -> None:
         """Raise ConfigError if the models cannot follow an edit of the blocks."""
@@ -232,13 +237,7 @@ def open_models(
             raise MismatchError(
                 f"--closed-book {closed_book} retrieves blocks. Name a qa-model that was fine-tuned with --retrieval none."
             )
-    corpus = Corpus(version.blocks)
-    return Models(version, corpus, rows_by_id(corpus), qa, filler, weights), versions
-
-
-def rows_by_id(corpus: Corpus) -> dict[str, int]:
-    """Row of each block by its id. This reads all blocks."""
-    return {block.id: row for row, block in enumerate(corpus)}
+    return Models.of(version, qa, filler, weights), versions
 
 
 def open_once(index: Index | None = None) -> Callable[[Path, str], Index]:

@@ -1,13 +1,15 @@
 """How much a refresh changes the index: the overlap of stale and fresh candidates, and the drift of the block embeddings.
 
-Legend: B queries, K blocks of a query (-2: no block).
+Legend: B queries, K blocks of a query (-2: no block), C sampled rows, D dimension.
 """
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from realmctl.index.protocol import Index, RowIds
 from realmctl.retrieval.search.candidates import ABSENT
-from realmctl.retrieval.search.drift import drift, evenly_spaced
 
 SAMPLED_BLOCKS = 256
 """Number of blocks, evenly spaced over the corpus, whose embeddings are compared."""
@@ -29,3 +31,16 @@ def index_drift(stale: Index, fresh: Index) -> float:
     """Return the drift of the sampled blocks between two indexes of one corpus."""
     rows = evenly_spaced(fresh.count, SAMPLED_BLOCKS)
     return drift(stale.vectors(rows), fresh.vectors(rows))
+
+
+def evenly_spaced(count: int, most: int) -> RowIds:
+    """Return at most `most` rows of an index of `count` blocks, evenly spaced."""
+    return np.linspace(0, count - 1, min(most, count)).round().astype(np.int64)
+
+
+def drift(stale_CD: NDArray[np.floating], fresh_CD: NDArray[np.floating]) -> float:
+    """Return 1 minus the mean cosine of the old and the new embedding of a block: 0 for no drift, about 1 for unrelated ones."""
+    stale_CD, fresh_CD = stale_CD.astype(np.float64), fresh_CD.astype(np.float64)
+    norm_C = np.linalg.norm(stale_CD, axis=1) * np.linalg.norm(fresh_CD, axis=1)
+    cosine_C = (stale_CD * fresh_CD).sum(1) / np.maximum(norm_C, np.finfo(np.float64).tiny)
+    return float(1.0 - cosine_C.mean())

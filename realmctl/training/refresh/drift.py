@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from realmctl.artifacts import Artifact
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.embedding.embedding import embed_blocks
-from realmctl.retrieval.search.drift import drift, evenly_spaced
+from realmctl.training.monitoring.index_change import drift, evenly_spaced
 from realmctl.training.refresh.index_maker import IndexMaker
 
 CHECKED_EVERY = 4

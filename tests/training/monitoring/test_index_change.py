@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from realmctl.artifacts import open_artifact
 from realmctl.retrieval.search.candidates import ABSENT
-from realmctl.training.monitoring.index_change import overlap
+from realmctl.training.monitoring.index_change import drift, evenly_spaced, overlap
 from realmctl.training.objectives.pretrain import PretrainObjective
 from realmctl.training.refresh.index_in_use import IndexInUse
 from realmctl.training.refresh.kinds import Refresh
@@ -74,3 +74,22 @@ def best_blocks(scores, uids, own, count):
         if uids[row] != own:
             found.setdefault(uids[row], row)
     return set(list(found.values())[:count])
+
+
+@given(st.integers(1, 5), st.integers(0, 2**32 - 1))
+def test_drift_is_one_minus_the_mean_cosine(count, seed):
+    stale, fresh = np.random.default_rng(seed).normal(size=(2, count, 4)).astype(np.float32)
+    cosines = [
+        sum(a * b for a, b in zip(one, other, strict=True))
+        / math.sqrt(sum(a * a for a in one) * sum(b * b for b in other))
+        for one, other in zip(stale.tolist(), fresh.tolist(), strict=True)
+    ]
+    assert drift(stale, fresh) == pytest.approx(1 - sum(cosines) / count, abs=1e-6)
+    assert drift(stale, 3 * stale) == pytest.approx(0, abs=1e-6)
+    assert drift(stale, -stale) == pytest.approx(2, abs=1e-6)
+
+
+def test_the_sample_covers_the_corpus():
+    assert evenly_spaced(3, 256).tolist() == [0, 1, 2]
+    rows = evenly_spaced(10_001, 256)
+    assert len(set(rows.tolist())) == 256 and rows[0] == 0 and rows[-1] == 10_000
