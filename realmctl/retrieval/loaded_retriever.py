@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.artifacts import Artifact
-from realmctl.corpus.corpus import TokenIds
 from realmctl.errors import ConfigError
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import pick_device
@@ -36,8 +35,8 @@ class LoadedRetriever:
 
     def __init__(self, artifact: Artifact, module: Retriever, precision: str) -> None:
         self.artifact, self.module, self.precision = artifact, module, precision
-        self._words = words = wordpiece.load(artifact.path)
-        self._collator = Collator(words.cls, words.sep, words.pad, words.mask)
+        self._words = wordpiece.load(artifact.path)
+        self._collator = Collator.of(self._words)
 
     @classmethod
     def open(cls, path: Path | str | Artifact, *, device: str = "auto", precision: str = "auto") -> LoadedRetriever:
@@ -67,7 +66,7 @@ class LoadedRetriever:
         """
         vectors = [np.empty((0, self.dimension), np.float32)]
         for start in range(0, len(texts), QUESTIONS_AT_ONCE):
-            tokens = self._tokens(texts[start : start + QUESTIONS_AT_ONCE])
+            tokens = self._words.tokens(texts[start : start + QUESTIONS_AT_ONCE])
             vectors.append(embed_questions(self.module, self._collator, tokens, precision=self.precision))
         return np.concatenate(vectors)
 
@@ -85,7 +84,7 @@ class LoadedRetriever:
         if not len(titles):
             return np.empty((0, self.dimension), np.float32)
         return embed_titles_and_bodies(
-            self.module, self._collator, self._tokens(titles), self._tokens(texts), precision=self.precision
+            self.module, self._collator, self._words.tokens(titles), self._words.tokens(texts), precision=self.precision
         )
 
     def with_index(self, index: Path | str | Artifact | LoadedIndex, *, blocks: BlocksLike | None = None) -> TextSearch:
@@ -103,9 +102,6 @@ class LoadedRetriever:
         device = str(next(self.module.parameters()).device)
         searcher = DenseSearcher(self.artifact, made, blocks_for(made, blocks), device, self.precision)
         return TextSearch(searcher, searcher.corpus)
-
-    def _tokens(self, texts: Sequence[str]) -> list[TokenIds]:
-        return [ids.astype(np.int64) for ids, _ in self._words.encode_batch(texts)]
 
     def __repr__(self) -> str:
         return f"<retriever of width {self.dimension} at {self.artifact.path}>"

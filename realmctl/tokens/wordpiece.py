@@ -43,6 +43,7 @@ class WordPiece:
         self.tokenizer = tokenizer
         self.vocabulary: dict[str, int] = vocabulary
         self.pad, self.unk, self.cls, self.sep, self.mask = (vocabulary[token] for token in SPECIALS)
+        self.specials = [self.pad, self.unk, self.cls, self.sep, self.mask]
         self.dtype = np.dtype(np.uint16 if max(vocabulary.values()) < 2**16 else np.uint32)
         self.itemsize = self.dtype.itemsize
         self._plain, setup = _without_specials(tokenizer)
@@ -78,6 +79,10 @@ class WordPiece:
         """
         found = self._plain.encode_batch(list(texts), add_special_tokens=False)
         return [(np.array(e.ids, np.int32), np.array(e.offsets, np.int32).reshape(-1, 2)) for e in found]
+
+    def tokens(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """Return the ids of each text as a model reads them, int64 [n]. A literal [MASK] or [SEP] is ordinary text."""
+        return [ids.astype(np.int64) for ids, _ in self.encode_batch(texts)]
 
     def words(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield (start character, number of wordpieces) of each word that the pre-tokenizer finds in `text`."""

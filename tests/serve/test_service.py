@@ -54,7 +54,7 @@ def test_a_second_edit_at_the_same_time_is_refused(service, monkeypatch):
     monkeypatch.setattr(Versions, "edit", slow)
     one = service.remove("d1-0", None)
     assert entered.wait(PATIENCE) and service.status().editing
-    with pytest.raises(LockedError, match="Another edit"):
+    with pytest.raises(LockedError, match="edit"):
         service.remove("d2-0", None)
     assert service.ask(Ask(question=QUESTION)).result(PATIENCE).version.startswith("v1-")  # answers go on
     go_on.set()
@@ -79,7 +79,7 @@ def test_another_process_wrote_a_version(service, workspace):
     service.versions.edit(
         service.models.version, [{"op": "remove", "id": "d7"}]
     )  # as another server, or the command line
-    with pytest.raises(LockedError, match="Start realmctl serve again"):
+    with pytest.raises(LockedError, match="v2-"):
         service.remove("d1-0", None)
     assert service.block("d7-0").version.startswith("v1-")  # what is served is still whole
 

@@ -238,7 +238,7 @@ def probe_of(model: Artifact, blocks: Artifact, question: str, answer: str) -> P
     require_same_vocabulary(blocks, part)
     words = wordpiece.load(blocks.path)
     collator = Collator.of(words)
-    (ids, _), (wanted, _) = words.encode_batch([question, answer])
+    ids, wanted = words.tokens([question, answer])
     if not 0 < len(wanted) <= MAX_PROBED:
         raise ConfigError(f"The answer {answer[:80]!r} has {len(wanted)} wordpieces; a probe takes 1 to {MAX_PROBED}.")
     reader = Reader.load(part.path)
@@ -247,8 +247,8 @@ def probe_of(model: Artifact, blocks: Artifact, question: str, answer: str) -> P
     packed = collator.query([query.tokens], room) if closed_book else collator.joint([query.tokens], [nothing], room, 1)
     position_1M = torch.from_numpy(query.places + 1)[None]
     log_prob_MV = reader.logits(packed, position_1M, 1)[0, 0].float().log_softmax(-1)
-    own = log_prob_MV.gather(1, torch.from_numpy(wanted.astype(np.int64))[:, None]).sum()
-    log_prob_MV[:, [words.pad, words.unk, words.cls, words.sep, words.mask]] = -torch.inf
+    own = log_prob_MV.gather(1, torch.from_numpy(wanted)[:, None]).sum()
+    log_prob_MV[:, words.specials] = -torch.inf
     best_M, word_M = log_prob_MV.max(-1)
     return Probe(
         str(model.path), answer, len(wanted), float(own), words.tokenizer.decode(word_M.tolist()), float(best_M.sum())

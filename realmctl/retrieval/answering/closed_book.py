@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-import numpy as np
 import torch
 
 from realmctl.artifacts import Artifact, require_same_vocabulary
@@ -52,7 +51,7 @@ class ClosedBookAnswerer(Answerer):
 
     def tokens(self, texts: Sequence[str]) -> list[TokenIds]:
         """Wordpieces of questions."""
-        return [ids.astype(np.int64) for ids, _ in self.wordpiece.encode_batch(texts)]
+        return [*self.wordpiece.tokens(texts)]
 
     def answer(self, tokens: Sequence[TokenIds], hits: Sequence[Sequence[Hit]], top: int) -> list[list[Answer]]:
         """The `top` best fillings, at most one of each length; `hits` are not read."""
@@ -68,8 +67,7 @@ class ClosedBookAnswerer(Answerer):
         with autocast(self.device, self.precision):
             logits_BMV = self.reader.logits(batch.packed.to(self.device), batch.position_BM.to(self.device), 1)[:, 0]
         log_prob_BMV = logits_BMV.float().log_softmax(-1)
-        words = self.wordpiece
-        log_prob_BMV[..., [words.pad, words.unk, words.cls, words.sep, words.mask]] = -torch.inf
+        log_prob_BMV[..., self.wordpiece.specials] = -torch.inf
         best_BM, word_BM = log_prob_BMV.max(-1)
-        texts = [words.tokenizer.decode(ids) for ids in word_BM.tolist()]
+        texts = [self.wordpiece.tokenizer.decode(ids) for ids in word_BM.tolist()]
         return [Answer(text, score) for text, score in zip(texts, best_BM.mean(1).tolist(), strict=True)]

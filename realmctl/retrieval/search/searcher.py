@@ -68,8 +68,7 @@ class Searcher(ABC):
     def __init__(self, blocks: Artifact, device: str) -> None:
         self.device = pick_device(device)
         self.corpus, self.wordpiece = Corpus(blocks), wordpiece.load(blocks.path)
-        words = self.wordpiece
-        self.collator = Collator(words.cls, words.sep, words.pad, words.mask)
+        self.collator = Collator.of(self.wordpiece)
 
     @classmethod  # noqa: B027 (a searcher may have nothing to check)
     def check(cls, inputs: SearchInputs) -> None:
@@ -133,7 +132,7 @@ class Searcher(ABC):
 
     def tokens(self, texts: Sequence[str]) -> list[TokenIds]:
         """Wordpieces of questions. A literal [MASK] or [SEP] in a question is ordinary text."""
-        return [ids.astype(np.int64) for ids, _ in self.wordpiece.encode_batch(texts)]
+        return [*self.wordpiece.tokens(texts)]
 
     def search(self, tokens: Sequence[TokenIds], k: int) -> list[list[Hit]]:
         """The k best blocks of each question, best first."""

@@ -32,7 +32,7 @@ class RecallQuestions:
         places = np.linspace(0, len(questions) - 1, min(MAX_QUESTIONS, len(questions))).round().astype(int)
         asked = [questions[place] for place in places.tolist()]
         words = wordpiece.load(corpus.artifact.path)
-        self._tokens = [ids.astype(np.int64) for ids, _ in words.encode_batch([each.question for each in asked])]
+        self._tokens = words.tokens([each.question for each in asked])
         self._answers = [AnswerSearch(question, "tokens") for question in asked]
         self._corpus, self._collator, self._precision = corpus, collator, precision
 

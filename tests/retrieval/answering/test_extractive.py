@@ -111,9 +111,9 @@ def test_what_does_not_belong_together(qa_model, chain, tmp_path):
     with pytest.raises(MismatchError, match="vocabular"):
         QaModel.open(qa_model, blocks=other_blocks)
     same_words = make_blocks(tmp_path / "reordered", dict(reversed(documents().items())))
-    with pytest.raises(MismatchError, match="does not belong to blocks"):
+    with pytest.raises(MismatchError, match="blocks"):
         QaModel.open(qa_model, blocks=same_words)
-    with pytest.raises(MismatchError, match="does not belong"):
+    with pytest.raises(MismatchError, match="index"):
         DenseSearcher(chain.retriever, index, chain.blocks, "cpu", "fp32")
-    with pytest.raises(MismatchError, match="not built with the block encoder"):
+    with pytest.raises(MismatchError, match="index"):
         DenseSearcher(qa_model.part("retriever"), index, chain.blocks, "cpu", "fp32")

@@ -93,7 +93,7 @@ def test_what_is_saved_searches_alike_without_bm25s(chain, saved, searcher, monk
     (scores, rows), (fresh, same) = again.nearest(tokens, 40), searcher.nearest(tokens, 40)
     assert np.array_equal(rows, same)
     np.testing.assert_allclose(scores, fresh * again.scale.value, rtol=1e-5)
-    with pytest.raises(ResourceError, match=r"BM25 needs the Python package bm25s.*pip install 'realmctl\[bm25\]'"):
+    with pytest.raises(ResourceError, match="bm25s"):
         BM25Searcher(chain.blocks, "cpu")
 
 
@@ -140,5 +140,5 @@ def test_arrays_that_do_not_fit(chain, tmp_path):
     rows = np.load(path) + 1
     path.chmod(0o644)
     np.save(path, rows)
-    with pytest.raises(InputError, match="does not fit 40 blocks"):
+    with pytest.raises(InputError, match="40 blocks"):
         BM25Searcher(chain.blocks, "cpu", open_artifact(part))
