@@ -33,6 +33,7 @@ OUTSIDE = {
 """Pages outside docs/: path in the repository -> path in the site's sources."""
 IN_REPOSITORY = {site: path for path, site in OUTSIDE.items()}
 PYTHON_API = "reference/python-api.md"
+PICTURE = re.compile(r'(?<= src=")docs/|(?<= srcset=")docs/')
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 
 
@@ -61,7 +62,9 @@ def python_api() -> str:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Translate the links of a page."""
+    """Translate the links of a page, and the pictures of README."""
+    if page.file.src_uri == "index.md":
+        markdown = PICTURE.sub("", markdown)
     return LINK.sub(lambda link: translated(link, page.file.src_uri), markdown)
 
 

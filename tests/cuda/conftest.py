@@ -1,4 +1,4 @@
-"""Tests on CUDA devices: `make test-cuda`. They are skipped without one. At the end a table is printed that is worth sending back."""
+"""Tests on CUDA devices: `make test-cuda`. They are skipped without one. At the end a table of speeds is printed."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ def measured(request: pytest.FixtureRequest) -> list[Measurement]:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     if rows := config.stash[MEASURED]:
-        terminalreporter.write_sep("=", "what this device did; please send this table back")
+        terminalreporter.write_sep("=", "what this device did")
         terminalreporter.write_line(table_text(rows))

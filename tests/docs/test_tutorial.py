@@ -1,4 +1,4 @@
-"""The commands of the tutorial and of README run, one after the other, as they stand but at toy scale."""
+"""The commands of README, the tutorial and the whole chain run, one after the other, as they stand but at toy scale."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from realmctl.artifacts import open_artifact
+from realmctl.pipeline.discovery import own_stages
 from tests.conftest import Command
 from tests.fixtures.language_models import make_t5
 
 ROOT = Path(__file__).parents[2]
 SMALL_BERT = "scratch:L1-H32-A2"
+SENTENCE_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 TOY = {
     "mlm-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
     "condenser-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
@@ -37,7 +40,7 @@ TOY = {
 def at_toy_scale(line: str) -> str:
     """A documented command with fewer steps, smaller batches, a smaller world and a smaller BERT."""
     line = line.replace("--size demo", "--size small").replace("train:4000", "train:1500")
-    line = re.sub(r"scratch:L2-H128-A4", SMALL_BERT, line)
+    line = re.sub(r"scratch:L2-H128-A4", SMALL_BERT, line).replace(SENTENCE_ENCODER, "encoder")
     if not line.startswith("realmctl "):
         return line
     command = line.split()[1]
@@ -53,7 +56,7 @@ def at_toy_scale(line: str) -> str:
 def commands_of(page: Path) -> Iterator[str]:
     """Every command of a page's bash blocks, in order."""
     for block in re.findall(r"```bash\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
-        for line in block.splitlines():
+        for line in block.replace("\\\n", " ").splitlines():
             yield from (shlex.join(shlex.split(part, comments=True)) for part in line.split("&&"))
 
 
@@ -100,20 +103,47 @@ def make_bert(folder: Path, texts: list[str]) -> None:
     BertForMaskedLM(config).save_pretrained(folder)
 
 
+def make_sentence_encoder(folder: Path, texts: list[str]) -> None:
+    """Write a tiny BERT without its head as sentence-transformers would: mean pooling, then unit length."""
+    make_bert(folder, texts)
+    listed = [("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize")]
+    entries = [
+        {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{name}"}
+        for number, (name, path) in enumerate(listed)
+    ]
+    (folder / "modules.json").write_text(json.dumps(entries))
+    (folder / "1_Pooling").mkdir()
+    pooling = {"word_embedding_dimension": 16, "pooling_mode_mean_tokens": True}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+
+
+def program_of(page: Path) -> str:
+    """The one Python program of a page."""
+    (program,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    return str(program)
+
+
+def printed_by(program: str) -> list[str]:
+    """The lines that a program prints when it runs in this folder."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-P", "-c", program], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
 def test_the_tutorial_leads_to_models(realmctl: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Part 1 on a small world, part 2 on documents and questions taken from it."""
+    """The first three parts on documents and questions of a world, the last one on a world of its own."""
+    page = ROOT / "docs" / "tutorial.md"
     Path("examples").symlink_to(ROOT / "examples")
-    printed = {}
-    for command in commands_of(ROOT / "docs" / "tutorial.md"):
-        if command == "export REALMCTL_WORKSPACE=mine":
-            documents = write_documents(Path("world/knowledge/AA/wiki_00"), Path("documents.jsonl"))
-            make_bert(Path("bert"), [document["text"] for document in documents])
-            for name in ("train.jsonl", "dev.jsonl"):
-                Path(name).write_bytes(Path("world", name).read_bytes())
-        printed[command] = run(at_toy_scale(command), realmctl, monkeypatch)
+    run("python examples/world/make_world.py --out other --seed 1 --size small", realmctl, monkeypatch)
+    documents = write_documents(Path("other/knowledge/AA/wiki_00"), Path("documents.jsonl"))
+    make_sentence_encoder(Path("encoder"), [document["text"] for document in documents])
+    for name in ("train.jsonl", "dev.jsonl"):
+        Path(name).write_bytes(Path("other", name).read_bytes())
+    printed = {command: run(at_toy_scale(command), realmctl, monkeypatch) for command in commands_of(page)}
     compared = next(out for command, out in printed.items() if "compare_scores" in command)
     assert "without REALM" in compared and "with REALM" in compared
-    assert Path("report.html").is_file()
+    assert Path("report.html").is_file() and len(printed_by(program_of(page))) == 5
     for workspace in ("artifacts", "mine"):
         assert open_artifact(f"{workspace}/scores").metrics["questions"] == 50
 
@@ -124,43 +154,63 @@ def passages_of(year: str) -> dict[str, list[dict[str, str]]]:
     return {field: [{"title": "", "text": text}] for field, text in texts.items()}
 
 
-def test_the_stages_of_readme_run_as_they_stand(realmctl: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+@pytest.fixture
+def people(realmctl: Command) -> list[tuple[str, int]]:
+    """Names and years. A dump, documents, questions and passages about them lie in the folder of `realmctl`."""
     people = [
         (f"{first} {last}", 1800 + 7 * n + m)
         for n, first in enumerate(["Ada", "Ben", "Eve"])
         for m, last in enumerate(["Lorn", "Mott", "Nash"])
     ]
+    texts = {
+        name: f"{name} was born in [[Velford]] in {year}. Later {name} lived in [[Ashby]] and worked there for [[Corvane]]. "
+        f"{name} retired in {year + 60}. The winter of {year} was long, the river froze, and the mill stood still until the "
+        "spring came. Nobody in the valley remembers it now, because all who saw it are gone."
+        for name, year in people
+    }
     pages = "".join(
-        f"<page><title>{name}</title><ns>0</ns><id>{year}</id><revision><id>1</id><text>'''{name}''' was born in [[Velford]] in {year}. "
-        f"Later {name} lived in [[Ashby]] and worked there for [[Corvane]]. {name} retired in {year + 60}. "
-        f"The winter of {year} was long, the river froze, and the mill stood still until the spring came. Nobody in the valley remembers it now, because all who saw it are gone.</text></revision></page>"
+        f"<page><title>{name}</title><ns>0</ns><id>{year}</id><revision><id>1</id><text>{texts[name]}</text></revision></page>"
         for name, year in people
     )
     Path("dump.xml.bz2").write_bytes(bz2.compress(f"<mediawiki>{pages}</mediawiki>".encode()))
-    Path("held-out.jsonl").write_text(
-        json.dumps({"id": 1, "title": "Ida", "text": "Ida Nash met Ada Lorn in Velford in 1840."}) + "\n"
-    )
-    for name, some in (("train.jsonl", people[:6]), ("dev.jsonl", people[6:])):
-        Path(name).write_text(
-            "".join(
-                json.dumps({"question": f"When was {who} born?", "answer": [str(year)]}) + "\n" for who, year in some
-            )
-        )
+    write_lines("documents.jsonl", [{"id": year, "title": name, "text": texts[name]} for name, year in people])
+    write_lines("held-out.jsonl", [{"id": 1, "title": "Ida", "text": "Ida Nash met Ada Lorn in Velford in 1840."}])
+    questions = [{"question": f"When was {who} born?", "answer": [str(year)]} for who, year in people]
+    write_lines("train.jsonl", questions[:6])
+    write_lines("dev.jsonl", questions[6:])
     passages = [{"question": f"When was {who} born?", **passages_of(str(year))} for who, year in people]
     Path("nq-train.json").write_text(json.dumps(passages))
-    make_t5(Path("T5"))
-    commands = [command for command in commands_of(ROOT / "README.md") if command.startswith("realmctl ")]
-    assert len(commands) >= 14
+    make_bert(Path("bert"), list(texts.values()))
+    return people
+
+
+def write_lines(path: str, records: list[dict[str, Any]]) -> None:
+    """Write JSON lines."""
+    Path(path).write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def run_page(page: Path, realmctl: Command, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Run the commands of a page that end by themselves, at toy scale. Returns them."""
+    commands = [command for command in commands_of(page) if command.startswith("realmctl ")]
+    commands = [command for command in commands if not command.startswith("realmctl serve")]  # tests/serve runs it
     for command in commands:
-        if command.startswith(("realmctl serve", "realmctl demo")):  # tests/serve and tests/demo run them
-            continue
         run(at_toy_scale(command), realmctl, monkeypatch)
+    return commands
+
+
+@pytest.mark.usefixtures("people")
+def test_the_commands_of_readme_run_as_they_stand(realmctl: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert len(run_page(ROOT / "README.md", realmctl, monkeypatch)) == 8
+    program = program_of(ROOT / "README.md").replace("demo/artifacts", "artifacts")
+    assert len(printed_by(program)) == 2
+
+
+@pytest.mark.usefixtures("people")
+def test_the_whole_chain_runs_as_it_stands(realmctl: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    make_t5(Path("T5"))
+    commands = run_page(ROOT / "docs" / "how-to" / "whole-chain.md", realmctl, monkeypatch)
+    assert {command.split()[1] for command in commands} >= set(own_stages()) - {"revise"}
     assert open_artifact("artifacts/utility").metrics["queries"] > 0
     assert open_artifact("artifacts/scores").metrics["questions"] == 3
-    if (ROOT / "realmctl" / "api").is_dir():
-        (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        done = subprocess.run([sys.executable, "-P", "-c", program], env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        assert len(done.stdout.splitlines()) == 6, done.stdout

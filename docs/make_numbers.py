@@ -1,0 +1,131 @@
+"""Write docs/numbers.json, and the numbers in the pages that quote them: python docs/make_numbers.py
+
+Every number is read at the place where it was measured: a results page, the notes of a benchmark, the runs of the demo. A page
+quotes it between two comments, <!--number NAME-->.620<!--/number-->. The tests compare both, so a number that was measured anew
+and not written anew is found.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FILE = ROOT / "docs" / "numbers.json"
+DEMO = ROOT / "docs" / "results" / "demo.jsonl"
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "docs" / "tutorial.md",
+    ROOT / "docs" / "results" / "index.md",
+    ROOT / "benchmarks" / "README.md",
+]
+QUOTE = re.compile(r"(<!--number ([\w.]+)-->)(.*?)(<!--/number-->)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Where a number stands.
+
+    Attributes:
+        page: Path in the repository.
+        pattern: Regular expression with one group for each number of the text.
+        decimals: Digits after the point to round to. None: as it stands.
+        joint: What stands between several numbers.
+    """
+
+    page: str
+    pattern: str
+    decimals: int | None = None
+    joint: str = " to "
+
+    def read(self) -> str:
+        """Return the number as pages quote it. Raises ValueError if the page does not have it exactly once."""
+        found = re.findall(self.pattern, (ROOT / self.page).read_text(encoding="utf-8"))
+        if len(found) != 1:
+            raise ValueError(
+                f"{self.page}: {self.pattern} is found {len(found)} times; docs/make_numbers.py wants one."
+            )
+        numbers = found[0] if isinstance(found[0], tuple) else (found[0],)
+        if self.decimals is not None:
+            numbers = tuple(f"{float(number):.{self.decimals}f}" for number in numbers)
+        return self.joint.join(numbers)
+
+
+ABLATION = "docs/results/ablation.md"
+REAL_TEXT, LONGER = "docs/results/real-text.md", "docs/results/real-text-long.md"
+ARM = r"\n\| {} +\| +\S+ \| +5 \| (\.\d+) "
+INTERVAL = r"([+-]0?\.\d+ \[[+-]0?\.\d+, [+-]0?\.\d+\])"
+MEASURED = {
+    "ablation.realm": Measured(ABLATION, ARM.format("REALM")),
+    "ablation.orqa": Measured(ABLATION, ARM.format("ORQA")),
+    "ablation.bm25": Measured(ABLATION, ARM.format("BM25")),
+    "ablation.closed_book": Measured(ABLATION, ARM.format("closed book")),
+    "ablation.never_refreshed": Measured(ABLATION, ARM.format("index never refreshed")),
+    "ablation.realm_joint": Measured(ABLATION, ARM.format("REALM, tuned jointly")),
+    "ablation.orqa_joint": Measured(ABLATION, ARM.format("ORQA, tuned jointly")),
+    "ablation.gain": Measured(ABLATION, r"\| Pre-training helps +\|[^|]+\| +(\S+) \["),
+    "real_text.em": Measured(REAL_TEXT, rf"- REALM minus start, practised reader: {INTERVAL}"),
+    "real_text.recall_1": Measured(
+        REAL_TEXT, rf"- recall@1 of REALM minus that of its start, all questions: {INTERVAL}"
+    ),
+    "real_text_long.em": Measured(LONGER, rf"- REALM minus start, practised reader: {INTERVAL}"),
+    "real_text_long.recall_1": Measured(
+        LONGER, rf"- recall@1 of REALM minus that of its start, all questions: {INTERVAL}"
+    ),
+    "real_text_long.recall_1_squad": Measured(
+        LONGER, rf"- recall@1 of REALM minus that of its start, squad-style-24-articles: {INTERVAL}"
+    ),
+    "revise.new": Measured("docs/results/revise.md", r"\*\*1 % .*new answers went from (\S+) ± \S+ to (\S+) ±"),
+    "revise.embedded": Measured("docs/results/revise.md", r"\*\*1 % .*?: (\S+) ± \S+ % of the blocks"),
+    "starts.ict": Measured("docs/results/starts.md", r"(?s)\A.*?\n\| ICT +\| \S+ ± \S+ \| (\.\d+) "),
+    "starts.cocondenser_ict": Measured(
+        "docs/results/starts.md", r"(?s)\A.*?\n\| coCondenser \+ ICT \| \S+ ± \S+ \| (\.\d+) "
+    ),
+    "table1.realm": Measured("docs/results/table1.md", r"\n\| REALM, X = other sentences +\| (\.\d+) "),
+    "table1.bm25": Measured("docs/results/table1.md", r"\n\| BM25 and a reader \(DrQA's kind\) +\| (\.\d+) "),
+    "table1.orqa": Measured("docs/results/table1.md", r"\n\| ORQA +\| (\.\d+) "),
+    "speed.step": Measured("benchmarks/pretrain_step.md", r"\| float32 \| 3 \| .*? \| \*\*([\d.]+)\*\* \(", 1),
+    "speed.embedding": Measured("benchmarks/embedding.md", r"\| realmctl, float32 \| 25\.8 \| \*\*([\d.]+)\*\*", 1),
+    "speed.embedding_bf16": Measured("benchmarks/embedding.md", r"\| realmctl, bfloat16, .*? \| \*\*([\d.]+)\*\*", 1),
+    "speed.dump_bz2": Measured(
+        "benchmarks/dump_to_blocks.md",
+        r"\| part \| nine repeats \| five repeats \|\n.*\n\| dump.bz2 -> blocks file, cold \| (\S+) \(\S+\) \| (\S+) \(",
+        1,
+    ),
+    "speed.dump_xml": Measured(
+        "benchmarks/dump_to_blocks.md",
+        r"\n\| dump.xml -> blocks file, cold \| (\S+) \(\S+\) \| (\S+) \(",
+        1,
+    ),
+    "fidelity": Measured("docs/concepts/fidelity.md", r"\| RealmForOpenQA \|[^|]*\| (\S+) \|"),
+}
+
+
+def demo() -> dict[str, str]:
+    """Return the range of exact match over the runs of the demo, without and with pre-training."""
+    runs = [json.loads(line) for line in DEMO.read_text(encoding="utf-8").splitlines()]
+    numbers = {arm: sorted(run[arm] for run in runs) for arm in ("without", "with")}
+    return {
+        **{f"demo.{arm}": f"{low:.2f} to {high:.2f}" for arm, (low, *_, high) in numbers.items()},
+        "demo.runs": str(len(runs)),
+    }
+
+
+def numbers() -> dict[str, str]:
+    """Return every number by its name, as pages quote it."""
+    return {**demo(), **{name: place.read() for name, place in MEASURED.items()}}
+
+
+def quoting(text: str, numbers: Mapping[str, str]) -> str:
+    """Return a page's text with the given numbers. Raises KeyError for a name that is not known."""
+    return QUOTE.sub(lambda quote: quote[1] + numbers[quote[2]] + quote[4], text)
+
+
+if __name__ == "__main__":
+    found = numbers()
+    FILE.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    for page in PAGES:
+        page.write_text(quoting(page.read_text(encoding="utf-8"), found), encoding="utf-8")
