@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary, require_titles
-from realmctl.artifacts.description import describe_retriever
 from realmctl.artifacts.series import readable_versions
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.execution.shards import Executor
 from realmctl.log import progress
+from realmctl.models.retriever_settings import read_settings
 from realmctl.pipeline import Stage, check_device, help_texts, reads, runtime, setting
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Embed(Stage):
                 f"--device {self.device} names a GPU of this machine. With --executor ray, use auto, cuda or cpu."
             )
         require_same_vocabulary(self.blocks, self.retriever)
-        if describe_retriever(self.retriever).towers == "query-only":
+        if read_settings(self.retriever.path).towers == "query-only":
             raise MismatchError(
                 f"{self.retriever} was fine-tuned, which trains only the query encoder: it has no "
                 f"block encoder to embed blocks with. Name the pre-trained model or retriever that it was "
@@ -112,7 +112,7 @@ class Embed(Stage):
         )
 
     def estimate(self) -> dict[str, float]:
-        width, size = describe_retriever(self.retriever).projection, 2 if self.dtype == "float16" else 4
+        width, size = read_settings(self.retriever.path).projection, 2 if self.dtype == "float16" else 4
         return {"disk_bytes": float(self.blocks.metrics["blocks"] * width * size)}
 
     def run(self, out: Writer) -> Mapping[str, Any]:

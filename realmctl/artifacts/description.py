@@ -1,4 +1,4 @@
-"""Small JSON files that describe an artifact: `qa-model.json`, `retriever.json`, `encoder.json`, `blocks.json`, `ranking.json`.
+"""Small JSON files that describe an artifact: `qa-model.json`, `encoder.json`, `blocks.json`, `ranking.json`.
 
 The manifest says how an artifact was made; later stages must not depend on the names of those settings. They read a
 description, whose fields are checked here.
@@ -18,7 +18,7 @@ from realmctl.artifacts.artifact import Artifact
 from realmctl.errors import InputError
 
 T = TypeVar("T")
-QA_MODEL, RETRIEVER, ENCODER, BLOCKS = "qa-model.json", "retriever.json", "encoder.json", "blocks.json"
+QA_MODEL, ENCODER, BLOCKS = "qa-model.json", "encoder.json", "blocks.json"
 RANKING = "ranking.json"
 
 
@@ -38,20 +38,6 @@ class QaModelDescription:
     reader_beam: int
     reader_length: int
     span_width: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class RetrieverDescription:
-    """The part of `retriever.json` that other artifacts depend on.
-
-    towers: shared, separate or query-only. projection: width of the embeddings.
-    block_retriever: content hash of the retriever whose block encoder made the vectors that a fine-tuned one searches;
-    None for a retriever that embeds its own blocks.
-    """
-
-    towers: str
-    projection: int
-    block_retriever: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,11 +114,6 @@ def _checked(name: str, hint: Any, found: dict[str, Any]) -> Any:
 def describe_qa_model(qa_model: Artifact) -> QaModelDescription:
     """Return the description of a qa-model."""
     return read_description(qa_model.file(QA_MODEL), QaModelDescription)
-
-
-def describe_retriever(retriever: Artifact) -> RetrieverDescription:
-    """Return the description of a retriever."""
-    return read_description(retriever.file(RETRIEVER), RetrieverDescription)
 
 
 def describe_encoder(folder: Path) -> EncoderDescription | None:

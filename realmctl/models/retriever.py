@@ -17,10 +17,8 @@ Legend: B rows, N candidates, L tokens, H hidden, D projection.
 from __future__ import annotations
 
 import copy
-import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,8 +32,15 @@ from realmctl.models.bert.files import load_bert, save_bert
 from realmctl.models.bert.limits import require_positions
 from realmctl.models.inputs import Collator, TokenBatch, TokenSequence
 from realmctl.models.precision import full_precision
-from realmctl.models.retriever_settings import NORM_EPS, Pooling, ProjectionStart, Towers, read_settings
-from realmctl.models.towers.layout import InputLayout, layout_of
+from realmctl.models.retriever_settings import (
+    NORM_EPS,
+    Pooling,
+    ProjectionStart,
+    RetrieverSettings,
+    Towers,
+    read_settings,
+)
+from realmctl.models.towers.layout import InputLayout
 from realmctl.models.towers.pooled_bert import PooledBert
 from realmctl.models.towers.sentence_tower import SentenceTower
 from realmctl.models.weights import hash_tensors, load_into, load_tensors, save_tensors
@@ -249,41 +254,36 @@ class Retriever(nn.Module):
             self.block_tower.save(folder / "block")
         if self.towers != "shared":
             self.query_tower.save(folder / "query")
-        settings: dict[str, Any] = {
-            "projection": self.projection,
-            "query_length": self.query_length,
-            "block_length": self.block_length,
-            "pooling": self.pooling,
-            "towers": self.towers,
-            "block_encoder": self.block_encoder_hash(),
+        RetrieverSettings(
+            projection=self.projection,
+            query_length=self.query_length,
+            block_length=self.block_length,
+            pooling=self.pooling,
+            towers=self.towers,
+            block_encoder=self.block_encoder_hash(),
             **self.query_tower.settings(),
-        }
-        if block_retriever is not None:
-            settings["block_retriever"] = block_retriever
-        if self.start != ProjectionStart():  # left out otherwise, so that the bytes of other retrievers stay the same
-            settings["start"] = asdict(self.start)
-        if self.layout != InputLayout():
-            settings["layout"] = asdict(self.layout)
-        (folder / "retriever.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+            start=self.start,
+            layout=self.layout,
+            block_retriever=block_retriever,
+        ).write(folder)
 
     @classmethod
     def load(cls, folder: Path, dropout: float | None = None) -> Retriever:
         """Read what `save` wrote, with a new `dropout` if given. Raises InputError for a missing or altered file."""
         settings = read_settings(folder)
-        towers, pooling = settings["towers"], settings["pooling"]
-        block_tower = None if towers == "query-only" else _loaded(folder / "block", settings)
-        shared = towers == "shared" and block_tower is not None
+        block_tower = None if settings.towers == "query-only" else _loaded(folder / "block", settings)
+        shared = settings.towers == "shared" and block_tower is not None
         retriever = cls(
             block_tower if shared and block_tower else _loaded(folder / "query", settings),
             block_tower,
-            query_length=settings["query_length"],
-            block_length=settings["block_length"],
-            pooling=pooling,
-            block_encoder=settings["block_encoder"],
-            start=settings["start"],
-            layout=layout_of(settings.get("layout")),
+            query_length=settings.query_length,
+            block_length=settings.block_length,
+            pooling=settings.pooling,
+            block_encoder=settings.block_encoder,
+            start=settings.start,
+            layout=settings.layout,
         )
-        if retriever.block_encoder_hash() != settings["block_encoder"]:
+        if retriever.block_encoder_hash() != settings.block_encoder:
             raise InputError(
                 f"The block tower in {folder} does not match the hash in its retriever.json: the weights were changed after "
                 "they were saved. Restore the folder, or run `realmctl verify` on its artifact."
@@ -293,7 +293,7 @@ class Retriever(nn.Module):
         return retriever.eval()
 
 
-def _loaded(folder: Path, settings: Mapping[str, Any]) -> PooledBert:
-    if "head" in settings:
-        return SentenceTower.load(folder, settings["pooling"], settings["head"])
-    return Tower.load(folder, settings["projection"], settings["pooling"], settings["norm_eps"])
+def _loaded(folder: Path, settings: RetrieverSettings) -> PooledBert:
+    if settings.norm_eps is None:
+        return SentenceTower.load(folder, settings.pooling, settings.head)
+    return Tower.load(folder, settings.projection, settings.pooling, settings.norm_eps)

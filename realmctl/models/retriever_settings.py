@@ -1,22 +1,23 @@
-"""Read retriever.json, which describes a saved retriever."""
+"""retriever.json, which describes a saved retriever."""
 
 from __future__ import annotations
 
 import json
 import typing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from realmctl.errors import InputError
-from realmctl.models.towers.layout import layout_of
+from realmctl.errors import InputError, one_line
+from realmctl.models.towers.layout import InputLayout, layout_of
 
 Pooling = Literal["pooler", "cls", "mean"]
 ProjectionInit = Literal["random", "pca"]
 Towers = Literal["shared", "separate", "query-only"]
 NORM_EPS = 1e-12
 """Epsilon of the layer norm in the published weights. The open ICT code leaves Keras's default, 1e-3."""
-_SETTINGS = {"projection", "query_length", "block_length", "pooling", "towers", "block_encoder"}
+RETRIEVER = "retriever.json"
+START_FIELDS = {"init", "scale"}
 
 
 @dataclass(frozen=True)
@@ -32,37 +33,68 @@ class ProjectionStart:
     scale: float | None = None
 
 
-def read_settings(folder: Path) -> dict[str, Any]:
-    """Return the content of retriever.json in `folder`, checked.
+@dataclass(frozen=True, kw_only=True)
+class RetrieverSettings:
+    """`retriever.json`: what a saved retriever is, beside its weights.
+
+    Attributes:
+        projection: Width D of the embeddings.
+        query_length, block_length: Longest query and block, in wordpieces.
+        pooling, towers: What represents a text, and whether queries and blocks share a tower.
+        block_encoder: SHA-256 of the tensors of the block tower.
+        norm_eps: Epsilon of the layer norm after the projection; None for an imported tower.
+        head: The steps behind the pooling of an imported tower, as `asdict` of them; None for a tower made here.
+        start: The initial projection.
+        layout: How queries and blocks are read.
+        block_retriever: Content hash of the retriever whose block encoder made the vectors that a fine-tuned one searches;
+            None for a retriever that embeds its own blocks.
+    """
+
+    projection: int
+    query_length: int
+    block_length: int
+    pooling: Pooling
+    towers: Towers
+    block_encoder: str
+    norm_eps: float | None = None
+    head: list[dict[str, Any]] | None = None
+    start: ProjectionStart
+    layout: InputLayout
+    block_retriever: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("projection", "query_length", "block_length"):
+            if type(getattr(self, name)) is not int or getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)!r}")
+        for name, known in (("pooling", Pooling), ("towers", Towers)):
+            if getattr(self, name) not in typing.get_args(known):
+                raise ValueError(f"{name} is {getattr(self, name)!r}")
+        if self.head is not None and self.norm_eps is not None:
+            raise ValueError("it has both norm_eps and head")
+        if self.head is None and not (isinstance(self.norm_eps, float) and 0 < self.norm_eps < 1):
+            raise ValueError(f"norm_eps is {self.norm_eps!r}, not a number between 0 and 1")
+        if not isinstance(self.block_retriever, str | None):
+            raise ValueError(f"block_retriever is {self.block_retriever!r}")
+
+    def write(self, folder: Path) -> None:
+        """Write retriever.json."""
+        (folder / RETRIEVER).write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+
+
+def read_settings(folder: Path) -> RetrieverSettings:
+    """Return the checked content of retriever.json in `folder`.
 
     Raises:
-        InputError: the file is missing or malformed, or a value is impossible.
+        InputError: The file is missing or malformed, or a value is impossible.
     """
-    path = folder / "retriever.json"
+    path = folder / RETRIEVER
     try:
-        settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        missing = _SETTINGS - set(settings)
-    except (OSError, ValueError, TypeError) as error:
+        table = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(table, dict) or not isinstance(table["start"], dict) or table["start"].keys() != START_FIELDS:
+            raise ValueError("it is not a table, or its start is not the start of a projection")
+        start, layout = ProjectionStart(**table["start"]), layout_of(table["layout"])
+        return RetrieverSettings(**{**table, "start": start, "layout": layout})
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise InputError(
-            f"Cannot read {path}: {error}. The folder does not hold a retriever, or holds only part of one."
-        ) from error
-    if missing:
-        raise InputError(f"{path} lacks {', '.join(sorted(missing))}. It was not written by this realmctl.")
-    epsilon = settings.setdefault("norm_eps", NORM_EPS)  # folders written before this was a setting lack it
-    if not isinstance(epsilon, float) or not 0 < epsilon < 1:
-        raise InputError(f"{path}: norm_eps is {epsilon!r}, not a number between 0 and 1. The file was changed.")
-    try:
-        settings["start"] = ProjectionStart(**settings.get("start", {}))
-    except TypeError:
-        raise InputError(
-            f"{path}: start is {settings['start']!r}. A newer realmctl wrote it, or it was changed."
+            f"{path} does not describe a retriever ({one_line(error)}). Restore the file, or make the retriever again."
         ) from None
-    try:
-        layout_of(settings.get("layout"))
-    except ValueError as error:
-        raise InputError(f"{path}: the layout cannot be used ({error}). The file was changed.") from None
-    if settings["pooling"] not in typing.get_args(Pooling):
-        raise InputError(
-            f"{path}: the pooling {settings['pooling']!r} is unknown. A newer realmctl wrote it, or it was changed."
-        )
-    return settings

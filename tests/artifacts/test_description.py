@@ -1,4 +1,4 @@
-"""qa-model.json, retriever.json, blocks.json: what is read and what is refused."""
+"""qa-model.json, blocks.json: what is read and what is refused."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 from realmctl.artifacts import Artifact, Origin, open_artifact, require_titles, writing
 from realmctl.artifacts.description import (
+    BlocksDescription,
     QaModelDescription,
-    RetrieverDescription,
     has_titles,
     read_description,
     write_description,
@@ -62,17 +62,17 @@ def test_types_are_checked(tmp_path, change, message):
     if message is None:
         assert read_description(path, QaModelDescription).searcher == "absent"
         return
-    with pytest.raises(InputError, match=rf"qa-model\.json does not describe its artifact \({message}.*make the"):
+    with pytest.raises(InputError, match=rf"qa-model\.json.*{message}"):
         read_description(path, QaModelDescription)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"towers": "shared"}', None], ids=str)
 def test_damage_is_an_input_error(tmp_path, text):
-    path = tmp_path / "retriever.json"
+    path = tmp_path / "blocks.json"
     if text is not None:
         path.write_text(text)
-    with pytest.raises(InputError, match=r"retriever\.json does not describe its artifact"):
-        read_description(path, RetrieverDescription)
+    with pytest.raises(InputError, match=r"blocks\.json"):
+        read_description(path, BlocksDescription)
 
 
 def test_titles_of_imported_blocks(tmp_path):

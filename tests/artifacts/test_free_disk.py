@@ -25,7 +25,7 @@ def test_the_disk_of_a_folder_that_is_not_made_yet(tmp_path):
 
 def test_what_an_unfinished_run_has_is_counted(tmp_path, kilobyte_free):
     require_free_disk(tmp_path, 1_000, "it")
-    with pytest.raises(ResourceError, match=r"it needs about .* Free some disk space"):
+    with pytest.raises(ResourceError, match="it needs"):
         require_free_disk(tmp_path, 1_001, "it")
     (tmp_path / ".scratch").mkdir()
     (tmp_path / ".scratch/x").write_bytes(bytes(500))
@@ -48,7 +48,7 @@ class Large(Stage):
 
 
 def test_a_stage_refuses_before_it_works(tmp_path, kilobyte_free):
-    with pytest.raises(ResourceError, match=r"v1\.partial: .*needs about"):
+    with pytest.raises(ResourceError, match=r"v1\.partial"):
         Large().make(tmp_path / "large")
     assert not list((tmp_path / "large").glob("v*"))
 
@@ -59,7 +59,7 @@ def test_training_refuses_before_its_first_step(tmp_path, monkeypatch):
     from tests.training.test_loop import Parabola, writer
 
     monkeypatch.setattr(shutil, "disk_usage", lambda place: Usage(10_000, 9_965, 35))
-    with pytest.raises(ResourceError, match="the checkpoints of toy needs"):
+    with pytest.raises(ResourceError, match="checkpoints of toy"):
         train(Parabola(), Schedule(steps=1, lr=1.0), Compute(), writer(tmp_path / "a"), "toy")
     monkeypatch.setattr(shutil, "disk_usage", lambda place: Usage(10_000, 9_964, 36))  # 3 x 3 numbers of 4 bytes
     train(Parabola(), Schedule(steps=1, lr=1.0), Compute(), writer(tmp_path / "b"), "toy")

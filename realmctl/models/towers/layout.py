@@ -68,13 +68,11 @@ class InputLayout:
 
 def layout_of(described: Any) -> InputLayout:
     """Return the layout that `dataclasses.asdict` described, read from JSON. Raises ValueError for anything else."""
-    if described is None:
-        return InputLayout()
     try:
         prefixes = {name: _prefix(described[name]) for name in ("query_prefix", "block_prefix")}
         form = described["blocks"]
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{type(error).__name__} {error}") from None
+        raise ValueError(f"the layout cannot be used: {type(error).__name__} {error}") from None
     if form not in get_args(BlockForm):
         raise ValueError(f"the form of blocks is {str(form)[:40]!r}")
     return InputLayout(form, **prefixes)

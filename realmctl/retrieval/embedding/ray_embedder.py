@@ -16,7 +16,6 @@ from realmctl.models.inputs import Collator
 from realmctl.models.precision import pick_device
 from realmctl.models.retriever import Retriever
 from realmctl.models.retriever_settings import read_settings
-from realmctl.models.towers.layout import layout_of
 from realmctl.retrieval.embedding.embedding import BlockVectors, LocalEmbedder
 from realmctl.tokens import wordpiece
 
@@ -39,8 +38,8 @@ class RayEmbedder:
         workers: int = 0,
     ) -> None:
         settings = read_settings(retriever.path)
-        self.projection, self.block_length = settings["projection"], settings["block_length"]
-        self.layout = layout_of(settings.get("layout"))
+        self.projection, self.block_length = settings.projection, settings.block_length
+        self.layout = settings.layout
         self.workers, self.gpus = workers, device != "cpu"
         self.setup = _Setup(retriever.path.absolute(), blocks.path.absolute(), device, precision, batch_size)
 

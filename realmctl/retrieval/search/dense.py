@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from realmctl.artifacts import Artifact, Writer, require_descent, require_same_vocabulary, tokenizer_folder, writing
-from realmctl.artifacts.description import describe_retriever
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
 from realmctl.models.retriever import Retriever
+from realmctl.models.retriever_settings import read_settings
 from realmctl.retrieval.embedding.embedding import embed_questions
 from realmctl.retrieval.search.searcher import Searcher, SearchInputs
 
@@ -99,7 +99,7 @@ class DenseSearcher(Searcher):
     def save(self, out: Writer) -> None:
         """Write the parts `retriever` (its query side) and `index` (hard links)."""
         retriever, index = self.made_of
-        block_retriever = describe_retriever(retriever).block_retriever or retriever.content
+        block_retriever = read_settings(retriever.path).block_retriever or retriever.content
         with writing(out.path / "retriever", dataclasses.replace(out.origin, kind="retriever")) as part:
             self.retriever.cpu().save(part.path, block_retriever)
             part.copy_folder("tokenizer", tokenizer_folder(self.corpus.artifact))
@@ -121,7 +121,7 @@ def require_parts(retriever: Artifact, index: Artifact, blocks: Artifact) -> Non
 
 def require_index_of(index: Artifact, retriever: Artifact) -> None:
     """Raise MismatchError unless `retriever` embedded the vectors of the index, or was fine-tuned with them."""
-    embedded_by = describe_retriever(retriever).block_retriever
+    embedded_by = read_settings(retriever.path).block_retriever
     if not embedded_by:
         require_descent(index, retriever)
     elif embedded_by != index.lineage.get("retriever"):

@@ -47,7 +47,7 @@ def test_the_default_is_what_retrievers_always_read():
     for title, body in (([], []), ([5, 6], [7, 8, 9]), ([5] * 30, [7])):
         ours, before = InputLayout().block(COLLATOR, [title], [body], 16), COLLATOR.block([title], [body], 16)
         assert ours.ids_BL.equal(before.ids_BL) and ours.segments_BL.equal(before.segments_BL)
-    assert layout_of(None) == InputLayout() and InputLayout().extra_tokens == 3
+    assert InputLayout().extra_tokens == 3
 
 
 def test_a_description_is_read_back():

@@ -9,8 +9,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from realmctl.artifacts.description import describe_retriever
 from realmctl.errors import ConfigError
+from realmctl.models.retriever_settings import read_settings
 from realmctl.models.span_head import SpanReader
 from realmctl.questions.questions import Question
 from realmctl.retrieval.search.dense import DenseSearcher
@@ -240,5 +240,5 @@ def test_the_stage_hard_links_the_index_and_learns(chain, tmp_path):
     assert made.part("index").file("vectors.npy").samefile(model.part("index").file("vectors.npy"))
     described = json.loads(made.part("retriever").file("retriever.json").read_text())
     assert described["towers"] == "query-only"
-    assert describe_retriever(made.part("retriever")).block_retriever == model.part("retriever").content
+    assert read_settings(made.part("retriever").path).block_retriever == model.part("retriever").content
     assert made.metrics["questions"] == len(FIRST) * len(LAST)
