@@ -18,10 +18,10 @@ from realmctl.artifacts.artifact import VERSION_NAME
 from realmctl.artifacts.series import readable_versions
 from realmctl.artifacts.temporary import temporary_folder
 from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.index.settings import IndexSettings
 from realmctl.index.vectors import VECTORS_FILE, open_vectors
 from realmctl.log import say
 from realmctl.pipeline import resolve
-from realmctl.pipeline.fields import roles
 from stages.build_index import BuildIndex
 from stages.embed import Embed
 from stages.revise import Revise
@@ -126,9 +126,8 @@ class Versions:
         if version.index is None:
             return Edited(ServedVersion(blocks, None), embedded=0, taken_over=0)
         embeddings = self._embed(version.index, version.blocks, blocks).make(self.embeddings)
-        kept = {name for name, role in roles(BuildIndex).items() if role.name == "setting"}
-        settings = {name: value for name, value in version.index.settings.items() if name in kept}
-        index = BuildIndex(embeddings=embeddings, **settings).make(self.indexes)
+        settings = IndexSettings.of(version.index.settings)
+        index = BuildIndex(embeddings=embeddings, **vars(settings)).make(self.indexes)
         counts = embeddings.metrics
         return Edited(ServedVersion(blocks, index), int(counts["embedded"]), int(counts["taken_over"]))
 
