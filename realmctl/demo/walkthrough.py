@@ -15,8 +15,7 @@ from realmctl.errors import ConfigError, InputError
 from realmctl.log import say
 from realmctl.pipeline import pipeline_file
 from realmctl.pipeline.discovery import own_stages
-from realmctl.retrieval.answering.asking import Asked
-from realmctl.retrieval.answering.qa_model import QaModel
+from realmctl.retrieval.answering.qa_model import AnsweredQuestion, QaModel
 
 PIPELINE = Path(__file__).with_name("demo.yaml")
 ASKED = 2
@@ -41,7 +40,7 @@ class DemoResult:
 
     scores: Mapping[str, Mapping[str, Any]]
     table: str
-    answers: Sequence[Asked]
+    answers: Sequence[AnsweredQuestion]
     workspace: str
 
 
@@ -65,11 +64,10 @@ def run_demo(folder: Path, seed: int, jobs: int) -> DemoResult:
     made = plan.make(plan.steps, jobs)
     questions = (world / "dev.jsonl").read_text(encoding="utf-8").splitlines()[:ASKED]
     qa = QaModel.open(artifacts / "qa-model", blocks=artifacts / "blocks")
-    answered = qa.answer([json.loads(line)["question"] for line in questions], 1)
     return DemoResult(
         scores={name: dict(made[output].metrics) for name, output in SCORES.items()},
         table=table_text([f"{name}={made[output].path}" for name, output in SCORES.items()]),
-        answers=[Asked(found.question, found.answers) for found in answered],
+        answers=qa.answer([json.loads(line)["question"] for line in questions], 1),
         workspace=str(artifacts),
     )
 

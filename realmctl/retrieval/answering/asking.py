@@ -7,7 +7,6 @@ answer still is, and how probable a model finds it without any document. Legend:
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +23,11 @@ from realmctl.models.inputs import Collator
 from realmctl.models.reader import Reader
 from realmctl.retrieval.answering.answerer import Answer
 from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
-from realmctl.retrieval.answering.qa_model import QaModel
+from realmctl.retrieval.answering.qa_model import AnsweredQuestion, QaModel, answer_record, answers_text
 from realmctl.retrieval.search.searcher import Hit, Searcher
 from realmctl.spans.query import hide_answer
 from realmctl.tokens import wordpiece
 
-SHOWN_AROUND = 160
 MAX_PROBED = 64
 """Longest answer of a probe, in wordpieces."""
 
@@ -53,7 +51,7 @@ class Receipt:
     def __str__(self) -> str:
         count, named = len(self.blocks), ", ".join([*self.blocks[:5], *(["..."] if len(self.blocks) > 5 else [])])
         lines = [f"without {count} block{'s' if count > 1 else ''} ({named}):"]
-        lines += [f"   {line}" for line in _answers_text(self.answers).split("\n")]
+        lines += [f"   {line}" for line in answers_text(self.answers).split("\n")]
         if self.text is not None:
             lines.append(
                 f"   probability of {self.text!r}: {self.probability_before:.4f} before, {self.probability_after:.4f} "
@@ -85,40 +83,23 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The answers to a question, what they are without some blocks, and what the weights of another model say."""
+class Asked(AnsweredQuestion):
+    """An answered question, what its answers are without some blocks, and what the weights of another model say."""
 
-    question: str
-    answers: tuple[Answer, ...]
     without: Receipt | None = None
     probe: Probe | None = None
 
     def record(self) -> dict[str, Any]:
-        """The JSON of `ask`: each answer with the block that it was read from, if any."""
-        found: dict[str, Any] = {"question": self.question, "answers": [*map(_record, self.answers)]}
+        """The JSON of `ask`."""
+        found = super().record()
         if self.without is not None:
-            found["without"] = {**vars(self.without), "answers": [*map(_record, self.without.answers)]}
+            found["without"] = {**vars(self.without), "answers": [*map(answer_record, self.without.answers)]}
         if self.probe is not None:
             found["probe"] = dataclasses.asdict(self.probe)
         return found
 
     def __str__(self) -> str:
-        told = [str(one) for one in (self.without, self.probe) if one is not None]
-        return "\n".join([_answers_text(self.answers), *told])
-
-
-def _record(answer: Answer) -> dict[str, Any]:
-    found: dict[str, Any] = {"answer": answer.text, "score": answer.score}
-    if answer.hit is not None:
-        found |= {
-            "probability_of_block": answer.hit.probability,
-            "title": answer.hit.block.title,
-            "block": answer.hit.block.id,
-            "text": answer.hit.block.text,
-            "start": answer.start,
-            "end": answer.end,
-        }
-    return found
+        return "\n".join([super().__str__(), *(str(one) for one in (self.without, self.probe) if one is not None)])
 
 
 def ask(
@@ -149,13 +130,13 @@ def ask(
     if not question.strip():
         raise ConfigError('ask needs a question, such as realmctl ask "Who wrote it?".')
     qa = QaModel.open(qa_model, blocks=blocks, index=index)
-    answers = qa.ask(question, top).answers
+    found = qa.ask(question, top)
     receipt = told = None
     if without:
         receipt = receipt_of(qa, question, named_rows(qa.blocks, without), top)
-    if probe is not None and answers:
-        told = probe_of(open_artifact(probe), qa.blocks.artifact, question, answers[0].text)
-    return Asked(question, answers, receipt, told)
+    if probe is not None and found.answers:
+        told = probe_of(open_artifact(probe), qa.blocks.artifact, question, found.best.text)
+    return Asked(question, found.answers, found.hits, receipt, told)
 
 
 def receipt_of(qa: QaModel, question: str, rows: Sequence[int], top: int) -> Receipt:
@@ -253,22 +234,3 @@ def probe_of(model: Artifact, blocks: Artifact, question: str, answer: str) -> P
     return Probe(
         str(model.path), answer, len(wanted), float(own), words.tokenizer.decode(word_M.tolist()), float(best_M.sum())
     )
-
-
-def _answers_text(answers: Sequence[Answer]) -> str:
-    lines = []
-    for rank, answer in enumerate(answers, 1):
-        line = f"{rank}. {answer.text}   score {answer.score:.2f}"
-        if answer.hit is None:
-            lines.append(f"{line}   (closed book: no evidence)")
-            continue
-        lines.append(f"{line}   {answer.hit.block.title}   p(z|x) {answer.hit.probability:.3f}")
-        lines.append(f"   {_marked(answer.hit.block.text, answer.start or 0, answer.end or 0)}")
-    return "\n".join(lines) or "no answer, because no block was retrieved"
-
-
-def _marked(text: str, start: int, end: int) -> str:
-    before, after = ("\033[1;32m", "\033[0m") if sys.stdout.isatty() else (">>", "<<")
-    left, right = max(0, start - SHOWN_AROUND), min(len(text), end + SHOWN_AROUND)
-    shown = f"{text[left:start]}{before}{text[start:end]}{after}{text[end:right]}"
-    return f"{'... ' if left else ''}{shown}{' ...' if right < len(text) else ''}".replace("\n", " ")

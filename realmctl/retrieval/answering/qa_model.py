@@ -7,10 +7,11 @@ blocks come from its searcher's; `qa-model.json` names both.
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.description import describe_qa_model
@@ -24,6 +25,9 @@ from realmctl.retrieval.blocks import BlocksLike, blocks_for
 from realmctl.retrieval.names import ANSWERERS
 from realmctl.retrieval.search.searcher import Hit, searcher_type
 from realmctl.retrieval.search.text_search import QUESTIONS_AT_ONCE, TextSearch, require_questions
+
+SHOWN_AROUND = 160
+"""Characters of a block that are shown on either side of an answer."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,13 @@ class AnsweredQuestion:
         if not self.answers:
             raise InputError(f"There is no answer to {self.question!r}: no retrieved block contains a span of text.")
         return self.answers[0]
+
+    def record(self) -> dict[str, Any]:
+        """The question and its answers as JSON values, each answer with the block that it was read from, if any."""
+        return {"question": self.question, "answers": [*map(answer_record, self.answers)]}
+
+    def __str__(self) -> str:
+        return answers_text(self.answers)
 
 
 class QaModel(TextSearch):
@@ -152,3 +163,38 @@ class QaModel(TextSearch):
 
     def __repr__(self) -> str:
         return f"<qa-model over {len(self.blocks)} blocks at {self.artifact.path}>"
+
+
+def answer_record(answer: Answer) -> dict[str, Any]:
+    """An answer as JSON values, with the block that it was read from, if any."""
+    found: dict[str, Any] = {"answer": answer.text, "score": answer.score}
+    if answer.hit is not None:
+        found |= {
+            "probability_of_block": answer.hit.probability,
+            "title": answer.hit.block.title,
+            "block": answer.hit.block.id,
+            "text": answer.hit.block.text,
+            "start": answer.start,
+            "end": answer.end,
+        }
+    return found
+
+
+def answers_text(answers: Sequence[Answer]) -> str:
+    """Answers for people, best first: each with its evidence, in which it is marked."""
+    lines = []
+    for rank, answer in enumerate(answers, 1):
+        line = f"{rank}. {answer.text}   score {answer.score:.2f}"
+        if answer.hit is None:
+            lines.append(f"{line}   (closed book: no evidence)")
+            continue
+        lines.append(f"{line}   {answer.hit.block.title}   p(z|x) {answer.hit.probability:.3f}")
+        lines.append(f"   {_marked(answer.hit.block.text, answer.start or 0, answer.end or 0)}")
+    return "\n".join(lines) or "no answer, because no block was retrieved"
+
+
+def _marked(text: str, start: int, end: int) -> str:
+    before, after = ("\033[1;32m", "\033[0m") if sys.stdout.isatty() else (">>", "<<")
+    left, right = max(0, start - SHOWN_AROUND), min(len(text), end + SHOWN_AROUND)
+    shown = f"{text[left:start]}{before}{text[start:end]}{after}{text[end:right]}"
+    return f"{'... ' if left else ''}{shown}{' ...' if right < len(text) else ''}".replace("\n", " ")

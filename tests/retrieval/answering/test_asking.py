@@ -17,8 +17,8 @@ from realmctl.models.reader import Reader
 from realmctl.models.retriever import Retriever
 from realmctl.models.span_head import SpanReader
 from realmctl.retrieval.answering.answerer import Answer
-from realmctl.retrieval.answering.asking import Asked, ask, hits_without, named_rows, probe_of
-from realmctl.retrieval.answering.qa_model import QaModel
+from realmctl.retrieval.answering.asking import ask, hits_without, named_rows, probe_of
+from realmctl.retrieval.answering.qa_model import AnsweredQuestion, QaModel
 from realmctl.retrieval.search.searcher import Hit
 from realmctl.tokens import wordpiece
 from tests.fixtures.chain import baseline
@@ -51,10 +51,10 @@ def test_an_answer_with_its_evidence(chain, qa_model):
 
 def test_evidence_is_cut_around_the_answer():
     block = Block("1-0", "1", "T", "a" * 500 + "here" + "b\n" * 300, (), (), PackedWordpieces(b"", b"", ()))
-    shown = str(Asked("?", (Answer("here", 1.0, Hit(0, block, 1.0, 0.5), 500, 504),)))
+    shown = str(AnsweredQuestion("?", (Answer("here", 1.0, Hit(0, block, 1.0, 0.5), 500, 504),)))
     line = shown.splitlines()[1]
     assert line.startswith("   ... aaa") and "a>>here<<b b" in line and line.endswith("b  ...") and len(line) < 400
-    assert str(Asked("?", ()))
+    assert str(AnsweredQuestion("?", ()))
 
 
 def test_a_question_longer_than_the_positions_of_a_small_model(chain, qa_model, monkeypatch):
