@@ -18,11 +18,6 @@ _LONG_AGO = 1e9
 """A step number at which both bias corrections, 1 - beta ** step, are exactly 1."""
 
 
-def warmup_steps(total: int) -> int:
-    """Return the warm-up steps of REALM and ORQA: a tenth of the run, at least 100 and at most 10,000."""
-    return min(10_000, max(100, total // 10))
-
-
 def bert_lr(step: int, total: int, warmup: int, base: float) -> float:
     """Return the learning rate of update `step`, counted from 0: base * step / warmup, then base * (1 - step / total).
 

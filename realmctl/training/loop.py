@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Generic
 
 import numpy as np
 import torch
@@ -26,47 +26,53 @@ from realmctl.errors import InputError, RealmctlError, ResourceError, as_realmct
 from realmctl.execution import processes
 from realmctl.execution.signals import StopRequested, deferred
 from realmctl.log import Progress, progress, say
-from realmctl.models.optimizer import BertAdamW, decay_groups
+from realmctl.models.optimizer import BertAdamW, bert_lr, decay_groups
 from realmctl.models.precision import autocast, pick_device, seed_everything
 from realmctl.training import data_parallel
 from realmctl.training.checkpoint import Checkpoints
 from realmctl.training.gradient_buckets import GradientBuckets
 from realmctl.training.monitoring.tensorboard import LiveCurves
 from realmctl.training.monitoring.trial import Trial
-from realmctl.training.objective import Objective, StepSums
-from realmctl.training.schedule import OPTIMIZERS, Compute, Schedule
-
-__all__ = ["Compute", "Schedule", "seed_of", "train"]
+from realmctl.training.objective import Objective, Part, StepSums
+from realmctl.training.settings import TrainSettings
 
 WINDOW = 50
 """Number of last steps whose metrics are averaged, for the manifest and for a stop by accuracy."""
+WEIGHT_DECAY = 0.01
+"""Weight decay of all weights but biases and layer norms (google-research/bert, optimization.py)."""
+OPTIMIZERS: dict[str, dict[str, Any]] = {
+    "bert": {},
+    "adamw": {"betas": (0.9, 0.98), "eps": 1e-8, "bias_correction": True},
+}
+"""`bert` is AdamW as BERT and REALM used it. `adamw` suits runs of hundreds of steps."""
 NOT_AVERAGED = ("step", "lr", "alarms")
 
 
-def train(objective: Objective, schedule: Schedule, compute: Compute, out: Writer, what: str) -> dict[str, Any]:
+def train(
+    objective: Objective[Part], settings: TrainSettings, out: Writer, what: str, stop_at_accuracy: float | None = None
+) -> dict[str, Any]:
     """Train to the end, from the newest usable checkpoint in `out` if there is one.
 
     Args:
         objective: Modules, data and loss.
-        schedule: Steps, learning rate and seed.
-        compute: Device, precision and checkpoint interval.
+        settings: Steps, learning rate, seed, device, precision and checkpoint interval; the folder of live curves.
         out: The artifact being written. It receives `metrics.jsonl`, one line for each step.
         what: Name of the stage for messages.
+        stop_at_accuracy: Stop before the last step when the mean `accuracy` of the last 50 steps reaches this share. The
+            learning rate follows `settings.steps` all the same.
 
     Returns:
         `steps`, the means of the metrics over the last 50 steps, and `seconds_per_step`.
 
     Raises:
-        ConfigError: A setting cannot work. No step was taken.
+        ResourceError: Memory or disk space ran out, or the package for live curves is missing.
         InterruptedRun: The run was asked to stop by a signal. A checkpoint was saved.
         KeyboardInterrupt: The run was asked to stop by Ctrl-C. A checkpoint was saved.
         InputError: The gradient is not finite.
-        ResourceError: Memory or disk space ran out.
     """
-    schedule.check()
-    compute.check()
-    with data_parallel.process_group(pick_device(compute.device)):
-        return _Run(objective, schedule, compute, out, what).to_the_end()
+    LiveCurves.check(settings.tensorboard)
+    with data_parallel.process_group(pick_device(settings.device)):
+        return _Run(objective, settings, out, what, stop_at_accuracy).to_the_end()
 
 
 def seed_of(*numbers: int) -> int:
@@ -74,19 +80,25 @@ def seed_of(*numbers: int) -> int:
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
 
 
-class _Run:
-    def __init__(self, objective: Objective, schedule: Schedule, compute: Compute, out: Writer, what: str) -> None:
-        self.objective, self.schedule, self.compute, self.what = objective, schedule, compute, what
-        self.device = pick_device(compute.device)
+class _Run(Generic[Part]):
+    def __init__(
+        self,
+        objective: Objective[Part],
+        settings: TrainSettings,
+        out: Writer,
+        what: str,
+        stop_at_accuracy: float | None,
+    ) -> None:
+        self.objective, self.settings, self.what, self.goal = objective, settings, what, stop_at_accuracy
+        self.device = pick_device(settings.device)
         objective.modules.to(self.device).train()
         self.optimizer = BertAdamW(
-            decay_groups([objective.modules], schedule.weight_decay, objective.lr_multipliers),
-            **OPTIMIZERS[schedule.optimizer],
+            decay_groups([objective.modules], WEIGHT_DECAY, objective.lr_multipliers), **OPTIMIZERS[settings.optimizer]
         )
         self.buckets = GradientBuckets(objective.modules)
         self.metrics = out.file("metrics.jsonl")
         self.checkpoints = Checkpoints(out.scratch("checkpoints"), objective.modules, self.optimizer, self.metrics)
-        self.curves = LiveCurves.of_run(compute.tensorboard, what, out)
+        self.curves = LiveCurves.of_run(settings.tensorboard, what, out)
         self.trial = out if isinstance(out, Trial) else None
         self.recent: deque[dict[str, Any]] = deque(maxlen=WINDOW)
         self.seconds: deque[float] = deque(maxlen=WINDOW)
@@ -96,24 +108,24 @@ class _Run:
         step = self._resume()
         self._check_disk()
         self.curves.begin(step, self.metrics)
-        with deferred() as stop, progress(self.schedule.steps, self.what, "steps") as bar, closing(self.curves):
+        with deferred() as stop, progress(self.settings.steps, self.what, "steps") as bar, closing(self.curves):
             bar.advance(step)
             with self.metrics.open("ab", buffering=0) as log:
                 while not self._is_finished(step):
                     step += self._take(step, log, bar)
                     if self.trial:
                         self.trial.step_taken()
-                    due = self._is_finished(step) or step % self.compute.checkpoint_every == 0
+                    due = self._is_finished(step) or step % self.settings.checkpoint_every == 0
                     if data_parallel.anyone(stop.signal is not None):
                         stop.signal = stop.signal or signal.SIGTERM
                     if due or stop.signal is not None:
                         os.fsync(log.fileno())
                         self._save(step)
                     if stop.signal is not None:
-                        stop.leave(f"with a checkpoint at step {step} of {self.schedule.steps}")
-        if step < self.schedule.steps:
+                        stop.leave(f"with a checkpoint at step {step} of {self.settings.steps}")
+        if step < self.settings.steps:
             say(
-                f"{self.what}: stopped after step {step} of {self.schedule.steps}, accuracy {self._mean('accuracy'):.4f}"
+                f"{self.what}: stopped after step {step} of {self.settings.steps}, accuracy {self._mean('accuracy'):.4f}"
             )
         self.objective.modules.eval()
         return {"steps": step, **self._summary()}
@@ -123,15 +135,14 @@ class _Run:
 
         It depends on the logged metrics alone. So a run that continues stops at the same step.
         """
-        goal = self.schedule.stop_at_accuracy
-        learnt = goal is not None and len(self.recent) == WINDOW and (self._mean("accuracy") or 0.0) >= goal
-        return step >= self.schedule.steps or learnt
+        learnt = self.goal is not None and len(self.recent) == WINDOW and (self._mean("accuracy") or 0.0) >= self.goal
+        return step >= self.settings.steps or learnt
 
     def _check_disk(self) -> None:
         """Check that the disk has room for the checkpoints. A trial is told how much they need instead."""
         needed = self.checkpoints.largest_bytes()
         if self.trial:
-            self.trial.start(self.schedule.steps, needed)
+            self.trial.start(self.settings.steps, needed)
         elif processes.is_first():
             require_free_disk(self.checkpoints.folder, needed, f"the checkpoints of {self.what}")
 
@@ -145,7 +156,7 @@ class _Run:
         if not processes.is_first():
             step = self.checkpoints.restore(self.objective.restore, chosen)
         if step:
-            say(f"{self.what}: continuing after step {step} of {self.schedule.steps}")
+            say(f"{self.what}: continuing after step {step} of {self.settings.steps}")
         self.recent.extend(json.loads(line) for line in self.metrics.read_text().splitlines()[-WINDOW:])
         data_parallel.broadcast_weights(self.objective.modules, step)
         return step
@@ -176,8 +187,8 @@ class _Run:
     def _progress_note(self) -> str:
         """Return the means of the last steps, which the progress display shows."""
         names = {"loss": "loss", "retrieval_utility": "utility"}
-        if self.schedule.stop_at_accuracy is not None:
-            names["accuracy"] = f"stops at accuracy {self.schedule.stop_at_accuracy:g}, now"
+        if self.goal is not None:
+            names["accuracy"] = f"stops at accuracy {self.goal:g}, now"
         means = {name: self._mean(name) for name in names}
         return ", ".join(f"{names[name]} {mean:.3f}" for name, mean in means.items() if mean is not None)
 
@@ -205,23 +216,26 @@ class _Run:
 
     def _step(self, step: int) -> dict[str, float]:
         others = [processes.rank()] if not processes.is_first() else []  # each process draws its own dropout masks
-        seed_everything(seed_of(self.schedule.seed, step, *others))  # after a refresh, which draws random numbers too
-        with autocast(self.device, self.compute.precision):
+        seed_everything(seed_of(self.settings.seed, step, *others))  # after a refresh, which draws random numbers too
+        with autocast(self.device, self.settings.precision):
             parts = self.objective.draw(step)
-        sums, rate = self._gradients(parts), self.schedule.rate(step)
+        sums, rate = self._gradients(parts), self._rate(step)
         learned = data_parallel.anyone(sums.learned)
         norm = self._update(rate, step) if learned else 0.0
         total_loss, means = _joined(data_parallel.exchange(sums.read()))
         return {"step": step + 1, "loss": total_loss or 0.0, **means, "lr": rate, "grad_norm": norm}
 
-    def _gradients(self, parts: Sequence[Any]) -> StepSums:
+    def _rate(self, step: int) -> float:
+        return bert_lr(step, self.settings.steps, self.settings.warmup_steps, self.settings.lr)
+
+    def _gradients(self, parts: Sequence[Part]) -> StepSums:
         """Back-propagate every micro-batch of this process. Returns its losses and metrics.
 
         The gradients of all processes are added once, during the last backward pass.
         """
         found = StepSums()
         for number, part in enumerate(parts, 1):
-            with autocast(self.device, self.compute.precision):
+            with autocast(self.device, self.settings.precision):
                 loss, sums = self.objective.loss(part)
             if loss is not None:
                 self.buckets.start(last=number == len(parts))

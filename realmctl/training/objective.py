@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +15,12 @@ Sums = Mapping[str, tuple[float | Tensor, float | Tensor]]
 the device stay there until the step is over: to read one means to wait for the device."""
 
 
-class Objective(Protocol):
-    """Modules, data and loss of one kind of training. A step uses one batch, which has one or more micro-batches."""
+Part = TypeVar("Part")
+"""A micro-batch of an objective."""
+
+
+class Objective(Protocol[Part]):
+    """Modules, data and loss of one kind of training. A step uses one batch, which has one or more micro-batches, `Part`."""
 
     modules: nn.ModuleDict
 
@@ -25,11 +29,11 @@ class Objective(Protocol):
         """{module: factor} for the modules whose learning rate differs from the schedule's."""
         ...
 
-    def draw(self, step: int) -> Sequence[Any]:
+    def draw(self, step: int) -> Sequence[Part]:
         """Return the micro-batches of step `step` (from 0). Their losses add up to the loss of the batch."""
         ...
 
-    def loss(self, part: Any) -> tuple[Tensor | None, Sums]:
+    def loss(self, part: Part) -> tuple[Tensor | None, Sums]:
         """Return the loss of a micro-batch, a scalar (None: it has nothing to learn from), and its metrics."""
         ...
 

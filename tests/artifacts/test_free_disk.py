@@ -55,11 +55,11 @@ def test_a_stage_refuses_before_it_works(tmp_path, kilobyte_free):
 
 def test_training_refuses_before_its_first_step(tmp_path, monkeypatch):
     from realmctl.training.loop import train
-    from realmctl.training.schedule import Compute, Schedule
+    from realmctl.training.settings import TrainSettings
     from tests.training.test_loop import Parabola, writer
 
     monkeypatch.setattr(shutil, "disk_usage", lambda place: Usage(10_000, 9_965, 35))
     with pytest.raises(ResourceError, match="checkpoints of toy"):
-        train(Parabola(), Schedule(steps=1, lr=1.0), Compute(), writer(tmp_path / "a"), "toy")
+        train(Parabola(), TrainSettings(steps=1, lr=1.0), writer(tmp_path / "a"), "toy")
     monkeypatch.setattr(shutil, "disk_usage", lambda place: Usage(10_000, 9_964, 36))  # 3 x 3 numbers of 4 bytes
-    train(Parabola(), Schedule(steps=1, lr=1.0), Compute(), writer(tmp_path / "b"), "toy")
+    train(Parabola(), TrainSettings(steps=1, lr=1.0), writer(tmp_path / "b"), "toy")

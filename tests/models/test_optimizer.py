@@ -4,8 +4,9 @@ from torch import nn
 from transformers import BertConfig, BertForMaskedLM
 
 from realmctl.errors import InputError
-from realmctl.models.optimizer import BertAdamW, bert_lr, decay_groups, layer_lr_multipliers, warmup_steps
+from realmctl.models.optimizer import BertAdamW, bert_lr, decay_groups, layer_lr_multipliers
 from realmctl.models.weights import load_tensors, optimizer_tensors, restore_optimizer, save_tensors
+from realmctl.training.settings import TrainSettings
 
 
 def test_three_steps_are_the_recurrences_by_hand() -> None:
@@ -44,13 +45,13 @@ def test_with_bias_correction_it_is_torchs_adamw() -> None:
 
 def test_schedule_of_the_paper_run() -> None:
     total, base = 200_000, 3e-5
-    warmup = warmup_steps(total)
+    warmup = TrainSettings(steps=total).warmup_steps
     assert warmup == 10_000
     assert bert_lr(0, total, warmup, base) == 0
     assert bert_lr(warmup - 1, total, warmup, base) == pytest.approx(2.9997e-5)
     assert bert_lr(warmup, total, warmup, base) == pytest.approx(2.85e-5)
     assert bert_lr(total - 1, total, warmup, base) == pytest.approx(1.5e-10)
-    assert (warmup_steps(150), warmup_steps(5000)) == (100, 500)
+    assert [TrainSettings(steps=steps).warmup_steps for steps in (150, 5000)] == [100, 500]
 
 
 def test_norms_and_biases_do_not_decay(mlm: BertForMaskedLM) -> None:

@@ -23,7 +23,8 @@ from realmctl.models.span_head import LOWEST, SpanReader, reader_loss, retrieval
 from realmctl.questions.questions import Question
 from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
 from realmctl.retrieval.answering.qa_model import QaModel
-from realmctl.training.objectives.finetune import FinetuneObjective, FinetuneOptions
+from realmctl.training.objectives.finetune import FinetuneObjective
+from realmctl.training.settings import FinetuneSettings
 from tests.parity.reference_case import CANDIDATES, CLS, MASK, PAD, SEP
 
 Numbers = dict[str, Tensor]
@@ -171,17 +172,17 @@ class Ours:
     def losses(self, answerer: ExtractiveAnswerer, question: str, answers: list[str]) -> Numbers:
         """Both losses as `finetune` computes them."""
         beam, read = self.config["searcher_beam_size"], self.config["reader_beam_size"]
-        options = FinetuneOptions(
+        settings = FinetuneSettings(
+            blocks=answerer.searcher.corpus.artifact,
+            questions=Path("questions.jsonl"),
             batch_size=1,
             retriever_beam=beam,
             reader_beam=read,
             reader_length=self.config["reader_seq_len"],
             span_width=self.config["max_span_width"],
-            answer_test="substring",
-            seed=0,
         )
         asked = Question(id="0", question=question, answers=tuple(answers))
-        tuning = FinetuneObjective(answerer.searcher, answerer.reader, [asked], options)
+        tuning = FinetuneObjective(answerer.searcher, answerer.reader, [asked], settings)
         [part] = tuning.draw(0)
         answerer.searcher.learner.eval()
         retrieval_QK = answerer.searcher.scores(part.questions, part.rows_QK)

@@ -9,12 +9,11 @@ import pytest
 
 from realmctl.cli.available_stages import available_stages
 from realmctl.errors import ConfigError
-from realmctl.models.optimizer import warmup_steps
 from realmctl.pipeline import hints, roles
 from realmctl.pipeline.pipeline_file import read
 from realmctl.pipeline.presets import PRESETS, names_for, settings_of
 from realmctl.pipeline.values import typed
-from realmctl.training.training_stage import TrainingStage
+from realmctl.training.settings import TrainingStage, TrainSettings
 from tests.fixtures.chain import finetune
 
 TABLE = {  # preset: batch, peak rate, warm-up, steps
@@ -42,7 +41,11 @@ def test_training_is_as_long_and_as_fast_as_the_papers(preset, command):
     batch, rate, warmup, steps = TABLE[preset, command]
     settings = settings_of(preset, command)
     assert (settings["batch_size"], settings["lr"], settings["steps"]) == (batch, rate, steps)
-    assert settings["optimizer"] == "bert" and settings["warmup"] is None and warmup_steps(steps) == warmup
+    assert (
+        settings["optimizer"] == "bert"
+        and settings["warmup"] is None
+        and TrainSettings(steps=steps).warmup_steps == warmup
+    )
 
 
 @pytest.mark.parametrize(("preset", "batch", "contrastive"), [("condenser", 1024, False), ("cocondenser", 2000, True)])

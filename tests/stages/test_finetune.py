@@ -118,7 +118,7 @@ def test_cloze_questions_are_trained_on_beside_the_questions(chain, model, tmp_p
 
 
 def test_epochs_count_the_questions_without_the_cloze_questions(chain, model, tmp_path):
-    sizes = {"batch_size": 4, "reader_beam": 2, "retriever_beam": 8, "reader_length": 40, "epochs": 0.3, "steps": None}
+    sizes = {"batch_size": 4, "reader_beam": 2, "retriever_beam": 8, "reader_length": 40, "epochs": 0.3, "steps": 0}
     passes = finetune(chain, model, **sizes, spans=chain.spans)
     assert passes.make(tmp_path / "qa").metrics["steps"] == 3  # 0.3 * 20 questions in steps of 2 and 2 cloze questions
 

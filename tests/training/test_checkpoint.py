@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -12,11 +13,11 @@ from realmctl.errors import ResourceError
 from realmctl.training import checkpoint
 from realmctl.training.checkpoint import Checkpoints
 from realmctl.training.loop import train
-from realmctl.training.schedule import Compute, Schedule
+from realmctl.training.settings import TrainSettings
 from tests.faults.counting import count, rounds
 from tests.training.test_loop import Parabola, lines, writer
 
-SCHEDULE, EVERY = Schedule(steps=6, lr=0.1, warmup=0), Compute(checkpoint_every=2)
+SETTINGS = TrainSettings(steps=6, lr=0.1, warmup=0, checkpoint_every=2)
 
 
 class Stop(Exception):
@@ -27,7 +28,7 @@ class Stop(Exception):
 def whole(tmp_path_factory):
     """Weight and metrics of a run that never stopped."""
     folder, objective = tmp_path_factory.mktemp("whole"), Parabola()
-    train(objective, SCHEDULE, EVERY, writer(folder), "toy")
+    train(objective, SETTINGS, writer(folder), "toy")
     return objective.weight.weight.item(), lines(folder)
 
 
@@ -44,7 +45,7 @@ def unfinished(tmp_path_factory):
 
     objective.draw = draw
     with pytest.raises(Stop):
-        train(objective, SCHEDULE, EVERY, writer(folder), "toy")
+        train(objective, SETTINGS, writer(folder), "toy")
     return folder
 
 
@@ -54,7 +55,7 @@ def resumed(unfinished, folder, damage):
     shutil.copytree(unfinished, folder)
     damage(folder)
     objective = Parabola()
-    train(objective, SCHEDULE, EVERY, writer(folder), "toy")
+    train(objective, SETTINGS, writer(folder), "toy")
     return objective.weight.weight.item(), lines(folder)
 
 
@@ -149,12 +150,12 @@ def test_a_disk_that_is_full_at_a_checkpoint_is_a_lack_of_resources(whole, tmp_p
     plain = weights.save_file
     monkeypatch.setattr(weights, "save_file", save_file)
     with pytest.raises(ResourceError, match="Free some disk space") as error:
-        train(Parabola(), SCHEDULE, EVERY, writer(tmp_path), "toy")
+        train(Parabola(), SETTINGS, writer(tmp_path), "toy")
     assert error.value.exit_code == 5 and "step-00000004" in str(error.value)
     assert [path.name for path in (tmp_path / ".scratch/checkpoints").iterdir()] == ["step-00000002"]
     monkeypatch.undo()
     objective = Parabola()
-    train(objective, SCHEDULE, EVERY, writer(tmp_path), "toy")
+    train(objective, SETTINGS, writer(tmp_path), "toy")
     assert (objective.weight.weight.item(), lines(tmp_path)) == whole
 
 
@@ -165,15 +166,15 @@ def test_a_disk_that_is_full_at_a_line_of_the_log_is_a_lack_of_resources(whole, 
     resource.setrlimit(resource.RLIMIT_FSIZE, (250, hard))
     try:
         with pytest.raises(ResourceError, match=r"metrics\.jsonl.*Free some disk space"):
-            train(Parabola(), SCHEDULE, Compute(checkpoint_every=100), writer(tmp_path), "toy")
+            train(Parabola(), replace(SETTINGS, checkpoint_every=100), writer(tmp_path), "toy")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     objective = Parabola()
-    train(objective, SCHEDULE, EVERY, writer(tmp_path), "toy")
+    train(objective, SETTINGS, writer(tmp_path), "toy")
     assert (objective.weight.weight.item(), lines(tmp_path)) == whole
 
 
 def test_a_failed_write_for_another_reason_is_raised_as_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "save_tensors", lambda tensors, path: (_ for _ in ()).throw(SafetensorError("odd")))
     with pytest.raises(SafetensorError, match="odd"):
-        train(Parabola(), SCHEDULE, EVERY, writer(tmp_path), "toy")
+        train(Parabola(), SETTINGS, writer(tmp_path), "toy")

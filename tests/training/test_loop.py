@@ -12,7 +12,7 @@ from realmctl.artifacts import Origin, Writer
 from realmctl.errors import ConfigError, InputError, ResourceError
 from realmctl.training.loop import seed_of, train
 from realmctl.training.objective import SelfContained
-from realmctl.training.schedule import Compute, Schedule
+from realmctl.training.settings import TrainSettings
 
 
 class Parabola(SelfContained):
@@ -50,7 +50,7 @@ def lines(folder):
 
 def test_what_is_logged(tmp_path):
     objective = Parabola()
-    metrics = train(objective, Schedule(steps=10, lr=0.1, warmup=5), Compute(), writer(tmp_path), "toy")
+    metrics = train(objective, TrainSettings(steps=10, lr=0.1, warmup=5), writer(tmp_path), "toy")
     logged = lines(tmp_path)
     assert [line["step"] for line in logged] == list(range(1, 11))
     assert logged[0]["loss"] == pytest.approx(9) and logged[0]["grad_norm"] == pytest.approx(6)
@@ -65,45 +65,42 @@ def test_what_is_logged(tmp_path):
 def test_a_run_is_the_trace_of_berts_optimizer_and_schedule_by_hand(tmp_path):
     """No bias correction, clipping to norm 1, decay beside the gradient, and a linear decay that warm-up does not shift."""
     objective, (w, m, v) = Parabola(), (0.0, 0.0, 0.0)
-    for step, rate in enumerate([0, 0.05, 0.1 * 4 / 6, 0.1 * 3 / 6, 0.1 * 2 / 6, 0.1 / 6]):
+    for rate in [0, 0.05, 0.1 * 4 / 6, 0.1 * 3 / 6, 0.1 * 2 / 6, 0.1 / 6]:
         gradient = 2 * (w - 3)
         gradient *= min(1.0, 1 / abs(gradient))
         m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient**2
         w -= rate * (m / (v**0.5 + 1e-6) + 0.01 * w)
-        assert Schedule(steps=6, lr=0.1, warmup=2).rate(step) == pytest.approx(rate)
-    train(objective, Schedule(steps=6, lr=0.1, warmup=2), Compute(), writer(tmp_path), "toy")
+    train(objective, TrainSettings(steps=6, lr=0.1, warmup=2), writer(tmp_path), "toy")
     assert objective.weight.weight.item() == pytest.approx(w, rel=1e-5)
     assert w > 0.5  # a corrected Adam would have moved by the rate a step, 0.22 in all
 
 
 def test_a_step_with_nothing_to_learn_leaves_weights_and_moments_alone(tmp_path):
     whole = Parabola()
-    train(whole, Schedule(steps=1, lr=0.1, warmup=0), Compute(), writer(tmp_path / "one"), "toy")
+    train(whole, TrainSettings(steps=1, lr=0.1, warmup=0), writer(tmp_path / "one"), "toy")
     rest = Parabola(silent=(1, 2))
-    train(rest, Schedule(steps=3, lr=0.1, warmup=0), Compute(), writer(tmp_path / "three"), "toy")
+    train(rest, TrainSettings(steps=3, lr=0.1, warmup=0), writer(tmp_path / "three"), "toy")
     assert torch.equal(whole.weight.weight, rest.weight.weight)
     assert [line["grad_norm"] > 0 for line in lines(tmp_path / "three")] == [True, False, False]
 
 
 def test_every_step_has_a_seed_of_its_own(tmp_path):
     one, two = Parabola(), Parabola()
-    train(one, Schedule(steps=4, lr=0.1, warmup=0), Compute(), writer(tmp_path / "one"), "toy")
+    train(one, TrainSettings(steps=4, lr=0.1, warmup=0), writer(tmp_path / "one"), "toy")
     torch.rand(5)
-    train(two, Schedule(steps=4, lr=0.1, warmup=0), Compute(), writer(tmp_path / "two"), "toy")
+    train(two, TrainSettings(steps=4, lr=0.1, warmup=0), writer(tmp_path / "two"), "toy")
     assert one.noise == two.noise and len(set(one.noise)) == 4
     assert seed_of(0, 1) != seed_of(1, 0)
 
 
 def test_divergence_and_lack_of_memory_are_told_in_one_paragraph(tmp_path):
     with pytest.raises(InputError, match="diverged at step 1: the gradient is not finite"):
-        train(
-            Parabola(broken="diverge"), Schedule(steps=4, lr=0.1, warmup=0), Compute(), writer(tmp_path / "one"), "toy"
-        )
+        train(Parabola(broken="diverge"), TrainSettings(steps=4, lr=0.1, warmup=0), writer(tmp_path / "one"), "toy")
     broken = Parabola(broken=torch.OutOfMemoryError("CUDA out of memory. Tried to\nallocate"))
     with pytest.raises(
         ResourceError, match=r"out of memory at step 3 of toy .CUDA out of memory. Tried to.*micro-batch"
     ) as error:
-        train(broken, Schedule(steps=4, lr=0.1, warmup=0), Compute(), writer(tmp_path / "two"), "toy")
+        train(broken, TrainSettings(steps=4, lr=0.1, warmup=0), writer(tmp_path / "two"), "toy")
     assert "\n" not in str(error.value)
 
 
@@ -115,13 +112,12 @@ def test_divergence_and_lack_of_memory_are_told_in_one_paragraph(tmp_path):
         {"lr": float("nan")},
         {"warmup": -1},
         {"seed": -1},
-        {"stop_at_accuracy": 0.0},
-        {"stop_at_accuracy": 1.5},
+        {"checkpoint_every": 0},
     ],
 )
-def test_schedules_that_cannot_work(tmp_path, values):
+def test_settings_that_cannot_work(values):
     with pytest.raises(ConfigError):
-        train(Parabola(), Schedule(**{"steps": 1, "lr": 1.0, **values}), Compute(), writer(tmp_path), "toy")
+        TrainSettings(**{"steps": 1, "lr": 1.0, **values})
 
 
 class Learning(Parabola):
@@ -133,8 +129,8 @@ class Learning(Parabola):
 
 
 def learning_run(folder, objective, **values):
-    schedule = Schedule(steps=100, lr=0.1, warmup=0, stop_at_accuracy=0.4, **values)
-    return train(objective, schedule, Compute(checkpoint_every=10), writer(folder), "toy")
+    settings = TrainSettings(steps=100, lr=0.1, warmup=0, checkpoint_every=10, **values)
+    return train(objective, settings, writer(folder), "toy", stop_at_accuracy=0.4)
 
 
 def test_a_run_stops_at_an_accuracy(tmp_path, capsys):
@@ -171,19 +167,14 @@ def test_a_continued_run_stops_at_the_same_step(tmp_path, step):
 
 
 def test_without_an_accuracy_all_steps_are_taken(tmp_path):
-    schedule = Schedule(steps=60, lr=0.1, warmup=0, stop_at_accuracy=0.4)
-    assert train(Parabola(), schedule, Compute(), writer(tmp_path / "none"), "toy")["steps"] == 60
-    schedule = Schedule(steps=100, lr=0.1, warmup=0)
-    assert train(Learning(), schedule, Compute(), writer(tmp_path / "all"), "toy")["steps"] == 100
-
-
-def test_a_checkpoint_interval_that_cannot_work(tmp_path):
-    with pytest.raises(ConfigError, match="checkpoint-every"):
-        train(Parabola(), Schedule(steps=1, lr=1.0), Compute(checkpoint_every=0), writer(tmp_path), "toy")
+    settings = TrainSettings(steps=60, lr=0.1, warmup=0)
+    assert train(Parabola(), settings, writer(tmp_path / "none"), "toy", stop_at_accuracy=0.4)["steps"] == 60
+    settings = TrainSettings(steps=100, lr=0.1, warmup=0)
+    assert train(Learning(), settings, writer(tmp_path / "all"), "toy")["steps"] == 100
 
 
 def test_two_checkpoints_are_kept(tmp_path):
-    train(Parabola(), Schedule(steps=7, lr=0.1, warmup=0), Compute(checkpoint_every=2), writer(tmp_path), "toy")
+    train(Parabola(), TrainSettings(steps=7, lr=0.1, warmup=0, checkpoint_every=2), writer(tmp_path), "toy")
     names = sorted(path.name for path in (tmp_path / ".scratch/checkpoints").iterdir())
     assert names == ["step-00000006", "step-00000007"]
     held = {path.name for path in (tmp_path / ".scratch/checkpoints/step-00000007").iterdir()}
@@ -196,10 +187,10 @@ def test_two_checkpoints_are_kept(tmp_path):
 
 
 def test_a_torn_line_of_the_log_is_written_again(tmp_path):
-    train(Parabola(), Schedule(steps=4, lr=0.1, warmup=0), Compute(checkpoint_every=4), writer(tmp_path), "toy")
+    train(Parabola(), TrainSettings(steps=4, lr=0.1, warmup=0, checkpoint_every=4), writer(tmp_path), "toy")
     with (tmp_path / "metrics.jsonl").open("a") as log:
         log.write('{"step": 5, "lo')
-    train(Parabola(), Schedule(steps=6, lr=0.1, warmup=0), Compute(checkpoint_every=4), writer(tmp_path), "toy")
+    train(Parabola(), TrainSettings(steps=6, lr=0.1, warmup=0, checkpoint_every=4), writer(tmp_path), "toy")
     assert [line["step"] for line in lines(tmp_path)] == [1, 2, 3, 4, 5, 6]
 
 
@@ -214,9 +205,9 @@ def test_a_refresher_given_up_costs_no_step(tmp_path):
 
     out = writer(tmp_path)
     with pytest.raises(ResourceError, match="refresher"):
-        train(Abandoned(), Schedule(steps=5, lr=0.1, warmup=0), Compute(), out, "toy")
+        train(Abandoned(), TrainSettings(steps=5, lr=0.1, warmup=0), out, "toy")
     again = Abandoned()
     again.helpless = False
-    train(again, Schedule(steps=5, lr=0.1, warmup=0), Compute(), out, "toy")
+    train(again, TrainSettings(steps=5, lr=0.1, warmup=0), out, "toy")
     assert len(again.noise) == 2  # steps 4 and 5 alone
     assert [line["step"] for line in lines(tmp_path)] == [1, 2, 3, 4, 5]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol
 
 import torch
 from torch import Tensor
@@ -26,28 +26,39 @@ from realmctl.models.weights import load_tensors, save_tensors
 from realmctl.questions.questions import Question
 from realmctl.training import data_parallel
 from realmctl.training.checkpoint import module_tensors, restore_modules
-from realmctl.training.objective import SelfContained, Sums
-from realmctl.training.objectives.finetune import FinetuneMicroBatch, FinetuneObjective
+from realmctl.training.objective import Objective, Part, SelfContained, Sums
+from realmctl.training.settings import FinetuneSettings
 
 BEST = "best.json"
 AGAIN = "A run of the same command goes on from a point before the first score on dev."
 
 
-class BestOnDev(SelfContained):
-    """The objective `tuning`, scored every `every` steps on `questions`. Its best weights and their score are in `folder`."""
+class Reading(Objective[Part], Protocol[Part]):
+    """An objective that reads questions. Its metrics have `span_exact_match`."""
 
-    def __init__(
-        self, tuning: FinetuneObjective, questions: Sequence[Question], every: int, folder: Path, precision: str
-    ) -> None:
-        self.tuning, self.dev, self.modules = tuning, tuning.on(questions), tuning.modules
-        self.every, self.folder, self.precision = every, folder, precision
+    questions: list[Question]
+
+    def parts(self, numbers: list[int], questions_in_batch: int) -> Sequence[Part]:
+        """Return micro-batches of these questions, by number."""
+        ...
+
+
+class BestOnDev(SelfContained, Generic[Part]):
+    """The objective `tuning`, scored every `dev_every` steps on the questions of `dev`, an objective on the same modules.
+
+    Its best weights and their score are in `folder`.
+    """
+
+    def __init__(self, tuning: Objective[Part], dev: Reading[Part], settings: FinetuneSettings, folder: Path) -> None:
+        self.tuning, self.dev, self.modules, self.lr_multipliers = tuning, dev, tuning.modules, tuning.lr_multipliers
+        self.settings, self.folder = settings, folder
         if processes.is_first():
             self._set_damaged_files_aside()
 
-    def draw(self, step: int) -> Sequence[FinetuneMicroBatch]:
+    def draw(self, step: int) -> Sequence[Part]:
         return self.tuning.draw(step)
 
-    def loss(self, part: FinetuneMicroBatch) -> tuple[Tensor | None, Sums]:
+    def loss(self, part: Part) -> tuple[Tensor | None, Sums]:
         return self.tuning.loss(part)
 
     def state(self) -> dict[str, Any]:
@@ -64,9 +75,13 @@ class BestOnDev(SelfContained):
             raise InputError(f"The best weights before this checkpoint are not in {self.folder}.")
 
     def before_step(self, step: int) -> Mapping[str, float]:
-        """Every `every` steps, score the weights after `step` steps."""
+        """Every `dev_every` steps, score the weights after `step` steps."""
         logged = self.tuning.before_step(step)
-        return {**logged, "dev_span_exact_match": self.measure(step)} if step and step % self.every == 0 else logged
+        return (
+            {**logged, "dev_span_exact_match": self.measure(step)}
+            if step and step % self.settings.dev_every == 0
+            else logged
+        )
 
     def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
         return self.tuning.after_step(line)
@@ -142,13 +157,13 @@ class BestOnDev(SelfContained):
     @torch.no_grad()
     def _span_exact_match(self) -> float:
         """The share of the questions whose best span is an answer. Each process reads a part of the questions."""
-        training, right, count = self.tuning.reader.training, 0.0, 0.0
+        training, right, count = self.modules.training, 0.0, 0.0
         self.modules.eval()
-        size = self.dev.options.batch_size
+        size = self.settings.batch_size
         for start in range(0, len(self.dev.questions), size):
             numbers = list(range(start, min(start + size, len(self.dev.questions))))
             own = numbers[processes.rank() :: processes.world_size()]
-            with autocast(next(self.modules.parameters()).device, self.precision):
+            with autocast(next(self.modules.parameters()).device, self.settings.precision):
                 for part in self.dev.parts(own or numbers[:1], len(numbers)):  # all processes search together
                     matches, questions = self.dev.loss(part)[1]["span_exact_match"]
                     right, count = (right + float(matches), count + float(questions)) if own else (right, count)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from realmctl.artifacts import Artifact
+from realmctl.artifacts import Artifact, Writer
 from realmctl.artifacts.arrays import ArrayAppender, open_array
 from realmctl.errors import QualityError
+from realmctl.index.build import build
 from realmctl.index.exact import ExactIndex
 from realmctl.index.index_type import DESCRIPTION_FILE, open_index
 from realmctl.index.protocol import Index
@@ -34,10 +34,13 @@ from realmctl.log import progress, say
 from realmctl.models.bert.encoder import states_at
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.lm.knn import Floats, mixed, neighbour_distribution, searched_queries, stored_keys
-from realmctl.models.precision import autocast
+from realmctl.models.precision import autocast, pick_device
 from realmctl.models.reader import Reader
 from realmctl.spans.tagged_queries import TaggedQueries
+from realmctl.tokens import wordpiece
 from realmctl.training.data.draws import Stream, generator
+from realmctl.training.settings import DatastoreSettings, KnnSettings
+from realmctl.training.starts.encoder import masked_lm_with_head
 
 WORDPIECES, UIDS = "wordpieces.npy", "uids.npy"
 KEYS_AT_ONCE = 2**25
@@ -49,11 +52,11 @@ SPARE = 64
 class SpanStates:
     """The states of a masked language model at every hidden wordpiece of every salient span, each span hidden once."""
 
-    def __init__(
-        self, reader: Reader, queries: TaggedQueries, collator: Collator, device: torch.device, precision: str
-    ) -> None:
-        self.reader, self.queries, self.collator = reader.to(device).eval(), queries, collator
-        self.device, self.precision = device, precision
+    def __init__(self, settings: DatastoreSettings | KnnSettings) -> None:
+        self.device, self.precision = pick_device(settings.device), settings.precision
+        self.reader = Reader(masked_lm_with_head(settings.encoder.path)).to(self.device).eval()
+        self.queries = TaggedQueries(settings.spans)
+        self.collator = Collator.of(wordpiece.load(settings.spans.path))
 
     def __len__(self) -> int:
         return len(self.queries.spans)
@@ -77,6 +80,18 @@ class SpanStates:
         """The uid of the block that each hidden wordpiece comes from."""
         uid_B = self.queries.uid[[query.sentence for query in batch.queries]]
         return np.repeat(uid_B, [query.hidden for query in batch.queries])
+
+
+def build_datastore(settings: DatastoreSettings, out: Writer) -> dict[str, Any]:
+    """Write the states of all spans and their index. Returns metrics.
+
+    Raises:
+        QualityError: The index finds too few of the nearest states.
+    """
+    states = SpanStates(settings)
+    write_datastore(states, out.path, settings.batch_size)
+    built = build(out.path, settings, device=str(states.device))
+    return {**built, "neighbour_recall": require_neighbours(out.path, settings, str(states.device))}
 
 
 def write_datastore(states: SpanStates, folder: Path, batch_size: int) -> int:
@@ -132,15 +147,6 @@ def require_neighbours(folder: Path, options: IndexSettings, device: str) -> flo
     return recall
 
 
-@dataclass(frozen=True, kw_only=True)
-class KnnOptions:
-    """The settings of the kNN-LM: neighbours k, their share lambda, and the temperature of their softmax."""
-
-    neighbours: int
-    share: float
-    temperature: float
-
-
 class Datastore:
     """A datastore, opened: its index, and the memory-mapped wordpieces and uids of its rows."""
 
@@ -165,17 +171,17 @@ class Datastore:
             short, fetched = short[rows_MK[short, -1] < 0], 4 * fetched
         return rows_MK
 
-    def spread(self, query_MH: Tensor, rows_MK: NDArray[np.int64], options: KnnOptions, vocabulary: int) -> Tensor:
+    def spread(self, query_MH: Tensor, rows_MK: NDArray[np.int64], temperature: float, vocabulary: int) -> Tensor:
         """Return p_kNN over the vocabulary from these rows, float32 [M, V]."""
         device, known_MK = query_MH.device, np.maximum(rows_MK, 0)
         key_MKH = torch.from_numpy(self.index.vectors(known_MK)[..., :-1]).to(device)
         wordpiece_MK = torch.from_numpy(self.wordpieces[known_MK].astype(np.int64)).to(device)
         found_MK = torch.from_numpy(rows_MK >= 0).to(device)
-        return neighbour_distribution(query_MH, key_MKH, wordpiece_MK, found_MK, options.temperature, vocabulary)
+        return neighbour_distribution(query_MH, key_MKH, wordpiece_MK, found_MK, temperature, vocabulary)
 
 
 @torch.no_grad()
-def measure_knn_lm(states: SpanStates, datastore: Datastore, options: KnnOptions, batch_size: int) -> dict[str, Any]:
+def measure_knn_lm(settings: KnnSettings) -> dict[str, Any]:
     """Fill every hidden wordpiece with and without the datastore.
 
     Returns:
@@ -184,19 +190,21 @@ def measure_knn_lm(states: SpanStates, datastore: Datastore, options: KnnOptions
         of wordpieces that a neighbour has. Counts: `queries`, `wordpieces`. With a share of 1 a wordpiece that no neighbour
         has is impossible: `log_prob` and `knn_utility` are then None.
     """
+    states = SpanStates(settings)
+    datastore = Datastore(settings.datastore, states.device)
     sums = dict.fromkeys(("log_prob", "accuracy", "lm_log_prob", "lm_accuracy", "knn_coverage"), 0.0)
     count = 0
     with progress(len(states), "eval-knn-lm", "spans") as bar:
-        for batch, state_MH in states.batches(batch_size):
-            rows_MK = datastore.nearest(state_MH.cpu().numpy(), states.uid_M(batch), options.neighbours)
-            lm_MV, both_MV, neighbour_MV = _distributions(states, datastore, state_MH, rows_MK, options)
+        for batch, state_MH in states.batches(settings.batch_size):
+            rows_MK = datastore.nearest(state_MH.cpu().numpy(), states.uid_M(batch), settings.neighbours)
+            lm_MV, both_MV, neighbour_MV = _distributions(states, datastore, state_MH, rows_MK, settings)
             target_M = batch.target_M.to(lm_MV.device)
             for prefix, log_prob_MV in (("", both_MV), ("lm_", lm_MV)):
                 sums[f"{prefix}log_prob"] += float(log_prob_MV.gather(1, target_M[:, None]).sum())
                 sums[f"{prefix}accuracy"] += float((log_prob_MV.argmax(1) == target_M).sum())
             sums["knn_coverage"] += float((neighbour_MV.gather(1, target_M[:, None]) > 0).sum())
             count += len(target_M)
-            bar.advance(min(batch_size, len(states)))
+            bar.advance(min(settings.batch_size, len(states)))
     means: dict[str, Any] = {name: total / max(1, count) for name, total in sums.items()}
     means["knn_utility"] = means["log_prob"] - means["lm_log_prob"]
     finite = {name: value if np.isfinite(value) else None for name, value in means.items()}
@@ -204,7 +212,7 @@ def measure_knn_lm(states: SpanStates, datastore: Datastore, options: KnnOptions
 
 
 def _distributions(
-    states: SpanStates, datastore: Datastore, state_MH: Tensor, rows_MK: NDArray[np.int64], options: KnnOptions
+    states: SpanStates, datastore: Datastore, state_MH: Tensor, rows_MK: NDArray[np.int64], settings: KnnSettings
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return log p of the model alone and of the mixture, and p of the neighbours, each [M, V]."""
     with autocast(states.device, states.precision):
@@ -213,5 +221,7 @@ def _distributions(
     at_once = max(1, KEYS_AT_ONCE // (rows_MK.shape[1] * datastore.index.dimension))
     cuts = [slice(start, start + at_once) for start in range(0, len(rows_MK), at_once)]
     vocabulary = lm_MV.shape[1]
-    neighbour_MV = torch.cat([datastore.spread(state_MH[cut], rows_MK[cut], options, vocabulary) for cut in cuts])
-    return lm_MV, mixed(lm_MV, neighbour_MV, options.share), neighbour_MV
+    neighbour_MV = torch.cat(
+        [datastore.spread(state_MH[cut], rows_MK[cut], settings.temperature, vocabulary) for cut in cuts]
+    )
+    return lm_MV, mixed(lm_MV, neighbour_MV, settings.share), neighbour_MV

@@ -17,11 +17,16 @@ from torch import Tensor
 
 from realmctl.log import progress
 from realmctl.models.precision import autocast, pick_device
-from realmctl.retrieval.search.candidates import ABSENT
+from realmctl.models.reader import Reader
+from realmctl.models.retriever import Retriever
+from realmctl.retrieval.search.candidates import ABSENT, candidates
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.monitoring.telling_blocks import TellingBlocks, telling
 from realmctl.training.objective import Sums
 from realmctl.training.objectives.pretrain import PretrainMicroBatch, PretrainObjective
+from realmctl.training.refresh.index_in_use import IndexInUse
+from realmctl.training.settings import PretrainSettings, UtilitySettings
+from realmctl.training.starts.encoder import starting_bert
 
 KINDS = ("own", "told", "random")
 """own: the block that the sentence comes from, if it is in the corpus. told: of the `SEARCHED` blocks that the retriever scores
@@ -29,8 +34,30 @@ highest, the first other block that contains the hidden wordpieces. random: any 
 SEARCHED = 20
 
 
+def eval_utility(settings: UtilitySettings) -> dict[str, Any]:
+    """Measure the utility of a model, or of its parts. Returns what `measure_utility` returns."""
+    retriever, index, reader = settings.parts
+    objective = PretrainObjective(
+        PretrainSettings(
+            spans=settings.spans,
+            blocks=settings.blocks,
+            retriever=retriever,
+            index=index,
+            encoder=reader,
+            candidates=settings.candidates,
+            batch_size=settings.batch_size,
+            device=settings.device,
+            precision=settings.precision,
+        ),
+        Retriever.load(retriever.path),
+        Reader.from_masked_lm(starting_bert(reader, None, settings.blocks, 0)),
+        IndexInUse(index, str(pick_device(settings.device))),
+    )
+    return measure_utility(objective, settings.queries)
+
+
 @torch.no_grad()
-def measure_utility(objective: PretrainObjective, device: str, batch_size: int, most: int = 0) -> dict[str, Any]:
+def measure_utility(objective: PretrainObjective, most: int = 0) -> dict[str, Any]:
     """Hide every salient span once and fill it with the objective's candidates, in the objective's precision.
 
     The objective must have a null document. `most` above 0 measures a random sample of that many spans.
@@ -43,10 +70,10 @@ def measure_utility(objective: PretrainObjective, device: str, batch_size: int, 
         hidden `wordpieces`, and `told_queries`, the queries that have a told block. Also the values of
         `TellingBlocks.measured`, which show whether the reader's gains identify the blocks that contain the answer.
     """
-    where = pick_device(device)
+    where, batch_size = pick_device(objective.settings.device), objective.settings.batch_size
     objective.modules.to(where).eval()
     chosen = np.arange(len(objective.queries.spans))
-    rng = generator(objective.options.seed, Stream.FIXED_QUERIES)
+    rng = generator(objective.settings.seed, Stream.FIXED_QUERIES)
     if 0 < most < len(chosen):
         chosen = np.sort(rng.permutation(len(chosen))[:most])
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
@@ -55,7 +82,7 @@ def measure_utility(objective: PretrainObjective, device: str, batch_size: int, 
         for start in range(0, len(chosen), batch_size):
             spans = chosen[start : start + batch_size]
             for part in objective.parts(spans, rng):
-                with autocast(where, objective.options.precision):
+                with autocast(where, objective.settings.precision):
                     loss, comparison = objective.compare(part)
                     worth = objective.utility_sums(*comparison)
                 blocks.add_compared(
@@ -83,8 +110,9 @@ def _rows_by_kind(
     objective: PretrainObjective, part: PretrainMicroBatch, rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """Return a block of each of `KINDS` for each query, int64 [B, 3]; -2 where there is none."""
-    corpus, uid_B = objective.corpus, objective.queries.uid[[query.sentence for query in part.asked.queries]]
-    searched_BN = objective.search(part.asked.queries, SEARCHED)
+    corpus, uid_B = objective.corpus, objective.own_uid(part.asked.queries)
+    query_BD = objective.vectors(part.asked.queries)
+    searched_BN = candidates(objective.in_use.index, query_BD, uid_B, corpus.uid, SEARCHED, null=False)
     tells_BN = telling([query.targets for query in part.asked.queries], searched_BN, corpus)
     rows_BK = np.full((len(uid_B), len(KINDS)), ABSENT, dtype=np.int64)
     for query, uid in enumerate(uid_B):
@@ -102,7 +130,7 @@ def _by_kind(
     objective: PretrainObjective, part: PretrainMicroBatch, rows_BK: NDArray[np.int64], null_B1M: Tensor
 ) -> dict[str, tuple[float, float]]:
     """Return {kind's utility: (sum over hidden wordpieces, their number)}."""
-    with autocast(null_B1M.device, objective.options.precision):
+    with autocast(null_B1M.device, objective.settings.precision):
         log_prob_BKM = objective.read(part, rows_BK)
     gain_BKM = (log_prob_BKM.float() - null_B1M.float()).cpu()
     counted_BKM = part.asked.hidden_BM[:, None, :] & torch.from_numpy(rows_BK != ABSENT)[:, :, None]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from realmctl.log import warn
+from realmctl.training.settings import FinetuneSettings
 
 QUESTIONS = 64
 """Number of questions after which the shares are judged."""
@@ -15,18 +16,14 @@ ALMOST_NONE = 0.02
 class AnswersInReach:
     """Judges once, after the first 64 questions of a run, or after its last step if it has fewer.
 
-    Args:
-        batch_size: Questions per step.
-        steps: Steps of the run; 0 if it is not known, and then no warning is given.
-        retriever_beam: Blocks retrieved per question.
-        reader_beam: Blocks read per question.
+    Without steps it gives no warning.
     """
 
-    def __init__(self, batch_size: int, steps: int, retriever_beam: int, reader_beam: int) -> None:
-        self._after = min(steps, -(-QUESTIONS // batch_size))
-        self._beams = {"answer_in_beam": retriever_beam, "answer_in_reader": reader_beam}
+    def __init__(self, settings: FinetuneSettings) -> None:
+        self._after = min(settings.steps, -(-QUESTIONS // settings.batch_size))
+        self._beams = {"answer_in_beam": settings.retriever_beam, "answer_in_reader": settings.reader_beam}
         self._values: dict[str, list[float]] = {name: [] for name in self._beams}
-        self._asked = batch_size * self._after
+        self._asked = settings.batch_size * self._after
 
     def observe(self, line: Mapping[str, Any]) -> None:
         """Take the metrics of a step, and warn once if almost no question has an answer in reach."""

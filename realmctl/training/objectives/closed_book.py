@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
 
-from realmctl.artifacts import Artifact, Writer, tokenizer_folder, writing
+from realmctl.artifacts import Writer, tokenizer_folder, writing
 from realmctl.corpus.corpus import TokenIds
 from realmctl.errors import ConfigError
 from realmctl.execution import processes
@@ -28,18 +28,10 @@ from realmctl.tokens import wordpiece
 from realmctl.tokens.wordpiece import WordPiece
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import DataOrder
+from realmctl.training.loop import train
 from realmctl.training.objective import SelfContained, Sums
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClosedBookOptions:
-    """The settings of `finetune` that define the objective."""
-
-    batch_size: int
-    reader_length: int
-    span_width: int
-    seed: int
-    layer_decay: float = 1.0
+from realmctl.training.settings import FinetuneSettings
+from realmctl.training.starts.answering import starting_masked_lm
 
 
 class ClosedBookObjective(SelfContained):
@@ -49,35 +41,27 @@ class ClosedBookObjective(SelfContained):
     """
 
     def __init__(
-        self,
-        reader: Reader,
-        blocks: Artifact,
-        questions: Sequence[Question],
-        options: ClosedBookOptions,
-        micro_batch: int = 0,
+        self, reader: Reader, words: WordPiece, questions: Sequence[Question], settings: FinetuneSettings
     ) -> None:
         self.modules = nn.ModuleDict({"reader": reader})
-        self.reader, self.blocks, self.options = reader, blocks, options
-        self.lr_multipliers = layer_lr_multipliers(reader.mlm.bert, options.layer_decay)
-        self.micro_batch = micro_batch or options.batch_size
-        words = wordpiece.load(blocks.path)
-        self.collator = Collator.of(words)
-        answers = [_answers(words, question, options.span_width) for question in questions]
+        self.reader, self.settings, self.collator = reader, settings, Collator.of(words)
+        self.lr_multipliers = layer_lr_multipliers(reader.mlm.bert, settings.layer_decay)
+        answers = [_answers(words, question, settings.span_width) for question in questions]
         kept = [number for number, known in enumerate(answers) if known]
-        _report_dropped(len(questions) - len(kept), len(questions), options.span_width)
+        _report_dropped(len(questions) - len(kept), len(questions), settings.span_width)
         self.tokens = [words.ids(questions[number].question).astype(np.int64) for number in kept]
         self.answers = [answers[number] for number in kept]
-        self.order = DataOrder(len(kept), options.batch_size, options.seed)
-        self.own = processes.share(options.batch_size, "questions")
+        self.order = DataOrder(len(kept), settings.batch_size, settings.seed)
+        self.own = processes.share(settings.batch_size, "questions")
 
     def draw(self, step: int) -> Sequence[tuple[QueryBatch, int]]:
         """Micro-batches of this process, with one answer drawn for each question, and the questions of the whole batch."""
-        rng = generator(self.options.seed, Stream.QUERY_MASKS, step)
+        rng = generator(self.settings.seed, Stream.QUERY_MASKS, step)
         chosen = [(n, int(rng.integers(len(self.answers[n])))) for n in self.order.batch(step).tolist()]
-        length, mask_id = self.options.reader_length, self.collator.mask_id
+        length, mask_id = self.settings.reader_length, self.collator.mask_id
         asked = [hide_answer(self.tokens[n], self.answers[n][k], mask_id, length - 2) for n, k in chosen[self.own]]
-        starts = range(0, len(asked), self.micro_batch)
-        parts = [asked[start : start + self.micro_batch] for start in starts]
+        size = self.settings.at_once
+        parts = [asked[start : start + size] for start in range(0, len(asked), size)]
         return [(self.collator.queries(part, length), len(chosen)) for part in parts]
 
     def loss(self, part: tuple[QueryBatch, int]) -> tuple[Tensor | None, Sums]:
@@ -93,11 +77,16 @@ class ClosedBookObjective(SelfContained):
         probability = log_prob_BM.detach().sum(1).exp().sum()
         return -mean_B.sum() / questions_in_batch, {"answer_probability": (probability, float(len(mean_B)))}
 
-    def save(self, out: Writer) -> None:
-        """Write the qa-model's only part, `reader`: a BERT folder with its head and tokenizer."""
-        with writing(out.path / "reader", dataclasses.replace(out.origin, kind="reader")) as part:
-            self.reader.cpu().save(part.path)
-            part.copy_folder(".", tokenizer_folder(self.blocks))
+
+def train_closed_book(settings: FinetuneSettings, questions: Sequence[Question], out: Writer) -> dict[str, Any]:
+    """Train the masked language model to fill in answers, and write it as the qa-model's only part, `reader`. Returns metrics."""
+    reader = Reader.from_masked_lm(starting_masked_lm(settings, with_head=True))
+    objective = ClosedBookObjective(reader, wordpiece.load(settings.blocks.path), questions, settings)
+    metrics = train(objective, settings, out, "finetune")
+    with writing(out.path / "reader", dataclasses.replace(out.origin, kind="reader")) as part:
+        reader.cpu().save(part.path)
+        part.copy_folder(".", tokenizer_folder(settings.blocks))
+    return metrics
 
 
 def _answers(words: WordPiece, question: Question, widest: int) -> list[TokenIds]:

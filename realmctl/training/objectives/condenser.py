@@ -9,35 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 from torch import Tensor, nn
 
+from realmctl.artifacts import Writer, tokenizer_folder
+from realmctl.artifacts.description import ENCODER, EncoderDescription, describe_encoder, write_description
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 from realmctl.execution import processes
+from realmctl.log import say, warn
+from realmctl.models.bert.files import save_masked_lm
 from realmctl.models.condenser import Condenser, contrastive_loss
-from realmctl.models.inputs import QueryBatch
+from realmctl.models.inputs import Collator, QueryBatch
+from realmctl.models.precision import seed_everything
 from realmctl.spans.query import Query
+from realmctl.tokens import wordpiece
 from realmctl.training.data.draws import SharedDraws, Stream, generator
-from realmctl.training.data.masked_blocks import MaskedPassages, SpanPairs
+from realmctl.training.data.masked_blocks import MaskedPassages, SpanPairs, WholeWordMasking, rows_by_document
 from realmctl.training.data.order import DataOrder
 from realmctl.training.data_parallel import all_gather
 from realmctl.training.gradient_cache import CachedGradient, cached_gradients
+from realmctl.training.loop import train
 from realmctl.training.objective import SelfContained, Sums
-
-
-@dataclass(frozen=True, kw_only=True)
-class CondenserOptions:
-    """Settings of the objective.
-
-    late_mlm: whether the last layer's cross-entropy is part of the loss.
-    micro_batch: examples computed at once, 0 = all. For coCondenser these are spans, computed by the gradient cache.
-    """
-
-    batch_size: int
-    seed: int
-    late_mlm: bool = True
-    contrastive: bool = False
-    micro_batch: int = 0
+from realmctl.training.settings import CondenserSettings
+from realmctl.training.starts.encoder import starting_bert
 
 
 @dataclass(frozen=True)
@@ -59,20 +56,20 @@ class CondenserObjective(SelfContained):
         ConfigError: The batch cannot be divided among the processes.
     """
 
-    def __init__(self, model: Condenser, examples: MaskedPassages, options: CondenserOptions) -> None:
-        if options.contrastive and (not isinstance(examples, SpanPairs) or len(examples) < 2):
+    def __init__(self, model: Condenser, examples: MaskedPassages, settings: CondenserSettings) -> None:
+        if settings.contrastive and (not isinstance(examples, SpanPairs) or len(examples) < 2):
             raise InputError(
                 f"{examples.corpus.artifact} has {len(examples)} documents of two blocks or more, and a contrast needs at least 2. "
                 "Chunk longer documents, use a smaller --max-wordpieces, or leave --contrastive out."
             )
         self.modules = nn.ModuleDict({"model": model})
-        self.model, self.examples, self.options = model, examples, options
-        self.order = DataOrder(len(examples), min(options.batch_size, len(examples)), options.seed)
+        self.model, self.examples, self.settings = model, examples, settings
+        self.order = DataOrder(len(examples), min(settings.batch_size, len(examples)), settings.seed)
         self.own = processes.share(self.order.batch_size, "examples")
         self.draws = SharedDraws(self._whole_batch)
 
     def _whole_batch(self, step: int) -> list[Query]:
-        rng = generator(self.options.seed, Stream.MLM_MASKS, step)
+        rng = generator(self.settings.seed, Stream.MLM_MASKS, step)
         return [query for number in self.order.batch(step) for query in self.examples.draw_all(int(number), rng)]
 
     def draw(self, step: int) -> Sequence[CondenserMicroBatch]:
@@ -81,10 +78,10 @@ class CondenserObjective(SelfContained):
         masks = sum(query.hidden for query in drawn)
         each = len(drawn) // self.order.batch_size  # 2 spans of a document, or 1 passage
         own = drawn[self.own.start * each : self.own.stop * each]
-        size = self.options.micro_batch or len(own)
+        size = self.settings.micro_batch or len(own)
         batches = [self.examples.batch(own[start : start + size]) for start in range(0, len(own), size)]
         parts = [CondenserMicroBatch(batch, masks) for batch in batches]
-        return self._with_cached_gradients(parts) if self.options.contrastive and len(parts) > 1 else parts
+        return self._with_cached_gradients(parts) if self.settings.contrastive and len(parts) > 1 else parts
 
     def loss(self, part: CondenserMicroBatch) -> tuple[Tensor | None, Sums]:
         """Return the micro-batch's share of the loss, and the metrics."""
@@ -98,11 +95,11 @@ class CondenserObjective(SelfContained):
         head_loss = self.model.mlm_loss(head_BLH, positions, targets)
         sums: dict[str, tuple[float | Tensor, float]] = {"head_loss": (head_loss.detach(), float(count))}
         loss = head_loss * scale
-        if self.options.late_mlm:
+        if self.settings.late_mlm:
             late_loss = self.model.mlm_loss(late_BLH, positions, targets)
             sums["late_loss"] = (late_loss.detach(), float(count))
             loss = loss + late_loss * scale
-        if self.options.contrastive:
+        if self.settings.contrastive:
             contrast, accuracy = self._contrast(late_BLH[:, 0], part.cached)
             fraction = part.cached.fraction if part.cached else 1.0
             sums["contrastive_loss"] = (contrast.detach(), fraction)
@@ -125,6 +122,52 @@ class CondenserObjective(SelfContained):
     def _embed(self, part: CondenserMicroBatch) -> list[Tensor]:
         device = next(self.model.parameters()).device
         return [self.model(part.batch.packed.to(device))[0][:, 0]]
+
+
+def train_condenser(settings: CondenserSettings, out: Writer) -> dict[str, Any]:
+    """Train an encoder with a Condenser head, and write both. Returns metrics."""
+    model, examples = _start(settings), _examples(settings)
+    metrics = train(CondenserObjective(model, examples, settings), settings, out, "condenser-init")
+    model.cpu()
+    save_masked_lm(model.mlm, out.path)
+    model.save_head(out.path)
+    described = EncoderDescription(pooling="cls", skip_from=model.skip_from, head_layers=len(model.head))
+    write_description(out.file(ENCODER), described)
+    out.copy_folder(".", tokenizer_folder(settings.blocks))
+    return {"examples": len(examples), **metrics}
+
+
+def _start(settings: CondenserSettings) -> Condenser:
+    mlm = starting_bert(settings.encoder, settings.bert, settings.blocks, settings.seed)
+    folder = settings.trained_folder
+    before = (describe_encoder(folder) if folder else None) or EncoderDescription(pooling="cls")
+    seed_everything(settings.seed)  # the head is new, whatever the encoder
+    skips = (settings.skip_from, before.skip_from, mlm.config.num_hidden_layers // 2)
+    layers = (settings.head_layers, before.head_layers, 2)
+    skip_from, head_layers = (next(each for each in given if each is not None) for given in (skips, layers))
+    model = Condenser(mlm, skip_from=skip_from, head_layers=head_layers)
+    if folder is not None:
+        _load_head(model, folder, settings.contrastive)
+    return model
+
+
+def _load_head(model: Condenser, folder: Path, contrastive: bool) -> None:
+    if model.load_head(folder):
+        say(f"condenser-init: continuing with the Condenser head of {folder}")
+        return
+    advice = "Start coCondenser from an encoder that condenser-init made." if contrastive else "Use a long warm-up."
+    warn(
+        f"{folder} has no Condenser head, so a random head starts on a trained backbone. The authors of Condenser warn "
+        f"that this can corrupt the backbone. {advice}"
+    )
+
+
+def _examples(settings: CondenserSettings) -> MaskedPassages:
+    words, corpus = wordpiece.load(settings.blocks.path), Corpus(settings.blocks)
+    masking = WholeWordMasking(continues_V=words.continues, mask_id=words.mask, rate=settings.mask_rate)
+    if not settings.contrastive:
+        return MaskedPassages(corpus, Collator.of(words), masking, length=settings.length)
+    return SpanPairs(corpus, Collator.of(words), masking, rows_by_document(corpus), length=settings.length)
 
 
 def _contrast_all(cls_SH: Tensor) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,7 @@ import copy
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,49 +22,33 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from realmctl.artifacts import Writer, tokenizer_folder, writing
+from realmctl.artifacts.description import QA_MODEL, QaModelDescription, write_description
 from realmctl.corpus.block_texts import BlockTexts
 from realmctl.corpus.corpus import TokenIds
 from realmctl.execution import processes
+from realmctl.models.bert.limits import require_positions
 from realmctl.models.inputs import TokenBatch, block_token_mask
 from realmctl.models.optimizer import layer_lr_multipliers
 from realmctl.models.span_head import SpanReader, hard_em_loss, marginal_loss, reader_loss, retrieval_loss, within_block
 from realmctl.questions.answer_search import AnswerSearch
-from realmctl.questions.answers import AnswerTest, find_answer_tokens
-from realmctl.questions.questions import Question
+from realmctl.questions.answers import find_answer_tokens
+from realmctl.questions.questions import Question, read_questions
 from realmctl.retrieval.answering.offsets import char_offsets, covered
+from realmctl.retrieval.names import NO_RETRIEVAL
 from realmctl.retrieval.search.searcher import Searcher
+from realmctl.training.data.cloze_questions import cloze_questions
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import DataOrder, MixedDataOrder
+from realmctl.training.evaluation.best_on_dev import BestOnDev
+from realmctl.training.loop import train
 from realmctl.training.monitoring.answers_in_reach import AnswersInReach
 from realmctl.training.objective import SelfContained, Sums
+from realmctl.training.objectives.closed_book import train_closed_book
+from realmctl.training.settings import FinetuneSettings
+from realmctl.training.starts.answering import starting_searcher, starting_span_reader
 
 MOST_HARD_EM = 0.8
 """Largest share of the steps that learn from the likeliest mention alone (qa-hard-em, modeling.py)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FinetuneOptions:
-    """The settings of `finetune` that define the objective.
-
-    retriever_lr_multiplier: learning rate of the retriever divided by that of the reader; None: that of the searcher.
-    cloze_per_step: questions of each step that are cloze questions.
-    """
-
-    batch_size: int
-    retriever_beam: int
-    reader_beam: int
-    reader_length: int
-    span_width: int
-    answer_test: AnswerTest
-    seed: int
-    freeze_retriever: bool = False
-    objective: Literal["orqa", "paper", "hard-em"] = "orqa"
-    hard_em_tau: int = 4000
-    layer_decay: float = 1.0
-    retriever_lr_multiplier: float | None = None
-    empty_steps: bool = False
-    steps: int = 0
-    cloze_per_step: int = 0
 
 
 @dataclass(frozen=True)
@@ -97,22 +81,20 @@ class FinetuneObjective(SelfContained):
         searcher: Searcher,
         reader: SpanReader,
         questions: Sequence[Question],
-        options: FinetuneOptions,
-        micro_batch: int = 0,
+        settings: FinetuneSettings,
         cloze: Sequence[Question] = (),
     ) -> None:
-        self.searcher, self.reader, self.options = searcher, reader, options
-        searcher.learner.requires_grad_(not options.freeze_retriever)
+        self.searcher, self.reader, self.settings = searcher, reader, settings
+        searcher.learner.requires_grad_(not settings.freeze_retriever)
         self.modules = nn.ModuleDict({"retriever": searcher.learner, "reader": reader})
-        own = options.retriever_lr_multiplier
+        own = settings.retriever_lr
         self.lr_multipliers = {
-            searcher.learner: searcher.lr_multiplier if own is None else own,
-            **layer_lr_multipliers(reader.bert, options.layer_decay),
+            searcher.learner: searcher.lr_multiplier if own is None else own / settings.lr,
+            **layer_lr_multipliers(reader.bert, settings.layer_decay),
         }
-        self.micro_batch = micro_batch or options.batch_size
-        self.in_reach = AnswersInReach(options.batch_size, options.steps, options.retriever_beam, options.reader_beam)
+        self.in_reach = AnswersInReach(settings)
         self.texts = BlockTexts(block.text for block in searcher.corpus)
-        self.own = processes.share(options.batch_size, "questions")
+        self.own = processes.share(settings.batch_size, "questions")
         self._ask(questions, cloze)
 
     def on(self, questions: Sequence[Question]) -> FinetuneObjective:
@@ -122,14 +104,14 @@ class FinetuneObjective(SelfContained):
         return other
 
     def _ask(self, asked: Sequence[Question], cloze: Sequence[Question] = ()) -> None:
-        searcher, options = self.searcher, self.options
+        searcher, settings = self.searcher, self.settings
         self.questions = questions = [*asked, *cloze]
         self.tokens = searcher.tokens([question.question for question in questions])
         self.answers = [[ids.tolist() for ids in searcher.tokens(question.answers)] for question in questions]
-        self.searches = [AnswerSearch(question, options.answer_test) for question in questions]
-        per_step = options.cloze_per_step if cloze else 0
-        order = DataOrder(len(asked), options.batch_size - per_step, options.seed)
-        self.order = MixedDataOrder(order, DataOrder(len(cloze), per_step, options.seed)) if per_step else order
+        self.searches = [AnswerSearch(question, settings.answer_test) for question in questions]
+        per_step = settings.cloze_per_step if cloze else 0
+        order = DataOrder(len(asked), settings.batch_size - per_step, settings.seed)
+        self.order = MixedDataOrder(order, DataOrder(len(cloze), per_step, settings.seed)) if per_step else order
 
     def before_step(self, step: int) -> Mapping[str, float]:
         """Return the learned numbers of the searcher, which are logged."""
@@ -147,28 +129,28 @@ class FinetuneObjective(SelfContained):
 
     def is_hard(self, step: int) -> bool:
         """Whether a step learns from the likeliest mention alone, drawn with probability min(step / tau, 0.8)."""
-        if self.options.objective != "hard-em":
+        if self.settings.objective != "hard-em":
             return False
-        drawn = generator(self.options.seed, Stream.HARD_EM, step).random()
-        return bool(drawn < min(step / self.options.hard_em_tau, MOST_HARD_EM))
+        drawn = generator(self.settings.seed, Stream.HARD_EM, step).random()
+        return bool(drawn < min(step / self.settings.hard_em_tau, MOST_HARD_EM))
 
     def parts(self, numbers: list[int], questions_in_batch: int, hard: bool = False) -> Sequence[FinetuneMicroBatch]:
         """Return micro-batches of these questions, by number, with the blocks that the searcher currently finds."""
         training = self.searcher.learner.training
         self.searcher.learner.eval()
-        _, rows_QK = self.searcher.nearest([self.tokens[number] for number in numbers], self.options.retriever_beam)
-        self.searcher.learner.train(training and not self.options.freeze_retriever)
-        cuts = (slice(start, start + self.micro_batch) for start in range(0, len(numbers), self.micro_batch))
+        _, rows_QK = self.searcher.nearest([self.tokens[number] for number in numbers], self.settings.retriever_beam)
+        self.searcher.learner.train(training and not self.settings.freeze_retriever)
+        cuts = (slice(start, start + self.settings.at_once) for start in range(0, len(numbers), self.settings.at_once))
         return [
             dataclasses.replace(self._part(numbers[cut], rows_QK[cut], questions_in_batch), hard=hard) for cut in cuts
         ]
 
     def _part(self, numbers: list[int], rows_QK: NDArray[np.int64], questions_in_batch: int) -> FinetuneMicroBatch:
-        collator, options = self.searcher.collator, self.options
-        read_QR = rows_QK[:, : options.reader_beam]
+        collator, settings = self.searcher.collator, self.settings
+        read_QR = rows_QK[:, : settings.reader_beam]
         asked = [number for number in numbers for _ in range(read_QR.shape[1])]
         bodies = [self.searcher.corpus.tokens(row) for row in read_QR.ravel().tolist()]
-        joint, block_start = collator.reader([self.tokens[number] for number in asked], bodies, options.reader_length)
+        joint, block_start = collator.reader([self.tokens[number] for number in asked], bodies, settings.reader_length)
         room = (joint.lengths_B - 1 - block_start).tolist()
         places = zip(asked, read_QR.ravel().tolist(), room, strict=True)
         spans = [self._answers_in(number, row, width) for number, row, width in places]
@@ -179,7 +161,7 @@ class FinetuneObjective(SelfContained):
 
     def _answers_in(self, number: int, row: int, room: int) -> list[tuple[int, int]]:
         """The answers within the first `room` wordpieces of a block, as (first, last) wordpieces."""
-        corpus, widest = self.searcher.corpus, self.options.span_width
+        corpus, widest = self.searcher.corpus, self.settings.span_width
         if not self.questions[number].is_regex:
             return find_answer_tokens(corpus.tokens(row)[:room], self.answers[number], widest)
         matches = self.searches[number].spans(self.texts[row])
@@ -194,7 +176,7 @@ class FinetuneObjective(SelfContained):
         """The sum of the losses of the part's questions, divided by the number of questions in the batch.
 
         With a frozen retriever ORQA's objective is the reader's loss alone. Where no retrieved block holds an answer, the loss
-        is None, or with `empty_steps` a loss of 0, with which the optimizer still steps.
+        is None, or with the deviation `empty-steps` a loss of 0, with which the optimizer still steps.
         """
         device = next(self.reader.parameters()).device
         retrieval_QK = self.searcher.scores(part.questions, part.rows_QK)
@@ -204,41 +186,34 @@ class FinetuneObjective(SelfContained):
         read_QR = retrieval_QK[:, : span_QRS.shape[1]]
         total_QRS = span_QRS + read_QR[:, :, None]
         teaches_Q = readable_Q
-        if self.options.objective == "paper":
+        if self.settings.objective == "paper":
             loss_Q = marginal_loss(total_QRS, read_QR, correct_QRS)
         else:
             loss_Q = (hard_em_loss if part.hard else reader_loss)(total_QRS, correct_QRS)
-            if not self.options.freeze_retriever:
+            if not self.settings.freeze_retriever:
                 loss_Q = retrieval_loss(retrieval_QK, correct_QK) + loss_Q
                 teaches_Q = found_Q | readable_Q
         sums = self._metrics(total_QRS, correct_QRS, found_Q, readable_Q)
-        if self.options.objective == "hard-em":
+        if self.settings.objective == "hard-em":
             sums = {**sums, "hard_em": (float(part.hard * len(found_Q)), float(len(found_Q)))}
-        teaches = self.options.empty_steps or bool(teaches_Q.any())
+        teaches = "empty-steps" in self.settings.official or bool(teaches_Q.any())
         return (loss_Q.sum() / part.questions_in_batch if teaches else None), sums
 
     def _spans(self, part: FinetuneMicroBatch, device: torch.device) -> tuple[Tensor, Tensor]:
         """Span scores [Q, R, S], normalised within each block for the paper's objective, and on the CPU whether each span is an answer."""
         joint, start = part.joint.to(device), part.block_start.to(device, non_blocking=True)
         score_BS, (first_S, last_S) = self.reader.span_scores(
-            joint, block_token_mask(joint, start), self.options.span_width
+            joint, block_token_mask(joint, start), self.settings.span_width
         )
         number_of = {span: number for number, span in enumerate(zip(first_S.tolist(), last_S.tolist(), strict=True))}
         correct_BS = torch.zeros(score_BS.shape, dtype=torch.bool)
         for row, (offset, spans) in enumerate(zip(part.block_start.tolist(), part.spans, strict=True)):
             for first, last in spans:
                 correct_BS[row, number_of[first + offset, last + offset]] = True
-        if self.options.objective == "paper":
+        if self.settings.objective == "paper":
             score_BS = within_block(score_BS)
         shape = len(part.rows_QK), -1, score_BS.shape[1]
         return score_BS.view(shape), correct_BS.view(shape)
-
-    def save(self, out: Writer) -> None:
-        """Write the parts of the qa-model: the searcher's, and `reader`."""
-        self.searcher.save(out)
-        with writing(out.path / "reader", dataclasses.replace(out.origin, kind="span-reader")) as part:
-            self.reader.cpu().save(part.path)
-            part.copy_folder(".", tokenizer_folder(self.searcher.corpus.artifact))
 
     @staticmethod
     def _metrics(total_QRS: Tensor, correct_QRS: Tensor, found_Q: Tensor, readable_Q: Tensor) -> Sums:
@@ -250,3 +225,49 @@ class FinetuneObjective(SelfContained):
             "answer_in_reader": (float(readable_Q.float().sum()), count),
             "span_exact_match": (right, count),
         }
+
+
+def finetune(settings: FinetuneSettings, out: Writer) -> dict[str, Any]:
+    """Fine-tune on questions, and write the qa-model. Returns metrics."""
+    asked = read_questions(settings.questions, is_regex=settings.regex_answers, answer_field=settings.answer_field)
+    per_step = settings.batch_size - settings.cloze_per_step
+    steps = settings.steps or max(1, round(settings.epochs * len(asked) / per_step))
+    settings = dataclasses.replace(settings, steps=steps)
+    if settings.retrieval == NO_RETRIEVAL:
+        metrics = train_closed_book(settings, asked, out)
+    else:
+        metrics = _train_to_read(settings, asked, out)
+    closed = settings.retrieval == NO_RETRIEVAL
+    described = QaModelDescription(
+        answerer="closed-book" if closed else "extractive",
+        searcher=None if closed else settings.retrieval,
+        objective="closed-book" if closed else settings.objective,
+        reader_beam=0 if closed else settings.reader_beam,
+        reader_length=settings.reader_length,
+        span_width=settings.span_width,
+    )
+    write_description(out.file(QA_MODEL), described)
+    return {"questions": len(asked), **metrics}
+
+
+def _train_to_read(settings: FinetuneSettings, asked: Sequence[Question], out: Writer) -> dict[str, Any]:
+    """Train searcher and reader, on cloze questions too if sentences are given, and keep the best weights if there is a dev set."""
+    searcher, reader = starting_searcher(settings), starting_span_reader(settings)
+    require_positions(reader.bert.config, settings.reader_length, f"--reader-length {settings.reader_length}")
+    cloze: Sequence[Question] = ()
+    if settings.spans is not None:  # as many as the steps have, if the sentences suffice
+        count = settings.steps * settings.cloze_per_step
+        cloze = cloze_questions(settings.spans, count, generator(settings.seed, Stream.CLOZE_QUESTIONS))
+    tuning = FinetuneObjective(searcher, reader, asked, settings, cloze)
+    if settings.dev is None:
+        metrics = train(tuning, settings, out, "finetune")
+    else:
+        dev = read_questions(settings.dev, is_regex=settings.regex_answers, answer_field=settings.answer_field)
+        best = BestOnDev(tuning, tuning.on(dev), settings, out.scratch("best"))
+        metrics = train(best, settings, out, "finetune")
+        metrics |= best.take(settings.steps)
+    searcher.save(out)
+    with writing(out.path / "reader", dataclasses.replace(out.origin, kind="span-reader")) as part:
+        reader.cpu().save(part.path)
+        part.copy_folder(".", tokenizer_folder(searcher.corpus.artifact))
+    return metrics

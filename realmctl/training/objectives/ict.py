@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from realmctl.artifacts import Writer
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import ThinnedDataOrder
-from realmctl.training.objectives.in_batch import ContrastOptions, Example, InBatchContrast, order_of
+from realmctl.training.objectives.in_batch import Example, InBatchContrast, train_retriever
+from realmctl.training.settings import IctSettings
 
 
 class InverseClozeObjective(InBatchContrast):
     """Each block of two sentences or more gives a pair. The other blocks of the batch are the negatives.
 
-    With `single_sentences` a block of one sentence gives a pair as often as a sentence stays in its block, and its sentence
+    With the deviation `single-sentences` a block of one sentence gives a pair as often as a sentence stays in its block, and its sentence
     stays in it. The official code draws such blocks like all others, and leaves out those whose sentence is to be removed.
 
     `null_share` is not in ORQA: the null document is added to the blocks, and is the target for that share of the
@@ -28,34 +32,25 @@ class InverseClozeObjective(InBatchContrast):
         ConfigError: The batch cannot be divided among the processes.
     """
 
-    def __init__(
-        self,
-        retriever: Retriever,
-        corpus: Corpus,
-        collator: Collator,
-        options: ContrastOptions,
-        *,
-        mask_rate: float,
-        null_share: float = 0.0,
-        single_sentences: bool = False,
-    ) -> None:
-        self.corpus, self.mask_rate, self.null_share = corpus, mask_rate, null_share
+    def __init__(self, retriever: Retriever, corpus: Corpus, collator: Collator, settings: IctSettings) -> None:
+        self.corpus, self.mask_rate, self.null_share = corpus, settings.mask_rate, settings.null_share
         sentences = np.diff(corpus.sentence_offsets)
-        self.rows = np.flatnonzero(sentences >= (2 if mask_rate > 0 else 1))
+        self.rows = np.flatnonzero(sentences >= (2 if self.mask_rate > 0 else 1))
         if len(self.rows) < 2:
             raise InputError(
                 f"{corpus.artifact} has {len(self.rows)} blocks of two sentences or more; ICT needs at least 2."
             )
-        order = order_of(len(self.rows), options)
-        if single_sentences and mask_rate > 0:
+        count, order = len(self.rows), None
+        if "single-sentences" in settings.official and self.mask_rate > 0:
             single = np.flatnonzero(sentences == 1)
-            order = ThinnedDataOrder(len(self.rows), len(single), 1 - mask_rate, order.batch_size, options.seed)
+            size = min(settings.batch_size, count)
+            order = ThinnedDataOrder(count, len(single), 1 - self.mask_rate, size, settings.seed)
             self.rows = np.concatenate([self.rows, single])
-        super().__init__(retriever, collator, options, order=order, null=null_share > 0)
+        super().__init__(retriever, collator, settings, count=count, order=order, null=self.null_share > 0)
 
     def examples(self, step: int) -> list[Example]:
         """The random numbers of the others' pairs are drawn too, and nothing of their text is read."""
-        rng = generator(self.options.seed, Stream.ICT_SENTENCES, step)
+        rng = generator(self.settings.seed, Stream.ICT_SENTENCES, step)
         drawn = [(row, *self._draw(row, rng)) for row in self.rows[self.order.batch(step)].tolist()]
         return [self._example(*each) for each in drawn[self.own]]
 
@@ -71,3 +66,8 @@ class InverseClozeObjective(InBatchContrast):
         start, stop = int(starts[k]), int(starts[k + 1]) if k + 1 < len(starts) else len(body)
         rest = np.concatenate([body[:start], body[stop:]]) if masked else body
         return Example(body[start:stop], ((self.corpus.title(row), rest),), {"masked": masked}, withheld)
+
+
+def train_ict(settings: IctSettings, out: Writer) -> dict[str, Any]:
+    """Train a retriever on the inverse cloze task, and write it. Returns metrics."""
+    return train_retriever(settings, out, "ict-init", InverseClozeObjective)

@@ -8,14 +8,16 @@ Legend: B examples of this process, K blocks of an example, C blocks of all proc
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from realmctl.corpus.corpus import TokenIds
+from realmctl.artifacts import Writer, tokenizer_folder
+from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.execution import processes
 from realmctl.models.inputs import Collator, TokenBatch
 from realmctl.models.marginal import in_batch_softmax
@@ -23,7 +25,10 @@ from realmctl.models.retriever import Retriever
 from realmctl.training.data.order import DataOrder
 from realmctl.training.data_parallel import all_gather
 from realmctl.training.gradient_cache import CachedGradient, cached_gradients
+from realmctl.training.loop import train
 from realmctl.training.objective import SelfContained, Sums
+from realmctl.training.settings import ContrastSettings, RetrieverSettings
+from realmctl.training.starts.retriever import new_retriever
 
 
 @dataclass(frozen=True)
@@ -52,28 +57,15 @@ class PairChunk:
     cached: CachedGradient | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class ContrastOptions:
-    """Settings of a task. micro_batch: examples computed at once by the gradient cache; 0 = the whole batch."""
-
-    batch_size: int
-    seed: int
-    micro_batch: int = 0
-
-
-def order_of(count: int, options: ContrastOptions) -> DataOrder:
-    """Return the order of `count` things that examples are made of. A batch has at most so many."""
-    return DataOrder(count, min(options.batch_size, count), options.seed)
-
-
 class InBatchContrast(SelfContained, ABC):
     """Base of the tasks.
 
     Args:
         retriever: The retriever to train.
         collator: Lays out wordpieces.
-        options: Settings.
-        order: What examples are made of, such as blocks or documents, in the order of the seed.
+        settings: Batch size, micro-batch and seed.
+        count: How many things there are to make examples of, such as blocks or documents. A batch has at most so many.
+        order: Their order; by default passes over all of them.
         null: Whether the null document is one of the blocks to choose from.
     """
 
@@ -81,15 +73,16 @@ class InBatchContrast(SelfContained, ABC):
         self,
         retriever: Retriever,
         collator: Collator,
-        options: ContrastOptions,
+        settings: ContrastSettings,
         *,
-        order: DataOrder,
+        count: int,
+        order: DataOrder | None = None,
         null: bool = False,
     ) -> None:
         self.modules = nn.ModuleDict({"retriever": retriever})
-        self.retriever, self.collator, self.options = retriever, collator, options
+        self.retriever, self.collator, self.settings = retriever, collator, settings
         self.null = null
-        self.order = order
+        self.order = order or DataOrder(count, min(settings.batch_size, count), settings.seed)
         self.own = processes.share(self.order.batch_size, "pairs")
 
     @abstractmethod
@@ -99,7 +92,7 @@ class InBatchContrast(SelfContained, ABC):
     def draw(self, step: int) -> Sequence[PairChunk]:
         """Return this process's examples of a step: one chunk, or several with what the gradient cache computed."""
         own = self.examples(step)
-        size = self.options.micro_batch or len(own)
+        size = self.settings.micro_batch or len(own)
         chunks = [
             self._chunk(own[start : start + size], start + size >= len(own)) for start in range(0, len(own), size)
         ]
@@ -162,3 +155,19 @@ class InBatchContrast(SelfContained, ABC):
         target_B = target_B.masked_fill(withheld_B, len(block_CD))
         target_B, mask_BC = target_B.to(device, non_blocking=True), mask_BC.to(device, non_blocking=True)
         return in_batch_softmax(query_BD, torch.cat([block_CD, null_ND]), target_B, mask_BC)
+
+
+S = TypeVar("S", bound=RetrieverSettings)
+
+
+def train_retriever(
+    settings: S, out: Writer, what: str, task: Callable[[Retriever, Corpus, Collator, S], InBatchContrast]
+) -> dict[str, Any]:
+    """Make a retriever, train it at a task, and write it. Without steps the untrained start is written. Returns metrics."""
+    retriever, corpus, collator = new_retriever(settings)
+    metrics: dict[str, Any] = {"steps": 0}
+    if settings.steps:
+        metrics = train(task(retriever, corpus, collator, settings), settings, out, what)
+    retriever.cpu().save(out.path)
+    out.copy_folder("tokenizer", tokenizer_folder(settings.blocks))
+    return metrics

@@ -8,19 +8,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from realmctl.artifacts import Writer, tokenizer_folder
 from realmctl.corpus.corpus import TokenIds
 from realmctl.corpus.document import Document
-from realmctl.errors import InputError
+from realmctl.errors import InputError, MismatchError
+from realmctl.log import say, warn
 from realmctl.models.inputs import Collator
+from realmctl.models.precision import seed_everything
 from realmctl.models.retriever import Retriever
 from realmctl.questions.labelled import LabelledQuestion
+from realmctl.questions.ranking.judged import training_questions
+from realmctl.tokens import wordpiece
 from realmctl.tokens.wordpiece import WordPiece
 from realmctl.training.data.draws import Stream, generator
-from realmctl.training.objectives.in_batch import ContrastOptions, Example, InBatchContrast, order_of
+from realmctl.training.loop import train
+from realmctl.training.objectives.in_batch import Example, InBatchContrast
+from realmctl.training.settings import DprSettings
 
 MOST_NEGATIVES = 32
 """Hard negatives that are kept of a question, the first of the file."""
@@ -38,14 +46,14 @@ class Labelled:
 
 
 def usable_questions(
-    questions: Iterable[LabelledQuestion], wordpiece: WordPiece, hard_negatives: int, dropped: Counter[str]
+    questions: Iterable[LabelledQuestion], words: WordPiece, hard_negatives: int, dropped: Counter[str]
 ) -> list[Labelled]:
     """Return the questions in wordpieces. One without a positive passage, or without a hard negative although some are
     needed, is counted in `dropped`.
     """
 
     def passage(source: Document) -> PassagePieces:
-        return wordpiece.ids(source.title), wordpiece.ids(source.text)
+        return words.ids(source.title), words.ids(source.text)
 
     found = []
     for item in questions:
@@ -56,9 +64,7 @@ def usable_questions(
         else:
             negatives = item.negatives[: MOST_NEGATIVES if hard_negatives else 0]
             found.append(
-                Labelled(
-                    wordpiece.ids(item.question), tuple(map(passage, item.positives)), tuple(map(passage, negatives))
-                )
+                Labelled(words.ids(item.question), tuple(map(passage, item.positives)), tuple(map(passage, negatives)))
             )
     return found
 
@@ -74,25 +80,19 @@ class LabelledObjective(InBatchContrast):
     """
 
     def __init__(
-        self,
-        retriever: Retriever,
-        collator: Collator,
-        options: ContrastOptions,
-        questions: list[Labelled],
-        *,
-        hard_negatives: int,
+        self, retriever: Retriever, collator: Collator, questions: list[Labelled], settings: DprSettings
     ) -> None:
         if len(questions) < 2:
             raise InputError(
                 f"{len(questions)} question(s) can be used, and a contrast needs at least 2. Use another file, or --hard-negatives 0 "
                 "if the questions have no hard negatives."
             )
-        self.questions, self.hard_negatives = questions, hard_negatives
-        super().__init__(retriever, collator, options, order=order_of(len(questions), options))
+        self.questions, self.hard_negatives = questions, settings.hard_negatives
+        super().__init__(retriever, collator, settings, count=len(questions))
 
     def examples(self, step: int) -> list[Example]:
         """The random numbers depend on seed, step and the place in the batch alone."""
-        rng = generator(self.options.seed, Stream.LABELLED_PASSAGES, step)
+        rng = generator(self.settings.seed, Stream.LABELLED_PASSAGES, step)
         seeds = rng.integers(2**32, size=self.order.batch_size)
         numbers = self.order.batch(step)
         return [
@@ -109,3 +109,31 @@ class LabelledObjective(InBatchContrast):
         return (
             rng.choice(count, self.hard_negatives, replace=count < self.hard_negatives) if count else np.empty(0, int)
         )
+
+
+def train_dpr(settings: DprSettings, out: Writer) -> dict[str, Any]:
+    """Fine-tune a retriever on questions with labelled passages, and write it. Returns metrics.
+
+    Raises:
+        MismatchError: The retriever has no block tower.
+        InputError: Fewer than two questions can be used.
+    """
+    assert settings.retriever is not None
+    seed_everything(settings.seed)
+    retriever = Retriever.load(settings.retriever.path)
+    if retriever.block_tower is None:
+        raise MismatchError(
+            f"{settings.retriever} has no block tower, so it cannot learn from passages. Name the retriever it was made from."
+        )
+    words, dropped = wordpiece.load(tokenizer_folder(settings.retriever)), Counter[str]()
+    labelled = training_questions(settings.passages, settings.qrels, settings.corpus)
+    questions = usable_questions(labelled, words, settings.hard_negatives, dropped)
+    say(f"{settings.passages}: {len(questions)} questions with labelled passages")
+    for reason, count in dropped.items():
+        warn(f"{settings.passages}: {count} questions left out: {reason}")
+    metrics = train(
+        LabelledObjective(retriever, Collator.of(words), questions, settings), settings, out, "dpr-finetune"
+    )
+    retriever.cpu().save(out.path)
+    out.copy_folder("tokenizer", tokenizer_folder(settings.retriever))
+    return {**metrics, "questions": len(questions)}

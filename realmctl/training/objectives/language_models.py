@@ -6,21 +6,30 @@ Sources: Roberts et al. 2020 (arXiv 2002.08910), sections 2 and 3; Raffel et al.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 from torch import Tensor, nn
 
+from realmctl.artifacts import Writer, writing
+from realmctl.artifacts.description import QA_MODEL, write_description
 from realmctl.errors import ConfigError, InputError
 from realmctl.log import warn
+from realmctl.models.lm.files import load_language_model, save_language_model
 from realmctl.models.lm.model import LanguageModel, SourceTargetBatch
-from realmctl.models.lm.prompts import answer_ids, prompt_ids
-from realmctl.questions.questions import Question
+from realmctl.models.lm.prompts import answer_ids, check_positions, check_prompt, default_prompt, prompt_ids
+from realmctl.models.precision import seed_everything
+from realmctl.questions.questions import Question, read_questions
+from realmctl.retrieval.answering.generative import PART, GenerativeDescription
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import DataOrder
+from realmctl.training.loop import train
 from realmctl.training.objective import SelfContained, Sums
+from realmctl.training.settings import LmFinetuneSettings, LmInitSettings, TrainSettings
 
 Pair = tuple[list[int], list[int]]
 """Tokens of a source and of a target."""
@@ -41,19 +50,17 @@ class PairSource(Protocol):
 class LanguageModelObjective(SelfContained):
     """Cross-entropy of targets after their sources. All weights are trained."""
 
-    def __init__(
-        self, model: LanguageModel, pairs: PairSource, *, batch_size: int, micro_batch: int, seed: int
-    ) -> None:
+    def __init__(self, model: LanguageModel, pairs: PairSource, settings: TrainSettings) -> None:
         self.modules = nn.ModuleDict({"language-model": model})
-        self.model, self.pairs, self.seed = model, pairs, seed
-        self.micro_batch = micro_batch or batch_size
-        self.order = DataOrder(len(pairs), batch_size, seed)
+        self.model, self.pairs, self.settings = model, pairs, settings
+        self.order = DataOrder(len(pairs), settings.batch_size, settings.seed)
 
     def draw(self, step: int) -> Sequence[tuple[SourceTargetBatch, int]]:
         """Micro-batches, each with the number of tokens to predict in the whole batch."""
-        rng = generator(self.seed, Stream.QUERY_MASKS, step)
+        rng = generator(self.settings.seed, Stream.QUERY_MASKS, step)
         drawn = [self.pairs.draw(int(number), rng) for number in self.order.batch(step)]
-        parts = [drawn[start : start + self.micro_batch] for start in range(0, len(drawn), self.micro_batch)]
+        size = self.settings.at_once
+        parts = [drawn[start : start + size] for start in range(0, len(drawn), size)]
         batches = [self.model.batch(*map(list, zip(*part, strict=True))) for part in parts]
         wanted = sum(batch.wanted for batch in batches)
         return [(batch, wanted) for batch in batches]
@@ -129,3 +136,47 @@ class SalientSpanPairs:
         source = self.model.ids(f"{text[:start]}{hidden}{text[end:]}")
         first = max(0, source.index(self.hidden_id) - self.length + 2)
         return source[first : first + self.length - 1], self.model.ids(f"{hidden} {text[start:end]} {last}")
+
+
+def train_on_spans(settings: LmInitSettings, out: Writer) -> dict[str, Any]:
+    """Pre-train a T5 to write hidden salient spans, and write the model. Returns metrics."""
+    model = load_language_model(Path(settings.lm), settings.dropout)
+    check_positions(model, settings.length, "--length")
+    seed_everything(settings.seed)
+    pairs = SalientSpanPairs(model, TaggedQueries(settings.spans), settings.length)
+    metrics = train(LanguageModelObjective(model, pairs, settings), settings, out, "lm-init")
+    save_language_model(model.cpu(), out.path)
+    return {"sentences": len(pairs), **metrics}
+
+
+def train_on_questions(settings: LmFinetuneSettings, out: Writer) -> dict[str, Any]:
+    """Fine-tune a language model as a closed-book answerer, and write the qa-model. Returns metrics."""
+    asked = read_questions(settings.questions, is_regex=settings.regex_answers, answer_field=settings.answer_field)
+    start = settings.language_model.path if settings.language_model else Path(str(settings.lm))
+    model = load_language_model(start, settings.dropout)
+    seed_everything(settings.seed)
+    prompt, question_length, answer_length = (
+        settings.prompt or default_prompt(model),
+        settings.question_length,
+        settings.answer_length,
+    )
+    check_prompt(model, prompt, question_length)
+    check_positions(model, question_length + answer_length + 1, "--question-length and --answer-length")
+    pairs = ClosedBookPairs(model, asked, prompt=prompt, question_length=question_length, answer_length=answer_length)
+    steps = settings.steps or max(1, round(settings.epochs * len(pairs) / settings.batch_size))
+    counted = dataclasses.replace(settings, steps=steps)
+    metrics = train(LanguageModelObjective(model, pairs, counted), counted, out, "lm-finetune")
+    with writing(out.path / PART, dataclasses.replace(out.origin, kind=PART)) as part:
+        save_language_model(model.cpu(), part.path)
+    described = GenerativeDescription(
+        answerer="generative",
+        searcher=None,
+        objective="closed-book",
+        reader_beam=0,
+        beams=settings.beams,
+        prompt=prompt,
+        reader_length=question_length,
+        span_width=answer_length,
+    )
+    write_description(out.file(QA_MODEL), described)
+    return {"questions": len(asked), **metrics}

@@ -8,21 +8,70 @@ from the block, which masked blocks alone do not teach within the budget of a la
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import BertForMaskedLM
 
+from realmctl.artifacts import Writer, tokenizer_folder
+from realmctl.artifacts.description import ENCODER, EncoderDescription, describe_encoder, write_description
+from realmctl.corpus.corpus import Corpus
 from realmctl.execution import processes
 from realmctl.models.bert.encoder import states_at_places
+from realmctl.models.bert.files import save_masked_lm
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.optimizer import layer_lr_multipliers
 from realmctl.spans.query import Query
+from realmctl.spans.tagged_queries import TaggedQueries
+from realmctl.tokens import wordpiece
+from realmctl.tokens.wordpiece import WordPiece
 from realmctl.training.data.draws import SharedDraws, Stream, generator
+from realmctl.training.data.masked_blocks import PlainBlocks
 from realmctl.training.data.order import DataOrder
+from realmctl.training.data.reading_practice import PARTNERS, Curriculum, ReadingPractice, partners
+from realmctl.training.loop import train
 from realmctl.training.objective import SelfContained, Sums
+from realmctl.training.settings import MlmSettings
+from realmctl.training.starts.closed_form import start_with_ridge_head
+from realmctl.training.starts.encoder import SCRATCH, starting_bert
+
+
+def train_mlm(settings: MlmSettings, out: Writer) -> dict[str, Any]:
+    """Train an encoder by masked language modelling, and write it with its head. Returns metrics."""
+    mlm = starting_bert(None, settings.bert, settings.blocks, settings.seed, settings.dropout)
+    corpus, words = Corpus(settings.blocks), wordpiece.load(settings.blocks.path)
+    metrics: dict[str, Any] = {}
+    if settings.head_init == "ridge":
+        metrics["decoded_at_start"] = start_with_ridge_head(mlm, corpus, Collator.of(words), settings)
+    if settings.steps:
+        examples = _examples(settings, corpus, words)
+        objective = MlmObjective(mlm, examples, settings)
+        metrics["examples"] = len(examples)
+        metrics |= train(objective, settings, out, "mlm-init", settings.stop_at_accuracy)
+    else:
+        metrics["steps"] = 0
+    save_masked_lm(mlm.cpu(), out.path)
+    if not settings.bert.startswith(SCRATCH) and (before := describe_encoder(Path(settings.bert))):
+        write_description(out.file(ENCODER), EncoderDescription(pooling=before.pooling))  # the head is out of date
+    out.copy_folder(".", tokenizer_folder(settings.blocks))
+    return metrics
+
+
+def _examples(settings: MlmSettings, corpus: Corpus, words: WordPiece) -> Examples:
+    collator = Collator.of(words)
+    if settings.spans is None:
+        return PlainBlocks(
+            corpus, collator, mask_rate=settings.mask_rate, length=settings.length, vocabulary=len(words)
+        )
+    queries = TaggedQueries(settings.spans)
+    if settings.practice == "curriculum":
+        found = partners(queries, corpus, PARTNERS)
+        return Curriculum(queries, corpus, found, collator, continues_V=words.continues, window=settings.window)
+    lengths = queries.query_length, corpus.max_wordpieces
+    return ReadingPractice(queries, corpus, partners(queries, corpus)[:, 0], collator, lengths=lengths)
 
 
 class Examples(Protocol):
@@ -40,24 +89,12 @@ class Examples(Protocol):
 class MlmObjective(SelfContained):
     """Cross-entropy at the hidden wordpieces of `examples`."""
 
-    def __init__(
-        self,
-        mlm: BertForMaskedLM,
-        examples: Examples,
-        *,
-        batch_size: int,
-        micro_batch: int,
-        seed: int,
-        steps: int = 1,
-        layer_decay: float = 1.0,
-    ) -> None:
-        self.steps = steps
+    def __init__(self, mlm: BertForMaskedLM, examples: Examples, settings: MlmSettings) -> None:
         self.modules = nn.ModuleDict({"mlm": mlm})
-        self.lr_multipliers = layer_lr_multipliers(mlm.bert, layer_decay)
-        self.mlm, self.examples, self.seed = mlm, examples, seed
-        self.micro_batch = micro_batch or batch_size
-        self.order = DataOrder(len(examples), batch_size, seed)
-        self.own = processes.share(batch_size, "examples")
+        self.lr_multipliers = layer_lr_multipliers(mlm.bert, settings.layer_decay)
+        self.mlm, self.examples, self.settings = mlm, examples, settings
+        self.order = DataOrder(len(examples), settings.batch_size, settings.seed)
+        self.own = processes.share(settings.batch_size, "examples")
         self.draws = SharedDraws(self._whole_batch)
 
     def draw(self, step: int) -> Sequence[tuple[QueryBatch, int]]:
@@ -65,12 +102,13 @@ class MlmObjective(SelfContained):
         drawn = self.draws.of(step)
         hidden = sum(query.hidden for query in drawn)
         own = drawn[self.own]
-        parts = [own[i : i + self.micro_batch] for i in range(0, len(own), self.micro_batch)]
+        size = self.settings.at_once
+        parts = [own[start : start + size] for start in range(0, len(own), size)]
         return [(self.examples.collator.queries(part, *self.examples.lengths), hidden) for part in parts]
 
     def _whole_batch(self, step: int) -> list[Query]:
-        rng = generator(self.seed, Stream.MLM_MASKS, step)
-        return [self.examples.draw(int(number), rng, step / self.steps) for number in self.order.batch(step)]
+        rng, done = generator(self.settings.seed, Stream.MLM_MASKS, step), step / self.settings.steps
+        return [self.examples.draw(int(number), rng, done) for number in self.order.batch(step)]
 
     def loss(self, part: tuple[QueryBatch, int]) -> tuple[Tensor | None, Sums]:
         """Sum of the cross-entropies divided by the number of hidden wordpieces in the whole batch, and the accuracy."""

@@ -1,16 +1,27 @@
-"""REALM pre-training: fill a masked salient span with the help of retrieved blocks (REALM, section 3; realm/model.py).
+"""REALM pre-training, in the order of the paper (Guu et al. 2020, section 3; google-research/language, realm/model.py).
 
-The index only chooses candidates. Their scores in the loss are computed with the retriever in training, so that gradients
-reach both towers. The query encoder that searches is the one in training too, although the index may be some steps older.
-With `--official snapshot-queries` the query encoder of the index's snapshot searches.
+A step draws tagged sentences and hides a salient span in each (section 3.4). That gives x, the sentence with masks, and y, the
+hidden wordpieces. The index brings the blocks z that score highest for x; it only chooses candidates. With the weights in
+training:
+
+    f(x, z) = Embed_input(x) . Embed_doc(z)                  section 3.2, the retriever
+    p(z|x)  = softmax of f(x, z) over the candidates         section 3.2
+    p(y|z,x) = product over the masks of p(y_m|z,x)          section 3.2, the knowledge-augmented encoder
+    p(y|x)  = sum over z of p(z|x) p(y|z,x)                  equation 1
+
+The loss is -log p(y|x). Its gradient reaches both towers of the retriever and the reader. Beside the steps the index ages and
+is replaced (section 3.3, `before_step`). The query encoder that searches is the one in training, although the index may be some
+steps older; with `--official snapshot-queries` it is that of the index's snapshot.
 Legend: B queries, N candidates (null first), C distinct candidates, M masks, D projection.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,52 +29,66 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from realmctl.artifacts import Artifact, Writer, tokenizer_folder, writing
 from realmctl.corpus.corpus import Corpus
-from realmctl.deviations import PretrainDeviation
 from realmctl.execution import processes
+from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
 from realmctl.models.bert.limits import require_positions
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.marginal import retrieval_utility, sequence_marginal, token_marginal
 from realmctl.models.optimizer import layer_lr_multipliers
-from realmctl.models.precision import autocast
+from realmctl.models.precision import autocast, pick_device
 from realmctl.models.reader import Reader
 from realmctl.models.retriever import Retriever
+from realmctl.questions.questions import read_questions
 from realmctl.retrieval.search.candidates import ABSENT, NULL, candidates, doubled, titles_and_bodies
 from realmctl.spans.query import Query
-from realmctl.spans.tagged_queries import Masking, TaggedQueries
+from realmctl.spans.tagged_queries import TaggedQueries
+from realmctl.tokens import wordpiece
 from realmctl.training import data_parallel
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import span_order
-from realmctl.training.monitoring.alarms import Alarms
+from realmctl.training.loop import train
+from realmctl.training.monitoring.alarms import Alarms, rules
 from realmctl.training.monitoring.candidate_watch import WATCHED_QUERIES, CandidateWatch
 from realmctl.training.monitoring.index_change import index_drift, overlap
 from realmctl.training.monitoring.recall_questions import RecallQuestions
 from realmctl.training.monitoring.telling_blocks import TellingBlocks
 from realmctl.training.objective import Sums
-from realmctl.training.refresh.index_in_use import IndexInUse
+from realmctl.training.refresh.index_in_use import IndexInUse, publish_retriever_and_index, refreshed_index
+from realmctl.training.settings import PretrainSettings
+from realmctl.training.starts.encoder import starting_bert
 
-Marginal = Literal["token", "sequence"]
+
+def pretrain(settings: PretrainSettings, out: Writer) -> dict[str, Any]:
+    """Pre-train retriever and reader together, and write both with the index of the trained retriever. Returns metrics."""
+    retriever = Retriever.load(settings.retriever.path, settings.dropout)
+    start = starting_bert(settings.encoder, settings.bert, settings.blocks, settings.seed, settings.dropout)
+    reader = Reader.from_masked_lm(start)
+    with refreshed_index(settings, out, "snapshot-queries" in settings.official) as in_use:
+        objective = PretrainObjective(settings, retriever, reader, in_use)
+        metrics = train(objective, settings, out, "pretrain")
+    if not processes.is_first():  # the first process embeds the blocks with the trained retriever
+        return metrics
+    index = publish_retriever_and_index(settings, out, retriever)
+    with writing(out.path / "reader", dataclasses.replace(out.origin, kind="reader")) as part:
+        reader.cpu().save(part.path)
+        part.copy_folder(".", tokenizer_folder(settings.blocks))
+    last = _last_measures(objective, index, out)
+    return {**metrics, **last, "refreshes": in_use.refreshes, "alarms": objective.alarms.counts}
 
 
-@dataclass(frozen=True, kw_only=True)
-class PretrainOptions:
-    """The settings of `pretrain` that define the objective.
-
-    precision: arithmetic of the searches; the training loop sets the precision of the loss.
-    """
-
-    batch_size: int
-    candidates: int
-    marginal: Marginal
-    masking: Masking
-    seed: int
-    null_document: bool = True
-    exclude_own: bool = True
-    official: tuple[PretrainDeviation, ...] = ()
-    retriever_lr_multiplier: float = 1.0
-    layer_decay: float = 1.0
-    precision: str = "fp32"
+def _last_measures(objective: PretrainObjective, index: Artifact, out: Writer) -> dict[str, float]:
+    """Measure the trained retriever with its index, and append the numbers to metrics.jsonl."""
+    if objective.recall_questions is None:
+        return {}
+    device = pick_device(objective.settings.device)
+    objective.retriever.to(device)  # it was published from the CPU
+    found = objective.published(open_index(index.path, str(device)))
+    with out.file("metrics.jsonl").open("a", encoding="utf-8") as log:
+        log.write(json.dumps({"step": objective.settings.steps, **found}) + "\n")
+    return found
 
 
 @dataclass(frozen=True)
@@ -82,197 +107,96 @@ class PretrainMicroBatch:
 class PretrainObjective:
     """The marginal likelihood of hidden spans, with an index that is refreshed."""
 
-    def __init__(
-        self,
-        retriever: Retriever,
-        reader: Reader,
-        queries: TaggedQueries,
-        corpus: Corpus,
-        collator: Collator,
-        current: IndexInUse,
-        options: PretrainOptions,
-        *,
-        micro_batch: int = 0,
-        alarms: Alarms | None = None,
-        recall_questions: RecallQuestions | None = None,
-    ) -> None:
-        longest_body = min(retriever.block_length - 2, int(corpus.lengths.max()))
-        require_positions(
-            reader.mlm.config, queries.query_length + longest_body + 1, "tag --query-length and chunk --max-wordpieces"
-        )
+    def __init__(self, settings: PretrainSettings, retriever: Retriever, reader: Reader, in_use: IndexInUse) -> None:
+        self.settings, self.retriever, self.reader, self.in_use = settings, retriever, reader, in_use
+        self.queries, self.corpus = TaggedQueries(settings.spans), Corpus(settings.blocks)
+        self.collator = Collator.of(wordpiece.load(settings.blocks.path))
+        longest_body = min(retriever.block_length - 2, int(self.corpus.lengths.max()))
+        longest_input = self.queries.query_length + longest_body + 1
+        require_positions(reader.mlm.config, longest_input, "tag --query-length and chunk --max-wordpieces")
         self.modules = nn.ModuleDict({"retriever": retriever, "reader": reader})
-        self.retriever, self.reader = retriever, reader
         self.lr_multipliers: Mapping[nn.Module, float] = {
-            retriever: options.retriever_lr_multiplier,
-            **layer_lr_multipliers(reader.mlm.bert, options.layer_decay),
+            retriever: (settings.retriever_lr or settings.lr) / settings.lr,
+            **layer_lr_multipliers(reader.mlm.bert, settings.layer_decay),
         }
-        self.queries, self.corpus, self.collator = queries, corpus, collator
-        self.current, self.options = current, options
-        self.micro_batch = micro_batch or options.batch_size
-        self.own = processes.share(options.batch_size, "queries")
-        self.order = span_order(queries, options.batch_size, options.seed, options.official)
-        self.alarms, self.recall_questions, self.watch = alarms or Alarms(), recall_questions, CandidateWatch()
+        self.own = processes.share(settings.batch_size, "queries")
+        self.order = span_order(self.queries, settings.batch_size, settings.seed, settings.official)
+        self.watch = CandidateWatch()
+        chance = (settings.candidates - settings.null_document) / len(self.corpus)
+        never = settings.refresh == "never" or settings.refresh_every == "auto"
+        self.alarms = Alarms(rules(settings.steps, None if never else settings.period, chance), settings.stop_on)
+        self.recall_questions = (
+            RecallQuestions(read_questions(settings.recall_questions), self.corpus, self.collator, settings.precision)
+            if settings.recall_questions
+            else None
+        )
         self._watched = self._watched_queries()
         self._seen: int | None = None  # step of the index with which the watched queries were last searched
 
-    def before_step(self, step: int) -> Mapping[str, Any]:
-        """Switch to a fresher index if there is one, and measure how it changes the candidates.
-
-        Before the first step it also measures whether the reader's gains single out telling blocks.
-
-        Raises:
-            QualityError: An alarm is on at which the run stops.
-        """
-        self.alarms.stop_if_raised(step)
-        stale = self.current.index
-        logged = self.current.renew(step, self.retriever)
-        if self.current.step != self._seen:
-            self._seen = self.current.step
-            query_BD = self._vectors(self._watched)
-            rows_BN = self._candidates(self._watched, query_BD)
-            logged |= self.watch.changed(self._blocks_of(rows_BN))
-            if stale is not self.current.index:
-                logged |= self._change(stale, self.current.index, query_BD)
-            logged |= self.recall_questions.recall(self.retriever, self.current.index) if self.recall_questions else {}
-            if step == 0 and self.options.masking == "salient":
-                logged |= self._reader_at_start(rows_BN)
-        return logged
-
-    def published(self, index: Index) -> dict[str, float]:
-        """Measure the index of the final retriever as `before_step` measures a fresher one.
-
-        Only the first process calls this. Where others train too, `_change` is left out, because they may hold parts of the index.
-        """
-        found = self.recall_questions.recall(self.retriever, index) if self.recall_questions else {}
-        if processes.world_size() > 1:
-            return found
-        return found | self._change(self.current.index, index, self._vectors(self._watched))
-
-    def _change(self, stale: Index, fresh: Index, query_BD: NDArray[np.float32]) -> dict[str, float]:
-        """Return how far an old index was from a new one, for the watched queries and for some blocks."""
-        rows = [self._blocks_of(self._candidates(self._watched, query_BD, index)) for index in (stale, fresh)]
-        return {"index_overlap": overlap(*rows), "index_drift": index_drift(stale, fresh)}
-
-    @torch.no_grad()
-    def _reader_at_start(self, rows_BN: NDArray[np.int64]) -> Mapping[str, Any]:
-        """Return metrics of the watched queries' gains with these candidates, and the alarms that they raise."""
-        blocks, training = TellingBlocks(), self.modules.training
-        self.modules.eval()
-        for start in range(0, len(self._watched), self.micro_batch):
-            cut = slice(start, start + self.micro_batch)
-            part = PretrainMicroBatch(self._batch(self._watched[cut]), rows_BN[cut], 1.0)
-            with autocast(self._device, self.options.precision):
-                _, comparison = self.compare(part)
-            blocks.add_compared([query.targets for query in part.asked.queries], part.rows_BN, self.corpus, *comparison)
-        self.modules.train(training)
-        found = blocks.at_start()
-        raised = self.alarms.observe({"step": 0, **found})
-        return {**found, **({"alarms": raised} if raised else {})}
-
-    def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return `hub_share`, and the alarms that this step raises, if any."""
-        share = self.watch.hub_share()
-        raised = [*line.get("alarms", ()), *self.alarms.observe({**line, **share})]
-        return {**share, **({"alarms": raised} if raised else {})}
-
-    def state(self) -> dict[str, Any]:
-        """Return the state of the index in use, of the candidate watch and of the alarms."""
-        return {"index": self.current.state(), "watch": self.watch.state(), "alarms": self.alarms.state()}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Restore what `state` returned: open the index that was in use at the checkpoint."""
-        self.current.restore(state["index"])
-        self._seen = self.current.step
-        self.watch.restore(state["watch"])
-        self.alarms.restore(state["alarms"])
+    # A step: draw sentences, hide spans, search.
 
     def draw(self, step: int) -> Sequence[PretrainMicroBatch]:
-        """Return this process's masked queries of a step, with their candidates from the current index."""
-        rng, spans = generator(self.options.seed, Stream.QUERY_MASKS, step), self.order.batch(step)
-        if self.options.masking == "salient":  # nothing is drawn, so the others' queries are not needed
-            return self._searched([self._masked(int(span), rng) for span in spans[self.own]])
-        return self._searched([self._masked(int(span), rng) for span in spans][self.own])
+        """Return this process's masked queries of a step, with their candidates from the index in use."""
+        rng, spans = generator(self.settings.seed, Stream.QUERY_MASKS, step), self.order.batch(step)
+        if self.settings.masking == "salient":  # nothing is drawn, so the others' queries are not needed
+            return self._searched(self._masked(spans[self.own], rng))
+        return self._searched(self._masked(spans, rng)[self.own])
 
     def parts(self, spans: NDArray[np.int64], rng: np.random.Generator) -> Sequence[PretrainMicroBatch]:
-        """Micro-batches of the salient spans with these numbers: each is hidden and has the candidates of its sentence."""
-        return self._searched([self._masked(int(span), rng) for span in spans])
+        """Return micro-batches of the salient spans with these numbers: each is hidden and has the candidates of its sentence."""
+        return self._searched(self._masked(spans, rng))
+
+    def _masked(self, spans: NDArray[np.int64], rng: np.random.Generator) -> list[Query]:
+        return [self.queries.query(span, self.collator.mask_id, self.settings.masking, rng) for span in spans.tolist()]
 
     def _searched(self, drawn: list[Query]) -> Sequence[PretrainMicroBatch]:
-        query_BD = self._vectors(drawn)
-        if "double-candidates" in self.options.official:
-            single_B = ~doubled(self.current.index, query_BD, self.corpus.uid, self.options.candidates)
+        query_BD = self.vectors(drawn)
+        if "double-candidates" in self.settings.official:
+            single_B = ~doubled(self.in_use.index, query_BD, self.corpus.uid, self.settings.candidates)
             drawn, query_BD = [drawn[place] for place in np.flatnonzero(single_B)], query_BD[single_B]
         if not data_parallel.anyone(bool(drawn)):
             return []
         rows_BN = self._candidates(drawn, query_BD)
         self.watch.add(np.concatenate(data_parallel.gather_rows(self._blocks_of(rows_BN))))
-        counted = sum(len(query.targets) for query in drawn) if self.options.marginal == "token" else len(drawn)
-        normaliser = max(1, data_parallel.total(counted))
-        cuts = (slice(start, start + self.micro_batch) for start in range(0, len(drawn), self.micro_batch))
-        return [PretrainMicroBatch(self._batch(drawn[cut]), rows_BN[cut], float(normaliser)) for cut in cuts]
-
-    def _watched_queries(self) -> list[Query]:
-        rng = generator(self.options.seed, Stream.FIXED_QUERIES)
-        spans = rng.choice(len(self.queries.spans), min(WATCHED_QUERIES, len(self.queries.spans)), replace=False)
-        return [self._masked(int(span), rng) for span in spans]
-
-    def _blocks_of(self, rows_BN: NDArray[np.int64]) -> NDArray[np.int64]:
-        return rows_BN[:, int(self.options.null_document) :]
-
-    def _masked(self, span: int, rng: np.random.Generator) -> Query:
-        return self.queries.query(span, self.collator.mask_id, self.options.masking, rng)
-
-    @torch.no_grad()
-    def _vectors(self, drawn: Sequence[Query]) -> NDArray[np.float32]:
-        """Query vectors to search with, float32 [B, D], in the arithmetic of training and evaluation."""
-        encoder = self.current.encoder or self.retriever
-        training, packed = encoder.training, self._batch(drawn).packed.to(self._device)
-        with autocast(self._device, self.options.precision):
-            query_BD: NDArray[np.float32] = encoder.eval().embed_queries(packed).float().cpu().numpy()
-        encoder.train(training)
-        return query_BD
-
-    def search(self, drawn: Sequence[Query], count: int) -> NDArray[np.int64]:
-        """Return the rows of the `count` best blocks of each query but its own block, int64 [B, count]; -2 fills free slots."""
-        own_uid_B = self.queries.uid[[query.sentence for query in drawn]]
-        return candidates(
-            self.current.index,
-            self._vectors(drawn),
-            own_uid_B,
-            self.corpus.uid,
-            count,
-            null=False,
-            anyone=data_parallel.anyone,
-        )
-
-    def _candidates(
-        self, drawn: Sequence[Query], query_BD: NDArray[np.float32], index: Index | None = None
-    ) -> NDArray[np.int64]:
-        """Return the candidates in `index`, by default the index in use. int64 [B, N]."""
-        options = self.options
-        own_uid_B = (
-            self.queries.uid[np.array([query.sentence for query in drawn], dtype=np.int64)]
-            if options.exclude_own
-            else None
-        )
-        return candidates(
-            index or self.current.index,
-            query_BD,
-            own_uid_B,
-            self.corpus.uid,
-            options.candidates,
-            null=options.null_document,
-            anyone=data_parallel.anyone,
-        )
+        counted = sum(query.hidden for query in drawn) if self.settings.marginal == "token" else len(drawn)
+        normaliser, size = float(max(1, data_parallel.total(counted))), self.settings.at_once
+        cuts = [slice(start, start + size) for start in range(0, len(drawn), size)]
+        return [PretrainMicroBatch(self._batch(drawn[cut]), rows_BN[cut], normaliser) for cut in cuts]
 
     def _batch(self, drawn: Sequence[Query]) -> QueryBatch:
         """Lay out queries as the retriever reads them."""
         tokens = [query.tokens for query in drawn]
         return QueryBatch.of(drawn, self.retriever.pack_queries(self.collator, tokens, self.queries.query_length))
 
-    @property
-    def _device(self) -> torch.device:
-        return next(self.retriever.parameters()).device
+    @torch.no_grad()
+    def vectors(self, drawn: Sequence[Query]) -> NDArray[np.float32]:
+        """Query vectors to search with, float32 [B, D], in the arithmetic of training and evaluation."""
+        encoder = self.in_use.encoder or self.retriever
+        training, packed = encoder.training, self._batch(drawn).packed.to(self._device)
+        with autocast(self._device, self.settings.precision):
+            query_BD: NDArray[np.float32] = encoder.eval().embed_queries(packed).float().cpu().numpy()
+        encoder.train(training)
+        return query_BD
+
+    def _candidates(
+        self, drawn: Sequence[Query], query_BD: NDArray[np.float32], index: Index | None = None
+    ) -> NDArray[np.int64]:
+        """Return the candidates in `index`, by default the index in use. int64 [B, N]."""
+        return candidates(
+            index or self.in_use.index,
+            query_BD,
+            self.own_uid(drawn) if self.settings.exclude_own else None,
+            self.corpus.uid,
+            self.settings.candidates,
+            null=self.settings.null_document,
+            anyone=data_parallel.anyone,
+        )
+
+    def own_uid(self, drawn: Sequence[Query]) -> NDArray[np.uint64]:
+        """The uid of the block that each query was taken from, uint64 [B]."""
+        return self.queries.uid[np.array([query.sentence for query in drawn], dtype=np.int64)]
+
+    # Read, and take the marginal likelihood.
 
     def loss(self, part: PretrainMicroBatch) -> tuple[Tensor, Sums]:
         """Return the loss and sums of the retrieval utility.
@@ -283,21 +207,21 @@ class PretrainObjective:
         return loss, self.utility_sums(*comparison)
 
     def compare(self, part: PretrainMicroBatch) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor, Tensor]]:
-        """Return the loss, and the arguments of `utility_sums`: mask_BM, score_BN, log_prob_BNM, present_BN, detached.
+        """Return the loss, and the arguments of `utility_sums`: hidden_BM, score_BN, log_prob_BNM, present_BN, detached.
 
         Candidate 0 of these tensors is the null document, also where the objective has none.
         """
         device = self._device
-        mask_BM = part.asked.hidden_BM.to(device, non_blocking=True)
+        hidden_BM = part.asked.hidden_BM.to(device, non_blocking=True)
         present_BN = torch.from_numpy(part.rows_BN != ABSENT).to(device, non_blocking=True)
         score_BN = self._scores(part)
         log_prob_BNM = self.read(part, part.rows_BN)
-        marginal = token_marginal if self.options.marginal == "token" else sequence_marginal
-        loss, _ = marginal(score_BN, log_prob_BNM, mask_BM, present_BN, part.normaliser)
+        marginal = token_marginal if self.settings.marginal == "token" else sequence_marginal
+        loss, _ = marginal(score_BN, log_prob_BNM, hidden_BM, present_BN, part.normaliser)
         compared = score_BN.detach(), log_prob_BNM.detach(), present_BN
-        if not self.options.null_document:
+        if not self.settings.null_document:
             compared = self._beside_null(part, *compared)
-        return loss, (mask_BM, *compared)
+        return loss, (hidden_BM, *compared)
 
     def _scores(self, part: PretrainMicroBatch) -> Tensor:
         """Return f(x, z) with the current weights. A block that several queries share is embedded once."""
@@ -328,14 +252,99 @@ class PretrainObjective:
         score = F.pad(score_BN.float(), (1, 0), value=torch.finfo(torch.float32).min)
         return score, torch.cat([null_B1M, log_prob_BNM], 1), F.pad(present_BN, (1, 0), value=True)
 
-    def utility_sums(self, mask_BM: Tensor, score_BN: Tensor, log_prob_BNM: Tensor, present_BN: Tensor) -> Sums:
+    def utility_sums(self, hidden_BM: Tensor, score_BN: Tensor, log_prob_BNM: Tensor, present_BN: Tensor) -> Sums:
         """Return {metric: (sum, count)}: the utility of retrieval, of the first block, and the null document's share."""
-        utility = retrieval_utility(score_BN, log_prob_BNM, mask_BM, present_BN)
-        hidden, queries = mask_BM.sum().double(), float(len(mask_BM))
+        utility = retrieval_utility(score_BN, log_prob_BNM, hidden_BM, present_BN)
+        hidden, queries = hidden_BM.sum().double(), float(len(hidden_BM))
         sums: dict[str, tuple[Tensor, float | Tensor]] = {
             "retrieval_utility": (utility.token_gain.double() * hidden, hidden),
             "top_1_utility": (utility.top_1_B.sum(), queries),
         }
-        if self.options.null_document:
+        if self.settings.null_document:
             sums["null_share"] = (utility.null_share_B.sum(), queries)
         return sums
+
+    # Beside the steps: the index ages and is replaced.
+
+    def before_step(self, step: int) -> Mapping[str, Any]:
+        """Switch to a fresher index if there is one, and measure how it changes the candidates.
+
+        Before the first step it also measures whether the reader's gains single out telling blocks.
+
+        Raises:
+            QualityError: An alarm is on at which the run stops.
+        """
+        self.alarms.stop_if_raised(step)
+        stale = self.in_use.index
+        logged = self.in_use.renew(step, self.retriever)
+        if self.in_use.step != self._seen:
+            self._seen = self.in_use.step
+            query_BD = self.vectors(self._watched)
+            rows_BN = self._candidates(self._watched, query_BD)
+            logged |= self.watch.changed(self._blocks_of(rows_BN))
+            if stale is not self.in_use.index:
+                logged |= self._change(stale, self.in_use.index, query_BD)
+            logged |= self.recall_questions.recall(self.retriever, self.in_use.index) if self.recall_questions else {}
+            if step == 0 and self.settings.masking == "salient":
+                logged |= self._reader_at_start(rows_BN)
+        return logged
+
+    def published(self, index: Index) -> dict[str, float]:
+        """Measure the index of the final retriever as `before_step` measures a fresher one.
+
+        Only the first process calls this. Where others train too, `_change` is left out, because they may hold parts of the index.
+        """
+        found = self.recall_questions.recall(self.retriever, index) if self.recall_questions else {}
+        if processes.world_size() > 1:
+            return found
+        return found | self._change(self.in_use.index, index, self.vectors(self._watched))
+
+    def _change(self, stale: Index, fresh: Index, query_BD: NDArray[np.float32]) -> dict[str, float]:
+        """Return how far an old index was from a new one, for the watched queries and for some blocks."""
+        rows = [self._blocks_of(self._candidates(self._watched, query_BD, index)) for index in (stale, fresh)]
+        return {"index_overlap": overlap(*rows), "index_drift": index_drift(stale, fresh)}
+
+    @torch.no_grad()
+    def _reader_at_start(self, rows_BN: NDArray[np.int64]) -> Mapping[str, Any]:
+        """Return metrics of the watched queries' gains with these candidates, and the alarms that they raise."""
+        blocks, training = TellingBlocks(), self.modules.training
+        self.modules.eval()
+        for start in range(0, len(self._watched), self.settings.at_once):
+            cut = slice(start, start + self.settings.at_once)
+            part = PretrainMicroBatch(self._batch(self._watched[cut]), rows_BN[cut], 1.0)
+            with autocast(self._device, self.settings.precision):
+                _, comparison = self.compare(part)
+            blocks.add_compared([query.targets for query in part.asked.queries], part.rows_BN, self.corpus, *comparison)
+        self.modules.train(training)
+        found = blocks.at_start()
+        raised = self.alarms.observe({"step": 0, **found})
+        return {**found, **({"alarms": raised} if raised else {})}
+
+    def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return `hub_share`, and the alarms that this step raises, if any."""
+        share = self.watch.hub_share()
+        raised = [*line.get("alarms", ()), *self.alarms.observe({**line, **share})]
+        return {**share, **({"alarms": raised} if raised else {})}
+
+    def state(self) -> dict[str, Any]:
+        """Return the state of the index in use, of the candidate watch and of the alarms."""
+        return {"index": self.in_use.state(), "watch": self.watch.state(), "alarms": self.alarms.state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Restore what `state` returned: open the index that was in use at the checkpoint."""
+        self.in_use.restore(state["index"])
+        self._seen = self.in_use.step
+        self.watch.restore(state["watch"])
+        self.alarms.restore(state["alarms"])
+
+    def _watched_queries(self) -> list[Query]:
+        rng = generator(self.settings.seed, Stream.FIXED_QUERIES)
+        spans = rng.choice(len(self.queries.spans), min(WATCHED_QUERIES, len(self.queries.spans)), replace=False)
+        return self._masked(spans, rng)
+
+    def _blocks_of(self, rows_BN: NDArray[np.int64]) -> NDArray[np.int64]:
+        return rows_BN[:, int(self.settings.null_document) :]
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.retriever.parameters()).device

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from realmctl.artifacts import Writer
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import InputError
 from realmctl.log import progress
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
-from realmctl.tokens.wordpiece import WordPiece
+from realmctl.tokens import wordpiece
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.masked_blocks import rows_by_document
 from realmctl.training.data.recurring_spans import SpanPlaces, WordTable, recurring_spans
-from realmctl.training.objectives.in_batch import ContrastOptions, Example, InBatchContrast, order_of
+from realmctl.training.objectives.in_batch import Example, InBatchContrast, train_retriever
+from realmctl.training.settings import SpiderSettings
 
 T = TypeVar("T")
 SHORTEST_WINDOW = 5
@@ -39,29 +41,15 @@ class SpiderObjective(InBatchContrast):
     A document is usable if two of its blocks share a span that a third one lacks. The paper's batch may have several spans of
     one document; here a batch has a document once, unless it has more examples than there are documents.
 
-    Args:
-        keep_rate: Share of the queries that keep the span.
-        window: Most wordpieces around the span in a query; the number is drawn from `SHORTEST_WINDOW` to this.
-
     Raises:
         InputError: Fewer than two documents are usable.
         ConfigError: The batch cannot be divided among the processes.
     """
 
-    def __init__(
-        self,
-        retriever: Retriever,
-        corpus: Corpus,
-        collator: Collator,
-        options: ContrastOptions,
-        words: WordPiece,
-        *,
-        keep_rate: float = 0.5,
-        window: int = 30,
-    ) -> None:
-        self.corpus, self.keep_rate, self.window = corpus, keep_rate, window
+    def __init__(self, retriever: Retriever, corpus: Corpus, collator: Collator, settings: SpiderSettings) -> None:
+        self.corpus, self.keep_rate, self.window = corpus, settings.keep_rate, settings.window
         documents = rows_by_document(corpus)
-        self.words = WordTable(corpus, words, documents)
+        self.words = WordTable(corpus, wordpiece.load(corpus.artifact.path), documents)
         self.documents = [rows for rows in documents if len(rows) > 2]
         self.spans = lru_cache(REMEMBERED)(self._spans)
         self.usable = self._documents_with_spans()
@@ -71,7 +59,7 @@ class SpiderObjective(InBatchContrast):
                 "Two blocks of the document must share rare words, and a third block must lack them. Chunk longer documents, use a "
                 "smaller --max-wordpieces, or use ict-init."
             )
-        super().__init__(retriever, collator, options, order=order_of(len(self.usable), options))
+        super().__init__(retriever, collator, settings, count=len(self.usable))
 
     def _documents_with_spans(self) -> list[int]:
         usable = []
@@ -90,7 +78,7 @@ class SpiderObjective(InBatchContrast):
 
     def examples(self, step: int) -> list[Example]:
         """The text of the other processes' documents is not read."""
-        draws = generator(self.options.seed, Stream.RECURRING_SPANS, step).random((self.order.batch_size, DRAWS))
+        draws = generator(self.settings.seed, Stream.RECURRING_SPANS, step).random((self.order.batch_size, DRAWS))
         numbers = self.order.batch(step)
         return [self._example(self.usable[numbers[at]], draws[at]) for at in range(self.own.start, self.own.stop)]
 
@@ -123,3 +111,8 @@ class SpiderObjective(InBatchContrast):
 def _chosen(items: Sequence[T], draw: float) -> T:
     """The item at a random number from 0 up to 1."""
     return items[int(draw * len(items))]
+
+
+def train_spider(settings: SpiderSettings, out: Writer) -> dict[str, Any]:
+    """Train a retriever on recurring spans, and write it. Returns metrics."""
+    return train_retriever(settings, out, "spider-init", SpiderObjective)

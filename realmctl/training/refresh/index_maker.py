@@ -22,7 +22,7 @@ from realmctl.retrieval.embedding.embedding import Embedder, LocalEmbedder, embe
 from realmctl.retrieval.embedding.ray_embedder import RayEmbedder
 from realmctl.tokens import wordpiece
 from realmctl.training.refresh.protocol import RefreshRequest
-from realmctl.training.refresh.settings import RefreshSettings
+from realmctl.training.settings import RefreshSettings
 
 
 def request_of(settings: RefreshSettings) -> RefreshRequest:

@@ -20,6 +20,7 @@ from realmctl.models.pca import pca_projection
 from realmctl.models.precision import autocast, pick_device
 from realmctl.models.retriever import Retriever
 from realmctl.training.data.draws import Stream, generator
+from realmctl.training.settings import MlmSettings, RetrieverSettings
 
 PCA_BLOCKS = 16_384
 """PCA is fitted to the pooled vectors of all blocks, or of a random sample of this size where there are more."""
@@ -33,46 +34,35 @@ BATCH = 32
 
 
 @torch.no_grad()
-def start_with_pca(
-    retriever: Retriever,
-    corpus: Corpus,
-    collator: Collator,
-    *,
-    seed: int,
-    scale: float | None,
-    device: str,
-    precision: str,
-) -> None:
+def start_with_pca(retriever: Retriever, corpus: Corpus, collator: Collator, settings: RetrieverSettings) -> None:
     """Set the retriever's projection to the principal components of its pooled block vectors.
 
-    Leaves the retriever in evaluation mode, on `device`. `scale`: see `realmctl.models.retriever`.
+    Leaves the retriever in evaluation mode, on the device of the settings.
 
     Raises:
         ConfigError: the projection is wider than the encoder, or the corpus has too few blocks.
     """
-    where = pick_device(device)
+    where = pick_device(settings.device)
     retriever.to(where).eval()
     tower = retriever.block_tower or retriever.query_tower
-    rows = _sample(corpus, PCA_BLOCKS, seed)
+    rows = _sample(corpus, PCA_BLOCKS, settings.seed)
     rows = rows[np.argsort(corpus.lengths[rows], kind="stable")]  # batches of similar lengths need little padding
     pooled = []
-    with autocast(where, precision), progress(len(rows), "fitting the projection", "blocks") as bar:
+    with autocast(where, settings.precision), progress(len(rows), "fitting the projection", "blocks") as bar:
         for start in range(0, len(rows), BATCH):
             batch = rows[start : start + BATCH]
             titles, bodies = [corpus.title(row) for row in batch], [corpus.tokens(row) for row in batch]
             pooled.append(tower.pool(collator.block(titles, bodies, retriever.block_length).to(where)).cpu())
             bar.advance(len(batch))
     weight_DH, bias_D = pca_projection(torch.cat(pooled), retriever.projection)
-    retriever.start_projection(scale=scale, weight_DH=weight_DH, bias_D=bias_D)
+    retriever.start_projection(scale=settings.scale, weight_DH=weight_DH, bias_D=bias_D)
 
 
 @torch.no_grad()
-def start_with_ridge_head(
-    mlm: BertForMaskedLM, corpus: Corpus, collator: Collator, *, length: int, seed: int, device: str, precision: str
-) -> float:
-    """Set the head of `mlm` by ridge regression on unmasked blocks of at most `length` tokens.
+def start_with_ridge_head(mlm: BertForMaskedLM, corpus: Corpus, collator: Collator, settings: MlmSettings) -> float:
+    """Set the head of `mlm` by ridge regression on unmasked blocks, cut to the length of the settings.
 
-    Leaves the model in evaluation mode, on `device`.
+    Leaves the model in evaluation mode, on the device of the settings.
 
     Returns:
         The share of visible wordpieces that the head then predicts, among the first tokens of the sample.
@@ -81,13 +71,13 @@ def start_with_ridge_head(
         InputError: the corpus holds no wordpieces.
         ConfigError: the model's activation does not allow it.
     """
-    where = pick_device(device)
+    where = pick_device(settings.device)
     mlm.to(where).eval()
-    rows = _sample(corpus, RIDGE_BLOCKS, seed)
+    rows = _sample(corpus, RIDGE_BLOCKS, settings.seed)
     states, wordpieces = [], []
-    with autocast(where, precision):
+    with autocast(where, settings.precision):
         for start in range(0, len(rows), BATCH):
-            packed = collator.query([corpus.tokens(row) for row in rows[start : start + BATCH]], length)
+            packed = collator.query([corpus.tokens(row) for row in rows[start : start + BATCH]], settings.length)
             special_BL = (packed.ids_BL == collator.cls_id) | (packed.ids_BL == collator.sep_id)
             visible_BL = packed.mask_BL & ~special_BL
             states.append(hidden_states(mlm.bert, packed.to(where)).float().cpu()[visible_BL])
@@ -98,7 +88,7 @@ def start_with_ridge_head(
             f"{corpus.artifact} holds no wordpieces, so no head can be fitted to it. Chunk a corpus with text."
         )
     counts = np.zeros(mlm.config.vocab_size, np.int64)
-    for row in _sample(corpus, COUNTED_BLOCKS, seed):
+    for row in _sample(corpus, COUNTED_BLOCKS, settings.seed):
         counts += np.bincount(corpus.tokens(row), minlength=len(counts))
     set_ridge_head(mlm, state_TH, wordpiece_T, torch.from_numpy(counts))
     decoded_T = mlm.cls(state_TH[:DECODED_TOKENS].to(where)).argmax(1).cpu()

@@ -8,6 +8,7 @@ import torch
 from realmctl.models.lm.files import load_language_model
 from realmctl.models.lm.prompts import answer_ids, prompt_ids
 from realmctl.training.objectives.language_models import LanguageModelObjective
+from realmctl.training.settings import TrainSettings
 from tests.fixtures.language_models import make_gpt2, make_t5
 
 MAKERS = {"t5": make_t5, "gpt2": make_gpt2}
@@ -40,7 +41,9 @@ def test_the_loss_is_transformers_own_whatever_the_micro_batch(model):
     with torch.no_grad():
         theirs = float(model.net(input_ids=batch.ids_BL, attention_mask=batch.mask_BL, labels=batch.label_BL).loss)
         for micro_batch in (1, 2, 3):
-            objective = LanguageModelObjective(model, Fixed(pairs), batch_size=3, micro_batch=micro_batch, seed=0)
+            objective = LanguageModelObjective(
+                model, Fixed(pairs), TrainSettings(batch_size=3, micro_batch=micro_batch)
+            )
             ours = sum(float(objective.loss(part)[0]) for part in objective.draw(0))
             assert ours == pytest.approx(theirs, rel=1e-5)
 

@@ -112,8 +112,7 @@ def test_a_few_neighbours_are_those_of_brute_force(tmp_path, k, temperature):
     rng = np.random.default_rng(1)
     queries, own = rng.normal(size=(40, 8)).astype(np.float32), rng.integers(6, size=40)
     rows = store.nearest(queries, own.astype(np.uint64), k)
-    options = knn_lm.KnnOptions(neighbours=k, share=0.5, temperature=temperature)
-    spread = store.spread(torch.from_numpy(queries), rows, options, 20).numpy()
+    spread = store.spread(torch.from_numpy(queries), rows, temperature, 20).numpy()
     for query, uid, found, p in zip(queries, own, rows, spread, strict=True):
         others = [row for row in range(300) if uids[row] != uid]
         distances = sorted((float(((query - keys[row]) ** 2).sum()), row) for row in others)[:k]
@@ -198,10 +197,10 @@ def test_what_is_refused(realmctl, chain, datastore, tmp_path):
     for code, text, options in (
         (2, "--share 1.5", (chain.encoder.path, "--share", 1.5)),
         (2, "--share -0.1", (chain.encoder.path, "--share", -0.1)),
-        (2, "--share: nan is not a finite number", (chain.encoder.path, "--share", "nan")),
-        (2, "--neighbours", (chain.encoder.path, "--neighbours", 0)),
-        (2, "--neighbours", (chain.encoder.path, "--neighbours", 10**9)),
-        (2, "--temperature", (chain.encoder.path, "--temperature", 0)),
+        (2, "--share", (chain.encoder.path, "--share", "nan")),
+        (2, "--neighbours 0", (chain.encoder.path, "--neighbours", 0)),
+        (2, "--neighbours 1", (chain.encoder.path, "--neighbours", 10**9)),
+        (2, "--temperature 0", (chain.encoder.path, "--temperature", 0)),
         (4, "does not belong to", (other.path,)),
     ):
         got, out, err = realmctl("eval-knn-lm", *inputs, *options, "--out", "made")

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from realmctl.training.monitoring.answers_in_reach import AnswersInReach
+from realmctl.training.settings import FinetuneSettings
 from tests.fixtures.chain import finetune
 
 
 def warned(capsys, beam, reader, batch_size=8, steps=100):
     """The step after which the warning came, and its text."""
-    watch = AnswersInReach(batch_size, steps, retriever_beam=50, reader_beam=5)
+    settings = FinetuneSettings(
+        blocks=Path("blocks"), questions=Path("q"), batch_size=batch_size, steps=steps, retriever_beam=50, reader_beam=5
+    )
+    watch = AnswersInReach(settings)
     found = {}
     for step in range(1, steps + 1):
         watch.observe({"step": step, "answer_in_beam": beam, "answer_in_reader": reader})

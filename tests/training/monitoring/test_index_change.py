@@ -52,12 +52,12 @@ def test_a_swap_logs_how_stale_the_index_was(chain, tmp_path):
     embeddings = Embed(blocks=chain.blocks, retriever=other, precision="fp32").make(tmp_path / "embeddings")
     fresh = BuildIndex(embeddings=embeddings, type="exact").make(tmp_path / "index")
     objective: PretrainObjective = objective_of(chain)
-    objective.current = IndexInUse(chain.index, "cpu", OneSwap(open_artifact(fresh.path)))
+    objective.in_use = IndexInUse(chain.index, "cpu", OneSwap(open_artifact(fresh.path)))
     assert not {"index_overlap", "index_drift"} & objective.before_step(0).keys()  # nothing to compare yet
     logged = objective.before_step(5)
     vectors = [np.load(index.file("vectors.npy")).astype(np.float64) for index in (chain.index, fresh)]
     kept = found = 0
-    for query, vector in zip(objective._watched, objective._vectors(objective._watched), strict=True):
+    for query, vector in zip(objective._watched, objective.vectors(objective._watched), strict=True):
         own = objective.queries.uid[query.sentence]
         stale, new = (best_blocks(each @ vector, objective.corpus.uid, own, 3) for each in vectors)
         kept, found = kept + len(stale & new), found + len(stale)

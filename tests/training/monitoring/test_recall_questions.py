@@ -15,6 +15,7 @@ from realmctl.questions.questions import Question
 from realmctl.tokens import wordpiece
 from realmctl.training.monitoring import recall_questions
 from realmctl.training.monitoring.recall_questions import RecallQuestions
+from realmctl.training.objectives import pretrain as module
 from stages.eval_em import EvalEm
 from tests.fixtures.chain import Stopped, metrics_of, pretrain, stop_at
 
@@ -77,16 +78,14 @@ def test_an_interrupted_run_asks_as_often(chain, with_recall, tmp_path, monkeypa
 
 def test_interrupted_after_the_last_question(chain, with_recall, tmp_path, monkeypatch):
     """The line of the end is written again, not twice."""
-    from stages.pretrain import Pretrain
-
-    plain = Pretrain._last_measures
+    plain = module._last_measures
 
     def broken(*arguments):
         plain(*arguments)
         raise Stopped
 
     with monkeypatch.context() as patch:
-        patch.setattr(Pretrain, "_last_measures", broken)
+        patch.setattr(module, "_last_measures", broken)
         with pytest.raises(Stopped):
             pretrain(chain, recall_questions=chain.questions).make(tmp_path / "model")
     assert pretrain(chain, recall_questions=chain.questions).make(tmp_path / "model").content == with_recall.content

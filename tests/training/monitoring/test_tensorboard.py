@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 
 import pytest
 
 from realmctl.errors import ResourceError
 from realmctl.training.loop import train
-from realmctl.training.schedule import Compute, Schedule
+from realmctl.training.settings import TrainSettings
 from tests.training.test_loop import Parabola, lines, writer
 
 pytest.importorskip("tensorboard")
@@ -32,8 +33,8 @@ def logged(folder):
 
 
 def test_the_curves_are_the_records(tmp_path):
-    compute = Compute(tensorboard=tmp_path / "runs")
-    train(Parabola(), Schedule(steps=5, lr=0.1, warmup=0), compute, writer(tmp_path / "v3.partial"), "toy")
+    settings = TrainSettings(steps=5, lr=0.1, warmup=0, tensorboard=tmp_path / "runs")
+    train(Parabola(), settings, writer(tmp_path / "v3.partial"), "toy")
     found = scalars(tmp_path / "runs/toy/v3")
     assert found == logged(tmp_path / "v3.partial") and set(found) == {"loss", "hits", "lr", "grad_norm"}
 
@@ -41,11 +42,11 @@ def test_the_curves_are_the_records(tmp_path):
 @pytest.mark.parametrize("from_the_start", [True, False])
 def test_a_run_that_continues_has_each_step_once(tmp_path, from_the_start):
     folder, runs = tmp_path / "v1.partial", tmp_path / "runs"
-    first = Compute(checkpoint_every=2, tensorboard=runs if from_the_start else None)
-    schedule = Schedule(steps=6, lr=0.1, warmup=0)
+    settings = TrainSettings(steps=6, lr=0.1, warmup=0, checkpoint_every=2, tensorboard=runs)
+    first = settings if from_the_start else replace(settings, tensorboard=None)
     with pytest.raises(ZeroDivisionError):
-        train(Breaks(), schedule, first, writer(folder), "toy")
-    train(Parabola(), schedule, Compute(checkpoint_every=2, tensorboard=runs), writer(folder), "toy")
+        train(Breaks(), first, writer(folder), "toy")
+    train(Parabola(), settings, writer(folder), "toy")
     assert scalars(runs / "toy/v1") == logged(folder)
 
 
@@ -61,8 +62,8 @@ def test_alarms_are_shown_as_text(tmp_path):
         def after_step(self, line):
             return {"alarms": ["hub_block"]} if line["step"] == 2 else {}
 
-    compute = Compute(tensorboard=tmp_path / "runs")
-    train(Alarmed(), Schedule(steps=3, lr=0.1, warmup=0), compute, writer(tmp_path / "v1.partial"), "toy")
+    settings = TrainSettings(steps=3, lr=0.1, warmup=0, tensorboard=tmp_path / "runs")
+    train(Alarmed(), settings, writer(tmp_path / "v1.partial"), "toy")
     [file] = (tmp_path / "runs/toy/v1").iterdir()
     assert b"hub_block" in file.read_bytes() and "alarms" not in scalars(tmp_path / "runs/toy/v1")
 
@@ -70,5 +71,5 @@ def test_alarms_are_shown_as_text(tmp_path):
 def test_without_the_package_nothing_starts(tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ResourceError, match=r"--tensorboard needs .* pip install 'realmctl\[tensorboard\]'"):
-        train(Parabola(), Schedule(steps=1, lr=1.0), Compute(tensorboard=tmp_path), writer(tmp_path / "v1"), "toy")
+        train(Parabola(), TrainSettings(steps=1, lr=1.0, tensorboard=tmp_path), writer(tmp_path / "v1"), "toy")
     assert not list((tmp_path / "v1").iterdir())

@@ -9,7 +9,7 @@ import pytest
 from realmctl.pipeline import planning
 from realmctl.training.loop import train
 from realmctl.training.monitoring import trial
-from realmctl.training.schedule import Compute, Schedule
+from realmctl.training.settings import TrainSettings
 from stages.mlm_init import MlmInit
 from tests.fixtures.chain import finetune, pretrain
 from tests.training.test_loop import Parabola, writer
@@ -30,9 +30,9 @@ class Sleeper(Parabola):
 
 def estimated(tmp_path, seconds, steps):
     sleeper = Sleeper(seconds)
-    schedule = Schedule(steps=steps, lr=0.1, warmup=0)
+    settings = TrainSettings(steps=steps, lr=0.1, warmup=0)
     origin = writer(tmp_path / "x").origin
-    found = trial.trial_of(lambda out: train(sleeper, schedule, Compute(), out, "toy"), origin)
+    found = trial.trial_of(lambda out: train(sleeper, settings, out, "toy"), origin)
     return found, sleeper.taken
 
 

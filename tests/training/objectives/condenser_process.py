@@ -25,7 +25,8 @@ from realmctl.tokens import wordpiece
 from realmctl.training import data_parallel
 from realmctl.training.data.masked_blocks import MaskedPassages, SpanPairs, WholeWordMasking, rows_by_document
 from realmctl.training.gradient_buckets import GradientBuckets
-from realmctl.training.objectives.condenser import CondenserObjective, CondenserOptions
+from realmctl.training.objectives.condenser import CondenserObjective
+from realmctl.training.settings import CondenserSettings
 
 
 def objective(
@@ -45,8 +46,8 @@ def objective(
         if contrastive
         else MaskedPassages(corpus, collator, masking, length=length)
     )
-    options = CondenserOptions(batch_size=4, seed=0, contrastive=contrastive, micro_batch=chunk)
-    return CondenserObjective(model, examples, options)
+    settings = CondenserSettings(blocks=blocks, encoder=None, batch_size=4, contrastive=contrastive, micro_batch=chunk)
+    return CondenserObjective(model, examples, settings)
 
 
 def without_cache(made: CondenserObjective, step: int) -> Any:

@@ -11,7 +11,8 @@ from realmctl.errors import ConfigError
 from realmctl.models.reader import Reader
 from realmctl.questions.questions import Question
 from realmctl.tokens import wordpiece
-from realmctl.training.objectives.closed_book import ClosedBookObjective, ClosedBookOptions
+from realmctl.training.objectives.closed_book import ClosedBookObjective
+from realmctl.training.settings import FinetuneSettings
 from realmctl.training.starts.encoder import starting_bert
 from stages.eval_em import EvalEm
 from tests.fixtures.chain import baseline, metrics_of
@@ -25,13 +26,15 @@ QUESTIONS = [
 
 def objective_of(chain, questions, *, batch_size=3, micro_batch=0, width=6):
     reader = Reader.from_masked_lm(starting_bert(chain.encoder, None, chain.blocks, 0))
-    objective = ClosedBookObjective(
-        reader,
-        chain.blocks,
-        questions,
-        ClosedBookOptions(batch_size=batch_size, reader_length=40, span_width=width, seed=0),
-        micro_batch,
+    settings = FinetuneSettings(
+        blocks=chain.blocks,
+        questions=chain.questions,
+        batch_size=batch_size,
+        micro_batch=micro_batch,
+        reader_length=40,
+        span_width=width,
     )
+    objective = ClosedBookObjective(reader, wordpiece.load(chain.blocks.path), questions, settings)
     reader.eval()
     return objective
 

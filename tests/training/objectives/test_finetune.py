@@ -14,7 +14,8 @@ from realmctl.models.retriever_settings import read_settings
 from realmctl.models.span_head import SpanReader
 from realmctl.questions.questions import Question
 from realmctl.retrieval.search.dense import DenseSearcher
-from realmctl.training.objectives.finetune import FinetuneObjective, FinetuneOptions
+from realmctl.training.objectives.finetune import FinetuneObjective
+from realmctl.training.settings import FinetuneSettings
 from realmctl.training.starts.encoder import starting_bert
 from tests.fixtures.chain import FIRST, LAST, baseline, finetune, metrics_of, pretrain
 
@@ -37,17 +38,19 @@ def objective_of(
         reader.head.output.weight.mul_(30)
         searcher.retriever.query_tower.norm.weight.mul_(SHARPNESS)
         searcher.retriever.query_tower.norm.bias.mul_(SHARPNESS)
-    options = FinetuneOptions(
+    settings = FinetuneSettings(
+        blocks=chain.blocks,
+        questions=chain.questions,
         batch_size=batch_size,
+        micro_batch=micro_batch,
         retriever_beam=beam,
         reader_beam=3,
         reader_length=40,
         span_width=width,
         answer_test=answer_test,
-        seed=0,
         freeze_retriever=freeze,
     )
-    objective = FinetuneObjective(searcher, reader, questions, options, micro_batch)
+    objective = FinetuneObjective(searcher, reader, questions, settings)
     for module in objective.modules.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
@@ -68,12 +71,12 @@ def block_scores(objective, number):
     tokens = searcher.tokens([objective.questions[number].question])
     query_D = searcher.retriever.embed_queries(searcher.collator.query(tokens, 512))[0]
     score = torch.from_numpy(np.array(searcher.index.vectors(np.arange(len(searcher.corpus))))) @ query_D
-    return score, score.argsort(descending=True, stable=True)[: objective.options.retriever_beam].tolist()
+    return score, score.argsort(descending=True, stable=True)[: objective.settings.retriever_beam].tolist()
 
 
 def span_scores(objective, number, *, with_retrieval_score=True):
     """The scores of all spans that are read for a question, and their wordpieces, one block and one span at a time."""
-    searcher, options = objective.searcher, objective.options
+    searcher, options = objective.searcher, objective.settings
     collator, head = searcher.collator, objective.reader.head
     score, beam = block_scores(objective, number)
     tokens = searcher.tokens([objective.questions[number].question])[0]
@@ -95,7 +98,7 @@ def span_scores(objective, number, *, with_retrieval_score=True):
 
 def brute_force(objective, numbers, *, with_retrieval_score=True):
     """Both losses of some questions, or the reader's alone."""
-    corpus, options, total = objective.searcher.corpus, objective.options, torch.zeros(())
+    corpus, options, total = objective.searcher.corpus, objective.settings, torch.zeros(())
     for number in numbers:
         score, beam = block_scores(objective, number)
         answers = objective.questions[number].answers

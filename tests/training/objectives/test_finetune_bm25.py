@@ -8,7 +8,8 @@ import torch
 from realmctl.models.span_head import SpanReader
 from realmctl.questions.questions import read_questions
 from realmctl.retrieval.search.bm25 import BM25Searcher
-from realmctl.training.objectives.finetune import FinetuneObjective, FinetuneOptions
+from realmctl.training.objectives.finetune import FinetuneObjective
+from realmctl.training.settings import FinetuneSettings
 from realmctl.training.starts.encoder import starting_bert
 from tests.fixtures.chain import baseline, metrics_of
 
@@ -24,14 +25,14 @@ def objective_of(chain, scale):
         searcher,
         reader,
         read_questions(chain.questions),
-        FinetuneOptions(
+        FinetuneSettings(
+            blocks=chain.blocks,
+            questions=chain.questions,
             batch_size=6,
             retriever_beam=12,
             reader_beam=3,
             reader_length=40,
             span_width=4,
-            answer_test="substring",
-            seed=0,
         ),
     )
     objective.modules.eval()

@@ -17,7 +17,7 @@ from tests.training.objectives.test_finetune import QUESTIONS, born, objective_o
 
 
 def with_options(tuning, **options):
-    tuning.options = replace(tuning.options, **options)
+    tuning.settings = replace(tuning.settings, **options)
     return tuning
 
 
@@ -100,7 +100,7 @@ def test_steps_that_teach_nothing_decay_the_weights_as_officially(chain, tmp_pat
 
 def test_a_loss_of_nothing_has_gradients_of_nothing(chain):
     objective = objective_of(chain, [born("Ada Lorn", "Atlantis")], batch_size=1)
-    with_options(objective, empty_steps=True)
+    with_options(objective, official=("empty-steps",))
     loss, _ = objective.loss(objective.draw(0)[0])
     loss.backward()
     assert loss == 0 and all(p.grad is None or not p.grad.any() for p in objective.modules.parameters())

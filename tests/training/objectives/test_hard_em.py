@@ -66,14 +66,14 @@ def test_a_mention_whose_loss_is_exactly_zero_is_the_likeliest():
 def test_the_coin_falls_as_often_as_the_schedule_says(chain):
     objective = objective_of(chain, QUESTIONS)
     assert not any(objective.is_hard(step) for step in range(1000))
-    objective.options = replace(objective.options, objective="hard-em", hard_em_tau=1000)
+    objective.settings = replace(objective.settings, objective="hard-em", hard_em_tau=1000)
     hard = np.array([objective.is_hard(step) for step in range(8000)])
     expected = np.minimum(np.arange(8000) / 1000, 0.8)
     for start in range(0, 8000, 1000):
         window = slice(start, start + 1000)
         assert hard[window].mean() == pytest.approx(expected[window].mean(), abs=0.05)
     other = objective_of(chain, QUESTIONS)
-    other.options = replace(objective.options, seed=1)
+    other.settings = replace(objective.settings, seed=1)
     assert [other.is_hard(step) for step in range(1000)] != hard[:1000].tolist()
 
 
@@ -81,7 +81,7 @@ def test_the_coin_falls_as_often_as_the_schedule_says(chain):
 @pytest.mark.parametrize("micro_batch", [0, 1])
 def test_the_objective_takes_the_retrievers_loss_and_the_likeliest_mention(chain, freeze, micro_batch):
     objective = objective_of(chain, QUESTIONS, micro_batch=micro_batch, freeze=freeze)
-    objective.options = replace(objective.options, objective="hard-em", hard_em_tau=1)
+    objective.settings = replace(objective.settings, objective="hard-em", hard_em_tau=1)
     hard = next(step for step in range(1, 50) if objective.is_hard(step))
     soft = next(step for step in range(50) if not objective.is_hard(step))
     for step in (hard, soft):

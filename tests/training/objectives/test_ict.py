@@ -16,9 +16,9 @@ from realmctl.errors import ConfigError, InputError
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.tokens import wordpiece
-from realmctl.training.loop import Compute, Schedule, train
+from realmctl.training.loop import train
 from realmctl.training.objectives.ict import InverseClozeObjective
-from realmctl.training.objectives.in_batch import ContrastOptions
+from realmctl.training.settings import IctSettings, TrainSettings
 from stages.ict_init import IctInit
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import metrics_of
@@ -31,9 +31,14 @@ def objective_of(chain, *, mask_rate=0.9, batch_size=8, blocks=None, retriever=N
         retriever,
         Corpus(blocks),
         Collator.of(wordpiece.load(blocks.path)),
-        ContrastOptions(batch_size=batch_size, seed=0, micro_batch=chunk),
-        mask_rate=mask_rate,
-        null_share=null_share,
+        IctSettings(
+            blocks=blocks,
+            encoder=None,
+            batch_size=batch_size,
+            micro_batch=chunk,
+            mask_rate=mask_rate,
+            null_share=null_share,
+        ),
     )
 
 
@@ -72,11 +77,9 @@ def test_officially_blocks_of_one_sentence_are_drawn_as_often_as_a_sentence_stay
             retriever,
             Corpus(blocks),
             Collator.of(wordpiece.load(blocks.path)),
-            ContrastOptions(batch_size=11, seed=0),
-            mask_rate=0.7,
-            single_sentences=single,
+            IctSettings(blocks=blocks, encoder=None, batch_size=11, mask_rate=0.7, official=official),
         )
-        for single in (False, True)
+        for official in ((), ("single-sentences",))
     )
 
     def body(pair):
@@ -170,7 +173,7 @@ def word_objective(tmp_path, words, **options):
 
 def losses_of(objective, tmp_path, steps=60):
     out = Writer(tmp_path, Origin("retriever", "ict-init", 1, {}, {}))
-    train(objective, Schedule(steps=steps, lr=3e-3, warmup=5, optimizer="adamw"), Compute(), out, "ict-init")
+    train(objective, TrainSettings(steps=steps, lr=3e-3, warmup=5, optimizer="adamw"), out, "ict-init")
     return [json.loads(line)["loss"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
 
 

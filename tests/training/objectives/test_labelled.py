@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +17,8 @@ from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.questions.labelled import LabelledQuestion
 from realmctl.tokens import wordpiece
-from realmctl.training.objectives.in_batch import ContrastOptions
 from realmctl.training.objectives.labelled import LabelledObjective, usable_questions
+from realmctl.training.settings import DprSettings
 from stages.dpr_finetune import DprFinetune
 from tests.fixtures.chain import TOWNS, metrics_of
 from tests.fixtures.retriever import fresh_retriever, make_retriever
@@ -35,9 +36,14 @@ QUESTIONS = [
 def objective_of(chain, *, hard_negatives=2, batch_size=5, chunk=0, dropout=0.0, questions=QUESTIONS):
     words = wordpiece.load(tokenizer_folder(chain.blocks))
     usable = usable_questions(questions, words, hard_negatives, Counter())
-    options = ContrastOptions(batch_size=batch_size, seed=0, micro_batch=chunk)
+    settings = DprSettings(
+        passages=Path("passages.json"),
+        hard_negatives=hard_negatives,
+        batch_size=batch_size,
+        micro_batch=chunk,
+    )
     retriever = fresh_retriever(chain.blocks, dropout=dropout).train()
-    return LabelledObjective(retriever, Collator.of(words), options, usable, hard_negatives=hard_negatives)
+    return LabelledObjective(retriever, Collator.of(words), usable, settings)
 
 
 def text_of(chain, ids):

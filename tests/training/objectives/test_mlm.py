@@ -17,6 +17,7 @@ from realmctl.tokens import wordpiece
 from realmctl.training.data.masked_blocks import PlainBlocks
 from realmctl.training.data.reading_practice import ReadingPractice, partners
 from realmctl.training.objectives.mlm import MlmObjective
+from realmctl.training.settings import MlmSettings
 from tests.fixtures.chain import Chain
 
 
@@ -83,7 +84,7 @@ def test_the_last_layer_computes_few_positions(chain: Chain, monkeypatch: pytest
     examples = PlainBlocks(
         Corpus(chain.blocks), Collator.of(wordpiece.load(chain.blocks.path)), mask_rate=0.15, length=24, vocabulary=200
     )
-    objective = MlmObjective(mlm.eval(), examples, batch_size=8, micro_batch=0, seed=3)
+    objective = MlmObjective(mlm.eval(), examples, MlmSettings(blocks=chain.blocks, batch_size=8, seed=3))
     ((batch, hidden),) = objective.draw(0)
     computed = []
     last = mlm.bert.encoder.layer[-1].intermediate.dense
@@ -104,8 +105,8 @@ def test_loss_is_cross_entropy_at_the_masks_and_micro_batches_add_up(chain: Chai
     mlm = load_masked_lm(chain.encoder.path)[0].eval()
     collator = Collator.of(wordpiece.load(chain.blocks.path))
     examples = PlainBlocks(Corpus(chain.blocks), collator, mask_rate=0.3, length=32, vocabulary=200)
-    whole = MlmObjective(mlm, examples, batch_size=6, micro_batch=0, seed=3)
-    split = MlmObjective(mlm, examples, batch_size=6, micro_batch=2, seed=3)
+    whole = MlmObjective(mlm, examples, MlmSettings(blocks=chain.blocks, batch_size=6, seed=3))
+    split = MlmObjective(mlm, examples, MlmSettings(blocks=chain.blocks, batch_size=6, micro_batch=2, seed=3))
     ((batch, hidden),) = whole.draw(5)
     packed = batch.packed
     logits = mlm(packed.ids_BL, packed.mask_BL.long(), packed.segments_BL).logits.flatten(0, 1)

@@ -9,14 +9,12 @@ import pytest
 import torch
 
 from realmctl.corpus.corpus import Corpus
-from realmctl.models.inputs import Collator
 from realmctl.models.reader import Reader
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.search.candidates import ABSENT, NULL
-from realmctl.spans.tagged_queries import TaggedQueries
-from realmctl.tokens import wordpiece
-from realmctl.training.objectives.pretrain import PretrainObjective, PretrainOptions
+from realmctl.training.objectives.pretrain import PretrainObjective
 from realmctl.training.refresh.index_in_use import IndexInUse
+from realmctl.training.settings import PretrainSettings
 from realmctl.training.starts.encoder import starting_bert
 from tests.fixtures.retriever import make_retriever
 
@@ -30,27 +28,22 @@ def objective_of(
     with torch.no_grad():
         for parameter in reader.parameters():  # fresh weights tell all words apart too little for a test
             parameter.mul_(3)
-    options = PretrainOptions(
+    settings = PretrainSettings(
+        spans=chain.spans,
+        blocks=chain.blocks,
+        retriever=towers or chain.retriever,
+        index=chain.index,
+        encoder=chain.encoder,
         batch_size=5,
+        micro_batch=micro_batch,
         candidates=candidates,
         marginal=marginal,
         masking=masking,
-        seed=0,
         null_document=null,
         exclude_own=exclude_own,
+        precision="fp32",
     )
-    current = IndexInUse(chain.index, "cpu")
-    collator = Collator.of(wordpiece.load(chain.blocks.path))
-    objective = PretrainObjective(
-        retriever,
-        reader,
-        TaggedQueries(chain.spans),
-        Corpus(chain.blocks),
-        collator,
-        current,
-        options,
-        micro_batch=micro_batch,
-    )
+    objective = PretrainObjective(settings, retriever, reader, IndexInUse(chain.index, "cpu"))
     for module in objective.modules.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0

@@ -72,11 +72,11 @@ def test_queries_with_copies_among_their_hits_leave_their_batch(chain):
     [whole] = objective.draw(0)
     twin = int(whole.rows_BN[0, 1])
     others = np.setdiff1d(np.arange(len(objective.corpus)), whole.rows_BN)
-    objective.options = replace(objective.options, official=("double-candidates",))
+    objective.settings = replace(objective.settings, official=("double-candidates",))
     objective.corpus.uid[others] = objective.corpus.uid[others[0]]  # far from some queries, and near others
     objective.corpus.uid[int(whole.rows_BN[0, 2])] = objective.corpus.uid[twin]
-    vectors = objective.current.index.vectors(np.arange(len(objective.corpus)))
-    best = np.argsort(-(objective._vectors(whole.asked.queries) @ np.array(vectors).T), 1)[:, :4]
+    vectors = objective.in_use.index.vectors(np.arange(len(objective.corpus)))
+    best = np.argsort(-(objective.vectors(whole.asked.queries) @ np.array(vectors).T), 1)[:, :4]
     stays = [len({int(objective.corpus.uid[row]) for row in rows}) == 4 for rows in best]
     parts = objective.draw(0)
     kept = [query for query, stay in zip(whole.asked.queries, stays, strict=True) if stay]
@@ -89,13 +89,13 @@ def test_queries_with_copies_among_their_hits_leave_their_batch(chain):
 def test_queries_are_searched_with_the_encoder_of_the_index_where_there_is_one(chain, retriever):
     objective = objective_of(chain)
     [part] = objective.draw(0)
-    live = objective._vectors(part.asked.queries)
+    live = objective.vectors(part.asked.queries)
     torch.nn.init.normal_(retriever.query_tower.projection.weight, generator=torch.Generator().manual_seed(0))
-    objective.current.encoder = retriever.train()
+    objective.in_use.encoder = retriever.train()
     with torch.no_grad():
         expected = retriever.eval().embed_queries(part.asked.packed).numpy()
     retriever.train()
-    assert np.allclose(objective._vectors(part.asked.queries), expected, atol=1e-6) and retriever.training
+    assert np.allclose(objective.vectors(part.asked.queries), expected, atol=1e-6) and retriever.training
     assert not np.allclose(live, expected, atol=1e-3)
 
 

@@ -12,8 +12,8 @@ from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.tokens import wordpiece
 from realmctl.training.data.draws import Stream, generator
-from realmctl.training.objectives.in_batch import ContrastOptions
 from realmctl.training.objectives.spider import SHORTEST_WINDOW, SpiderObjective
+from realmctl.training.settings import SpiderSettings
 from stages.spider_init import SpiderInit
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import metrics_of
@@ -27,10 +27,10 @@ def blocks(tmp_path_factory):
 
 
 def objective_of(blocks, *, batch_size=6, chunk=0, dropout=0.0, seed=0, **settings):
-    options = ContrastOptions(batch_size=batch_size, seed=seed, micro_batch=chunk)
-    words = wordpiece.load(blocks.path)
+    values = {"batch_size": batch_size, "seed": seed, "micro_batch": chunk}
+    settings = SpiderSettings(blocks=blocks, encoder=None, **{**values, **settings})
     retriever = fresh_retriever(blocks, dropout=dropout).train()
-    return SpiderObjective(retriever, Corpus(blocks), Collator.of(words), options, words, **settings)
+    return SpiderObjective(retriever, Corpus(blocks), Collator.of(wordpiece.load(blocks.path)), settings)
 
 
 def examples_of(objective, steps=30):

@@ -1,0 +1,660 @@
+"""The settings of everything that trains: inputs, sources, settings and runtime options, each declared once.
+
+A stage inherits its class here and hands itself to the function that trains with it. Nothing heavy is imported here, because
+`realmctl --help` reads this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Literal
+
+from realmctl.artifacts import Artifact
+from realmctl.artifacts.description import describe_encoder
+from realmctl.deviations import FinetuneDeviation, IctDeviation, PretrainDeviation, explained
+from realmctl.errors import ConfigError
+from realmctl.index.names import INDEX_TYPES
+from realmctl.index.settings import IndexSettings
+from realmctl.log import warn
+from realmctl.pipeline import (
+    Exchange,
+    Settings,
+    Stage,
+    check_device,
+    check_refresh_device,
+    help_texts,
+    reads,
+    runtime,
+    setting,
+    source,
+)
+from realmctl.retrieval.names import retrieval_names
+from realmctl.training.monitoring.alarms import AlarmName
+
+Pooling = Literal["pooler", "cls", "mean"]
+
+
+class TrainSettings(Settings):
+    """What all trainings have."""
+
+    steps: int = setting(help_texts.STEPS, default=10_000, at_least=1)
+    batch_size: int = setting("Examples per step.", default=128, at_least=1)
+    lr: float = setting(help_texts.LEARNING_RATE, default=1e-4, above=0)
+    warmup: int | None = setting(help_texts.WARMUP, default=None, at_least=0)
+    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="bert")
+    seed: int = setting(help_texts.SEED, default=0, at_least=0)
+    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+    micro_batch: int = runtime("Examples computed at once; 0 means the whole batch.", default=0, at_least=0)
+    device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
+    checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500, at_least=1)
+    tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
+
+    @property
+    def at_once(self) -> int:
+        """Examples of a micro-batch."""
+        return self.micro_batch or self.batch_size
+
+    @property
+    def warmup_steps(self) -> int:
+        """Steps of linear warm-up: `warmup`, or BERT's rule."""
+        return min(10_000, max(100, self.steps // 10)) if self.warmup is None else self.warmup
+
+
+class TrainingStage(TrainSettings, Stage, abstract=True):
+    """Base of the stages that train: they can be resumed, torchrun may start them, and `--dry-run` can try them."""
+
+    resumable = True
+    parallel = True
+
+    def together(self) -> AbstractContextManager[Exchange]:
+        from realmctl.training.data_parallel import together
+
+        return together(self.device)
+
+    def trial(self) -> dict[str, float]:
+        from realmctl.training.monitoring.trial import trial_of
+
+        return trial_of(self.run, self.origin())
+
+
+class BertSettings(TrainSettings):
+    """A training that starts from an encoder."""
+
+    encoder: Artifact | None = reads(
+        "encoder", "reader", help="Encoder to start from.", optional=True, replaced_by=("bert",)
+    )
+    bert: str | None = source(
+        "BERT to start from, instead of --encoder: a folder, a hub id or scratch:SIZE.",
+        default=None,
+        literals=("scratch:",),
+        hub=True,
+    )
+
+    @property
+    def trained_folder(self) -> Path | None:
+        """The folder of the trained BERT to start from; None for a BERT from scratch."""
+        if self.encoder is not None:
+            return self.encoder.path
+        return Path(self.bert) if self.bert and not self.bert.startswith("scratch:") else None
+
+
+class MlmSettings(TrainSettings):
+    """Masked language modelling, on blocks or as reading practice."""
+
+    blocks: Artifact = reads("blocks", help="Blocks to train on.")
+    spans: Artifact | None = reads(
+        "spans", help="Tagged sentences for reading practice. Default: train on blocks alone.", explicit_only=True
+    )
+    bert: str = source(
+        "BERT to start from: a folder, a hub id, or scratch:SIZE, where SIZE is tiny, mini, small, medium, base or such as L2-H128-A4.",
+        default="scratch:tiny",
+        literals=("scratch:",),
+        hub=True,
+    )
+    head_init: Literal["random", "ridge"] = setting(
+        "Masked-language-model head at the start. random: random numbers where the BERT has no head. ridge: fitted to the states "
+        "of visible wordpieces, in place of any head that the BERT has.",
+        default="random",
+    )
+    steps: int = setting("Training steps. 0 with --head-init ridge keeps the fitted head.", default=10_000, at_least=0)
+    layer_decay: float = setting(help_texts.LAYER_DECAY, default=1.0, above=0, at_most=1)
+    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
+    stop_at_accuracy: float | None = setting(
+        "Stop when this share of the hidden wordpieces is filled in correctly, in the mean of the last 50 steps. --steps is then the "
+        "most. Default: take all steps.",
+        default=None,
+        above=0,
+        at_most=1,
+    )
+    mask_rate: float = setting(
+        "Share of the wordpieces that are hidden, without --spans.", default=0.15, above=0, below=1
+    )
+    practice: Literal["steady", "curriculum"] = setting(
+        "Kind of reading practice with --spans. steady: blocks that restate the sentence. curriculum: copies of the sentence "
+        "first, then noisy copies, other blocks, random blocks and null documents.",
+        default="steady",
+    )
+    window: int = setting("Window of a block in wordpieces, with --practice curriculum.", default=64, at_least=8)
+    length: int = setting(
+        "Longest example in wordpieces without --spans, [CLS] and [SEP] included.", default=128, at_least=3, at_most=512
+    )
+    dropout: float | None = setting(
+        "Dropout, from 0 to below 1. It is saved with the encoder, so later stages train with it too. Default: the loaded "
+        "BERT's own, and 0.1 from scratch. Reading practice of a few hundred steps learns faster with 0.",
+        default=None,
+        at_least=0,
+        below=1,
+    )
+
+
+class CondenserSettings(BertSettings):
+    """Condenser, or coCondenser with `contrastive`."""
+
+    blocks: Artifact = reads("blocks", help="Blocks to train on.")
+    encoder: Artifact | None = reads(
+        "encoder",
+        help="Encoder to start from. If condenser-init made it, training continues with its head.",
+        optional=True,
+        replaced_by=("bert",),
+    )
+    bert: str | None = source(
+        "BERT to start from, instead of --encoder: a folder, a hub id or scratch:SIZE. If the folder holds a Condenser head "
+        "(exported by realmctl, or model.pt of the public code), training continues with that head.",
+        default=None,
+        literals=("scratch:",),
+        hub=True,
+    )
+    contrastive: bool = setting("Also train two spans of one document to find each other (coCondenser).", default=False)
+    skip_from: int | None = setting(
+        "Layer whose token states the head reads; 0 = the embeddings. Default: that of the head that training continues with, "
+        "otherwise the middle layer (6 of 12).",
+        default=None,
+        at_least=0,
+    )
+    head_layers: int | None = setting(
+        "Layers of the head. Default: those of the head that training continues with, otherwise 2.",
+        default=None,
+        at_least=1,
+    )
+    late_mlm: bool = setting("Also predict the masked wordpieces from the last layer.", default=True)
+    batch_size: int = setting(
+        "Blocks per step; with --contrastive, documents per step, two spans each.", default=128, at_least=1
+    )
+    warmup: int | None = setting("Warm-up steps. Default: a tenth of --steps.", default=None, at_least=0)
+    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
+    mask_rate: float = setting(
+        "Share of the wordpieces to mask. Words are masked whole.", default=0.15, above=0, below=1
+    )
+    length: int = setting(
+        "Longest example in wordpieces, [CLS] and [SEP] included.", default=128, at_least=3, at_most=512
+    )
+    micro_batch: int = runtime(
+        "Blocks computed at once, or spans with --contrastive; 0 means the whole batch. The gradients stay those of the whole batch.",
+        default=0,
+        at_least=0,
+    )
+
+    @property
+    def warmup_steps(self) -> int:
+        return max(1, self.steps // 10) if self.warmup is None else self.warmup
+
+
+class ContrastSettings(TrainSettings):
+    """Contrast within a batch: each query has to find its block among those of the others."""
+
+    micro_batch: int = runtime(help_texts.CONTRAST_MICRO_BATCH, default=0, at_least=0)
+
+
+class RetrieverSettings(ContrastSettings, BertSettings):
+    """A new retriever, trained by contrast within a batch of blocks."""
+
+    blocks: Artifact = reads("blocks", help="Blocks to train on.")
+    steps: int = setting("Training steps. 0 keeps the untrained start.", default=100_000, at_least=0)
+    batch_size: int = setting(
+        "Queries per step, each with its blocks; the other blocks of the batch are the negatives.",
+        default=1024,
+        at_least=2,
+    )
+    projection: int = setting("Width of the embeddings, in numbers.", default=128, at_least=1, at_most=65_536)
+    query_length: int = setting("Longest query in wordpieces, [CLS] and [SEP] included.", default=64, at_least=3)
+    projection_init: Literal["random", "pca"] = setting(
+        "Projection at the start. random: random numbers. pca: the principal components of the blocks' vectors, which keep what "
+        "a sentence encoder knows.",
+        default="random",
+    )
+    scale: float | None = setting(
+        "Factor between an inner product and the cosine at the start. Default: the width of the embeddings.",
+        default=None,
+        above=0,
+    )
+    pooling: Pooling | None = setting(
+        "What is projected. pooler: the output of BERT's tanh pooler. cls: the state of [CLS] as it is, as Condenser does. "
+        "mean: the mean over the tokens, as sentence encoders do. Default: what the encoder's encoder.json says (cls for one "
+        "that condenser-init made), otherwise pooler.",
+        default=None,
+    )
+    projection_norm_eps: float = setting(
+        "Epsilon of the projection's layer norm. The published weights have 1e-12, the open ICT code has 1e-3.",
+        default=1e-12,
+        above=0,
+        below=1,
+    )
+    towers: Literal["shared", "separate"] = setting(
+        "shared: one encoder for queries and blocks. separate: two encoders that start equal.", default="shared"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        folder = self.trained_folder
+        if self.pooling is None and (folder is None or folder.exists()):  # else `localised` fetches the folder first
+            object.__setattr__(self, "pooling", self.pooling_of_the_encoder or "pooler")
+
+    @property
+    def pooling_of_the_encoder(self) -> Pooling | None:
+        """The pooling that the encoder was trained for; None where it does not say."""
+        described = describe_encoder(self.trained_folder) if self.trained_folder else None
+        return described.pooling if described else None
+
+    def check(self) -> None:
+        """Warn when the encoder was trained for another pooling."""
+        if (described := self.pooling_of_the_encoder) not in (None, self.pooling):
+            warn(
+                f"--pooling {self.pooling}: the encoder was trained for --pooling {described}. Another pooling usually retrieves "
+                f"worse. Use --pooling {described}, or leave the option out."
+            )
+
+
+class IctSettings(RetrieverSettings):
+    """The inverse cloze task."""
+
+    batch_size: int = setting(
+        "Pairs of a sentence and a block per step; the other blocks of the batch are the negatives.",
+        default=4096,
+        at_least=2,
+    )
+    mask_rate: float = setting(
+        "Share of the pairs in which the sentence is removed from its block.", default=0.9, at_least=0, at_most=1
+    )
+    null_share: float = setting(
+        "Share of the sentences that may not choose their block, so that the null document is right. 0 is ORQA's task.",
+        default=0.0,
+        at_least=0,
+        below=1,
+    )
+    official: tuple[IctDeviation, ...] = setting(explained(IctDeviation), default=())
+
+
+class SpiderSettings(RetrieverSettings):
+    """Recurring span retrieval."""
+
+    steps: int = setting("Training steps. 0 keeps the untrained start.", default=200_000, at_least=0)
+    batch_size: int = setting(
+        "Documents per step. Each gives a query, its block and a hard negative; the other blocks of the batch are negatives too.",
+        default=1024,
+        at_least=2,
+    )
+    lr: float = setting(help_texts.LEARNING_RATE, default=2e-5, above=0)
+    keep_rate: float = setting("Share of the queries that keep the span.", default=0.5, at_least=0, at_most=1)
+    window: int = setting(
+        "Most wordpieces around the span in a query; at least 5 are taken.", default=30, at_least=5, at_most=511
+    )
+
+
+class DprSettings(ContrastSettings):
+    """Contrast on questions with labelled passages."""
+
+    retriever: Artifact | None = reads("retriever", help="Retriever to fine-tune.", explicit_only=True)
+    passages: Path = source(
+        "Questions with labelled passages: DPR's JSON, Tevatron's JSON lines or Parquet, a BEIR folder, or queries with --qrels."
+    )
+    qrels: Path | None = source(
+        "Relevance judgements of the queries, in TREC's or BEIR's format. Those of 0 are hard negatives.", default=None
+    )
+    corpus: tuple[Path, ...] = source("Corpus with the passages that are named by id alone.", default=())
+    hard_negatives: int = setting("Hard negatives of a question at each step.", default=1, at_least=0, at_most=32)
+    steps: int = setting(help_texts.STEPS, default=18_400, at_least=1)
+    batch_size: int = setting(
+        "Questions per step; the passages of the others are negatives too.", default=128, at_least=2
+    )
+    lr: float = setting(help_texts.LEARNING_RATE, default=2e-5, above=0)
+    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
+
+
+class RefreshSettings(TrainSettings):
+    """An index that is refreshed while training runs: the index and its parts, and how it is kept fresh."""
+
+    blocks: Artifact = reads("blocks", help="Blocks to retrieve.")
+    retriever: Artifact = reads("retriever", help="Retriever to start from.")
+    index: Artifact = reads("index", help="Index of the blocks, built with that retriever.")
+    refresh: Literal["background", "lockstep", "inline", "never"] = setting(
+        "What refreshes the index. background: another process, as fast as it can. lockstep: another process, and each index goes "
+        "into use one refresh period after its snapshot, so that no delay changes the result. inline: this process. never: nothing.",
+        default="background",
+    )
+    refresh_every: int | Literal["auto"] = setting(
+        "Number of steps between snapshots for the index refresh. auto: a snapshot when the embeddings of the blocks have drifted by"
+        " --refresh-drift.",
+        default=500,
+        at_least=1,
+    )
+    refresh_drift: float = setting(
+        "With --refresh-every auto: drift since the last snapshot at which the next is due, 1 minus the mean cosine.",
+        default=0.001,
+        above=0,
+    )
+    max_index_age: int = runtime(
+        "Largest age of the index, in steps, before training waits; 0 means three refresh periods, with auto no limit.",
+        default=0,
+        at_least=0,
+    )
+    when_stale: Literal["wait", "fail", "continue"] = runtime(
+        "What to do at that age. wait: for a fresher index. fail: save a checkpoint and stop with exit code 5. continue: train on "
+        "with a warning. With --refresh lockstep and inline, training always waits.",
+        default="wait",
+    )
+    refresh_device: str = runtime(
+        "Device of the refresher of background and lockstep: auto, cpu or cuda:N. elsewhere: you start `realmctl refresh` yourself.",
+        default="auto",
+        check=check_refresh_device,
+    )
+    index_shards: bool = runtime(help_texts.INDEX_SHARDS, default=False)
+
+    @property
+    def period(self) -> int:
+        """Steps between two snapshots; with `auto`, the fewest."""
+        return 1 if self.refresh_every == "auto" else self.refresh_every
+
+    @property
+    def max_age(self) -> int:
+        """Age of the index in steps, beyond which training does not go on as before."""
+        return self.max_index_age or (self.steps if self.refresh_every == "auto" else 3 * self.refresh_every)
+
+    def check(self) -> None:
+        if self.refresh == "lockstep" and self.refresh_every == "auto":
+            raise ConfigError("--refresh lockstep needs a number of steps: --refresh-every auto follows the drift.")
+        if self.max_index_age and self.max_index_age < self.period:
+            raise ConfigError(
+                f"--max-index-age {self.max_index_age} is below --refresh-every {self.refresh_every}: training would wait for an "
+                "index that nothing builds."
+            )
+        if self.when_stale != "wait" and self.refresh != "background":
+            raise ConfigError(
+                f"--when-stale {self.when_stale} is for --refresh background. With --refresh {self.refresh} no index becomes too old."
+            )
+
+
+class PretrainSettings(RefreshSettings, BertSettings):
+    """REALM pre-training."""
+
+    spans: Artifact = reads(
+        "spans", help="Tagged sentences to learn from. They may come from another corpus than the blocks."
+    )
+    encoder: Artifact | None = reads(
+        "encoder", "reader", help="Encoder that the reader starts from.", optional=True, replaced_by=("bert",)
+    )
+    bert: str | None = source(
+        "BERT that the reader starts from, instead of --encoder: a folder, a hub id or scratch:SIZE.",
+        default=None,
+        literals=("scratch:",),
+        hub=True,
+    )
+    recall_questions: Path | None = source(
+        "File of questions whose recall@1, @5 and @20 is logged whenever the index changes. At most 300 of them are used.",
+        default=None,
+    )
+    steps: int = setting(help_texts.STEPS, default=200_000, at_least=1)
+    batch_size: int = setting("Sentences per step.", default=512, at_least=1)
+    lr: float = setting(help_texts.LEARNING_RATE, default=3e-5, above=0)
+    retriever_lr: float | None = setting("Peak learning rate of the retriever. Default: --lr.", default=None, above=0)
+    layer_decay: float = setting(help_texts.READER_LAYER_DECAY, default=1.0, above=0, at_most=1)
+    dropout: float | None = setting(
+        "Dropout of retriever and reader, saved with them. Default: each one's own.", default=None, at_least=0, below=1
+    )
+    candidates: int = setting("Candidates per query, the null document included.", default=8, at_least=2)
+    null_document: bool = setting(
+        "Make the null document candidate 0. Without it, all candidates are blocks, and the null document only serves to measure"
+        " retrieval_utility.",
+        default=True,
+    )
+    exclude_own: bool = setting("Exclude the block that holds the sentence itself from its candidates.", default=True)
+    marginal: Literal["token", "sequence"] = setting(
+        "Marginal likelihood. token: of each wordpiece (official code). sequence: of the whole span (paper).",
+        default="token",
+    )
+    masking: Literal["salient", "random-span", "random-uniform"] = setting(
+        "What is hidden. salient: a salient span. random-span: a random span of the same length. random-uniform: random wordpieces.",
+        default="salient",
+    )
+    official: tuple[PretrainDeviation, ...] = setting(explained(PretrainDeviation), default=())
+    micro_batch: int = runtime("Sentences computed at once; 0 means the whole batch.", default=0, at_least=0)
+    stop_on: tuple[AlarmName, ...] = runtime(
+        "Alarms at which the run stops with exit code 6 and keeps its checkpoint: one or more names, separated by commas.",
+        default=(),
+    )
+
+
+def _needs_no_model(given: Mapping[str, Any]) -> bool:
+    """Whether the specified inputs are enough without a model."""
+    dense = given.get("retrieval", "dense") == "dense"
+    return (
+        bool(given.get("retriever") and given.get("index"))
+        if dense
+        else bool(given.get("encoder") or given.get("bert"))
+    )
+
+
+class FinetuneSettings(TrainSettings):
+    """Fine-tuning on questions: what it starts from, and how it learns."""
+
+    model: Artifact | None = reads(
+        "model",
+        "qa-model",
+        help="Pre-trained model to start from, or a qa-model to train further.",
+        replaced_by=_needs_no_model,
+    )
+    blocks: Artifact = reads("blocks", help="Blocks to retrieve.")
+    retriever: Artifact | None = reads("retriever", help="Retriever to use instead of the model's.", explicit_only=True)
+    index: Artifact | None = reads("index", help="Index to use instead of the model's.", explicit_only=True)
+    encoder: Artifact | None = reads(
+        "encoder",
+        "reader",
+        help="Encoder that the reader starts from, instead of the model's reader.",
+        explicit_only=True,
+    )
+    bert: str | None = source(
+        "BERT that the reader starts from, instead of --encoder: a folder, a hub id or scratch:SIZE.",
+        default=None,
+        literals=("scratch:",),
+        hub=True,
+    )
+    questions: Path = source(help_texts.QUESTIONS)
+    dev: Path | None = source(
+        "File of development questions. The weights with the best span exact match on them are kept, instead of the last.",
+        default=None,
+    )
+    spans: Artifact | None = reads(
+        "spans", help="Tagged sentences that cloze questions are made from, to train on them too.", explicit_only=True
+    )
+    retrieval: str = setting(
+        "Searcher that finds the blocks. dense: retriever and index. bm25: BM25 over title and text. none: no blocks (closed"
+        " book). Other names come from plug-ins.",
+        default="dense",
+        choices=retrieval_names,
+    )
+    freeze_retriever: bool = setting("Train only the reader; the retriever does not change.", default=False)
+    cloze_share: float | None = setting(
+        "With --spans: share of a step's questions that are cloze questions, which are further examples for a reader"
+        " with few questions. Default: 0.5.",
+        default=None,
+        above=0,
+        below=1,
+    )
+    dev_every: int = setting("Number of steps between evaluations on --dev.", default=500, at_least=1)
+    epochs: float = setting("Number of passes over the questions.", default=2.0, above=0)
+    steps: int = setting("Number of training steps; 0 means as many as --epochs gives.", default=0, at_least=0)
+    batch_size: int = setting("Questions per step; the official code has 1.", default=16, at_least=1)
+    lr: float = setting(help_texts.LEARNING_RATE, default=1e-5, above=0)
+    retriever_lr: float | None = setting(
+        "Peak learning rate of the retriever. Default: --lr; for BM25's factor a multiple of it.", default=None, above=0
+    )
+    layer_decay: float = setting(help_texts.READER_LAYER_DECAY, default=1.0, above=0, at_most=1)
+    retriever_beam: int = setting(
+        "Blocks retrieved per question; the retriever's loss covers them.", default=5000, at_least=1
+    )
+    reader_beam: int = setting("Blocks read per question, the best of those retrieved.", default=5, at_least=1)
+    reader_length: int = setting("Longest input of the reader, in wordpieces.", default=320, at_least=8)
+    span_width: int = setting("Longest answer, in wordpieces.", default=10, at_least=1)
+    answer_test: Literal["substring", "tokens"] = setting(
+        "When a block counts as holding an answer. substring: as raw text (official). tokens: as whole words.",
+        default="substring",
+    )
+    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
+    answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None)
+    objective: Literal["orqa", "paper", "hard-em"] = setting(
+        "Objective. orqa: one softmax over the spans of all blocks read, plus the retriever's loss. paper: the sum over the blocks"
+        " read of p(z|x) p(y|z,x), with a softmax over the spans of each block. hard-em: as orqa, but at more and more steps the"
+        " reader learns from the likeliest mention of the answer alone (Min et al. 2019).",
+        default="orqa",
+    )
+    hard_em_tau: int = setting(
+        "With hard-em: step N learns from the likeliest mention alone with probability min(N / this number, 0.8).",
+        default=4000,
+        at_least=1,
+    )
+    official: tuple[FinetuneDeviation, ...] = setting(explained(FinetuneDeviation), default=())
+    index_shards: bool = runtime(help_texts.INDEX_SHARDS, default=False)
+    micro_batch: int = runtime("Questions computed at once; 0 means the whole batch.", default=0, at_least=0)
+
+    @property
+    def start(self) -> Artifact | None:
+        """The encoder that the reader starts from: `encoder`, or else the model's reader; None with `bert`."""
+        if self.encoder or self.bert or self.model is None:
+            return self.encoder
+        return self.model.part("reader")
+
+    @property
+    def share_of_cloze(self) -> float:
+        return 0.5 if self.cloze_share is None else self.cloze_share
+
+    @property
+    def cloze_per_step(self) -> int:
+        """Questions of each step that are cloze questions."""
+        return round(self.share_of_cloze * self.batch_size) if self.spans is not None else 0
+
+
+class LmInitSettings(TrainSettings):
+    """Salient-span pre-training of a language model."""
+
+    spans: Artifact = reads("spans", help="Tagged sentences to train on.")
+    lm: str = source("Language model to start from: a folder or a hub id, such as a T5's.", hub=True)
+    batch_size: int = setting("Sentences per step.", default=32, at_least=1)
+    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
+    length: int = setting("Longest sentence, in tokens of the language model.", default=128, at_least=4, at_most=4096)
+    dropout: float | None = setting(
+        "Dropout, from 0 to below 1. Default: the model's own.", default=None, at_least=0, below=1
+    )
+    micro_batch: int = runtime("Sentences computed at once; 0 means the whole batch.", default=0, at_least=0)
+
+
+class LmFinetuneSettings(TrainSettings):
+    """Closed-book fine-tuning of a language model."""
+
+    lm: str | None = source("Language model to start from: a folder or a hub id.", default=None, hub=True)
+    language_model: Artifact | None = reads(
+        "language-model", help="Language model that lm-init made, instead of --lm.", explicit_only=True
+    )
+    questions: Path = source(help_texts.QUESTIONS)
+    prompt: str | None = setting(
+        "Text that the model reads, with {question} at the question's place. Default: the question alone for T5's kind, and"
+        " 'Question: {question}', a line break and 'Answer:' for GPT-2's.",
+        default=None,
+    )
+    epochs: float = setting("Number of passes over the questions.", default=20.0, above=0)
+    steps: int = setting("Number of training steps; 0 means as many as --epochs gives.", default=0, at_least=0)
+    batch_size: int = setting("Questions per step.", default=32, at_least=1)
+    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
+    dropout: float | None = setting(
+        "Dropout, from 0 to below 1. Default: the model's own.", default=None, at_least=0, below=1
+    )
+    question_length: int = setting(
+        "Longest prompt with its question, in tokens of the language model.", default=128, at_least=4, at_most=4096
+    )
+    answer_length: int = setting(
+        "Longest answer, in tokens of the language model.", default=32, at_least=1, at_most=512
+    )
+    beams: int = setting(
+        "Width of the beam that writes answers. 1: greedy decoding.", default=1, at_least=1, at_most=64
+    )
+    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
+    answer_field: str | None = setting(
+        help_texts.ANSWER_FIELD,
+        default=None,
+    )
+    micro_batch: int = runtime("Questions computed at once; 0 means the whole batch.", default=0, at_least=0)
+
+
+class UtilitySettings(Settings):
+    """Measuring retrieval utility."""
+
+    model: Artifact | None = reads(
+        "model", help="Pre-trained model to measure.", replaced_by=("retriever", "index", "encoder")
+    )
+    spans: Artifact = reads("spans", help="Tagged sentences to measure on. Choose sentences that were not trained on.")
+    blocks: Artifact = reads("blocks", help="Blocks to retrieve.")
+    retriever: Artifact | None = reads("retriever", help="Retriever to use instead of the model's.", explicit_only=True)
+    index: Artifact | None = reads("index", help="Index to use instead of the model's.", explicit_only=True)
+    encoder: Artifact | None = reads(
+        "encoder", "reader", help="Encoder to read with, instead of the model's reader.", explicit_only=True
+    )
+    candidates: int = setting("Candidates per query, the null document included.", default=8, at_least=2)
+    queries: int = setting("Spans to measure, drawn at random. 0 measures all of them.", default=0, at_least=0)
+    batch_size: int = runtime("Sentences per batch.", default=16, at_least=1)
+    device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
+    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+
+    @property
+    def parts(self) -> tuple[Artifact, Artifact, Artifact]:
+        """Retriever, index and reader: those that are named, or else those of the model.
+
+        Raises:
+            ConfigError: There is no model, and one of the three is not named.
+        """
+        model, retriever, index, reader = self.model, self.retriever, self.index, self.encoder
+        if model is not None:
+            return retriever or model.part("retriever"), index or model.part("index"), reader or model.part("reader")
+        if not (retriever and index and reader):
+            raise ConfigError("eval-utility needs --model, or --retriever, --index and --encoder together.")
+        return retriever, index, reader
+
+
+class DatastoreSettings(IndexSettings):
+    """A kNN-LM's datastore."""
+
+    encoder: Artifact = reads("encoder", "reader", help="Encoder with its head, or a pre-trained model for its reader.")
+    spans: Artifact = reads("spans", help="Tagged sentences to store.")
+    type: str = setting(
+        "Type of index. exact: scores every state. hnsw: approximate graph search. Other names come from plug-ins.",
+        default="exact",
+        choices=INDEX_TYPES.names,
+    )
+    batch_size: int = runtime("Spans per batch.", default=64, at_least=1)
+    device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
+    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+
+
+class KnnSettings(Settings):
+    """A kNN-LM: neighbours k, their share lambda, and the temperature of their softmax."""
+
+    encoder: Artifact = reads("encoder", "reader", help="Encoder that the datastore was built with.")
+    datastore: Artifact = reads("datastore", help="Datastore of build-datastore.")
+    spans: Artifact = reads("spans", help="Tagged sentences to measure on.")
+    neighbours: int = setting("Number k of neighbours.", default=1024, at_least=1, at_most=65_536)
+    share: float = setting(
+        "Share lambda of the neighbours in the mixture, from 0 to 1.", default=0.25, at_least=0, at_most=1
+    )
+    temperature: float = setting("Temperature that squared distances are divided by.", default=1.0, above=0)
+    batch_size: int = runtime("Spans per batch.", default=16, at_least=1)
+    device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
+    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
