@@ -141,7 +141,7 @@ def test_what_is_refused(realmctl, chain, tmp_path):
         (2, "the model has 256 positions", ("lm-finetune", "--lm", gpt2, "--question-length", 250, *asked)),
         (2, "nothing to learn from", ("lm-finetune", "--lm", t5, "--answer-length", 1, *asked)),
         (2, "--beams 0 ", ("lm-finetune", "--lm", t5, "--beams", 0, *asked)),
-        (2, "--dropout 1 must be", ("lm-finetune", "--lm", t5, "--dropout", 1, *asked)),
+        (2, "--dropout 1", ("lm-finetune", "--lm", t5, "--dropout", 1, *asked)),
         (2, "--length 3", ("lm-init", "--lm", t5, "--spans", chain.spans.path, "--length", 3)),
     ):
         got, out, err = realmctl(*command, "--out", "made")
