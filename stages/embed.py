@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary, require_titles
 from realmctl.artifacts.series import readable_versions
 from realmctl.errors import ConfigError, MismatchError
-from realmctl.execution.shards import Executor
-from realmctl.log import progress
 from realmctl.models.retriever_settings import read_settings
-from realmctl.pipeline import Stage, check_device, help_texts, reads, runtime, setting
-
-if TYPE_CHECKING:
-    from realmctl.corpus.corpus import Corpus
-    from realmctl.retrieval.embedding.embedding import Embedder
+from realmctl.pipeline import Stage, reads
+from realmctl.retrieval.embedding.settings import EmbedSettings
 
 
-class Embed(Stage):
+class Embed(EmbedSettings, Stage):
     """Embed every block with a retriever.
 
     An interrupted run continues where it stopped and ends with the same bytes.
@@ -46,20 +41,6 @@ class Embed(Stage):
     blocks: Artifact = reads("blocks", help="Blocks to embed.")
     retriever: Artifact = reads(
         "retriever", help="Retriever whose block encoder embeds the blocks, or a pre-trained model."
-    )
-    dtype: Literal["float32", "float16"] = setting(
-        "Floating-point type on disk. float16 halves the size of the file.", default="float32"
-    )
-    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
-    batch_size: int = runtime(
-        "Blocks per batch; 0 means as many as fit a CPU core's cache, or 128 on a GPU.", default=0, at_least=0
-    )
-    device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
-    executor: Executor = runtime(help_texts.EXECUTOR, default="local")
-    workers: int = runtime(
-        "Number of workers with --executor ray; 0 means one for each GPU of the cluster, or for each core.",
-        default=0,
-        at_least=0,
     )
 
     def check(self) -> None:
@@ -116,44 +97,7 @@ class Embed(Stage):
         return {"disk_bytes": float(self.blocks.metrics["blocks"] * width * size)}
 
     def run(self, out: Writer) -> Mapping[str, Any]:
-        from realmctl.corpus.corpus import Corpus
-        from realmctl.retrieval.embedding.embedding import embed_corpus
-        from realmctl.retrieval.embedding.reused import former_vectors
+        from realmctl.retrieval.embedding.embedding import embed_artifact
 
-        corpus = Corpus(self.blocks)
-        former = (
-            former_vectors(self.former, self._blocks_of_former(), self.blocks, self.dtype)
-            if self.former is not None
-            else None
-        )
-        with progress(len(corpus), "embedding", "blocks") as bar:
-            return embed_corpus(
-                self._embedder(corpus),
-                corpus,
-                out.file("embeddings.npy"),
-                journal=out.scratch("ranges") / "done.jsonl",
-                dtype=self.dtype,
-                on_progress=bar.advance,
-                former=former,
-            )
-
-    def _embedder(self, corpus: Corpus) -> Embedder:
-        from realmctl.models.inputs import Collator
-        from realmctl.models.precision import pick_device
-        from realmctl.models.retriever import Retriever
-        from realmctl.retrieval.embedding.embedding import LocalEmbedder
-        from realmctl.retrieval.embedding.ray_embedder import RayEmbedder
-        from realmctl.tokens import wordpiece
-
-        if self.executor == "ray":
-            return RayEmbedder(
-                self.retriever,
-                self.blocks,
-                device=self.device,
-                precision=self.precision,
-                batch_size=self.batch_size,
-                workers=self.workers,
-            )
-        retriever = Retriever.load(self.retriever.path).to(pick_device(self.device))
-        collator = Collator.of(wordpiece.load(self.blocks.path))
-        return LocalEmbedder(retriever, collator, corpus, precision=self.precision, batch_size=self.batch_size)
+        former = None if self.former is None else (self.former, self._blocks_of_former())
+        return embed_artifact(self.blocks, self.retriever, self, out, former)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from realmctl.artifacts import Artifact, Writer
+from realmctl.artifacts import Artifact, Writer, require_descent
 from realmctl.errors import ConfigError
 from realmctl.pipeline import Stage, help_texts, reads, setting, source
-
-if TYPE_CHECKING:
-    from realmctl.questions.ranking.trec import Relevance
 
 JUDGED, ANSWERED = "nDCG@10 AP RR@10 R@100", "Success@1 Success@5 Success@20 Success@100 RR@10"
 
@@ -44,7 +40,6 @@ class EvalRun(Stage):
     answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None)
 
     def check(self) -> None:
-        from realmctl.artifacts import require_descent
         from realmctl.questions.ranking.measures import parsed
 
         if (self.qrels is None) == (self.questions is None):
@@ -65,44 +60,22 @@ class EvalRun(Stage):
             require_descent(self.ranking, self.blocks)
         parsed(self._measures())
 
-    def run(self, out: Writer) -> Mapping[str, Any]:
-        from realmctl.questions.ranking.measures import measured, parsed, require_judged
-        from realmctl.questions.ranking.trec import qrels_lines, read_run
-
-        relevance = self._relevance()
-        if self.questions is not None:
-            with out.file("qrels.trec").open("w", encoding="utf-8") as file:
-                file.writelines(qrels_lines(relevance))
-        rankings = require_judged(relevance, read_run(self._run_file()))
-        totals: dict[str, float] = {}
-        count = 0
-        with out.file("per-query.jsonl").open("w", encoding="utf-8") as file:
-            for query, values in measured(parsed(self._measures()), relevance, rankings):
-                file.write(json.dumps({"query": query, **values}, ensure_ascii=False) + "\n")
-                count += 1
-                for name, value in values.items():
-                    totals[name] = totals.get(name, 0.0) + value
-        scores = {**{name: round(total / count, 6) for name, total in totals.items()}, "queries": count}
-        out.file("measures.json").write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")
-        return scores
-
-    def _run_file(self) -> Path:
-        if self.run_file is not None:
-            return self.run_file
-        assert self.ranking is not None
-        return self.ranking.file("run.trec")
-
     def _measures(self) -> str:
         return self.measures or (JUDGED if self.questions is None else ANSWERED)
 
-    def _relevance(self) -> Relevance:
-        from realmctl.questions.questions import read_questions
-        from realmctl.questions.ranking.answer_relevance import answer_relevance
-        from realmctl.questions.ranking.beir import qrels_file
-        from realmctl.questions.ranking.trec import read_qrels, trec_named
-
+    def run(self, out: Writer) -> Mapping[str, Any]:
         if self.qrels is not None:
-            return trec_named(read_qrels(qrels_file(self.qrels, "test")))
+            from realmctl.questions.ranking.measures import measure_by_qrels
+
+            return measure_by_qrels(self.run_file or _run_of(self.ranking), self.qrels, self._measures(), out)
+        from realmctl.questions.questions import read_questions
+        from realmctl.questions.ranking.answer_relevance import measure_by_answers
+
         assert self.questions is not None and self.ranking is not None and self.blocks is not None
         questions = read_questions(self.questions, is_regex=self.regex_answers, answer_field=self.answer_field)
-        return answer_relevance(self.ranking, self.blocks, questions)
+        return measure_by_answers(self.ranking, self.blocks, questions, self._measures(), out)
+
+
+def _run_of(ranking: Artifact | None) -> Path:
+    assert ranking is not None
+    return ranking.file("run.trec")

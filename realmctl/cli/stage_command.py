@@ -52,11 +52,13 @@ def command_of(stage: type[Stage]) -> Callable[..., None]:
             if processes.is_first():
                 print_result(entry, json, lambda value: str(value["path"]))
 
+    panels = [*PANELS.values()]
+    items = sorted(fields(stage), key=lambda item: panels.index(PANELS[item.metadata[ROLE].name]))
     keyword = functools.partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
-            *(_parameter(item, hints(stage)[item.name]) for item in fields(stage)),
-            *(_argument(item) for item in fields(stage) if _has_argument(item.metadata[ROLE])),
+            *(_parameter(item, hints(stage)[item.name]) for item in items),
+            *(_argument(item) for item in items if _has_argument(item.metadata[ROLE])),
             *_preset(stage.command()),
             keyword("out", default=None, annotation=Out),
             keyword("workspace", default=Path("artifacts"), annotation=Workspace),

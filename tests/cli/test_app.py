@@ -237,6 +237,11 @@ def test_a_path_that_is_no_unicode_is_printed_as_it_is(small):
     assert run.returncode == 0 and run.stdout.startswith(b"caf\xe9: 1 version in 1 series") and b"\nv1 " in run.stdout
 
 
-def test_the_command_keeps_its_fields_in_order():
+def test_inputs_come_first_and_fields_keep_their_order():
     names = list(inspect.signature(command_of(Plain)).parameters)
-    assert names[:2] == ["text", "tags"] and names[-4:] == ["out", "workspace", "json", "dry_run"]
+    assert names[:4] == ["corpus", "vocabulary", "text", "tags"] and names[-4:] == [
+        "out",
+        "workspace",
+        "json",
+        "dry_run",
+    ]

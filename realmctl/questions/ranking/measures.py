@@ -5,12 +5,17 @@ Rankings are measured a few hundred queries at a time, so a long run needs littl
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
+from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError, InputError, require_package
-from realmctl.questions.ranking.trec import Relevance
+from realmctl.questions.ranking.beir import qrels_file
+from realmctl.questions.ranking.trec import Relevance, read_qrels, read_run, trec_named
 
 QUERIES_AT_ONCE = 512
 Ranking = tuple[str, Mapping[str, float]]
@@ -41,6 +46,37 @@ def parsed(names: str) -> list[Any]:
             f"--measures {names!r}: {error}. Use names of ir-measures such as nDCG@10, AP, RR@10, R@100 and Success@5."
         ) from None
     return measures
+
+
+def measure_by_qrels(run: Path, qrels: Path, names: str, out: Writer) -> dict[str, float]:
+    """`measure_run` with the judgements of a file, or of a BEIR folder, whose split test is taken."""
+    relevance = trec_named(read_qrels(qrels_file(qrels, "test")))
+    return measure_run(names, relevance, read_run(run), out)
+
+
+def measure_run(names: str, relevance: Relevance, rankings: Iterable[Ranking], out: Writer) -> dict[str, float]:
+    """Write the measures of each judged query (per-query.jsonl) and their means (measures.json), and return the means.
+
+    Args:
+        names: measures by their names in ir-measures.
+        relevance: judgements of the documents of each query.
+        rankings: queries with the scores of what was found for them.
+        out: the folder to write to.
+
+    Raises:
+        ConfigError: a measure is unknown.
+        InputError: nothing that was ranked is judged.
+    """
+    totals, count = defaultdict[str, float](float), 0
+    with out.file("per-query.jsonl").open("w", encoding="utf-8") as file:
+        for query, values in measured(parsed(names), relevance, require_judged(relevance, rankings)):
+            file.write(json.dumps({"query": query, **values}, ensure_ascii=False) + "\n")
+            count += 1
+            for name, value in values.items():
+                totals[name] += value
+    scores = {**{name: round(total / count, 6) for name, total in totals.items()}, "queries": count}
+    out.file("measures.json").write_text(json.dumps(scores, indent=1) + "\n", encoding="utf-8")
+    return scores
 
 
 def measured(measures: list[Any], relevance: Relevance, rankings: Iterable[Ranking]) -> Iterator[QueryMeasures]:

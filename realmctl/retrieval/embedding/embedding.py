@@ -1,4 +1,4 @@
-"""From blocks to vectors: the `embed` stage and every index refresh call the same function.
+"""From blocks to vectors, in this process or on a Ray cluster: the `embed` stage and every index refresh call the same function.
 
 Blocks are embedded in fixed ranges of rows and, within a range, in a fixed order. So a vector does not depend on
 where an interrupted run continued. Legend: B rows of a batch, D projection.
@@ -14,17 +14,22 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from realmctl.artifacts import Artifact, Writer, open_artifact
 from realmctl.artifacts.arrays import open_array
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import InputError
+from realmctl.execution.ray_workers import map_on_ray
 from realmctl.index.vectors import chunks, open_vectors
-from realmctl.log import warn
+from realmctl.log import progress, warn
 from realmctl.models.inputs import Collator
-from realmctl.models.precision import autocast
+from realmctl.models.precision import autocast, pick_device
 from realmctl.models.retriever import Retriever
+from realmctl.models.retriever_settings import read_settings
 from realmctl.models.towers.layout import InputLayout
 from realmctl.retrieval.embedding.embedding_file import Dtype, EmbeddingFile
-from realmctl.retrieval.embedding.reused import ABSENT, FormerVectors
+from realmctl.retrieval.embedding.reused import ABSENT, FormerVectors, former_vectors
+from realmctl.retrieval.embedding.settings import EmbedSettings
+from realmctl.tokens import wordpiece
 
 ROWS_PER_RANGE = 1024
 ACTIVATIONS_ON_CPU = 2**18  # floats of one hidden state that fit a core's cache while a batch passes through a layer
@@ -63,6 +68,15 @@ class LocalEmbedder:
         self.precision, self.batch_size = precision, batch_size
         self.projection, self.block_length, self.layout = retriever.projection, retriever.block_length, retriever.layout
 
+    @classmethod
+    def load(
+        cls, retriever: Artifact, corpus: Corpus, *, device: str, precision: str, batch_size: int = 0
+    ) -> LocalEmbedder:
+        """Load a retriever to embed the blocks of a corpus on a device."""
+        loaded = Retriever.load(retriever.path).to(pick_device(device))
+        collator = Collator.of(wordpiece.load(corpus.artifact.path))
+        return cls(loaded, collator, corpus, precision=precision, batch_size=batch_size)
+
     def embed(self, ranges: Iterable[Sequence[int]], on_progress: Callable[[int], None]) -> Iterator[BlockVectors]:
         for rows in ranges:
             yield embed_blocks(
@@ -74,6 +88,94 @@ class LocalEmbedder:
                 batch_size=self.batch_size,
                 on_progress=on_progress,
             )
+
+
+class RayEmbedder:
+    """Embeds blocks on the Ray cluster that RAY_ADDRESS names, or on a Ray that starts on this machine.
+
+    Each worker loads the retriever once. A range is embedded in one piece, so the vectors are those of one process.
+
+    device: with auto, each worker holds a GPU if the cluster has GPUs; with cpu, a core.
+    workers: number of workers; 0 means one for each GPU of the cluster, or for each core if `device` is cpu.
+    """
+
+    def __init__(
+        self,
+        retriever: Artifact,
+        blocks: Artifact,
+        *,
+        device: str,
+        precision: str,
+        batch_size: int = 0,
+        workers: int = 0,
+    ) -> None:
+        settings = read_settings(retriever.path)
+        self.projection, self.block_length, self.layout = settings.projection, settings.block_length, settings.layout
+        self.workers, self.gpus = workers, device != "cpu"
+        places = retriever.path.absolute(), blocks.path.absolute()
+        self.loading = *places, device, precision, batch_size
+
+    def embed(self, ranges: Iterable[Sequence[int]], on_progress: Callable[[int], None]) -> Iterator[BlockVectors]:
+        vectors = map_on_ray(_embed, ranges, self.workers, gpus=self.gpus, initializer=_load, initargs=self.loading)
+        for made in vectors:
+            on_progress(len(made))
+            yield made
+
+
+_embedder: LocalEmbedder
+
+
+def _load(retriever: Path, blocks: Path, device: str, precision: str, batch_size: int) -> None:
+    """Load the retriever in this worker."""
+    global _embedder
+    corpus = Corpus(open_artifact(blocks))
+    _embedder = LocalEmbedder.load(
+        open_artifact(retriever), corpus, device=device, precision=precision, batch_size=batch_size
+    )
+
+
+def _embed(rows: Sequence[int]) -> BlockVectors:
+    return next(_embedder.embed([rows], lambda blocks: None))
+
+
+def embed_artifact(
+    blocks: Artifact,
+    retriever: Artifact,
+    settings: EmbedSettings,
+    out: Writer,
+    former: tuple[Artifact, Artifact] | None = None,
+) -> dict[str, float]:
+    """Write the embeddings of blocks, and return the metrics. A run that was interrupted continues where it stopped.
+
+    Args:
+        blocks: the blocks.
+        retriever: the retriever whose block encoder embeds them.
+        settings: how and where.
+        out: the folder to write to.
+        former: embeddings or an index made with the same retriever, and the blocks that these were made from. The vectors of
+            blocks that did not change are taken over.
+
+    Raises: as `embed_corpus` and `reused.former_vectors`.
+    """
+    corpus = Corpus(blocks)
+    device, precision, batch_size, workers = settings.device, settings.precision, settings.batch_size, settings.workers
+    embedder: Embedder
+    if settings.executor == "ray":
+        embedder = RayEmbedder(
+            retriever, blocks, device=device, precision=precision, batch_size=batch_size, workers=workers
+        )
+    else:
+        embedder = LocalEmbedder.load(retriever, corpus, device=device, precision=precision, batch_size=batch_size)
+    with progress(len(corpus), "embedding", "blocks") as bar:
+        return embed_corpus(
+            embedder,
+            corpus,
+            out.file("embeddings.npy"),
+            journal=out.scratch("ranges") / "done.jsonl",
+            dtype=settings.dtype,
+            on_progress=bar.advance,
+            former=None if former is None else former_vectors(*former, blocks, settings.dtype),
+        )
 
 
 def embed_corpus(

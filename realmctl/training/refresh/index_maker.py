@@ -18,8 +18,7 @@ from realmctl.index.settings import IndexSettings
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import pick_device
 from realmctl.models.retriever import Retriever
-from realmctl.retrieval.embedding.embedding import Embedder, LocalEmbedder, embed_corpus
-from realmctl.retrieval.embedding.ray_embedder import RayEmbedder
+from realmctl.retrieval.embedding.embedding import Embedder, LocalEmbedder, RayEmbedder, embed_corpus
 from realmctl.tokens import wordpiece
 from realmctl.training.refresh.protocol import RefreshRequest
 from realmctl.training.settings import RefreshSettings

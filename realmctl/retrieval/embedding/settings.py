@@ -1,0 +1,27 @@
+"""The settings of `embed`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from realmctl.execution.shards import Executor
+from realmctl.pipeline import Settings, check_device, help_texts, runtime, setting
+
+
+class EmbedSettings(Settings):
+    """How blocks are turned into vectors, and where."""
+
+    dtype: Literal["float32", "float16"] = setting(
+        "Floating-point type on disk. float16 halves the size of the file.", default="float32"
+    )
+    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+    batch_size: int = runtime(
+        "Blocks per batch; 0 means as many as fit a CPU core's cache, or 128 on a GPU.", default=0, at_least=0
+    )
+    device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
+    executor: Executor = runtime(help_texts.EXECUTOR, default="local")
+    workers: int = runtime(
+        "Number of workers with --executor ray; 0 means one for each GPU of the cluster, or for each core.",
+        default=0,
+        at_least=0,
+    )
