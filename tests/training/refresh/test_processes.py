@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -54,7 +55,7 @@ def test_a_stopped_refresher_neither_delays_nor_outlives_its_trainer(chain, tmp_
     trainer.send_signal(signal.SIGUSR1)
     said = trainer.communicate(timeout=60)[1]
     assert trainer.returncode == 75 and "stopped by SIGUSR1, with a checkpoint at step" in said
-    assert time.monotonic() - asked < 10  # 2 s of patience; it was 20
+    assert time.monotonic() - asked < 15  # 2 s of patience, and a busy machine; it was 20 s of patience
     assert not is_alive(refresher)
 
     trainer, refresher = start(chain, tmp_path / "model")
@@ -115,8 +116,12 @@ def test_in_lockstep_kills_of_real_processes_change_no_bit(chain, tmp_path, seed
                 trainer.kill()
             kills += 1
         said = trainer.communicate()[1]
-        if trainer.returncode == 0:
+        if trainer.returncode == 0 and kills:
             break
+        if trainer.returncode == 0:  # the machine is less busy than when it was timed
+            took /= 2
+            shutil.rmtree(out)
+            continue
         assert trainer.returncode == -signal.SIGKILL, said
         end = time.monotonic() + 2
         while refresher and is_alive(refresher):
