@@ -50,7 +50,7 @@ NOT_AVERAGED = ("step", "lr", "alarms")
 
 def train(
     objective: Objective[Part], settings: TrainSettings, out: Writer, what: str, stop_at_accuracy: float | None = None
-) -> dict[str, Any]:
+) -> dict[str, float]:
     """Train to the end, from the newest usable checkpoint in `out` if there is one.
 
     Args:
@@ -103,7 +103,7 @@ class _Run(Generic[Part]):
         self.recent: deque[dict[str, Any]] = deque(maxlen=WINDOW)
         self.seconds: deque[float] = deque(maxlen=WINDOW)
 
-    def to_the_end(self) -> dict[str, Any]:
+    def to_the_end(self) -> dict[str, float]:
         """Take all steps that are left. Returns the metrics for the manifest."""
         step = self._resume()
         self._check_disk()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
@@ -78,7 +77,7 @@ class ClosedBookObjective(SelfContained):
         return -mean_B.sum() / questions_in_batch, {"answer_probability": (probability, float(len(mean_B)))}
 
 
-def train_closed_book(settings: FinetuneSettings, questions: Sequence[Question], out: Writer) -> dict[str, Any]:
+def train_closed_book(settings: FinetuneSettings, questions: Sequence[Question], out: Writer) -> dict[str, float]:
     """Train the masked language model to fill in answers, and write it as the qa-model's only part, `reader`. Returns metrics."""
     reader = Reader.from_masked_lm(starting_masked_lm(settings, with_head=True))
     objective = ClosedBookObjective(reader, wordpiece.load(settings.blocks.path), questions, settings)

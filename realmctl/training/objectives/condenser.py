@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor, nn
 
@@ -124,7 +123,7 @@ class CondenserObjective(SelfContained):
         return [self.model(part.batch.packed.to(device))[0][:, 0]]
 
 
-def train_condenser(settings: CondenserSettings, out: Writer) -> dict[str, Any]:
+def train_condenser(settings: CondenserSettings, out: Writer) -> dict[str, float]:
     """Train an encoder with a Condenser head, and write both. Returns metrics."""
     model, examples = _start(settings), _examples(settings)
     metrics = train(CondenserObjective(model, examples, settings), settings, out, "condenser-init")

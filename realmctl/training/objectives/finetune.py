@@ -227,7 +227,7 @@ class FinetuneObjective(SelfContained):
         }
 
 
-def finetune(settings: FinetuneSettings, out: Writer) -> dict[str, Any]:
+def finetune(settings: FinetuneSettings, out: Writer) -> dict[str, float]:
     """Fine-tune on questions, and write the qa-model. Returns metrics."""
     asked = read_questions(settings.questions, is_regex=settings.regex_answers, answer_field=settings.answer_field)
     per_step = settings.batch_size - settings.cloze_per_step
@@ -250,7 +250,7 @@ def finetune(settings: FinetuneSettings, out: Writer) -> dict[str, Any]:
     return {"questions": len(asked), **metrics}
 
 
-def _train_to_read(settings: FinetuneSettings, asked: Sequence[Question], out: Writer) -> dict[str, Any]:
+def _train_to_read(settings: FinetuneSettings, asked: Sequence[Question], out: Writer) -> dict[str, float]:
     """Train searcher and reader, on cloze questions too if sentences are given, and keep the best weights if there is a dev set."""
     searcher, reader = starting_searcher(settings), starting_span_reader(settings)
     require_positions(reader.bert.config, settings.reader_length, f"--reader-length {settings.reader_length}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from realmctl.artifacts import Writer
@@ -68,6 +66,6 @@ class InverseClozeObjective(InBatchContrast):
         return Example(body[start:stop], ((self.corpus.title(row), rest),), {"masked": masked}, withheld)
 
 
-def train_ict(settings: IctSettings, out: Writer) -> dict[str, Any]:
+def train_ict(settings: IctSettings, out: Writer) -> dict[str, float]:
     """Train a retriever on the inverse cloze task, and write it. Returns metrics."""
     return train_retriever(settings, out, "ict-init", InverseClozeObjective)

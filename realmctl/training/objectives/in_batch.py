@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -162,10 +162,10 @@ S = TypeVar("S", bound=RetrieverSettings)
 
 def train_retriever(
     settings: S, out: Writer, what: str, task: Callable[[Retriever, Corpus, Collator, S], InBatchContrast]
-) -> dict[str, Any]:
+) -> dict[str, float]:
     """Make a retriever, train it at a task, and write it. Without steps the untrained start is written. Returns metrics."""
     retriever, corpus, collator = new_retriever(settings)
-    metrics: dict[str, Any] = {"steps": 0}
+    metrics: dict[str, float] = {"steps": 0}
     if settings.steps:
         metrics = train(task(retriever, corpus, collator, settings), settings, out, what)
     retriever.cpu().save(out.path)

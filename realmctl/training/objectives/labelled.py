@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,7 +110,7 @@ class LabelledObjective(InBatchContrast):
         )
 
 
-def train_dpr(settings: DprSettings, out: Writer) -> dict[str, Any]:
+def train_dpr(settings: DprSettings, out: Writer) -> dict[str, float]:
     """Fine-tune a retriever on questions with labelled passages, and write it. Returns metrics.
 
     Raises:

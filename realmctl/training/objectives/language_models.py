@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from torch import Tensor, nn
@@ -138,7 +138,7 @@ class SalientSpanPairs:
         return source[first : first + self.length - 1], self.model.ids(f"{hidden} {text[start:end]} {last}")
 
 
-def train_on_spans(settings: LmInitSettings, out: Writer) -> dict[str, Any]:
+def train_on_spans(settings: LmInitSettings, out: Writer) -> dict[str, float]:
     """Pre-train a T5 to write hidden salient spans, and write the model. Returns metrics."""
     model = load_language_model(Path(settings.lm), settings.dropout)
     check_positions(model, settings.length, "--length")
@@ -149,7 +149,7 @@ def train_on_spans(settings: LmInitSettings, out: Writer) -> dict[str, Any]:
     return {"sentences": len(pairs), **metrics}
 
 
-def train_on_questions(settings: LmFinetuneSettings, out: Writer) -> dict[str, Any]:
+def train_on_questions(settings: LmFinetuneSettings, out: Writer) -> dict[str, float]:
     """Fine-tune a language model as a closed-book answerer, and write the qa-model. Returns metrics."""
     asked = read_questions(settings.questions, is_regex=settings.regex_answers, answer_field=settings.answer_field)
     start = settings.language_model.path if settings.language_model else Path(str(settings.lm))

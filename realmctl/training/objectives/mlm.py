@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch.nn.functional as F
@@ -39,11 +39,11 @@ from realmctl.training.starts.closed_form import start_with_ridge_head
 from realmctl.training.starts.encoder import SCRATCH, starting_bert
 
 
-def train_mlm(settings: MlmSettings, out: Writer) -> dict[str, Any]:
+def train_mlm(settings: MlmSettings, out: Writer) -> dict[str, float]:
     """Train an encoder by masked language modelling, and write it with its head. Returns metrics."""
     mlm = starting_bert(None, settings.bert, settings.blocks, settings.seed, settings.dropout)
     corpus, words = Corpus(settings.blocks), wordpiece.load(settings.blocks.path)
-    metrics: dict[str, Any] = {}
+    metrics: dict[str, float] = {}
     if settings.head_init == "ridge":
         metrics["decoded_at_start"] = start_with_ridge_head(mlm, corpus, Collator.of(words), settings)
     if settings.steps:

@@ -133,7 +133,7 @@ class PretrainObjective:
         self._watched = self._watched_queries()
         self._seen: int | None = None  # step of the index with which the watched queries were last searched
 
-    # A step: draw sentences, hide spans, search.
+    # A step draws sentences, hides spans and searches.
 
     def draw(self, step: int) -> Sequence[PretrainMicroBatch]:
         """Return this process's masked queries of a step, with their candidates from the index in use."""
@@ -196,7 +196,7 @@ class PretrainObjective:
         """The uid of the block that each query was taken from, uint64 [B]."""
         return self.queries.uid[np.array([query.sentence for query in drawn], dtype=np.int64)]
 
-    # Read, and take the marginal likelihood.
+    # Then it reads, and takes the marginal likelihood.
 
     def loss(self, part: PretrainMicroBatch) -> tuple[Tensor, Sums]:
         """Return the loss and sums of the retrieval utility.
@@ -214,10 +214,10 @@ class PretrainObjective:
         device = self._device
         hidden_BM = part.asked.hidden_BM.to(device, non_blocking=True)
         present_BN = torch.from_numpy(part.rows_BN != ABSENT).to(device, non_blocking=True)
-        score_BN = self._scores(part)
-        log_prob_BNM = self.read(part, part.rows_BN)
+        score_BN = self._scores(part)  # f(x, z)
+        log_prob_BNM = self.read(part, part.rows_BN)  # log p(y_m|z,x)
         marginal = token_marginal if self.settings.marginal == "token" else sequence_marginal
-        loss, _ = marginal(score_BN, log_prob_BNM, hidden_BM, present_BN, part.normaliser)
+        loss, _ = marginal(score_BN, log_prob_BNM, hidden_BM, present_BN, part.normaliser)  # -log p(y|x)
         compared = score_BN.detach(), log_prob_BNM.detach(), present_BN
         if not self.settings.null_document:
             compared = self._beside_null(part, *compared)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,6 +113,6 @@ def _chosen(items: Sequence[T], draw: float) -> T:
     return items[int(draw * len(items))]
 
 
-def train_spider(settings: SpiderSettings, out: Writer) -> dict[str, Any]:
+def train_spider(settings: SpiderSettings, out: Writer) -> dict[str, float]:
     """Train a retriever on recurring spans, and write it. Returns metrics."""
     return train_retriever(settings, out, "spider-init", SpiderObjective)
