@@ -8,7 +8,6 @@ from typing import Any
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary, require_titles
 from realmctl.artifacts.series import readable_versions
 from realmctl.errors import ConfigError, MismatchError
-from realmctl.models.retriever_settings import read_settings
 from realmctl.pipeline import Stage, reads
 from realmctl.retrieval.embedding.settings import EmbedSettings
 
@@ -44,6 +43,8 @@ class Embed(EmbedSettings, Stage):
     )
 
     def check(self) -> None:
+        from realmctl.models.retriever_settings import read_settings
+
         if self.workers and self.executor == "local":
             raise ConfigError("--workers needs --executor ray: embed runs in one process on this machine.")
         if self.executor == "ray" and self.device.startswith("cuda:"):
@@ -93,6 +94,8 @@ class Embed(EmbedSettings, Stage):
         )
 
     def estimate(self) -> dict[str, float]:
+        from realmctl.models.retriever_settings import read_settings
+
         width, size = read_settings(self.retriever.path).projection, 2 if self.dtype == "float16" else 4
         return {"disk_bytes": float(self.blocks.metrics["blocks"] * width * size)}
 
