@@ -52,8 +52,6 @@ class Embed(EmbedSettings, Stage):
                 f"--device {self.device} names a GPU of this machine. With --executor ray, use auto, cuda or cpu."
             )
         require_same_vocabulary(self.blocks, self.retriever)
-        from realmctl.models.retriever_settings import read_settings  # it imports torch
-
         if read_settings(self.retriever.path).towers == "query-only":
             raise MismatchError(
                 f"{self.retriever} was fine-tuned, which trains only the query encoder: it has no "
