@@ -60,7 +60,7 @@ faults: $(READY) ## damaged files, failing disks, power cuts and kills, counted 
 	  tests/training/evaluation/test_best_on_dev.py tests/models/bert/test_limits.py tests/report/test_damaged_scores.py
 	$(BIN)/python docs/make_reliability.py
 
-docs: $(READY) ## the documentation site, built strictly into build/site; open build/site/index.html
+docs: $(READY) ## the documentation site, built strictly into build/site; its search needs a server: python3 -m http.server -d build/site
 	$(BIN)/mkdocs build --strict
 
 $(PARITY)/.ready: tests/parity/constraints.txt

@@ -32,9 +32,30 @@ OUTSIDE = {
 }
 """Pages outside docs/: path in the repository -> path in the site's sources."""
 IN_REPOSITORY = {site: path for path, site in OUTSIDE.items()}
+COMMANDS = "reference/commands.md"
 PYTHON_API = "reference/python-api.md"
 PICTURE = re.compile(r'(?<= src=")docs/|(?<= srcset=")docs/')
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#\s]*)(#[^)\s]*)?\)")
+
+
+def on_config(config: Any) -> Any:
+    """Put the pages of the commands below `Commands`, in the groups of their overview."""
+    overview = (ROOT / "docs" / COMMANDS).read_text(encoding="utf-8")
+    groups = re.findall(r"^## (.+)\n((?:(?!## ).*\n)*)", overview, re.MULTILINE)
+    pages = [
+        {
+            group: [
+                {name: f"reference/{page}"} for name, page in re.findall(r"^\| \[(.+?)\]\((\S+)\)", text, re.MULTILINE)
+            ]
+        }
+        for group, text in groups
+    ]
+    for section in config.nav:
+        for entries in section.values():
+            for entry in entries if isinstance(entries, list) else ():
+                if entry.get("Commands") == COMMANDS:
+                    entry["Commands"] = [{"Overview": COMMANDS}, *(group for group in pages if any(group.values()))]
+    return config
 
 
 def on_files(files: Files, config: Any) -> Files:

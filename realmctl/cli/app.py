@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from realmctl.cli import available_stages, commands
+from realmctl.cli import available_stages, commands, order
 from realmctl.cli.help import Command, description_of, escape_markup
 from realmctl.cli.invoke import exit_code_of, with_exit_code
 from realmctl.cli.stage_command import command_of
@@ -44,7 +44,7 @@ def _main(version: Annotated[bool, Version] = False) -> None:
 
 
 def build() -> typer.Typer:
-    """Return the application: a command for each stage, then the other commands."""
+    """Return the application: a command for each stage and the other commands, in order of use."""
     app = typer.Typer(
         name="realmctl",
         epilog=EPILOG,
@@ -56,7 +56,7 @@ def build() -> typer.Typer:
     own, unusable = own_stages(), available_stages.unusable_stages()
     for name, stage in available_stages.available_stages().items():
         text = description_of(stage)
-        panel = "Stages" if name in own else "Stages of plug-ins"
+        panel = order.group_of(name) if name in own else "Stages of plug-ins"
         app.command(name, cls=Command, rich_help_panel=panel, help=text)(with_exit_code(command_of(stage)))
     for name, error in unusable.items():
         _add_unusable(app, name, error)
@@ -64,7 +64,8 @@ def build() -> typer.Typer:
         if name not in unusable:
             command = getattr(importlib.import_module(f"{commands.__name__}.{module}"), module)
             text = description_of(command)
-            app.command(name, cls=Command, rich_help_panel="Other commands", help=text)(with_exit_code(command))
+            app.command(name, cls=Command, rich_help_panel=order.group_of(name), help=text)(with_exit_code(command))
+    app.registered_commands.sort(key=lambda command: order.place_of(command.name or ""))
     return app
 
 

@@ -15,7 +15,7 @@ import pytest
 import typer
 
 from realmctl.artifacts import open_artifact
-from realmctl.cli import app
+from realmctl.cli import app, order
 from realmctl.cli.help import escape_markup
 from realmctl.cli.invoke import SCHEMA_VERSION
 from realmctl.cli.stage_command import command_of
@@ -48,10 +48,11 @@ def test_help_imports_nothing_heavy_and_lists_the_stages_that_are_there():
         "scipy",
     }
     assert not heavy & set(modules.split())
-    panel = re.search(r"─ Stages ─.*?\n(.*?)╰", text, re.DOTALL)
-    assert panel
+    panels = dict(re.findall(r"─ (\w[\w -]+?) ─+╮\n(.*?)╰", text, re.DOTALL))
+    listed = {group: tuple(re.findall(r"^│ (\S+)", panels[group], re.MULTILINE)) for group in order.GROUPS}
+    assert listed == order.GROUPS and order.OTHERS not in panels
     files = {path.stem.replace("_", "-") for path in (ROOT / "stages").glob("[a-z]*.py")}
-    assert set(re.findall(r"^│ (\S+)", panel[1], re.MULTILINE)) == files
+    assert files <= {name for names in listed.values() for name in names}
     assert "\x1b" not in text and max(map(len, text.splitlines())) <= 80
     for promised in ("Example: realmctl chunk", "Exit codes:", "75 interrupted", "130 Ctrl-C"):
         assert promised in re.sub(r"\s+", " ", text)
