@@ -1,4 +1,4 @@
-"""Turn tagged passages into sentences that can become queries (REALM section 3.4).
+"""Turn tagged blocks into sentences that can become queries (REALM section 3.4).
 
 Each span must lie in one sentence, consist of whole wordpieces, and be short enough to mask. All other spans are
 dropped and counted by reason.
@@ -57,48 +57,48 @@ class TaggedSentence:
 
 
 def tagged_sentences(
-    passages: Sequence[Block],
+    blocks: Sequence[Block],
     tagger: Tagger,
     wordpiece: WordPiece,
     rules: TagSettings,
     counts: Counter[str],
     first_row: int = 0,
 ) -> Iterator[TaggedSentence]:
-    """Yield the sentences with salient spans of `passages`, in order. `first_row` is the row of the first passage.
+    """Yield the sentences with salient spans of `blocks`, in order. `first_row` is the row of the first block.
 
     `counts` receives the names in COUNTED and spans_LABEL. A span is dropped as crossing (it is not inside one
     sentence), unaligned (it contains no whole wordpiece), too_long (more than `max_masks` wordpieces), past_query (it
     ends after the end of the query) or overlapping (a longer span covers some of it).
     """
-    for row, (passage, names) in enumerate(zip(passages, tagger.tag(passages), strict=True), first_row):
-        spans = {span for span in _with_dates(passage, names, rules) if rules.wants(span.label)}
-        by_sentence, crossing = split_by_sentence(spans, passage.sentences)
-        sentences = list(_maskable_sentences(row, passage, by_sentence, wordpiece, rules, counts))
-        counts.update(blocks=1, blocks_without_spans=not sentences, sentences=len(passage.sentences))
+    for row, (block, names) in enumerate(zip(blocks, tagger.tag(blocks), strict=True), first_row):
+        spans = {span for span in _with_dates(block, names, rules) if rules.wants(span.label)}
+        by_sentence, crossing = split_by_sentence(spans, block.sentences)
+        sentences = list(_maskable_sentences(row, block, by_sentence, wordpiece, rules, counts))
+        counts.update(blocks=1, blocks_without_spans=not sentences, sentences=len(block.sentences))
         counts.update(sentences_with_spans=len(sentences), dropped_crossing=crossing)
         for sentence in sentences:
             counts.update(name for span in sentence.spans for name in ("spans", f"spans_{span.label}"))
         yield from sentences
 
 
-def _with_dates(passage: Block, names: Iterable[SalientSpan], rules: TagSettings) -> Iterator[SalientSpan]:
+def _with_dates(block: Block, names: Iterable[SalientSpan], rules: TagSettings) -> Iterator[SalientSpan]:
     yield from names
     if rules.dates:
-        for offset, end in passage.sentences:
-            for span in find_dates(passage.text[offset:end]):
+        for offset, end in block.sentences:
+            for span in find_dates(block.text[offset:end]):
                 yield SalientSpan(offset + span.start, offset + span.end, span.label)
 
 
 def _maskable_sentences(
     row: int,
-    passage: Block,
+    block: Block,
     by_sentence: Sequence[Sequence[SalientSpan]],
     wordpiece: WordPiece,
     rules: TagSettings,
     counts: Counter[str],
 ) -> Iterator[TaggedSentence]:
     numbers = [number for number, spans in enumerate(by_sentence) if spans]
-    texts = [passage.text[slice(*passage.sentences[number])] for number in numbers]
+    texts = [block.text[slice(*block.sentences[number])] for number in numbers]
     for number, text, (tokens, offsets) in zip(numbers, texts, wordpiece.encode_batch(texts), strict=True):
         if "unknown-words" in rules.official and not wordpiece.aligns(text, tokens):
             counts["dropped_unknown_words"] += len(by_sentence[number])
@@ -110,8 +110,8 @@ def _maskable_sentences(
         if kept:
             yield TaggedSentence(
                 block=row,
-                id=passage.id,
-                title=passage.title,
+                id=block.id,
+                title=block.title,
                 number=number,
                 text=text,
                 tokens=tokens,
