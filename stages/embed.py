@@ -30,12 +30,14 @@ class Embed(EmbedSettings, Stage):
         "blocks",
         help="Blocks that --former was made from. Default: the version of the series of --blocks that it was made from.",
         explicit_only=True,
+        default=None,
     )
     former: Artifact | None = reads(
         "embeddings",
         "index",
         help="Embeddings, index or model made with the same retriever, whose vectors are taken over.",
         explicit_only=True,
+        default=None,
     )
     blocks: Artifact = reads("blocks", help="Blocks to embed.")
     retriever: Artifact = reads(

@@ -41,13 +41,17 @@ class EvalEm(Stage):
             or _judgements(given.get("questions"), given.get("qrels"))
             or (given.get("retriever") and given.get("index"))
         ),
+        default=None,
     )
     blocks: Artifact = reads("blocks", help="Blocks to retrieve.")
-    retriever: Artifact | None = reads("retriever", help="Retriever to evaluate without a reader.", explicit_only=True)
+    retriever: Artifact | None = reads(
+        "retriever", help="Retriever to evaluate without a reader.", explicit_only=True, default=None
+    )
     index: Artifact | None = reads(
         "index",
         help="Index of that retriever; with a fine-tuned model, index to use instead of its own, such as one of revised blocks.",
         explicit_only=True,
+        default=None,
     )
     retrieval: str | None = setting(
         "Searcher to evaluate without a reader. bm25: BM25 over title and text. dense: --retriever and --index. Other names come"

@@ -23,11 +23,12 @@ class EvalRun(Stage):
     makes = "ranking-scores"
     headline = ("*",)
 
-    ranking: Artifact | None = reads("ranking", help="Ranking of search.", replaced_by=("run_file",))
+    ranking: Artifact | None = reads("ranking", help="Ranking of search.", replaced_by=("run_file",), default=None)
     blocks: Artifact | None = reads(
         "blocks",
         help="With --questions: the blocks that were searched.",
         replaced_by=lambda given: given.get("questions") is None,
+        default=None,
     )
     run_file: Path | None = source("TREC run of any system, instead of --ranking.", default=None)
     qrels: Path | None = source("Relevance judgements in TREC's or BEIR's format, or a BEIR folder.", default=None)

@@ -36,10 +36,13 @@ class Search(Stage):
 
     blocks: Artifact = reads("blocks", help="Blocks to search.")
     retriever: Artifact | None = reads(
-        "retriever", help="Retriever that embeds the queries.", replaced_by=lambda given: not _uses_index(given)
+        "retriever",
+        help="Retriever that embeds the queries.",
+        replaced_by=lambda given: not _uses_index(given),
+        default=None,
     )
     index: Artifact | None = reads(
-        "index", help="Index of that retriever.", replaced_by=lambda given: not _uses_index(given)
+        "index", help="Index of that retriever.", replaced_by=lambda given: not _uses_index(given), default=None
     )
     queries: Path = source(
         "Queries: a BEIR folder or its queries.jsonl, a table of id and text (MS MARCO), or a question set."

@@ -98,6 +98,7 @@ def reads(
     replaced_by: tuple[str, ...] | Replaced = (),
     explicit_only: bool = False,
     positional: bool = False,
+    default: Any = MISSING,
 ) -> Any:
     """Declare an input artifact. On the command line it defaults to the workspace's artifact of the field's name.
 
@@ -110,10 +111,14 @@ def reads(
             returns true.
         explicit_only: There is no default; the artifact is used only when the user names it.
         positional: The command also takes the artifact as its argument.
+        default: None where the stage can do without it: with `optional`, `explicit_only` or `replaced_by`. It stands in the
+            call, because type checkers read it there.
     """
+    if (optional or explicit_only or bool(replaced_by)) != (default is None):
+        raise TypeError("default=None goes with optional, explicit_only or replaced_by")
     replaced = replaced_by if callable(replaced_by) else _all_given(replaced_by) if replaced_by else None
     role = Role("reads", help, kinds, optional or explicit_only, replaced, explicit_only, positional=positional)
-    return _field(role, None if optional or explicit_only or replaced else MISSING)
+    return _field(role, default)
 
 
 def _all_given(names: tuple[str, ...]) -> Replaced:

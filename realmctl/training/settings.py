@@ -83,7 +83,7 @@ class BertSettings(TrainSettings):
     """A training that starts from an encoder."""
 
     encoder: Artifact | None = reads(
-        "encoder", "reader", help="Encoder to start from.", optional=True, replaced_by=("bert",)
+        "encoder", "reader", help="Encoder to start from.", optional=True, replaced_by=("bert",), default=None
     )
     bert: str | None = source(
         "BERT to start from, instead of --encoder: a folder, a hub id or scratch:SIZE.",
@@ -105,7 +105,10 @@ class MlmSettings(TrainSettings):
 
     blocks: Artifact = reads("blocks", help="Blocks to train on.")
     spans: Artifact | None = reads(
-        "spans", help="Tagged sentences for reading practice. Default: train on blocks alone.", explicit_only=True
+        "spans",
+        help="Tagged sentences for reading practice. Default: train on blocks alone.",
+        explicit_only=True,
+        default=None,
     )
     bert: str = source(
         "BERT to start from: a folder, a hub id, or scratch:SIZE, where SIZE is tiny, mini, small, medium, base or such as L2-H128-A4.",
@@ -158,6 +161,7 @@ class CondenserSettings(BertSettings):
         help="Encoder to start from. If condenser-init made it, training continues with its head.",
         optional=True,
         replaced_by=("bert",),
+        default=None,
     )
     bert: str | None = source(
         "BERT to start from, instead of --encoder: a folder, a hub id or scratch:SIZE. If the folder holds a Condenser head "
@@ -305,7 +309,7 @@ class SpiderSettings(RetrieverSettings):
 class DprSettings(ContrastSettings):
     """Contrast on questions with labelled passages."""
 
-    retriever: Artifact | None = reads("retriever", help="Retriever to fine-tune.", explicit_only=True)
+    retriever: Artifact | None = reads("retriever", help="Retriever to fine-tune.", explicit_only=True, default=None)
     passages: Path = source(
         "Questions with labelled passages: DPR's JSON, Tevatron's JSON lines or Parquet, a BEIR folder, or queries with --qrels."
     )
@@ -392,7 +396,12 @@ class PretrainSettings(RefreshSettings, BertSettings):
         "spans", help="Tagged sentences to learn from. They may come from another corpus than the blocks."
     )
     encoder: Artifact | None = reads(
-        "encoder", "reader", help="Encoder that the reader starts from.", optional=True, replaced_by=("bert",)
+        "encoder",
+        "reader",
+        help="Encoder that the reader starts from.",
+        optional=True,
+        replaced_by=("bert",),
+        default=None,
     )
     bert: str | None = source(
         "BERT that the reader starts from, instead of --encoder: a folder, a hub id or scratch:SIZE.",
@@ -453,15 +462,21 @@ class FinetuneSettings(TrainSettings):
         "qa-model",
         help="Pre-trained model to start from, or a qa-model to train further.",
         replaced_by=_needs_no_model,
+        default=None,
     )
     blocks: Artifact = reads("blocks", help="Blocks to retrieve.")
-    retriever: Artifact | None = reads("retriever", help="Retriever to use instead of the model's.", explicit_only=True)
-    index: Artifact | None = reads("index", help="Index to use instead of the model's.", explicit_only=True)
+    retriever: Artifact | None = reads(
+        "retriever", help="Retriever to use instead of the model's.", explicit_only=True, default=None
+    )
+    index: Artifact | None = reads(
+        "index", help="Index to use instead of the model's.", explicit_only=True, default=None
+    )
     encoder: Artifact | None = reads(
         "encoder",
         "reader",
         help="Encoder that the reader starts from, instead of the model's reader.",
         explicit_only=True,
+        default=None,
     )
     bert: str | None = source(
         "BERT that the reader starts from, instead of --encoder: a folder, a hub id or scratch:SIZE.",
@@ -475,7 +490,10 @@ class FinetuneSettings(TrainSettings):
         default=None,
     )
     spans: Artifact | None = reads(
-        "spans", help="Tagged sentences that cloze questions are made from, to train on them too.", explicit_only=True
+        "spans",
+        help="Tagged sentences that cloze questions are made from, to train on them too.",
+        explicit_only=True,
+        default=None,
     )
     retrieval: str = setting(
         "Searcher that finds the blocks. dense: retriever and index. bm25: BM25 over title and text. none: no blocks (closed"
@@ -563,7 +581,7 @@ class LmFinetuneSettings(TrainSettings):
 
     lm: str | None = source("Language model to start from: a folder or a hub id.", default=None, hub=True)
     language_model: Artifact | None = reads(
-        "language-model", help="Language model that lm-init made, instead of --lm.", explicit_only=True
+        "language-model", help="Language model that lm-init made, instead of --lm.", explicit_only=True, default=None
     )
     questions: Path = source(help_texts.QUESTIONS)
     prompt: str | None = setting(
@@ -599,14 +617,22 @@ class UtilitySettings(Settings):
     """Measuring retrieval utility."""
 
     model: Artifact | None = reads(
-        "model", help="Pre-trained model to measure.", replaced_by=("retriever", "index", "encoder")
+        "model", help="Pre-trained model to measure.", replaced_by=("retriever", "index", "encoder"), default=None
     )
     spans: Artifact = reads("spans", help="Tagged sentences to measure on. Choose sentences that were not trained on.")
     blocks: Artifact = reads("blocks", help="Blocks to retrieve.")
-    retriever: Artifact | None = reads("retriever", help="Retriever to use instead of the model's.", explicit_only=True)
-    index: Artifact | None = reads("index", help="Index to use instead of the model's.", explicit_only=True)
+    retriever: Artifact | None = reads(
+        "retriever", help="Retriever to use instead of the model's.", explicit_only=True, default=None
+    )
+    index: Artifact | None = reads(
+        "index", help="Index to use instead of the model's.", explicit_only=True, default=None
+    )
     encoder: Artifact | None = reads(
-        "encoder", "reader", help="Encoder to read with, instead of the model's reader.", explicit_only=True
+        "encoder",
+        "reader",
+        help="Encoder to read with, instead of the model's reader.",
+        explicit_only=True,
+        default=None,
     )
     candidates: int = setting("Candidates per query, the null document included.", default=8, at_least=2)
     queries: int = setting("Spans to measure, drawn at random. 0 measures all of them.", default=0, at_least=0)

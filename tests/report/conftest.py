@@ -16,7 +16,7 @@ class WrittenScores(Stage):
     """Scores written by hand: {file: text}."""
 
     makes = "scores"
-    blocks: Artifact | None = reads("blocks", help="Blocks.", optional=True)
+    blocks: Artifact | None = reads("blocks", help="Blocks.", optional=True, default=None)
     files: str = setting("Files, as JSON.")
     numbers: str = setting("Metrics, as JSON.")
 
