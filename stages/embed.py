@@ -25,7 +25,6 @@ class Embed(EmbedSettings, Stage):
     headline = ("rows", "dimension", "truncated_blocks", "taken_over", "embedded")
     resumable = True
 
-    # Declared before `blocks`: in the lineage, the blocks that are embedded replace the former ones.
     former_blocks: Artifact | None = reads(
         "blocks",
         help="Blocks that --former was made from. Default: the version of the series of --blocks that it was made from.",

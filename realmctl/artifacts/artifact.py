@@ -17,11 +17,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from realmctl.artifacts.folder import MANIFEST, shown, sizes_below
+from realmctl.artifacts.folder import LAST, LOCK, MANIFEST, shown, sizes_below
 from realmctl.artifacts.hashing import digest_regular
 from realmctl.artifacts.lease import lease
 from realmctl.artifacts.manifest import Manifest, read_manifest
-from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.errors import ConfigError, InputError, MismatchError, as_realmctl_error
 
 _hashed: set[tuple[Path, str]] = set()
 """Artifacts that this process hashed when it opened them: path and content."""
@@ -136,13 +136,25 @@ def open_artifact(path: Path | str) -> Artifact:
     Raises:
         InputError: There is no artifact, or it is damaged.
         MismatchError: Its format is not one that this realmctl reads.
+        ConfigError, ResourceError: It may be whole: REALMCTL_VERIFY has a wrong value, or memory, handles or a device failed.
     """
-    path = Path(path)
-    artifact = leased(_open(path if os.path.lexists(path / MANIFEST) else newest_version(path), 0))
-    if verification() is Verification.FULL and (seen := (artifact.path.absolute(), artifact.content)) not in _hashed:
+    path, policy = Path(path), verification()
+    try:
+        artifact = leased(_open(path if _is_version(path) else newest_version(path), 0))
+    except OSError as error:
+        raise as_realmctl_error(error, path) or error from None
+    if policy is Verification.FULL and (seen := (artifact.path.absolute(), artifact.content)) not in _hashed:
         _verify_files(artifact)
         _hashed.add(seen)
     return artifact
+
+
+def _is_version(path: Path) -> bool:
+    """Whether a path is a version and not a series. A version of a series is one though its manifest is gone."""
+    if os.path.lexists(path / MANIFEST):
+        return True
+    match = VERSION_NAME.fullmatch(path.name)
+    return match is not None and int(match[1]) in version_numbers(path.parent)
 
 
 def leased(artifact: Artifact) -> Artifact:
@@ -207,12 +219,16 @@ def newest_version(series: Path) -> Path:
 
 
 def version_numbers(series: Path) -> list[int]:
-    """Numbers of the committed versions, ascending. A version that has a manifest counts, valid or not."""
+    """Numbers of the committed versions, ascending. A damaged version counts, and so does one whose manifest is gone.
+
+    A folder is a series if it has the lock of one, or a version with a manifest. In other folders `v1` is a name like any other.
+    """
     if not series.is_dir():
         return []
-    versions = (child for child in series.iterdir() if os.path.lexists(child / MANIFEST))
-    matches = (VERSION_NAME.fullmatch(child.name) for child in versions)
-    return sorted(int(match[1]) for match in matches if match)
+    matches = (VERSION_NAME.fullmatch(child.name) for child in series.iterdir())
+    numbers = sorted(int(match[1]) for match in matches if match)
+    marks = (LOCK, LAST, *(f"v{number}/{MANIFEST}" for number in numbers))
+    return numbers if any(os.path.lexists(series / mark) for mark in marks) else []
 
 
 def verify(artifact: Artifact, unfinished: bool = False) -> int:

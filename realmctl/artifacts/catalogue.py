@@ -13,7 +13,9 @@ from realmctl.artifacts.file_kinds import kind_of_file
 from realmctl.artifacts.folder import MANIFEST
 from realmctl.artifacts.hashing import digest_file
 from realmctl.artifacts.manifest import InputDigest, Manifest, SourceFile, is_artifact
-from realmctl.errors import InputError, MismatchError, RealmctlError
+from realmctl.artifacts.place import is_series
+from realmctl.artifacts.series import series_below
+from realmctl.errors import InputError, MismatchError
 
 MAX_ANCESTORS = 10_000
 """Limit on the nodes of the tree that `show` returns."""
@@ -132,23 +134,21 @@ def listing(folder: Path) -> list[Version]:
         try:
             artifact = open_artifact(path)
             found.append(Version(path, artifact.manifest, artifact.total_bytes()))
-        except (RealmctlError, OSError) as error:
+        except (InputError, MismatchError) as error:
             found.append(Version(path, error=str(error)))
     return found + [Version(partial) for series in series_in(folder) for partial in unfinished.partial_folders(series)]
 
 
 def versions_at(path: Path) -> list[Path]:
     """Return all versions of a folder of series, such as a workspace; of any other path the path itself."""
-    if not path.is_dir() or is_artifact(path) or series_in(path) == [path]:
+    if is_artifact(path) or not series_below(path):
         return [path]
     return [series / f"v{number}" for series in series_in(path) for number in version_numbers(series)] or [path]
 
 
 def series_in(folder: Path) -> list[Path]:
-    """Return the folder itself if it is a series, else the folders in it."""
-    if version_numbers(folder) or unfinished.partial_folders(folder):
-        return [folder]
-    return sorted(path for path in folder.iterdir() if path.is_dir())
+    """Return the folder itself if it is a series, and the series in it."""
+    return [*([folder] if is_series(folder) else []), *series_below(folder)]
 
 
 def show(path: Path, workspace: Path) -> Shown:

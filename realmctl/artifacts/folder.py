@@ -13,6 +13,8 @@ from realmctl.errors import InputError
 MANIFEST = "manifest.json"
 RECIPE = "recipe.json"
 SCRATCH_NAMES = (".scratch", "live")
+LOCK, LAST = ".lock", ".last"
+"""Files of a series: its lock, and the highest number that was given."""
 RESERVED_NAMES = frozenset((MANIFEST, MANIFEST + WRITING_SUFFIX, RECIPE, *SCRATCH_NAMES))
 """Names at the top of an artifact's folder that no file or part may have."""
 MAX_FILES = 100_000

@@ -1,7 +1,10 @@
 """Delete the versions that nothing needs, safely beside readers and writers.
 
-Kept are the newest versions of each series, everything that they and unfinished runs were made from, what a process has open,
-and what cannot be read. The rest may be deleted.
+Kept are the newest versions of each series, everything that they and unfinished runs need, what a process has open, what is
+damaged, and what a link leads to: other workspaces may use it. The rest may be deleted.
+
+An artifact needs what it was made from, and what that was made from. It does not need what it replaces, which is an ancestor of
+its own kind or a former input: edited blocks do not need the blocks before the edit.
 
 A version is locked before it is deleted, so that no process can open it any more. Then the workspace is read again: a run that
 finished in between may need it. Only then it is moved out of the series by one rename, and its files are deleted.
@@ -10,6 +13,7 @@ finished in between may need it. Only then it is moved out of the series by one 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -17,18 +21,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from realmctl.artifacts.artifact import Artifact, open_artifact, version_numbers
+from realmctl.artifacts.artifact import VERSION_NAME, Artifact, open_artifact, version_numbers
 from realmctl.artifacts.catalogue import series_in
 from realmctl.artifacts.disk import sync
 from realmctl.artifacts.folder import MANIFEST
 from realmctl.artifacts.lease import try_exclusive
-from realmctl.artifacts.manifest import Origin, read_manifest
+from realmctl.artifacts.manifest import FORMER, Origin, read_manifest
 from realmctl.artifacts.unfinished import partial_folders, read_recipe
-from realmctl.errors import ConfigError, InputError, RealmctlError
+from realmctl.errors import ConfigError, InputError, MismatchError
 
-NEWEST, NEEDED, IN_USE, DAMAGED = "newest", "needed", "in use", "damaged"
-TRASH_SUFFIX = ".deleted"
-"""Ending of the name of a version while its files are being deleted."""
+NEWEST, NEEDED, IN_USE, DAMAGED, LINKED = "newest", "needed", "in use", "damaged", "reached by a link"
+TRASH_NAME = re.compile(rf"\.{VERSION_NAME.pattern}\.deleted")
+"""Name of a version while its files are being deleted."""
 LOCKED_AT_ONCE = 200
 """Versions that are locked at the same time; each needs a file handle."""
 
@@ -43,6 +47,7 @@ class VersionNeeds:
         needs: Content hashes of everything that it and its parts were made from.
         size: Bytes of its files.
         problem: Why it cannot be read; empty if it can.
+        linked: Whether it or its series is a symbolic link in the workspace.
     """
 
     path: Path
@@ -50,6 +55,7 @@ class VersionNeeds:
     needs: frozenset[str]
     size: int
     problem: str = ""
+    linked: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,7 @@ def collect(folders: Sequence[Path], newest: int, delete: bool) -> Collected:
 
     Raises:
         ConfigError: `newest` is below 1.
-        InputError: A folder does not exist.
+        InputError: A folder does not exist, or versions are to be deleted and one whose manifest cannot be read may need them.
     """
     if newest < 1:
         raise ConfigError(f"--keep {newest}: use 1 or more. The newest version of a series is what its name means.")
@@ -105,11 +111,15 @@ def collect(folders: Sequence[Path], newest: int, delete: bool) -> Collected:
     workspace = read_workspace(folders)
     if delete:  # what a `gc` that was killed had moved out of a series
         for folder in {version.path.parent for series in workspace.series for version in series}:
-            for trash in folder.glob(f"v*{TRASH_SUFFIX}"):
-                shutil.rmtree(trash, ignore_errors=True)
+            for trash in folder.iterdir():
+                if TRASH_NAME.fullmatch(trash.name):
+                    shutil.rmtree(trash, ignore_errors=True)
     in_use: set[Path] = set()
     gone: list[VersionNeeds] = []
     candidates = _deletable(workspace, newest, in_use)
+    if delete and candidates:
+        for version in (version for series in workspace.series for version in series if version.problem):
+            _require_manifest(version.path)
     for start in range(0, len(candidates), LOCKED_AT_ONCE):
         with ExitStack() as locks:
             batch = _locked(candidates[start : start + LOCKED_AT_ONCE], locks, in_use)
@@ -118,7 +128,7 @@ def collect(folders: Sequence[Path], newest: int, delete: bool) -> Collected:
             gone += [version for version in batch if version.path in free]
             if delete:
                 for path in (version.path for version in batch if version.path in free):
-                    trash = path.with_name(path.name + TRASH_SUFFIX)
+                    trash = path.with_name(f".{path.name}.deleted")
                     path.rename(trash)
                     sync(path.parent)
                     shutil.rmtree(trash, ignore_errors=True)
@@ -152,12 +162,22 @@ def read_workspace(folders: Iterable[Path], known: Sequence[VersionNeeds] = ()) 
 
     known: Versions that are not read, because the process has locked them and could not open them.
     """
-    places = {series.absolute(): series for folder in folders for series in series_in(folder)}.values()
+    named = [series for folder in folders for series in series_in(folder)]
+    within = [Path(os.path.realpath(folder)) for folder in folders]
+    places: dict[Path, Path] = {}
+    for series in sorted(
+        named, key=lambda series: series.is_symlink()
+    ):  # so that a link is a second name of its target
+        places.setdefault(Path(os.path.realpath(series)), series)
     found = {version.path: version for version in known}
-    paths = [[series / f"v{number}" for number in version_numbers(series)] for series in places]
+    paths = [[series / f"v{number}" for number in version_numbers(series)] for series in places.values()]
     origins = [_started(partial) for series in places for partial in partial_folders(series)]
+    linked = [not {place, *place.parents} & set(within) for place in places]
     return WorkspaceContents(
-        [[found.get(path) or _version(path) for path in series] for series in paths],
+        [
+            [found.get(path) or _version(path, link) for path in series]
+            for series, link in zip(paths, linked, strict=True)
+        ],
         frozenset(content for origin in origins if origin for content in _named(origin)),
     )
 
@@ -172,6 +192,7 @@ def reasons_to_keep(workspace: WorkspaceContents, newest: int, in_use: Collectio
     """
     versions = [version for series in workspace.series for version in series]
     why = {version.path: DAMAGED for version in versions if version.problem}
+    why |= {version.path: LINKED for version in versions if version.linked}
     why |= {version.path: IN_USE for version in versions if version.path in in_use}
     for series in workspace.series:
         readable = [version for version in series if not version.problem]
@@ -189,14 +210,33 @@ def reasons_to_keep(workspace: WorkspaceContents, newest: int, in_use: Collectio
     return why
 
 
-def _version(path: Path) -> VersionNeeds:
+def _version(path: Path, linked: bool) -> VersionNeeds:
+    linked = linked or path.is_symlink()
     try:
         artifact = open_artifact(path)
-        family = [*_parts_of(artifact), artifact]
-        needs = frozenset(content for one in family for content in _named(one.manifest))
-        return VersionNeeds(path, frozenset(one.content for one in family), needs, artifact.total_bytes())
-    except (RealmctlError, OSError) as error:
-        return VersionNeeds(path, frozenset(), frozenset(), 0, str(error))
+    except (InputError, MismatchError) as error:
+        return VersionNeeds(path, frozenset(), _needs_of_damaged(path), 0, str(error), linked)
+    family = [*_parts_of(artifact), artifact]
+    needs = frozenset(content for one in family for content in _needs(one.manifest))
+    return VersionNeeds(path, frozenset(one.content for one in family), needs, artifact.total_bytes(), linked=linked)
+
+
+def _needs_of_damaged(path: Path) -> frozenset[str]:
+    """What the manifest says that can be read: the file that is damaged may be restored."""
+    try:
+        return frozenset(_needs(read_manifest(path)))
+    except (InputError, MismatchError):
+        return frozenset()
+
+
+def _require_manifest(path: Path) -> None:
+    """Raise InputError for a version whose manifest cannot be read: what it needs is not known."""
+    try:
+        read_manifest(path)
+    except (InputError, MismatchError) as error:
+        raise InputError(
+            f"Nothing was deleted, because what {path} needs is not known: {error} Or remove it (rm -r {path})."
+        ) from None
 
 
 def _parts_of(artifact: Artifact) -> list[Artifact]:
@@ -209,11 +249,20 @@ def _started(partial: Path) -> Origin | None:
         if (partial / MANIFEST).is_file():
             return read_manifest(partial)
         started = read_recipe(partial)
-    except RealmctlError:
+    except (InputError, MismatchError):
         return None
     return started.origin if started else None
 
 
-def _named(origin: Origin) -> list[str]:
+def _named(origin: Origin) -> set[str]:
     """Content hashes of the inputs and ancestors."""
-    return [value for value in (*origin.inputs.values(), *origin.lineage.values()) if isinstance(value, str)]
+    return {value for value in (*origin.inputs.values(), *origin.lineage.values()) if isinstance(value, str)}
+
+
+def _needs(origin: Origin) -> set[str]:
+    """Content hashes of what an artifact needs: inputs and ancestors, but for former ones and the one of its own kind."""
+    former = {
+        content for name, content in origin.inputs.items() if name.startswith(FORMER) and isinstance(content, str)
+    }
+    own = {origin.lineage[origin.kind]} if origin.kind in origin.lineage else set()
+    return (_named(origin) - former | set(origin.lineage.values())) - own

@@ -7,15 +7,17 @@ from pathlib import Path
 
 from realmctl.artifacts.artifact import Artifact
 from realmctl.artifacts.description import has_titles
+from realmctl.artifacts.manifest import FORMER
 from realmctl.errors import InputError, MismatchError
 
 
 def lineage_of(inputs: Mapping[str, Artifact]) -> dict[str, str]:
-    """{kind: content} of the inputs and of their ancestors. An input replaces an ancestor of its kind."""
+    """{kind: content} of the inputs and of their ancestors, without the former ones. An input replaces an ancestor of its kind."""
+    needed = [artifact for name, artifact in inputs.items() if not name.startswith(FORMER)]
     lineage: dict[str, str] = {}
-    for artifact in inputs.values():
+    for artifact in needed:
         lineage.update(artifact.lineage)
-    lineage.update({artifact.kind: artifact.content for artifact in inputs.values()})
+    lineage.update({artifact.kind: artifact.content for artifact in needed})
     return lineage
 
 

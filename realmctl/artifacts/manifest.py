@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 import platform
 import re
 from collections.abc import Mapping, Sequence
@@ -47,6 +48,8 @@ MAX_TEXT_CHARACTERS = 255
 MAX_STAGE_VERSION = 10**6
 MAX_FILE_BYTES = 2**60
 MAX_SECONDS = 10**12
+FORMER = "former"
+"""Beginning of the names of inputs that an artifact replaces. It was made with them, and does not need them."""
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
 InputDigest: TypeAlias = "str | Sequence[InputDigest]"
@@ -177,6 +180,11 @@ def read_manifest(folder: Path) -> Manifest:
         ResourceError: The device could not read it.
     """
     path = folder / MANIFEST
+    if not os.path.lexists(path):
+        raise InputError(
+            f"{folder} is damaged: it has no {MANIFEST}, so what it holds is unknown. Restore the file, make the artifact "
+            f"again, or move the folder out of its series."
+        )
     try:
         text = read_small(path, MAX_MANIFEST_BYTES).decode()
         table = json.loads(text)

@@ -10,7 +10,7 @@ import errno
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from realmctl.artifacts.artifact import (
@@ -18,7 +18,6 @@ from realmctl.artifacts.artifact import (
     VERSION_NAME,
     Artifact,
     Verification,
-    newest_version,
     open_artifact,
     open_unfinished,
     verification,
@@ -26,8 +25,9 @@ from realmctl.artifacts.artifact import (
     version_numbers,
 )
 from realmctl.artifacts.disk import make_folders, read_small, require_regular, write_file
-from realmctl.artifacts.folder import MANIFEST
-from realmctl.artifacts.manifest import Origin, is_artifact, read_manifest
+from realmctl.artifacts.folder import LAST, LOCK, MANIFEST
+from realmctl.artifacts.manifest import Origin, read_manifest
+from realmctl.artifacts.place import OWN_NAMES, require_place, series_below
 from realmctl.artifacts.unfinished import (
     delete_hint,
     new_partial,
@@ -37,10 +37,9 @@ from realmctl.artifacts.unfinished import (
     unfinished_run,
 )
 from realmctl.artifacts.writer import Writer, publish
-from realmctl.errors import ConfigError, InputError, LockedError, MismatchError, RealmctlError
+from realmctl.errors import ConfigError, InputError, LockedError, MismatchError
 from realmctl.log import say, warn
 
-LOCK, LAST = ".lock", ".last"
 MAX_VERSION = 999_999_999
 
 
@@ -53,24 +52,32 @@ def series_folder(out: Path | str, kind: str) -> Path:
     text = str(out)
     if not text.strip() or not text.isprintable():
         raise ConfigError(f"--out {text!r} is empty or has characters that cannot be printed. Name a folder.")
-    series = Path(text).expanduser()
-    for folder in (series, *series.absolute().parents):
-        if is_artifact(folder):
-            raise ConfigError(f"--out {out} lies in an artifact, {folder}, which never changes. Name a series.")
-    nearest = next(folder for folder in (series, *series.absolute().parents) if folder.exists())
-    if not nearest.is_dir():
-        raise ConfigError(f"--out {out}: {nearest} is a file; a series is a folder of versions. Name another folder.")
-    held = _kind(series)
-    if held not in (None, kind):
-        raise ConfigError(f"--out {out} holds versions of {held}, not of {kind}. Name another folder.")
+    try:
+        series = Path(text).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(f"--out {out}: {error}. Write the whole path.") from None
+    place = require_place(series, f"--out {out}")
+    if place.exists() and not place.is_dir():
+        raise ConfigError(f"--out {out} is a file; a series is a folder of versions. Name another folder.")
+    if OWN_NAMES.fullmatch(place.name):
+        raise ConfigError(
+            f"--out {out}: {place.name} is a name that realmctl uses within a series. Give the series another name."
+        )
+    if held := [child.name for child in series_below(series)]:
+        raise ConfigError(
+            f"--out {out} is a workspace, which holds the series {', '.join(held[:5])}. To write into it, use "
+            f"-w {out}, or name a series in it: --out {series / kind}."
+        )
+    kinds = set(_kinds(series))
+    if kinds - {kind}:
+        raise ConfigError(f"--out {out} holds versions of {min(kinds - {kind})}, not of {kind}. Name another folder.")
     return series
 
 
-def _kind(series: Path) -> str | None:
-    try:
-        return read_manifest(newest_version(series)).kind
-    except (InputError, MismatchError):
-        return None
+def _kinds(series: Path) -> Iterator[str]:
+    for number in version_numbers(series):
+        with suppress(InputError, MismatchError):
+            yield read_manifest(series / f"v{number}").kind
 
 
 def readable_versions(series: Path) -> list[Artifact]:
@@ -79,7 +86,7 @@ def readable_versions(series: Path) -> list[Artifact]:
     for number in version_numbers(series):
         try:
             found.append(open_artifact(series / f"v{number}"))
-        except RealmctlError as error:
+        except (InputError, MismatchError) as error:
             warn(str(error))
     return found
 
@@ -214,7 +221,7 @@ def next_number(series: Path) -> int:
     Raises:
         InputError: There are no numbers left.
     """
-    matches = (VERSION_NAME.fullmatch(path.name) for path in series.glob("v*"))
+    matches = (VERSION_NAME.fullmatch(path.name.removesuffix(".partial")) for path in series.glob("v*"))
     number = max([_last_number(series), *(int(match[1]) for match in matches if match)]) + 1
     if number > MAX_VERSION:
         raise InputError(f"{series} holds version {MAX_VERSION}, which is the last number. Use another --out.")

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from realmctl.artifacts.artifact import VERSION_NAME
-from realmctl.artifacts.disk import QUARANTINE, set_aside
+from realmctl.artifacts.disk import QUARANTINE, WRITING_SUFFIX, set_aside
 from realmctl.artifacts.folder import MANIFEST, RECIPE, SCRATCH_NAMES
 from realmctl.artifacts.hashing import read_sealed, write_sealed
 from realmctl.artifacts.manifest import Origin, parse_origin
@@ -86,9 +86,12 @@ def has_progress(partial: Path) -> bool:
 
 
 def remove_or_set_aside(partial: Path) -> None:
-    """Remove an unfinished run that has no progress. Move one that has to the quarantine folder of its series."""
-    if has_progress(partial):
-        reason = f"{partial / RECIPE} is missing or damaged, so this unfinished run cannot be continued. It is started again."
+    """Remove an unfinished run that has no progress, or that was killed before it wrote anything.
+
+    Move what has no readable recipe to the quarantine folder of its series: it may have progress, or be of someone else.
+    """
+    if read_recipe(partial) is None and any(path.name != RECIPE + WRITING_SUFFIX for path in partial.iterdir()):
+        reason = f"{partial / RECIPE} is missing or damaged, so {partial} is no unfinished run that can be continued."
         set_aside(partial, partial.parent / QUARANTINE, reason)
     else:
         shutil.rmtree(partial)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
+import os
 import pickle
 import subprocess
 import sys
@@ -13,12 +15,15 @@ from pathlib import Path
 
 import pytest
 
+from realmctl.artifacts import Artifact, lease, open_artifact, verify
 from realmctl.artifacts import artifact as artifact_module
+from realmctl.artifacts import disk as disk_module
 from realmctl.artifacts import gc as gc_module
-from realmctl.artifacts import lease, open_artifact, verify
+from realmctl.artifacts.catalogue import listing
 from realmctl.artifacts.gc import Collected, collect
 from realmctl.artifacts.manifest import Origin, read_manifest, sealed
-from realmctl.errors import ConfigError, InputError
+from realmctl.errors import ConfigError, InputError, ResourceError
+from realmctl.pipeline import Stage, reads, setting
 from tests.faults.counting import count
 from tests.fixtures.small_stages import Child, Model, Plain
 
@@ -29,6 +34,22 @@ def plain(folder: Path, text: str):
 
 def numbers(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+
+
+class Edited(Stage):
+    """Makes a plain artifact of one before."""
+
+    makes = "plain"
+    before: Artifact = reads("plain", help="What is edited.")
+    number: int = setting("Of the edit.", default=0)
+
+    def run(self, out):
+        out.file("text.txt").write_text(f"{self.number}")
+        return {}
+
+
+def edited(folder: Path, before: Artifact, number: int) -> Artifact:
+    return Edited(before=before, number=number).make(folder / "plain")
 
 
 def names(found: Collected) -> list[str]:
@@ -160,11 +181,92 @@ def test_a_version_that_is_deleted_while_it_is_opened_is_refused(tmp_path, monke
 
 def test_what_a_killed_gc_left_is_deleted(tmp_path):
     plain(tmp_path, "a"), plain(tmp_path, "b")
-    (tmp_path / "plain/v1").rename(tmp_path / "plain/v1.deleted")
+    trash = (tmp_path / "plain/v1").rename(tmp_path / "plain/.v1.deleted")
+    theirs = [tmp_path / "plain" / name for name in ("vacation.deleted", "v1.deleted", ".notes.deleted")]
+    for folder in theirs:
+        folder.mkdir()
     collect([tmp_path], 1, delete=False)
-    assert (tmp_path / "plain/v1.deleted").is_dir()
+    assert trash.is_dir()
     collect([tmp_path], 1, delete=True)
+    assert not trash.exists() and all(folder.is_dir() for folder in theirs)
+
+
+@pytest.mark.parametrize("place", ["child", "a/b/child"])
+@pytest.mark.parametrize("link", [False, True])
+def test_a_series_counts_wherever_it_lies(tmp_path, place, link):
+    """In the workspace, in a folder of it, and where a link leads, what it needs is kept."""
+    workspace, series = tmp_path / "w", (tmp_path / "elsewhere" if link else tmp_path / "w" / place)
+    Child(plain=plain(workspace, "a")).make(series)
+    plain(workspace, "b")
+    if link:
+        (workspace / place).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / place).symlink_to(series)
+    assert {version.path for version in listing(workspace)} == {
+        workspace / name for name in ("plain/v1", "plain/v2", f"{place}/v1")
+    }
+    assert names(collect([workspace], 1, delete=True)) == []
+
+
+def test_what_a_link_leads_to_is_not_deleted(tmp_path):
+    """Another workspace may use it. Who names the place itself deletes there."""
+    for text in "ab":
+        plain(tmp_path / "shared", text)
+    for workspace in ("w1", "w2"):
+        (tmp_path / workspace).mkdir()
+        (tmp_path / workspace / "plain").symlink_to(tmp_path / "shared/plain")
+    found = collect([tmp_path / "w1"], 1, delete=True)
+    assert names(found) == [] and sorted(found.kept.values()) == ["newest", "reached by a link"]
+    assert names(collect([tmp_path / "w1/plain"], 1, delete=False)) == ["v1"]
+    assert names(collect([tmp_path / "w1", tmp_path / "shared"], 1, delete=True)) == ["v1"]
+
+
+def test_two_names_of_a_series_are_one(tmp_path):
+    for text in "ab":
+        plain(tmp_path, text)
+    (tmp_path / "alias").symlink_to("plain")
+    assert names(collect([tmp_path], 1, delete=True)) == ["v1"]
     assert numbers(tmp_path / "plain") == ["v2"]
+
+
+def test_what_a_damaged_version_needs_is_kept(tmp_path):
+    """Its file may be restored. Where the manifest is gone, nobody knows what it needs, so nothing is deleted."""
+    version = Child(plain=plain(tmp_path, "a")).make(tmp_path / "child").path
+    for text in "bc":
+        plain(tmp_path, text)
+    (version / "text.txt").unlink()
+    assert names(collect([tmp_path], 1, delete=False)) == ["v2"]
+    (version / "manifest.json").rename(tmp_path / "manifest.json")
+    with pytest.raises(InputError, match=r"child/v1"):
+        collect([tmp_path], 1, delete=True)
+    assert numbers(tmp_path / "plain") == ["v1", "v2", "v3"]
+
+
+def test_what_is_not_about_an_artifact_is_no_damage(tmp_path, monkeypatch):
+    plain(tmp_path, "a")
+    monkeypatch.setenv("REALMCTL_VERIFY", "FULL")
+    for look in (listing, lambda folder: collect([folder], 1, delete=False), lambda folder: plain(folder, "b")):
+        with pytest.raises(ConfigError, match="REALMCTL_VERIFY"):
+            look(tmp_path)
+    monkeypatch.undo()
+
+    def no_handles(*arguments, **keywords):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(disk_module.os, "open", no_handles)
+    for look in (listing, lambda folder: collect([folder], 1, delete=False)):
+        with pytest.raises(ResourceError):
+            look(tmp_path)
+
+
+def test_what_replaced_its_ancestor_does_not_need_it(tmp_path):
+    """Twenty edits, each of the blocks before it, and an index of the last ones: only the last blocks are needed."""
+    made = None
+    for number in range(5):
+        made = Plain(text="base").make(tmp_path / "plain") if number == 0 else edited(tmp_path, made, number)
+    model = Child(plain=made).make(tmp_path / "child")
+    del made
+    assert [version.path.name for version in collect([tmp_path], 1, delete=True).gone] == ["v1", "v2", "v3", "v4"]
+    verify(model)
 
 
 def test_what_is_refused(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from realmctl.artifacts import MANIFEST, open_artifact, series, verify, version_numbers
+from realmctl.artifacts.catalogue import listing
 from realmctl.errors import ConfigError, InputError, LockedError, MismatchError
 from tests.fixtures.small_stages import Child, Plain, Steps
 
@@ -68,6 +70,53 @@ def test_another_input_is_refused_too(tmp_path):
         Resumable(plain=first).make(tmp_path / "out")
     with pytest.raises(MismatchError, match=f"plain: {first.content[:24]} there, {second.content[:24]} here"):
         Resumable(plain=second).make(tmp_path / "out")
+
+
+@pytest.mark.parametrize("recipe", [None, "{}", "{"])
+def test_what_may_be_of_someone_else_is_moved_aside(tmp_path, recipe):
+    """A folder with the name of an unfinished run, and without what `new_partial` writes into it."""
+    partial = tmp_path / "out" / "v1.partial"
+    partial.mkdir(parents=True)
+    (partial / "mine").write_text("mine")
+    if recipe:
+        (partial / "recipe.json").write_text(recipe)
+    Plain().make(tmp_path / "out")
+    [kept] = tmp_path.rglob("mine")
+    assert kept.read_text() == "mine" and kept.parent.parent.name == "quarantine"
+
+
+@pytest.mark.parametrize("make", [Path.touch, lambda path: path.symlink_to("nowhere"), os.mkfifo])
+def test_what_has_the_name_of_a_run_and_is_no_folder_is_left_alone(tmp_path, make):
+    (tmp_path / "out").mkdir()
+    other = tmp_path / "out" / "v1.partial"
+    make(other)
+    assert Plain().make(tmp_path / "out").path.name == "v2"
+    assert os.path.lexists(other)
+
+
+def test_a_version_whose_manifest_is_gone_is_damaged_and_not_hidden(tmp_path, realmctl):
+    out = tmp_path / "w" / "plain"
+    for text in "ab":
+        Plain(text=text).make(out)
+    for name in ("v1", "v2"):
+        manifest = (out / name / MANIFEST).rename(tmp_path / MANIFEST)
+        assert version_numbers(out) == [1, 2]
+        assert [version.kind for version in listing(tmp_path / "w")].count("damaged") == 1
+        for place in (tmp_path / "w", out / name):
+            code, _, err = realmctl("verify", place)
+            assert code == 3 and f"plain/{name}" in err
+        manifest.rename(out / name / MANIFEST)
+    (out / "v2" / MANIFEST).unlink()
+    with pytest.raises(InputError, match="v2"):  # and not v1, which the name of the series does not mean
+        open_artifact(out)
+    assert Plain(text="b").make(out).path.name == "v3"
+
+
+def test_a_folder_of_the_name_of_a_version_is_none_outside_of_a_series(tmp_path):
+    for name in ("v1", "v2"):
+        Plain().make(tmp_path / name / "plain")
+    assert version_numbers(tmp_path) == []
+    assert len(listing(tmp_path)) == len(listing(tmp_path / "v1")) * 2 == 2
 
 
 def test_progress_that_is_none_is_not_kept(tmp_path):
@@ -171,6 +220,37 @@ def test_places_that_hold_no_series_are_refused(tmp_path):
     assert (tmp_path / "file").read_text() == "mine"
 
 
+def test_a_workspace_is_no_series_and_a_series_no_workspace(tmp_path):
+    """Else `ls`, `verify` and `gc` would see only one of the two."""
+    for name in ("w/plain", "w2/deep/plain"):
+        Plain().make(tmp_path / name)
+    for place in ("w", "w2", "w2/deep", "w/plain/sub", "w/plain/sub/deeper"):
+        with pytest.raises(ConfigError, match="--out"):
+            Plain().make(tmp_path / place)
+    assert len(listing(tmp_path / "w")) == len(listing(tmp_path / "w2")) == 1
+
+
+@pytest.mark.parametrize("name", ["v1", "v12.partial", ".v1.deleted", ".lock", ".last", "quarantine", MANIFEST])
+def test_names_within_a_series_are_no_names_of_one(tmp_path, name):
+    for place in (tmp_path / name, tmp_path / "new" / name, tmp_path / "x" / ".." / name):
+        with pytest.raises(ConfigError, match=re.escape(name)):
+            Plain().make(place)
+    Plain().make(tmp_path / name / "plain")  # a workspace may have any name
+    assert not list(tmp_path.glob("*.partial/v1"))
+
+
+def test_links_on_the_way_are_followed_and_one_that_leads_nowhere_is_named(tmp_path):
+    version = Plain().make(tmp_path / "w" / "plain").path
+    (tmp_path / "in").symlink_to(version)
+    (tmp_path / "nowhere").symlink_to(tmp_path / "none")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "elsewhere").symlink_to(tmp_path / "w")
+    for place in ("in", "in/sub", "nowhere", "nowhere/sub", "loop/sub", "elsewhere/plain/sub"):
+        with pytest.raises(ConfigError, match="--out"):
+            Plain().make(tmp_path / place)
+    assert Plain(text="x").make(tmp_path / "elsewhere" / "plain").path.name == "v2"
+
+
 def test_a_manifest_of_another_program_is_no_artifact(tmp_path):
     (tmp_path / MANIFEST).write_text('{"name": "a web page"}')
     assert Plain().make(tmp_path / "sub").path.exists()
@@ -247,3 +327,22 @@ def test_kills_at_random_times_lose_nothing_and_publish_nothing_broken(tmp_path)
     count = len(version_numbers(out))
     made = Plain(text="last").make(out)
     assert made.path.name in (f"v{count + 1}", f"v{count + 2}") and not list(out.glob("*.partial"))
+
+
+@pytest.mark.parametrize("place", ["w/plain/v1/x", "w/plain/x", "w/plain/v7"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["report", "w", "--out"],
+        ["split", "q.jsonl", "--dev", "dev.jsonl", "--train"],
+        ["demo"],
+        ["chunk", "q.jsonl", "--out"],
+    ],
+)
+def test_no_command_writes_into_an_artifact_or_a_series(realmctl, command, place):
+    Plain().make("w/plain")
+    Path("q.jsonl").write_text('{"question": "Who?", "answer": ["A"]}\n')
+    code, _, err = realmctl(*command, place)
+    assert code == 2 and place in err
+    assert {path.name for path in Path("w/plain").iterdir()} == {"v1", ".lock", ".last"}
+    verify(open_artifact("w/plain"))

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from realmctl.artifacts.place import require_place
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, path
 
@@ -24,6 +25,7 @@ def demo(
     """
     from realmctl.demo.walkthrough import run_demo
 
+    require_place(folder, str(folder))
     found = run_demo(folder, seed, jobs)
     answers = [f"{asked.question}\n{asked}" for asked in found.answers]
     more = f'To go on: realmctl ask "..." --workspace {found.workspace}; realmctl ls {found.workspace}'

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from realmctl.artifacts.place import require_place
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, path
 from realmctl.errors import ConfigError, require_package
@@ -39,6 +40,7 @@ def report(
     """
     if out.is_dir():
         raise ConfigError(f"--out {out} is a folder. Name an HTML file, such as {out / 'report.html'}.")
+    require_place(out, f"--out {out}")
     for package in ("jinja2", "matplotlib"):
         require_package(package, "report", "realmctl report")
     from realmctl.report import page

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from realmctl.artifacts.place import require_place
 from realmctl.cli.input_files import on_disk
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import AnswerField, Json, RegexAnswers, path
@@ -27,6 +28,8 @@ def split(
     """Split questions into training and dev as ORQA does: by FarmHash, with a tenth for dev."""
     from realmctl.questions import splits
 
+    require_place(train, f"--train {train}")
+    require_place(dev, f"--dev {dev}")
     with on_disk(*questions) as sources:
         counts = splits.split(
             sources, train, dev, max_answer_tokens=max_answer_tokens, is_regex=regex_answers, answer_field=answer_field

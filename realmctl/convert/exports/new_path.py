@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from realmctl.artifacts.manifest import is_artifact
+from realmctl.artifacts.place import require_place
 from realmctl.errors import ConfigError
 
 
@@ -16,14 +16,13 @@ from realmctl.errors import ConfigError
 def new_path(path: Path) -> Iterator[Path]:
     """Yield a path to write in a folder beside `path`. At the end it is renamed to `path`, or removed after an error.
 
-    Raises ConfigError when `path` exists and is not an empty folder, and when it lies in an artifact.
+    Raises ConfigError when `path` exists and is not an empty folder, and when it lies in an artifact or in a series.
     """
     absolute = path.absolute()
     empty = path.is_dir() and not path.is_symlink() and not any(path.iterdir())
     if not path.name or ((path.exists() or path.is_symlink()) and not empty):
         raise ConfigError(f"{path} exists already. Export to a new file or folder.")
-    if inside := next((one for one in absolute.parents if is_artifact(one)), None):
-        raise ConfigError(f"{path} lies in an artifact, {inside}, which never changes. Export to another place.")
+    require_place(path, str(path))
     absolute.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=absolute.parent))
     try:
