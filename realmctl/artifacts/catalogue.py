@@ -13,8 +13,7 @@ from realmctl.artifacts.file_kinds import kind_of_file
 from realmctl.artifacts.folder import MANIFEST
 from realmctl.artifacts.hashing import digest_file
 from realmctl.artifacts.manifest import InputDigest, Manifest, SourceFile, is_artifact
-from realmctl.artifacts.place import is_series
-from realmctl.artifacts.series import series_below
+from realmctl.artifacts.place import is_series, series_below
 from realmctl.errors import InputError, MismatchError
 
 MAX_ANCESTORS = 10_000
