@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from transformers import BertConfig
-
-from realmctl.errors import ConfigError
-from realmctl.models.bert.files import scratch_config
+from realmctl.models.bert.files import read_config, scratch_config
 from realmctl.models.bert.limits import weight_count
 from realmctl.pipeline.sources import localise
 
@@ -88,15 +86,12 @@ def encoder_shape(bert: str, vocabulary: int) -> EncoderShape:
     """Shape of a BERT that a stage names: scratch:SIZE, a folder, or a hub id whose configuration is fetched.
 
     Raises:
-        ConfigError: the size is unknown, or the folder's config.json does not describe a BERT.
-        InputError: it is found neither here nor on the hub.
+        ConfigError: the size is unknown.
+        InputError: it is found neither here nor on the hub, or its config.json does not describe a BERT.
     """
     if bert.startswith("scratch:"):
         config = scratch_config(bert.removeprefix("scratch:"), vocabulary)
     else:
         folder = localise(bert, ("scratch:",), True, "--bert", files=("config.json",))
-        try:
-            config = BertConfig.from_pretrained(folder)
-        except (OSError, ValueError) as error:
-            raise ConfigError(f"--bert {bert}: its config.json does not describe a BERT ({error}).") from None
+        config = read_config(Path(folder))
     return EncoderShape(config.num_hidden_layers, config.hidden_size, config.intermediate_size, config.vocab_size)

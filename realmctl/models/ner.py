@@ -15,6 +15,7 @@ from transformers import AutoModelForTokenClassification, AutoTokenizer
 from realmctl.errors import InputError, one_line
 from realmctl.models.bert.foreign_config import read_config, require_memory
 from realmctl.models.precision import pick_device
+from realmctl.models.weights import require_finite
 
 NamedEntity = tuple[int, int, str]
 """First character, last character + 1, label."""
@@ -31,7 +32,8 @@ class EntityRecognizer:
         """Load the model.
 
         Raises:
-            InputError: `folder` has no token-classification model with a fast tokenizer, or the model brings its own code.
+            InputError: `folder` has no token-classification model with a fast tokenizer, its weights are not finite, or the model
+                brings its own code.
             ResourceError: The weights do not fit into the free memory.
         """
         config = read_config(folder, "token-classification model")
@@ -54,6 +56,7 @@ class EntityRecognizer:
             raise InputError(
                 f"tagger hf:{folder}: its tokenizer has no padding token. Name one as pad_token in tokenizer_config.json."
             )
+        require_finite(model.state_dict(), folder)
         self._device, self._batch_size = pick_device(device), batch_size
         self._model = model.float().to(self._device).eval()
         self._labels = [model.config.id2label[i] for i in range(model.config.num_labels)]

@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from realmctl.artifacts.disk import not_as_written
-from realmctl.errors import InputError
+from realmctl.errors import InputError, QualityError
 
 OS_ERROR = re.compile(r"\(os error (\d+)\)")
 """How safetensors, which is written in Rust, names an error of the system."""
@@ -25,11 +25,13 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
     """Write named tensors as safetensors, each contiguous and on the CPU. Makes the parent folder.
 
     Raises:
+        QualityError: A tensor holds a number that is not finite.
         OSError: The system refused to write, for example because the disk is full (safetensors itself raises an
             error without an error number then), or the file does not hold what was written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    require_sound(plain, path)
     try:
         save_file(plain, path, metadata={"format": "pt"})
     except SafetensorError as error:
@@ -38,6 +40,44 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
             raise
         raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
     _read_back(plain, path)
+
+
+def first_not_finite(tensors: Mapping[str, Tensor]) -> str | None:
+    """Return the name of the first tensor that holds NaN or an infinite number. None when all numbers are finite."""
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and tensor.numel():
+            numbers = tensor.detach() if tensor.itemsize > 1 else tensor.detach().float()  # float8 has no such function
+            least, most = torch.aminmax(numbers)  # NaN goes through
+            if not bool(torch.isfinite(least) & torch.isfinite(most)):
+                return name
+    return None
+
+
+def require_sound(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Check weights before they are written. Raises QualityError that names a tensor with a number that is not finite."""
+    if name := first_not_finite(tensors):
+        raise QualityError(
+            f"{path} is not written: the tensor '{name}' holds a number that is not finite (NaN or infinite). Its training diverged, "
+            "or what it was computed from is too large. Use a lower --lr, or smaller inputs."
+        )
+
+
+def require_finite(tensors: Mapping[str, Tensor], where: Path | str) -> None:
+    """Check weights that were read. Raises InputError that names a tensor with a number that is not finite."""
+    if name := first_not_finite(tensors):
+        raise InputError(
+            f"The tensor '{name}' in {where} holds a number that is not finite (NaN or infinite), so nothing can be computed with these "
+            "weights. Get them again, or train them again with a lower --lr."
+        )
+
+
+def require_finite_scores(scores: Tensor, whose: object) -> None:
+    """Check what a model computed. Raises InputError that names the model: finite weights may be too large to compute with."""
+    if first_not_finite({"scores": scores}):
+        raise InputError(
+            f"{whose} gives scores that are not finite (NaN or infinite), though its weights are: its training probably diverged. Train "
+            "it again with a lower --lr, or use another model."
+        )
 
 
 def _read_back(tensors: Mapping[str, Tensor], path: Path) -> None:
@@ -70,7 +110,11 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def load_into(module: nn.Module, tensors: Mapping[str, Tensor], where: Path | str) -> None:
-    """Copy `tensors` into `module`. Raises InputError that names a missing or extra tensor, or one of another shape."""
+    """Copy `tensors` into `module`.
+
+    Raises:
+        InputError: A tensor is missing, extra, of another shape, or holds a number that is not finite. The message names it.
+    """
     expected = module.state_dict()
     for name, tensor in expected.items():
         if name not in tensors:
@@ -89,6 +133,7 @@ def load_into(module: nn.Module, tensors: Mapping[str, Tensor], where: Path | st
             f"is '{extra[0]}'. They belong to another kind of model."
         )
     module.load_state_dict(dict(tensors))
+    require_finite(module.state_dict(), where)  # as float32: a larger type may hold numbers that are infinite here
 
 
 def hash_tensors(tensors: Mapping[str, Tensor]) -> str:

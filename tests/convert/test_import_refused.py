@@ -63,10 +63,19 @@ def test_unused_tensors_are_checked_too(tmp_path, kind: str):
     refused(published.write(tmp_path / "c", tensors), tmp_path, InputError, "cls.predictions.decoder.weight")
 
 
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "openqa"])
+def test_a_tensor_that_is_not_finite_is_named(tmp_path, kind: str):
+    for number, name in enumerate(KINDS[kind]):
+        tensors = tensors_of(kind)
+        tensors[name].flatten()[-1] = torch.nan
+        refused(published.write(tmp_path / f"c{number}", tensors), tmp_path, InputError, f"{name}.*not finite")
+
+
 @pytest.mark.parametrize(
     ("config", "match"),
     [
         ({"model_type": "gpt2"}, "type 'gpt2'"),
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type"),
         ({"hidden_size": 64}, "word_embeddings"),
         ({"hidden_size": 10**12}, "not a size"),
         ({"num_hidden_layers": 3}, "layer.2"),

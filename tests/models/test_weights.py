@@ -1,6 +1,12 @@
-import torch
+import math
 
-from realmctl.models.weights import hash_tensors, load_tensors, save_tensors
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from realmctl.errors import InputError, QualityError
+from realmctl.models.weights import hash_tensors, load_into, load_tensors, save_tensors
 
 
 def test_round_trip_keeps_kind_and_shape(tmp_path) -> None:
@@ -21,3 +27,24 @@ def test_hash_depends_on_names_kinds_shapes_and_bytes_but_not_on_order() -> None
     assert len({hash_tensors(other) for other in others} | {reference}) == len(others) + 1
     assert hash_tensors({"a": a.view(2, 3).T}) == hash_tensors({"a": a.view(2, 3).T.contiguous()})
     assert hash_tensors({"s": torch.tensor(1.0), "h": torch.ones(1).bfloat16()})
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_a_tensor_that_is_not_finite_is_named_and_not_written(tmp_path, wrong: float, dtype: torch.dtype) -> None:
+    tensor = torch.zeros(3, 4, dtype=dtype)
+    tensors = {"whole": torch.ones(2), "numbers": torch.arange(3), "empty": torch.ones(0), "broken": tensor}
+    save_tensors(tensors, tmp_path / "x.safetensors")
+    tensor[2, 1] = wrong
+    with pytest.raises(QualityError, match="broken"):
+        save_tensors(tensors, tmp_path / "y.safetensors")
+    assert not (tmp_path / "y.safetensors").exists()
+    save_file(tensors, tmp_path / "y.safetensors")
+    module = nn.ParameterDict({name: nn.Parameter(each.float(), False) for name, each in tensors.items()})
+    with pytest.raises(InputError, match="broken"):
+        load_into(module, load_tensors(tmp_path / "y.safetensors"), tmp_path)
+
+
+def test_numbers_that_float32_does_not_hold_are_infinite(tmp_path) -> None:
+    with pytest.raises(InputError, match="weight"):
+        load_into(nn.Linear(1, 1, bias=False), {"weight": torch.tensor([[1e300]], dtype=torch.float64)}, tmp_path)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from realmctl.errors import ConfigError
+from realmctl.artifacts import Origin, open_artifact, tokenizer_folder, writing
+from realmctl.errors import ConfigError, InputError
+from realmctl.models.bert.files import load_masked_lm, save_masked_lm
 from stages.eval_utility import EvalUtility
 from tests.fixtures.chain import pretrain
 from tests.training.objectives.test_pretrain import objective_of
@@ -127,3 +130,18 @@ def test_half_a_start_is_refused(chain):
         EvalUtility(blocks=chain.blocks, spans=chain.spans, retriever=chain.retriever, index=chain.index).check()
     with pytest.raises(ConfigError, match="--candidates 1"):
         start_of(chain, candidates=1).check()
+
+
+def test_a_reader_whose_scores_are_not_finite_is_no_measurement(chain, tmp_path):
+    """Weights that are finite, and too large to compute with. The weights themselves are checked where they are read."""
+    mlm, _ = load_masked_lm(chain.encoder.path)
+    with torch.no_grad():
+        mlm.cls.predictions.transform.dense.weight.fill_(3e38)
+        mlm.cls.predictions.bias.fill_(3e38)
+    with writing(tmp_path / "encoder", Origin("encoder", "mlm-init", 1, {}, {}, dict(chain.encoder.lineage))) as out:
+        save_masked_lm(mlm, out.path)
+        out.copy_folder(".", tokenizer_folder(chain.blocks))
+    broken = replace(start_of(chain, candidates=4), encoder=open_artifact(tmp_path / "encoder"))
+    with pytest.raises(InputError, match="not finite"):
+        broken.make(tmp_path / "u")
+    assert not (tmp_path / "u" / "v1").exists()

@@ -274,11 +274,6 @@ def _read_dpr(folder: Path) -> tuple[BertModel, EncoderFolder]:
 
 def _filled(config: BertConfig, tensors: Mapping[str, Tensor], folder: Path, pooling: Pooling) -> BertModel:
     """Return the BERT with these tensors. Shapes are checked on a copy without memory first."""
-    if getattr(config, "position_embedding_type", "absolute") != "absolute":
-        raise InputError(
-            f"{folder} has position embeddings of type {str(config.position_embedding_type)[:40]!r}. Only BERTs with learned "
-            "absolute positions can be imported."
-        )
     pooler = pooling == "pooler"
     with torch.device("meta"):
         expected = BertModel(config, add_pooling_layer=pooler).state_dict()

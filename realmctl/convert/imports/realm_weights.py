@@ -19,8 +19,10 @@ from transformers.models.bert.modeling_bert import BertPooler
 
 from realmctl.convert.imports.checkpoint import BLOCK_EMBEDDINGS, Checkpoint
 from realmctl.errors import InputError
+from realmctl.models.bert.limits import check_kind
 from realmctl.models.retriever import Retriever, Tower
 from realmctl.models.span_head import SpanReader
+from realmctl.models.weights import require_finite
 
 Model = TypeVar("Model", bound=nn.Module)
 QUERY_LENGTH, BLOCK_LENGTH = 64, 288
@@ -134,6 +136,10 @@ def bert_config(checkpoint: Checkpoint) -> BertConfig:
     The activation is `gelu_new` unless config.json names another. [PAD] is always 0.
     """
     fields = checkpoint.config
+    try:
+        check_kind(fields)
+    except ValueError as error:
+        raise InputError(f"{checkpoint.folder / 'config.json'}: {error}. Use another checkpoint.") from None
     activation = fields.get("hidden_act", "gelu_new")
     if fields.get("layer_norm_eps", EPS) != EPS or not isinstance(activation, str) or activation not in ACT2FN:
         raise InputError(
@@ -246,6 +252,7 @@ def _filled(
         raise _extra(folder, [prefix + name for name in extra])
     module = make()
     module.load_state_dict({name: tensors[place].float() for name, place in places.items()})
+    require_finite({prefix + places[name]: tensor for name, tensor in module.state_dict().items()}, folder)
     return module.eval()
 
 

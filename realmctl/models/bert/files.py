@@ -6,7 +6,6 @@ BertForMaskedLM, and pickled weights are read with `weights_only=True`.
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -17,8 +16,9 @@ from transformers.activations import ACT2FN
 from transformers.models.bert.modeling_bert import BertPooler
 
 from realmctl.errors import ConfigError, InputError, one_line
-from realmctl.models.bert.limits import check_numbers, check_sizes, require_memory
-from realmctl.models.weights import load_into, load_tensors, save_tensors
+from realmctl.models.bert.foreign_config import read_fields
+from realmctl.models.bert.limits import check_kind, check_numbers, check_sizes, require_memory
+from realmctl.models.weights import load_into, load_tensors, require_finite, save_tensors
 
 SIZES = {"tiny": "L2-H128", "mini": "L4-H256", "small": "L4-H512", "medium": "L8-H512", "base": "L12-H768"}
 _SPEC = re.compile(r"L(\d+)-H(\d+)(?:-A(\d+))?")
@@ -26,7 +26,6 @@ _IGNORED = re.compile(r".*position_ids|cls\.seq_relationship\..*")
 _HEAD = "cls.predictions."
 MAX_SPEC = 40
 """Characters of a size name."""
-MAX_CONFIG_BYTES = 16 * 2**20
 
 
 def scratch_config(
@@ -82,26 +81,25 @@ def read_config(folder: Path, kind: str = "bert") -> BertConfig:
     """Read config.json of a BERT folder, or of a folder of another `model_type` that describes a BERT, such as DPR's.
 
     Raises:
-        InputError: It is missing, malformed, of another kind of model, or has sizes beyond `limits.SIZE_LIMITS`.
+        InputError: It is missing, malformed, of another kind of model, has sizes beyond `limits.SIZE_LIMITS`, or asks for what is not
+            computed (`limits.check_kind`).
         ResourceError: The weights of such a model do not fit into the free memory.
     """
     path = folder / "config.json"
     try:
-        if path.stat().st_size > MAX_CONFIG_BYTES or not path.is_file():
-            raise ValueError(f"it is no regular file of at most {MAX_CONFIG_BYTES:,} bytes")
-        fields = json.loads(path.read_text(encoding="utf-8"))
-        found = fields.get("model_type", kind)
-    except (OSError, ValueError, AttributeError, RecursionError) as error:
+        fields = read_fields(path)
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"Cannot read {path}: {error}. A BERT folder holds config.json and the weights beside it."
         ) from error
-    if found != kind:
+    if (found := fields.get("model_type", kind)) != kind:
         raise InputError(
             f"{folder} holds a model of type '{str(found)[:40]}'. Only BERT models (model_type bert) can be used here; "
             "give another folder or hub id."
         )
     try:
         check_sizes(fields)
+        check_kind(fields)
         config = BertConfig.from_dict(fields, attn_implementation="sdpa")
         check_sizes(config.to_dict())
         check_numbers(config)
@@ -132,6 +130,7 @@ def load_masked_lm(folder: Path, dropout: float | None = None) -> tuple[BertForM
     tensors = {_name(name): tensor for name, tensor in _read(folder).items() if not _IGNORED.fullmatch(name)}
     if any(name.startswith("bert.pooler.") for name in tensors):
         model.bert.pooler = BertPooler(model.config).requires_grad_(False)
+    require_finite(tensors, folder)  # first, because NaN differs from itself, and a tied decoder would look untied
     has_head = any(name.startswith(_HEAD) for name in tensors)
     if has_head:
         _tie(tensors, folder)

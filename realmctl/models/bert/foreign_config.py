@@ -14,7 +14,7 @@ import torch
 from transformers import AutoConfig
 
 from realmctl.errors import InputError, ResourceError, one_line
-from realmctl.models.bert.limits import BYTES_OF_A_WEIGHT, SIZE_LIMITS, check_numbers, free_memory
+from realmctl.models.bert.limits import BYTES_OF_A_WEIGHT, SIZE_LIMITS, check_kind, check_numbers, free_memory
 
 CONFIG = "config.json"
 CODE_FIELDS = ("auto_map", "custom_pipelines")
@@ -22,6 +22,20 @@ CODE_FIELDS = ("auto_map", "custom_pipelines")
 MAX_CONFIG_BYTES = 16 * 2**20
 LARGEST, MOST_LAYERS = SIZE_LIMITS["vocab_size"], SIZE_LIMITS["num_hidden_layers"]
 """Limits on any integer of config.json, and on those with `layer` in their name. Published models are well below both."""
+
+
+def read_fields(path: Path) -> dict[str, Any]:
+    """Return the fields of a config.json. Every reader of such a file begins here.
+
+    Raises:
+        OSError, ValueError, RecursionError: It is missing, no regular file, too large, or not a JSON object.
+    """
+    if not path.is_file() or path.stat().st_size > MAX_CONFIG_BYTES:
+        raise ValueError(f"there is no regular file of at most {MAX_CONFIG_BYTES:,} bytes")
+    fields = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(fields, dict):
+        raise ValueError("it is not a JSON object")
+    return fields
 
 
 def read_config(folder: Path, what: str) -> Any:
@@ -36,11 +50,7 @@ def read_config(folder: Path, what: str) -> Any:
     """
     path = folder / CONFIG
     try:
-        if not path.is_file() or path.stat().st_size > MAX_CONFIG_BYTES:
-            raise ValueError(f"there is no regular file of at most {MAX_CONFIG_BYTES:,} bytes")
-        fields = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(fields, dict):
-            raise ValueError("it is not a JSON object")
+        fields = read_fields(path)
         if named := [name for name in CODE_FIELDS if name in fields]:
             raise ValueError(f"its field {named[0]} asks to run Python code from the folder, and realmctl never does")
         for name, value in _integers(fields):
@@ -49,6 +59,8 @@ def read_config(folder: Path, what: str) -> Any:
                 raise ValueError(f"{name} is {str(value)[:40]}; the largest value is {most:,}")
         config = AutoConfig.for_model(**fields)
         check_numbers(config)
+        if "position_embedding_type" not in type(config)().to_dict():  # transformers does not compute what it asks for
+            check_kind({"position_embedding_type": fields.get("position_embedding_type")})
     except Exception as error:  # transformers raises many kinds for fields of a wrong type
         raise InputError(
             f"{path} does not describe a {what} that can be used: {one_line(error)}. Use another folder."

@@ -49,6 +49,24 @@ def check_sizes(fields: Mapping[str, Any]) -> None:
             raise ValueError(f"{name} is {str(value)[:40]!r}; it must be a number from 0 to 1")
 
 
+def check_kind(fields: Mapping[str, Any]) -> None:
+    """Check that the fields of a config.json ask for nothing that is not computed here: BERT with learned absolute positions.
+
+    transformers 5 ignores `position_embedding_type`, so a BERT with relative positions would run, and compute something else.
+
+    Raises:
+        ValueError: They ask for other positions, or for a decoder.
+    """
+    positions = fields.get("position_embedding_type")
+    if positions not in (None, "absolute"):
+        raise ValueError(
+            f"position_embedding_type is {str(positions)[:40]!r}, and only learned absolute positions are computed"
+        )
+    for name in ("is_decoder", "add_cross_attention"):
+        if fields.get(name):
+            raise ValueError(f"{name} is {str(fields[name])[:40]}, and only encoders are computed")
+
+
 def require_positions(config: Any, tokens: int, what: str) -> None:
     """Check that a BERT has a position for each wordpiece of its longest input.
 

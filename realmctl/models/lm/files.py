@@ -17,6 +17,7 @@ from transformers.utils import logging as transformers_logging
 from realmctl.errors import InputError, one_line
 from realmctl.models.bert.foreign_config import CONFIG, read_config, require_memory
 from realmctl.models.lm.model import LanguageModel, SpecialIds
+from realmctl.models.weights import require_finite, require_sound
 
 TOKENIZER, WEIGHTS, SHARDS = "tokenizer.json", "model.safetensors", "model.safetensors.index.json"
 OTHER_KINDS = "Name a folder of T5's kind (sequence to sequence) or of GPT-2's (causal)."
@@ -30,8 +31,8 @@ def load_language_model(folder: Path, dropout: float | None = None) -> LanguageM
         dropout: Value for every dropout rate of the model; None keeps those of config.json.
 
     Raises:
-        InputError: A file is missing or damaged, the weights are pickled, the model brings its own code, or tokenizer and
-            weights do not fit together.
+        InputError: A file is missing or damaged, the weights are pickled or not finite, the model brings its own code, or tokenizer
+            and weights do not fit together.
         ResourceError: The weights do not fit into the free memory.
     """
     transformers_logging.disable_progress_bar()
@@ -51,7 +52,12 @@ def load_language_model(folder: Path, dropout: float | None = None) -> LanguageM
 
 
 def save_language_model(model: LanguageModel, folder: Path) -> None:
-    """Write config.json, model.safetensors and tokenizer.json. `transformers` loads the folder."""
+    """Write config.json, model.safetensors and tokenizer.json. `transformers` loads the folder.
+
+    Raises:
+        QualityError: A tensor holds a number that is not finite.
+    """
+    require_sound(model.net.state_dict(), folder / WEIGHTS)
     model.net.generation_config = GenerationConfig.from_model_config(model.net.config)
     model.net.save_pretrained(folder)
     model.tokenizer.save(str(folder / TOKENIZER))
@@ -129,4 +135,5 @@ def _weights(config: Any, folder: Path) -> PreTrainedModel:
             f"The weights in {folder} lack the tensor '{min(report['missing_keys'])}'. They belong to another model, or "
             "its config.json does not describe them."
         )
+    require_finite(net.state_dict(), folder)
     return net.eval()

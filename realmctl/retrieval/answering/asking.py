@@ -21,6 +21,7 @@ from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.models.inputs import Collator
 from realmctl.models.reader import Reader
+from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.answering.answerer import Answer
 from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
 from realmctl.retrieval.answering.qa_model import AnsweredQuestion, QaModel, answer_record, answers_text
@@ -228,6 +229,7 @@ def probe_of(model: Artifact, blocks: Artifact, question: str, answer: str) -> P
     packed = collator.query([query.tokens], room) if closed_book else collator.joint([query.tokens], [nothing], room, 1)
     position_1M = torch.from_numpy(query.places + 1)[None]
     log_prob_MV = reader.logits(packed, position_1M, 1)[0, 0].float().log_softmax(-1)
+    require_finite_scores(log_prob_MV, model)
     own = log_prob_MV.gather(1, torch.from_numpy(wanted)[:, None]).sum()
     log_prob_MV[:, words.specials] = -torch.inf
     best_M, word_M = log_prob_MV.max(-1)

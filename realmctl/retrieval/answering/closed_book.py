@@ -20,6 +20,7 @@ from realmctl.corpus.corpus import TokenIds
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import autocast, pick_device
 from realmctl.models.reader import Reader
+from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions
 from realmctl.retrieval.search.searcher import Hit
 from realmctl.spans.query import hide_answer
@@ -36,7 +37,7 @@ class ClosedBookAnswerer(Answerer):
     reader_beam = 0
 
     def __init__(self, qa_model: Artifact, blocks: Artifact, device: str, precision: str) -> None:
-        reader = qa_model.part("reader")
+        self.qa_model, reader = qa_model, qa_model.part("reader")
         require_same_vocabulary(blocks, reader)
         self.device, self.precision = pick_device(device), precision
         described = describe_qa_model(qa_model)
@@ -66,6 +67,7 @@ class ClosedBookAnswerer(Answerer):
         batch = self.collator.queries(queries, self.reader_length)
         with autocast(self.device, self.precision):
             logits_BMV = self.reader.logits(batch.packed.to(self.device), batch.position_BM.to(self.device), 1)[:, 0]
+        require_finite_scores(logits_BMV, self.qa_model)
         log_prob_BMV = logits_BMV.float().log_softmax(-1)
         log_prob_BMV[..., self.wordpiece.specials] = -torch.inf
         best_BM, word_BM = log_prob_BMV.max(-1)

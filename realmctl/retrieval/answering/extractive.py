@@ -23,6 +23,7 @@ from realmctl.errors import InputError
 from realmctl.models.inputs import block_token_mask
 from realmctl.models.precision import autocast
 from realmctl.models.span_head import LOWEST, SpanReader, within_block
+from realmctl.models.weights import require_finite_scores
 from realmctl.questions.answers import answer_spans
 from realmctl.questions.official_text import official_answer_text
 from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions
@@ -51,6 +52,7 @@ class ExtractiveAnswerer(Answerer):
         official_text: bool = False,
     ) -> None:
         described = describe_qa_model(qa_model)
+        self.qa_model = qa_model
         self.searcher, self.precision, self.official_text = searcher, precision, official_text
         self.reader_beam = reader_beam or described.reader_beam
         self.by_block = described.objective == "paper"  # trained with a softmax over the spans of each block
@@ -135,6 +137,7 @@ class ExtractiveAnswerer(Answerer):
             score_BS, (first_S, last_S) = self.reader.span_scores(
                 packed, block_token_mask(packed, start_B), self.span_width
             )
+        require_finite_scores(score_BS, self.qa_model)
         if self.by_block:
             score_BS = within_block(score_BS)
         first_BS, last_BS = (ends_S[None] - start_B[:, None] for ends_S in (first_S, last_S))

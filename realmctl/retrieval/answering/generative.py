@@ -20,6 +20,7 @@ from realmctl.models.lm.files import load_language_model
 from realmctl.models.lm.model import IGNORED
 from realmctl.models.lm.prompts import prompt_ids
 from realmctl.models.precision import autocast, pick_device
+from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions
 from realmctl.retrieval.search.searcher import Hit
 
@@ -45,6 +46,7 @@ class GenerativeAnswerer(Answerer):
     reader_beam = 0
 
     def __init__(self, qa_model: Artifact, device: str, precision: str) -> None:
+        self.qa_model = qa_model
         self.described = read_description(qa_model.file(QA_MODEL), GenerativeDescription)
         self.device, self.precision = pick_device(device), precision
         self.model = load_language_model(qa_model.part(PART).path).to(self.device)
@@ -68,6 +70,7 @@ class GenerativeAnswerer(Answerer):
     def _scored(self, source: TokenIds, targets: Sequence[Sequence[int]]) -> list[Answer]:
         batch = self.model.batch([source] * len(targets), targets).to(self.device)
         log_prob_BL, _ = self.model(batch)
+        require_finite_scores(log_prob_BL, self.qa_model)
         scores = (log_prob_BL.sum(1) / (batch.label_BL != IGNORED).sum(1)).tolist()
         answers = [Answer(self.model.text(target), score) for target, score in zip(targets, scores, strict=True)]
         best: dict[str, Answer] = {}

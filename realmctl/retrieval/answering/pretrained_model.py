@@ -23,6 +23,7 @@ from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
 from realmctl.models.precision import autocast
 from realmctl.models.reader import Reader
+from realmctl.models.weights import require_finite_scores
 from realmctl.pipeline import resolve
 from realmctl.retrieval.blocks import BlocksLike, blocks_for
 from realmctl.retrieval.loaded_index import LoadedIndex
@@ -211,7 +212,9 @@ class PretrainedModel(TextSearch):
         collator, device = self.dense.collator, self.dense.device
         joint = collator.joint([tokens] * len(bodies), bodies, len(tokens) + 2, self.dense.retriever.block_length)
         masks = torch.from_numpy(np.flatnonzero(tokens == collator.mask_id) + 1)[None]
-        return self.reader.logits(joint.to(device), masks.to(device), len(bodies))[0].float().softmax(-1).cpu()
+        logits_NMV = self.reader.logits(joint.to(device), masks.to(device), len(bodies))[0]
+        require_finite_scores(logits_NMV, self.artifact)
+        return logits_NMV.float().softmax(-1).cpu()
 
     def _best(self, probability_MV: Tensor) -> tuple[MaskPrediction, ...]:
         best, word = probability_MV.max(-1)

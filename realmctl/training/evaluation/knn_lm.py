@@ -36,6 +36,7 @@ from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.lm.knn import Floats, mixed, neighbour_distribution, searched_queries, stored_keys
 from realmctl.models.precision import autocast, pick_device
 from realmctl.models.reader import Reader
+from realmctl.models.weights import require_finite_scores
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.tokens import wordpiece
 from realmctl.training.data.draws import Stream, generator
@@ -217,6 +218,7 @@ def _distributions(
     """Return log p of the model alone and of the mixture, and p of the neighbours, each [M, V]."""
     with autocast(states.device, states.precision):
         logits_MV = states.reader.mlm.cls.predictions.decoder(state_MH)
+    require_finite_scores(logits_MV, f"the reader {settings.encoder}")
     lm_MV = logits_MV.float().log_softmax(-1)
     at_once = max(1, KEYS_AT_ONCE // (rows_MK.shape[1] * datastore.index.dimension))
     cuts = [slice(start, start + at_once) for start in range(0, len(rows_MK), at_once)]

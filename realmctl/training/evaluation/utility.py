@@ -19,6 +19,7 @@ from realmctl.log import progress
 from realmctl.models.precision import autocast, pick_device
 from realmctl.models.reader import Reader
 from realmctl.models.retriever import Retriever
+from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.search.candidates import ABSENT, candidates
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.monitoring.telling_blocks import TellingBlocks, telling
@@ -84,6 +85,7 @@ def measure_utility(objective: PretrainObjective, most: int = 0) -> dict[str, An
             for part in objective.parts(spans, rng):
                 with autocast(where, objective.settings.precision):
                     loss, comparison = objective.compare(part)
+                    require_finite_scores(loss, f"the reader {objective.settings.encoder}")
                     worth = objective.utility_sums(*comparison)
                 blocks.add_compared(
                     [query.targets for query in part.asked.queries], part.rows_BN, objective.corpus, *comparison

@@ -213,9 +213,15 @@ def spoiled(folder: Path) -> None:
     save_file({"linear.weight": torch.zeros(16, 31), "linear.bias": torch.zeros(16)}, path)
 
 
+def not_finite(folder: Path) -> None:
+    path = folder / "2_Dense" / "model.safetensors"
+    save_file({"linear.weight": torch.zeros(16, 32), "linear.bias": torch.full((16,), torch.inf)}, path)
+
+
 REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
     "another architecture": (changed("config.json", model_type="mpnet"), "type 'mpnet'"),
     "relative positions": (changed("config.json", position_embedding_type="relative_key"), "position|embeddings"),
+    "weights that are not finite": (not_finite, "0.0.bias.*not finite"),
     "too large": (changed("config.json", hidden_size=10**9), "hidden_size"),
     "another pooling": (
         changed("1_Pooling/config.json", pooling_mode_cls_token=False, pooling_mode_max_tokens=True),

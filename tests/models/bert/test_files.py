@@ -8,6 +8,8 @@ from torch.testing import assert_close
 from transformers import AutoModel, AutoModelForMaskedLM, BertForMaskedLM, BertForPreTraining, BertModel
 
 from realmctl.errors import ConfigError, InputError
+from realmctl.forecast.sizes import encoder_shape
+from realmctl.models.bert import foreign_config
 from realmctl.models.bert.encoder import hidden_states, load_masked_lm, save_masked_lm, scratch_config
 from realmctl.models.inputs import TokenBatch
 
@@ -96,6 +98,11 @@ def test_names_of_old_exports(mlm: BertForMaskedLM, tmp_path: Path) -> None:
         (lambda t: t.update({"cls.predictions.bias": torch.zeros(7)}), "cls.predictions.bias.*shape"),
         (lambda t: t.update({"qa_outputs.weight": torch.zeros(2)}), "does not have.*qa_outputs.weight"),
         (lambda t: t.update({"cls.predictions.decoder.weight": torch.zeros(300, 32)}), "untied"),
+        (
+            lambda t: t["bert.embeddings.word_embeddings.weight"][7].fill_(torch.nan),
+            "bert.embeddings.word_embeddings.weight.*not finite",
+        ),
+        (lambda t: t["bert.encoder.layer.0.output.dense.bias"][0].fill_(torch.inf), "output.dense.bias.*not finite"),
     ],
 )
 def test_a_wrong_tensor_is_named(mlm: BertForMaskedLM, tmp_path: Path, change, message: str) -> None:
@@ -117,6 +124,28 @@ def test_files_that_are_no_model(mlm: BertForMaskedLM, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2"}))
     with pytest.raises(InputError, match="gpt2"):
         load_masked_lm(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("position_embedding_type", "relative_key"), ("is_decoder", True), ("add_cross_attention", True)],
+)
+def test_a_bert_that_asks_for_what_is_not_computed_is_refused(
+    mlm: BertForMaskedLM, tmp_path: Path, field: str, value: object
+) -> None:
+    save_masked_lm(mlm, tmp_path)
+    config = tmp_path / "config.json"
+    fields = json.loads(config.read_text())
+    config.write_text(json.dumps({**fields, "position_embedding_type": "absolute"}))
+    load_masked_lm(tmp_path)
+    config.write_text(json.dumps({**fields, field: value}))
+    with pytest.raises(InputError, match=field):
+        load_masked_lm(tmp_path)
+    if field == "position_embedding_type":
+        with pytest.raises(InputError, match=field):
+            foreign_config.read_config(tmp_path, "token-classification model")
+        with pytest.raises(InputError, match=field):
+            encoder_shape(str(tmp_path), 300)
 
 
 class _Bomb:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from realmctl.errors import MismatchError
+from realmctl.errors import InputError, MismatchError
 from realmctl.models.inputs import block_token_mask
 from realmctl.retrieval.answering.offsets import char_offsets
 from realmctl.retrieval.answering.qa_model import QaModel
@@ -117,3 +117,13 @@ def test_what_does_not_belong_together(qa_model, chain, tmp_path):
         DenseSearcher(chain.retriever, index, chain.blocks, "cpu", "fp32")
     with pytest.raises(MismatchError, match="index"):
         DenseSearcher(qa_model.part("retriever"), index, chain.blocks, "cpu", "fp32")
+
+
+def test_a_reader_whose_scores_are_not_finite_is_refused(qa_model, chain):
+    """Its weights are finite and too large to compute with: a bad model would look like one that knows nothing."""
+    broken = QaModel.open(qa_model, blocks=chain.blocks, device="cpu", precision="fp32").answerer
+    with torch.no_grad():
+        broken.reader.head.output.weight.fill_(3e38)
+    tokens = broken.tokens(QUESTIONS)
+    with pytest.raises(InputError, match="not finite"):
+        broken.answer(tokens, broken.searcher.search(tokens, 3), 1)

@@ -14,6 +14,7 @@ from tests.fixtures.language_models import make_t5
 def test_a_text_that_comes_twice_keeps_its_best_score_and_place(tmp_path, monkeypatch):
     answerer = object.__new__(GenerativeAnswerer)
     answerer.model, answerer.device = load_language_model(make_t5(tmp_path / "t5")), torch.device("cpu")
+    answerer.qa_model = None
     source, targets = np.array([5, 6, 7]), [[8], [9], [10]]
     monkeypatch.setattr(answerer.model, "text", lambda target: str(target[0]))
     best, middle, worst = answerer._scored(source, targets)
