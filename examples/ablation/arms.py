@@ -77,9 +77,9 @@ ORQA_JOINT = Arm(
 SAME = Arm(
     "same-corpus",
     "X = Z",
-    "sentences and encyclopedia are one corpus that tells half of its facts again; own block excluded",
+    "sentences and encyclopedia are one corpus that tells half of its facts again; trivial candidate excluded",
 )
-SAME_OWN = Arm("same-corpus-own", "X = Z, own block allowed", "the same without the exclusion")
+SAME_OWN = Arm("same-corpus-own", "X = Z, trivial candidate allowed", "the same without the exclusion")
 BM25 = Arm("bm25", "BM25", "BM25 with a learned scale for a retriever, plain reader", "fine-tuning")
 CLOSED_BOOK = Arm("closed-book", "closed book", "no retrieval, plain reader", "fine-tuning")
 

@@ -6,12 +6,13 @@ from statistics import fmean
 
 import matplotlib
 import numpy as np
-from arms import NEVER, REALM, SPAN, UNIFORM, Arm
+from arms import ARMS, NEVER, REALM, SPAN, UNIFORM, Arm
 from claims import Tests
 from grid import Grid
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from results import Line, Runs
+from spread import difference
 from tuning import REFRESHING, drift_points
 
 STYLE = {
@@ -33,6 +34,11 @@ def draw_all(runs: Runs, grid: Grid, folder: Path) -> list[tuple[str, str]]:
     """Write the plots whose numbers exist, and remove the others. Return (file name, caption) of each one written."""
     drawn = [
         (
+            "arms.svg",
+            "Exact match of every arm on the test seeds: mean, and 95 % interval over seeds",
+            arms(runs, grid),
+        ),
+        (
             "staleness.svg",
             "EM against refresh period, and against the drift of the embeddings; dev runs",
             staleness(runs, grid),
@@ -52,6 +58,29 @@ def draw_all(runs: Runs, grid: Grid, folder: Path) -> list[tuple[str, str]]:
             with matplotlib.rc_context(STYLE):
                 figure.savefig(folder / name, metadata={"Date": None})
     return [(name, caption) for name, caption, figure in drawn if figure is not None]
+
+
+def arms(runs: Runs, grid: Grid) -> Figure | None:
+    """Draw exact match of each arm: a point for each seed, and the mean with its interval (Student's t)."""
+    tests = Tests(runs, grid)
+    found = {arm: [em for _, em in sorted(tests.by_seed(arm, "em").items())] for arm in ARMS}
+    found = {arm: values for arm, values in found.items() if values}
+    if not found:
+        return None
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(7.0, 0.24 * len(found) + 0.8), layout="constrained")
+        axes = figure.subplots()
+        for place, (arm, values) in enumerate(found.items()):
+            color = COLORS[1] if arm == REALM else COLORS[0]
+            mean = difference(dict(enumerate(values)), dict.fromkeys(range(len(values)), 0.0))
+            axes.plot(values, [place] * len(values), ".", color=color, alpha=0.35)
+            if mean and mean.low is not None and mean.high is not None:
+                axes.plot([mean.low, mean.high], [place, place], color=color)
+            axes.plot([fmean(values)], [place], "o", color=color)
+        axes.set(yticks=range(len(found)), yticklabels=[arm.label for arm in found], xlabel="EM, test seeds")
+        axes.invert_yaxis()
+        axes.grid(axis="x", alpha=0.3)
+    return figure
 
 
 def staleness(runs: Runs, grid: Grid) -> Figure | None:

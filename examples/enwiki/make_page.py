@@ -1,13 +1,14 @@
 """Turn the runs of examples/enwiki.sh into a page with plots: examples/enwiki/make_page.py FOLDER --page PAGE.md
 
-Finished and unfinished runs are read; a dash marks a missing number. Plots go to the folder PAGE next to PAGE.md.
+Finished and unfinished runs are read; a dash marks a missing number. Plots go to the folder PAGE next to PAGE.md, and the targets
+and the notes on the recipe to PAGE-recipe.md.
 """
 
 import argparse
 import sys
 from pathlib import Path
 
-from page import page
+from page import page, recipe_page
 from plots import draw_all
 from results import Experiment
 
@@ -22,7 +23,7 @@ def main() -> int:
     parser.add_argument("--first-seed", type=int, default=0, help="number of the first seed")
     parser.add_argument("--split", default="test", help="part of the questions that exact match was measured on")
     parser.add_argument("--command", default="examples/enwiki.sh", help="command that made the runs, for the page")
-    parser.add_argument("--notes", type=Path, help="Markdown file that goes below the targets")
+    parser.add_argument("--notes", type=Path, help="Markdown file on how the recipe was chosen")
     parser.add_argument("--page", type=Path, required=True, help="Markdown file to write")
     given = parser.parse_args()
     made = Experiment(given.folder, tuple(range(given.first_seed, given.first_seed + given.seeds)), given.split)
@@ -30,7 +31,9 @@ def main() -> int:
         plots_folder = given.page.with_suffix("")
         plots = [(f"{plots_folder.name}/{name}", caption) for name, caption in draw_all(made, plots_folder)]
         notes = given.notes.read_text(encoding="utf-8") if given.notes else ""
-        given.page.write_text(page(made, given.command, notes, plots), encoding="utf-8")
+        recipe = given.page.with_name(f"{given.page.stem}-recipe.md")
+        given.page.write_text(page(made, given.command, recipe.name, plots), encoding="utf-8")
+        recipe.write_text(recipe_page(made, given.page.name, notes), encoding="utf-8")
     except RealmctlError as error:
         print(f"make_page: {error}", file=sys.stderr)
         return error.exit_code

@@ -35,7 +35,7 @@ class Target:
 def targets(made: Experiment) -> Iterator[Target]:
     """Yield the targets in the order of the page."""
     yield _start(made)
-    yield _worst(made, "start-utility", "told_utility", TOLD, "utility of a telling block after practice")
+    yield _worst(made, "start-utility", "told_utility", TOLD, "utility of a positive block after copy pre-training")
     yield _worst(made, "start-utility", "retrieval_utility", RETRIEVED, "utility of retrieved candidates before REALM")
     yield _recall(made)
     yield _top_1(made)

@@ -21,6 +21,7 @@ __all__ = [
     "circumstances",
     "minutes",
     "signed",
+    "summary",
     "table",
     "verdicts",
     "write_page",
@@ -52,6 +53,15 @@ RULE = (
     "difference of the row. The opposite is shown by the same rule with the sign reversed. A claim is open while seeds are missing. Claims and "
     "least differences were written down before the runs."
 )
+
+
+def summary(claims: Sequence[Claim], ledger: Ledger) -> str:
+    """Return what was shown, what was shown to be the other way round, what was not shown and what is open: a line each."""
+    by_verdict: dict[str, list[str]] = {}
+    for claim in claims:
+        verdict, _ = _judged(claim, ledger)
+        by_verdict.setdefault(verdict.strip("*").partition(":")[0], []).append(claim.statement)
+    return "\n".join(f"- **{verdict.capitalize()}**: {'; '.join(names)}." for verdict, names in by_verdict.items())
 
 
 def verdicts(claims: Sequence[Claim], ledger: Ledger) -> str:

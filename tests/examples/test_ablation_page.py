@@ -66,13 +66,13 @@ def test_same_bytes_whatever_the_order_of_the_lines(tmp_path: Path) -> None:
         sorted(path for path in (tmp_path / name).rglob("*.*") if path.suffix != ".jsonl")
         for name in ("first", "second")
     )
-    assert [path.name for path in first] == ["recall.svg", "staleness.svg", "utility.svg", "page.md"]
+    assert [path.name for path in first] == ["arms.svg", "recall.svg", "staleness.svg", "utility.svg", "page.md"]
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 
 
 def test_every_plot_named_is_there(text: str, tmp_path: Path) -> None:
     links = SVG_LINK.findall(page_of(whole(), tmp_path))
-    assert len(links) == 3 and all("<svg" in (tmp_path / link).read_text(encoding="utf-8") for link in links)
+    assert len(links) == 4 and all("<svg" in (tmp_path / link).read_text(encoding="utf-8") for link in links)
     staleness = (tmp_path / "page" / "staleness.svg").read_text(encoding="utf-8")
     assert all(f">{period}<" in staleness for period in ("6", "18", "60", "never", "auto", *RATES))
 

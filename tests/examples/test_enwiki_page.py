@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -127,6 +128,23 @@ def test_verdicts(program: dict[str, ModuleType], folder: Path) -> None:
     assert realm.found.startswith("+0.200 [-0.061, +0.461]") and realm.reached is False
 
 
+def test_what_holds_is_what_the_intervals_say(program: dict[str, ModuleType], folder: Path) -> None:
+    def holds() -> str:
+        made = program["results"].Experiment(folder, (0, 1), "test")
+        text = program["page"].page(made, "the command", "recipe.md", [])
+        return str(text.partition("## What holds\n\n")[2].partition("\n\n##")[0])
+
+    assert "**Recall@1, all questions**: no difference is shown; REALM minus its start is +0.025" in holds()
+    assert "start, plain reader 0.400; start, practised reader 0.200; REALM 0.400; BM25, plain reader 0.300." in holds()
+    for seed, (hits, gained) in enumerate([(35, "a gain"), (1, "a loss")]):
+        for number in (0, 1):
+            write(folder / f"seed-{number}/realm-recall-{seed}", {}, retrieved(hits))
+            series = folder / f"seed-{number}/realm-recall"
+            shutil.rmtree(series)
+            shutil.copytree(folder / f"seed-{number}/realm-recall-{seed}", series)
+        assert f"**Recall@1, all questions**: {gained} is shown" in holds()
+
+
 def test_equal_numbers_give_equal_curves(program: dict[str, ModuleType], folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     lines = "".join(json.dumps({"step": step, "loss": 9.0 - step}) + "\n" for step in range(5))
@@ -139,11 +157,12 @@ def test_equal_numbers_give_equal_curves(program: dict[str, ModuleType], folder:
     assert first == second and "seed 1" in first
 
 
-def test_the_page_says_what_is_missing(program: dict[str, ModuleType], folder: Path) -> None:
+def test_the_pages_say_what_is_missing(program: dict[str, ModuleType], folder: Path) -> None:
     made = program["results"].Experiment(folder, (0, 1, 2), "test")
-    text = program["page"].page(made, "the command", "## Why\n\nA reason.", [("plots/a.svg", "a curve")])
-    assert "4 of 7 targets that were measured are reached." in text
-    assert "## Why\n\nA reason.\n\n## What was run" in text and "![a curve](plots/a.svg)" in text
+    recipe = program["page"].recipe_page(made, "page.md", "## Why\n\nA reason.")
+    assert "4 of 7 targets that were measured are reached." in recipe and recipe.endswith("## Why\n\nA reason.\n")
+    text = program["page"].page(made, "the command", "recipe.md", [("plots/a.svg", "a curve")])
+    assert "[The recipe](recipe.md)" in text and "![a curve](plots/a.svg)" in text and "target is" not in text
     assert "| start, untrained | 0.750 1.000 1.000 | 0.375 1.000 1.000 |" in text
     assert "| BM25 | 0.900 1.000 1.000 | 0.450 1.000 1.000 |" in text
     assert "PCA to 64 components" in text
@@ -161,7 +180,7 @@ def test_exact_match_of_short_answers_leaves_out_the_questions_that_nq_open_drop
     asked[0]["answer"] = ["0 and four more words", "0"]
     asked[1]["answer"] = ["1 and five more words here"]  # a miss, of six words
     path.write_text("".join(json.dumps(one) + "\n" for one in asked), encoding="utf-8")
-    text = program["page"].page(program["results"].Experiment(folder, (0,), "test"), "the command", "", [])
+    text = program["page"].page(program["results"].Experiment(folder, (0,), "test"), "the command", "recipe.md", [])
     assert "- Short answers: 9 of the 10 questions" in text
     assert "| REALM | 0.400 | 0.333 | 0.500 | - | - |" in text
 
@@ -185,7 +204,7 @@ def test_the_page_names_the_size_of_realm_and_its_gain_on_each_file(
             refresh_every=200,
             **rates,
         )
-    text = program["page"].page(program["results"].Experiment(folder, (0, 1), "test"), "the command", "", [])
+    text = program["page"].page(program["results"].Experiment(folder, (0, 1), "test"), "the command", "recipe.md", [])
     assert text.startswith("# Real text at laptop scale: 800 steps of REALM\n")
     assert "2e-05 for the retriever; dropout: 0; refresh: background, every 200 steps." in text
     gained, same = f"{1 / 30:+.3f} [", "+0.000 [+0.000, +0.000], above 0 on 0 of 2 seeds"
