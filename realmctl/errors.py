@@ -18,7 +18,8 @@ NO_ACCESS = (
     errno.ENOTDIR,
     errno.EISDIR,
 )
-NO_HANDLES_OR_PROCESSES = (errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN)
+NO_HANDLES = (errno.EMFILE, errno.ENFILE)
+NO_MEMORY_OR_PROCESSES = (errno.ENOMEM, errno.EAGAIN)
 MEMORY_MESSAGES = (
     "defaultcpuallocator: can't allocate memory",  # PyTorch on the CPU
     "defaultcpuallocator: not enough memory",
@@ -145,7 +146,9 @@ def _of_system(error: OSError, where: str) -> RealmctlError | None:
     what = f"{where}: {error.strerror}" if where else str(error.strerror)
     if error.errno in NO_SPACE:
         return ResourceError(f"{what}. Free some disk space and run the same command again.")
-    if error.errno in NO_HANDLES_OR_PROCESSES:
+    if error.errno in NO_HANDLES:
+        return ResourceError(f"{what}. Allow more open files (ulimit -n), or use fewer --workers.")
+    if error.errno in NO_MEMORY_OR_PROCESSES:
         return ResourceError(f"{what}. Use fewer --workers, or end other processes.")
     if error.errno in DEVICE_FAILED:
         return ResourceError(f"{what}. The disk failed. Check it (dmesg), then run the same command again.")

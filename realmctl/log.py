@@ -8,12 +8,14 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Protocol
 
 SECONDS_BETWEEN_LINES = 30.0
 """How often progress is printed where there is no terminal."""
 _quiet = False
 _label = ""
+_untold = ContextVar("untold", default=False)
 
 
 class Progress(Protocol):
@@ -54,15 +56,30 @@ def set_label(name: str) -> None:
     _label = f"[{name}] " if name else ""
 
 
+@contextmanager
+def untold() -> Iterator[None]:
+    """Leave out the information, not the warnings, that this thread would print: the caller tells what came of it."""
+    before = _untold.set(True)
+    try:
+        yield
+    finally:
+        _untold.reset(before)
+
+
 def say(message: str) -> None:
     """Print one line of information."""
+    if not _untold.get():
+        _print(message)
+
+
+def _print(message: str) -> None:
     if not _quiet:
         print(f"{_label}{message}", file=sys.stderr, flush=True)
 
 
 def warn(message: str) -> None:
     """Print one line that the user should not miss."""
-    say(f"warning: {message}")
+    _print(f"warning: {message}")
 
 
 class _NoDisplay:
@@ -108,7 +125,7 @@ def progress(total: int | None, what: str, unit: str) -> Iterator[Progress]:
         what: What is being done, such as `embedding`.
         unit: What is counted, such as `blocks`.
     """
-    if _quiet:
+    if _quiet or _untold.get():
         yield _NoDisplay()
     elif sys.stderr.isatty() and not _label:
         with _bar(total, what, unit) as bar:

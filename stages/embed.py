@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary, require_titles
@@ -85,7 +86,7 @@ class Embed(EmbedSettings, Stage):
         assert self.former is not None
         content = self.former.lineage.get("blocks")
         series = self.blocks.path.absolute().parent
-        known = [self.former_blocks] if self.former_blocks else [self.blocks, *readable_versions(series)]
+        known = [self.former_blocks] if self.former_blocks else chain([self.blocks], readable_versions(series))
         for blocks in known:
             if blocks.content == content:
                 return blocks

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from realmctl.artifacts import Artifact, Origin, Writer
+from realmctl.artifacts import Artifact, Origin, Writer, newest_version
+from realmctl.artifacts.series import require_newest
 from realmctl.corpus.settings import ChunkSettings
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.execution.shards import Executor
+from realmctl.log import warn
 from realmctl.pipeline import Stage, help_texts, reads, runtime, source
 
 
@@ -53,6 +55,7 @@ class Revise(Stage):
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.corpus.revising import revise_blocks
 
+        self._check_newest(out)
         return revise_blocks(
             self.blocks,
             ChunkSettings.of(self.blocks.settings),
@@ -62,3 +65,13 @@ class Revise(Stage):
             self.workers,
             self.executor,
         )
+
+    def _check_newest(self, out: Writer) -> None:
+        """Compare the blocks with the newest version of their series, whose lock is held. A whole corpus leaves nothing behind."""
+        series = self.blocks.path.absolute().parent
+        if self.edits is None or series != out.path.absolute().parent:
+            return
+        if self.blocks.named_as_newest:
+            require_newest(self.blocks)
+        elif (newest := newest_version(series)).name != self.blocks.path.name:
+            warn(f"{self.blocks.path} is not the newest version: this revision lacks what {newest} changed")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from realmctl.artifacts.disk import CheckedFile
-from realmctl.errors import InputError
+from realmctl.errors import InputError, as_realmctl_error
 
 PENDING_BYTES = 2**16
 """Bytes that are written and checked at once. Most appends are a few bytes."""
@@ -44,7 +44,9 @@ def open_array(path: Path, mode: Literal["r", "c"] = "r", remedy: str = "Make it
     """
     try:
         array: NDArray[Any] = np.load(path, mmap_mode=mode, allow_pickle=False)
-    except UNREADABLE:
+    except UNREADABLE as error:
+        if known := as_realmctl_error(error, path):
+            raise known from None
         try:
             array = np.load(path, allow_pickle=False)
         except UNREADABLE as error:

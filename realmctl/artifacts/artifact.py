@@ -9,10 +9,11 @@ manifest.py writes and reads the manifest, writer.py writes and commits artifact
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,8 @@ class Artifact:
 
     path: Path
     manifest: Manifest
+    named_as_newest: bool = field(default=False, compare=False)
+    """Whether it was opened by the name of its series, which means the newest version."""
 
     @property
     def kind(self) -> str:
@@ -139,8 +142,9 @@ def open_artifact(path: Path | str) -> Artifact:
         ConfigError, ResourceError: It may be whole: REALMCTL_VERIFY has a wrong value, or memory, handles or a device failed.
     """
     path, policy = Path(path), verification()
+    named = _is_version(path)
     try:
-        artifact = leased(_open(path if _is_version(path) else newest_version(path), 0))
+        artifact = leased(dataclasses.replace(_open(path if named else newest_version(path), 0), named_as_newest=not named))
     except OSError as error:
         raise as_realmctl_error(error, path) or error from None
     if policy is Verification.FULL and (seen := (artifact.path.absolute(), artifact.content)) not in _hashed:

@@ -15,7 +15,7 @@ from types import NoneType
 from typing import Any, Literal, TypeVar
 
 from realmctl.artifacts.artifact import Artifact
-from realmctl.errors import InputError
+from realmctl.errors import InputError, as_realmctl_error
 
 T = TypeVar("T")
 QA_MODEL, ENCODER, BLOCKS = "qa-model.json", "encoder.json", "blocks.json"
@@ -87,7 +87,7 @@ def read_description(path: Path, kind: type[T]) -> T:
             field.name: _checked(field.name, hints[field.name], found) for field in fields if _wanted(field, found)
         }
     except (OSError, ValueError) as error:
-        raise InputError(
+        raise as_realmctl_error(error, path) or InputError(
             f"{path} does not describe its artifact ({error}). Restore the file or make the artifact again."
         ) from None
     return kind(**known)

@@ -17,7 +17,7 @@ import zlib
 from pathlib import Path
 from typing import BinaryIO
 
-from realmctl.errors import InputError, ResourceError
+from realmctl.errors import InputError, ResourceError, as_realmctl_error
 from realmctl.log import warn
 
 PIECE_BYTES = 4 * 2**20
@@ -45,10 +45,15 @@ def open_regular(path: Path) -> BinaryIO:
 
     Raises:
         InputError: `path` is a symbolic link, folder, named pipe, device or socket.
+        ResourceError: No file handle is left, or no memory. This is no OSError, because callers take one for damage.
         OSError: It does not exist or cannot be opened.
     """
     require_regular(path, path.lstat())
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        known = as_realmctl_error(error, path)
+        raise known if isinstance(known, ResourceError) else error from None
     try:
         require_regular(path, os.fstat(handle))
         return os.fdopen(handle, "rb")

@@ -6,14 +6,13 @@ an exclusive lock before it deletes. On a file system without such locks a reade
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import time
 import weakref
 from pathlib import Path
 
-from realmctl.errors import InputError
+from realmctl.errors import InputError, as_realmctl_error
 
 PATIENCE_SECONDS = 10.0
 """How long a reader waits for a `gc` that has locked the version to delete it or to let it be."""
@@ -38,10 +37,11 @@ _leases: weakref.WeakValueDictionary[Path, Lease] = weakref.WeakValueDictionary(
 
 
 def lease(path: Path) -> Lease | NoLease:
-    """Return a shared lock on a file. A process that has used up its file handles gets none.
+    """Return a shared lock on a file. A file system without locks gives none.
 
     Raises:
         InputError: The file is gone, or it is being deleted.
+        ResourceError: There is no file handle left.
     """
     path = path.absolute()
     if (held := _leases.get(path)) is not None:
@@ -49,9 +49,9 @@ def lease(path: Path) -> Lease | NoLease:
     try:
         handle = _open(path)
     except OSError as error:
-        if error.errno in (errno.EMFILE, errno.ENFILE):
-            return NoLease()
-        raise InputError(f"{path} cannot be opened ({error.strerror}). Name another version.") from None
+        raise as_realmctl_error(error, path) or InputError(
+            f"{path} cannot be opened ({error.strerror}). Name another version."
+        ) from None
     try:
         _lock_shared(handle, path)
     except BaseException:

@@ -1,6 +1,6 @@
 """The manifest: what an artifact is, what it was made from, and its files with their hashes.
 
-`recipe` is the hash of stage, version, settings and inputs: it answers "must this run?".
+`recipe` is the hash of stage, version, settings, inputs and lineage: it answers "must this run?".
 `content` is the hash of the files and parts: it answers "is it the same thing?".
 `seal` is the hash of the manifest: it shows a change that was made by accident. An attacker can compute it too. So every value
 of a manifest is checked before it is used, and `recipe` and `content` are computed again.
@@ -95,8 +95,11 @@ class Origin:
 
     @property
     def recipe(self) -> str:
-        """Hash of stage, version, settings and inputs."""
-        return digest([self.stage, self.stage_version, self.settings, self.inputs])
+        """Hash of stage, version, settings, inputs and lineage.
+
+        Equal vectors may be those of different blocks. The lineage keeps their indexes apart.
+        """
+        return digest([self.stage, self.stage_version, self.settings, self.inputs, self.lineage])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,7 +307,9 @@ def _check_files(files: Any, parts: Any) -> None:
 
 
 def _check_hashes(table: Mapping[str, Any], manifest: Manifest) -> None:
-    _require(table["recipe"] == manifest.recipe, "recipe is not the hash of stage, version, settings and inputs")
+    _require(
+        table["recipe"] == manifest.recipe, "recipe is not the hash of stage, version, settings, inputs and lineage"
+    )
     _require(table["content"] == manifest.content, "content is not the hash of files and parts")
 
 

@@ -16,7 +16,7 @@ from typing import Any, overload
 import zstandard
 
 from realmctl.artifacts.disk import CheckedFile, read_small, write_file
-from realmctl.errors import InputError
+from realmctl.errors import InputError, as_realmctl_error
 
 RECORDS_PER_FRAME = 128
 ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
@@ -102,7 +102,9 @@ class Records(Sequence[dict[str, Any]]):
             self._count, self._per_frame, self._offsets = _checked(table)
             size = path.stat().st_size
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise InputError(f"{path} cannot be read with its frame table: {error}. Make the artifact again.") from None
+            raise as_realmctl_error(error, path) or InputError(
+                f"{path} cannot be read with its frame table: {error}. Make the artifact again."
+            ) from None
         if size != self._offsets[-1]:
             raise InputError(
                 f"{path} has {size} bytes, but its frame table records {self._offsets[-1]}. The file was cut or "
@@ -141,7 +143,7 @@ class Records(Sequence[dict[str, Any]]):
                 raise ValueError(f"{len(lines)} records where {expected} should be")
             return [json.loads(line) for line in lines]
         except (OSError, ValueError, RecursionError, zstandard.ZstdError) as error:
-            raise InputError(
+            raise as_realmctl_error(error, self.path) or InputError(
                 f"{self.path}, frame {frame}: {error}. The file is damaged; make the artifact again."
             ) from None
 

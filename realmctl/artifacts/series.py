@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from realmctl.artifacts.artifact import (
     verify,
     version_numbers,
 )
-from realmctl.artifacts.disk import make_folders, read_small, require_regular, write_file
+from realmctl.artifacts.disk import make_folders, read_small, rename_to_fresh, require_regular, write_file
 from realmctl.artifacts.folder import LAST, LOCK, MANIFEST
 from realmctl.artifacts.manifest import Origin, read_manifest
 from realmctl.artifacts.place import OWN_NAMES, require_place, series_below
@@ -80,30 +80,59 @@ def _kinds(series: Path) -> Iterator[str]:
             yield read_manifest(series / f"v{number}").kind
 
 
-def readable_versions(series: Path) -> list[Artifact]:
-    """The committed versions, oldest first. A damaged version is left out with a warning."""
-    found = []
-    for number in version_numbers(series):
+def readable_versions(series: Path) -> Iterator[Artifact]:
+    """Yield the committed versions, newest first. A damaged version is left out with a warning.
+
+    One version is open at a time, so that the file handles do not grow with the versions.
+
+    Raises:
+        ResourceError: Memory or file handles ran out, or the disk failed. Such a version is not damaged.
+    """
+    for number in reversed(version_numbers(series)):
         try:
-            found.append(open_artifact(series / f"v{number}"))
+            artifact = open_artifact(series / f"v{number}")
         except (InputError, MismatchError) as error:
             warn(str(error))
-    return found
+        else:
+            yield artifact
 
 
-def find_version(series: Path, recipe: str) -> Artifact | None:
+def find_version(series: Path, recipe: str, inputs: Iterable[Artifact] = ()) -> Artifact | None:
     """Return the newest undamaged version with this recipe, or None.
 
     The version is hashed again as REALMCTL_VERIFY says. A damaged version is left out with a warning.
+
+    inputs: What the run reads. A version is not made from a newer one of its series: an edit that was made, undone and is
+        made again has the recipe of the first time, and is a new version.
     """
-    versions = readable_versions(series)
-    found = next((each for each in reversed(versions) if each.recipe == recipe and _is_whole(each)), None)
-    if found and found.path != versions[-1].path:
-        warn(
-            f"{series} means its newest version, {versions[-1].path}, which has another recipe; to "
-            f"use the version with this recipe, name {found.path}"
+    here = series.absolute()
+    first = max([0, *(_number(each.path) for each in inputs if each.path.absolute().parent == here)])
+    newest: Path | None = None
+    for each in readable_versions(series):
+        newest = newest or each.path
+        if _number(each.path) <= first:
+            break
+        if each.recipe == recipe and _is_whole(each):
+            if each.path != newest:
+                warn(
+                    f"{series} means its newest version, {newest}, which has another recipe; to use the version with this "
+                    f"recipe, name {each.path}"
+                )
+            return each
+    return None
+
+
+def require_newest(base: Artifact) -> None:
+    """Check that a version is the newest of its series. Call it with the lock of the series held.
+
+    Raises LockedError: another run wrote a newer version, which a revision of `base` would leave behind.
+    """
+    newest = newest_version(base.path.parent)
+    if newest.name != base.path.name:
+        raise LockedError(
+            f"Another run wrote {newest.name} of {newest.parent.name}, and this revision was made from {base.path.name}: "
+            f"what {newest.name} changed would be lost. Look at {newest.name}, and make the revision again."
         )
-    return found
 
 
 def _is_whole(artifact: Artifact) -> bool:
@@ -197,22 +226,36 @@ def start_or_resume(series: Path, origin: Origin, resumable: bool) -> Writer:
     return new_partial(series / f"v{next_number(series)}.partial", origin, resumable)
 
 
-def commit(partial: Path) -> Artifact:
-    """Commit the `vN.partial` of a series, which has its manifest, as version vN.
+def adopt(series: Path, made: Artifact) -> Artifact:
+    """Make a committed version of a temporary series, on the same disk, the next version of this one, by one rename.
 
-    The number is recorded before, so that it is never given again.
+    Call it with the lock held.
+    """
+    number = next_number(series)
+    write_file(series / LAST, f"{number}\n".encode())
+    rename_to_fresh(made.path, series / f"v{number}")
+    return open_artifact(series / f"v{number}")
+
+
+def commit(partial: Path) -> Artifact:
+    """Commit the `vN.partial` of a series, which has its manifest, as version vN, or as the next one if there are newer ones.
+
+    So the newest version is the one that was finished last. The number is recorded before, so that it is never given again.
 
     Raises:
         InputError: The version exists, or the folder does not pass the checks.
         OSError: A flush or the rename failed. Then the version is not visible.
     """
-    series, name = partial.parent, partial.stem
-    if os.path.lexists(series / name):
-        raise InputError(f"{partial} is finished, but {series / name} exists already. Move one of the two away.")
-    number = int(name.removeprefix("v"))
+    series, number = partial.parent, int(partial.stem.removeprefix("v"))
+    if os.path.lexists(series / partial.stem):
+        raise InputError(
+            f"{partial} is finished, but {series / partial.stem} exists already. Move one of the two away."
+        )
+    if number < max([0, *version_numbers(series)]):
+        number = next_number(series)
     if number > _last_number(series):
         write_file(series / LAST, f"{number}\n".encode())
-    return publish(partial, series / name)
+    return publish(partial, series / f"v{number}")
 
 
 def next_number(series: Path) -> int:
@@ -221,11 +264,16 @@ def next_number(series: Path) -> int:
     Raises:
         InputError: There are no numbers left.
     """
-    matches = (VERSION_NAME.fullmatch(path.name.removesuffix(".partial")) for path in series.glob("v*"))
-    number = max([_last_number(series), *(int(match[1]) for match in matches if match)]) + 1
+    number = max([_last_number(series), *(_number(path) for path in series.glob("v*"))]) + 1
     if number > MAX_VERSION:
         raise InputError(f"{series} holds version {MAX_VERSION}, which is the last number. Use another --out.")
     return number
+
+
+def _number(version: Path) -> int:
+    """The number of a version or of an unfinished run; 0 for another name."""
+    match = VERSION_NAME.fullmatch(version.name.removesuffix(".partial"))
+    return int(match[1]) if match else 0
 
 
 def _last_number(series: Path) -> int:

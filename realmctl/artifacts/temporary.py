@@ -18,18 +18,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PREFIX = "realmctl-"
-LOCK_NAME = re.compile(rf"({PREFIX}[0-9a-f]{{16}})\.lock")
+LOCK_NAME = re.compile(rf"(\.?{PREFIX}[0-9a-f]{{16}})\.lock")
 
 
 @contextmanager
 def temporary_folder(base: Path | None = None) -> Iterator[Path]:
-    """Yield a new empty folder in `base`, by default the system's temporary directory, and remove it at the end.
+    """Yield a new empty folder in the system's temporary directory, or a hidden one in `base`, and remove it at the end.
 
     It may be renamed. What killed processes left in `base` is removed first.
     """
-    base = base or Path(tempfile.gettempdir())
-    remove_dead_folders(base)
-    handle, folder = _new(base)
+    place, prefix = (Path(tempfile.gettempdir()), PREFIX) if base is None else (base, f".{PREFIX}")
+    remove_dead_folders(place)
+    handle, folder = _new(place, prefix)
     try:
         yield folder
     finally:
@@ -39,7 +39,7 @@ def temporary_folder(base: Path | None = None) -> Iterator[Path]:
 
 def remove_dead_folders(base: Path) -> None:
     """Remove the temporary folders of this user whose process is dead. Folders that cannot be removed are left."""
-    for lock in base.glob(f"{PREFIX}*.lock"):
+    for lock in base.glob(f"*{PREFIX}*.lock"):
         match = LOCK_NAME.fullmatch(lock.name)
         if match is None:
             continue
@@ -53,10 +53,10 @@ def remove_dead_folders(base: Path) -> None:
                 os.close(handle)
 
 
-def _new(base: Path) -> tuple[int, Path]:
+def _new(base: Path, prefix: str) -> tuple[int, Path]:
     """Make a lock file, lock it, then make the folder. Another process may remove the file before it is locked; try again."""
     while True:
-        folder = base / f"{PREFIX}{secrets.token_hex(8)}"
+        folder = base / f"{prefix}{secrets.token_hex(8)}"
         lock = _lock_of(folder)
         handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         try:

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from realmctl.errors import InputError
+from realmctl.errors import InputError, as_realmctl_error
 from realmctl.index.protocol import Vectors
 from realmctl.index.vectors import chunks
 
@@ -83,7 +83,9 @@ def check_file(path: Path, shape: GraphShape, vectors: Vectors) -> None:
     try:
         data = np.memmap(path, np.uint8, mode="r")
     except (OSError, ValueError) as error:
-        raise InputError(f"The graph {path} cannot be read: {error}. Build the index again.") from None
+        raise as_realmctl_error(error, path) or InputError(
+            f"The graph {path} cannot be read: {error}. Build the index again."
+        ) from None
     record = shape.record()
     upper_at = _HEADER.size + shape.count * record.itemsize
     _require(len(data) >= upper_at + 4 * shape.count, path, f"it is cut off after {len(data)} bytes")

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from realmctl.errors import InputError, one_line
+from realmctl.errors import InputError, as_realmctl_error, one_line
 from realmctl.models.towers.layout import InputLayout, layout_of
 
 Pooling = Literal["pooler", "cls", "mean"]
@@ -95,6 +95,6 @@ def read_settings(folder: Path) -> RetrieverSettings:
         start, layout = ProjectionStart(**table["start"]), layout_of(table["layout"])
         return RetrieverSettings(**{**table, "start": start, "layout": layout})
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise InputError(
+        raise as_realmctl_error(error, path) or InputError(
             f"{path} does not describe a retriever ({one_line(error)}). Restore the file, or make the retriever again."
         ) from None

@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from realmctl.artifacts.disk import not_as_written
-from realmctl.errors import InputError, QualityError
+from realmctl.errors import InputError, QualityError, as_realmctl_error
 
 OS_ERROR = re.compile(r"\(os error (\d+)\)")
 """How safetensors, which is written in Rust, names an error of the system."""
@@ -102,7 +102,7 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     try:
         tensors: dict[str, Tensor] = load_file(path)
     except (OSError, SafetensorError) as error:
-        raise InputError(
+        raise as_realmctl_error(error, path) or InputError(
             f"Cannot read weights from {path}: {error}. The file is missing, cut short or not safetensors; "
             "copy it again or make the artifact again."
         ) from error

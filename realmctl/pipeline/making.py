@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,20 @@ from realmctl.log import say
 
 
 def make_version(
-    out: Path, origin: Origin, finish: Callable[[Writer], Artifact], *, resumable: bool = False
+    out: Path,
+    origin: Origin,
+    finish: Callable[[Writer], Artifact],
+    *,
+    inputs: Collection[Artifact] = (),
+    resumable: bool = False,
 ) -> Artifact:
     """Return the version of the series `out` with the recipe of `origin`: one that exists, or a new one from `finish`."""
-    if made := series.find_version(out, origin.recipe):
+    if made := series.find_version(out, origin.recipe, inputs):
         say(f"{origin.stage}: nothing to do, {made.path} has this recipe")
         return made
     with series.locked(out):
         series.commit_finished_runs(out)
-        if made := series.find_version(out, origin.recipe):
+        if made := series.find_version(out, origin.recipe, inputs):
             return made
         return finish(series.start_or_resume(out, origin, resumable))
 

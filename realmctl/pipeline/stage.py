@@ -163,7 +163,10 @@ class Stage(Settings):
             )
         if processes.world_size() > 1 and (batch_size := getattr(self, "batch_size", 0)):
             processes.share(batch_size, "examples")
-        where = series.series_folder(out, self.makes)
+        return self.make_in(series.series_folder(out, self.makes))
+
+    def make_in(self, where: Path) -> Artifact:
+        """Do what `make` does in a series that no user could name, such as one in a temporary folder within another series."""
         try:
             with self.localised() as stage:
                 stage.check()
@@ -180,7 +183,7 @@ class Stage(Settings):
         if processes.world_size() > 1:
             with self.together() as exchange:
                 return make_together(self, self.command(), self.resumable, out, origin, exchange)
-        return make_version(out, origin, self.run_first, resumable=self.resumable)
+        return make_version(out, origin, self.run_first, inputs=self.inputs().values(), resumable=self.resumable)
 
     def together(self) -> AbstractContextManager[Exchange]:
         """Return a context in which the processes of torchrun exchange JSON values. A stage with `parallel` defines it."""

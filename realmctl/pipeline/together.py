@@ -6,7 +6,7 @@ The processes meet before any work. They compare what they were given, and they 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,6 +25,10 @@ MEETING = "processes"
 class Run(Protocol):
     """The parts of a stage that `make_together` calls."""
 
+    def inputs(self) -> Mapping[str, Artifact]:
+        """The artifacts that the stage reads."""
+        ...
+
     def run_first(self, writer: Writer) -> Artifact:
         """Run the stage in the first process and commit the artifact."""
         ...
@@ -42,7 +46,7 @@ def make_together(work: Run, command: str, resumable: bool, out: Path, origin: O
         InputError: The processes see different folders.
     """
     _require_agreement("versions of realmctl", exchange(__version__))
-    _require_agreement("recipes (stage, settings and content of the inputs)", exchange(origin.recipe))
+    _require_agreement("recipes (stage, settings, content of the inputs)", exchange(origin.recipe))
     if processes.is_first():
         return _as_first(work, command, resumable, out, origin, exchange)
     return _as_other(work, out, origin, exchange)
@@ -51,7 +55,7 @@ def make_together(work: Run, command: str, resumable: bool, out: Path, origin: O
 def _as_first(work: Run, command: str, resumable: bool, out: Path, origin: Origin, exchange: Exchange) -> Artifact:
     with series.locked(out):
         series.commit_finished_runs(out)
-        made = series.find_version(out, origin.recipe)
+        made = series.find_version(out, origin.recipe, work.inputs().values())
         exchange(str(made.path) if made else "")
         if made:
             say(f"{command}: nothing to do, {made.path} has this recipe")

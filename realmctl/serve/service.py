@@ -135,10 +135,7 @@ class Service:
         served = self.models.version.name
         if version not in (None, served):
             raise LockedError(f"The edit was made from {version}, and {served} is served now. Look at the block again.")
-        if (newest := self.versions.newest().name) != served:
-            raise LockedError(
-                f"Another process wrote {newest}, and {served} is served here. Start realmctl serve again."
-            )
+        self.versions.require_newest(self.models.version)
 
     def _edit(self, edit: Mapping[str, Any], done: Future[EditReply]) -> None:
         start = time.perf_counter()

@@ -1,7 +1,9 @@
 """The versions of a server: which blocks and index are served, and how an edit makes the next ones.
 
-An edit runs the stages revise, embed and build-index, as from Python or on the command line. Each commits its artifact as a
-whole, so an edit that fails or is killed leaves the version that is served.
+An edit runs the stages revise, embed and build-index, as from Python or on the command line, in temporary folders of the three
+series. Their artifacts become versions together, when all three are whole: the index before the blocks, so that the newest blocks
+have their index. Meanwhile the edit holds the lock of each series, so that no other run writes a version that the edit has not
+seen. An edit that fails or is killed leaves the versions as they were.
 """
 
 from __future__ import annotations
@@ -9,18 +11,25 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from realmctl.artifacts import Artifact, open_artifact
+from realmctl.artifacts import Artifact, newest_version, open_artifact
 from realmctl.artifacts.artifact import VERSION_NAME
-from realmctl.artifacts.series import readable_versions
+from realmctl.artifacts.series import (
+    adopt,
+    commit_finished_runs,
+    locked,
+    readable_versions,
+    series_folder,
+)
 from realmctl.artifacts.temporary import temporary_folder
-from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.errors import ConfigError, InputError, LockedError, MismatchError
 from realmctl.index.settings import IndexSettings
 from realmctl.index.vectors import VECTORS_FILE, open_vectors
-from realmctl.log import say
+from realmctl.log import say, untold
 from realmctl.pipeline import resolve
 from stages.build_index import BuildIndex
 from stages.embed import Embed
@@ -78,15 +87,17 @@ class Versions:
         if self.own is None:
             return ServedVersion(newest, None)
         retriever = self.own.lineage.get("retriever")
-        made = [one for one in readable_versions(self.indexes) if one.kind == "index"]
-        fitting = [self.own, *(one for one in made if one.lineage.get("retriever") == retriever)]
-        indexes = {index.lineage.get("blocks"): index for index in fitting}
+        places = dict[str | None, Path]()
+        for one in readable_versions(self.indexes):
+            if one.kind == "index" and one.lineage.get("retriever") == retriever:
+                places.setdefault(one.lineage.get("blocks"), one.path)
+        places.setdefault(self.own.lineage.get("blocks"), self.own.path)
         named = VERSION_NAME.fullmatch(self.blocks.name)
-        for blocks in [newest] if named else reversed(readable_versions(newest.path.parent)):
-            if (index := indexes.get(blocks.content)) is not None:
+        for blocks in [newest] if named else readable_versions(newest.path.parent):
+            if (place := places.get(blocks.content)) is not None:
                 if blocks.path != newest.path:
                     say(f"{newest.path} has no index in {self.indexes}, so {blocks.path} is served")
-                return ServedVersion(blocks, index)
+                return ServedVersion(blocks, self.own if place == self.own.path else open_artifact(place))
         raise MismatchError(
             f"No version of {self.blocks} has an index that was made with the retriever of {self.own.path.parent}, in the "
             f"model or in {self.indexes}. Run `realmctl embed` and `realmctl build-index`, or name other --blocks."
@@ -102,34 +113,49 @@ class Versions:
         with temporary_folder() as folder:
             Revise(blocks=version.blocks, edits=folder / "edits.jsonl").check()
 
+    def require_newest(self, version: ServedVersion) -> None:
+        """Raise LockedError if the blocks are not the newest of their series. Only under its lock does this stay true."""
+        newest = newest_version(version.blocks.path.parent)
+        if newest.name != version.blocks.path.name:
+            raise LockedError(
+                f"Another process wrote {newest.name}, and {version.name} is served here. Make an index of it if it has "
+                "none, and start realmctl serve again."
+            )
+
     def edit(self, version: ServedVersion, edits: Sequence[Mapping[str, Any]]) -> Edited:
         """Apply edits (realmctl.corpus.edits) to a version, and return the next one.
 
-        An edit that is made, undone and made again is a new version each time, and not the old one found again, because the
-        newest version is the one that is served: the file of edits begins with a blank line for each version there is.
-
         Raises:
             InputError: an edit cannot be applied, or no block would be left.
-            LockedError: another run is writing one of the series.
+            LockedError: another run is writing one of the series, or has written newer blocks.
             ResourceError: memory or disk space ran out.
             QualityError: the recall of the index is below its floor.
         """
-        series = version.blocks.path.parent
-        with temporary_folder() as folder:
-            path = folder / "edits.jsonl"
-            lines = [*[""] * len(readable_versions(series)), *map(json.dumps, edits)]
-            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-            try:
-                blocks = Revise(blocks=version.blocks, edits=path, workers=1).make(series)
-            except InputError as error:
-                raise InputError(re.sub(rf"^{re.escape(str(path))}:\d+: ", "", str(error))) from error
+        blocks_series = version.blocks.path.parent
+        with ExitStack() as held:
+            held.enter_context(locked(blocks_series))
+            commit_finished_runs(blocks_series)
+            self.require_newest(version)
+            folder = held.enter_context(temporary_folder(blocks_series))
+            if version.index is not None:
+                for series, kind in ((self.embeddings, "embeddings"), (self.indexes, "index")):
+                    held.enter_context(locked(series_folder(series, kind)))
+                places = [held.enter_context(temporary_folder(each)) for each in (self.embeddings, self.indexes)]
+            with untold():
+                blocks = _revised(version.blocks, edits, folder)
+                if version.index is None:
+                    made = [(blocks_series, blocks)]
+                else:
+                    embeddings = self._embed(version.index, version.blocks, blocks).make_in(places[0] / "made")
+                    settings = IndexSettings.of(version.index.settings)
+                    index = BuildIndex(embeddings=embeddings, **vars(settings)).make_in(places[1] / "made")
+                    made = [(self.embeddings, embeddings), (self.indexes, index), (blocks_series, blocks)]
+            versions = _published(made)
+        say(f"edit: made {', '.join(str(one.path) for one in versions)}")
         if version.index is None:
-            return Edited(ServedVersion(blocks, None), embedded=0, taken_over=0)
-        embeddings = self._embed(version.index, version.blocks, blocks).make(self.embeddings)
-        settings = IndexSettings.of(version.index.settings)
-        index = BuildIndex(embeddings=embeddings, **vars(settings)).make(self.indexes)
-        counts = embeddings.metrics
-        return Edited(ServedVersion(blocks, index), int(counts["embedded"]), int(counts["taken_over"]))
+            return Edited(ServedVersion(versions[-1], None), embedded=0, taken_over=0)
+        counts = versions[0].metrics
+        return Edited(ServedVersion(versions[2], versions[1]), int(counts["embedded"]), int(counts["taken_over"]))
 
     def _embed(self, former: Artifact, former_blocks: Artifact, blocks: Artifact) -> Embed:
         """The stage that embeds `blocks`, and takes over the vectors of the index `former` of `former_blocks`."""
@@ -144,3 +170,25 @@ class Versions:
             dtype="float16" if half else "float32",
             precision=self.model.settings.get("precision", "auto"),
         )
+
+
+def _revised(blocks: Artifact, edits: Sequence[Mapping[str, Any]], folder: Path) -> Artifact:
+    path = folder / "edits.jsonl"
+    path.write_text("".join(f"{json.dumps(edit)}\n" for edit in edits), encoding="utf-8")
+    try:
+        return Revise(blocks=blocks, edits=path, workers=1).make_in(folder / "made")
+    except InputError as error:
+        raise InputError(re.sub(rf"^{re.escape(str(path))}:\d+: ", "", str(error))) from error
+
+
+def _published(made: Sequence[tuple[Path, Artifact]]) -> list[Artifact]:
+    """Make artifacts the next versions of their series, all or none. The locks are held."""
+    versions = list[Artifact]()
+    try:
+        for series, artifact in made:
+            versions.append(adopt(series, artifact))
+    except BaseException:
+        for (_, artifact), version in zip(made, versions, strict=False):
+            version.path.rename(artifact.path)
+        raise
+    return versions

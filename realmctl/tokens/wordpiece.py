@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-from realmctl.errors import InputError
+from realmctl.errors import InputError, as_realmctl_error
 from realmctl.tokens.text_pieces import pieces
 from realmctl.tokens.wordpiece_cache import GreedyRule, PackedWords, is_bert_pipeline
 
@@ -170,7 +170,9 @@ def load(folder: Path) -> WordPiece:
     except InputError:
         raise
     except Exception as error:  # the library raises bare Exception
-        raise InputError(f"{folder}: its tokenizer cannot be read ({error}). Get the folder again.") from None
+        raise as_realmctl_error(error, folder) or InputError(
+            f"{folder}: its tokenizer cannot be read ({error}). Get the folder again."
+        ) from None
     if not isinstance(tokenizer.model, models.WordPiece):
         kind = type(tokenizer.model).__name__
         raise InputError(

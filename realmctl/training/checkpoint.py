@@ -147,7 +147,9 @@ def _read_state(folder: Path) -> dict[str, Any]:
     try:
         state: dict[str, Any] = read_sealed(folder / STATE)
     except (OSError, ValueError) as error:
-        raise InputError(f"The checkpoint {folder} cannot be read ({error}).") from None
+        raise as_realmctl_error(error, folder) or InputError(
+            f"The checkpoint {folder} cannot be read ({error})."
+        ) from None
     return state
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
 
+from realmctl.artifacts import open_artifact
 from realmctl.errors import LockedError, ResourceError
 from realmctl.serve.messages import Ask, LeaveOut, NewDocument, NewText
 from realmctl.serve.models import Models
 from realmctl.serve.service import UnknownBlock
 from realmctl.serve.versions import Versions
+from stages.revise import Revise
 from tests.serve.conftest import QUESTION
 
 PATIENCE = 30
@@ -79,9 +82,40 @@ def test_another_process_wrote_a_version(service, workspace):
     service.versions.edit(
         service.models.version, [{"op": "remove", "id": "d7"}]
     )  # as another server, or the command line
-    with pytest.raises(LockedError, match="v2-"):
+    with pytest.raises(LockedError, match="v2"):
         service.remove("d1-0", None)
     assert service.block("d7-0").version.startswith("v1-")  # what is served is still whole
+
+
+def test_blocks_that_have_no_index_yet_are_newer_all_the_same(service, workspace):
+    """As after `realmctl revise` beside the server: the edit would leave behind what it changed."""
+    edits = workspace / "edits.jsonl"
+    edits.write_text('{"op": "remove", "id": "d7"}')
+    revised = Revise(blocks=workspace / "blocks", edits=edits, workers=1).make(workspace / "blocks")
+    with pytest.raises(LockedError, match="v2"):
+        service.replace("d1-0", NewText(text="Nothing.", version=service.models.version.name))
+    assert open_artifact(workspace / "blocks").path == revised.path
+
+
+def test_two_servers_of_one_workspace(open_service):
+    one, other = open_service(), open_service()
+    version = one.models.version.name
+    made = one.replace("d1-0", NewText(text="Ben Mott is away.", version=version)).result(PATIENCE)
+    with pytest.raises(LockedError, match="v2"):
+        other.replace("d2-0", NewText(text="Cora Nash is away.", version=version))
+    restarted = open_service()
+    assert restarted.models.version.name == made.version
+    assert restarted.replace("d2-0", NewText(text="Cora Nash is away.", version=made.version)).result(PATIENCE)
+    assert "away" in restarted.block("d1-0").text and "away" in restarted.block("d2-0").text
+
+
+def test_file_handles_do_not_grow_with_edits(service):
+    counts = []
+    for number in range(6):
+        service.replace("d1-0", NewText(text=f"Ben Mott is away {number}.")).result(PATIENCE)
+        service.ask(Ask(question=QUESTION)).result(PATIENCE)
+        counts.append(len([*Path("/proc/self/fd").iterdir()]))
+    assert max(counts[2:]) <= counts[1]
 
 
 def test_one_block_of_a_document_is_replaced_or_removed(service):

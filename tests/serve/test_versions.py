@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from realmctl.artifacts import open_artifact
+from realmctl.artifacts import open_artifact, require_descent
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError, MismatchError, QualityError
 from realmctl.index.vectors import open_vectors
+from realmctl.serve import versions as serving
 from stages.build_index import BuildIndex
 from stages.chunk import Chunk
 from stages.embed import Embed
@@ -101,20 +104,99 @@ def test_an_edit_made_undone_and_made_again_is_a_new_version_each_time(versions)
     assert len({version.name for version in served}) == 4
 
 
+def test_an_id_that_is_corrected_has_its_index(versions):
+    """The same text under another id has the same vectors, and is not the same blocks."""
+    text = "Zed Quill was born in Velford."
+    served = versions.newest()
+    for edit in (
+        {"op": "add", "id": "wrong", "title": "Zed", "text": text},
+        {"op": "remove", "id": "wrong"},
+        {"op": "add", "id": "right", "title": "Zed", "text": text},
+    ):
+        served = versions.edit(served, [edit]).version
+        assert served.index.lineage["blocks"] == served.blocks.content
+        assert versions.newest() == served
+
+
+def test_build_index_knows_the_blocks_of_its_vectors(workspace):
+    """The same from the command line: add, remove, and add under another id."""
+    model = open_artifact(workspace / "model").part("retriever")
+    for number, edit in enumerate(
+        (
+            {"op": "add", "id": "wrong", "title": "Zed", "text": "Zed Quill."},
+            {"op": "remove", "id": "wrong"},
+            {"op": "add", "id": "right", "title": "Zed", "text": "Zed Quill."},
+        )
+    ):
+        edits = workspace / f"{number}.jsonl"
+        edits.write_text(json.dumps(edit))
+        blocks = Revise(blocks=workspace / "blocks", edits=edits, workers=1).make(workspace / "blocks")
+        index = make_index(workspace, blocks, model)
+        require_descent(index, blocks)
+
+
+def contents(workspace):
+    return {path.relative_to(workspace) for path in workspace.rglob("*")} - {
+        Path(name) / ".lock" for name in ("blocks", "embeddings", "index")
+    }
+
+
 def broken(*_):
     raise QualityError("recall 0.1 is below 0.9")
 
 
-@pytest.mark.parametrize("stage", [Embed, BuildIndex])
-def test_an_edit_that_fails_half_way_leaves_the_former_version(versions, monkeypatch, stage):
-    before, edit = versions.newest(), {"op": "remove", "id": "d2"}
+@pytest.mark.parametrize("stage", [Revise, Embed, BuildIndex])
+def test_an_edit_that_fails_half_way_leaves_nothing(workspace, versions, monkeypatch, stage):
+    before, edit, there = versions.newest(), {"op": "remove", "id": "d2"}, contents(workspace)
     with monkeypatch.context() as patch:
         patch.setattr(stage, "run", broken)
         with pytest.raises(QualityError):
             versions.edit(before, [edit])
+    assert contents(workspace) == there and versions.newest() == before
+    made = versions.edit(before, [{"op": "remove", "id": "d3"}]).version  # another edit
+    assert versions.newest() == made and made.blocks.path.name == "v2"
+    assert "d3" not in {r.document for r in Corpus(made.blocks)} and "d2" in {r.document for r in Corpus(made.blocks)}
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_an_edit_whose_publication_fails_leaves_nothing(workspace, versions, monkeypatch, number):
+    before, there, calls, plain = versions.newest(), contents(workspace), [], serving.adopt
+
+    def full(series, made):
+        calls.append(made)
+        if len(calls) > number:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return plain(series, made)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(serving, "adopt", full)
+        with pytest.raises(OSError, match="space"):
+            versions.edit(before, [{"op": "remove", "id": "d2"}])
     assert versions.newest() == before
-    made = versions.edit(before, [edit]).version
-    assert versions.newest() == made and "d2" not in {r.document for r in Corpus(made.blocks)}
+    assert contents(workspace) - there <= {Path(name) / ".last" for name in ("embeddings", "index")}
+    assert versions.edit(before, [{"op": "remove", "id": "d3"}]).version == versions.newest()
+
+
+def test_an_unfinished_run_of_embed_is_not_in_the_way_of_an_edit_and_not_lost(workspace, versions, monkeypatch):
+    """Also: what is finished later is the newer version, although it began earlier."""
+    embed = Embed(
+        blocks=workspace / "blocks", retriever=open_artifact(workspace / "model").part("retriever"), dtype="float16"
+    )
+
+    def killed(self, out):
+        (out.scratch("progress") / "rows").write_text("some")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Embed, "run", killed)
+        with pytest.raises(KeyboardInterrupt):
+            embed.make(workspace / "embeddings")
+    assert (workspace / "embeddings" / "v2.partial").is_dir()
+    edited = versions.edit(versions.newest(), [{"op": "remove", "id": "d2"}]).version
+    assert versions.newest() == edited and (workspace / "embeddings" / "v2.partial").is_dir()
+    made = embed.make(workspace / "embeddings")
+    assert made.path == open_artifact(workspace / "embeddings").path
+    assert versions.newest() == edited
 
 
 def test_what_cannot_be_edited(workspace, versions):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -221,6 +222,39 @@ def test_back_again_is_the_first_version(made, tmp_path):
     assert back.content == blocks.content != there.content
     again = embed(back, retriever, tmp_path, former=embeddings)
     assert (again.metrics["taken_over"], again.metrics["embedded"]) == (len(Corpus(blocks)), 0)
+
+
+def test_an_edit_that_is_made_undone_and_made_again_is_a_new_version_each_time(made, tmp_path):
+    """The second time has the recipe of the first: the version of the first time is not the newest, and not what is meant."""
+    series = Path(shutil.copytree(made[0].path.parent, tmp_path / "blocks"))
+    there, back = (
+        write_edits(tmp_path / f"{number}.jsonl", {"op": "update", "id": "2", "text": new})
+        for number, new in enumerate((text(9), DOCUMENTS["2"][1]))
+    )
+    contents = [open_artifact(series).content]
+    for edits in (there, back, there, back):
+        made_now = Revise(blocks=series, edits=edits, workers=1).make(series)
+        assert open_artifact(series).path == made_now.path
+        contents.append(made_now.content)
+    assert contents[0] == contents[2] == contents[4] != contents[1] == contents[3]
+
+
+def test_blocks_that_were_the_newest_and_no_longer_are(made, tmp_path, capsys):
+    """By the name of the series one means its newest version. A version that is named is revised, with a warning."""
+    series = Path(shutil.copytree(made[0].path.parent, tmp_path / "blocks"))
+    first = open_artifact(series)
+    adds = [
+        write_edits(tmp_path / f"{name}.jsonl", {"op": "add", "id": name, "title": name, "text": text(9)})
+        for name in ("x", "y")
+    ]
+    one, other = (Revise(blocks=series, edits=each, workers=1) for each in adds)
+    newest = one.make(series)
+    with pytest.raises(LockedError, match=newest.path.name):
+        other.make(series)
+    assert open_artifact(series).path == newest.path
+    branch = Revise(blocks=series / first.path.name, edits=adds[1], workers=1).make(series)
+    assert "not the newest" in capsys.readouterr().err
+    assert {block.document for block in Corpus(branch)} == {*DOCUMENTS, "y"}
 
 
 def test_only_changed_blocks_are_embedded(made, tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from transformers import BertConfig, BertForMaskedLM, BertModel
 from transformers.activations import ACT2FN
 from transformers.models.bert.modeling_bert import BertPooler
 
-from realmctl.errors import ConfigError, InputError, one_line
+from realmctl.errors import ConfigError, InputError, as_realmctl_error, one_line
 from realmctl.models.bert.foreign_config import read_fields
 from realmctl.models.bert.limits import check_kind, check_numbers, check_sizes, require_memory
 from realmctl.models.weights import load_into, load_tensors, require_finite, save_tensors
@@ -89,7 +89,7 @@ def read_config(folder: Path, kind: str = "bert") -> BertConfig:
     try:
         fields = read_fields(path)
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(
+        raise as_realmctl_error(error, path) or InputError(
             f"Cannot read {path}: {error}. A BERT folder holds config.json and the weights beside it."
         ) from error
     if (found := fields.get("model_type", kind)) != kind:

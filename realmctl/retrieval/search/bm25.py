@@ -23,7 +23,7 @@ from torch import Tensor
 from realmctl.artifacts import Artifact, Writer, require_descent, require_same_vocabulary, writing
 from realmctl.artifacts.arrays import open_array
 from realmctl.corpus.corpus import Corpus, TokenIds
-from realmctl.errors import InputError, require_package
+from realmctl.errors import InputError, as_realmctl_error, require_package
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index, by_score
 from realmctl.log import say
@@ -198,7 +198,9 @@ def _saved_scale(part: Artifact) -> float:
     try:
         scale = float(json.loads(path.read_text())["scale"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} does not name the scale ({error}). Make {part} again.") from None
+        raise as_realmctl_error(error, path) or InputError(
+            f"{path} does not name the scale ({error}). Make {part} again."
+        ) from None
     if not 0 < scale < float("inf"):
         raise InputError(f"{path}: the scale {scale} is not a positive number. Make {part} again.")
     return scale

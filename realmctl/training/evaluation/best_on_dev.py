@@ -18,7 +18,7 @@ from torch import Tensor
 
 from realmctl.artifacts.disk import QUARANTINE, set_aside, sync
 from realmctl.artifacts.hashing import digest_file, read_sealed, write_sealed
-from realmctl.errors import InputError
+from realmctl.errors import InputError, as_realmctl_error
 from realmctl.execution import processes
 from realmctl.log import say
 from realmctl.models.precision import autocast
@@ -120,7 +120,7 @@ class BestOnDev(SelfContained, Generic[Part]):
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
-            raise InputError(f"{path} is damaged ({error}). {AGAIN}") from None
+            raise as_realmctl_error(error, path) or InputError(f"{path} is damaged ({error}). {AGAIN}") from None
         return found
 
     def _checked_best(self) -> dict[str, Any]:

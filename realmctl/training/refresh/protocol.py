@@ -56,7 +56,7 @@ from typing import Literal, TypedDict, cast
 from realmctl.artifacts import MANIFEST, Artifact, open_artifact, verify
 from realmctl.artifacts.disk import QUARANTINE, set_aside, sync, write_file
 from realmctl.artifacts.hashing import read_sealed, write_sealed
-from realmctl.errors import InputError, MismatchError
+from realmctl.errors import InputError, MismatchError, as_realmctl_error
 from realmctl.index.settings import IndexSettings
 
 STEP = re.compile(r"step-(\d{8})")
@@ -213,7 +213,7 @@ class RefreshFolder:
             values = read_sealed(path)
             return RefreshRequest(**{**values, "index": IndexSettings(**values["index"])})
         except (OSError, ValueError, TypeError, KeyError) as error:
-            raise InputError(
+            raise as_realmctl_error(error, path) or InputError(
                 f"{path} is not a refresh request ({error}). Name the `live` folder of a running pretrain: "
                 "<series>/vN.partial/live."
             ) from None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Unpack
 
 from realmctl.artifacts import open_artifact
-from realmctl.errors import RealmctlError
+from realmctl.errors import RealmctlError, ResourceError
 from realmctl.execution.parent import die_with_parent
 from realmctl.execution.shards import Executor
 from realmctl.log import say
@@ -120,6 +120,8 @@ class Refresher:
             return False  # `_refresh` determines what is wrong with it
         try:
             index = open_artifact(self.folder.indexes.at(step))
+        except ResourceError:
+            raise
         except (RealmctlError, OSError) as error:
             self.folder.indexes.set_aside(step, str(error))
             return False

@@ -141,9 +141,11 @@ def test_killed_in_the_middle_of_an_edit_it_serves_the_former_version(workspace,
         with pytest.raises(OSError):
             call(address, "DELETE", "blocks/d0-0")
         assert process.wait(60) == -signal.SIGKILL
-    assert (workspace / "blocks" / "v2").is_dir() and not (workspace / "index" / "v2").exists()
+    assert not any((workspace / name / "v2").exists() for name in ("blocks", "embeddings", "index"))
     with running(workspace, *edits) as (_, address):
         assert call(address, "POST", "ask", {"question": QUESTION}) == before
-        made = call(address, "DELETE", "blocks/d0-0")  # the same edit again
-        assert made["version"].startswith("v") and made["version"] != before["version"]
-        assert call(address, "GET", "status")["version"] == made["version"]
+        for block in ("d1-0", "d0-0"):  # another edit, and the same again
+            made = call(address, "DELETE", f"blocks/{block}")
+            assert made["version"].startswith("v") and made["version"] != before["version"]
+            assert call(address, "GET", "status")["version"] == made["version"]
+    assert not [*workspace.glob("*/.realmctl-*")]

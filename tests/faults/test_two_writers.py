@@ -1,0 +1,230 @@
+"""Several writers on one workspace: every interleaving of small schedules of edit, revise, embed, build-index and gc.
+
+A writer runs in a thread up to its next pause: after it has read what is there, and after its work, before its result becomes a
+version. The scheduler tries every order of these parts. flock and leases tell threads apart as they tell processes apart.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations_with_replacement
+from pathlib import Path
+
+import pytest
+
+from realmctl.artifacts import Artifact, gc, lease, open_artifact, verify, version_numbers
+from realmctl.artifacts.gc import collect
+from realmctl.corpus.corpus import Corpus
+from realmctl.errors import LockedError
+from realmctl.pipeline import making
+from realmctl.serve import versions as serving
+from realmctl.serve.versions import Versions
+from stages.build_index import BuildIndex
+from stages.chunk import Chunk
+from stages.embed import Embed
+from stages.revise import Revise
+from tests.faults.counting import count, rounds
+from tests.fixtures.retriever import make_retriever
+
+PATIENCE = 60
+KINDS = ("edit", "revise", "embed", "build-index", "gc")
+ALONE = {("embed", "build-index"), ("embed", "gc"), ("build-index", "gc"), ("gc", "gc")}
+"""Pairs that only `make faults` with several rounds tries: no writer of blocks is among them."""
+
+
+class Writer(threading.Thread):
+    """A thread that goes from one pause to the next when it is told to."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        super().__init__(daemon=True)
+        self.act, self.ended = act, False
+        self.made: object = None
+        self.error: BaseException | None = None
+        self._go, self._paused = threading.Semaphore(0), threading.Semaphore(0)
+
+    def run(self) -> None:
+        self._go.acquire()
+        try:
+            self.made = self.act()
+        except BaseException as error:
+            self.error = error
+        self.ended = True
+        self._paused.release()
+
+    def pause(self) -> None:
+        """Wait until the scheduler lets this thread go on."""
+        self._paused.release()
+        self._go.acquire()
+
+    def step(self) -> None:
+        """Let the thread go on to its next pause or its end."""
+        self._go.release()
+        assert self._paused.acquire(timeout=PATIENCE)
+
+
+def pause() -> None:
+    thread = threading.current_thread()
+    if isinstance(thread, Writer):
+        thread.pause()
+
+
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path:
+    """Blocks, retriever, embeddings and index: the workspace of a model that is served. `gc` may delete the first version of each."""
+    folder = tmp_path_factory.mktemp("writers")
+    texts = {"a": "Ada Lorn was born in Velford.", "b": "Ben Mott lives in Harrow.", "c": "Cora Nash works in Ashby."}
+    for names in ("ab", "abc"):
+        lines = [json.dumps({"id": name, "title": name, "text": texts[name]}) for name in names]
+        corpus = folder / f"{names}.jsonl"
+        corpus.write_text("\n".join(lines))
+        tokenizer = "train:200" if names == "ab" else str(folder / "w" / "blocks" / "v1" / "tokenizer")
+        blocks = Chunk(corpus=(corpus,), tokenizer=tokenizer, workers=1).make(folder / "w" / "blocks")
+        if names == "ab":
+            retriever = make_retriever(folder / "w" / "retriever", blocks)
+        embeddings = Embed(blocks=blocks, retriever=retriever).make(folder / "w" / "embeddings")
+        BuildIndex(embeddings=embeddings, type="exact").make(folder / "w" / "index")
+    return folder / "w"
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pause a stage before its manifest is written, an edit before its blocks are published, and gc before it deletes."""
+    write, adopt, read = making.write_manifest, serving.adopt, gc.read_workspace
+
+    def paused_write(folder: Path, *rest: object) -> None:
+        if folder.parent.name != "made":  # not within an edit
+            pause()
+        write(folder, *rest)  # type: ignore[arg-type]
+
+    def paused_adopt(series: Path, made: Artifact) -> Artifact:
+        if made.kind == "blocks":
+            pause()
+        return adopt(series, made)
+
+    def paused_read(folders: Sequence[Path], known: Sequence[gc.VersionNeeds] = ()) -> gc.WorkspaceContents:
+        if known:
+            pause()
+        return read(folders, known)
+
+    monkeypatch.setattr(making, "write_manifest", paused_write)
+    monkeypatch.setattr(serving, "adopt", paused_adopt)
+    monkeypatch.setattr(gc, "read_workspace", paused_read)
+    monkeypatch.setattr(lease, "PATIENCE_SECONDS", 0.05)
+
+
+class Workspace:
+    """A copy of the workspace, and what writers do to it."""
+
+    def __init__(self, made_once: Path, folder: Path) -> None:
+        self.folder = Path(shutil.copytree(made_once, folder, copy_function=os.link))
+        self.model = open_artifact(self.folder / "retriever")
+        own = open_artifact(self.folder / "index")
+        self.server = Versions(
+            blocks=folder / "blocks",
+            embeddings=folder / "embeddings",
+            indexes=folder / "index",
+            own=own,
+            model=self.model,
+        )
+
+    def writer(self, kind: str, name: str) -> Writer:
+        """A writer of this kind. It adds the document `name`, if it writes blocks."""
+        document = {"op": "add", "id": name, "title": name, "text": f"{name} was born in Velford."}
+
+        def edit() -> object:
+            served = self.server.newest()
+            pause()
+            return self.server.edit(served, [document]).version.blocks
+
+        def stage() -> object:
+            if kind == "revise":
+                edits = self.folder.parent / f"{self.folder.name}-{name}.jsonl"
+                edits.write_text(json.dumps(document))
+                made = Revise(blocks=self.folder / "blocks", edits=edits, workers=1)
+            elif kind == "embed":
+                made = Embed(blocks=self.folder / "blocks", retriever=self.model)
+            else:
+                made = BuildIndex(embeddings=self.folder / "embeddings", type="exact")
+            pause()
+            return made.make(self.folder / made.makes)
+
+        def delete() -> object:
+            return collect([self.folder], 1, True)
+
+        writer = Writer({"edit": edit, "gc": delete}.get(kind, stage))
+        writer.start()
+        return writer
+
+    def documents(self) -> set[str]:
+        """The documents of the newest blocks."""
+        return {block.document for block in Corpus(open_artifact(self.folder / "blocks"))}
+
+    def check(self, kinds: Sequence[str], writers: Sequence[Writer]) -> None:
+        """Every writer that was told that it is done is seen, the others left nothing, and what is served is whole."""
+        done = set()
+        for number, (kind, writer) in enumerate(zip(kinds, writers, strict=True)):
+            if writer.error is not None:
+                assert isinstance(writer.error, LockedError), repr(writer.error)
+            elif kind in ("edit", "revise"):
+                done.add(f"new{number}")
+            elif isinstance(writer.made, Artifact):
+                assert verify(writer.made)
+        assert self.documents() == {"a", "b", "c"} | done
+        if "gc" not in kinds:
+            assert len(version_numbers(self.folder / "blocks")) == 2 + len(done)
+        served = self.server.newest()
+        assert served.index is not None and verify(served.blocks) and verify(served.index)
+        assert served.index.lineage["blocks"] == served.blocks.content
+        if "revise" not in kinds:  # an edit brings its index
+            assert served.blocks.path == open_artifact(self.folder / "blocks").path
+        left = {path.name for path in self.folder.glob("*/*")}
+        assert not any("realmctl-" in name or name.endswith((".partial", ".deleted")) for name in left)
+
+
+def run(made_once: Path, folder: Path, kinds: Sequence[str], prefix: Sequence[int]) -> list[tuple[int, list[int]]]:
+    """Run a schedule that begins with `prefix`. Return its choices, each with the writers that could have gone on."""
+    workspace = Workspace(made_once, folder)
+    writers = [workspace.writer(kind, f"new{number}") for number, kind in enumerate(kinds)]
+    trace = list[tuple[int, list[int]]]()
+    while alive := [number for number, writer in enumerate(writers) if not writer.ended]:
+        chosen = prefix[len(trace)] if len(trace) < len(prefix) else alive[0]
+        trace.append((chosen, alive))
+        writers[chosen].step()
+    workspace.check(kinds, writers)
+    shutil.rmtree(folder)
+    return trace
+
+
+def schedules(made_once: Path, folder: Path, kinds: Sequence[str]) -> Iterator[Sequence[int]]:
+    """Run every interleaving of these writers."""
+    open_prefixes: list[list[int]] = [[]]
+    while open_prefixes:
+        prefix = open_prefixes.pop()
+        trace = run(made_once, folder, kinds, prefix)
+        choices = [chosen for chosen, _ in trace]
+        for place in range(len(prefix), len(trace)):
+            open_prefixes += [[*choices[:place], other] for other in trace[place][1] if other != choices[place]]
+        yield choices
+
+
+@pytest.mark.parametrize("kinds", list(combinations_with_replacement(KINDS, 2)), ids="+".join)
+def test_no_interleaving_of_two_writers_loses_anything(made_once, pauses, tmp_path, kinds):
+    if rounds() == 1 and kinds in ALONE:
+        return
+    tried = {tuple(choices) for choices in schedules(made_once, tmp_path / "w", kinds)}
+    assert len(tried) >= 6
+    count("interleavings of two writers (edit, revise, embed, build-index, gc)", len(tried))
+
+
+@pytest.mark.parametrize("third", KINDS)
+def test_no_interleaving_of_three_writers_loses_anything(made_once, pauses, tmp_path, third):
+    """Two servers, or a server and `revise`, beside each other writer: with several rounds every order, else a few."""
+    tried = 0
+    for kinds in (("edit", "edit", third), ("edit", "revise", third)):
+        for _ in zip(range(20 * (rounds() - 1) or 2), schedules(made_once, tmp_path / "w", kinds), strict=False):
+            tried += 1
+    count("interleavings of three writers", tried)
