@@ -144,7 +144,9 @@ def open_artifact(path: Path | str) -> Artifact:
     path, policy = Path(path), verification()
     named = _is_version(path)
     try:
-        artifact = leased(dataclasses.replace(_open(path if named else newest_version(path), 0), named_as_newest=not named))
+        artifact = leased(
+            dataclasses.replace(_open(path if named else newest_version(path), 0), named_as_newest=not named)
+        )
     except OSError as error:
         raise as_realmctl_error(error, path) or error from None
     if policy is Verification.FULL and (seen := (artifact.path.absolute(), artifact.content)) not in _hashed:

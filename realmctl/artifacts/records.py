@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, overload
 
@@ -110,7 +110,7 @@ class Records(Sequence[dict[str, Any]]):
                 f"{path} has {size} bytes, but its frame table records {self._offsets[-1]}. The file was cut or "
                 "changed. Restore it, or make the artifact again."
             )
-        self._kept = lru_cache(maxsize=KEPT_FRAMES)(self._read)
+        self._kept = lru_cache(maxsize=KEPT_FRAMES)(partial(_read_frame, path))  # not of `self`: a cycle is freed late
 
     def __len__(self) -> int:
         return self._count
@@ -126,26 +126,30 @@ class Records(Sequence[dict[str, Any]]):
         if not 0 <= i < len(self):
             raise IndexError(index)
         frame, place = divmod(i, self._per_frame)
-        return self._kept(frame)[place]
+        return self._kept(*self._place(frame))[place]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for frame in range(len(self._offsets) - 1):
-            yield from self._read(frame)
+            yield from _read_frame(self.path, *self._place(frame))
 
-    def _read(self, frame: int) -> list[dict[str, Any]]:
-        start, stop = self._offsets[frame], self._offsets[frame + 1]
-        expected = min(self._per_frame, self._count - frame * self._per_frame)
-        try:
-            with self.path.open("rb") as file:
-                file.seek(start)
-                lines = _decompressed(file.read(stop - start)).splitlines()
-            if len(lines) != expected:
-                raise ValueError(f"{len(lines)} records where {expected} should be")
-            return [json.loads(line) for line in lines]
-        except (OSError, ValueError, RecursionError, zstandard.ZstdError) as error:
-            raise as_realmctl_error(error, self.path) or InputError(
-                f"{self.path}, frame {frame}: {error}. The file is damaged; make the artifact again."
-            ) from None
+    def _place(self, frame: int) -> tuple[int, int, int, int]:
+        """A frame: its number, its first byte and the one after its last, and its records."""
+        count = min(self._per_frame, self._count - frame * self._per_frame)
+        return frame, self._offsets[frame], self._offsets[frame + 1], count
+
+
+def _read_frame(path: Path, frame: int, start: int, stop: int, expected: int) -> list[dict[str, Any]]:
+    try:
+        with path.open("rb") as file:
+            file.seek(start)
+            lines = _decompressed(file.read(stop - start)).splitlines()
+        if len(lines) != expected:
+            raise ValueError(f"{len(lines)} records where {expected} should be")
+        return [json.loads(line) for line in lines]
+    except (OSError, ValueError, RecursionError, zstandard.ZstdError) as error:
+        raise as_realmctl_error(error, path) or InputError(
+            f"{path}, frame {frame}: {error}. The file is damaged; make the artifact again."
+        ) from None
 
 
 def _checked(table: Any) -> tuple[int, int, list[int]]:

@@ -18,6 +18,7 @@ from realmctl.artifacts.artifact import (
     VERSION_NAME,
     Artifact,
     Verification,
+    newest_version,
     open_artifact,
     open_unfinished,
     verification,

@@ -29,15 +29,14 @@ class Corpus(Sequence[Block]):
 
     def __init__(self, blocks: Artifact) -> None:
         self.artifact = blocks
-        self._bodies = Ragged(blocks.file("tokens.npy"), blocks.file("offsets.npy"))
-        self._titles = Ragged(blocks.file("title_tokens.npy"), blocks.file("title_offsets.npy"))
-        self._sentences = Ragged(blocks.file("sentence_starts.npy"), blocks.file("sentence_offsets.npy"))
+        self._stored = _Stored(blocks)
+        self._bodies, self._titles, self._sentences = self._stored.bodies, self._stored.titles, self._stored.sentences
         self.uid: NDArray[np.uint64] = open_array(blocks.file("uids.npy"))
         if self.uid.ndim != 1 or self.uid.dtype.kind not in "iu":
             raise InputError(f"{blocks}: uids.npy is not a list of whole numbers. Make it again.")
         if not len(self._bodies) == len(self._titles) == len(self._sentences) == len(self.uid):
             raise InputError(f"{blocks}: its arrays disagree on the number of blocks. Make it again.")
-        self._remembered = lru_cache(BLOCKS_REMEMBERED)(lambda row: self._block(row, self._records[row]))
+        self._remembered = lru_cache(BLOCKS_REMEMBERED)(self._stored.block)
 
     def __len__(self) -> int:
         return len(self._bodies)
@@ -89,19 +88,33 @@ class Corpus(Sequence[Block]):
 
     def __iter__(self) -> Iterator[Block]:
         """Every block in order, read once."""
-        return (self._block(row, record) for row, record in enumerate(self._records))
-
-    @cached_property
-    def _records(self) -> Records:
-        records = Records(self.artifact.file("blocks.jsonl.zst"))
-        if len(records) != len(self):
-            raise InputError(f"{self.artifact} has {len(records)} records for {len(self)} blocks. Make it again.")
-        return records
+        return (self._stored.block(row, record) for row, record in enumerate(self._stored.records))
 
     def __repr__(self) -> str:
         return f"<{len(self)} blocks at {self.artifact.path}>"
 
-    def _block(self, row: int, record: Mapping[str, Any]) -> Block:
+
+class _Stored:
+    """The files of blocks.
+
+    The memory of recent blocks holds it and is not held by it. A cycle would keep the file handles of a version that nobody uses.
+    """
+
+    def __init__(self, blocks: Artifact) -> None:
+        self._blocks = blocks
+        self.bodies = Ragged(blocks.file("tokens.npy"), blocks.file("offsets.npy"))
+        self.titles = Ragged(blocks.file("title_tokens.npy"), blocks.file("title_offsets.npy"))
+        self.sentences = Ragged(blocks.file("sentence_starts.npy"), blocks.file("sentence_offsets.npy"))
+
+    @cached_property
+    def records(self) -> Records:
+        records = Records(self._blocks.file("blocks.jsonl.zst"))
+        if len(records) != len(self.bodies):
+            raise InputError(f"{self._blocks} has {len(records)} records for {len(self.bodies)} blocks. Make it again.")
+        return records
+
+    def block(self, row: int, record: Mapping[str, Any] | None = None) -> Block:
+        record = self.records[row] if record is None else record
         return Block(  # by place, which is a fifth faster than by name, for passes over millions of blocks
             record["id"],
             record["document"],
@@ -116,18 +129,18 @@ class Corpus(Sequence[Block]):
 class _StoredWordpieces(NamedTuple):
     """The wordpieces of a block, read when they are asked for."""
 
-    corpus: Corpus
+    stored: _Stored
     row: int
 
     @property
     def title(self) -> bytes:
-        return self.corpus.title(self.row).tobytes()
+        return self.stored.titles[self.row].tobytes()
 
     @property
     def body(self) -> bytes:
-        return self.corpus.tokens(self.row).tobytes()
+        return self.stored.bodies[self.row].tobytes()
 
     @property
     def sentence_starts(self) -> Sequence[int]:
-        starts: list[int] = self.corpus.sentences(self.row).tolist()
+        starts: list[int] = self.stored.sentences[self.row].tolist()
         return starts
