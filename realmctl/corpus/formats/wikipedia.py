@@ -19,6 +19,7 @@ from realmctl.corpus.formats.records import read_json_lines
 from realmctl.corpus.formats.tagged import elements
 from realmctl.corpus.wiki import dump, wikitext
 from realmctl.corpus.wiki.dump_parts import DumpPart
+from realmctl.corpus.wiki.namespaces import Namespaces, namespaces
 from realmctl.errors import InputError
 
 DOC_ATTRIBUTE = re.compile(r'\b(id|title)="([^"]*)"')
@@ -27,13 +28,13 @@ LINK = re.compile(r'<a href="([^"<>]*)"[^<>]*>([^<]*)</a>|</?a\b[^<>]*>')
 
 def read_dump(path: Path, part: DumpPart = dump.WHOLE) -> Iterator[Found]:
     """Yield the articles of a MediaWiki dump, or of a part of it. Redirects, other namespaces and disambiguation pages are dropped."""
-    namespaces: dict[str, int] = {}
+    site = dump.Site()
     clean = None
-    for page in dump.pages(path, namespaces, part):
+    for page in dump.pages(path, site, part):
         if reason := dump.skip_page(page):
             yield Dropped(reason)
             continue
-        clean = clean or partial(_from_wikitext, media=dump.media_names(namespaces))
+        clean = clean or partial(_from_wikitext, site=namespaces(site.namespaces, site.language))
         where = f"{path}, page {page.title!r}"
         if page.oversized:
             yield SkippedPage(page.id, page.title, f"its text is above {dump.MAX_PAGE_BYTES // 2**20} MiB", where)
@@ -41,8 +42,8 @@ def read_dump(path: Path, part: DumpPart = dump.WHOLE) -> Iterator[Found]:
             yield Document(page.id, page.title, page.text, clean=clean, where=where)
 
 
-def _from_wikitext(document: Document, media: frozenset[str]) -> Document:
-    text, links = wikitext.prose(document.text, media)
+def _from_wikitext(document: Document, site: Namespaces) -> Document:
+    text, links = wikitext.prose(document.text, site)
     return replace(document, text=text, links=links, clean=None)
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
 
 from realmctl.corpus.wiki.dump_parts import DumpPart
-from realmctl.corpus.wiki.names import MEDIA
+from realmctl.corpus.wiki.markup import drop_hidden
 from realmctl.errors import InputError
 
 MAX_PAGE_BYTES = 16 * 2**20
@@ -23,7 +23,6 @@ MAX_FIELD_CHARS = 2**12
 MAX_TAG_BYTES = 2**22
 MAX_DEPTH = 16
 FEED_BYTES = 2**18
-FILE_NAMESPACE, CATEGORY_NAMESPACE, MEDIA_NAMESPACE = 6, 14, -2
 FIELDS = {
     ("mediawiki", "page", "title"): "title",
     ("mediawiki", "page", "ns"): "namespace",
@@ -33,11 +32,19 @@ FIELDS = {
 NAMESPACE = ("mediawiki", "siteinfo", "namespaces", "namespace")
 LISTS = ("List of ", "Lists of ", "Index of ", "Outline of ")
 WHOLE = DumpPart()
+REDIRECT = re.compile(r"\s*#REDIRECT\w*\s*:?\s*\[\[", re.IGNORECASE)
+KINDS_OF_DISAMBIGUATION = (
+    "airport|biology|call ?sign|case ?law|chinese title|county|genus|geographic(?:al)?|given name|hospital|human name|letter[-–]number combination"
+    "|mathematic(?:s|al)|military unit|music|name|number|opus|person|phonetics|place name|portal|road|school|ship"
+    "|species latin name(?: abbreviation)?|station|surname|synagogue|taxonomic authority|taxonomy|title|woo number"
+)
 DISAMBIGUATION = re.compile(
-    r"\{\{\s*(?:disambig\w*|dab|[hs]ndis|geodis|mathdab|numberdis"
-    r"|[\w -]{1,40} disambiguation|disambiguation[\w -]{0,40})\s*(?:\||\}\})",
+    rf"\{{\{{\s*(?:template:)?(?:(?:(?:{KINDS_OF_DISAMBIGUATION})(?: |-))?(?:disambig(?:uation)?|disamb|dab)(?:(?: |-)?page)?"
+    r"(?:(?: |-)?cleanup)?|disambigua|(?:[hs]ndis|geodis)(?:-cleanup)?|mathdab|numberdis|roaddis|schooldis|hospitaldis|airportdis"
+    r"|tndis|letter-numbercombdisambig)\s*(?:\||\}\})".replace(" ", "[ _]"),
     re.IGNORECASE,
 )
+"""The marker of a disambiguation page, by en.wikipedia.org/wiki/Template:Disambiguation/doc. {{disambiguation needed}} is none."""
 
 
 @dataclass(slots=True)
@@ -53,11 +60,19 @@ class Page:
 
 
 @dataclass
+class Site:
+    """What a dump says of its wiki: the names of the namespaces, such as {"Kategorie": 14}, and the language."""
+
+    namespaces: dict[str, int] = field(default_factory=dict)
+    language: str = ""
+
+
+@dataclass
 class _Reader:
     """The handlers of the XML parser, and what they have read so far."""
 
     path: Path
-    namespaces: dict[str, int]
+    site: Site
     pages: deque[Page] = field(default_factory=deque)
     trail: list[str] = field(default_factory=list)
     pieces: list[str] | None = None
@@ -78,6 +93,8 @@ class _Reader:
                 f"{self.path}: the root element is <{name}>, but a MediaWiki dump has the root "
                 f"element <mediawiki>. Name a pages-articles dump."
             )
+        if len(self.trail) == 1:
+            self.site.language = attributes.get("xml:lang", "")[:MAX_FIELD_CHARS]
         trail = tuple(self.trail)
         if name == "page":
             self.values, self.redirect, self.oversized = {}, False, False
@@ -98,7 +115,7 @@ class _Reader:
         trail = tuple(self.trail)
         self.trail.pop()
         if trail == NAMESPACE and self.key is not None:
-            self.namespaces["".join(self.pieces or ())] = self.key
+            self.site.namespaces["".join(self.pieces or ())] = self.key
         elif trail in FIELDS:
             self.values[FIELDS[trail]] = "".join(self.pieces or ())
             self.oversized = self.oversized or (name == "text" and self.size > MAX_PAGE_BYTES)
@@ -128,18 +145,18 @@ def _integer(text: str) -> int:
     return int(text) if re.fullmatch(r"-?\d{1,9}", text) else 0
 
 
-def pages(path: Path, namespaces: dict[str, int] | None = None, part: DumpPart = WHOLE) -> Iterator[Page]:
+def pages(path: Path, site: Site | None = None, part: DumpPart = WHOLE) -> Iterator[Page]:
     """Yield every page of a dump in file order, with redirects and talk pages. Of several revisions the last counts.
 
     Args:
         path: the dump.
-        namespaces: receives the names of the site's namespaces, such as {"Kategorie": 14}, before the first page.
+        site: receives what the dump says of its wiki, before the first page.
         part: the part of the dump that is read.
 
     Raises:
         InputError: broken, cut or hostile XML. The message names file, line and byte.
     """
-    reader = _Reader(path, {} if namespaces is None else namespaces)
+    reader = _Reader(path, site or Site())
     parser = _parser(reader)
     fed = 0
     try:
@@ -193,18 +210,11 @@ def skip_title(title: str, keep_lists: bool) -> str | None:
 
 def skip_page(page: Page) -> str | None:
     """Return why a page is not an article, whatever its title: "redirect", "namespace", "empty", "disambiguation", or None."""
-    if page.redirect or page.text[:12].lstrip().upper().startswith("#REDIRECT"):
+    if page.redirect or REDIRECT.match(page.text):
         return "redirect"
     if page.namespace != 0:
         return "namespace"
     if not page.oversized and not page.text.strip():
         return "empty"
-    return "disambiguation" if DISAMBIGUATION.search(page.text) else None
-
-
-def media_names(namespaces: Mapping[str, int]) -> frozenset[str]:
-    """Return the lower-case names of the file and category namespaces, in English and in the site's language."""
-    own = (
-        name.lower() for name, key in namespaces.items() if key in (FILE_NAMESPACE, CATEGORY_NAMESPACE, MEDIA_NAMESPACE)
-    )
-    return MEDIA | frozenset(own)
+    marked = DISAMBIGUATION.search(page.text) and DISAMBIGUATION.search(drop_hidden(page.text))
+    return "disambiguation" if marked else None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from realmctl.corpus.wiki.names import MEDIA, OTHER_PROJECTS
+from realmctl.corpus.wiki.namespaces import LANGUAGES, Namespaces, normalized
 
 LINKS = re.compile(
     r"\[\[([^\[\]|\n]*+)(?:\|([^\[\]\n]*+))?+\]\]([a-z]*+)"
@@ -20,7 +20,6 @@ LINKS = re.compile(
     r"|\[(?:(?:https?|ftps?|irc|news|gopher|telnet):)?//[^\s\[\]]++[ \t]*+([^\[\]\n]*+)\]"
     r"|\[mailto:[^\s\[\]]++[ \t]*+([^\[\]\n]*+)\]",
 )
-LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z-]{2,12})?")
 OPEN_ANCHOR, CLOSE_ANCHOR = "\uf8fe", "\uf8ff"
 HALF, FIRST = 4096, 0xE000
 
@@ -35,13 +34,13 @@ def anchor_number(two: str) -> int:
     return (ord(two[0]) - FIRST) * HALF + ord(two[1]) - FIRST
 
 
-def replace_links(text: str, media: frozenset[str] = MEDIA) -> tuple[str, list[str]]:
+def replace_links(text: str, site: Namespaces) -> tuple[str, list[str]]:
     """Replace each link by `opening(i)`, its label and CLOSE_ANCHOR. Links to files, categories and other languages
     are dropped.
 
     Args:
         text: wikitext without templates.
-        media: lower-case names of the namespaces whose links are dropped with their content.
+        site: the names of the namespaces.
 
     Returns:
         The marked text, and the targets: anchor i links to the page titled targets[i].
@@ -59,8 +58,8 @@ def replace_links(text: str, media: frozenset[str] = MEDIA) -> tuple[str, list[s
         else:
             out.append(text[done:start])
             if target is not None:
-                out.append(_label(target, match[2], match[3], targets, media))
-            elif match[4] and match[4].partition(":")[0].strip().lower() in media:
+                out.append(_label(target, match[2], match[3], targets, site))
+            elif match[4] and normalized(match[4].partition(":")[0]) in site.hidden:
                 depth = 1
                 limit = _block_end(text, start, limit)
             else:
@@ -80,15 +79,15 @@ def _block_end(text: str, start: int, known: int) -> int:
     return len(text) if end < 0 else end
 
 
-def _label(target: str, label: str | None, trail: str, targets: list[str], media: frozenset[str]) -> str:
+def _label(target: str, label: str | None, trail: str, targets: list[str], site: Namespaces) -> str:
     if ":" in target:
         prefix, _, rest = target.partition(":")
-        prefix = prefix.strip().lower().replace(" ", "_")
-        if prefix in media:
+        prefix = normalized(prefix)
+        if prefix in site.hidden:
             return trail
-        if not prefix or prefix in OTHER_PROJECTS:
+        if not prefix or prefix in site.elsewhere:
             return (rest.rpartition(":")[2] if label is None else label) + trail
-        if LANGUAGE.fullmatch(prefix) and rest[:1] != " ":
+        if prefix in LANGUAGES and rest[:1] != " ":
             return (label or "") + trail
     shown = target if label is None else label or target.partition(" (")[0]
     title, word = target.partition("#")[0].replace("_", " ").strip(), shown.strip()

@@ -82,27 +82,28 @@ MAX_RENDERED_DEPTH = 40
 
 @dataclass(slots=True)
 class _Open:
-    """A template or table that is not closed yet, and the text inside it so far."""
+    """A template or table that is not closed yet, where it begins, and the text inside it so far."""
 
     token: str
+    start: int
     pieces: list[str] = field(default_factory=list)
 
 
 def render_templates(text: str) -> str:
     """Replace templates by the words that they show, and drop tables. An unclosed one loses its first line."""
-    stack = [_Open("")]
+    stack = [_Open("", 0)]
     waiting = {"{{": 0, "{|": 0}
     done = 0
     for match in _braces(text):
         start, token = match.start(), match[0]
         stack[-1].pieces.append(text[done:start])
         if (leaf := match[1]) is not None:
-            stack[-1].pieces.append(render(leaf))
+            stack[-1].pieces.append(render(leaf, text, start, match.end()))
         elif token == "{{" or (token == "{|" and (start == done or _begins_line(text, start))):
-            stack.append(_Open(token))
+            stack.append(_Open(token, start))
             waiting[token] += 1
         elif token in CLOSES and waiting[CLOSES[token]]:
-            _shut(stack, waiting, CLOSES[token])
+            _shut(stack, waiting, CLOSES[token], text, match.end())
         done = match.end()
     stack[-1].pieces.append(text[done:])
     return "".join(stack[0].pieces) + "".join("".join(unclosed.pieces).partition("\n")[2] for unclosed in stack[1:])
@@ -124,7 +125,7 @@ def _braces(text: str) -> Iterator[re.Match[str]]:
         place = match.end()
 
 
-def _shut(stack: list[_Open], waiting: dict[str, int], token: str) -> None:
+def _shut(stack: list[_Open], waiting: dict[str, int], token: str, text: str, end: int) -> None:
     """Close the innermost `token`, and with it everything that was opened inside it and not closed."""
     inside: list[list[str]] = []
     while True:
@@ -134,7 +135,8 @@ def _shut(stack: list[_Open], waiting: dict[str, int], token: str) -> None:
         if top.token == token:
             break
     if token == "{{" and len(stack) <= MAX_RENDERED_DEPTH:
-        stack[-1].pieces.append(render("".join(piece for pieces in reversed(inside) for piece in pieces)))
+        content = "".join(piece for pieces in reversed(inside) for piece in pieces)
+        stack[-1].pieces.append(render(content, text, top.start, end))
     elif token == "{|":
         stack[-1].pieces.append("\n")
 

@@ -1,7 +1,7 @@
 """Turn wikitext (mediawiki.org/wiki/Help:Formatting) into prose: the text of paragraphs and lists, with its links.
 
 This scanner is faster than the available libraries, and an unbalanced `[[` does not spoil the rest of a page.
-Templates are not expanded; templates.py has the few that show words. Headings are dropped, and so are sections without
+Templates are not expanded; template_rules.py has those that show words. Headings are dropped, and so are sections without
 prose (References, External links).
 """
 
@@ -15,17 +15,25 @@ from functools import lru_cache
 from realmctl.corpus.document import Link
 from realmctl.corpus.wiki.links import CLOSE_ANCHOR, OPEN_ANCHOR, anchor_number, replace_links
 from realmctl.corpus.wiki.markup import drop_hidden, render_templates
-from realmctl.corpus.wiki.names import BLOCK_TAGS, INLINE_TAGS, MEDIA, SECTIONS_WITHOUT_PROSE
+from realmctl.corpus.wiki.names import BLOCK_TAGS, INLINE_TAGS, SECTIONS_WITHOUT_PROSE
+from realmctl.corpus.wiki.namespaces import Namespaces
+from realmctl.corpus.wiki.quantities import PLUS
 
 HEADING = re.compile(r"\n=[^\n]*")
 TABLE_LINE = re.compile(r"\n[ \t]*(?:\||!(?=[^\n]*\|))[^\n]*")
 # unusual spaces, and characters that show nothing
 ODD = re.compile(
-    "[\x00-\x09\x0b-\x1f\x7f\x85\xa0\u00ad\u1680\u2000-\u200f\u2028-\u202f"
+    "[\x00-\x09\x0b-\x1f\x7f\x85\xa0\u00ad\u1680\u2000-\u200b\u200e\u200f\u2028-\u202f"
     "\u205f\u2060\u3000\ue000-\uf8ff\ufeff\ufffe\uffff]"
 )
+SHAPED = "\u0590-\u1dff\u20d0-\u2bff\u2e80-\ud7ff\uf900-\U000e01ef"
+# a joiner (ZWNJ, ZWJ) shows nothing except after a letter of a script whose letters join, or after an emoji
+IDLE_JOINER = re.compile(f"(?<![{SHAPED}])[\u200c\u200d]|\u200c(?![{SHAPED}])")
+MIXED = re.compile(rf"(?<=\d){PLUS}(?=\d)")
 TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)\b[^<>]*+>")
-POWER = re.compile(r"<sup>(?<=\d<sup>)(?=[-−–]?\d{1,4}</sup>)")
+POWER = re.compile(r"<sup>(?<=\d<sup>)(?=[-−–+]?\d{1,4}</sup>)")
+INDEX = re.compile(r"<sub>(?<=\d<sub>)(?=\d{1,4}</sub>)")
+FRACTION = re.compile(r"<sup>(\d{1,4})</sup>[/⁄∕]<sub>(\d{1,4})</sub>")
 POSSESSIVE = re.compile(r"'''(?=s\b)")
 QUOTES = re.compile("''+")
 BRACES = re.compile(r" *(?:\{\{+|\}\}+) *")  # single braces that became pairs when the markup between them was dropped
@@ -41,16 +49,22 @@ LOOSE = re.compile(r" (?=[ ,;)]|[.:]\s)")
 DOUBLED = ((",)", ")"), (";)", ")"), (",,", ","))
 
 
-def prose(wikitext: str, media: frozenset[str] = MEDIA) -> tuple[str, tuple[Link, ...]]:
+ENGLISH_WIKIPEDIA = Namespaces()
+
+
+def prose(wikitext: str, site: Namespaces = ENGLISH_WIKIPEDIA) -> tuple[str, tuple[Link, ...]]:
     """Return the prose of one page, a paragraph or list item a line, and its links, in time linear in its length for any text.
 
     Args:
         wikitext: the page as its author wrote it.
-        media: lower-case names of the namespaces whose links are dropped (files, categories).
+        site: the names of its namespaces.
     """
     text = render_templates(without_reference_sections(drop_hidden(wikitext.replace("\r\n", "\n"))))
-    text, targets = replace_links(ODD.sub(_space, TABLE_LINE.sub("\n", "\n" + text)), media)
+    text = ODD.sub(_space, TABLE_LINE.sub("\n", "\n" + text)).replace("&nbsp;", " ")
+    text, targets = replace_links(text, site)
     text = "\n".join(paragraphs(ENTITY.sub(_entity, _untagged(text))))
+    if "\u200c" in text or "\u200d" in text:
+        text = IDLE_JOINER.sub("", text)
     return _resolved(tidy(text), targets)
 
 
@@ -77,9 +91,14 @@ def _space(match: re.Match[str]) -> str:
 
 
 def _untagged(text: str) -> str:
-    """Drop HTML tags, quote marks and behaviour switches; 10<sup>6</sup> becomes 10^6."""
+    """Drop HTML tags, quote marks and behaviour switches.
+
+    After a digit, <sup>6</sup> becomes ^6, <sub>2</sub> _2, and <sup>1</sup>/<sub>2</sub> a separate 1/2.
+    """
     if "<" in text:
-        text = TAG.sub(_tag, POWER.sub("^", text))
+        text = TAG.sub(_tag, INDEX.sub("_", POWER.sub("^", FRACTION.sub(rf"{PLUS}\1/\2", text))))
+    if PLUS in text:
+        text = MIXED.sub(" ", text).replace(PLUS, "")
     if "__" in text:
         text = SWITCH.sub("", text)
     if "''" in text:

@@ -30,12 +30,11 @@ def write(path, *pages: str, end: str = "</mediawiki>\n"):
 
 def test_pages_come_with_their_own_id_the_last_revision_and_unescaped(tmp_path):
     path = write(tmp_path / "d.xml", page(12, "A & B", "x < y &amp; [[z]]\nüber"), page(13, "T", "talk", ns=1))
-    namespaces: dict[str, int] = {}
-    found = list(dump.pages(path, namespaces))
+    site = dump.Site()
+    found = list(dump.pages(path, site))
     assert found[0] == dump.Page("12", "A & B", 0, False, "x < y &amp; [[z]]\nüber", False)
     assert (found[1].namespace, found[1].text) == (1, "talk")
-    assert namespaces == {"Medium": -2, "": 0, "Datei": 6, "Kategorie": 14}
-    assert {"datei", "kategorie", "file", "category"} <= dump.media_names(namespaces)
+    assert site == dump.Site({"Medium": -2, "": 0, "Datei": 6, "Kategorie": 14}, "de")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +52,16 @@ def test_pages_come_with_their_own_id_the_last_revision_and_unescaped(tmp_path):
         ("Index of law articles", "text", {}, "list"),
         ("Outline of law", "text", {}, "list"),
         ("Empty", "  \n", {}, "empty"),
+        ("Mercury", "x {{Place name disambiguation}}", {}, "disambiguation"),
+        ("Mercury", "x {{disambiguation cleanup|date=May 2012}}", {}, "disambiguation"),
+        ("Mercury", "x\n{{Template:Airport_disambiguation}}", {}, "disambiguation"),
         ("Listen", "{{About|disambiguation pages|x}} A list of things.", {}, None),
+        ("Kept", "He played for [[Milton]]{{Disambiguation needed|date=May 2012}} in 1999.", {}, None),
+        ("Kept", "He played for {{disambiguation needed span|Milton}} in 1999.", {}, None),
+        ("Kept", "The mark is <nowiki>{{disambiguation}}</nowiki>.", {}, None),
+        ("Kept", "Text. <!-- {{disambig}} is no longer needed -->", {}, None),
+        ("Kept", "Text.<ref>See {{Disambiguation link|x}}.</ref> {{R to disambiguation page}}", {}, None),
+        ("Kept", "#Redirecting a river was the first step.\n#Then came a dam.", {}, None),
     ],
 )
 def test_why_pages_are_dropped(tmp_path, title, text, extra, reason):

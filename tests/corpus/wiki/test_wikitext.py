@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from realmctl.corpus.wiki import dump
+from realmctl.corpus.wiki.namespaces import namespaces
 from realmctl.corpus.wiki.wikitext import prose
 from realmctl.execution.deadline import deadline
 
@@ -65,7 +66,7 @@ def test_what_a_reader_sees(wikitext, expected):
     [
         ("{{convert|5|km|mi}}", "5 km"),
         ("{{convert|5|to|10|km}}", "5 to 10 km"),
-        ("{{cvt|3|-|4|ft}}", "3-4 ft"),
+        ("{{cvt|3|-|4|ft}}", "3–4 ft"),
         ("{{lang|fr|mot [[juste]]}}", "mot juste"),
         ("{{lang-de|Wort}}", "Wort"),
         ("{{transl|ja|kana}}", "kana"),
@@ -114,9 +115,151 @@ def test_anchors_are_offsets_into_the_clean_text():
     ]
 
 
-def test_the_sites_own_names_for_files_and_categories():
-    media = dump.media_names({"Datei": 6, "Kategorie": 14})
-    assert prose("x [[Datei:a.jpg|mini|Ein [[Bild]]]] [[Kategorie:Y]]", media) == ("x", ())
+@pytest.mark.parametrize(
+    ("wikitext", "expected"),
+    [
+        ("He is {{convert|6|ft|2|in|cm}} tall.", "He is 6 ft 2 in tall."),
+        ("It weighs {{convert|12|st|6|lb|kg|0}}.", "It weighs 12 st 6 lb."),
+        ("A {{convert|2|x|3|x|4|m|ft}} box.", "A 2 x 3 x 4 m box."),
+        ("It is {{convert|1|mi|440|yd|m}} long.", "It is 1 mi 440 yd long."),
+        ("At {{convert|-27|°F}} or {{convert|1300|m|ft}}.", "At −27 °F or 1,300 m."),
+        ("A {{convert|5+1/2|in|mm}} plank.", "A 5 1/2 in plank."),
+        ("It has {{convert|87|e6acre}} and {{convert|1.2|PD/sqmi}}.", "It has 87 million acres and 1.2/sq mi."),
+        ("A {{convert|40|acre|ha|adj=on}} farm of {{convert|40|acre}}.", "A 40 acre farm of 40 acres."),
+        ("A {{convert|400000|oilbbl/d|m3/d}} field.", "A 400,000 bbl/d field."),
+        ("Between {{convert|60|and(-)|80|kg}}.", "Between 60 and 80 kg."),
+        ("6×10{{sup|23}} and 2{{sup|nd}}", "6×10^23 and 2nd"),
+        ("5.98{{e|24}} kg, 10{{sup|−9}} m", "5.98×10^24 kg, 10^−9 m"),
+        ("A 7{{frac|3|4}} inch gun, 1{{sfrac|1|2}}, {{frac|2|1|3}}.", "A 7 3/4 inch gun, 1 1/2, 2 1/3."),
+        ("({{sfrac|3''n'' + 1|2}}) O", "((3n + 1)/2) O"),
+        ("3<sup>1</sup>/<sub>2</sub> and 1010<sub>2</sub> and C<sub>6</sub>", "3 1/2 and 1010_2 and C6"),
+        ("8{{±|2}} mm, 8{{±|2|3}} mm", "8±2 mm, 8+2−3 mm"),
+        ("{{gaps|3.141|592}} and {{gaps|1|234|e=5|u=m}}", "3.141592 and 1234×10^5 m"),
+        ("{{val|5|0.1|u=kg}}, {{val|1.2|+0.3|-0.4}}, {{val|12345|fmt=commas}}", "5±0.1 kg, 1.2+0.3−0.4, 12,345"),
+        ("{{val|5|0.1|e=3|u=m|up=s}} {{val|-4}}", "(5±0.1)×10^3 m/s −4"),
+        ("1914{{ndash}}1918, 1914{{spaced en dash}}1918", "1914–1918, 1914 – 1918"),
+        ("1914{{en dash}}1918 {{em dash}} 1939{{spaced ndash}}1945{{snd}}x", "1914–1918 — 1939 – 1945 – x"),
+        ("yes{{mdash}}no{{spaced em dash}}maybe", "yes—no — maybe"),
+        ("{{track gauge|1435mm}} line", "1,435 mm line"),
+        ("at {{coord|13|19|N|169|9|W|type:event}} and {{coord|43.5|-79.25}}", "at 13°19′N 169°9′W and 43.5°N 79.25°W"),
+        ("is{{coord|1|N|2|E|display=title}} here", "is here"),
+        ("the {{nth|21}} and {{ordinal|12}}", "the 21st and 12th"),
+    ],
+)
+def test_numbers_stay_what_the_page_shows(wikitext, expected):
+    assert text(wikitext) == expected
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "expected"),
+    [
+        ("Rome ({{langx|it|Roma}}) is", "Rome (Roma) is"),
+        ("({{langx|ru|Москва|Moskva|lit=x}})", "(Москва, romanized: Moskva, lit. 'x')"),
+        ("{{lang-grc-gre|Ἀθῆναι}} and {{transl|ar|ALA|''Allāh''}}", "Ἀθῆναι and Allāh"),
+        ("{{zh|s=北京|p=Běijīng}} x", "simplified Chinese: 北京; pinyin: Běijīng x"),
+        ("{{script/Arabic|ﷲ}} {{angbr|th}}", "ﷲ ⟨th⟩"),
+        ("{{ill|de|Gymnasium|Schule}} {{ill|Ann Brook|fr|lt=Ann}}", "Gymnasium Ann"),
+        ("Born {{OldStyleDate|4 May|1750|23 April}} in", "Born 4 May 1750 in"),
+        ("Born {{OldStyleDate|February 2|1905|January 20}} in", "Born February 2, 1905 in"),
+        (
+            "{{circa|1400|1450}} ({{floruit|1400|1410}}; {{reign|1485|1509}})",
+            "c. 1400 – c. 1450 (fl. 1400–1410; r. 1485–1509)",
+        ),
+        ("{{start date|1840|May|7|df=yes}} {{date|2010-05-03}}", "7 May 1840 3 May 2010"),
+        ("{{as of|2013|June|8|df=US}} {{as of|2011|6|lc=y|post=,}} x", "As of June 8, 2013 as of June 2011, x"),
+        ("aged {{age|1946|9|1|1990|2|3}}", "aged 43"),
+        (
+            "The {{SS|Normandie}}, {{SMS|Dresden||6}}, {{USS|Nautilus|SSN-571|2}}",
+            "The SS Normandie, SMS Dresden, Nautilus",
+        ),
+        (
+            "{{HMS|Hood|51}}, {{ship|Japanese cruiser|Chikuma|1938|2}} {{HSwMS|Visby}}",
+            "HMS Hood (51), Chikuma HSwMS Visby",
+        ),
+        ("an {{sclass|Iowa|battleship}} and {{SMU|U-9}}", "an Iowa-class battleship and SM U-9"),
+        ("{{CAD|5}} {{AUD|6}} {{GBP|7}} {{JPY|800}} {{INRConvert|9|c}} {{SEK|10}}", "C$5 A$6 £7 ¥800 ₹9 crore 10 kr"),
+        ("A{{music|flat}} {{sic}} it{{'s}} a{{=}}b {{nowrap|c{{=}}d}}", "A♭ [sic] it's a=b c=d"),
+        (
+            "{{bibleverse|1|Corinthians|13:4|KJV}} {{harvtxt|Boolos|Jeffrey|1974}}",
+            "1 Corinthians 13:4 Boolos & Jeffrey (1974)",
+        ),
+        ("{{Template:HMS|Beagle}} {{nowrap_|2=b|1=a}}", "HMS Beagle a"),
+    ],
+)
+def test_names_and_dates_stay_what_the_page_shows(wikitext, expected):
+    assert text(wikitext) == expected
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "expected"),
+    [
+        ("It cost {{XYZ|145,000|year=2010}} then.", "It cost 145,000 then."),
+        ("The {{unseen ship|Titanic}} sank.", "The Titanic sank."),
+        ("about 5 {{unseen unit|km}} away", "about 5 km away"),
+        ("he is {{unseen note|very unclear}} tall", "he is tall"),
+        (
+            "In 1990{{citation needed|reason=x}} and 1991{{clarify|Unclear}} it {{Unseen-inline|1992}} ended",
+            "In 1990 and 1991 it ended",
+        ),
+        ("{{unseen hatnote|Ann Brook}}\n'''Ann''' lives.", "Ann lives."),
+        ("{{Unseen box\n|Ann\n}}'''Ann''' lives.", "Ann lives."),
+        ("5 {{unseen|y|200px|miles}} on, {{unseen|fr|Paris}}", "5 miles on, Paris"),
+    ],
+)
+def test_an_unknown_template_beside_digits_or_capitals_leaves_its_text(wikitext, expected):
+    assert text(wikitext) == expected
+
+
+@pytest.mark.parametrize(
+    ("own", "language", "wikitext"),
+    [
+        ({"Datei": 6, "Kategorie": 14}, "", "x [[Datei:a.jpg|mini|Ein [[Bild]]]] [[Kategorie:Y]]"),
+        ({"Datei": 6}, "de", "x [[Bild:a.jpg|mini|links|200px|Alt]] [[Medium:b.ogg]]"),
+        ({"Datei": 6}, "", "x [[Bild:a.jpg|mini|[[Haus]] und|y]]"),
+        ({"Fichier": 6}, "fr", "x [[Image:a.jpg|vignette]] [[ fichier : b.jpg|c]] [[catégorie:Z]]"),
+        ({}, "es", "x [[Imagen:a.jpg|thumb|y]] [[Archivo:b.jpg]] [[Categoría:Z]]"),
+        ({}, "ja", "x [[画像:a.jpg|thumb|y]] [[ファイル:b.jpg]] [[カテゴリ:Z]]"),
+        ({}, "ko", "x [[그림:a.jpg|섬네일|y]] [[파일:b.jpg]] [[분류:Z]]"),
+        ({}, "vi", "x [[Tập tin:a.jpg|nhỏ|y]] [[Hình:b.jpg]] [[Thể_loại:Z]]"),
+        ({}, "fa", "x [[پرونده:a.jpg|y]] [[تصویر:b.jpg]] [[رده:Z]]"),
+    ],
+)
+def test_files_and_categories_by_every_name_of_the_sites_language(own, language, wikitext):
+    assert prose(wikitext, namespaces(own, language)) == ("x", ())
+
+
+def test_names_of_other_languages_are_titles():
+    """English Wikipedia has an article "Imagine: John Lennon", and "Imagine" means File in Romanian."""
+    text, links = prose("[[Imagine: John Lennon]] [[Bild:x]] [[Benutzer:A|b]]", namespaces({"File": 6}, "en"))
+    assert text == "Imagine: John Lennon Bild:x b"
+    assert [target for _, _, target in links] == ["Imagine: John Lennon", "Bild:x", "Benutzer:A"]
+    assert prose("[[Benutzer:A|b]]", namespaces({"Benutzer": 2}, "de")) == ("b", ())
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "expected"),
+    [
+        ("[[de:Haus]] [[zh-min-nan:X]] [[be-x-old:Y]] a", "a"),
+        ("[[ABC:Murders]] [[Mob:Rule|the film]] [[xyz:abc]]", "ABC:Murders the film xyz:abc"),
+        ("[[Re:Zero]] and [[Dr:X]]", "Re:Zero and Dr:X"),
+    ],
+)
+def test_a_colon_makes_a_language_link_only_after_the_code_of_a_language(wikitext, expected):
+    assert text(wikitext) == expected
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "expected"),
+    [
+        ("می\u200cخواهم", "می\u200cخواهم"),
+        ("ක්\u200dෂ ന്\u200d.", "ක්\u200dෂ ന്\u200d."),
+        ("می&zwnj;خواهم می{{zwnj}}خواهم", "می\u200cخواهم می\u200cخواهم"),
+        ("👩\u200d🔬", "👩\u200d🔬"),
+        ("Auf\u200clage\u200d \u200ca\u200e\u200b", "Auflage a"),
+    ],
+)
+def test_joiners_that_change_a_word_stay(wikitext, expected):
+    assert text(wikitext) == expected
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,236 @@
+"""What the templates of numbers show: {{convert}}, {{val}}, fractions, powers, uncertainties.
+
+As Wikipedia shows them, with three exceptions: units are short ("5 km"), {{convert}} shows the value that the author wrote
+and not the converted one, and <sup> after a digit is "^" (wikitext.py).
+Source: en.wikipedia.org/wiki/Template:NAME/doc.
+"""
+
+from __future__ import annotations
+
+import re
+
+from realmctl.corpus.wiki.arguments import Arguments
+from realmctl.corpus.wiki.names import words
+
+PLUS = "\u2064"
+"""Invisible plus, before a fraction. wikitext.py makes it a space after a digit: `5{{frac|1|2}}` is 5 1/2."""
+NUMBER = re.compile(r"[-−–+]?[\d.,]*\d[\d.,]*(?:e[-−+]?\d{1,3}|\.?)", re.IGNORECASE)
+MIXED = re.compile(r"(?:([-−]?\d[\d,]*)[-+])?(\d+)//?(\d+)")
+UNITS = {
+    "F": "°F",
+    "C": "°C",
+    "C-change": "°C",
+    "F-change": "°F",
+    "acre": "acres",
+    "ha": "hectares",
+    "carat": "carats",
+    "oilbbl": "bbl",
+    "knot": "knots",
+    "lbf.ft": "lb⋅ft",
+    "lbft": "lb⋅ft",
+    "lb.ft": "lb⋅ft",
+    "ftlb": "ft⋅lb",
+    "Nm": "N⋅m",
+    "N.m": "N⋅m",
+    "LT": "long tons",
+    "ST": "short tons",
+    "USgal": "US gal",
+    "usgal": "US gal",
+    "U.S.gal": "US gal",
+    "impgal": "imp gal",
+    "USfloz": "US fl oz",
+    "impfloz": "imp fl oz",
+    "floz": "fl oz",
+    "USqt": "US qt",
+    "USpt": "US pt",
+    "USbsh": "US bushels",
+    "imppt": "imp pt",
+    "mpgus": "mpg",
+    "mpgUS": "mpg",
+    "mpgimp": "mpg",
+    "foot": "ft",
+    "inch": "in",
+    "um": "μm",
+    "µm": "μm",
+}
+PLURALS = ("acres", "carats", "hectares", "knots", "tons")
+POWERS = {"sq": "2", "cu": "3"}
+AREA = re.compile(r"(?:(sq|cu)(\w+)|(ft|in|yd|mi|foot)([23]))")
+METRIC = frozenset(["m", "km", "cm", "mm"])
+MULTIPLES = {"e3": "thousand", "e6": "million", "e9": "billion", "e12": "trillion", "M": "million", "G": "billion"}
+MULTIPLE = re.compile(r"(?:(e3|e6|e9|e12)|([MG])(?=USgal|impgal|oilbbl|acre))(.+)")
+SMALLER = words("in inch ft foot yd furlong ch chain rd oz lb st cwt qtr dwt gr pt qt floz USfloz impfloz")
+"""The units that come second in "5 ft 11 in"."""
+RANGES = {
+    "-": "–",
+    "–": "–",
+    "—": "–",
+    "&ndash;": "–",
+    "to": " to ",
+    "and": " and ",
+    "&": " and ",
+    "or": " or ",
+    "by": " by ",
+    "x": " x ",
+    "xx": " × ",
+    "×": " × ",
+    "*": " × ",
+    "to(-)": " to ",
+    "and(-)": " and ",
+    "or(-)": " or ",
+    "by(x)": " by ",
+    "(x)": " × ",
+    "+/-": " ± ",
+    "±": " ± ",
+    "+": " + ",
+    ",": ", ",
+    ", and": ", and ",
+    ", or": ", or ",
+    "to about": " to about ",
+    "and around": " and around ",
+    "/": " / ",
+}
+
+
+def convert(a: Arguments) -> str:
+    """`5|km` gives "5 km", `5|to|10|km` "5 to 10 km", `3|x|4|x|5|m` "3 x 4 x 5 m", and `5|ft|11|in|cm` "5 ft 11 in"."""
+    values, place = [_number(a, a[0])], 1
+    while a[place].lower() in RANGES and _is_number(a[place + 1]):
+        values.append(RANGES[a[place].lower()] + _number(a, a[place + 1]))
+        place += 2
+    words = "".join(values)
+    unit = a[place]
+    single = words == "1" or a.get("adj", "sing") in ("on", "mid")
+    shown = _with_unit(words, unit, single)
+    while place + 2 < len(a.args) and a[place + 2] in SMALLER and _is_number(a[place + 1]) and len(values) == 1:
+        shown += f" {_number(a, a[place + 1])} {unit_name(a[place + 2])}"
+        place += 2
+    if a.get("adj") == "mid" and (middle := " ".join(a.args[place + 2 :]).strip()):
+        shown += middle if middle[0] == "-" else f" {middle}"
+    return shown
+
+
+def _is_number(text: str) -> bool:
+    return bool(NUMBER.fullmatch(text) or MIXED.fullmatch(text))
+
+
+def _number(a: Arguments, text: str) -> str:
+    """Return a number as it is printed: "1300" is "1,300", "1+1/2" is "1 1/2", and "5e6" is "5×10^6"."""
+    if mixed := MIXED.fullmatch(text):
+        return f"{mixed[1]} {mixed[2]}/{mixed[3]}" if mixed[1] else f"{mixed[2]}/{mixed[3]}"
+    if not NUMBER.fullmatch(text):
+        return text
+    if text[0] == "-":
+        text = "−" + text[1:]
+    mantissa, exponent, power = text.lower().partition("e")
+    if exponent:
+        return f"{mantissa}×10^{power.lstrip('+').replace('-', '−')}"
+    return text if a.get("comma") in ("off", "gaps") else grouped(text, 5 if a.get("comma") == "5" else 4)
+
+
+def grouped(text: str, least: int = 4) -> str:
+    """Return a number with commas between thousands, from `least` digits before the point on."""
+    sign = text[:1] if text[:1] in "-−+" else ""
+    whole, point, rest = text[len(sign) :].partition(".")
+    return (
+        f"{sign}{int(whole):,}{point}{rest}"
+        if whole.isdecimal() and least <= len(whole) < 40 and whole[0] != "0"
+        else text
+    )
+
+
+def _with_unit(value: str, unit: str, single: bool) -> str:
+    if unit.startswith("PD/"):
+        return f"{value}/{unit_name(unit[3:])}"
+    name = unit_name(unit)
+    if single and name.endswith(PLURALS):
+        name = name[:-1]
+    return f"{value} {name}".strip()
+
+
+def unit_name(code: str) -> str:
+    """Return how a unit is printed: "sqmi" is "sq mi", "e6acre" "million acres", and "oilbbl/d" "bbl/d"."""
+    if multiple := MULTIPLE.fullmatch(code):
+        return f"{MULTIPLES[multiple[1] or multiple[2]]} {unit_name(multiple[3])}"
+    if "/" in code.strip("/"):
+        above, _, below = code.partition("/")
+        return f"{unit_name(above)}/{unit_name(below)}"
+    if code in UNITS:
+        return UNITS[code]
+    if area := AREA.fullmatch(code):
+        kind, base = area[1] or {"2": "sq", "3": "cu"}[area[4]], area[2] or area[3]
+        return f"{base}{POWERS[kind]}" if base in METRIC else f"{kind} {unit_name(base)}"
+    return code
+
+
+def fraction(a: Arguments) -> str:
+    """`2` gives 1/2, `1|2` 1/2, and `5|1|2` 5 1/2."""
+    parts = [part for part in a.args if part]
+    if len(parts) < 3:
+        above, below = (["1", *parts] if len(parts) == 1 else parts) or ["", ""]
+        return f"{PLUS}{_term(above)}/{_term(below)}"
+    return f"{parts[0]} {_term(parts[1])}/{_term(parts[2])}"
+
+
+def _term(text: str) -> str:
+    return f"({text})" if re.search(r"[\w'] *[-+−/·×] *[\w']| ", text) else text
+
+
+def value(a: Arguments) -> str:
+    """`val`: `1.5|e=3|u=m` gives "1.5×10^3 m", `5|0.1` "5±0.1", `5|+1|-2` "5+1−2", and `5|-|7` "5–7"."""
+    shown, rest = _plain(a, a[0]), a.args[1:]
+    while len(rest) > 1 and rest[0] in RANGES and _is_number(rest[1]):
+        shown += RANGES[rest[0]] + _plain(a, rest[1])
+        rest = rest[2:]
+    if rest and rest[0]:
+        first = rest[0]
+        if first[0] in "+-−(":
+            shown += "".join(part.replace("-", "−", 1) for part in rest[:2])
+        else:
+            shown += f"±{first}"
+        if "e" in a.named:
+            shown = shown if first[0] == "(" else f"({shown})"
+    if power := a.named.get("e", "").replace("-", "−"):
+        shown += f"×10^{power}" if shown else f"10^{power}"
+    unit, per = a.get("u", "ul"), a.get("up", "upl")
+    unit = f"{unit}/{per}" if per else unit
+    shown = f"{a.get('p', 'pre')}{shown}{a.get('s', 'suf')}"
+    return f"{shown}{unit}" if unit[:1] in ("%", "°") and unit[1:2] not in ("C", "F") else f"{shown} {unit}".strip()
+
+
+def _plain(a: Arguments, text: str) -> str:
+    text = text.replace("-", "−", 1) if text.startswith("-") else text
+    mantissa, exponent, power = text.partition("e")
+    if exponent and _is_number(mantissa):
+        return f"{mantissa}×10^{power.lstrip('+').replace('-', '−')}"
+    return grouped(text) if a.get("fmt") == "commas" else text
+
+
+def gaps(a: Arguments) -> str:
+    """`12|345` gives 12345, a number whose groups stand apart."""
+    power = a.named.get("e", "").replace("-", "−")
+    shown = "".join(a.args) + (f"×10^{power}" if power else "")
+    return f"{a.get('lhs')}{shown} {a.get('u')}".strip()
+
+
+def plus_minus(a: Arguments) -> str:
+    """`1` gives ±1, and `0.2|0.3` gives +0.2−0.3."""
+    return f"+{a[0].lstrip('+')}−{a[1].lstrip('-−')}" if a[1] else f"±{a[0]}"
+
+
+def power_of_ten(a: Arguments) -> str:
+    """`24` gives ×10^24."""
+    return f"×10^{a[0].replace('-', '−')}" if a[0] else ""
+
+
+def gauge(a: Arguments) -> str:
+    """`1435mm` gives "1,435 mm", and `4ft8.5in` "4 ft 8.5 in"."""
+    if a[0].lower() in ("sg", "ussg", "uksg", "standard"):
+        return "1,435 mm"
+    parts = re.findall(r"([\d.,/]+) ?(mm|cm|m|ft|in)(?![a-z])", a[0])
+    return " ".join(f"{grouped(number)} {unit}" for number, unit in parts) or a[0]
+
+
+def height(a: Arguments) -> str:
+    """`ft=5|in=11` gives "5 ft 11 in"."""
+    return " ".join(f"{a.named[unit]} {unit}" for unit in ("m", "cm", "ft", "in", "kg", "st", "lb") if a.get(unit))
