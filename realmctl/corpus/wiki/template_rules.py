@@ -284,7 +284,7 @@ def _coordinates(a: Arguments) -> str:
         elif part.replace(".", "", 1).lstrip("-").isdecimal():
             numbers.append(part)
     if not places and len(numbers) >= 2:
-        for number, (positive, negative) in zip(numbers, ("NS", "EW"), strict=False):
+        for number, (positive, negative) in zip(numbers, [("N", "S"), ("E", "W")], strict=False):
             places.append(f"{number.lstrip('-')}°{negative if number.startswith('-') else positive}")
     return " ".join(places)
 
