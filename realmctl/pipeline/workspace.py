@@ -8,6 +8,7 @@ from typing import Any
 
 from realmctl.artifacts import MANIFEST, version_numbers
 from realmctl.errors import InputError
+from realmctl.pipeline.discovery import own_stages
 from realmctl.pipeline.fields import Role, flag_of, roles
 from realmctl.pipeline.stage import Stage
 
@@ -28,9 +29,20 @@ def with_defaults(stage: type[Stage], given: Mapping[str, Any], workspace: Path)
         elif not role.optional:
             raise InputError(
                 f"{stage.command()} needs {flag_of(name)}, and {path} has no finished version (looked from "
-                f"{Path.cwd()}). Run the stage that makes {' or '.join(role.kinds)} first, or name an artifact."
+                f"{Path.cwd()}). {_how_to_make(role.kinds[0])}, or name an artifact."
             )
     return values
+
+
+def _how_to_make(kind: str) -> str:
+    """Name the commands that make an artifact of a kind from other kinds, such as "Run `realmctl tag` first: it makes spans"."""
+    makers = [
+        f"`realmctl {name}`"
+        for name, stage in own_stages().items()
+        if stage.makes == kind
+        and not any(role.kinds[:1] == (kind,) and not role.optional for role in roles(stage).values())
+    ]
+    return f"Run {' or '.join(makers)} first: it makes {kind}" if makers else f"Make {kind} first"
 
 
 def _has_default(name: str, role: Role, values: Mapping[str, Any]) -> bool:

@@ -148,3 +148,12 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path):
     command = " ".join([*REALMCTL, "ls", "w"])
     run = subprocess.run(["bash", "-c", f"{command} | true; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True)
     assert run.stderr == "" and run.returncode in (0, 141)
+
+
+@pytest.mark.parametrize(
+    ("command", "maker"),
+    [("tag", "chunk"), ("pretrain", "chunk"), ("build-index", "embed"), ("eval-em --questions q.jsonl", "finetune")],
+)
+def test_a_missing_input_names_the_command_that_makes_it(realmctl, tmp_path, command, maker):
+    code, _, err = realmctl(*command.split(), "--workspace", tmp_path / "empty")
+    assert code == 3 and f"`realmctl {maker}`" in one_paragraph(err)

@@ -92,7 +92,7 @@ MISTAKES = [
     ("embed --blocks {blocks}", INPUT, "embed needs --retriever"),
     ("pretrain", INPUT, "pretrain needs --blocks"),
     ("eval-em --questions questions.jsonl", INPUT, "eval-em needs"),
-    ("ask Who", INPUT, "artifacts/blocks does not exist"),
+    ("ask Who", INPUT, "artifacts/qa-model does not exist"),
     ("ask Who --qa-model corpus.jsonl --blocks {blocks}", INPUT, "corpus.jsonl"),
     ("fill-mask [MASK]", INPUT, "model"),
     ("tag --blocks corpus.jsonl", INPUT, "corpus.jsonl"),
