@@ -102,7 +102,7 @@ class BlockPacker:
     A sentence too long for a block is cut between words, and `split_sentences` counts it. With `long_sentences="keep"`
     it becomes a block longer than `max_wordpieces`, as in the official preprocessing.
 
-    With `keep_passages` a document is a block with the document's own id. A document that does not fit loses the
+    With `keep_passages` a document is a block with the document's own id, even one with a title alone. A document that does not fit loses the
     sentences beyond the limit, and `shortened_passages` counts it; with `long_sentences="keep"` it stays whole.
     """
 
@@ -121,7 +121,7 @@ class BlockPacker:
         if not self.settings.keep_passages:
             for number, sentences in enumerate(groups):
                 yield _block(document, f"{document.id}-{number}", sentences, title_ids)
-        elif fitting := next(groups, None):
+        elif (fitting := next(groups, [])) or title_ids:
             further = [sentence for group in groups for sentence in group]
             if further and self.settings.long_sentences == "split":
                 self.shortened_passages += 1
@@ -203,13 +203,17 @@ def _block(document: Document, identity: str, sentences: Sequence[Sentence], tit
         wordpieces=PackedWordpieces(
             title=title_ids,
             body=b"".join([sentence.packed for sentence in sentences]),
-            sentence_starts=[0, *accumulate(sentence.length for sentence in sentences[:-1])],
+            sentence_starts=list(accumulate((sentence.length for sentence in sentences[:-1]), initial=0))[
+                : len(sentences)
+            ],
         ),
     )
 
 
 def _anchors(links: Sequence[Link], sentences: Sequence[Sentence], spans: Sequence[CharacterRange]) -> Iterator[Link]:
     """Yield the document's links that lie inside one of these sentences, as offsets in the block's text."""
+    if not sentences:
+        return
     at, count = bisect_left(links, (sentences[0].start,)), len(links)
     for (first, last, _, _), (begin, _) in zip(sentences, spans, strict=True):
         shift = begin - first

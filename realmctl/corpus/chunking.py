@@ -36,18 +36,20 @@ TRAINING_BYTES = 200_000_000
 class ChunkedUnit:
     """The blocks of a unit, its skipped pages, and counts. `read`: what was found in files that the worker read.
 
-    `counts` has documents, sentences, words, anchors, split_sentences, no_prose and quarantined.
+    `counts` has documents, sentences, words, anchors, split_sentences and quarantined. `pages` has the documents that made no
+    block.
     """
 
     blocks: list[Block] = field(default_factory=list)
     quarantined: list[SkippedPage] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
+    pages: PageCounts = field(default_factory=PageCounts)
     read: ReadFiles | None = None
 
-    def add(self, source: Document, blocks: list[Block]) -> None:
-        """Add the blocks of one document. A document without blocks counts as no_prose."""
+    def add(self, source: Document, blocks: list[Block], was_empty: bool = False) -> None:
+        """Add the blocks of one document. A document without blocks is dropped: its text was empty, or no prose was in it."""
         if not blocks:
-            self.counts["no_prose"] += 1
+            self.pages.drop("empty" if was_empty else "no_prose", source.id)
             return
         self.blocks += blocks
         self.counts["documents"] += 1
@@ -94,20 +96,20 @@ def chunk_corpus(
             yield unit
         files.finish()
 
-    counts = write_blocks(chunked(), out, words, "chunk")
+    counts = write_blocks(chunked(), out, words, "chunk", pages)
     if shortened := counts["shortened_passages"]:
         verb = "passage is" if shortened == 1 else "passages are"
         warn(f"{shortened} {verb} longer than a block and lost the end. A larger --max-wordpieces keeps it.")
-    dropped = pages.dropped + Counter(no_prose=counts.pop("no_prose", 0))
-    if pages.pages != counts["documents"] + counts["quarantined"] + dropped.total():
-        raise RuntimeError(f"pages were lost: {pages.pages} came in, {counts}, dropped {dropped}")
+    pages.warn()
+    if pages.pages != counts["documents"] + counts["quarantined"] + pages.dropped.total():
+        raise RuntimeError(f"pages were lost: {pages.pages} came in, {counts}, dropped {pages.dropped}")
     if not counts["documents"]:
         raise InputError(
             f"{', '.join(map(str, corpus))}: none of its {pages.pages} pages holds text to keep. Name a corpus with articles."
         )
     return {
         "pages": pages.pages,
-        "dropped": dict(sorted(dropped.items())),
+        "dropped": dict(sorted(pages.dropped.items())),
         **dict(sorted(counts.items())),
         **size_metrics(out.path),
     }
@@ -158,7 +160,8 @@ def chunk_unit(unit: CorpusUnit) -> ChunkedUnit:
         if isinstance(found, SkippedPage):
             chunked.quarantined.append(found)
         else:
-            chunked.add(found, list(_packer.blocks(found)))
+            was_empty = isinstance(page, Document) and not page.text.strip()
+            chunked.add(found, list(_packer.blocks(found)), was_empty)
     chunked.counts["quarantined"] = len(chunked.quarantined)
     chunked.counts["split_sentences"] = _packer.split_sentences - split
     if _packer.settings.keep_passages:
@@ -171,6 +174,7 @@ def write_blocks(
     out: Writer,
     words: WordPiece,
     label: str,
+    pages: PageCounts,
     on_block: Callable[[Block], None] = lambda block: None,
 ) -> Counter[str]:
     """Write blocks and quarantined pages, and return the counts of all units together.
@@ -180,6 +184,7 @@ def write_blocks(
         out: the folder to write to.
         words: the tokenizer of the blocks.
         label: the name of the stage, for its progress.
+        pages: receives the documents that made no block.
         on_block: called with each block.
     """
     counts = Counter[str]()
@@ -196,6 +201,7 @@ def write_blocks(
                 warn(f"page {page.id} {page.title!r} is set aside: {page.reason}")
                 quarantine.write({"id": page.id, "title": page.title, "reason": page.reason})
             counts.update(unit.counts)
+            pages.add(unit.pages)
             bar.advance(unit.counts["documents"])
     return counts
 

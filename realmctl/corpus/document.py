@@ -50,6 +50,7 @@ class SkippedPage:
 class Dropped:
     """A page that is no article, such as a redirect. Its reason is counted."""
 
+    id: str
     reason: str
 
 

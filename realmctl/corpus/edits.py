@@ -17,7 +17,6 @@ from typing import Any
 
 from realmctl.corpus.document import Document
 from realmctl.corpus.formats.records import encodable
-from realmctl.corpus.wiki import dump
 from realmctl.errors import InputError
 from realmctl.inputs.rows import json_value, text_rows
 
@@ -78,22 +77,19 @@ def _text(value: Any, name: str, where: str) -> str:
     return encodable(value, where)
 
 
-def apply_edits(
-    titles: Mapping[str, str], edits: Iterable[Edit], keep_lists: bool = False
-) -> dict[str, Document | None]:
+def apply_edits(titles: Mapping[str, str], edits: Iterable[Edit]) -> dict[str, Document | None]:
     """Apply edits in order.
 
     Args:
         titles: the titles of the documents of the former blocks by id, in order.
         edits: the edits; each one sees the result of those before it.
-        keep_lists: accept pages titled "List of ...", as `chunk --keep-lists` does.
 
     Returns:
         The documents by id, in their new order. None: the document did not change.
 
     Raises:
-        InputError: an edit names a document that is not there, adds an id that is there, names a title that several
-            documents have, or gives a title that `chunk` leaves out.
+        InputError: an edit names a document that is not there, adds an id that is there, or names a title that several
+            documents have.
     """
     found: dict[str, Document | None] = dict.fromkeys(titles)
     ids_by_title: dict[str, dict[str, None]] = {}
@@ -115,8 +111,6 @@ def apply_edits(
         if edit.op == "remove":
             del found[key]
             continue
-        if dump.skip_title(title, keep_lists):
-            raise InputError(f"{edit.where}: chunk leaves out pages with the title {title!r}. Use another title.")
         found[key] = Document(key, title, edit.text, where=edit.where)
         ids_by_title.setdefault(title, {})[key] = None
     return found

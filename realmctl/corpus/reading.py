@@ -5,84 +5,66 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from realmctl.corpus.corpus_file import CorpusFile, corpus_files
 from realmctl.corpus.document import Document, Dropped, Found, SkippedPage
 from realmctl.corpus.formats.detect import Format, format_of
 from realmctl.corpus.settings import CorpusSettings
 from realmctl.corpus.unique_ids import UniqueIds
-from realmctl.corpus.wiki.dump import skip_title
 from realmctl.errors import InputError
-from realmctl.inputs.dataset_folders import data_files
 from realmctl.log import say, warn
+
+NO_PAGES = frozenset({"redirect", "namespace"})
+"""Reasons that the dump itself gives: such a page holds no text of its own, or is none of the encyclopedia."""
+MAX_DROPPED_SHARE = 0.03
+EXAMPLES = 3
 
 
 @dataclass
 class PageCounts:
-    """How many pages were read, and how many were dropped by reason. All others were passed on."""
+    """How many pages were read, and how many were dropped by reason, with the first ids. All others were passed on."""
 
     pages: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+
+    def drop(self, reason: str, identity: str) -> None:
+        """Count a page that is dropped."""
+        self.dropped[reason] += 1
+        if len(first := self.examples.setdefault(reason, [])) < EXAMPLES:
+            first.append(identity)
+
+    def add(self, further: PageCounts) -> None:
+        """Add the counts of pages that come after these."""
+        self.pages += further.pages
+        self.dropped.update(further.dropped)
+        for reason, found in further.examples.items():
+            self.examples[reason] = [*self.examples.get(reason, []), *found][:EXAMPLES]
+
+    def warn(self) -> None:
+        """Warn about each reason for which more than 3 % of the pages were dropped, redirects and other namespaces aside."""
+        among = self.pages - sum(self.dropped[reason] for reason in NO_PAGES)
+        for reason, count in sorted(self.dropped.items()):
+            if reason not in NO_PAGES and count > MAX_DROPPED_SHARE * among:
+                first = ", ".join(map(repr, self.examples[reason]))
+                more = ", ..." if count > EXAMPLES else ""
+                warn(f"{count} of {among} documents are left out, reason: {reason} (ids {first}{more}).")
 
 
-def kept(found: Iterable[Found], counts: PageCounts, keep_lists: bool) -> Iterator[Document | SkippedPage]:
-    """Count all pages, and yield those that their reader kept, unless they are empty or their title says that they are no articles."""
+def kept(found: Iterable[Found], counts: PageCounts) -> Iterator[Document | SkippedPage]:
+    """Count all pages, and yield those that their reader kept, unless they have neither a text nor a title."""
     for page in found:
         counts.pages += 1
         if isinstance(page, Dropped):
-            reason: str | None = page.reason
+            counts.drop(page.reason, page.id)
+        elif isinstance(page, Document) and not (page.text.strip() or page.title.strip()):
+            counts.drop("empty", page.id)
         else:
-            is_empty = isinstance(page, Document) and not page.text.strip()
-            reason = skip_title(page.title, keep_lists) or ("empty" if is_empty else None)
-        if reason is None:
-            assert not isinstance(page, Dropped)
             yield page
-        else:
-            counts.dropped[reason] += 1
-
-
-def corpus_files(path: Path) -> list[Path]:
-    """Return a file itself, or the corpus files of a folder in sorted order.
-
-    Of a BEIR folder these are the corpus, of a Hugging Face dataset folder the data files of all splits, and of any
-    other folder all regular files that are not hidden.
-
-    Raises:
-        InputError: the path is no file or folder, or the folder has no file.
-    """
-    if not path.is_dir():
-        if not path.is_file():
-            raise InputError(f"{path} is not a file or a folder, so it cannot be read as a corpus. Check the path.")
-        return [path]
-    if splits := data_files(path):
-        files = [file for split in splits.values() for file in split]
-        say(f"{path}: a folder with {len(files)} Parquet or Arrow files, splits {', '.join(splits)}")
-        return files
-    found = _regular_files(path)
-    corpus = [file for file in found if file.parent == path and file.name.partition(".")[0] == "corpus"]
-    entries = {file.relative_to(path).parts[0].partition(".")[0] for file in found}
-    if corpus and entries & {"queries", "qrels"}:
-        say(f"{path}: this is a BEIR folder, and only its corpus is read")
-        return corpus
-    if not found:
-        raise InputError(f"{path} is a folder without files. Name one with corpus files in it.")
-    return sorted(found, key=lambda file: file.relative_to(path).parts)
-
-
-def _regular_files(path: Path) -> list[Path]:
-    found = []
-    for below, folders, names in os.walk(path):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        for file in (Path(below) / name for name in names if not name.startswith(".")):
-            if file.exists() and not file.is_file():
-                warn(f"{file} is a pipe, a socket or a device, and is not read.")
-            else:
-                found.append(file)
-    return found
 
 
 class CorpusFiles:
@@ -98,31 +80,25 @@ class CorpusFiles:
     def __init__(
         self, paths: Iterable[Path], settings: CorpusSettings, counts: PageCounts, say_formats: bool = True
     ) -> None:
-        self.paths, self.settings, self.counts, self.say_formats = tuple(paths), settings, counts, say_formats
+        self.paths, self.counts, self.say_formats = tuple(paths), counts, say_formats
+        self.files = corpus_files(self.paths, settings)
         self._seen, self._found, self._said = UniqueIds(), 0, ""
 
-    def files(self) -> Iterator[tuple[Path, bool]]:
-        """Yield each file in sorted order, and whether it lies in a folder that was named."""
-        for path in self.paths:
-            self._said = ""
-            for file in corpus_files(path):
-                yield file, file != path
-
-    def read(self, file: Path, kind: Format | None = None) -> Iterator[Document | SkippedPage]:
+    def read(self, file: CorpusFile, kind: Format | None = None) -> Iterator[Document | SkippedPage]:
         """Yield the pages to keep of a file, read by `kind` or by its format.
 
         Raises InputError for a damaged file, a bad line, or an id that comes twice.
         """
-        kind = kind or format_of(file, self.settings)
+        kind = kind or format_of(file)
         self.say_format(file, kind.name)
-        for page in kept(kind.read(file), self.counts, self.settings.keep_lists):
+        for page in kept(kind.read(file), self.counts):
             self.note(page.id, page.where)
             yield page
 
-    def say_format(self, file: Path, name: str) -> None:
+    def say_format(self, file: CorpusFile, name: str) -> None:
         """Say the format of a file where it is not that of the file before."""
         if self.say_formats and name != self._said:
-            say(f"{file}: {name}")
+            say(f"{file.path}: {name}")
             self._said = name
 
     def note(self, identity: str, where: str) -> None:
@@ -154,6 +130,6 @@ def documents(
         InputError: a damaged file, a bad line, an id that comes twice, or a corpus without documents.
     """
     corpus = CorpusFiles(paths, settings, counts or PageCounts())
-    for file, _ in corpus.files():
+    for file in corpus.files:
         yield from corpus.read(file)
     corpus.finish()

@@ -15,7 +15,7 @@ from realmctl.corpus.chunking import ChunkedUnit, chunk_unit, map_chunks, prepar
 from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.document import SkippedPage
 from realmctl.corpus.edits import apply_edits, read_edits
-from realmctl.corpus.reading import documents
+from realmctl.corpus.reading import PageCounts, documents
 from realmctl.corpus.settings import ChunkSettings
 from realmctl.corpus.work_units import units
 from realmctl.errors import InputError
@@ -49,12 +49,13 @@ def revise_blocks(
     """
     out.copy_folder("tokenizer", tokenizer_folder(blocks))
     former, tokenizer = Corpus(blocks), out.path / "tokenizer"
-    changes = DocumentChanges(former)
+    changes, pages = DocumentChanges(former), PageCounts()
     if edits is None:
-        chunked = map_chunks(units(documents(corpus, settings)), tokenizer, settings, workers, executor)
+        chunked = map_chunks(units(documents(corpus, settings, pages)), tokenizer, settings, workers, executor)
     else:
         chunked = _edited(former, edits, tokenizer, settings)
-    counts = write_blocks(chunked, out, wordpiece.load(tokenizer), "revise", changes.add)
+    counts = write_blocks(chunked, out, wordpiece.load(tokenizer), "revise", pages, changes.add)
+    pages.warn()
     if not changes.blocks:
         raise InputError(f"This revision of {blocks} would leave no block. Keep at least one document with text.")
     return {**changes.metrics(), **size_metrics(out.path), "quarantined": counts["quarantined"]}
@@ -66,7 +67,7 @@ def _edited(former: Corpus, edits: Path, tokenizer: Path, settings: ChunkSetting
     for row, block in enumerate(former):
         titles.setdefault(block.document, block.title)
         rows[block.document] = range(rows[block.document].start if block.document in rows else row, row + 1)
-    revised = apply_edits(titles, read_edits(edits), settings.keep_lists)
+    revised = apply_edits(titles, read_edits(edits))
     still = list(_quarantined(former.artifact, without=revised))
     yield ChunkedUnit(quarantined=still, counts=Counter(quarantined=len(still)))
     prepare(tokenizer, settings)

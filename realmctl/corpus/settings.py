@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 from realmctl.corpus.sentences import check_splitter
+from realmctl.errors import ConfigError
 from realmctl.pipeline import Settings, setting
+
+DELIMITER_NAMES = {"auto": "", "tab": "\t", "\\t": "\t"}
 
 FormatName = Literal[
     "auto",
@@ -24,6 +27,12 @@ FormatName = Literal[
 ]
 
 
+def check_delimiter(flag: str, value: str) -> None:
+    """Check that a delimiter is one character or has a name. Raises ConfigError."""
+    if (len(value) != 1 and value not in DELIMITER_NAMES) or value in '"\r\n':
+        raise ConfigError(f"{flag} {value!r}: write one character, such as ';', or the word tab.")
+
+
 class CorpusSettings(Settings):
     """How the files of a corpus are read."""
 
@@ -31,7 +40,20 @@ class CorpusSettings(Settings):
     id_field: str = setting("Field or column of JSON lines, CSV, TSV or Parquet that holds the id.", default="")
     title_field: str = setting("Field or column that holds the title.", default="")
     text_field: str = setting("Field or column that holds the text.", default="")
-    keep_lists: bool = setting("Keep pages whose title begins with List of, Index of or Outline of.", default=False)
+    delimiter: str = setting(
+        "What separates the columns of a table: a character or the word tab. auto: what its header shows.",
+        default="auto",
+        check=check_delimiter,
+    )
+    keep_lists: bool = setting(
+        "Keep pages of a Wikipedia dump, or of WikiExtractor, whose title begins with List of, Index of or Outline of.",
+        default=False,
+    )
+
+    @property
+    def column_delimiter(self) -> str:
+        """What separates the columns of a table; empty where its header shows it."""
+        return DELIMITER_NAMES.get(self.delimiter, self.delimiter)
 
 
 class ChunkSettings(CorpusSettings):

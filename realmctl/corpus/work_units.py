@@ -8,11 +8,11 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
+from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document, SkippedPage
 from realmctl.corpus.formats.detect import FORMATS, Format, format_of
 from realmctl.corpus.formats.wikipedia import read_dump
 from realmctl.corpus.reading import CorpusFiles, PageCounts, kept
-from realmctl.corpus.settings import CorpusSettings
 from realmctl.corpus.wiki.dump_parts import DumpPart, parts
 from realmctl.inputs import rows, streams
 
@@ -29,26 +29,24 @@ EXPANSION = {streams.GZIP: 3, streams.BZIP2: 4, streams.ZSTD: 3, streams.XZ: 4, 
 class WholeFiles:
     """A unit of files that a worker reads itself."""
 
-    paths: tuple[Path, ...]
-    settings: CorpusSettings
+    whole: tuple[CorpusFile, ...]
 
-    def files(self) -> Iterator[tuple[Path, Format]]:
+    def files(self) -> Iterator[tuple[CorpusFile, Format]]:
         """Yield each file with the format that reads it."""
-        for path in self.paths:
-            yield path, format_of(path, self.settings)
+        for file in self.whole:
+            yield file, format_of(file)
 
 
 @dataclass(frozen=True)
 class PartOfDump:
     """A unit of pages of a dump that a worker reads itself."""
 
-    path: Path
-    settings: CorpusSettings
+    dump: CorpusFile
     part: DumpPart
 
-    def files(self) -> Iterator[tuple[Path, Format]]:
+    def files(self) -> Iterator[tuple[CorpusFile, Format]]:
         """Yield the dump with the format that reads these pages."""
-        yield self.path, _dump_format(self.part)
+        yield self.dump, _dump_format(self.part)
 
 
 FileUnit = WholeFiles | PartOfDump
@@ -60,26 +58,25 @@ CorpusUnit = Pages | FileUnit
 class ReadFiles:
     """What a worker found in files: the format of each, the ids of its documents with their places, and page counts."""
 
-    formats: list[tuple[Path, str]] = field(default_factory=list)
+    formats: list[tuple[CorpusFile, str]] = field(default_factory=list)
     ids: list[tuple[str, str]] = field(default_factory=list)
     counts: PageCounts = field(default_factory=PageCounts)
 
     def pages(self, unit: FileUnit) -> Iterator[Document | SkippedPage]:
         """Yield the pages to keep of the files, and note what was found."""
-        for path, kind in unit.files():
-            self.formats.append((path, kind.name))
-            for page in kept(kind.read(path), self.counts, unit.settings.keep_lists):
+        for file, kind in unit.files():
+            self.formats.append((file, kind.name))
+            for page in kept(kind.read(file), self.counts):
                 self.ids.append((page.id, page.where))
                 yield page
 
     def add_to(self, corpus: CorpusFiles) -> None:
         """Add it to the corpus. Raises InputError for an id that came before."""
-        for path, name in self.formats:
-            corpus.say_format(path, name)
+        for file, name in self.formats:
+            corpus.say_format(file, name)
         for identity, where in self.ids:
             corpus.note(identity, where)
-        corpus.counts.pages += self.counts.pages
-        corpus.counts.dropped.update(self.counts.dropped)
+        corpus.counts.add(self.counts)
 
 
 def units(pages: Iterable[Document | SkippedPage]) -> Iterator[Pages]:
@@ -105,31 +102,29 @@ def corpus_units(corpus: CorpusFiles, local: bool = True) -> Iterator[CorpusUnit
         local: whether the workers run on this machine. Others may not see a file that was named, but only folders.
     """
 
-    for read, group in groupby(corpus.files(), lambda found: _way_to_read(found[0], found[1], corpus, local)):
-        yield from read((file for file, _ in group), corpus)
+    for read, group in groupby(corpus.files, lambda file: _way_to_read(file, local)):
+        yield from read(group, corpus)
 
 
-def _way_to_read(
-    file: Path, in_folder: bool, corpus: CorpusFiles, local: bool
-) -> Callable[[Iterable[Path], CorpusFiles], Iterator[CorpusUnit]]:
-    if in_folder and _is_whole(file):
+def _way_to_read(file: CorpusFile, local: bool) -> Callable[[Iterable[CorpusFile], CorpusFiles], Iterator[CorpusUnit]]:
+    if file.in_folder and _is_whole(file.path):
         return _whole_files
-    if (in_folder or local) and format_of(file, corpus.settings) is FORMATS["dump"]:
+    if (file.in_folder or local) and format_of(file) is FORMATS["dump"]:
         return _parts_of_dumps
     return _documents
 
 
-def _documents(files: Iterable[Path], corpus: CorpusFiles) -> Iterator[CorpusUnit]:
+def _documents(files: Iterable[CorpusFile], corpus: CorpusFiles) -> Iterator[CorpusUnit]:
     yield from units(page for file in files for page in corpus.read(file))
 
 
-def _parts_of_dumps(files: Iterable[Path], corpus: CorpusFiles) -> Iterator[CorpusUnit]:
+def _parts_of_dumps(files: Iterable[CorpusFile], corpus: CorpusFiles) -> Iterator[CorpusUnit]:
     for file in files:
-        for part in parts(file, PART_BYTES):
+        for part in parts(file.path, PART_BYTES):
             if part.rest:
                 yield from units(corpus.read(file, _dump_format(part)))
             else:
-                yield PartOfDump(file, corpus.settings, part)
+                yield PartOfDump(file, part)
 
 
 def _dump_format(part: DumpPart) -> Format:
@@ -140,16 +135,16 @@ def _is_whole(file: Path) -> bool:
     return file.stat().st_size <= WHOLE_FILE_BYTES and _expansion(file) == 1
 
 
-def _whole_files(files: Iterable[Path], corpus: CorpusFiles) -> Iterator[WholeFiles]:
-    together, size = list[Path](), 0
+def _whole_files(files: Iterable[CorpusFile], corpus: CorpusFiles) -> Iterator[WholeFiles]:
+    together, size = list[CorpusFile](), 0
     for file in files:
         together.append(file)
-        size += file.stat().st_size
+        size += file.path.stat().st_size
         if size >= CHARS_PER_UNIT:
-            yield WholeFiles(tuple(together), corpus.settings)
+            yield WholeFiles(tuple(together))
             together, size = [], 0
     if together:
-        yield WholeFiles(tuple(together), corpus.settings)
+        yield WholeFiles(tuple(together))
 
 
 def expanded_bytes(path: Path) -> int:

@@ -66,7 +66,7 @@ def _parquet(path: str, names: Sequence[str]) -> tuple[list[str], Iterator[Any]]
 
     file = ParquetFile(path, buffer_size=2**20, pre_buffer=False)
     columns = list(file.schema_arrow.names)
-    chosen = [name for name in columns if name in names]
+    chosen = [name for name in columns if {name, name.lower()} & {*names}]
     return columns, file.iter_batches(ROWS_AT_ONCE, columns=chosen, use_threads=False)
 
 
@@ -77,7 +77,7 @@ def _arrow(path: str, names: Sequence[str]) -> tuple[list[str], Iterator[Any]]:
         is_stream = file.read(6) != b"ARROW1"
     open_ = ipc.open_stream if is_stream else ipc.open_file
     columns = list(open_(OSFile(path)).schema.names)
-    chosen = [number for number, name in enumerate(columns) if name in names]
+    chosen = [number for number, name in enumerate(columns) if {name, name.lower()} & {*names}]
     batches = open_(OSFile(path), options=ipc.IpcReadOptions(included_fields=chosen, use_threads=False))
     if is_stream:
         return columns, iter(batches)

@@ -1,6 +1,7 @@
 """Rows of files: JSON lines, JSON lists, CSV and TSV, Parquet and Arrow.
 
-In CSV a field may hold line breaks between double quotes (RFC 4180). In TSV a row is a line. Another process reads Parquet and
+In CSV, whose columns are separated by commas, semicolons or bars, a field may hold line breaks between double quotes (RFC 4180). In
+TSV a row is a line. Another process reads Parquet and
 Arrow (`reader_process`).
 """
 
@@ -25,6 +26,9 @@ PARQUET, ARROW_FILE, ARROW_STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 """First bytes: Parquet, Arrow's IPC file, and Arrow's IPC stream, which `save_to_disk` of datasets writes."""
 MAX_RECORD_CHARS = 16 * 2**20
 GAP = re.compile(r"[\s,]*")
+DELIMITERS = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}
+"""What separates the columns of tables that are detected, and how messages call it."""
+QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
 class Row(NamedTuple):
@@ -113,23 +117,37 @@ def _whole_value(parse: Any, text: str, place: int) -> tuple[Any, int] | None:
     return (value, end) if end < len(text) else None
 
 
-def header(line: str) -> list[str]:
+def delimiter_of(line: str) -> str:
+    """Return what separates the columns of a header: tab, comma, semicolon or bar, that which makes the most of them."""
+    return max(DELIMITERS, key=lambda each: len(_cells(line, each)))
+
+
+def header(line: str, delimiter: str = "") -> list[str]:
     """Return the names of the columns in a header line, in lower case without quotes."""
-    names = line.strip().split("\t" if "\t" in line else ",")
-    return [unquoted(name.strip()).lower() for name in names]
+    return [name.strip().lower() for name in _cells(line.strip(), delimiter or delimiter_of(line))]
+
+
+def _cells(line: str, delimiter: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:
+        return []
 
 
 def unquoted(value: str) -> str:
-    """Return a field of TSV without the double quotes around it."""
-    return value[1:-1].replace('""', '"') if len(value) > 1 and value[0] == value[-1] == '"' else value
+    """Return a field of TSV without the double quotes around it. They are text where a quote between them is not doubled."""
+    return value[1:-1].replace('""', '"') if QUOTED.fullmatch(value) else value
 
 
-def table(path: Path) -> tuple[list[str], Iterator[Row]]:
+def table(path: Path, delimiter: str = "") -> tuple[list[str], Iterator[Row]]:
     """Return the names of the columns of CSV or TSV in lower case, and an iterator over the rows.
+
+    Without a delimiter, that of the header is taken.
 
     The iterator raises InputError naming file and line for a row that is no CSV, or has another number of columns.
     """
-    rows = _delimited(path)
+    start = streams.head(path).decode("utf-8-sig", errors="replace")
+    rows = _delimited(path, delimiter or delimiter_of(start.partition("\n")[0]))
     _, first = next(rows, (1, []))
     columns = [name.strip().lower() for name in first]
     return columns, _named(path, columns, rows)
@@ -144,14 +162,14 @@ def _named(path: Path, columns: list[str], rows: Iterator[tuple[int, list[str]]]
         yield Row(f"{path}:{number}", number, dict(zip(columns, row, strict=True)))
 
 
-def _delimited(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line, fields) of each row. Fields are separated by tabs if the first line holds a tab, otherwise by commas."""
-    if b"\t" in streams.head(path).partition(b"\n")[0]:
+def _delimited(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line, fields) of each row."""
+    if delimiter == "\t":
         for number, line in streams.lines(path):
             if line.strip():
                 yield number, [unquoted(field) for field in line.split("\t")]
         return
-    reader = csv.reader((line + "\n" for _, line in streams.lines(path)), strict=True)
+    reader = csv.reader((line + "\n" for _, line in streams.lines(path)), delimiter=delimiter, strict=True)
     while (row := _next_row(path, reader)) is not None:
         if row:
             yield reader.line_num, row
@@ -182,7 +200,7 @@ def columnar(
 
     Args:
         path: the file. It is read a few rows at a time.
-        names: columns to read, where the file has them.
+        names: columns to read, where the file has them. One in lower case stands for its name in any case.
         needed: columns of which the file must have at least one.
         advice: what to do about a file without any of them.
 
@@ -199,7 +217,7 @@ def columnar(
         assert child.stdout is not None and child.stderr is not None
         try:
             columns = json.loads(child.stdout.readline() or "null")
-            if columns is not None and not {*columns} & {*needed}:
+            if columns is not None and not {*columns, *map(str.lower, columns)} & {*needed}:
                 raise InputError(
                     f"{path} has the columns {', '.join(columns) or '(none)'}. It needs one named "
                     f"{' or '.join(needed)}. {advice}"

@@ -27,9 +27,11 @@ from realmctl.questions.regexes import looks_like_regex
 QUESTION_FIELDS = ("question", "qText", "utterance", "Question", "query", "input")
 ANSWER_FIELDS = ("answer", "answers", "golden_answers")
 TABLE_ANSWER_FIELDS = ("possible_answers", *ANSWER_FIELDS)
-ID_FIELDS = ("id", "qId", "question_id", "QuestionId", "qid")
-COLUMNS = {name.lower(): name for name in (*QUESTION_FIELDS, *ID_FIELDS)}
+ID_FIELDS = ("id", "_id", "qid", "query_id", "query-id", "question_id", "questionid", "example_id")
+"""Names of the field or column of an id, in any case: of questions, queries and judged queries alike."""
+COLUMNS = {name.lower(): name for name in QUESTION_FIELDS}
 """Columns of a table, which are in lower case, by the names of fields."""
+LANGUAGE = "en"
 MAX_DOCUMENT_BYTES = 2**30
 MAX_SUSPECT_SHARE = 0.05
 
@@ -254,10 +256,15 @@ def _question(row: Row, answer_field: str | None) -> Question:
         answers, provenance = _from_kilt(outputs, where)
     else:
         answers = _texts(first_of(fields, (answer_field,) if answer_field else ANSWER_FIELDS), where, answer_field)
-    identity = first_of(fields, ID_FIELDS)
-    return Question(
-        "" if identity is None else str(identity), question, answers, fields.get("is_regex") is True, provenance
-    )
+    return Question(identity_of(fields, where), question, answers, fields.get("is_regex") is True, provenance)
+
+
+def identity_of(fields: Mapping[str, Any], where: str) -> str:
+    """Return the id of a question or a query; empty if it has none. Raises InputError if it is neither a text nor a number."""
+    identity = first_of({name.lower(): value for name, value in fields.items()}, ID_FIELDS)
+    if isinstance(identity, bool | list | dict):
+        raise _malformed(where, f"its id is {str(identity)[:60]!r}, and a text or a number is expected.")
+    return "" if identity is None else str(identity).strip()
 
 
 def _from_kilt(outputs: list[Any], where: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -321,15 +328,33 @@ def _from_trec_row(line: str, where: str) -> Question:
 
 
 def _texts(value: Any, where: str, field: str | None = None) -> tuple[str, ...]:
-    """Return texts; a single text becomes a tuple of one.
+    """Return texts; a single text becomes a tuple of one, and a number the text that it is written as.
 
-    The data sets of Hugging Face keep an object under `answers` (SQuAD: text) or `answer` (TriviaQA: value, aliases).
+    An answer may be an object: `text` (SQuAD), `value` (TriviaQA), and `aliases` beside either. MKQA keeps lists of them by
+    language, and its questions are English.
     """
-    if isinstance(value, Mapping):
-        value = value["text"] if "text" in value else [value.get("value"), *(value.get("aliases") or ())]
-    texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+    if isinstance(value, Mapping) and not {"text", "value"} & {*value}:
+        if LANGUAGE not in value:
+            held = ", ".join(value) or "nothing"
+            raise _malformed(
+                where, f"an object of {held} as answers, and neither text, value nor the language {LANGUAGE} is in it."
+            )
+        value = value[LANGUAGE]
+    texts = list(_answer_texts(value))
+    if value is None or not all(isinstance(text, str) for text in texts):
         under = f"under {field}" if field else f"as answers ({', '.join(ANSWER_FIELDS)})"
         held = "nothing" if value is None else repr(value)[:60]
         raise _malformed(where, f"{held} {under}, but text or a list of texts is expected.")
     return tuple(texts)
+
+
+def _answer_texts(value: Any) -> Iterator[Any]:
+    if isinstance(value, list):
+        for each in value:
+            yield from _answer_texts(each)
+    elif isinstance(value, Mapping):
+        main = value.get("text", value.get("value"))
+        yield from () if main is None else _answer_texts(main)
+        yield from _answer_texts(value.get("aliases") or [])
+    else:
+        yield str(value) if type(value) in (int, float) else value

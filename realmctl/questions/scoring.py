@@ -138,6 +138,8 @@ def _predictions(path: Path) -> Iterator[tuple[str, str]]:
     """Yield (question, prediction) of each line."""
     for where, _, record in json_lines(path):
         question, prediction = record.get("question"), record.get("prediction")
+        if type(prediction) in (int, float):
+            prediction = str(prediction)
         if not (isinstance(question, str) and isinstance(prediction, str)):
             held = ", ".join(record) or "nothing"
             raise InputError(

@@ -180,4 +180,6 @@ def test_a_passage_is_one_block_under_its_own_id():
     assert (whole.shortened_passages, short.shortened_passages) == (0, 1)
     kept = packer(room, "keep", keep_passages=True)
     assert [block.text for block in kept.blocks(document)] == [text] and kept.shortened_passages == 0
-    assert not list(kept.blocks(Document("d", "T", " ")))
+    (titled,) = kept.blocks(Document("d", "T", " "))
+    assert (titled.id, titled.title, titled.text, titled.sentences, titled.wordpieces.body) == ("d", "T", "", (), b"")
+    assert not list(kept.blocks(Document("d", "", " "))) and not list(packer(64).blocks(Document("d", "T", " ")))

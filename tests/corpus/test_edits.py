@@ -73,7 +73,6 @@ def test_numbers_are_ids(tmp_path):
         ({"op": "remove", "title": "Nine"}, "no document titled 'Nine'"),
         ({"op": "remove", "title": "Two"}, r"2 documents are titled 'Two' \(ids b, c\)"),
         ({"op": "add", "id": "a", "text": "x"}, "a document 'a' already"),
-        ({"op": "add", "id": "z", "title": "List of rivers", "text": "x"}, "leaves out"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path, line, message):

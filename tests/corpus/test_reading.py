@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from realmctl.corpus.corpus_file import corpus_files
 from realmctl.corpus.document import Document, SkippedPage, cleaned
 from realmctl.corpus.formats.detect import format_of
 from realmctl.corpus.reading import PageCounts, documents
@@ -31,7 +32,7 @@ def test_wikiextractor_links_become_anchors_and_entities_text(tmp_path):
         tmp_path / "wiki_00",
         {"id": "7", "revid": "1", "url": "u?curid=7", "title": "Rome &amp; Co", "text": text},
     )
-    assert format_of(path).name == "WikiExtractor JSON lines"
+    assert format_of(*corpus_files([path], CorpusSettings())).name == "WikiExtractor JSON lines"
     (found,) = read(path)
     assert found.title == "Rome & Co"
     assert found.text == "Rome is in northern Italy, by the Tiber."
@@ -53,7 +54,11 @@ def test_wikiextractor_links_become_anchors_and_entities_text(tmp_path):
             {"wikipedia_id": "5", "wikipedia_title": "K", "text": ["K\n", "First.\n", "Second."]},
             ("5", "K", "First.\nSecond."),
         ),
-        ({"title": "T", "text": "a &amp; [[b]] <c>"}, ("c-1", "T", "a &amp; [[b]] <c>")),
+        ({"title": "T", "text": "a &amp; [[b]] <c>"}, ("c.jsonl-1", "T", "a &amp; [[b]] <c>")),
+        ({"DocNo": "AP-1", "Title": 1984, "Text": "x"}, ("AP-1", "1984", "x")),
+        ({"passage_id": 3, "title": 2.5, "text": "x"}, ("3", "2.5", "x")),
+        ({"id": 1, "title": "T", "text": None, "contents": "x"}, ("1", "T", "x")),
+        ({"id": 1, "title": "T", "text": None}, ("1", "T", "")),
     ],
 )
 def test_json_lines_by_other_names(tmp_path, record, expected):
@@ -70,6 +75,9 @@ def test_json_lines_by_other_names(tmp_path, record, expected):
         '{"id": 1, "title": "T"}',
         '{"id": 1, "text": 5}',
         '{"id": [1], "text": "x"}',
+        '{"id": 1.5, "text": "x"}',
+        '{"title": ["T"], "text": "x"}',
+        '{"title": true, "text": "x"}',
         '{"text": "\\ud800"}',
         "[" * 100_000,
     ],
@@ -111,9 +119,7 @@ def test_a_folder_is_walked_in_sorted_order_and_hidden_files_are_left_alone(tmp_
     for name in ("b/wiki_01", "b/wiki_00", "a/wiki_00", ".hidden/x", "a/.index"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(f"text of {name}")
-    raws = documents([tmp_path])
-    with pytest.raises(InputError, match="wiki_00"):
-        list(raws)
+    assert [d.id for d in read(tmp_path)] == ["a/wiki_00", "b/wiki_00", "b/wiki_01"]
     for name in ("b/wiki_01", "b/wiki_00", "a/wiki_00"):
         jsonl(tmp_path / name, {"id": name, "text": "x"})
     assert [d.id for d in read(tmp_path)] == ["a/wiki_00", "b/wiki_00", "b/wiki_01"]
@@ -122,17 +128,107 @@ def test_a_folder_is_walked_in_sorted_order_and_hidden_files_are_left_alone(tmp_
 
 def test_plain_text_is_one_document_a_file(tmp_path):
     (tmp_path / "Deep_sea.txt").write_text("First.\r\n\r\nSecond.")
-    assert read(tmp_path / "Deep_sea.txt") == [Document("Deep_sea", "Deep sea", "First.\n\nSecond.")]
+    assert read(tmp_path / "Deep_sea.txt") == [Document("Deep_sea.txt", "Deep sea", "First.\n\nSecond.")]
 
 
-def test_titles_are_filtered_and_everything_is_counted(tmp_path):
-    titles = ["A", "List of As", "A (disambiguation)", "B"]
-    path = jsonl(tmp_path / "c.jsonl", *({"id": t, "title": t, "text": "" if t == "B" else "x"} for t in titles))
+WIKIPEDIA = ["A", "List of As", "A (disambiguation)", "B"]
+
+
+def test_titles_of_wikipedia_are_filtered_and_everything_is_counted(tmp_path):
+    pages = [{"id": t, "url": "u?curid=1", "title": t, "text": "x"} for t in WIKIPEDIA[:3]]
+    path = jsonl(tmp_path / "wiki_00", *pages, {"id": "n", "url": "u?curid=1", "title": "", "text": "\n"})
+    doc = tmp_path / "wiki_01"
+    doc.write_text("".join(f'<doc id="{t}2" url="u" title="{t}">\n{t}\n\nx\n</doc>\n' for t in WIKIPEDIA[:3]))
     counts = PageCounts()
-    assert [raw.title for raw in documents([path], counts=counts)] == ["A"]
-    assert counts.pages == 4
-    assert counts.dropped == {"list": 1, "disambiguation": 1, "empty": 1}
+    assert [raw.id for raw in documents([path, doc], counts=counts)] == ["A", "A2"]
+    assert counts.pages == 7
+    assert counts.dropped == {"list": 2, "disambiguation": 2, "empty": 1}
+    assert counts.examples["list"] == ["List of As", "List of As2"]
     assert [d.title for d in read(path, keep_lists=True)] == ["A", "List of As"]
+
+
+@pytest.mark.parametrize(
+    "name", ["c.jsonl", "c.tsv", "c.csv", "kilt.json", "squad.json", "c.trec", "dpr.tsv", "c.parquet"]
+)
+def test_no_other_format_drops_a_document_by_its_title(tmp_path, name):
+    path, rows = tmp_path / name, [{"id": t, "title": t, "text": "x"} for t in WIKIPEDIA]
+    match name:
+        case "c.jsonl":
+            jsonl(path, *rows)
+        case "c.tsv" | "c.csv":
+            split = "\t" if name == "c.tsv" else ","
+            path.write_text(
+                "".join(f"{split.join(row)}\n" for row in [("id", "title", "text"), *(row.values() for row in rows)])
+            )
+        case "kilt.json":
+            jsonl(path, *({"wikipedia_id": t, "wikipedia_title": t, "text": [f"{t}\n", "x\n"]} for t in WIKIPEDIA))
+        case "squad.json":
+            path.write_text(json.dumps({"data": [{"title": t, "paragraphs": [{"context": "x"}]} for t in WIKIPEDIA]}))
+        case "c.trec":
+            path.write_text(
+                "".join(f"<DOC>\n<DOCNO>{t}</DOCNO>\n<TITLE>{t}</TITLE>\n<TEXT>x</TEXT>\n</DOC>\n" for t in WIKIPEDIA)
+            )
+        case "dpr.tsv":
+            path.write_text("id\ttext\ttitle\n" + "".join(f"{t}\tx\t{t}\n" for t in WIKIPEDIA))
+        case _:
+            parquet, pyarrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+            parquet.write_table(
+                pyarrow.Table.from_pylist([{key.upper(): value for key, value in row.items()} for row in rows]), path
+            )
+    assert [(d.id, d.title, d.text.strip()) for d in read(path)] == [(t, t, "x") for t in WIKIPEDIA]
+
+
+def test_many_dropped_documents_are_a_warning_with_the_first_ids(tmp_path, capfd):
+    counts = PageCounts(pages=1000)
+    for number in range(900):
+        counts.drop("redirect", f"r{number}")
+    for number in range(3):
+        counts.drop("empty", f"e{number}")
+    counts.warn()
+    assert "left out" not in capfd.readouterr().err, "3 of 100, without redirects"
+    later = PageCounts(pages=1)
+    later.drop("empty", "last")
+    counts.add(later)
+    counts.warn()
+    said = capfd.readouterr().err
+    assert "4 of 101" in said and "'e0', 'e1', 'e2', ..." in said and "redirect" not in said
+
+
+NO_IDS = {"text": "x"}
+
+
+@pytest.mark.parametrize(
+    ("files", "named", "expected"),
+    [
+        (["c4.00000-of-2.json", "c4.00001-of-2.json"], ["."], ["c4.00000-of-2.json-1", "c4.00001-of-2.json-1"]),
+        (["a/x.txt", "b/x.txt", "b/x.md.txt"], ["."], ["a/x.txt", "b/x.md.txt", "b/x.txt"]),
+        (["a/x.txt", "b/x.txt"], ["a/x.txt", "b/x.txt"], ["a/x.txt", "b/x.txt"]),
+        (["a/x.json", "b/x.json"], ["b", "a"], ["b/x.json-1", "a/x.json-1"]),
+        (["v1.2 notes.txt", "v1.3 notes.txt.gz"], ["."], ["v1.2 notes.txt", "v1.3 notes.txt.gz"]),
+        (["a/x.txt"], ["a/x.txt"], ["x.txt"]),
+    ],
+)
+def test_documents_without_ids_have_the_path_of_their_file(tmp_path, files, named, expected):
+    for name in files:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        content = json.dumps(NO_IDS).encode() if "json" in name else b"One."
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    assert [d.id for d in read(*(tmp_path / name for name in named))] == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("v1.2 notes.txt", "v1.2 notes"),
+        ("ls.1.txt", "ls.1"),
+        ("Dr. Li", "Dr. Li"),
+        ("wiki_00", "wiki 00"),
+        ("a.b.txt.gz", "a.b"),
+    ],
+)
+def test_the_title_of_a_text_is_its_whole_name(tmp_path, name, title):
+    (tmp_path / name).write_bytes(b"One.")
+    assert [d.title for d in read(tmp_path / name)] == [title]
 
 
 def test_dump_pages_are_raw_until_a_worker_cleans_them(tmp_path):
@@ -182,7 +278,7 @@ def test_ids_seen_long_ago_are_noticed_too():
 def test_a_json_array_is_refused_with_the_way_out(tmp_path):
     (tmp_path / "a.json").write_text('[{"id": 1}]')
     with pytest.raises(InputError, match="jq -c"):
-        format_of(tmp_path / "a.json")
+        format_of(*corpus_files([tmp_path / "a.json"], CorpusSettings()))
 
 
 def test_what_is_neither_file_nor_folder(tmp_path):

@@ -32,8 +32,8 @@ def folder(tmp_path) -> Path:
         write(tmp_path / f"corpus/{number // 4}/{number:02}.jsonl", range(20 * number, 20 * number + 20))
     write(tmp_path / "corpus/1/04b.jsonl.gz", range(1000, 1040), gzip.open)
     write(tmp_path / "corpus/1/05b.jsonl", range(2000, 2400))
-    (tmp_path / "corpus/2/list.jsonl").write_text(
-        json.dumps({"id": "x", "title": "List of towns", "text": "A town."}) + "\n"
+    (tmp_path / "corpus/2/list").write_text(
+        '<doc id="x" url="u" title="List of towns">\nList of towns\n\nA town.\n</doc>\n'
     )
     return tmp_path / "corpus"
 
@@ -47,7 +47,7 @@ def test_blocks_and_counts_are_those_of_a_single_reader(folder, tmp_path, monkey
     monkeypatch.setattr(work_units, "CHARS_PER_UNIT", 6000)
     units = list(corpus_units(CorpusFiles([folder], CorpusSettings(), PageCounts())))
     whole = [unit for unit in units if isinstance(unit, WholeFiles)]
-    assert sum(len(unit.paths) for unit in whole) == 13 and max(len(unit.paths) for unit in whole) > 1
+    assert sum(len(unit.whole) for unit in whole) == 13 and max(len(unit.whole) for unit in whole) > 1
     assert sum(len(unit) for unit in units if isinstance(unit, list)) == 440, "the compressed and the large file"
     here, there = made(folder, tmp_path / "one"), made(folder, tmp_path / "two", workers=2)
     monkeypatch.setattr(work_units, "WHOLE_FILE_BYTES", -1)
@@ -86,6 +86,6 @@ def test_an_id_in_two_files_and_a_bad_line_are_named(folder, tmp_path, workers):
 
 def test_a_folder_without_a_document(tmp_path):
     (tmp_path / "corpus").mkdir()
-    (tmp_path / "corpus/a.jsonl").write_text('{"id": "x", "title": "List of towns", "text": "A town."}\n')
+    (tmp_path / "corpus/a.jsonl").write_text('{"id": "x", "text": " "}\n')
     with pytest.raises(InputError, match="this corpus has no document"):
         made(tmp_path / "corpus", tmp_path / "none")

@@ -182,7 +182,7 @@ BAD = {
     "no question": ('{"text": "a", "answer": ["b"]}\n', "data:1: no text under any of question"),
     "empty question": ('{"question": " ", "answer": ["b"]}\n', "data:1: no text under any"),
     "no answer field": ('{"question": "a"}\n', "data:1: nothing as answers"),
-    "answers of the wrong kind": ('{"question": "a", "answer": [1]}\n', r"data:1: \[1\] as answers"),
+    "answers of the wrong kind": ('{"question": "a", "answer": [true]}\n', r"data:1: \[True\] as answers"),
     "all unanswered": ('{"question": "a", "answer": []}\n', "no question has answers"),
     "no list literal": ("q\t['a']\nq\t__import__('os')\n", "data:2: .* is not a list of answers"),
     "literal of the wrong kind": ("q\t{'a': 1}\n", "data:1: .* as answers"),
@@ -295,3 +295,34 @@ def test_json_lines_with_regular_expressions_must_say_so(tmp_path):
         read_questions(path)
     assert all(question.is_regex for question in read_questions(path, is_regex=True))
     assert not any(question.is_regex for question in read_questions(path, is_regex=False))
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        (1945, ("1945",)),
+        ([1945, 2.5, "x"], ("1945", "2.5", "x")),
+        (
+            {"en": [{"type": "number", "text": "1945", "aliases": ["in 1945"]}], "de": [{"text": "neunzehn"}]},
+            ("1945", "in 1945"),
+        ),
+        ([{"text": "a", "answer_start": 0}, {"text": "b"}], ("a", "b")),
+        ({"value": "a", "aliases": ["b"]}, ("a", "b")),
+        ({"text": ["a", "b"], "answer_start": [0, 1]}, ("a", "b")),
+    ],
+)
+def test_answers_are_texts_numbers_or_objects_that_hold_them(write, answers, expected):
+    record = {"query": "How many?", "answers": answers}
+    (found,) = read_questions(write(json.dumps(record) + "\n"))
+    assert found.answers == expected
+
+
+def test_an_unanswerable_question_of_mkqa_is_dropped_and_other_languages_are_named(write, capfd):
+    rows = [
+        {"query": "a", "answers": {"en": [{"type": "unanswerable", "text": None}]}},
+        {"query": "b", "answers": {"en": [{"text": "x"}]}},
+    ]
+    assert [q.question for q in read_questions(write("".join(json.dumps(row) + "\n" for row in rows)))] == ["b"]
+    assert "1 questions dropped" in capfd.readouterr().err
+    with pytest.raises(InputError, match="data:1: an object of de, fi"):
+        read_questions(write('{"query": "a", "answers": {"de": [], "fi": []}}\n'))

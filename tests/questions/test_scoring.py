@@ -185,3 +185,11 @@ def test_curated_trec_scored_against_itself(shared_data, write):
     predictions = [{"question": row[2], "prediction": row[3].split("|")[0]} for row in rows if row[3][:20].isalpha()]
     scores, _ = score(write("p", predictions), shared_data / "CuratedTrec.curated-test.tsv")
     assert scores["right_regex-match"] == scores["questions"] - scores["missing"] > 50
+
+
+@pytest.mark.parametrize(("prediction", "text"), [(1945, "1945"), (2.5, "2.5"), (-3, "-3")])
+def test_a_number_is_a_prediction_as_it_is_written(write, prediction, text):
+    scores, _ = score(
+        write("p", [{"question": "q", "prediction": prediction}]), write("r", [{"question": "q", "answer": [text]}])
+    )
+    assert scores["em"] == 1.0

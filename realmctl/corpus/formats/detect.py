@@ -1,100 +1,130 @@
 """Detect the format of a corpus file from its first bytes, or refuse the file and suggest `--format`.
 
 A file of a known format must not be read as plain text, because its markup and its column separators would become text
-of the blocks. So a file that looks like a table or tagged text is refused if no header describes its columns.
+of the blocks. So a file that looks like a table or tagged text, or whose name ends like that of one, is refused if nothing tells
+how to read it.
 """
 
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import get_args
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
 
-from realmctl.corpus.document import Document, Found
+from realmctl.corpus.corpus_file import CorpusFile
+from realmctl.corpus.document import Found
 from realmctl.corpus.formats import kilt, passages, records, wikipedia
 from realmctl.corpus.formats.records import FieldNames
-from realmctl.corpus.settings import CorpusSettings, FormatName
+from realmctl.corpus.settings import FormatName
 from realmctl.errors import InputError
 from realmctl.inputs import streams
-from realmctl.inputs.rows import header, is_columnar
+from realmctl.inputs.rows import DELIMITERS, delimiter_of, header, is_columnar
 
-TABLE_LINES = 5
+HEAD_BYTES = 2**16
+TABLE_ROWS = 50
+ENDINGS_OF_DATA = frozenset(
+    {".csv", ".tsv", ".tab", ".psv", ".json", ".jsonl", ".ndjson", ".xml", ".parquet", ".arrow"}
+)
+"""Endings of names that no plain text has."""
 MS_MARCO_LINE = re.compile(r"\d+\t[^\t]+")
+MULTISTREAM_LINE = re.compile(r"\d+:\d+:\S.*")
+ROOT = re.compile(
+    rb"(?:<\?.*?\?>|<!--.*?-->|<!DOCTYPE\b[^<>\[]*(?:\[.*?\]\s*)?>|\s)*<([A-Za-z][\w:.-]*)(?=[\s/>])", re.I | re.S
+)
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format: its name for messages, and the function that reads a file of it."""
+    """A format: its name for messages, the function that reads a file of it, and whether the user may name its fields."""
 
     name: str
-    read: Callable[[Path], Iterator[Found]]
+    read: Callable[[CorpusFile], Iterator[Found]]
+    has_fields: bool = False
 
 
 FORMATS: dict[FormatName, Format] = {
     "dump": Format("MediaWiki dump", wikipedia.read_dump),
     "wikiextractor": Format("WikiExtractor JSON lines", wikipedia.read_wikiextractor),
     "kilt": Format("KILT knowledge source", kilt.read_kilt),
-    "json-lines": Format("JSON lines", records.read_json_lines),
+    "json-lines": Format("JSON lines", records.read_json_lines, has_fields=True),
     "squad": Format("SQuAD-layout JSON", passages.read_squad),
     "dpr": Format("DPR passages (TSV)", passages.read_dpr),
-    "table": Format("table with named columns", records.read_table),
+    "table": Format("table with named columns", records.read_table, has_fields=True),
     "ms-marco": Format("MS MARCO passages (TSV)", passages.read_ms_marco),
-    "parquet": Format("Parquet or Arrow", records.read_columnar),
+    "parquet": Format("Parquet or Arrow", records.read_columnar, has_fields=True),
     "doc-text": Format("WikiExtractor <doc> text", wikipedia.read_doc_text),
     "trec": Format("TREC text", passages.read_trec),
     "text": Format("plain text, one document a file", passages.read_plain),
 }
 
-WITH_NAMES: dict[FormatName, Callable[[Path, FieldNames], Iterator[Document]]] = {
-    "json-lines": records.read_json_lines,
-    "table": records.read_table,
-    "parquet": records.read_columnar,
-}
-"""Formats whose fields or columns the user may name."""
 
-
-def format_of(path: Path, settings: CorpusSettings = CorpusSettings()) -> Format:  # noqa: B008 (frozen)
+def format_of(file: CorpusFile) -> Format:
     """Return the format of a file: the one named, or with "auto" the format detected in its first 64 KiB.
 
     Raises:
         InputError: the format cannot be read, would be a guess, or has no fields though some are named.
     """
-    names = FieldNames.of(settings)
-    found = FORMATS[settings.format] if settings.format != "auto" else _detected(path, names)
-    if not names.named:
-        return found
-    read = next((read for each, read in WITH_NAMES.items() if found is FORMATS[each]), None)
-    if read is None:
+    settings = file.settings
+    found = FORMATS[settings.format] if settings.format != "auto" else _detected(file)
+    if FieldNames.of(settings).named and not found.has_fields:
         raise InputError(
-            f"{path} is read as {found.name}, whose fields cannot be named. --id-field, --title-field and --text-field are for "
+            f"{file.path} is read as {found.name}, whose fields cannot be named. --id-field, --title-field and --text-field are for "
             "JSON lines, CSV, TSV and Parquet. Leave them out, or say what the file is with --format."
         )
-    return replace(found, read=lambda file: read(file, names))
+    return found
 
 
-def _detected(path: Path, names: FieldNames) -> Format:
-    start = streams.head(path).lstrip(b"\xef\xbb\xbf \t\r\n")
+def _detected(file: CorpusFile) -> Format:
+    start, named = (
+        streams.head(file.path, HEAD_BYTES).lstrip(b"\xef\xbb\xbf \t\r\n"),
+        FieldNames.of(file.settings).named,
+    )
     if is_columnar(start):
         return FORMATS["parquet"]
-    streams.require_text(path, start)
-    if start[:6].lower() == b"<?xml " or start[:10] == b"<mediawiki" or start[:9].upper() == b"<!DOCTYPE":
-        return FORMATS["dump"]
+    streams.require_text(file.path, start)
     if re.match(rb"<doc\s[^>]*\bid=", start):
         return FORMATS["doc-text"]
     if start[:5] == b"<DOC>":
         return FORMATS["trec"]
+    if root := ROOT.match(start):
+        return _tagged_format(file, root[1].decode())
     if start[:1] == b"{":
-        return FORMATS["json-lines"] if names.named else _json_format(start)
-    if start[:1] == b"[":
+        return FORMATS["json-lines"] if named else _json_format(start)
+    if start[:1] == b"[" and _begins_json_list(start):
         raise InputError(
-            f"{path} is one JSON array, but a corpus has one JSON object a line. Convert it, for instance "
+            f"{file.path} is one JSON array, but a corpus has one JSON object a line. Convert it, for instance "
             f"with jq -c '.[]'."
         )
-    return _table_or_text(path, start.decode(errors="replace"), names)
+    if b"<page>" in start and b"<revision>" in start:
+        raise _fragment(file)
+    return FORMATS["table"] if named else _table_or_text(file, start.decode(errors="replace"))
+
+
+def _tagged_format(file: CorpusFile, root: str) -> Format:
+    if root == "mediawiki":
+        return FORMATS["dump"]
+    if root in ("page", "revision", "siteinfo"):
+        raise _fragment(file)
+    raise InputError(
+        f"{file.path} is tagged text with the root element <{root}>, and no reader knows it. Extract its text, for instance as JSON "
+        "lines with title and text. If it is plain text, say --format text."
+    )
+
+
+def _fragment(file: CorpusFile) -> InputError:
+    return InputError(
+        f"{file.path} is a fragment of a MediaWiki dump: its pages are not between <mediawiki> and </mediawiki>. Name the whole "
+        "dump, or write these tags around the pages."
+    )
+
+
+def _begins_json_list(start: bytes) -> bool:
+    """Return whether a text is a JSON list of values, and not prose that begins with a bracket, such as a footnote."""
+    return re.match(rb'\[\s*(?:[\]\[{"]|-?\d+(?:\.\d+)?\s*,|true\b|false\b|null\b)', start) is not None
 
 
 def _json_format(start: bytes) -> Format:
@@ -107,36 +137,62 @@ def _json_format(start: bytes) -> Format:
         return FORMATS["squad"]
     if kilt.is_kilt(first):
         return FORMATS["kilt"]
-    return FORMATS["wikiextractor" if {"id", "url", "title", "text"} <= first.keys() else "json-lines"]
+    is_extracted = {"id", "title", "text"} <= first.keys() and "curid=" in str(first.get("url"))
+    return FORMATS["wikiextractor" if is_extracted else "json-lines"]
 
 
-def _table_or_text(path: Path, start: str, names: FieldNames) -> Format:
-    lines = start.split("\n")[:-1][:TABLE_LINES] or [start]
-    if names.named:
-        return FORMATS["table"]
-    if lines[0].strip().split("\t") == ["id", "text", "title"]:
+def _table_or_text(file: CorpusFile, start: str) -> Format:
+    """Tell a table with a known header from plain text. Raises InputError for any other table."""
+    path, first = file.path, start.partition("\n")[0]
+    if first.strip().split("\t") == ["id", "text", "title"]:
         return FORMATS["dpr"]
-    if records.is_header(header(lines[0])):
+    if records.is_header(header(first, file.settings.column_delimiter)):
         return FORMATS["table"]
-    columns = {len(line.split("\t")) for line in lines if line.strip()}
-    commas = {_comma_columns(line) for line in lines if line.strip()} if len(lines) > 1 else {1}
-    if len(columns) == 1 and columns != {1}:
-        what = f"a table of {columns.pop()} columns separated by tabs"
-    elif len(commas) == 1 and commas.pop() > 2 and all(" " not in name.strip() for name in lines[0].split(",")):
-        what = "a table separated by commas"
-    else:
-        return FORMATS["text"]
+    lines = [line.strip() for line in start.split("\n")[:TABLE_ROWS] if line.strip()]
+    if len(lines) > 1 and all(map(MULTISTREAM_LINE.fullmatch, lines[:-1])):
+        raise InputError(
+            f"{path} is the index of a multistream dump: it names pages and has no text. Name the dump itself, whose name has no "
+            "-index, and which is read as it is."
+        )
     known = ", ".join(name for name in get_args(FormatName) if name != "auto")
-    hint = "ms-marco" if all(MS_MARCO_LINE.fullmatch(line.strip()) for line in lines if line.strip()) else "text"
-    raise InputError(
-        f"{path} looks like {what}, and no header says which column is the text. Name the column with --text-field if the first "
-        f"line is a header. Otherwise add one such as id, title, text, or say what the file is, for instance --format {hint} ({known})."
-    )
+    for delimiter in sorted(DELIMITERS, key=lambda each: each != delimiter_of(first)):
+        rows = _rows(start, delimiter)
+        if _is_table(rows, delimiter):
+            hint = "ms-marco" if all(map(MS_MARCO_LINE.fullmatch, lines)) else "text"
+            raise InputError(
+                f"{path} looks like a table of {len(rows[0])} columns separated by {DELIMITERS[delimiter]}, and its first line "
+                f"({', '.join(rows[0])[:80]}) does not say which column is the text. Name the column with --text-field if this is a header. "
+                f"Otherwise add one such as id, title, text, or say what the file is, for instance --format {hint} ({known})."
+            )
+    if file.ending in ENDINGS_OF_DATA:
+        raise InputError(
+            f"{path} would be read as plain text, and its name ends in {file.ending}. Correct the file, say --delimiter and --text-field "
+            f"if it is a table, or say what it is, for instance --format text ({known})."
+        )
+    return FORMATS["text"]
 
 
-def _comma_columns(line: str) -> int:
-    """Return the number of columns of a line of CSV, and 0 for a line that is none."""
+def _rows(start: str, delimiter: str) -> list[list[str]]:
+    """Return the first rows that are not empty. The last one may be cut, and is left out if there are others."""
+    found = list[list[str]]()
+    quoting: Any = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
     try:
-        return len(next(csv.reader([line]), []))
+        for row in csv.reader(io.StringIO(start, newline="\n"), delimiter=delimiter, quoting=quoting):
+            if row:
+                found.append(row)
+            if len(found) > TABLE_ROWS:
+                break
     except csv.Error:
-        return 0
+        return []
+    return found[:-1] if len(found) > 2 else found
+
+
+def _is_table(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
+    """Return whether all rows have the same number of columns, at least 2, and no space follows a comma or a semicolon of the
+    first, as it does in prose.
+    """
+    if not rows or len({len(row) for row in rows}) > 1 or len(rows[0]) < 2:
+        return False
+    if delimiter in "\t|":
+        return delimiter == "\t" or len(rows) > 1
+    return len(rows) > 1 and not any(cell.startswith(" ") for cell in rows[0][1:])

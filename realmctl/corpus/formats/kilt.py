@@ -10,9 +10,9 @@ import dataclasses
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
+from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document, Link
 from realmctl.corpus.formats.records import document_of, encodable
 from realmctl.corpus.formats.wikipedia import link_target
@@ -28,9 +28,9 @@ def is_kilt(record: Mapping[str, Any]) -> bool:
     return "wikipedia_title" in record and isinstance(record.get("text"), list)
 
 
-def read_kilt(path: Path) -> Iterator[Document]:
+def read_kilt(file: CorpusFile) -> Iterator[Document]:
     """Yield the pages of a knowledge source with their links. Headings are dropped."""
-    for row in json_lines(path):
+    for row in json_lines(file.path):
         paragraphs, links = row.fields.get("text"), row.fields.get("anchors") or []
         if not isinstance(paragraphs, list) or not all(isinstance(paragraph, str) for paragraph in paragraphs):
             raise InputError(
@@ -40,7 +40,7 @@ def read_kilt(path: Path) -> Iterator[Document]:
             raise InputError(
                 f"{row.where}: anchors is not a list of objects, as KILT has it. Correct or remove the line."
             )
-        page = document_of(row._replace(fields={**row.fields, "text": ""}), f"{path.name}-{row.number}")
+        page = document_of(row._replace(fields={**row.fields, "text": ""}), f"{file.name}-{row.number}")
         text, found = _joined(paragraphs, links, page.title)
         yield dataclasses.replace(page, text=encodable(text, row.where), links=tuple(found))
 

@@ -11,10 +11,10 @@ import html
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
-from realmctl.corpus.document import Document
-from realmctl.corpus.formats.records import encodable
+from realmctl.corpus.corpus_file import CorpusFile
+from realmctl.corpus.document import Document, Dropped, Found
+from realmctl.corpus.formats.records import IDS, encodable
 from realmctl.corpus.formats.tagged import MAX_TEXT_FILE, elements
 from realmctl.errors import InputError
 from realmctl.inputs import streams
@@ -27,10 +27,12 @@ TEXT = re.compile(r"<(?:TEXT|LEADPARA|BODY)>(.*?)</(?:TEXT|LEADPARA|BODY)>", re.
 TAG = re.compile(r"<[^<>]*>")
 
 
-def read_dpr(path: Path) -> Iterator[Document]:
-    """Yield the passages of DPR's psgs_w100.tsv."""
-    for where, line in text_rows(path, skip=1):
+def read_dpr(file: CorpusFile) -> Iterator[Document]:
+    """Yield the passages of DPR's psgs_w100.tsv, or of a part of it, whose first line need not be the header."""
+    for number, (where, line) in enumerate(text_rows(file.path)):
         fields = [unquoted(value) for value in line.split("\t")]
+        if number == 0 and fields[0].strip().lower() == "id":
+            continue
         if len(fields) != 3:
             raise InputError(
                 f"{where}: {len(fields)} columns, but id, text and title are expected. Correct or remove the line."
@@ -38,26 +40,33 @@ def read_dpr(path: Path) -> Iterator[Document]:
         yield Document(fields[0], fields[2], fields[1], where=where)
 
 
-def read_ms_marco(path: Path) -> Iterator[Document]:
+def read_ms_marco(file: CorpusFile) -> Iterator[Document]:
     """Yield the passages of MS MARCO's collection.tsv; they have no titles."""
-    for where, line in text_rows(path):
+    for number, (where, line) in enumerate(text_rows(file.path)):
         identity, tab, text = line.partition("\t")
         if not tab or "\t" in text:
             raise InputError(
                 f"{where}: {line.count(chr(9)) + 1} columns, but MS MARCO's collection has an id and a passage. Correct or "
                 "remove the line."
             )
-        yield Document(identity.strip(), "", text, where=where)
+        if number or identity.strip().lower() not in IDS:  # a header, which the published file has not
+            yield Document(identity.strip(), "", text, where=where)
 
 
-def read_squad(path: Path) -> Iterator[Document]:
-    """Yield the articles of a SQuAD-layout file. The paragraphs of an article are one document."""
+def read_squad(file: CorpusFile) -> Iterator[Document]:
+    """Yield the articles of a SQuAD-layout file. The paragraphs of an article are one document.
+
+    Its id is the title. An article without one, or with the title of an earlier one, has the name of the file and its number.
+    """
+    path, titles = file.path, set[str]()
     try:
         articles = json.loads(streams.whole_text(path, MAX_JSON_FILE))["data"]
         for number, article in enumerate(articles):
-            title, where = article["title"], f"{path}, article {number}"
+            title, where = article.get("title") or "", f"{path}, article {number}"
             text = "\n".join(paragraph["context"].strip() for paragraph in article["paragraphs"])
-            yield Document(encodable(title, where), title.replace("_", " "), encodable(text, where), where=where)
+            identity = title if title and title not in titles else f"{file.name}-{number}"
+            titles.add(title)
+            yield Document(encodable(identity, where), title.replace("_", " "), encodable(text, where), where=where)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
             f"{path}: not in SQuAD's layout, data[].paragraphs[].context ({type(error).__name__}: {error}). "
@@ -65,9 +74,9 @@ def read_squad(path: Path) -> Iterator[Document]:
         ) from None
 
 
-def read_trec(path: Path) -> Iterator[Document]:
+def read_trec(file: CorpusFile) -> Iterator[Document]:
     """Yield the documents of a TREC file: their <DOCNO>, the headline, and the text without tags."""
-    for where, _, lines in elements(path, "<DOC>", "</DOC>"):
+    for where, _, lines in elements(file.path, "<DOC>", "</DOC>"):
         content = "\n".join(lines)
         identity = DOCNO.search(content)
         if not identity:
@@ -81,7 +90,10 @@ def _without_tags(text: str) -> str:
     return html.unescape(TAG.sub(" ", text)).strip()
 
 
-def read_plain(path: Path) -> Iterator[Document]:
+def read_plain(file: CorpusFile) -> Iterator[Found]:
     """Yield a text file as one document, titled by its file name."""
-    title = path.name.partition(".")[0]
-    yield Document(title, title.replace("_", " "), streams.whole_text(path, MAX_TEXT_FILE), where=str(path))
+    text = streams.whole_text(file.path, MAX_TEXT_FILE)
+    if text.strip():
+        yield Document(file.name, file.stem.replace("_", " "), text, where=str(file.path))
+    else:
+        yield Dropped(file.name, "empty")

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
+from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document
 from realmctl.corpus.settings import CorpusSettings
 from realmctl.errors import InputError
 from realmctl.inputs.rows import Row, columnar, first_of, json_lines, table
 
-IDS = ("id", "_id", "docid", "doc_id", "pid", "wikipedia_id")
+IDS = ("id", "_id", "docid", "doc_id", "docno", "document_id", "pid", "passage_id", "psg_id", "wikipedia_id")
 TITLES = ("title", "wikipedia_title")
 TEXTS = ("text", "contents", "body", "content", "passage")
+"""Names of fields and columns, in any case. The first that a row has counts."""
 MAX_TITLE_LINE = 300
 
 
@@ -64,23 +66,24 @@ class FieldNames:
 KNOWN_NAMES = FieldNames()
 
 
-def read_json_lines(path: Path, names: FieldNames = KNOWN_NAMES) -> Iterator[Document]:
+def read_json_lines(file: CorpusFile) -> Iterator[Document]:
     """Yield the documents of JSON lines: one object a line."""
-    return _documents(path, json_lines(path), names)
+    return _documents(file, json_lines(file.path), FieldNames.of(file.settings))
 
 
-def read_table(path: Path, names: FieldNames = KNOWN_NAMES) -> Iterator[Document]:
+def read_table(file: CorpusFile) -> Iterator[Document]:
     """Yield the documents of a CSV or TSV file with named columns. Raises InputError naming file and line."""
-    columns, rows = table(path)
-    names = names.lower()
-    names.require_in(columns, f"{path}:1")
+    columns, rows = table(file.path, file.settings.column_delimiter)
+    names = FieldNames.of(file.settings).lower()
+    names.require_in(columns, f"{file.path}:1")
     if not is_header(columns, names):
         raise InputError(
-            f"{path}:1: the header names {', '.join(columns) or 'nothing'}. A table needs a column for the text "
+            f"{file.path}:1: the header names {', '.join(columns) or 'nothing'}. A table needs a column for the text "
             f"({', '.join(TEXTS)}) and one for the id or the title ({', '.join((*IDS, *TITLES))}). If they have other names, say "
-            "--text-field, --title-field and --id-field."
+            "--text-field, --title-field and --id-field. If something else than a tab, a comma, a semicolon or a bar is between "
+            "them, say --delimiter."
         )
-    yield from _documents(path, rows, names)
+    yield from _documents(file, rows, names)
 
 
 def is_header(columns: list[str], names: FieldNames = KNOWN_NAMES) -> bool:
@@ -89,22 +92,22 @@ def is_header(columns: list[str], names: FieldNames = KNOWN_NAMES) -> bool:
     return bool(columns_of_a_document) and len(set(columns)) == len(columns)
 
 
-def read_columnar(path: Path, names: FieldNames = KNOWN_NAMES) -> Iterator[Document]:
+def read_columnar(file: CorpusFile) -> Iterator[Document]:
     """Yield the documents of a Parquet or Arrow file. Raises InputError naming file and row."""
+    names = FieldNames.of(file.settings)
     columns = (*names.ids, *names.titles, *names.texts)
-    rows = columnar(path, columns, needed=names.texts, advice="Name the column of the text with --text-field.")
-    return _documents(path, rows, names)
+    rows = columnar(file.path, columns, needed=names.texts, advice="Name the column of the text with --text-field.")
+    return _documents(file, rows, names)
 
 
-def _documents(path: Path, rows: Iterable[Row], names: FieldNames) -> Iterator[Document]:
-    stem = path.name.partition(".")[0]
+def _documents(file: CorpusFile, rows: Iterable[Row], names: FieldNames) -> Iterator[Document]:
     for row in rows:
         names.require_in(row.fields, row.where)
-        yield document_of(row, f"{stem}-{row.number}", names)
+        yield document_of(row, f"{file.name}-{row.number}", names)
 
 
 def document_of(row: Row, substitute: str, names: FieldNames = KNOWN_NAMES) -> Document:
-    """Return the document of a row.
+    """Return the document of a row. A text of null is an empty one, and a number is a title as it is written.
 
     Args:
         row: the row.
@@ -114,19 +117,22 @@ def document_of(row: Row, substitute: str, names: FieldNames = KNOWN_NAMES) -> D
     Raises:
         InputError: there is no text, or a field has another type.
     """
-    fields, where = row.fields, row.where
+    fields, where = {**{name.lower(): value for name, value in row.fields.items()}, **row.fields}, row.where
     identity, title, text = (first_of(fields, wanted) for wanted in (names.ids, names.titles, names.texts))
+    if text is None and not {*fields} & {*names.texts}:
+        raise InputError(
+            f"{where}: this is not a document, since it has no text under {', '.join(names.texts)}. It has "
+            f"{', '.join(row.fields) or 'nothing'}. If the text has another name, say --text-field NAME."
+        )
     if isinstance(text, list) and all(isinstance(part, str) for part in text):
         text = "\n".join(part.strip() for part in text)
-    if (
-        not isinstance(text, str)
-        or not isinstance(title, str | None)
-        or isinstance(identity, bool | float | list | dict)
-    ):
-        raise InputError(
-            f"{where}: this is not a document. It needs a text ({', '.join(names.texts)}) and may have a title and an id. It "
-            f"has {', '.join(fields) or 'nothing'}. If the text has another name, say --text-field NAME."
-        )
+    if type(title) in (int, float):
+        title = str(title)
+    _require(text, str | None, "text", "a text or a list of texts", where)
+    _require(title, str | None, "title", "a text", where)
+    if type(identity) is not int:
+        _require(identity, str | None, "id", "a text or a whole number", where)
+    text = text or ""
     if title is None and "contents" in fields and not names.named:
         first, newline, rest = text.partition("\n")
         title, text = (first.strip().strip('"'), rest) if newline and len(first) <= MAX_TITLE_LINE else ("", text)
@@ -136,6 +142,13 @@ def document_of(row: Row, substitute: str, names: FieldNames = KNOWN_NAMES) -> D
         encodable(text, where),
         where=where,
     )
+
+
+def _require(value: Any, wanted: Any, name: str, needed: str, where: str) -> None:
+    if not isinstance(value, wanted):
+        raise InputError(
+            f"{where}: its {name} is a {type(value).__name__}, {str(value)[:60]!r}, and {needed} is needed. Correct or remove it."
+        )
 
 
 def encodable(text: str, where: str) -> str:

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from urllib.parse import unquote
 
+from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document, Dropped, Found, Link, SkippedPage
 from realmctl.corpus.formats.records import read_json_lines
 from realmctl.corpus.formats.tagged import elements
@@ -22,17 +22,21 @@ from realmctl.corpus.wiki.dump_parts import DumpPart
 from realmctl.corpus.wiki.namespaces import Namespaces, namespaces
 from realmctl.errors import InputError
 
-DOC_ATTRIBUTE = re.compile(r'\b(id|title)="([^"]*)"')
+DOC_ID = re.compile(r'\bid="([^"]*)"')
+DOC_TITLE = re.compile(r'\btitle="(.*?)"(?=\s*>\s*$|\s+\w+=")')
+"""WikiExtractor does not escape the quotes of a title, so it ends before another attribute or the end of the tag."""
 LINK = re.compile(r'<a href="([^"<>]*)"[^<>]*>([^<]*)</a>|</?a\b[^<>]*>')
 
 
-def read_dump(path: Path, part: DumpPart = dump.WHOLE) -> Iterator[Found]:
-    """Yield the articles of a MediaWiki dump, or of a part of it. Redirects, other namespaces and disambiguation pages are dropped."""
-    site = dump.Site()
+def read_dump(file: CorpusFile, part: DumpPart = dump.WHOLE) -> Iterator[Found]:
+    """Yield the articles of a MediaWiki dump, or of a part of it. Redirects, other namespaces, disambiguation pages and lists are
+    dropped.
+    """
+    path, site = file.path, dump.Site()
     clean = None
     for page in dump.pages(path, site, part):
-        if reason := dump.skip_page(page):
-            yield Dropped(reason)
+        if reason := dump.skip_page(page) or dump.skip_title(page.title, file.settings.keep_lists):
+            yield Dropped(page.id, reason)
             continue
         clean = clean or partial(_from_wikitext, site=namespaces(site.namespaces, site.language))
         where = f"{path}, page {page.title!r}"
@@ -47,26 +51,34 @@ def _from_wikitext(document: Document, site: Namespaces) -> Document:
     return replace(document, text=text, links=links, clean=None)
 
 
-def read_wikiextractor(path: Path) -> Iterator[Document]:
-    """Yield the documents of WikiExtractor's `--json` output."""
-    return (replace(document, clean=_from_wikiextractor) for document in read_json_lines(path))
+def read_wikiextractor(file: CorpusFile) -> Iterator[Found]:
+    """Yield the articles of WikiExtractor's `--json` output."""
+    for page in read_json_lines(file):
+        yield _article(page, file)
 
 
-def read_doc_text(path: Path) -> Iterator[Document]:
-    """Yield the documents of WikiExtractor's text output."""
-    for where, first, lines in elements(path, "<doc ", "</doc>"):
-        attributes = dict(DOC_ATTRIBUTE.findall(first))
-        if "id" not in attributes:
+def read_doc_text(file: CorpusFile) -> Iterator[Found]:
+    """Yield the articles of WikiExtractor's text output."""
+    for where, first, lines in elements(file.path, "<doc ", "</doc>"):
+        identity, title = DOC_ID.search(first), DOC_TITLE.search(first)
+        if not identity:
             raise InputError(f"{where}: a <doc> without an id. Correct the line.")
-        title, text = attributes.get("title", ""), "\n".join(lines)
-        yield Document(attributes["id"], title, text, clean=_from_wikiextractor, where=where)
+        yield _article(Document(identity[1], title[1] if title else "", "\n".join(lines), where=where), file)
+
+
+def _article(page: Document, file: CorpusFile) -> Found:
+    """Return a page of WikiExtractor, which writes all pages of a dump, unless its title says that it is no article."""
+    if reason := dump.skip_title(page.title, file.settings.keep_lists):
+        return Dropped(page.id, reason)
+    return replace(page, clean=_from_wikiextractor)
 
 
 def _from_wikiextractor(document: Document) -> Document:
     """Unescape entities, turn <a href="Target">label</a> into links, and drop the title line."""
     text = document.text.replace("\r\n", "\n")
     first, _, rest = text.partition("\n")
-    text = html.unescape(rest.lstrip("\n") if first.strip() == document.title else text)
+    title = html.unescape(document.title)
+    text = html.unescape(rest.lstrip("\n") if html.unescape(first).strip() == title else text)
     out, links, length, done = list[str](), list[Link](), 0, 0
     for match in LINK.finditer(text):
         label = match[2] or ""
@@ -76,8 +88,7 @@ def _from_wikiextractor(document: Document) -> Document:
         out += (before, label)
         if match[1] and label.strip():
             links.append((start, length, link_target(match[1])))
-    title, text = html.unescape(document.title), "".join([*out, text[done:]])
-    return replace(document, title=title, text=text, links=tuple(links), clean=None)
+    return replace(document, title=title, text="".join([*out, text[done:]]), links=tuple(links), clean=None)
 
 
 def link_target(href: str) -> str:

@@ -13,15 +13,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from realmctl.errors import InputError
-from realmctl.inputs.rows import Row, columnar, first_of, header, is_columnar, json_lines, table, text_rows
+from realmctl.inputs.rows import Row, columnar, header, is_columnar, json_lines, table, text_rows
 from realmctl.inputs.streams import head
-from realmctl.questions.questions import ID_FIELDS, QUESTION_FIELDS, Question, parse_questions
+from realmctl.questions.questions import ID_FIELDS, QUESTION_FIELDS, Question, identity_of, parse_questions
 from realmctl.questions.ranking.beir import queries_file
 
 TEXT_FIELDS = (*QUESTION_FIELDS, "text")
 TEXT_COLUMNS = tuple(name.lower() for name in TEXT_FIELDS)
-QUERY_ID_FIELDS = ("_id", *ID_FIELDS, "query_id", "query-id")
-HEADERS = {"id", "qid", "query_id", "query-id", "_id"}
 QRELS_HEADER = "corpus-id"
 ANSWER_LIST = re.compile(r"\"?\[.*\]\"?")
 
@@ -60,18 +58,18 @@ def _records(path: Path) -> Iterator[tuple[str, str, str]]:
     if path.is_dir():
         return _questions(path)
     if is_columnar(head(path, 16)):
-        return map(_named, columnar(path, (*TEXT_FIELDS, *QUERY_ID_FIELDS), needed=TEXT_FIELDS))
+        return map(_named, columnar(path, (*TEXT_FIELDS, *ID_FIELDS), needed=TEXT_FIELDS))
     first = head(path).decode("utf-8-sig", errors="replace").lstrip().partition("\n")[0].rstrip("\r")
     columns = first.split("\t")
     if QRELS_HEADER in columns:
         raise InputError(f"{path} holds relevance judgements (qrels), not queries. Name the file of queries.")
     names = {*header(first)}
-    if names & {*TEXT_COLUMNS} and names & HEADERS:
+    if names & {*TEXT_COLUMNS} and names & {*ID_FIELDS}:
         return map(_named, table(path)[1])
     if _is_record(first):
         return map(_named, json_lines(path))
     if len(columns) == 2 and not first.startswith(("[", "{")) and not ANSWER_LIST.fullmatch(columns[1].strip()):
-        return _pairs(path, skip=1 if columns[0].strip().lower() in HEADERS else 0)
+        return _pairs(path, skip=1 if columns[0].strip().lower() in ID_FIELDS else 0)
     return _questions(path)
 
 
@@ -95,8 +93,7 @@ def _named(row: Row) -> tuple[str, str, str]:
             f"{row.where}: no text under any of {', '.join(TEXT_FIELDS)}; it has {', '.join(row.fields) or 'nothing'}. "
             "Correct or remove the line."
         )
-    name = first_of(row.fields, QUERY_ID_FIELDS)
-    return row.where, "" if name is None else str(name), text
+    return row.where, identity_of(row.fields, row.where), text
 
 
 def _pairs(path: Path, skip: int) -> Iterator[tuple[str, str, str]]:

@@ -12,17 +12,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from realmctl.corpus.corpus_file import corpus_files
 from realmctl.corpus.document import Document, cleaned
 from realmctl.corpus.formats.detect import FORMATS, format_of
 from realmctl.corpus.reading import documents
 from realmctl.corpus.settings import CorpusSettings, FormatName
-from realmctl.errors import InputError
+from realmctl.errors import ConfigError, InputError
 from realmctl.inputs import streams
 from stages.chunk import Chunk
 
 
 def read(path, name="auto"):
     return [cleaned(page) for page in documents([path], CorpusSettings(format=name))]
+
+
+def corpus_file(path):
+    return corpus_files([path], CorpusSettings())[0]
 
 
 def written(tmp_path, text, name="c"):
@@ -80,7 +85,7 @@ def test_a_table_without_a_text_column_is_refused(tmp_path, text, message):
 )
 def test_what_cannot_be_read_is_named(tmp_path, content, message):
     (tmp_path / "c").write_bytes(content)
-    for refusing in (format_of, read):
+    for refusing in (lambda path: format_of(corpus_file(path)), read):
         with pytest.raises(InputError, match=message):
             refusing(tmp_path / "c")
     (tmp_path / "c.gz").write_bytes(gzip.compress(content))
@@ -96,8 +101,14 @@ def test_ms_marco_is_read_where_the_user_says_so(tmp_path):
 
 
 def test_prose_is_plain_text(tmp_path):
-    for text in ("One line, two commas, three.\nAnother, with, commas.\n", "One\ttab\nnone\n", "<p>x</p>", "word"):
-        assert format_of(written(tmp_path, text)).name == "plain text, one document a file"
+    for text in (
+        "One line, two commas, three.\nAnother, with, commas.\n",
+        "One\ttab\nnone\n",
+        "<3 you",
+        "word",
+        "[1] A note.",
+    ):
+        assert format_of(corpus_file(written(tmp_path, text))).name == "plain text, one document a file"
 
 
 @pytest.mark.parametrize(
@@ -144,7 +155,7 @@ def test_any_bytes_have_a_format_or_are_refused(tmp_path_factory, content):
     path = tmp_path_factory.getbasetemp() / "any.txt"
     path.write_bytes(content)
     with suppress(InputError):
-        assert format_of(path) in FORMATS.values()
+        assert format_of(corpus_file(path)) in FORMATS.values()
 
 
 NAMES = CorpusSettings(id_field="key", title_field="Headline", text_field="story")
@@ -183,3 +194,131 @@ def test_names_are_refused_for_a_format_without_fields(tmp_path):
     path = written(tmp_path, "<DOC>\n<DOCNO>1</DOCNO>\nx\n</DOC>\n")
     with pytest.raises(InputError, match="read as TREC text, whose fields cannot be named"):
         list(documents([path], NAMES))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'id;title;text\n1;Rome;A city, in Italy.\n2;Oslo;A town; no: "two".\n'.replace(
+            'A town; no: "two".', '"A town; no: ""two""."'
+        ),
+        'id|title|text\n1|Rome|A city, in Italy.\n2|Oslo|"A town; no: ""two""."\n',
+        'ID,Title,TEXT\n1,Rome,"A city, in Italy."\n2,Oslo,"A town; no: ""two""."\n',
+        '"id"\t"title"\t"text"\n1\tRome\tA city, in Italy.\n2\tOslo\t"A town; no: ""two""."\n',
+    ],
+)
+def test_columns_may_be_divided_by_tabs_commas_semicolons_and_bars(tmp_path, text):
+    found = [(d.id, d.title, d.text) for d in read(written(tmp_path, text))]
+    assert found == [("1", "Rome", "A city, in Italy."), ("2", "Oslo", 'A town; no: "two".')]
+
+
+def test_a_delimiter_that_no_header_shows(tmp_path):
+    path = written(tmp_path, "id,x^title^text\n1^Rome^A city.\n")
+    settings = CorpusSettings(delimiter="^", id_field="id,x")
+    assert [(d.id, d.title, d.text) for d in documents([path], settings)] == [("1", "Rome", "A city.")]
+    path = written(tmp_path, "id,title,text\ttext\n1,2,3\tA city.\n")
+    found = documents([path], CorpusSettings(delimiter="tab", text_field="text"))
+    assert [d.text for d in found] == ["A city."]
+    for wrong in ("", "ab", '"', "\n"):
+        with pytest.raises(ConfigError, match="--delimiter"):
+            CorpusSettings(delimiter=wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "c",
+            'headline,story\nRome,"One line.\nAnother, with a comma."\nOslo,"A\n\ntown."\n',
+            r"2 columns separated by commas",
+        ),
+        ("c", "Headline;Story\nRome;A city.\nOslo;A town.\n", r"separated by semicolons"),
+        ("c", "head | story\nRome | A city.\nOslo | A town.\n", r"separated by bars"),
+        ("c", "1,Rome,A city.\n2,Oslo,A town.\n", r"separated by commas"),
+        ("c", "616:10:Anarchism\n616:12:Autism\n7000:25:A: b\n", r"index of a multistream dump"),
+        (
+            "c",
+            "  <page>\n<title>A</title>\n<revision><text>x</text></revision></page>",
+            r"fragment of a MediaWiki dump",
+        ),
+        ("c", "the end.</text></revision></page>\n<page><revision>", r"fragment of a MediaWiki dump"),
+        ("c", '<?xml version="1.0"?>\n<!-- x -->\n<rss version="2.0"><channel/></rss>', r"root element <rss>"),
+        ("c", "<TEI><text>x</text></TEI>", r"root element <TEI>"),
+        ("c.csv", "one,two\nthree\n", r"its name ends in \.csv"),
+        ("c.jsonl.gz", "not json\n", r"its name ends in \.jsonl"),
+        ("c.TSV", "story\nA city.\n", r"its name ends in \.tsv"),
+    ],
+)
+def test_a_guess_is_refused_unless_the_user_says_that_it_is_text(tmp_path, name, text, message):
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    with pytest.raises(InputError, match=message):
+        read(path)
+    assert [d.text for d in read(path, "text")] == [text]
+
+
+def test_prose_with_as_many_commas_in_each_line_is_no_table(tmp_path):
+    poem = "O rose, thou art sick\nThe worm, unseen\nHas found, by night\nThy bed; of joy, dark\n".replace(
+        "; of", " of"
+    )
+    assert [d.text for d in read(written(tmp_path, poem))] == [poem]
+
+
+def test_quotes_around_a_field_are_text_unless_those_inside_are_doubled(tmp_path):
+    rows = [
+        '1\t"Yes" was it, then "No"\tA',
+        '2\t"She said ""yes""."\tB',
+        '3\t"a" "b"\t"C',
+        '4\t"\t"D"',
+        '5\t"""Heroes"""\tE',
+    ]
+    expected = ['"Yes" was it, then "No"', 'She said "yes".', '"a" "b"', '"', '"Heroes"']
+    for header in ("id\ttext\ttitle", "id\ttext\ttitle\tx"):
+        extra = "\tx" if header.endswith("x") else ""
+        text = "\n".join([header, *(row + extra for row in rows)]) + "\n"
+        found = read(written(tmp_path, text))
+        assert [d.text for d in found] == expected
+        assert [d.title for d in found] == ["A", "B", '"C', "D", "E"]
+
+
+def test_a_part_of_a_collection_without_its_header(tmp_path):
+    path = written(tmp_path, "3\tOne.\tA\n4\tTwo.\tA\n")
+    assert [d.id for d in read(path, "dpr")] == ["3", "4"]
+    path = written(tmp_path, "\nID\ttext\ttitle\n3\tOne.\tA\n")
+    assert [d.id for d in read(path, "dpr")] == ["3"]
+    path = written(tmp_path, "pid\tpassage\n3\tOne.\n")
+    assert [d.id for d in read(path, "ms-marco")] == ["3"]
+
+
+@pytest.mark.parametrize(
+    "title", ['"Odd Al" Brendel', 'The "B" side', "a > b", 'x" y', "Tom &amp; Ann", 'Re: id="5" and title="x', ""]
+)
+def test_a_doc_title_is_read_whole(tmp_path, title):
+    plain = title.replace("&amp;", "&")
+    for line in (f'<doc id="1" url="u?curid=1" title="{title}">', f'<doc id="1" title="{title}" url="u" >'):
+        (found,) = read(written(tmp_path, f"{line}\n{plain}\n\nHe sings.\n\n</doc>\n"))
+        assert (found.id, found.title, found.text.strip()) == ("1", plain, "He sings.")
+
+
+def test_squad_articles_without_a_title_or_with_that_of_another(tmp_path):
+    paragraphs = [{"context": "A river.", "document_id": 7, "qas": []}]
+    articles = [
+        {"paragraphs": paragraphs},
+        *({"title": "Nile", "paragraphs": paragraphs} for _ in range(2)),
+        {"title": None, "paragraphs": paragraphs},
+    ]
+    found = read(written(tmp_path, json.dumps({"data": articles}), "s.json"))
+    assert [(d.id, d.title) for d in found] == [
+        ("s.json-0", ""),
+        ("Nile", "Nile"),
+        ("s.json-2", "Nile"),
+        ("s.json-3", ""),
+    ]
+
+
+@pytest.mark.parametrize("url", ["https://example.org/1", "https://en.wikipedia.org/wiki/Rome"])
+def test_pages_of_the_web_are_not_taken_for_those_of_wikiextractor(tmp_path, url):
+    """Its entities would be text, and its title filters those of Wikipedia."""
+    record = {"id": "1", "url": url, "title": "List of tags", "text": "List of tags\nUse &amp;lt; and <a href='x'>."}
+    (found,) = read(written(tmp_path, json.dumps(record) + "\n"))
+    assert (found.title, found.text) == (record["title"], record["text"])

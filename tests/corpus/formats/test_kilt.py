@@ -6,9 +6,11 @@ import json
 
 import pytest
 
+from realmctl.corpus.corpus_file import corpus_files
 from realmctl.corpus.document import cleaned
 from realmctl.corpus.formats.detect import format_of
 from realmctl.corpus.reading import documents
+from realmctl.corpus.settings import CorpusSettings
 from realmctl.errors import InputError
 from realmctl.questions.questions import Question, read_questions
 
@@ -49,7 +51,7 @@ def read(path, *records):
 
 def test_a_page_is_prose_with_anchors_and_its_title_once(tmp_path):
     (page,) = read(tmp_path / "k.json", PAGE)
-    assert format_of(tmp_path / "k.json").name == "KILT knowledge source"
+    assert format_of(*corpus_files([tmp_path / "k.json"], CorpusSettings())).name == "KILT knowledge source"
     assert (page.id, page.title) == ("25458", "Rome")
     assert page.text == "Rome is in Italy, on the Tiber.\nFounded by Romulus"
     assert [(page.text[start:end], target) for start, end, target in page.links] == [

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Document
 from realmctl.corpus.formats.wikipedia import read_dump
+from realmctl.corpus.settings import CorpusSettings
 from realmctl.corpus.wiki import dump_parts
 from realmctl.errors import InputError
 from realmctl.inputs import streams
@@ -54,7 +56,7 @@ def dumps(draw: st.DrawFn) -> bytes:
 def outcome(path, parts):
     """What is found in these parts, or the error without its column. A column counts from the cut."""
     try:
-        found = [page for part in parts for page in read_dump(path, part)]
+        found = [page for part in parts for page in read_dump(CorpusFile(path, CorpusSettings(), path.name), part)]
     except InputError as error:
         return re.sub(r", column \d+", "", str(error))
     return found, [page.clean.keywords for page in found if isinstance(page, Document)]
@@ -142,7 +144,7 @@ def test_an_error_in_a_part_has_the_line_of_the_file_and_the_column_of_an_indent
         messages = []
         for parts in (dump_parts.parts(path, 1), [dump_parts.DumpPart()]):
             with pytest.raises(InputError, match="column") as error:
-                [raw for part in parts for raw in read_dump(path, part)]
+                [raw for part in parts for raw in read_dump(CorpusFile(path, CorpusSettings(), path.name), part)]
             messages.append(str(error.value))
         assert messages[0] == messages[1]
 

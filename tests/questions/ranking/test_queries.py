@@ -75,3 +75,36 @@ def test_question_sets_have_the_ids_that_their_questions_have(tmp_path, read, co
 def test_what_is_refused(read, content: str, says: str):
     with pytest.raises(InputError, match=says):
         read(content)
+
+
+@pytest.mark.parametrize(
+    "name", ["id", "_id", "qid", "qId", "QID", "query_id", "query-id", "question_id", "QuestionId", "example_id"]
+)
+@pytest.mark.parametrize("layout", ["JSON lines", "JSON list", "CSV", "semicolons", "Parquet"])
+def test_an_id_has_the_same_names_for_questions_and_queries(tmp_path, name, layout):
+    """The queries of a search and the questions of an evaluation are one file, and their ids must agree."""
+    rows = [
+        {name: "q1", "question": "who wrote it", "answer": "Ada"},
+        {name: "q2", "question": "when was it written", "answer": "1843"},
+    ]
+    path = tmp_path / "q"
+    match layout:
+        case "JSON lines":
+            path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        case "JSON list":
+            path.write_text(json.dumps(rows))
+        case "CSV" | "semicolons":
+            split = "," if layout == "CSV" else ";"
+            path.write_text(
+                "".join(split.join(row) + "\n" for row in [rows[0].keys(), *(row.values() for row in rows)])
+            )
+        case _:
+            parquet, pyarrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+            parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    assert [(q.id, q.question) for q in read_queries(path)] == [(q.id, q.question) for q in BOTH]
+    assert [(q.id, q.answers) for q in read_questions(path)] == [("q1", ("Ada",)), ("q2", ("1843",))]
+
+
+def test_an_id_that_is_none_is_named(read):
+    with pytest.raises(InputError, match="queries:1: its id"):
+        read('{"id": ["q1"], "query": "who wrote it"}\n')

@@ -1,0 +1,104 @@
+"""A file of a corpus: what the reader of its format is given."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from realmctl.corpus.settings import CorpusSettings
+from realmctl.errors import InputError
+from realmctl.inputs.dataset_folders import data_files
+from realmctl.log import say, warn
+
+COMPRESSION = re.compile(r"\.(?:gz|bz2|xz|zst)$", re.IGNORECASE)
+ENDING = re.compile(r"\.[A-Za-z]\w{0,8}$")
+
+
+@dataclass(frozen=True)
+class CorpusFile:
+    """A file and how it is read.
+
+    Attributes:
+        path: the file.
+        settings: how it is read.
+        name: its name in the corpus, unique there: its path within the folder that was named, or the name of a file that
+            was named itself. Ids of documents that have none in their file contain it.
+        in_folder: whether it lies in a folder that was named.
+    """
+
+    path: Path
+    settings: CorpusSettings
+    name: str
+    in_folder: bool = False
+
+    @property
+    def ending(self) -> str:
+        """The ending of its name in lower case, before that of a compression, such as `.csv`. Empty if it has none."""
+        found = ENDING.search(COMPRESSION.sub("", self.path.name))
+        return found[0].lower() if found else ""
+
+    @property
+    def stem(self) -> str:
+        """Its name without folders and endings."""
+        return ENDING.sub("", COMPRESSION.sub("", self.path.name))
+
+
+def corpus_files(paths: Iterable[Path], settings: CorpusSettings) -> list[CorpusFile]:
+    """Return the files of a corpus in order; those of a folder are sorted.
+
+    If two of them would have one name, as `a/x.txt` and `b/x.txt` that were both named, all have their path from the
+    lowest folder that holds all.
+
+    Raises:
+        InputError: a path is no file or folder, or a folder has no file.
+    """
+    named = [(path, file) for path in paths for file in _files(path)]
+    names = [file.name if file == path else file.relative_to(path).as_posix() for path, file in named]
+    if len({*names}) < len(names):
+        files = [file.absolute() for _, file in named]
+        top = os.path.commonpath([file.parent for file in files])
+        names = [file.relative_to(top).as_posix() for file in files]
+    return [
+        CorpusFile(file, settings, name, in_folder=file != path)
+        for name, (path, file) in zip(names, named, strict=True)
+    ]
+
+
+def _files(path: Path) -> list[Path]:
+    """Return a file itself, or the corpus files of a folder in sorted order.
+
+    Of a BEIR folder these are the corpus, of a Hugging Face dataset folder the data files of all splits, and of any
+    other folder all regular files that are not hidden.
+    """
+    if not path.is_dir():
+        if not path.is_file():
+            raise InputError(f"{path} is not a file or a folder, so it cannot be read as a corpus. Check the path.")
+        return [path]
+    if splits := data_files(path):
+        files = [file for split in splits.values() for file in split]
+        say(f"{path}: a folder with {len(files)} Parquet or Arrow files, splits {', '.join(splits)}")
+        return files
+    found = _regular_files(path)
+    corpus = [file for file in found if file.parent == path and file.name.partition(".")[0] == "corpus"]
+    entries = {file.relative_to(path).parts[0].partition(".")[0] for file in found}
+    if corpus and entries & {"queries", "qrels"}:
+        say(f"{path}: this is a BEIR folder, and only its corpus is read")
+        return corpus
+    if not found:
+        raise InputError(f"{path} is a folder without files. Name one with corpus files in it.")
+    return sorted(found, key=lambda file: file.relative_to(path).parts)
+
+
+def _regular_files(path: Path) -> list[Path]:
+    found = []
+    for below, folders, names in os.walk(path):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for file in (Path(below) / name for name in names if not name.startswith(".")):
+            if file.exists() and not file.is_file():
+                warn(f"{file} is a pipe, a socket or a device, and is not read.")
+            else:
+                found.append(file)
+    return found
