@@ -30,23 +30,22 @@ class Arguments:
 
 def arguments(text: str) -> Arguments:
     """Return the arguments in `a|key=b|2=c`. A number as key counts as a position."""
-    found, place = Arguments([], {}), 0
+    args, named, place = list[str](), dict[str, str](), 0
     for part in _split(text):
         key, equals, value = part.partition("=")
-        key = key.strip()
-        if not equals or "[" in key or "<" in key:
-            _put(found.args, place, part.strip())
-            place += 1
-        elif POSITION.fullmatch(key):
-            _put(found.args, int(key) - 1, value.strip())
+        if equals and "[" not in key and "<" not in key:
+            key = key.strip()
+            if not POSITION.fullmatch(key):
+                named[key.lower()] = value.strip()
+                continue
+            at = int(key) - 1
         else:
-            found.named[key.lower()] = value.strip()
-    return found
-
-
-def _put(args: list[str], place: int, value: str) -> None:
-    args.extend([""] * (place + 1 - len(args)))
-    args[place] = value
+            at, value = place, part
+            place += 1
+        if at >= len(args):
+            args += [""] * (at + 1 - len(args))
+        args[at] = value.strip()
+    return Arguments(args, named)
 
 
 def _split(text: str) -> list[str]:

@@ -21,21 +21,12 @@ LINKS = re.compile(
     r"|\[mailto:[^\s\[\]]++[ \t]*+([^\[\]\n]*+)\]",
 )
 OPEN_ANCHOR, CLOSE_ANCHOR = "\uf8fe", "\uf8ff"
+"""The marks around the label of a link. The number of its anchor, in two private-use characters, follows the first."""
 HALF, FIRST = 4096, 0xE000
 
 
-def opening(number: int) -> str:
-    """Return the mark before the label of anchor `number`: a private-use character, and the number in two more."""
-    return OPEN_ANCHOR + chr(FIRST + number // HALF) + chr(FIRST + number % HALF)
-
-
-def anchor_number(two: str) -> int:
-    """Return the number that `opening` wrote in the two characters after the first."""
-    return (ord(two[0]) - FIRST) * HALF + ord(two[1]) - FIRST
-
-
 def replace_links(text: str, site: Namespaces) -> tuple[str, list[str]]:
-    """Replace each link by `opening(i)`, its label and CLOSE_ANCHOR. Links to files, categories and other languages
+    """Replace each link by OPEN_ANCHOR, its number, its label and CLOSE_ANCHOR. Links to files, categories and other languages
     are dropped.
 
     Args:
@@ -90,9 +81,11 @@ def _label(target: str, label: str | None, trail: str, targets: list[str], site:
         if prefix in LANGUAGES and rest[:1] != " ":
             return (label or "") + trail
     shown = target if label is None else label or target.partition(" (")[0]
-    title, word = target.partition("#")[0].replace("_", " ").strip(), shown.strip()
+    title = target.partition("#")[0].replace("_", " ") if "#" in target or "_" in target else target
+    title, word = title.strip(), shown.strip()
     if not title or not word:
         return shown + trail
+    number = len(targets)
     targets.append(title[0].upper() + title[1:])
-    marked = opening(len(targets) - 1) + word + trail + CLOSE_ANCHOR
+    marked = f"{OPEN_ANCHOR}{chr(FIRST + number // HALF)}{chr(FIRST + number % HALF)}{word}{trail}{CLOSE_ANCHOR}"
     return marked if len(word) == len(shown) else f" {marked} "

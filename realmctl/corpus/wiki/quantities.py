@@ -8,12 +8,11 @@ Source: en.wikipedia.org/wiki/Template:NAME/doc.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from realmctl.corpus.wiki.arguments import Arguments
 from realmctl.corpus.wiki.names import words
 
-PLUS = "\u2064"
-"""Invisible plus, before a fraction. wikitext.py makes it a space after a digit: `5{{frac|1|2}}` is 5 1/2."""
 NUMBER = re.compile(r"[-−–+]?[\d.,]*\d[\d.,]*(?:e[-−+]?\d{1,3}|\.?)", re.IGNORECASE)
 MIXED = re.compile(r"(?:([-−]?\d[\d,]*)[-+])?(\d+)//?(\d+)")
 UNITS = {
@@ -59,6 +58,7 @@ AREA = re.compile(r"(?:(sq|cu)(\w+)|(ft|in|yd|mi|foot)([23]))")
 METRIC = frozenset(["m", "km", "cm", "mm"])
 MULTIPLES = {"e3": "thousand", "e6": "million", "e9": "billion", "e12": "trillion", "M": "million", "G": "billion"}
 MULTIPLE = re.compile(r"(?:(e3|e6|e9|e12)|([MG])(?=USgal|impgal|oilbbl|acre))(.+)")
+MAX_UNIT_CHARS = 60
 SMALLER = words("in inch ft foot yd furlong ch chain rd oz lb st cwt qtr dwt gr pt qt floz USfloz impfloz")
 """The units that come second in "5 ft 11 in"."""
 RANGES = {
@@ -101,7 +101,7 @@ def convert(a: Arguments) -> str:
     words = "".join(values)
     unit = a[place]
     single = words == "1" or a.get("adj", "sing") in ("on", "mid")
-    shown = _with_unit(words, unit, single)
+    shown = _with_unit(words, unit[:MAX_UNIT_CHARS], single)
     while place + 2 < len(a.args) and a[place + 2] in SMALLER and _is_number(a[place + 1]) and len(values) == 1:
         shown += f" {_number(a, a[place + 1])} {unit_name(a[place + 2])}"
         place += 2
@@ -116,6 +116,8 @@ def _is_number(text: str) -> bool:
 
 def _number(a: Arguments, text: str) -> str:
     """Return a number as it is printed: "1300" is "1,300", "1+1/2" is "1 1/2", and "5e6" is "5×10^6"."""
+    if text.isdecimal() and not a.named.get("comma"):
+        return grouped(text)
     if mixed := MIXED.fullmatch(text):
         return f"{mixed[1]} {mixed[2]}/{mixed[3]}" if mixed[1] else f"{mixed[2]}/{mixed[3]}"
     if not NUMBER.fullmatch(text):
@@ -148,15 +150,16 @@ def _with_unit(value: str, unit: str, single: bool) -> str:
     return f"{value} {name}".strip()
 
 
+@lru_cache(maxsize=1024)
 def unit_name(code: str) -> str:
     """Return how a unit is printed: "sqmi" is "sq mi", "e6acre" "million acres", and "oilbbl/d" "bbl/d"."""
-    if multiple := MULTIPLE.fullmatch(code):
-        return f"{MULTIPLES[multiple[1] or multiple[2]]} {unit_name(multiple[3])}"
-    if "/" in code.strip("/"):
-        above, _, below = code.partition("/")
-        return f"{unit_name(above)}/{unit_name(below)}"
     if code in UNITS:
         return UNITS[code]
+    if multiple := MULTIPLE.fullmatch(code):
+        return f"{MULTIPLES[multiple[1] or multiple[2]]} {unit_name(multiple[3])}"
+    above, per, below = code.partition("/")
+    if above and per:
+        return f"{unit_name(above)}/{'/'.join(map(unit_name, below.split('/')))}"
     if area := AREA.fullmatch(code):
         kind, base = area[1] or {"2": "sq", "3": "cu"}[area[4]], area[2] or area[3]
         return f"{base}{POWERS[kind]}" if base in METRIC else f"{kind} {unit_name(base)}"
@@ -164,12 +167,13 @@ def unit_name(code: str) -> str:
 
 
 def fraction(a: Arguments) -> str:
-    """`2` gives 1/2, `1|2` 1/2, and `5|1|2` 5 1/2."""
-    parts = [part for part in a.args if part]
-    if len(parts) < 3:
-        above, below = (["1", *parts] if len(parts) == 1 else parts) or ["", ""]
-        return f"{PLUS}{_term(above)}/{_term(below)}"
-    return f"{parts[0]} {_term(parts[1])}/{_term(parts[2])}"
+    """`2` gives 1/2, `1|2` 1/2, and `5|1|2` 5 1/2. wikitext.py puts a space between a digit and the fraction after it."""
+    parts = [part for part in a.args if part][:3]
+    whole = f"{parts.pop(0)} " if len(parts) > 2 else ""
+    above, below = (["1", *parts] if len(parts) == 1 else parts) or ["", ""]
+    if above.isdecimal() and below.isdecimal():
+        return f"{whole}<sup>{above}</sup>/<sub>{below}</sub>"
+    return f"{whole}{_term(above)}/{_term(below)}"
 
 
 def _term(text: str) -> str:

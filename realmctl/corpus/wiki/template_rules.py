@@ -355,7 +355,7 @@ FIRST = """
 """
 SECOND = """
     lang, rtl-lang, rtlang, native name, lang/ipa, wikt-lang, resize, size, font size, fontsize, font color,
-    font colour, fgcolor, text color, colored link, background color, hover title, htitle, h:title, sort, audio,
+    font colour, fgcolor, text color, colored link, background color, hover title, htitle, sort, audio,
     sound, legend
 """
 PREFIXES_OF_SHIPS = """

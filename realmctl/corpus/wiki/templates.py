@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from realmctl.corpus.wiki.arguments import Arguments, arguments
 from realmctl.corpus.wiki.namespaces import LANGUAGES
-from realmctl.corpus.wiki.template_rules import BY_PREFIX, RULES, SILENT, SILENT_PREFIXES, SILENT_SUFFIXES
+from realmctl.corpus.wiki.template_rules import BY_PREFIX, RULES, SILENT, SILENT_PREFIXES, SILENT_SUFFIXES, TemplateRule
 
+MAX_NAME_CHARS = 255
+"""Longest title in MediaWiki, so what is longer is no name of a template."""
 FUNCTIONS = frozenset(["formatnum", "lc", "uc", "lcfirst", "ucfirst"])
 LEAD = " '\"“‘([*#:;"
 NEIGHBOURHOOD = 60
@@ -25,24 +28,36 @@ def render(content: str, text: str, start: int, end: int) -> str:
             stay where a number or a name may be meant (`_words_of_unknown`).
     """
     name, _, rest = content.partition("|")
-    name = name.replace("_", " ").strip().lower()
-    rule = RULES.get(name)
-    if rule:
-        return rule(arguments(rest))
     if ":" in name:
-        function, _, name = name.partition(":")
+        function, _, value = name.partition(":")
+        function = function.strip().lower()
         if function == "template":
             return render(content.partition(":")[2], text, start, end)
-        return content.partition(":")[2].partition("|")[0].strip() if function in FUNCTIONS else ""
+        return value.strip() if function in FUNCTIONS else ""
+    rule = _rule(name) if len(name) <= MAX_NAME_CHARS else _nothing
+    if rule is _nothing or (rule is None and "\n" in content):
+        return ""
+    return rule(arguments(rest)) if rule else _words_of_unknown(rest, text, start, end)
+
+
+@lru_cache(maxsize=4096)
+def _rule(written: str) -> TemplateRule | None:
+    """Return the rule of a template by its name as written, or None for an unknown one."""
+    name = written.replace("_", " ").strip().lower()
+    if rule := RULES.get(name):
+        return rule
     for prefix, rule in BY_PREFIX.items():
         if name.startswith(prefix):
-            return rule(arguments(rest))
-    if name in SILENT or name.startswith(SILENT_PREFIXES) or name.endswith(SILENT_SUFFIXES) or "\n" in content:
-        return ""
-    return _words_of_unknown(arguments(rest), text, start, end)
+            return rule
+    silent = name in SILENT or name.startswith(SILENT_PREFIXES) or name.endswith(SILENT_SUFFIXES)
+    return _nothing if silent else None
 
 
-def _words_of_unknown(found: Arguments, text: str, start: int, end: int) -> str:
+def _nothing(a: Arguments) -> str:
+    return ""
+
+
+def _words_of_unknown(rest: str, text: str, start: int, end: int) -> str:
     """Return the positional arguments of an unknown template that stands beside other words of its line.
 
     They stay where a digit or a capital is next to the template or begins the arguments. Elsewhere a template that is
@@ -52,6 +67,7 @@ def _words_of_unknown(found: Arguments, text: str, start: int, end: int) -> str:
     after = text[end : end + NEIGHBOURHOOD].partition("\n")[0].lstrip(LEAD)
     if not (before.strip(LEAD) or after) or before.startswith(("|", "!")):
         return ""
+    found = arguments(rest)
     args = found.args[1:] if len(found.args) > 1 and found[0] in LANGUAGES else found.args
     words = " ".join(argument for argument in args if not SETTING.fullmatch(argument))
     last_word = before.rpartition(" ")[2].lstrip(LEAD)

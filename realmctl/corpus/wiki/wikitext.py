@@ -13,11 +13,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from realmctl.corpus.document import Link
-from realmctl.corpus.wiki.links import CLOSE_ANCHOR, OPEN_ANCHOR, anchor_number, replace_links
+from realmctl.corpus.wiki.links import CLOSE_ANCHOR, FIRST, HALF, OPEN_ANCHOR, replace_links
 from realmctl.corpus.wiki.markup import drop_hidden, render_templates
 from realmctl.corpus.wiki.names import BLOCK_TAGS, INLINE_TAGS, SECTIONS_WITHOUT_PROSE
 from realmctl.corpus.wiki.namespaces import Namespaces
-from realmctl.corpus.wiki.quantities import PLUS
 
 HEADING = re.compile(r"\n=[^\n]*")
 TABLE_LINE = re.compile(r"\n[ \t]*(?:\||!(?=[^\n]*\|))[^\n]*")
@@ -29,10 +28,8 @@ ODD = re.compile(
 SHAPED = "\u0590-\u1dff\u20d0-\u2bff\u2e80-\ud7ff\uf900-\U000e01ef"
 # a joiner (ZWNJ, ZWJ) shows nothing except after a letter of a script whose letters join, or after an emoji
 IDLE_JOINER = re.compile(f"(?<![{SHAPED}])[\u200c\u200d]|\u200c(?![{SHAPED}])")
-MIXED = re.compile(rf"(?<=\d){PLUS}(?=\d)")
 TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)\b[^<>]*+>")
-POWER = re.compile(r"<sup>(?<=\d<sup>)(?=[-−–+]?\d{1,4}</sup>)")
-INDEX = re.compile(r"<sub>(?<=\d<sub>)(?=\d{1,4}</sub>)")
+RAISED = re.compile(r"<su([pb])>(?<=\d<su[pb]>)(?=[-−–+]?\d{1,4}</su\1>)")
 FRACTION = re.compile(r"<sup>(\d{1,4})</sup>[/⁄∕]<sub>(\d{1,4})</sub>")
 POSSESSIVE = re.compile(r"'''(?=s\b)")
 QUOTES = re.compile("''+")
@@ -96,14 +93,23 @@ def _untagged(text: str) -> str:
     After a digit, <sup>6</sup> becomes ^6, <sub>2</sub> _2, and <sup>1</sup>/<sub>2</sub> a separate 1/2.
     """
     if "<" in text:
-        text = TAG.sub(_tag, INDEX.sub("_", POWER.sub("^", FRACTION.sub(rf"{PLUS}\1/\2", text))))
-    if PLUS in text:
-        text = MIXED.sub(" ", text).replace(PLUS, "")
+        if "<sub>" in text and "</sup>" in text:
+            text = FRACTION.sub(_fraction, text)
+        text = TAG.sub(_tag, RAISED.sub(_raised, text))
     if "__" in text:
         text = SWITCH.sub("", text)
     if "''" in text:
         text = QUOTES.sub("", POSSESSIVE.sub(_possessive, text))
     return BRACES.sub(" ", text) if "{{" in text or "}}" in text else text
+
+
+def _fraction(match: re.Match[str]) -> str:
+    after_digit = match.string[match.start() - 1 : match.start()].isdigit()
+    return f"{' ' * after_digit}{match[1]}/{match[2]}"
+
+
+def _raised(match: re.Match[str]) -> str:
+    return "^" if match[1] == "p" else "_"
 
 
 def _tag(match: re.Match[str]) -> str:
@@ -181,6 +187,6 @@ def _resolved(text: str, targets: list[str]) -> tuple[str, tuple[Link, ...]]:
         start = length + len(before)
         length = start + len(label) - 2
         if length > start:
-            links.append((start, length, targets[anchor_number(label)]))
+            links.append((start, length, targets[(ord(label[0]) - FIRST) * HALF + ord(label[1]) - FIRST]))
         out += (before, label[2:])
     return "".join([*out, last]), tuple(links)
