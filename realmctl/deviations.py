@@ -25,7 +25,7 @@ MEANING: Mapping[str, str] = {
     "double-candidates": "leave out a query whose hits contain copies of one block",
     "snapshot-queries": "search with the query encoder of the index's snapshot instead of the one in training",
     "answer-text": "join the words of an answer with spaces, so that `U.S.` becomes `U . S .`, and complete a word of which only a part was chosen",
-    "empty-steps": "let the optimizer step although no retrieved block holds an answer, so that weights decay and moments fade",
+    "empty-steps": "also step the optimizer on batches without a positive, where no retrieved block holds an answer",
 }
 
 

@@ -18,8 +18,8 @@ class Embed(EmbedSettings, Stage):
 
     An interrupted run continues where it stopped and ends with the same bytes.
 
-    With --former, the vectors of blocks that have not changed are taken over from former embeddings, from an index or from
-    a model, and only the other blocks are embedded.
+    With --former, the vectors of blocks that have not changed are reused from former embeddings, from an index or from a
+    model, and only the other blocks are embedded.
     """
 
     makes = "embeddings"
@@ -28,14 +28,14 @@ class Embed(EmbedSettings, Stage):
 
     former_blocks: Artifact | None = reads(
         "blocks",
-        help="Blocks that --former was made from. Default: the version of the series of --blocks that it was made from.",
+        help="Blocks that --former was made from. Default: the version of --blocks recorded in --former.",
         explicit_only=True,
         default=None,
     )
     former: Artifact | None = reads(
         "embeddings",
         "index",
-        help="Embeddings, index or model made with the same retriever, whose vectors are taken over.",
+        help="Embeddings, index or model made with the same retriever, whose vectors are reused.",
         explicit_only=True,
         default=None,
     )
@@ -70,7 +70,7 @@ class Embed(EmbedSettings, Stage):
             return
         if self.former.lineage.get("retriever") != self.retriever.content:
             raise MismatchError(
-                f"{self.former} was made with another retriever than {self.retriever}, so its vectors cannot be taken over. "
+                f"{self.former} was made with another retriever than {self.retriever}, so its vectors cannot be reused. "
                 "Name the retriever that it was made with, or leave out --former to embed every block."
             )
         precision = self.former.settings.get("precision", self.precision)

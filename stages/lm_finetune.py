@@ -12,7 +12,7 @@ from realmctl.training.settings import LmFinetuneSettings, TrainingStage
 
 
 class LmFinetune(LmFinetuneSettings, TrainingStage):
-    """Fine-tune a language model, such as T5 or GPT-2, as a closed-book answerer (Roberts et al. 2020).
+    """Fine-tune a language model, such as T5 or GPT-2, as a closed-book QA model (Roberts et al. 2020).
 
     The model writes the answer after the question and reads no blocks. `eval-em` and `ask` take the result as they take that
     of `finetune`.

@@ -11,7 +11,7 @@ from realmctl.training.settings import MlmSettings, TrainingStage
 
 
 class MlmInit(MlmSettings, TrainingStage):
-    """Train an encoder and its masked-language-model head, on blocks or as reading practice.
+    """Train an encoder and its masked-language-model head, on blocks or as copy pre-training.
 
     With --spans each tagged sentence is read together with the block that restates it, and salient spans are hidden.
     """
@@ -23,7 +23,7 @@ class MlmInit(MlmSettings, TrainingStage):
         if self.steps == 0 and self.head_init != "ridge":
             raise ConfigError("--steps 0 changes nothing. Add --head-init ridge, which fits a head, or take steps.")
         if self.practice == "curriculum" and self.spans is None:
-            raise ConfigError("--practice curriculum needs --spans, the sentences to practise on.")
+            raise ConfigError("--practice curriculum needs --spans, the sentences to copy.")
         if self.practice == "curriculum" and self.stop_at_accuracy is not None:
             raise ConfigError(
                 "--stop-at-accuracy does not work with --practice curriculum: its first part is easier, so the accuracy there says "

@@ -20,7 +20,7 @@ class Revise(Stage):
     """Make the next version of blocks, after documents were added, changed or removed.
 
     --corpus names the whole corpus as it is now; --edits names only what changed. Tokenizer and settings are those of the
-    blocks. The result has the same files as `chunk` of the new corpus, byte for byte. `embed --former` then takes over the
+    blocks. The result has the same files as `chunk` of the new corpus, byte for byte. `embed --former` then reuses the
     vectors of the blocks that did not change.
     """
 

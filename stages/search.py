@@ -54,7 +54,7 @@ class Search(Stage):
     )
     top: int = setting("Number of blocks or documents in the ranking of a query.", default=100, at_least=1)
     unit: Literal["block", "document"] = setting(
-        "What is ranked. document: the documents that the blocks were cut from, each at the place of its best block.",
+        "What is ranked. document: the documents that the blocks were cut from, ranked by their best block (MaxP).",
         default="block",
     )
     depth: int | None = setting(

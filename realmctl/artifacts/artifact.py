@@ -33,7 +33,7 @@ VERSION_NAME = re.compile(r"v([1-9][0-9]{0,8})")
 
 VARIABLE = "REALMCTL_VERIFY"
 FOUND_BYTES = 2**30
-"""With `standard`, a version that makes a run unnecessary is hashed if it is not larger than this (1 GiB, about a second)."""
+"""With `standard`, a reused output is hashed if it is not larger than this (1 GiB, about a second)."""
 
 
 class Verification(StrEnum):
@@ -42,7 +42,7 @@ class Verification(StrEnum):
     Manifests, names, types and sizes of files are checked at every open, whatever the policy, and so are the hashes of
     checkpoints, snapshots and refreshed indexes that training continues from.
 
-    quick: nothing. standard: the inputs of a stage that runs, and a version up to 1 GiB that makes a run unnecessary. full: every
+    quick: nothing. standard: the inputs of a stage, and reused outputs up to 1 GiB. full: every
     artifact that is opened, at its first opening in a process, and versions of any size.
     """
 

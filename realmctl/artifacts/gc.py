@@ -105,7 +105,7 @@ def collect(folders: Sequence[Path], newest: int, delete: bool) -> Collected:
         InputError: A folder does not exist, or versions are to be deleted and one whose manifest cannot be read may need them.
     """
     if newest < 1:
-        raise ConfigError(f"--keep {newest}: use 1 or more. The newest version of a series is what its name means.")
+        raise ConfigError(f"--keep {newest}: it must be at least 1: the newest version is always kept.")
     if missing := [str(folder) for folder in folders if not folder.is_dir()]:
         raise InputError(f"{missing[0]} does not exist. Name a workspace or a series.")
     workspace = read_workspace(folders)

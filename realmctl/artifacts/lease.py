@@ -20,7 +20,7 @@ POLL_SECONDS = 0.02
 
 
 class Lease:
-    """A shared lock on a file, held as long as the object lives. All objects of a process for one file are one."""
+    """A shared lock on a file, held as long as the object lives. Leases on the same file in one process share one lock."""
 
     def __init__(self, handle: int) -> None:
         weakref.finalize(self, os.close, handle)

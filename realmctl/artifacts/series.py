@@ -116,8 +116,7 @@ def find_version(series: Path, recipe: str, inputs: Iterable[Artifact] = ()) -> 
         if each.recipe == recipe and _is_whole(each):
             if each.path != newest:
                 warn(
-                    f"{series} means its newest version, {newest}, which has another recipe; to use the version with this "
-                    f"recipe, name {each.path}"
+                    f"{series} resolves to {newest}, made with other settings. To use the matching version: {each.path}"
                 )
             return each
     return None

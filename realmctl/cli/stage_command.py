@@ -25,7 +25,7 @@ from realmctl.pipeline.values import names_beside_number
 from realmctl.pipeline.workspace import with_defaults
 
 ARGUMENT = "_argument"
-"""End of the name of a parameter that is an argument beside an option."""
+"""Suffix of the hidden positional twin of an option."""
 PANELS = {
     "reads": "Inputs",
     "source": "Inputs",

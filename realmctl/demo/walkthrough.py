@@ -22,7 +22,7 @@ ASKED = 2
 """Number of development questions that are answered at the end."""
 SCORES = {"without REALM": "start-scores", "with REALM": "scores"}
 DURATIONS = (
-    "A quiet 2-core AMD EPYC took 4 min 57 s: reading practice (the output `encoder`) 2 min 6 s, retriever and index 25 s, pre-training (`model`) "
+    "A quiet 2-core AMD EPYC took 4 min 57 s: copy pre-training (the output `encoder`) 2 min 6 s, retriever and index 25 s, pre-training (`model`) "
     "60 s, fine-tuning and scores 53 s, world, texts and answers 33 s. A slower hour took 5 min 59 s, and a busy machine takes several times as long."
 )
 

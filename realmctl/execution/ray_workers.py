@@ -213,7 +213,7 @@ class _Pool(Generic[Unit, Result]):
             if self.failed_starts > FAILED_STARTS * self.count:
                 raise ResourceError(f"workers of the Ray cluster die as they start. Ray says: {_last_line(why)}")
         else:
-            warn("a worker of the Ray cluster died; its units are done again")
+            warn(f"a Ray worker died; retrying {len(actor.running)} units")
         for number, unit in reversed(actor.running.values()):
             self.todo.appendleft((number, unit))
         if actor.running:

@@ -101,12 +101,12 @@ class BertSettings(TrainSettings):
 
 
 class MlmSettings(TrainSettings):
-    """Masked language modelling, on blocks or as reading practice."""
+    """Masked language modelling, on blocks or as copy pre-training."""
 
     blocks: Artifact = reads("blocks", help="Blocks to train on.")
     spans: Artifact | None = reads(
         "spans",
-        help="Tagged sentences for reading practice. Default: train on blocks alone.",
+        help="Tagged sentences for copy pre-training. Default: train on blocks alone.",
         explicit_only=True,
         default=None,
     )
@@ -135,7 +135,7 @@ class MlmSettings(TrainSettings):
         "Share of the wordpieces that are hidden, without --spans.", default=0.15, above=0, below=1
     )
     practice: Literal["steady", "curriculum"] = setting(
-        "Kind of reading practice with --spans. steady: blocks that restate the sentence. curriculum: copies of the sentence "
+        "Kind of copy pre-training with --spans. steady: blocks that restate the sentence. curriculum: copies of the sentence "
         "first, then noisy copies, other blocks, random blocks and null documents.",
         default="steady",
     )
@@ -145,7 +145,7 @@ class MlmSettings(TrainSettings):
     )
     dropout: float | None = setting(
         "Dropout, from 0 to below 1. It is saved with the encoder, so later stages train with it too. Default: the loaded "
-        "BERT's own, and 0.1 from scratch. Reading practice of a few hundred steps learns faster with 0.",
+        "BERT's own, and 0.1 from scratch. Copy pre-training of a few hundred steps learns faster with 0.",
         default=None,
         at_least=0,
         below=1,
@@ -215,7 +215,7 @@ class RetrieverSettings(ContrastSettings, BertSettings):
     """A new retriever, trained by contrast within a batch of blocks."""
 
     blocks: Artifact = reads("blocks", help="Blocks to train on.")
-    steps: int = setting("Training steps. 0 keeps the untrained start.", default=100_000, at_least=0)
+    steps: int = setting("Training steps. 0 saves the initial weights.", default=100_000, at_least=0)
     batch_size: int = setting(
         "Queries per step, each with its blocks; the other blocks of the batch are the negatives.",
         default=1024,
@@ -293,7 +293,7 @@ class IctSettings(RetrieverSettings):
 class SpiderSettings(RetrieverSettings):
     """Recurring span retrieval."""
 
-    steps: int = setting("Training steps. 0 keeps the untrained start.", default=200_000, at_least=0)
+    steps: int = setting("Training steps. 0 saves the initial weights.", default=200_000, at_least=0)
     batch_size: int = setting(
         "Documents per step. Each gives a query, its block and a hard negative; the other blocks of the batch are negatives too.",
         default=1024,
@@ -333,8 +333,8 @@ class RefreshSettings(TrainSettings):
     retriever: Artifact = reads("retriever", help="Retriever to start from.")
     index: Artifact = reads("index", help="Index of the blocks, built with that retriever.")
     refresh: Literal["background", "lockstep", "inline", "never"] = setting(
-        "What refreshes the index. background: another process, as fast as it can. lockstep: another process, and each index goes "
-        "into use one refresh period after its snapshot, so that no delay changes the result. inline: this process. never: nothing.",
+        "What refreshes the index. background: another process, as fast as it can. lockstep: another process, deterministic: each "
+        "index is swapped in exactly one period after its snapshot. inline: this process. never: nothing.",
         default="background",
     )
     refresh_every: int | Literal["auto"] = setting(
@@ -496,7 +496,7 @@ class FinetuneSettings(TrainSettings):
         default=None,
     )
     retrieval: str = setting(
-        "Searcher that finds the blocks. dense: retriever and index. bm25: BM25 over title and text. none: no blocks (closed"
+        "Retriever that finds the blocks. dense: retriever and index. bm25: BM25 over title and text. none: no blocks (closed"
         " book). Other names come from plug-ins.",
         default="dense",
         choices=retrieval_names,

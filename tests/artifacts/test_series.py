@@ -199,7 +199,7 @@ def test_finding_an_older_version_says_which_one_the_series_means(tmp_path, caps
         Plain(text=text).make(tmp_path / "out")
     capsys.readouterr()
     assert Plain(text="a").make(tmp_path / "out").path.name == "v1"
-    assert f"means its newest version, {tmp_path / 'out' / 'v2'}, which has another recipe" in capsys.readouterr().err
+    assert f"resolves to {tmp_path / 'out' / 'v2'}, made with other settings" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("out", ["", " ", "a\nb", "a\x1b[0m", "a\x00b"])

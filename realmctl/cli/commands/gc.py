@@ -19,7 +19,7 @@ def gc(
         list[Path] | None,
         typer.Argument(
             parser=path,
-            help="Workspaces or series. Name all that belong together: what only another workspace needs is not kept. "
+            help="Workspaces or series. Versions used only by workspaces that you do not list are deleted. "
             "Default: the workspace.",
         ),
     ] = None,

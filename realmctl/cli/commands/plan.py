@@ -45,7 +45,7 @@ def plan(
     ] = 0,
     index_age: Annotated[
         int | None,
-        typer.Option(min=1, help="Wished age of the index in steps: say how many refresher devices keep it."),
+        typer.Option(min=1, help="Target age of the index in steps; prints how many refresher devices it takes."),
     ] = None,
     price: Annotated[float | None, typer.Option(min=0, help="Price of a device for an hour.")] = None,
     calibrate: Annotated[

@@ -54,7 +54,7 @@ def serve(
 
     It ends with Ctrl-C. --json prints the address as one JSON object as soon as it listens.
 
-    An edit writes the next version of blocks, embeddings and index into the workspace, and is served as soon as it is whole.
+    An edit writes the next version of blocks, embeddings and index into the workspace, and is served once the rebuild has finished.
     """
     for package in ("fastapi", "uvicorn"):
         require_package(package, "serve", "realmctl serve")

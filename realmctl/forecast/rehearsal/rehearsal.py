@@ -37,7 +37,7 @@ class RehearsedRun:
 
     Attributes:
         output: Name of the output.
-        stage: RunningCommand of the stage.
+        stage: Name of the command.
         how: In what it ran, such as "2 processes".
         killed: Who was killed and when; empty for an undisturbed run.
         compared_with: The run that it must equal.

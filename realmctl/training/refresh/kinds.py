@@ -19,7 +19,7 @@ from realmctl.training.checkpoint import saved_states
 from realmctl.training.refresh.child import ChildRefresher
 from realmctl.training.refresh.drift import DriftWatch
 from realmctl.training.refresh.index_maker import IndexMaker, request_of, retriever_origin, write_retriever
-from realmctl.training.refresh.protocol import RefreshFolder
+from realmctl.training.refresh.protocol import LOG, RefreshFolder
 from realmctl.training.settings import RefreshSettings
 
 
@@ -240,8 +240,8 @@ class BackgroundRefresh(LeadingRefresh):
         age = f"step {step}: the index is {step - in_use} steps old"
         if when_stale == "fail":
             raise ResourceError(
-                f"pretrain: {age}, and --when-stale is fail. Find out why the refresher is late (live/refresher.log), or raise "
-                "--max-index-age; the same command then continues."
+                f"pretrain: {age}, and --when-stale is fail. See "
+                f"{self.folder.path.absolute() / LOG}, or raise --max-index-age; the same command then continues."
             )
         if when_stale == "continue" and self.warned_of != in_use:
             self.warned_of = in_use

@@ -210,7 +210,7 @@ async function save(method, path, body, form) {
   const made = await attempt(() => call(method, path, body));
   for (const one of form.querySelectorAll("button")) one.disabled = false;
   if (made === null) return false;
-  const said = `Version ${made.version}: ${made.embedded} ${made.embedded === 1 ? "block" : "blocks"} embedded, ${made.taken_over} taken over, in ${made.seconds.toFixed(1)} s.`;
+  const said = `Version ${made.version}: ${made.embedded} ${made.embedded === 1 ? "block" : "blocks"} embedded, ${made.taken_over} reused, in ${made.seconds.toFixed(1)} s.`;
   say(said);
   if (best !== null) await run({ best, said });
   else await attempt(refreshStatus);
