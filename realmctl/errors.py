@@ -18,6 +18,7 @@ NO_ACCESS = (
     errno.ENOTDIR,
     errno.EISDIR,
 )
+NAME_TAKEN = (errno.EEXIST, errno.ENOTEMPTY)
 NO_HANDLES = (errno.EMFILE, errno.ENFILE)
 NO_MEMORY_OR_PROCESSES = (errno.ENOMEM, errno.EAGAIN)
 MEMORY_MESSAGES = (
@@ -128,6 +129,19 @@ def as_realmctl_error(error: BaseException, where: object = "") -> RealmctlError
     if isinstance(error, RuntimeError) and THREAD_MESSAGE in str(error):
         return ResourceError(f"{error}. Use fewer --workers, or end other processes.")
     return None
+
+
+def at_the_end(error: BaseException, where: object = "") -> RealmctlError | None:
+    """Translate like `as_realmctl_error` where nobody is left who knows more about a path that is missing or taken."""
+    known = as_realmctl_error(error, where)
+    if known is None and isinstance(error, OSError) and error.filename:
+        if error.errno == errno.ENOENT:
+            return InputError(
+                f"{error.filename}: {error.strerror}. It was removed meanwhile, or a link leads nowhere. Check the path."
+            )
+        if error.errno in NAME_TAKEN:
+            return InputError(f"{error.filename}: {error.strerror}. Move it away, or write to another place.")
+    return known
 
 
 def one_line(error: BaseException) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 import warnings
@@ -13,6 +14,8 @@ from typing import Protocol
 
 SECONDS_BETWEEN_LINES = 30.0
 """How often progress is printed where there is no terminal."""
+UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Characters that a terminal obeys: control characters but tab and line break, and what turns the direction of writing."""
 _quiet = False
 _label = ""
 _untold = ContextVar("untold", default=False)
@@ -66,6 +69,11 @@ def untold() -> Iterator[None]:
         _untold.reset(before)
 
 
+def printable(text: str) -> str:
+    """Return a text for a terminal. Titles, ids and names may come from anyone, so what a terminal obeys is escaped."""
+    return UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
 def say(message: str) -> None:
     """Print one line of information."""
     if not _untold.get():
@@ -74,7 +82,7 @@ def say(message: str) -> None:
 
 def _print(message: str) -> None:
     if not _quiet:
-        print(f"{_label}{message}", file=sys.stderr, flush=True)
+        print(printable(f"{_label}{message}"), file=sys.stderr, flush=True)
 
 
 def warn(message: str) -> None:

@@ -49,3 +49,13 @@ def test_the_bar_of_a_terminal_takes_values(monkeypatch, capsys):
         bar.advance(1, "[bold]")
         bar.advance(1, "[bold]")
     assert "[bold]" in capsys.readouterr().err, "values are not taken for markup"
+
+
+def test_what_a_terminal_obeys_is_escaped(capsys):
+    every = "".join(map(chr, [*range(0x100), 0x202E, 0x2067, 0x3042, 0x1F600]))
+    log.say(every)
+    printed = capsys.readouterr().err.removesuffix("\n")
+    assert all(each.isprintable() or each in "\t\n\xa0\xad" for each in printed)
+    assert printed.encode().decode("unicode_escape", "ignore")[:3] == "\0\1\2"
+    for plain in "tab\t", "two\nlines", "é あ 😀 \xa0":
+        assert log.printable(plain) == plain

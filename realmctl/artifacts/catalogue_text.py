@@ -82,12 +82,7 @@ def shown_text(shown: Shown) -> str:
     lines.append("files:")
     lines += [f"  {name:<36} {size_text(file.bytes):>9}  {file.sha256[:12]}" for name, file in it.files.items()]
     lines += [f"  {name + '/':<36} part       {content[:12]}" for name, content in it.parts.items()]
-    return "\n".join(map(_escaped, [*lines, "made from:", *_tree(shown.ancestors, "  ")]))
-
-
-def _escaped(line: str) -> str:
-    """Escape the control characters of a line, so that the terminal does not obey them."""
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in line)
+    return "\n".join([*lines, "made from:", *_tree(shown.ancestors, "  ")])
 
 
 def _tree(nodes: Sequence[Ancestor], indent: str) -> Iterator[str]:

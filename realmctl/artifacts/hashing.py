@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from realmctl.artifacts.disk import PIECE_BYTES, open_regular, read_small, write_file
+from realmctl.artifacts.disk import PIECE_BYTES, open_regular, read_small, type_name, write_file
 from realmctl.errors import InputError
 
 MAX_SEALED_BYTES = 16 * 2**20
@@ -85,14 +87,32 @@ def digest_source(path: Path) -> str:
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """Every regular file below `folder` in sorted order.
+    """Every file below `folder` in sorted order. Hidden files and folders are left out; links are followed.
 
-    Hidden files and folders are left out. A link to a file counts as the file; a link to a folder is left out.
+    Raises:
+        InputError: A link leads nowhere or to a folder above it, or something is no file or folder, such as a named pipe.
     """
+    return _files_below(folder, frozenset())
+
+
+def _files_below(folder: Path, above: frozenset[tuple[int, int]]) -> Iterator[Path]:
+    """`above`: device and inode of the folders that are walked through."""
+    status = folder.stat()
+    here = (status.st_dev, status.st_ino)
+    if here in above:
+        raise InputError(f"{folder} is a link to a folder that it lies in. Remove the link.")
     for entry in sorted(folder.iterdir()):
         if entry.name.startswith("."):
             continue
-        if entry.is_dir() and not entry.is_symlink():
-            yield from files_below(entry)
-        elif entry.is_file():
+        try:
+            mode = entry.stat().st_mode
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ELOOP):
+                raise
+            raise InputError(f"{entry} is a link that leads nowhere. Remove it, or restore what it leads to.") from None
+        if stat.S_ISDIR(mode):
+            yield from _files_below(entry, above | {here})
+        elif stat.S_ISREG(mode):
             yield entry
+        else:
+            raise InputError(f"{entry} is {type_name(mode)}. In a folder only files and folders are read. Remove it.")

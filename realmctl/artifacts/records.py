@@ -20,6 +20,8 @@ from realmctl.errors import InputError, as_realmctl_error
 
 RECORDS_PER_FRAME = 128
 ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
+EMPTY_FRAME = zstandard.ZstdCompressor().compress(b"")
+"""What a file without records holds: zstdcat does not accept a file of no bytes."""
 KEPT_FRAMES = 32
 """Decoded frames that a reader keeps in memory. Searches often read the same blocks again."""
 MAX_FRAME_BYTES = 2**28
@@ -75,6 +77,8 @@ class RecordWriter:
     def close(self) -> None:
         """Write the last frame and the frame table, and read both back. Raises OSError when bytes were lost."""
         self._flush()
+        if not self.count:  # so that zstdcat reads it
+            self._file.write(EMPTY_FRAME)
         self._file.close()
         table = {"records": self.count, "records_per_frame": RECORDS_PER_FRAME, "offsets": self._offsets}
         write_file(frames_path(self.path), json.dumps(table).encode())
@@ -105,9 +109,10 @@ class Records(Sequence[dict[str, Any]]):
             raise as_realmctl_error(error, path) or InputError(
                 f"{path} cannot be read with its frame table: {error}. Make the artifact again."
             ) from None
-        if size != self._offsets[-1]:
+        expected = self._offsets[-1] or len(EMPTY_FRAME)
+        if size != expected:
             raise InputError(
-                f"{path} has {size} bytes, but its frame table records {self._offsets[-1]}. The file was cut or "
+                f"{path} has {size} bytes, but its frame table records {expected}. The file was cut or "
                 "changed. Restore it, or make the artifact again."
             )
         self._kept = lru_cache(maxsize=KEPT_FRAMES)(partial(_read_frame, path))  # not of `self`: a cycle is freed late

@@ -14,6 +14,7 @@ from realmctl.cli.help import Command, description_of, escape_markup
 from realmctl.cli.invoke import exit_code_of, with_exit_code
 from realmctl.cli.stage_command import command_of
 from realmctl.errors import ConfigError, RealmctlError
+from realmctl.execution import standard_streams
 from realmctl.execution.signals import install_stop_now
 from realmctl.pipeline.discovery import own_stages
 from realmctl.version import __version__
@@ -85,6 +86,7 @@ def _add_unusable(app: typer.Typer, name: str, error: RealmctlError) -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Parse the arguments, run the command, and leave with the documented exit code. The entry point of `realmctl`."""
     install_stop_now()
+    standard_streams.prepare()
     sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
     given = list(sys.argv[1:] if arguments is None else arguments)
     sys.exit(exit_code_of(lambda: _parse_and_run(given or ["--help"])))

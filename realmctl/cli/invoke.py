@@ -9,16 +9,19 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import typer
 
 from realmctl import log
 from realmctl.cli.options import Quiet
-from realmctl.errors import as_realmctl_error
+from realmctl.errors import InputError, at_the_end
 from realmctl.execution import processes
 
 T = TypeVar("T")
+BROKEN_PIPE = 141
+"""The exit code of a command whose reader went away, as of one that SIGPIPE ended."""
 SCHEMA_VERSION = 1
 """Version of the JSON that `--json` prints."""
 
@@ -33,21 +36,42 @@ def exit_code_of(work: Callable[[], Any]) -> int:
         print("error: interrupted. Run the same command again; a resumable stage continues.", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+        _give_up_stdout()
+        return BROKEN_PIPE
+    except SystemExit as left:
+        if isinstance(left.__context__, BrokenPipeError):  # rich, which prints the help, has met it
+            return BROKEN_PIPE
+        raise
     except Exception as error:
-        known = as_realmctl_error(error)
+        known = at_the_end(error, "stdout" if isinstance(error, OSError) and _is_of_stdout() else "")
         if known is None:
             raise
         which = f"{processes.name()}: " if processes.world_size() > 1 else ""
-        print("error:", which + _printable(" ".join(str(known).splitlines())), file=sys.stderr)
+        print("error:", which + log.printable(" ".join(str(known).splitlines())), file=sys.stderr)
         return known.exit_code
 
 
-def _printable(text: str) -> str:
-    """The text with escapes for characters that the encoding of stderr does not have."""
-    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)
+def _is_of_stdout() -> bool:
+    """Whether stdout cannot be written. What is left in its buffer is dropped then, so that Python does not try again."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _give_up_stdout()
+        return True
+    return False
+
+
+def _give_up_stdout() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _require_working_folder() -> None:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise InputError(
+            "the folder in which the command runs was deleted. Change to a folder that exists, for instance with cd."
+        ) from None
 
 
 def with_exit_code(command: Callable[..., None]) -> Callable[..., None]:
@@ -56,7 +80,12 @@ def with_exit_code(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(quiet: bool, **values: Any) -> None:
         log.set_quiet(quiet or not processes.is_first())
-        raise typer.Exit(exit_code_of(lambda: command(**values)))
+
+        def work() -> None:
+            _require_working_folder()
+            command(**values)
+
+        raise typer.Exit(exit_code_of(work))
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     own = inspect.signature(command, eval_str=True).parameters.values()
@@ -76,4 +105,4 @@ def print_result(value: T, as_json: bool, text: Callable[[T], str]) -> None:
     """
     fields = value if isinstance(value, Mapping) else dataclasses.asdict(value)  # type: ignore[call-overload]
     found = {"schema_version": SCHEMA_VERSION, **fields}
-    print(json.dumps(found, default=dataclasses.asdict) if as_json else text(value))
+    print(json.dumps(found, default=dataclasses.asdict) if as_json else log.printable(text(value)))

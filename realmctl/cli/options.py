@@ -16,7 +16,10 @@ def path(value: str | Path) -> Path:
     text = str(value)
     if not text.strip() or "\0" in text:
         raise typer.BadParameter("a path cannot be empty")
-    return Path(text)
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise typer.BadParameter(f"{text}: {error}. Write the whole path.") from None
 
 
 def text(value: str) -> str:

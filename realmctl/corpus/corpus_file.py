@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from realmctl.artifacts.hashing import files_below
 from realmctl.corpus.settings import CorpusSettings
 from realmctl.errors import InputError
 from realmctl.inputs.dataset_folders import data_files
-from realmctl.log import say, warn
+from realmctl.log import say
 
 COMPRESSION = re.compile(r"\.(?:gz|bz2|xz|zst)$", re.IGNORECASE)
 ENDING = re.compile(r"\.[A-Za-z]\w{0,8}$")
@@ -53,7 +54,7 @@ def corpus_files(paths: Iterable[Path], settings: CorpusSettings) -> list[Corpus
     lowest folder that holds all.
 
     Raises:
-        InputError: a path is no file or folder, or a folder has no file.
+        InputError: a path is no file or folder, or a folder has no file, or has something that is neither, such as a pipe.
     """
     named = [(path, file) for path in paths for file in _files(path)]
     names = [file.name if file == path else file.relative_to(path).as_posix() for path, file in named]
@@ -71,7 +72,7 @@ def _files(path: Path) -> list[Path]:
     """Return a file itself, or the corpus files of a folder in sorted order.
 
     Of a BEIR folder these are the corpus, of a Hugging Face dataset folder the data files of all splits, and of any
-    other folder all regular files that are not hidden.
+    other folder all files that are not hidden, also behind links.
     """
     if not path.is_dir():
         if not path.is_file():
@@ -81,7 +82,7 @@ def _files(path: Path) -> list[Path]:
         files = [file for split in splits.values() for file in split]
         say(f"{path}: a folder with {len(files)} Parquet or Arrow files, splits {', '.join(splits)}")
         return files
-    found = _regular_files(path)
+    found = list(files_below(path))
     corpus = [file for file in found if file.parent == path and file.name.partition(".")[0] == "corpus"]
     entries = {file.relative_to(path).parts[0].partition(".")[0] for file in found}
     if corpus and entries & {"queries", "qrels"}:
@@ -89,16 +90,4 @@ def _files(path: Path) -> list[Path]:
         return corpus
     if not found:
         raise InputError(f"{path} is a folder without files. Name one with corpus files in it.")
-    return sorted(found, key=lambda file: file.relative_to(path).parts)
-
-
-def _regular_files(path: Path) -> list[Path]:
-    found = []
-    for below, folders, names in os.walk(path):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        for file in (Path(below) / name for name in names if not name.startswith(".")):
-            if file.exists() and not file.is_file():
-                warn(f"{file} is a pipe, a socket or a device, and is not read.")
-            else:
-                found.append(file)
     return found

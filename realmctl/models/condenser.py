@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from transformers import BertConfig, BertForMaskedLM
 from transformers.models.bert.modeling_bert import BertLayer
 
-from realmctl.errors import ConfigError, InputError
+from realmctl.errors import ConfigError
 from realmctl.models.bert.encoder import layer_states
 from realmctl.models.bert.layers import TokenLayout, run_layer
 from realmctl.models.inputs import TokenBatch
 from realmctl.models.precision import full_precision
-from realmctl.models.weights import load_into, load_tensors, save_tensors
+from realmctl.models.weights import load_into, load_pickled, load_tensors, save_tensors
 
 HEAD_FILE = "condenser_head.safetensors"
 PUBLIC_HEAD_FILE = "model.pt"
@@ -129,24 +129,9 @@ def _head_tensors(folder: Path) -> dict[str, Tensor] | None:
     if (folder / HEAD_FILE).is_file():
         tensors = load_tensors(folder / HEAD_FILE)
     elif (folder / PUBLIC_HEAD_FILE).is_file():
-        tensors = _plain_tensors(folder / PUBLIC_HEAD_FILE)
+        tensors = load_pickled(folder / PUBLIC_HEAD_FILE)
     else:
         return None
     return {
         name.removeprefix(_PUBLIC_PREFIX): tensor for name, tensor in tensors.items() if name.startswith(_PUBLIC_PREFIX)
     }
-
-
-def _plain_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors in a file of torch.save. No code in the file is executed."""
-    try:
-        tensors = torch.load(path, map_location="cpu", weights_only=True)
-        if not all(isinstance(tensor, Tensor) for tensor in tensors.values()):
-            raise ValueError("it holds something other than tensors")
-    except Exception as error:  # torch raises many kinds for a file that is not plain weights
-        reason = str(error).split("\n")[0][:200]
-        raise InputError(
-            f"Cannot read a Condenser head from {path}: {reason}. Only plain tensors are read. Save the head again with "
-            f"torch.save(state_dict), or as {HEAD_FILE}."
-        ) from None
-    return dict(tensors)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from realmctl.artifacts.disk import not_as_written
-from realmctl.errors import InputError, QualityError, as_realmctl_error
+from realmctl.artifacts.disk import not_as_written, require_regular
+from realmctl.errors import InputError, QualityError, as_realmctl_error, one_line
 
 OS_ERROR = re.compile(r"\(os error (\d+)\)")
 """How safetensors, which is written in Rust, names an error of the system."""
+REFUSED_GLOBAL = re.compile(r"GLOBAL ([\w.]+)")
+"""How PyTorch names what a pickle asks for."""
 
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
@@ -98,14 +101,46 @@ def _bits(tensor: Tensor) -> Tensor:
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
-    """Read a safetensors file. Raises InputError when it is missing or corrupt."""
+    """Read a safetensors file. Raises InputError when it is missing or corrupt, or no regular file."""
     try:
+        require_regular(path, path.stat())
         tensors: dict[str, Tensor] = load_file(path)
     except (OSError, SafetensorError) as error:
         raise as_realmctl_error(error, path) or InputError(
             f"Cannot read weights from {path}: {error}. The file is missing, cut short or not safetensors; "
             "copy it again or make the artifact again."
         ) from error
+    return tensors
+
+
+def load_pickled(path: Path) -> dict[str, Tensor]:
+    """Read named tensors from a file of `torch.save`, with the loader that makes tensors and calls nothing else.
+
+    Raises:
+        InputError: The file holds anything else, or is no regular file. PyTorch's own message is not repeated, because it
+            advises how to execute what the file holds.
+    """
+    try:
+        require_regular(path, path.stat())
+        tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+    except Exception as error:  # torch raises many kinds for a file that is not plain weights
+        if known := as_realmctl_error(error, path):
+            raise known from None
+        if isinstance(error, OSError):
+            why = one_line(error)
+        else:
+            name = REFUSED_GLOBAL.search(str(error))
+            why = (
+                f"it asks for {name[1]}, which plain weights do not need" if name else "it is no file of plain weights"
+            )
+        raise InputError(
+            f"{path} is refused: {why}. Only plain tensors are read, and nothing in the file was executed. Get it from a source "
+            "that you trust, as safetensors."
+        ) from None
+    if not isinstance(tensors, dict) or not all(
+        isinstance(name, str) and isinstance(tensor, Tensor) for name, tensor in tensors.items()
+    ):
+        raise InputError(f"{path} holds something other than named tensors. Get the file again.")
     return tensors
 
 

@@ -24,7 +24,8 @@ from typing import Any
 
 from realmctl import log
 from realmctl.artifacts import Artifact, open_artifact
-from realmctl.errors import InterruptedRun, RealmctlError, ResourceError, as_realmctl_error, error_of
+from realmctl.errors import InterruptedRun, RealmctlError, ResourceError, at_the_end, error_of
+from realmctl.execution import standard_streams
 from realmctl.execution.shards import worker_count
 from realmctl.execution.signals import install_stop_now
 from realmctl.pipeline import Stage, roles
@@ -178,6 +179,7 @@ def _as_text(value: Any) -> str:
 def _main() -> int:
     """Run the child: handle requests until one fails or none is left."""
     install_stop_now()
+    standard_streams.prepare()
     threads_are_given = "OMP_NUM_THREADS" in os.environ
     answer = os.dup(1)
     os.dup2(2, 1)  # so that the parent does not read the output of a library as an answer
@@ -218,7 +220,7 @@ def _report(request: dict[str, Any]) -> dict[str, Any]:
     except KeyboardInterrupt:
         return _failure(InterruptedRun("interrupted. Run the same command again; a resumable stage continues."))
     except Exception as error:
-        known = as_realmctl_error(error)
+        known = at_the_end(error)
         if known is None:
             raise
         return _failure(known)

@@ -20,6 +20,7 @@ number, where YAML 1.1 would read 8 and 90.
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import string
 from collections.abc import Iterable, Mapping
@@ -67,7 +68,7 @@ def read(file: Path, stages: Stages, variables: Mapping[str, str], workspace: Pa
         ConfigError: A key or a value is wrong. The message names the output and the key.
     """
     document = _filled(file, _document(file), variables)
-    where = workspace or Path(str(document.get("workspace", "artifacts")))
+    where = workspace or _workspace(file, document)
     entries = document.get("stages")
     if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
         raise ConfigError(f"{file}: `stages` must name outputs, each with its `stage` and settings.")
@@ -85,6 +86,18 @@ def read(file: Path, stages: Stages, variables: Mapping[str, str], workspace: Pa
     except CycleError as error:
         raise ConfigError(f"{file}: these outputs need each other: {' -> '.join(error.args[1])}.") from None
     return Pipeline(where, tuple(steps[name] for name in order))
+
+
+def _workspace(file: Path, document: Mapping[str, Any]) -> Path:
+    named = document.get("workspace", "artifacts")
+    if not isinstance(named, str) or not named.strip() or "\0" in named:
+        raise ConfigError(
+            f"{file}: `workspace` is {json.dumps(named)[:80]}, and a path is needed. Write it as text, such as `workspace: artifacts`."
+        )
+    try:
+        return Path(named).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(f"{file}: `workspace` is {named}: {error}. Write the whole path.") from None
 
 
 class _Loader(yaml.SafeLoader):
@@ -133,6 +146,10 @@ def _filled(file: Path, document: dict[str, Any], variables: Mapping[str, str]) 
     for name in variables:
         _known(file, name, own)
     known = {name: variables.get(name, value) for name, value in own.items()}
+    if odd := [name for name, value in known.items() if isinstance(value, list | dict)]:
+        raise ConfigError(
+            f"{file}: the variable {odd[0]} is not a text. Variables are texts, numbers, true, false or null."
+        )
 
     def filled(value: Any) -> Any:
         if isinstance(value, str):

@@ -88,8 +88,17 @@ def localise(
     if str(value) == "-" and spool:
         return _same_type(value, _spooled_stdin(flag, spool))
     path = _expanded(str(value), flag)
+    if path.is_dir():
+        for _ in files_below(
+            path
+        ):  # raises InputError for what is not read, such as a named pipe, before anything opens it
+            pass
     if path.is_file() or path.is_dir():
         return _same_type(value, path)
+    if path.is_symlink() and not path.exists():
+        raise InputError(
+            f"{flag} {value} is a link to {path.readlink()}, which does not exist. Name another file or folder."
+        )
     if path.exists():
         if not path.is_fifo() or not spool:
             raise InputError(_not_readable(f"{flag} {value}"))

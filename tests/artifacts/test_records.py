@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from realmctl.artifacts import records
 from realmctl.artifacts.records import RECORDS_PER_FRAME, Records, RecordWriter, frames_path
 from realmctl.errors import InputError
+from realmctl.inputs.streams import decompressed
 
 ODD = "line one\nline two\r\n\u2028\u2029\x85\x0b\x0c\t\x00 \U0001f600 ­ \ufeff é"
 
@@ -203,3 +204,16 @@ def test_the_writer_refuses_what_the_reader_would(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "MAX_FRAME_BYTES", 1000)
     with pytest.raises(InputError, match="1000"):
         write(tmp_path / "x.jsonl.zst", [{"text": "x" * 600}] * 2)
+
+
+def test_a_file_without_records_is_one_that_other_readers_read(tmp_path):
+    """zstd refuses a file of no bytes."""
+    path = tmp_path / "x.jsonl.zst"
+    with RecordWriter(path):
+        pass
+    assert zstandard.frame_content_size(path.read_bytes()) == 0
+    assert zstandard.ZstdDecompressor().decompress(path.read_bytes()) == b"" == b"".join(decompressed(path))
+    assert list(Records(path)) == []
+    path.write_bytes(b"")
+    with pytest.raises(InputError, match=r"x\.jsonl\.zst"):
+        Records(path)

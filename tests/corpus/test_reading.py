@@ -4,9 +4,11 @@ import bz2
 import gzip
 import json
 import os
+import socket
 
 import pytest
 
+from realmctl.artifacts.hashing import digest_source
 from realmctl.corpus.corpus_file import corpus_files
 from realmctl.corpus.document import Document, SkippedPage, cleaned
 from realmctl.corpus.formats.detect import format_of
@@ -14,6 +16,7 @@ from realmctl.corpus.reading import PageCounts, documents
 from realmctl.corpus.settings import CorpusSettings
 from realmctl.corpus.unique_ids import UniqueIds
 from realmctl.errors import InputError
+from realmctl.pipeline.sources import localise
 
 
 def read(*paths, keep_lists=False):
@@ -286,12 +289,35 @@ def test_what_is_neither_file_nor_folder(tmp_path):
         read(tmp_path / "missing")
 
 
-def test_a_pipe_or_a_device_in_a_corpus_folder_is_not_read(tmp_path, capfd):
-    """A FIFO in a corpus folder hung."""
+@pytest.mark.parametrize(
+    "make",
+    [
+        os.mkfifo,
+        lambda path: path.symlink_to("/dev/zero"),
+        lambda path: path.symlink_to("nowhere"),
+        lambda path: path.symlink_to("odd"),
+        lambda path: path.symlink_to(path.parent),
+        lambda path: socket.socket(socket.AF_UNIX).bind(os.path.relpath(path)),
+    ],
+)
+def test_what_is_no_file_and_no_folder_is_refused_by_name(tmp_path, make, monkeypatch):
+    """A FIFO in a folder hung, and the others were left out without a word."""
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     jsonl(tmp_path / "folder" / "a.jsonl", {"text": "x"})
-    os.mkfifo(tmp_path / "folder" / "pipe")
-    (tmp_path / "folder" / "zero").symlink_to("/dev/zero")
-    assert len(read(tmp_path / "folder")) == 1
-    said = capfd.readouterr().err
-    assert "pipe is a pipe, a socket or a device" in said and "zero is a pipe" in said
+    make(tmp_path / "folder" / "odd")
+    for look in (read, digest_source, lambda path: localise(path, (), False, "--corpus")):
+        with pytest.raises(InputError, match="odd"):
+            look(tmp_path / "folder")
+
+
+def test_linked_folders_and_files_are_read(tmp_path):
+    for name in ("folder", "elsewhere"):
+        (tmp_path / name).mkdir()
+        jsonl(tmp_path / name / "a.jsonl", {"id": name, "text": name})
+    jsonl(tmp_path / "one.jsonl", {"id": "one", "text": "x"})
+    before = digest_source(tmp_path / "folder")
+    (tmp_path / "folder" / "sub").symlink_to("../elsewhere")
+    (tmp_path / "folder" / "file.jsonl").symlink_to("../one.jsonl")
+    assert len(read(tmp_path / "folder")) == 3
+    assert digest_source(tmp_path / "folder") != before

@@ -102,7 +102,7 @@ def test_a_head_of_another_width_or_a_damaged_one_is_refused(model, tmp_path):
         model.load_head(tmp_path)
     (tmp_path / HEAD_FILE).unlink()
     (tmp_path / "model.pt").write_bytes(b"no tensors")
-    with pytest.raises(InputError, match="Cannot read a Condenser head"):
+    with pytest.raises(InputError, match=r"model\.pt"):
         model.load_head(tmp_path)
 
 

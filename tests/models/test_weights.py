@@ -1,12 +1,21 @@
 import math
+import os
+from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import save_file
 from torch import nn
+from transformers import BertForMaskedLM
 
 from realmctl.errors import InputError, QualityError
-from realmctl.models.weights import hash_tensors, load_into, load_tensors, save_tensors
+from realmctl.models.bert.files import load_masked_lm, scratch_config
+from realmctl.models.condenser import Condenser
+from realmctl.models.weights import hash_tensors, load_into, load_pickled, load_tensors, save_tensors
+
+
+def load_head(path: Path) -> None:
+    Condenser(BertForMaskedLM(scratch_config("L2-H16", 40)), skip_from=1).load_head(path.parent)
 
 
 def test_round_trip_keeps_kind_and_shape(tmp_path) -> None:
@@ -48,3 +57,29 @@ def test_a_tensor_that_is_not_finite_is_named_and_not_written(tmp_path, wrong: f
 def test_numbers_that_float32_does_not_hold_are_infinite(tmp_path) -> None:
     with pytest.raises(InputError, match="weight"):
         load_into(nn.Linear(1, 1, bias=False), {"weight": torch.tensor([[1e300]], dtype=torch.float64)}, tmp_path)
+
+
+class Unsafe:
+    def __reduce__(self) -> tuple:
+        return (print, ("executed",))
+
+
+@pytest.mark.parametrize("read", [load_pickled, lambda path: load_masked_lm(path.parent), load_head])
+def test_a_pickle_is_refused_without_advice_to_load_it_anyway(tmp_path, read, capsys) -> None:
+    """PyTorch's own message says how to set weights_only to False, which would execute the file."""
+    scratch_config("L1-H16", 40).save_pretrained(tmp_path)
+    for content in ({"w": Unsafe()}, {"w": torch.nn.Linear(1, 1)}, [torch.ones(1)], {"w": "text"}):
+        for name in ("pytorch_model.bin", "model.pt"):
+            torch.save(content, tmp_path / name)  # stands for another program's file
+        with pytest.raises(InputError) as error:
+            read(tmp_path / ("model.pt" if read is load_head else "pytorch_model.bin"))
+        said = str(error.value).lower()
+        assert not any(word in said for word in ("weights_only", "safe_globals", "arbitrary", "torch.load"))
+    assert "executed" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("read", [load_tensors, load_pickled])
+def test_weights_in_a_pipe_are_refused_and_not_waited_for(tmp_path, read) -> None:
+    os.mkfifo(tmp_path / "weights")
+    with pytest.raises(InputError, match="weights"):
+        read(tmp_path / "weights")

@@ -248,3 +248,22 @@ def test_numbers_mean_what_people_read_and_not_what_yaml_1_1_says():
 def test_stages_come_in_order_of_the_data():
     order = list(in_order(STAGES))
     assert order.index("plain") < order.index("child") < order.index("model")
+
+
+@pytest.mark.parametrize("value", ["~", "", "[a]", "{a: b}", "true", '" "', '"a\\0b"', "~nobody-of-this-name/w"])
+def test_a_workspace_that_is_no_path_is_refused(value):
+    with pytest.raises(ConfigError, match="workspace"):
+        parsed(f"workspace: {value}\nstages: {{x: {{stage: plain}}}}")
+
+
+def test_a_workspace_that_looks_like_a_number_is_the_text_that_was_written(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    for value, path in (("5", "5"), ("010", "010"), ("~/w", "/home/me/w"), ("${v}", "1:30")):
+        found = parsed(f"workspace: {value}\nvars: {{v: 1:30}}\nstages: {{x: {{stage: plain}}}}")
+        assert found.workspace == Path(path)
+
+
+def test_a_variable_that_is_no_text_cannot_stand_within_one():
+    for value in ("[a]", "{a: b}"):
+        with pytest.raises(ConfigError, match="v"):
+            parsed(f"vars: {{v: {value}}}\nstages: {{x: {{stage: plain, text: 'a ${{v}}'}}}}")

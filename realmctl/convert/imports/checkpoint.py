@@ -7,18 +7,15 @@ memory until its rows are read.
 from __future__ import annotations
 
 import json
-import re
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, overload
 
-import torch
 from torch import Tensor
 
 from realmctl.errors import InputError
-from realmctl.models.weights import load_tensors
+from realmctl.models.weights import load_pickled, load_tensors
 
 CheckpointKind = Literal["embedder", "scorer", "encoder", "reader", "openqa"]
 BLOCK_EMBEDDINGS = "block_emb"
@@ -33,7 +30,6 @@ HUB_FILES = (
     "block_records.npy",
 )
 MAX_JSON_BYTES = 16 * 2**20
-REFUSED_GLOBAL = re.compile(r"GLOBAL ([\w.]+)")
 
 
 @dataclass(frozen=True)
@@ -69,7 +65,7 @@ def load_weights(folder: Path) -> tuple[list[Path], dict[str, Tensor]]:
     """
     weights, tensors = _weight_files(folder), dict[str, Tensor]()
     for path in weights:
-        tensors |= _plain(path) if path.suffix == ".bin" else load_tensors(path)
+        tensors |= load_pickled(path) if path.suffix == ".bin" else load_tensors(path)
     return weights, tensors
 
 
@@ -121,26 +117,6 @@ def _shards(index: Path) -> list[Path]:
                 f"{index} names {path.name}, which is not a file of weights in the same folder. Get it again."
             )
     return paths
-
-
-def _plain(path: Path) -> dict[str, Tensor]:
-    """Load the tensors of a pickle with torch's `weights_only` loader, which makes tensors and calls nothing else."""
-    try:
-        tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
-    except Exception as error:  # torch raises many kinds for a file that is not plain weights
-        refused = REFUSED_GLOBAL.search(str(error))
-        why = (
-            f"it asks for {refused[1]}, which plain weights do not need" if refused else str(error).split("\n")[0][:200]
-        )
-        raise InputError(
-            f"{path} is refused: {why}. Only plain tensors are read, and nothing in the file was executed. Get the "
-            "checkpoint from a source that you trust, as model.safetensors."
-        ) from None
-    if not isinstance(tensors, dict) or not all(
-        isinstance(name, str) and isinstance(tensor, Tensor) for name, tensor in tensors.items()
-    ):
-        raise InputError(f"{path} holds something other than named tensors. Get the checkpoint again.")
-    return tensors
 
 
 def _kind(tensors: Mapping[str, Tensor], folder: Path) -> CheckpointKind:

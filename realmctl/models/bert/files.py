@@ -1,7 +1,7 @@
 """BERT folders: configurations from a short name, strict loading, saving for `transformers`.
 
 Code in a folder is never run. Tensors are matched against an allow-list, config.json builds transformers'
-BertForMaskedLM, and pickled weights are read with `weights_only=True`.
+BertForMaskedLM, and pickled weights are read without executing anything.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from transformers.models.bert.modeling_bert import BertPooler
 from realmctl.errors import ConfigError, InputError, as_realmctl_error, one_line
 from realmctl.models.bert.foreign_config import read_fields
 from realmctl.models.bert.limits import check_kind, check_numbers, check_sizes, require_memory
-from realmctl.models.weights import load_into, load_tensors, require_finite, save_tensors
+from realmctl.models.weights import load_into, load_pickled, load_tensors, require_finite, save_tensors
 
 SIZES = {"tiny": "L2-H128", "mini": "L4-H256", "small": "L4-H512", "medium": "L8-H512", "base": "L12-H768"}
 _SPEC = re.compile(r"L(\d+)-H(\d+)(?:-A(\d+))?")
@@ -165,13 +165,7 @@ def load_bert(folder: Path, pooler: bool) -> BertModel:
 def _read(folder: Path) -> dict[str, Tensor]:
     pickled = folder / "pytorch_model.bin"
     if pickled.exists() and not (folder / "model.safetensors").exists():
-        try:
-            tensors: dict[str, Tensor] = torch.load(pickled, map_location="cpu", weights_only=True)
-        except Exception as error:  # torch raises many kinds for a file that is not plain weights
-            raise InputError(
-                f"Cannot read weights from {pickled}: {error}. Convert the file to model.safetensors."
-            ) from error
-        return tensors
+        return load_pickled(pickled)
     return load_tensors(folder / "model.safetensors")
 
 
