@@ -117,7 +117,7 @@ class BlockPacker:
         if self.settings.long_titles == "cut":
             title_ids = title_ids[: (most - SPECIALS_PER_BLOCK) // 2 * size]
         room = most - SPECIALS_PER_BLOCK - len(title_ids) // size
-        groups = self._groups(document.text, room)
+        groups = self._groups(document, room)
         if not self.settings.keep_passages:
             for number, sentences in enumerate(groups):
                 yield _block(document, f"{document.id}-{number}", sentences, title_ids)
@@ -128,17 +128,36 @@ class BlockPacker:
                 further = []
             yield _block(document, document.id, [*fitting, *further], title_ids)
 
-    def _groups(self, text: str, room: int) -> Iterator[list[Sentence]]:
+    def _groups(self, document: Document, room: int) -> Iterator[list[Sentence]]:
         """Yield the sentences of each block."""
         current, length = list[Sentence](), 0
-        for sentence in self._sentences(text, room):
-            if current and length + sentence.length > room:
+        for together in self._undivided(document, room):
+            further = sum(sentence.length for sentence in together)
+            if current and length + further > room:
                 yield current
                 current, length = [], 0
-            current.append(sentence)
-            length += sentence.length
+            current += together
+            length += further
         if current:
             yield current
+
+    def _undivided(self, document: Document, room: int) -> Iterator[list[Sentence]]:
+        """Yield the sentences one by one, and where lines say something, the sentences of each line that fits together."""
+        sentences = self._sentences(document.text, room)
+        if not document.has_lines:
+            yield from ([sentence] for sentence in sentences)
+            return
+        line = list[Sentence]()
+        for sentence in sentences:
+            goes_on = line and "\n" not in document.text[line[-1].end : sentence.start]
+            if goes_on and sum(each.length for each in line) + sentence.length <= room:
+                line.append(sentence)
+                continue
+            if line:
+                yield line
+            line = [sentence]
+        if line:
+            yield line
 
     def _sentences(self, text: str, room: int) -> Iterator[Sentence]:
         packed, size, keep = self.wordpiece.packed, self.wordpiece.itemsize, self.settings.long_sentences == "keep"
@@ -188,8 +207,13 @@ class BlockPacker:
 
 
 def _block(document: Document, identity: str, sentences: Sequence[Sentence], title_ids: bytes) -> Block:
-    spans, place = list[CharacterRange](), 0
+    spans, place, texts, former_end = list[CharacterRange](), 0, list[str](), 0
     for sentence in sentences:
+        if texts:
+            between = document.text[former_end : sentence.start]
+            texts.append("\n" if document.has_lines and "\n" in between else " ")
+        texts.append(document.text[sentence.start : sentence.end])
+        former_end = sentence.end
         end = place + sentence.end - sentence.start
         spans.append((place, end))
         place = end + 1
@@ -197,7 +221,7 @@ def _block(document: Document, identity: str, sentences: Sequence[Sentence], tit
         id=identity,
         document=document.id,
         title=document.title,
-        text=" ".join([document.text[sentence.start : sentence.end] for sentence in sentences]),
+        text="".join(texts),
         sentences=tuple(spans),
         anchors=tuple(_anchors(document.links, sentences, spans)),
         wordpieces=PackedWordpieces(

@@ -25,6 +25,8 @@ class Document:
         text: its text.
         links: the links of the text, in order.
         clean: turns a text with markup into prose and its links. None: the text is prose.
+        has_lines: whether a line end of the text says something, as between the items of a list. Then blocks keep it, and
+            divide no line that fits into one.
         where: its file and place there, for messages.
     """
 
@@ -33,6 +35,7 @@ class Document:
     text: str
     links: tuple[Link, ...] = ()
     clean: Callable[[Document], Document] | None = field(default=None, compare=False)
+    has_lines: bool = field(default=False, compare=False)
     where: str = field(default="", compare=False)
 
 

@@ -23,6 +23,8 @@ FormatName = Literal[
     "parquet",
     "doc-text",
     "trec",
+    "html",
+    "markdown",
     "text",
 ]
 

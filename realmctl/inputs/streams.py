@@ -34,7 +34,7 @@ TO_TEXT = {
     "tar archive": "Unpack it, and name the result.",
     "7z archive": "Unpack it, and name the result.",
     "RAR archive": "Unpack it, and name the result.",
-    "PDF file": "Extract its text, and name the result.",
+    "PDF file": "Extract its text, for instance with pdftotext FILE.pdf of poppler, and name the result.",
     "RTF document": "Save it as plain text, and name the result.",
     "document of an old Office format": "Save it as plain text, and name the result.",
     "SQLite database": "Export its texts as JSON lines, and name the result.",

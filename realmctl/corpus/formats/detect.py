@@ -17,7 +17,7 @@ from typing import Any, get_args
 
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Found
-from realmctl.corpus.formats import kilt, passages, records, wikipedia
+from realmctl.corpus.formats import kilt, pages, passages, records, wikipedia
 from realmctl.corpus.formats.records import FieldNames
 from realmctl.corpus.settings import FormatName
 from realmctl.errors import InputError
@@ -26,6 +26,22 @@ from realmctl.inputs.rows import DELIMITERS, delimiter_of, header, is_columnar
 
 HEAD_BYTES = 2**16
 TABLE_ROWS = 50
+HTML_ROOTS = pages.BLOCKS | {
+    "html",
+    "head",
+    "meta",
+    "title",
+    "link",
+    "style",
+    "script",
+    "center",
+    "font",
+    "span",
+    "a",
+    "b",
+    "i",
+}
+HTML_ENDINGS, MARKDOWN_ENDINGS = (".html", ".htm", ".xhtml"), (".md", ".markdown", ".mkd")
 ENDINGS_OF_DATA = frozenset(
     {".csv", ".tsv", ".tab", ".psv", ".json", ".jsonl", ".ndjson", ".xml", ".parquet", ".arrow"}
 )
@@ -58,6 +74,8 @@ FORMATS: dict[FormatName, Format] = {
     "parquet": Format("Parquet or Arrow", records.read_columnar, has_fields=True),
     "doc-text": Format("WikiExtractor <doc> text", wikipedia.read_doc_text),
     "trec": Format("TREC text", passages.read_trec),
+    "html": Format("HTML, one document a file", pages.read_html),
+    "markdown": Format("Markdown, one document a file", pages.read_markdown),
     "text": Format("plain text, one document a file", passages.read_plain),
 }
 
@@ -86,6 +104,8 @@ def _detected(file: CorpusFile) -> Format:
     if is_columnar(start):
         return FORMATS["parquet"]
     streams.require_text(file.path, start)
+    if file.ending in MARKDOWN_ENDINGS:
+        return FORMATS["markdown"]
     if re.match(rb"<doc\s[^>]*\bid=", start):
         return FORMATS["doc-text"]
     if start[:5] == b"<DOC>":
@@ -107,6 +127,8 @@ def _detected(file: CorpusFile) -> Format:
 def _tagged_format(file: CorpusFile, root: str) -> Format:
     if root == "mediawiki":
         return FORMATS["dump"]
+    if root.lower() in HTML_ROOTS or file.ending in HTML_ENDINGS:
+        return FORMATS["html"]
     if root in ("page", "revision", "siteinfo"):
         raise _fragment(file)
     raise InputError(
@@ -143,6 +165,8 @@ def _json_format(start: bytes) -> Format:
 
 def _table_or_text(file: CorpusFile, start: str) -> Format:
     """Tell a table with a known header from plain text. Raises InputError for any other table."""
+    if file.ending in HTML_ENDINGS:
+        return FORMATS["html"]
     path, first = file.path, start.partition("\n")[0]
     if first.strip().split("\t") == ["id", "text", "title"]:
         return FORMATS["dpr"]

@@ -1,0 +1,180 @@
+"""Read pages of HTML and Markdown as text: a paragraph, a heading, a list item, a row of a table or a line of code is a line.
+
+Markdown becomes HTML by markdown-it-py (CommonMark with tables), and HTML is parsed by selectolax, both of the extra `html`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from realmctl.corpus.corpus_file import CorpusFile
+from realmctl.corpus.document import Document, Dropped, Found
+from realmctl.corpus.formats.tagged import MAX_TEXT_FILE
+from realmctl.errors import require_package
+from realmctl.inputs import streams
+
+HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+BLOCKS = frozenset(
+    [
+        "address",
+        "article",
+        "aside",
+        "blockquote",
+        "body",
+        "br",
+        "caption",
+        "dd",
+        "details",
+        "dialog",
+        "div",
+        "dl",
+        "dt",
+        "fieldset",
+        "figcaption",
+        "figure",
+        "footer",
+        "form",
+        "header",
+        "hr",
+        "li",
+        "main",
+        "nav",
+        "ol",
+        "p",
+        "pre",
+        "section",
+        "summary",
+        "table",
+        "tbody",
+        "tfoot",
+        "thead",
+        "tr",
+        "ul",
+    ]
+) | frozenset(HEADINGS)
+"""Elements that begin and end a line."""
+NO_TEXT = frozenset(
+    [
+        "button",
+        "head",
+        "iframe",
+        "nav",
+        "noscript",
+        "object",
+        "script",
+        "select",
+        "style",
+        "svg",
+        "template",
+        "textarea",
+    ]
+)
+BOILERPLATE = frozenset({"aside", "footer", "header"})
+"""Left out of a page that does not say which part is its content (`main`, or a single `article`)."""
+ITEM_MARK = re.compile(r"(?:-|\d+\.)\s+")
+FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+FRONT_TITLE = re.compile(r"^title:[ \t]*(['\"]?)(.+?)\1[ \t]*\r?$", re.MULTILINE)
+
+
+def read_html(file: CorpusFile) -> Iterator[Found]:
+    """Yield a page of HTML as one document, titled by `<title>`, or by its first heading, or by its file."""
+    require_package("selectolax", "html", f"{file.path} is HTML, and reading it")
+    yield _document(file, streams.whole_text(file.path, MAX_TEXT_FILE), "")
+
+
+def read_markdown(file: CorpusFile) -> Iterator[Found]:
+    """Yield a Markdown file as one document, titled by its front matter, or by its first heading, or by its file."""
+    require_package("selectolax", "html", f"{file.path} is Markdown, and reading it")
+    require_package("markdown_it", "html", f"{file.path} is Markdown, and reading it")
+    from markdown_it import MarkdownIt
+
+    text, title = streams.whole_text(file.path, MAX_TEXT_FILE), ""
+    if front := FRONT_MATTER.match(text):
+        text, named = text[front.end() :], FRONT_TITLE.search(front[1])
+        title = named[2] if named else ""
+    yield _document(file, MarkdownIt("commonmark").enable("table").render(text), title)
+
+
+def _document(file: CorpusFile, html: str, title: str) -> Found:
+    from selectolax.lexbor import LexborHTMLParser
+
+    page = LexborHTMLParser(html)
+    titles = [title, *(_one_line(each.text()) for each in page.css("head > title")[:1])]
+    content, is_marked = page.body, False
+    articles = page.css("article")
+    for each in (*page.css("main, [role=main]"), *(articles if len(articles) == 1 else ())):
+        if each.text().strip():
+            content, is_marked = each, True
+            break
+    lines, first_heading = _lines(content, is_marked) if content is not None else ([], "")
+    title = next(filter(None, (*titles, first_heading)), "")
+    if lines and lines[0] == title:
+        del lines[0]
+    if not lines and not title:
+        return Dropped(file.name, "empty")
+    text = "\n".join(lines)
+    return Document(file.name, title or file.stem.replace("_", " "), text, has_lines=True, where=str(file.path))
+
+
+def _lines(content: Any, is_marked: bool) -> tuple[list[str], str]:
+    """Return the lines of an element, and its first heading. Nodes are kept on a stack, since a page may be nested deeply."""
+    lines, line, heading = list[str](), list[str](), ""
+    numbers: list[int | None] = []  # of the lists that are open: the next number, or None in a list without numbers
+    in_code = 0
+
+    def end_line() -> None:
+        text = "".join(line)
+        line.clear()
+        for each in text.split("\n") if in_code else [text]:
+            if found := each.rstrip() if in_code else _one_line(each):
+                lines.append(found)
+
+    stack: list[tuple[Any, bool]] = [(content, False)]
+    while stack:
+        node, is_end = stack.pop()
+        tag = node.tag
+        if tag == "-text":
+            line.append(node.text(deep=False))
+            continue
+        if is_end:
+            if tag in BLOCKS:
+                before = len(lines)
+                end_line()
+                if tag in HEADINGS and not heading and len(lines) > before:
+                    heading = lines[-1]
+            in_code -= tag == "pre"
+            if tag in ("ul", "ol"):
+                numbers.pop()
+            continue
+        if tag is None or not (tag[0].isalpha() and _is_shown(node, tag, is_marked)):
+            continue
+        if tag in BLOCKS and (tag in ("li", "ol", "ul") or not ITEM_MARK.fullmatch("".join(line))):
+            end_line()
+        in_code += tag == "pre"
+        if tag in ("ul", "ol"):
+            numbers.append(1 if tag == "ol" else None)
+        elif tag == "li":
+            number = numbers[-1] if numbers else None
+            line.append("- " if number is None else f"{number}. ")
+            if number is not None:
+                numbers[-1] = number + 1
+        elif tag in ("td", "th") and "".join(line).strip():
+            line.append(" | ")
+        stack.append((node, True))
+        stack += ((child, False) for child in reversed(list(node.iter(include_text=True))))
+    end_line()
+    return lines, heading
+
+
+def _is_shown(node: Any, tag: str, is_marked: bool) -> bool:
+    if tag in NO_TEXT or "hidden" in node.attributes or node.attributes.get("aria-hidden") == "true":
+        return False
+    if "headerlink" in (node.attributes.get("class") or ""):  # the sign beside a heading of Sphinx and MkDocs
+        return False
+    return is_marked or tag not in BOILERPLATE or (tag == "header" and node.css_first("h1") is not None)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
