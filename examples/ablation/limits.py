@@ -19,7 +19,7 @@ dev seeds may choose a rate that is not the best one.
   ([notes](../../examples/ablation/notes.md)). With more candidates a stale index matters less, and the world has only 904 documents.
 - Facts are unique in the world of most arms. Only the X = Z arms have a world that tells half of the facts in two documents.
 
-**What is shared.** All seeds share the reading practice: one encoder, trained on parallel worlds with the same names and other facts. A
+**What is shared.** All seeds share the copy pre-training: one encoder, trained on parallel worlds with the same names and other facts. A
 seed varies world, ICT, pre-training and fine-tuning. So the spread over seeds leaves out the luck of that encoder.
 
 **What the statistics leave out.** There are about twenty comparisons with 95 % intervals, and no correction for their number. One of them

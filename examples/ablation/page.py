@@ -220,7 +220,7 @@ def _circumstances(runs: Runs) -> str:
     made = sorted({", ".join(f"{name} {number}" for name, number in line["versions"].items()) for line in lines})
     minutes = sum(line["cpu_seconds"] for line in lines) / 60
     return f"""\
-- Runs: {len(lines)}. Together they took {minutes:.0f} minutes of processor time on one thread, without worlds and reading practice.
+- Runs: {len(lines)}. Together they took {minutes:.0f} minutes of processor time on one thread, without worlds and copy pre-training.
   The start of a seed counts for the first run that needs it. Of a run that was interrupted, only the last part counts.
 - Versions: {"; ".join(made)}
 - Processors: {", ".join(sorted({line["cpu"] for line in lines}))}

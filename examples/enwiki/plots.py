@@ -10,7 +10,7 @@ from results import Experiment
 
 STYLE = {"svg.hashsalt": "enwiki", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9.0}
 CURVES = {
-    "practice.svg": ("encoder", "loss", "Loss of reading practice, nats a wordpiece"),
+    "practice.svg": ("encoder", "loss", "Loss of copy pre-training, nats a wordpiece"),
     "utility.svg": (
         "model",
         "retrieval_utility",
