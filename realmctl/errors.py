@@ -50,6 +50,10 @@ class InputError(RealmctlError):
     exit_code = 3
 
 
+class NotFiniteError(InputError):
+    """Vectors or scores that a model computed hold NaN or infinite numbers. In a training it means that the run diverged."""
+
+
 class MismatchError(RealmctlError):
     """Artifacts do not belong together."""
 

@@ -108,11 +108,16 @@ def new_partial(partial: Path, origin: Origin, resumable: bool) -> Writer:
     """Make the folder of a new run, with a file that contains its recipe."""
     partial.mkdir()
     try:
-        write_sealed(partial / RECIPE, {**asdict(origin), "resumable": resumable})
+        write_recipe(partial, origin, resumable=resumable)
     except OSError:
         shutil.rmtree(partial, ignore_errors=True)
         raise
     return Writer(partial, origin)
+
+
+def write_recipe(partial: Path, origin: Origin, *, resumable: bool) -> None:
+    """Say in the folder of a run what it makes, and whether it can be continued."""
+    write_sealed(partial / RECIPE, {**asdict(origin), "resumable": resumable})
 
 
 def remove_failed_run(writer: Writer) -> None:

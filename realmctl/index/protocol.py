@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.errors import ConfigError, MismatchError, NotFiniteError
 
 Scores = NDArray[np.float32]
 RowIds = NDArray[np.int64]
@@ -56,7 +56,7 @@ def check_queries(queries_BD: Vectors, k: int, *, dimension: int) -> NDArray[np.
     queries = np.ascontiguousarray(queries_BD, dtype=np.float32)
     bad = np.flatnonzero(~np.isfinite(queries).all(axis=1))
     if len(bad):
-        raise InputError(
+        raise NotFiniteError(
             f"{len(bad)} of {len(queries)} queries (the first is row {bad[0]}) hold NaN or infinite values, "
             "so they cannot be searched. The query encoder's weights are probably damaged or its "
             "training has diverged."

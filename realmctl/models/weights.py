@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from realmctl.artifacts.disk import not_as_written, require_regular
-from realmctl.errors import InputError, QualityError, as_realmctl_error, one_line
+from realmctl.errors import InputError, NotFiniteError, QualityError, as_realmctl_error, one_line
 
 OS_ERROR = re.compile(r"\(os error (\d+)\)")
 """How safetensors, which is written in Rust, names an error of the system."""
@@ -75,9 +75,9 @@ def require_finite(tensors: Mapping[str, Tensor], where: Path | str) -> None:
 
 
 def require_finite_scores(scores: Tensor, whose: object) -> None:
-    """Check what a model computed. Raises InputError that names the model: finite weights may be too large to compute with."""
+    """Check what a model computed. Raises NotFiniteError that names the model: finite weights may be too large to compute with."""
     if first_not_finite({"scores": scores}):
-        raise InputError(
+        raise NotFiniteError(
             f"{whose} gives scores that are not finite (NaN or infinite), though its weights are: its training probably diverged. Train "
             "it again with a lower --lr, or use another model."
         )

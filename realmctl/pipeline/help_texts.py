@@ -5,7 +5,14 @@ PRECISION = "Arithmetic: fp32, bf16, or auto (bf16 where the hardware has it)."
 SEED = "Seed of all random numbers."
 STEPS = "Number of training steps."
 LEARNING_RATE = "Peak learning rate."
-WARMUP = "Number of warm-up steps. Default: min(10000, max(100, steps / 10))."
+WARMUP = "Number of warm-up steps. Default: a tenth of the steps, at most 10000."
+THEN_LR = (
+    "From a step on, another peak learning rate: STEP=RATE, or several, separated by commas. With it the command of a run that diverged "
+    "goes on from its last checkpoint up to this step."
+)
+STOP_ON = (
+    "Alarms at which the run stops with exit code 6 and keeps its checkpoint: one or more names, separated by commas."
+)
 LAYER_DECAY = (
     "Factor of the encoder's learning rate from each layer to the layer below it, and from the first layer to the embeddings, above 0 "
     "and at most 1. Below 1 the lower layers keep more of what they knew."

@@ -8,7 +8,6 @@ from typing import Any
 
 from realmctl.artifacts import Origin, open_artifact, series
 from realmctl.artifacts.catalogue_text import size_text
-from realmctl.artifacts.unfinished import unfinished_run
 from realmctl.errors import InputError, MismatchError
 from realmctl.log import duration_text
 from realmctl.pipeline.stage import Stage
@@ -27,7 +26,7 @@ def plan(stage: Stage, out: Path, *, measure: bool = False) -> dict[str, Any]:
         local.check()
         origin = local.origin()
         made = series.find_version(out, origin.recipe, stage.inputs().values())
-        unfinished = None if made else unfinished_run(out, origin)
+        unfinished = None if made else local.unfinished(out, origin)
         estimate = {**local.estimate(), **_seconds_of_equal_settings(out, origin)}
         if measure and not made:
             estimate |= local.trial()

@@ -17,7 +17,7 @@ from realmctl.errors import ConfigError
 Settings = Mapping[str, Any]
 
 _CHUNK: Settings = {"max_wordpieces": 288, "long_sentences": "keep", "long_titles": "keep", "keep_lists": False}
-_BERT: Settings = {"optimizer": "bert", "warmup": None}  # None: min(10000, max(100, steps / 10))
+_BERT: Settings = {"optimizer": "bert", "warmup": None}  # None: min(10000, steps / 10)
 _EXACT: Settings = {"type": "exact"}
 _ORQA: Settings = {
     **_BERT,

@@ -33,6 +33,7 @@ from realmctl.artifacts import (
 )
 from realmctl.artifacts.disk import require_free_disk
 from realmctl.artifacts.temporary import temporary_folder
+from realmctl.artifacts.unfinished import unfinished_run
 from realmctl.errors import ConfigError, MismatchError, as_realmctl_error
 from realmctl.execution import processes
 from realmctl.log import say
@@ -75,6 +76,10 @@ class Stage(Settings):
 
     def check(self) -> None:
         """Check fields and inputs before any work. Raises ConfigError, InputError or MismatchError."""
+
+    def unfinished(self, out: Path, origin: Origin) -> Path | None:
+        """Return the unfinished run of the series `out` that this stage continues. Raises MismatchError for one of another recipe."""
+        return unfinished_run(out, origin)
 
     def estimate(self) -> dict[str, float]:
         """Return what is known without work: `disk_bytes` and `memory_bytes`. The disk is checked before the work starts."""

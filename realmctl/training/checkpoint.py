@@ -29,7 +29,10 @@ WEIGHTS, MOMENTS, METRICS, STATE = "modules.safetensors", "optimizer.safetensors
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """The newest two checkpoints of one run, in `folder`. `metrics` is the run's `metrics.jsonl`."""
+    """The newest two checkpoints of one run, in `folder`, and the newest sound one, from before the loss left its range.
+
+    `metrics` is the run's `metrics.jsonl`.
+    """
 
     folder: Path
     modules: nn.Module
@@ -39,14 +42,15 @@ class Checkpoints:
     def largest_bytes(self) -> int:
         """Return the bytes on disk while one checkpoint more than is kept is being written: weights and two moments of each."""
         weights = module_tensors(self.modules).values()
-        return (KEPT + 1) * sum(tensor.nbytes * (3 if tensor.is_floating_point() else 1) for tensor in weights)
+        return (KEPT + 2) * sum(tensor.nbytes * (3 if tensor.is_floating_point() else 1) for tensor in weights)
 
-    def save(self, step: int, state: Mapping[str, Any]) -> None:
-        """Write the checkpoint of `step` durably, then delete all but the newest two checkpoints.
+    def save(self, step: int, state: Mapping[str, Any], sound: bool = True) -> None:
+        """Write the checkpoint of `step` durably, then delete all but the newest two checkpoints and the newest sound one.
 
         Args:
             step: Number of steps taken so far.
             state: JSON state of the objective.
+            sound: Whether the loss is in its range.
 
         Raises:
             ResourceError: The disk is full. The checkpoints before this one are kept.
@@ -55,15 +59,27 @@ class Checkpoints:
         partial = final.with_suffix(".partial")
         shutil.rmtree(partial, ignore_errors=True)
         try:
-            self._write(partial, step, state)
+            self._write(partial, step, state, sound)
         except OSError as error:
             shutil.rmtree(partial, ignore_errors=True)
             raise as_realmctl_error(error, partial) or error from None
         shutil.rmtree(final, ignore_errors=True)
         partial.rename(final)
         sync(self.folder)
+        sound_step = self.newest_sound()
         for old in _newest_first(self.folder)[KEPT:]:
-            shutil.rmtree(old)
+            if step_of(old) != sound_step:
+                shutil.rmtree(old)
+
+    def newest_sound(self) -> int:
+        """Return the step of the newest checkpoint from before the loss left its range, 0 when there is none."""
+        for folder in _newest_first(self.folder):
+            try:
+                if _read_state(folder).get("sound", False):
+                    return step_of(folder)
+            except InputError:
+                continue  # `restore` reports it and does not use it
+        return 0
 
     def restore(self, restore_objective: Callable[[Mapping[str, Any]], None], step: int | None = None) -> int:
         """Load the newest checkpoint that is whole and that the objective can restore.
@@ -95,13 +111,13 @@ class Checkpoints:
         self.metrics.write_bytes(b"")
         return 0
 
-    def _write(self, partial: Path, step: int, state: Mapping[str, Any]) -> None:
+    def _write(self, partial: Path, step: int, state: Mapping[str, Any], sound: bool) -> None:
         partial.mkdir()
         save_tensors(module_tensors(self.modules), partial / WEIGHTS)
         save_tensors(optimizer_tensors(self.optimizer), partial / MOMENTS)
         shutil.copyfile(self.metrics, partial / METRICS)
         files = {name: digest_file(partial / name) for name in (WEIGHTS, MOMENTS, METRICS)}
-        write_sealed(partial / STATE, {"step": step, "objective": state, "files": files})
+        write_sealed(partial / STATE, {"step": step, "objective": state, "sound": sound, "files": files})
         for path in [*partial.iterdir(), partial]:
             sync(path)
 
@@ -130,6 +146,17 @@ class Checkpoints:
 
 def _newest_first(folder: Path) -> list[Path]:
     return sorted(folder.glob("step-*[0-9]"), reverse=True)
+
+
+def step_of(folder: Path) -> int:
+    """Return the number of steps before a checkpoint, from the name of its folder."""
+    return int(folder.name.removeprefix("step-"))
+
+
+def remove_later(folder: Path, step: int) -> None:
+    """Remove the checkpoints of later steps than `step`."""
+    for later in (each for each in _newest_first(folder) if step_of(each) > step):
+        shutil.rmtree(later)
 
 
 def saved_states(folder: Path) -> list[Mapping[str, Any]]:

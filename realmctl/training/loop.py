@@ -22,15 +22,17 @@ import torch
 
 from realmctl.artifacts import Writer
 from realmctl.artifacts.disk import require_free_disk
-from realmctl.errors import InputError, RealmctlError, ResourceError, as_realmctl_error
+from realmctl.errors import NotFiniteError, QualityError, RealmctlError, ResourceError, as_realmctl_error
 from realmctl.execution import processes
 from realmctl.execution.signals import StopRequested, deferred
 from realmctl.log import Progress, progress, say
 from realmctl.models.optimizer import BertAdamW, bert_lr, decay_groups
 from realmctl.models.precision import autocast, pick_device, seed_everything
+from realmctl.models.weights import first_not_finite
 from realmctl.training import data_parallel
-from realmctl.training.checkpoint import Checkpoints
+from realmctl.training.checkpoint import Checkpoints, module_tensors
 from realmctl.training.gradient_buckets import GradientBuckets
+from realmctl.training.monitoring.loss_watch import LossWatch
 from realmctl.training.monitoring.tensorboard import LiveCurves
 from realmctl.training.monitoring.trial import Trial
 from realmctl.training.objective import Objective, Part, StepSums
@@ -45,12 +47,14 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
     "adamw": {"betas": (0.9, 0.98), "eps": 1e-8, "bias_correction": True},
 }
 """`bert` is AdamW as BERT and REALM used it. `adamw` suits runs of hundreds of steps."""
+WATCH = "loss_watch"
+"""Name of the loop's own state in that of the objective, in a checkpoint."""
 NOT_AVERAGED = ("step", "lr", "alarms")
 
 
 def train(
     objective: Objective[Part], settings: TrainSettings, out: Writer, what: str, stop_at_accuracy: float | None = None
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """Train to the end, from the newest usable checkpoint in `out` if there is one.
 
     Args:
@@ -62,13 +66,15 @@ def train(
             learning rate follows `settings.steps` all the same.
 
     Returns:
-        `steps`, the means of the metrics over the last 50 steps, and `seconds_per_step`.
+        `steps`, the means of the metrics over the last 50 steps, `seconds_per_step`, and in `alarms` the episodes of each alarm of
+        the loss.
 
     Raises:
         ResourceError: Memory or disk space ran out, or the package for live curves is missing.
         InterruptedRun: The run was asked to stop by a signal. A checkpoint was saved.
         KeyboardInterrupt: The run was asked to stop by Ctrl-C. A checkpoint was saved.
-        InputError: The gradient is not finite.
+        QualityError: The run diverged: its loss, gradient, weights or what it computes are not finite. Or an alarm is on at which the run
+            stops.
     """
     LiveCurves.check(settings.tensorboard)
     with data_parallel.process_group(pick_device(settings.device)):
@@ -99,11 +105,12 @@ class _Run(Generic[Part]):
         self.metrics = out.file("metrics.jsonl")
         self.checkpoints = Checkpoints(out.scratch("checkpoints"), objective.modules, self.optimizer, self.metrics)
         self.curves = LiveCurves.of_run(settings.tensorboard, what, out)
+        self.watch = LossWatch(settings.steps, objective.chance, objective.chance_is_exact, settings.stop_on, what)
         self.trial = out if isinstance(out, Trial) else None
         self.recent: deque[dict[str, Any]] = deque(maxlen=WINDOW)
         self.seconds: deque[float] = deque(maxlen=WINDOW)
 
-    def to_the_end(self) -> dict[str, float]:
+    def to_the_end(self) -> dict[str, Any]:
         """Take all steps that are left. Returns the metrics for the manifest."""
         step = self._resume()
         self._check_disk()
@@ -128,7 +135,7 @@ class _Run(Generic[Part]):
                 f"{self.what}: stopped after step {step} of {self.settings.steps}, accuracy {self._mean('accuracy'):.4f}"
             )
         self.objective.modules.eval()
-        return {"steps": step, **self._summary()}
+        return {"steps": step, **self._summary(), "alarms": self.watch.alarms.counts}
 
     def _is_finished(self, step: int) -> bool:
         """Return whether all steps are taken, or the accuracy at which the run stops is reached.
@@ -151,31 +158,45 @@ class _Run(Generic[Part]):
 
         The first process chooses the checkpoint, because it alone may move a damaged one away.
         """
-        step = self.checkpoints.restore(self.objective.restore) if processes.is_first() else 0
+        step = self.checkpoints.restore(self._restore) if processes.is_first() else 0
         chosen = int(data_parallel.from_first(step))
         if not processes.is_first():
-            step = self.checkpoints.restore(self.objective.restore, chosen)
+            step = self.checkpoints.restore(self._restore, chosen)
         if step:
             say(f"{self.what}: continuing after step {step} of {self.settings.steps}")
         self.recent.extend(json.loads(line) for line in self.metrics.read_text().splitlines()[-WINDOW:])
         data_parallel.broadcast_weights(self.objective.modules, step)
         return step
 
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self.objective.restore(state)
+        self.watch.restore(state[WATCH])
+
     def _save(self, step: int) -> None:
-        if processes.is_first():
-            self.checkpoints.save(step, self.objective.state())
+        """Write a checkpoint. Raises QualityError when the weights are not finite: the rate was too high at the step before."""
+        if not processes.is_first():
+            return
+        if step and (name := first_not_finite(module_tensors(self.objective.modules))):
+            raise self._diverged(step - 1, f"the tensor '{name}' is not finite")
+        state = {**self.objective.state(), WATCH: self.watch.state()}
+        self.checkpoints.save(step, state, sound=self.watch.in_range)
 
     def _take(self, step: int, log: BinaryIO, bar: Progress) -> int:
         """Take one step and log it. Returns the number of steps taken: 0 when a wait inside it was asked to stop."""
         start = time.monotonic()
         try:
+            self.watch.alarms.stop_if_raised(step)
             extra = self.objective.before_step(step)
         except StopRequested:
             return 0
+        except NotFiniteError as error:
+            raise self._diverged(step, str(error)) if step else error from None
         except RealmctlError:  # the refresher failed permanently; save the progress made so far
             self._save(step)
             raise
         line: dict[str, Any] = {**self._guarded_step(step), **extra}
+        if raised := [*line.get("alarms", ()), *self.watch.observe(line)]:
+            line["alarms"] = raised
         line |= self.objective.after_step(line)
         self.seconds.append(time.monotonic() - start)
         self._log(line, log)
@@ -208,6 +229,8 @@ class _Run(Generic[Part]):
     def _guarded_step(self, step: int) -> dict[str, float]:
         try:
             return self._step(step)
+        except NotFiniteError as error:
+            raise self._diverged(step, str(error)) if step else error from None
         except torch.OutOfMemoryError as error:
             raise ResourceError(
                 f"out of memory at step {step + 1} of {self.what} ({str(error).splitlines()[0]}). Use a smaller --micro-batch "
@@ -221,12 +244,14 @@ class _Run(Generic[Part]):
             parts = self.objective.draw(step)
         sums, rate = self._gradients(parts), self._rate(step)
         learned = data_parallel.anyone(sums.learned)
-        norm = self._update(rate, step) if learned else 0.0
+        norm = self._update(rate) if learned else 0.0
         total_loss, means = _joined(data_parallel.exchange(sums.read()))
+        if not (math.isfinite(norm) and math.isfinite(total_loss or 0.0)):
+            raise self._diverged(step, f"the {'loss' if math.isfinite(norm) else 'gradient'} is not finite")
         return {"step": step + 1, "loss": total_loss or 0.0, **means, "lr": rate, "grad_norm": norm}
 
     def _rate(self, step: int) -> float:
-        return bert_lr(step, self.settings.steps, self.settings.warmup_steps, self.settings.lr)
+        return bert_lr(step, self.settings.steps, self.settings.warmup_steps, self.settings.lr_at(step))
 
     def _gradients(self, parts: Sequence[Part]) -> StepSums:
         """Back-propagate every micro-batch of this process. Returns its losses and metrics.
@@ -244,18 +269,26 @@ class _Run(Generic[Part]):
         self.buckets.finish()
         return found
 
-    def _update(self, rate: float, step: int) -> float:
+    def _update(self, rate: float) -> float:
         """Update the weights. Returns the norm of the gradient."""
         self.optimizer.set_lr(rate)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        norm = float(self.optimizer.gradient_norm)
-        if not math.isfinite(norm):
-            raise InputError(
-                f"{self.what} diverged at step {step + 1}: the gradient is not finite. Use a lower --lr or a longer --warmup; "
-                "the checkpoint before it is kept."
-            )
-        return norm
+        return float(self.optimizer.gradient_norm)
+
+    def _diverged(self, step: int, why: str) -> QualityError:
+        """The error of a run that cannot go on: its step, why, and the command that goes on from before."""
+        start, lower = self.checkpoints.newest_sound(), self.settings.lr_at(step) / 10
+        kept = (
+            f"The checkpoint of step {start} is from before its loss left its range"
+            if start
+            else "No checkpoint is from before"
+        )
+        return QualityError(
+            f"{self.what} diverged at step {step + 1} of {self.settings.steps}: {why.rstrip('.')}. Nothing was published. {kept}: the same "
+            f"command with --then-lr {start}={lower:g} {'goes on from there' if start else 'begins again'} with a lower rate. Or use a "
+            "longer --warmup."
+        )
 
     def _summary(self) -> dict[str, float]:
         """Means over the last steps. The time of a step is not in `metrics.jsonl`, so that equal runs write equal files."""

@@ -25,6 +25,16 @@ class Objective(Protocol[Part]):
     modules: nn.ModuleDict
 
     @property
+    def chance(self) -> float:
+        """The loss of guessing without a look at the input, in nats. 0 where it is not known."""
+        ...
+
+    @property
+    def chance_is_exact(self) -> bool:
+        """Whether a model that tells nothing apart has exactly this loss."""
+        ...
+
+    @property
     def lr_multipliers(self) -> Mapping[nn.Module, float]:
         """{module: factor} for the modules whose learning rate differs from the schedule's."""
         ...
@@ -60,6 +70,9 @@ class Objective(Protocol[Part]):
 
 class SelfContained:
     """Base of objectives that keep no state between steps."""
+
+    chance: float = 0.0
+    chance_is_exact: bool = True
 
     lr_multipliers: Mapping[nn.Module, float] = MappingProxyType({})
 

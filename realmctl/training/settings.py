@@ -6,15 +6,16 @@ A stage inherits its class here and hands itself to the function that trains wit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from realmctl.artifacts import Artifact
+from realmctl.artifacts import Artifact, Origin
 from realmctl.artifacts.description import describe_encoder
 from realmctl.deviations import FinetuneDeviation, IctDeviation, PretrainDeviation, explained
 from realmctl.errors import ConfigError
+from realmctl.execution import processes
 from realmctl.index.names import INDEX_TYPES
 from realmctl.index.settings import IndexSettings
 from realmctl.log import warn
@@ -31,9 +32,37 @@ from realmctl.pipeline import (
     source,
 )
 from realmctl.retrieval.names import retrieval_names
-from realmctl.training.monitoring.alarms import AlarmName
+from realmctl.training.monitoring.alarms import AlarmName, LossAlarm
 
 Pooling = Literal["pooler", "cls", "mean"]
+LARGEST_RATE = 1e6
+"""Largest learning rate. Steps far above it leave float32 at once."""
+
+
+def changes_of(then_lr: Sequence[str]) -> dict[int, float]:
+    """Return {step: rate} of `STEP=RATE` entries. Raises ValueError for what is none."""
+    return {int(step): float(rate) for step, rate in (each.split("=") for each in then_lr)}
+
+
+def check_then_lr(flag: str, values: Sequence[str]) -> None:
+    """Check the form of `STEP=RATE` entries. Raises ConfigError."""
+    for value in values:
+        try:
+            [(step, rate)] = changes_of([value]).items()
+        except ValueError:
+            step, rate = -1, 0.0
+        if step < 0 or not 0 < rate <= LARGEST_RATE:
+            raise ConfigError(
+                f"{flag} {value!r} is not STEP=RATE, such as 500=1e-5, with a rate above 0 and at most {LARGEST_RATE:g}."
+            )
+
+
+def check_loss_alarms(flag: str, names: Sequence[str]) -> None:
+    """Check that alarms concern the loss, as those of every training do. Raises ConfigError."""
+    if others := sorted(set(names) - set(get_args(LossAlarm))):
+        raise ConfigError(
+            f"{flag} {others[0]}: only pretrain has this alarm. Here are {', '.join(get_args(LossAlarm))}."
+        )
 
 
 class TrainSettings(Settings):
@@ -41,7 +70,8 @@ class TrainSettings(Settings):
 
     steps: int = setting(help_texts.STEPS, default=10_000, at_least=1)
     batch_size: int = setting("Examples per step.", default=128, at_least=1)
-    lr: float = setting(help_texts.LEARNING_RATE, default=1e-4, above=0)
+    lr: float = setting(help_texts.LEARNING_RATE, default=1e-4, above=0, at_most=LARGEST_RATE)
+    then_lr: tuple[str, ...] = setting(help_texts.THEN_LR, default=(), check=check_then_lr)
     warmup: int | None = setting(help_texts.WARMUP, default=None, at_least=0)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="bert")
     seed: int = setting(help_texts.SEED, default=0, at_least=0)
@@ -50,6 +80,7 @@ class TrainSettings(Settings):
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500, at_least=1)
     tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
+    stop_on: tuple[AlarmName, ...] = runtime(help_texts.STOP_ON, default=(), check=check_loss_alarms)
 
     @property
     def at_once(self) -> int:
@@ -58,8 +89,21 @@ class TrainSettings(Settings):
 
     @property
     def warmup_steps(self) -> int:
-        """Steps of linear warm-up: `warmup`, or BERT's rule."""
-        return min(10_000, max(100, self.steps // 10)) if self.warmup is None else self.warmup
+        """Steps of linear warm-up: `warmup`, or a tenth of the steps, 10,000 at most as in BERT."""
+        return min(10_000, self.steps // 10) if self.warmup is None else self.warmup
+
+    def lr_at(self, step: int) -> float:
+        """The peak learning rate that counts at a step, counted from 0: `lr`, or the last of `then_lr` that has begun."""
+        begun = {start: rate for start, rate in changes_of(self.then_lr).items() if start <= step}
+        return begun[max(begun)] if begun else self.lr
+
+    @property
+    def peak_lr(self) -> float:
+        """The highest learning rate that a step has: warm-up that is long beside the steps never reaches `lr`."""
+        steps, warmup = self.steps, self.warmup_steps
+        if warmup >= steps:
+            return self.lr * (steps - 1) / max(1, warmup)
+        return self.lr * max((warmup - 1) / max(1, warmup), 1 - warmup / steps)
 
 
 class TrainingStage(TrainSettings, Stage, abstract=True):
@@ -77,6 +121,21 @@ class TrainingStage(TrainSettings, Stage, abstract=True):
         from realmctl.training.monitoring.trial import trial_of
 
         return trial_of(self.run, self.origin())
+
+    def unfinished(self, out: Path, origin: Origin) -> Path | None:
+        from realmctl.training.takeover import taken_over
+
+        return (taken_over(out, origin) if self.then_lr else None) or super().unfinished(out, origin)
+
+    def _made(self, out: Path, origin: Origin) -> Artifact:
+        if self.then_lr and processes.is_first():
+            from realmctl.training.takeover import take_over
+
+            take_over(out, origin)
+        return super()._made(out, origin)
+
+    def estimate(self) -> dict[str, float]:
+        return {"peak_lr": self.peak_lr} if self.steps else {}
 
 
 class BertSettings(TrainSettings):
@@ -202,7 +261,7 @@ class CondenserSettings(BertSettings):
 
     @property
     def warmup_steps(self) -> int:
-        return max(1, self.steps // 10) if self.warmup is None else self.warmup
+        return self.steps // 10 if self.warmup is None else self.warmup
 
 
 class ContrastSettings(TrainSettings):
@@ -232,6 +291,7 @@ class RetrieverSettings(ContrastSettings, BertSettings):
         "Factor between an inner product and the cosine at the start. Default: the width of the embeddings.",
         default=None,
         above=0,
+        at_most=1e6,
     )
     pooling: Pooling | None = setting(
         "What is projected. pooler: the output of BERT's tanh pooler. cls: the state of [CLS] as it is, as Condenser does. "
@@ -299,7 +359,7 @@ class SpiderSettings(RetrieverSettings):
         default=1024,
         at_least=2,
     )
-    lr: float = setting(help_texts.LEARNING_RATE, default=2e-5, above=0)
+    lr: float = setting(help_texts.LEARNING_RATE, default=2e-5, above=0, at_most=LARGEST_RATE)
     keep_rate: float = setting("Share of the queries that keep the span.", default=0.5, at_least=0, at_most=1)
     window: int = setting(
         "Most wordpieces around the span in a query; at least 5 are taken.", default=30, at_least=5, at_most=511
@@ -322,7 +382,7 @@ class DprSettings(ContrastSettings):
     batch_size: int = setting(
         "Questions per step; the passages of the others are negatives too.", default=128, at_least=2
     )
-    lr: float = setting(help_texts.LEARNING_RATE, default=2e-5, above=0)
+    lr: float = setting(help_texts.LEARNING_RATE, default=2e-5, above=0, at_most=LARGEST_RATE)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
 
 
@@ -347,6 +407,7 @@ class RefreshSettings(TrainSettings):
         "With --refresh-every auto: drift since the last snapshot at which the next is due, 1 minus the mean cosine.",
         default=0.001,
         above=0,
+        at_most=2,
     )
     max_index_age: int = runtime(
         "Largest age of the index, in steps, before training waits; 0 means three refresh periods, with auto no limit.",
@@ -415,8 +476,10 @@ class PretrainSettings(RefreshSettings, BertSettings):
     )
     steps: int = setting(help_texts.STEPS, default=200_000, at_least=1)
     batch_size: int = setting("Sentences per step.", default=512, at_least=1)
-    lr: float = setting(help_texts.LEARNING_RATE, default=3e-5, above=0)
-    retriever_lr: float | None = setting("Peak learning rate of the retriever. Default: --lr.", default=None, above=0)
+    lr: float = setting(help_texts.LEARNING_RATE, default=3e-5, above=0, at_most=LARGEST_RATE)
+    retriever_lr: float | None = setting(
+        "Peak learning rate of the retriever. Default: --lr.", default=None, above=0, at_most=LARGEST_RATE
+    )
     layer_decay: float = setting(help_texts.READER_LAYER_DECAY, default=1.0, above=0, at_most=1)
     dropout: float | None = setting(
         "Dropout of retriever and reader, saved with them. Default: each one's own.", default=None, at_least=0, below=1
@@ -438,10 +501,7 @@ class PretrainSettings(RefreshSettings, BertSettings):
     )
     official: tuple[PretrainDeviation, ...] = setting(explained(PretrainDeviation), default=())
     micro_batch: int = runtime("Sentences computed at once; 0 means the whole batch.", default=0, at_least=0)
-    stop_on: tuple[AlarmName, ...] = runtime(
-        "Alarms at which the run stops with exit code 6 and keeps its checkpoint: one or more names, separated by commas.",
-        default=(),
-    )
+    stop_on: tuple[AlarmName, ...] = runtime(help_texts.STOP_ON, default=())
 
 
 def _needs_no_model(given: Mapping[str, Any]) -> bool:
@@ -510,12 +570,15 @@ class FinetuneSettings(TrainSettings):
         below=1,
     )
     dev_every: int = setting("Number of steps between evaluations on --dev.", default=500, at_least=1)
-    epochs: float = setting("Number of passes over the questions.", default=2.0, above=0)
+    epochs: float = setting("Number of passes over the questions.", default=2.0, above=0, at_most=1e6)
     steps: int = setting("Number of training steps; 0 means as many as --epochs gives.", default=0, at_least=0)
     batch_size: int = setting("Questions per step; the official code has 1.", default=16, at_least=1)
-    lr: float = setting(help_texts.LEARNING_RATE, default=1e-5, above=0)
+    lr: float = setting(help_texts.LEARNING_RATE, default=1e-5, above=0, at_most=LARGEST_RATE)
     retriever_lr: float | None = setting(
-        "Peak learning rate of the retriever. Default: --lr; for BM25's factor a multiple of it.", default=None, above=0
+        "Peak learning rate of the retriever. Default: --lr; for BM25's factor a multiple of it.",
+        default=None,
+        above=0,
+        at_most=LARGEST_RATE,
     )
     layer_decay: float = setting(help_texts.READER_LAYER_DECAY, default=1.0, above=0, at_most=1)
     retriever_beam: int = setting(
@@ -589,7 +652,7 @@ class LmFinetuneSettings(TrainSettings):
         " 'Question: {question}', a line break and 'Answer:' for GPT-2's.",
         default=None,
     )
-    epochs: float = setting("Number of passes over the questions.", default=20.0, above=0)
+    epochs: float = setting("Number of passes over the questions.", default=20.0, above=0, at_most=1e6)
     steps: int = setting("Number of training steps; 0 means as many as --epochs gives.", default=0, at_least=0)
     batch_size: int = setting("Questions per step.", default=32, at_least=1)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
@@ -680,7 +743,9 @@ class KnnSettings(Settings):
     share: float = setting(
         "Share lambda of the neighbours in the mixture, from 0 to 1.", default=0.25, at_least=0, at_most=1
     )
-    temperature: float = setting("Temperature that squared distances are divided by.", default=1.0, above=0)
+    temperature: float = setting(
+        "Temperature that squared distances are divided by.", default=1.0, above=0, at_most=1e9
+    )
     batch_size: int = runtime("Spans per batch.", default=16, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")

@@ -51,7 +51,7 @@ def test_schedule_of_the_paper_run() -> None:
     assert bert_lr(warmup - 1, total, warmup, base) == pytest.approx(2.9997e-5)
     assert bert_lr(warmup, total, warmup, base) == pytest.approx(2.85e-5)
     assert bert_lr(total - 1, total, warmup, base) == pytest.approx(1.5e-10)
-    assert [TrainSettings(steps=steps).warmup_steps for steps in (150, 5000)] == [100, 500]
+    assert [TrainSettings(steps=steps).warmup_steps for steps in (150, 5000)] == [15, 500]
 
 
 def test_norms_and_biases_do_not_decay(mlm: BertForMaskedLM) -> None:

@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from realmctl.artifacts import Origin, Writer
-from realmctl.errors import ConfigError, InputError, ResourceError
+from realmctl.errors import ConfigError, InputError, QualityError, ResourceError
+from realmctl.models.optimizer import bert_lr
 from realmctl.training.loop import seed_of, train
 from realmctl.training.objective import SelfContained
 from realmctl.training.settings import TrainSettings
@@ -94,7 +95,7 @@ def test_every_step_has_a_seed_of_its_own(tmp_path):
 
 
 def test_divergence_and_lack_of_memory_are_told_in_one_paragraph(tmp_path):
-    with pytest.raises(InputError, match="diverged at step 1: the gradient is not finite"):
+    with pytest.raises(QualityError, match=r"diverged at step 1 of 4: the gradient is not finite.*--then-lr 0=0\.01 "):
         train(Parabola(broken="diverge"), TrainSettings(steps=4, lr=0.1, warmup=0), writer(tmp_path / "one"), "toy")
     broken = Parabola(broken=torch.OutOfMemoryError("CUDA out of memory. Tried to\nallocate"))
     with pytest.raises(
@@ -211,3 +212,69 @@ def test_a_refresher_given_up_costs_no_step(tmp_path):
     train(again, TrainSettings(steps=5, lr=0.1, warmup=0), out, "toy")
     assert len(again.noise) == 2  # steps 4 and 5 alone
     assert [line["step"] for line in lines(tmp_path)] == [1, 2, 3, 4, 5]
+
+
+def diverging(at):
+    """A parabola whose losses grow a hundredfold a step from step `at` on, and are infinite ten steps later."""
+
+    class Diverging(Parabola):
+        def loss(self, part):
+            loss, sums = super().loss(part)
+            return loss * (1.0 if part[0] < at else 100.0 ** min(part[0] - at + 1, 400)), sums
+
+    return Diverging()
+
+
+def test_a_run_that_diverges_keeps_a_checkpoint_from_before_and_says_how_to_go_on(tmp_path, capsys):
+    out = writer(tmp_path)
+    settings = TrainSettings(steps=60, lr=0.01, warmup=0, checkpoint_every=5)
+    with pytest.raises(QualityError, match="diverged at step") as error:
+        train(diverging(at=12), settings, out, "toy")
+    assert "--then-lr 10=0.001 " in str(error.value) and "\n" not in str(error.value)
+    kept = sorted(path.name for path in (tmp_path / ".scratch" / "checkpoints").iterdir())
+    assert kept == ["step-00000010", "step-00000025", "step-00000030"]
+    said = capsys.readouterr().err
+    assert "Alarm loss_exploded" in said and "lower --lr" in said
+
+
+def test_weights_that_are_not_finite_after_the_last_step_are_not_published(tmp_path):
+    class Overflowing(Parabola):
+        def before_step(self, step):
+            if step == 3:
+                self.weight.weight.data.fill_(torch.inf)
+            return {}
+
+        def loss(self, part):
+            loss, sums = super().loss(part)
+            return (None if part[0] >= 3 else loss), sums
+
+    with pytest.raises(QualityError, match=r"diverged at step 4 of 4.*weight\.weight"):
+        train(Overflowing(), TrainSettings(steps=4, lr=0.1, warmup=0), writer(tmp_path), "toy")
+
+
+def test_another_rate_counts_from_its_step_on(tmp_path):
+    settings = TrainSettings(steps=4, lr=0.4, warmup=0, then_lr=("2=0.1", "3=0.04"))
+    train(Parabola(), settings, writer(tmp_path), "toy")
+    assert [line["lr"] for line in lines(tmp_path)] == pytest.approx([0.4, 0.3, 0.05, 0.01])
+
+
+@pytest.mark.parametrize("value", ["5", "x=1", "-1=1", "5=0", "5=nan", "5=1e300", "1.5=1", ""])
+def test_another_rate_that_is_none(value):
+    with pytest.raises(ConfigError, match="then-lr"):
+        TrainSettings(then_lr=(value,))
+
+
+@pytest.mark.parametrize(
+    ("steps", "warmup"), [(1, None), (8, None), (9, 0), (30, None), (30, 29), (10, 100), (300, 40)]
+)
+def test_the_peak_rate_is_the_highest_that_a_step_has(steps, warmup):
+    settings = TrainSettings(steps=steps, lr=0.5, warmup=warmup)
+    rates = [bert_lr(step, steps, settings.warmup_steps, settings.lr) for step in range(steps)]
+    assert settings.peak_lr == pytest.approx(max(rates))
+    assert warmup is not None or settings.peak_lr >= 0.5 * 0.5
+
+
+def test_a_short_run_is_not_all_warm_up():
+    assert [TrainSettings(steps=steps).warmup_steps for steps in (1, 8, 10, 150, 1000, 5000, 10**6)] == [
+        0, 0, 1, 15, 100, 500, 10_000,
+    ]  # fmt: skip

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from realmctl.artifacts import Artifact, Writer, open_artifact
 from realmctl.artifacts.arrays import open_array
 from realmctl.corpus.corpus import Corpus, TokenIds
-from realmctl.errors import InputError
+from realmctl.errors import InputError, NotFiniteError
 from realmctl.execution.ray_workers import map_on_ray
 from realmctl.index.vectors import chunks, open_vectors
 from realmctl.log import progress, warn
@@ -352,7 +352,7 @@ def _check_finite(vectors: NDArray[np.floating], rows: Sequence[int], corpus: Co
     bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if len(bad):
         block = corpus.block(rows[int(bad[0])])
-        raise InputError(
+        raise NotFiniteError(
             f"The embedding of block {block.id} ({block.title!r}) is not finite in {vectors.dtype}, "
             "so it cannot be searched. The weights are damaged or training diverged. Use another retriever"
             + (", or --dtype float32." if vectors.dtype == np.float16 else ".")

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.corpus.corpus import Corpus
+from realmctl.errors import InputError
 from realmctl.log import progress
 from realmctl.models.inputs import Collator
 from realmctl.spans.query import Query, hide
@@ -111,6 +112,12 @@ class ReadingPractice:
         self.queries, self.corpus, self.partners = queries, corpus, partners
         self.collator, self.lengths = collator, lengths
         self.rows = np.flatnonzero(partners >= 0)
+        if not len(self.rows):
+            raise InputError(
+                f"No block of {corpus.artifact} restates a sentence of {queries.artifact}: none shares a rare wordpiece with one, so there "
+                "is nothing to practise. Use a corpus that repeats its facts, --practice curriculum, which also copies the sentence "
+                "itself, or leave --spans out."
+            )
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -29,8 +29,16 @@ from realmctl.training.checkpoint import module_tensors, restore_modules
 from realmctl.training.objective import Objective, Part, SelfContained, Sums
 from realmctl.training.settings import FinetuneSettings
 
-BEST = "best.json"
+FOLDER, BEST = "best", "best.json"
 AGAIN = "A run of the same command goes on from a point before the first score on dev."
+
+
+def best_step(folder: Path) -> int:
+    """Return the step of the best weights in a folder; 0 when there are none, or best.json is damaged."""
+    try:
+        return int(read_sealed(folder / BEST)["step"])
+    except (OSError, ValueError):
+        return 0
 
 
 class Reading(Objective[Part], Protocol[Part]):
@@ -51,6 +59,7 @@ class BestOnDev(SelfContained, Generic[Part]):
 
     def __init__(self, tuning: Objective[Part], dev: Reading[Part], settings: FinetuneSettings, folder: Path) -> None:
         self.tuning, self.dev, self.modules, self.lr_multipliers = tuning, dev, tuning.modules, tuning.lr_multipliers
+        self.chance, self.chance_is_exact = tuning.chance, tuning.chance_is_exact
         self.settings, self.folder = settings, folder
         if processes.is_first():
             self._set_damaged_files_aside()

@@ -1,4 +1,4 @@
-"""Alarms of pre-training: signs of collapse in the metrics, reported once for each episode. docs/refresh.md explains them.
+"""Alarms of a training: signs of collapse in its metrics, reported once for each episode. docs/refresh.md explains them.
 
 A rule watches the mean of the last values of one metric. Its alarm is raised when the mean crosses one threshold. The episode
 is over when the mean crosses back over a second threshold, so a mean that wavers around the first one is one episode.
@@ -14,7 +14,10 @@ from typing import Any, Literal
 from realmctl.errors import QualityError
 from realmctl.log import warn
 
+LossAlarm = Literal["loss_exploded", "loss_at_chance", "dead_gradient", "constant_loss"]
+"""The alarms of every training (loss_watch.py). The others are those of pre-training."""
 AlarmName = Literal[
+    LossAlarm,
     "null_saturated",
     "no_utility",
     "hub_block",
@@ -68,7 +71,7 @@ class AlarmRule:
 
 
 def rules(steps: int, refresh_every: int | None, chance: float) -> list[AlarmRule]:
-    """Return the rules of one run.
+    """Return the rules of one pre-training.
 
     Args:
         steps: Number of training steps.
@@ -152,7 +155,8 @@ def rules(steps: int, refresh_every: int | None, chance: float) -> list[AlarmRul
                 REFRESHES,
                 early,
                 "index refreshes change {mean:.1%} of the candidates: the retriever does not learn",
-                "Use a higher --lr, or a higher --refresh-every.",
+                "Is the loss above where it began? Then --lr is too high. Is it where it began? Then --lr is too low. If it falls, refreshes "
+                "come too often: use a higher --refresh-every.",
             ),
             AlarmRule(
                 "stale_index",
@@ -174,10 +178,11 @@ class Alarms:
     Args:
         rules: The rules of the run.
         stop_on: Names of the alarms at which the run stops.
+        what: Name of the stage for messages.
     """
 
-    def __init__(self, rules: Sequence[AlarmRule] = (), stop_on: Sequence[str] = ()) -> None:
-        self._rules, self._stop_on = rules, stop_on
+    def __init__(self, rules: Sequence[AlarmRule] = (), stop_on: Sequence[str] = (), what: str = "pretrain") -> None:
+        self._rules, self._stop_on, self._what = rules, stop_on, what
         self._first: dict[str, float] = {}
         self._values: dict[str, deque[float]] = {rule.name: deque(maxlen=rule.window) for rule in rules}
         self._raised: set[str] = set()
@@ -195,7 +200,7 @@ class Alarms:
                 values = self._values[rule.name]
                 said = rule.meaning.format(mean=sum(values) / len(values))
                 raise QualityError(
-                    f"pretrain stopped after step {step}, as --stop-on {rule.name} asks: {said}. {rule.advice} "
+                    f"{self._what} stopped after step {step}, as --stop-on {rule.name} asks: {said}. {rule.advice} "
                     "A checkpoint was saved; the same command without --stop-on continues from it."
                 )
 
@@ -219,7 +224,7 @@ class Alarms:
             self.counts[rule.name] += 1
             said = rule.meaning.format(mean=mean)
             warn(
-                f"pretrain: step {line['step']}: {said}. {rule.advice} Alarm {rule.name}; docs/refresh.md says what to do."
+                f"{self._what}: step {line['step']}: {said}. {rule.advice} Alarm {rule.name}; docs/refresh.md says what to do."
             )
         return not was_raised
 

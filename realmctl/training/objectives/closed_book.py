@@ -8,6 +8,7 @@ Legend: B questions, M masks.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -52,6 +53,7 @@ class ClosedBookObjective(SelfContained):
         self.answers = [answers[number] for number in kept]
         self.order = DataOrder(len(kept), settings.batch_size, settings.seed)
         self.own = processes.share(settings.batch_size, "questions")
+        self.chance = math.log(reader.mlm.config.vocab_size)
 
     def draw(self, step: int) -> Sequence[tuple[QueryBatch, int]]:
         """Micro-batches of this process, with one answer drawn for each question, and the questions of the whole batch."""

@@ -7,6 +7,7 @@ coCondenser's batch may be computed in chunks by the gradient cache.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -66,6 +67,9 @@ class CondenserObjective(SelfContained):
         self.order = DataOrder(len(examples), min(settings.batch_size, len(examples)), settings.seed)
         self.own = processes.share(self.order.batch_size, "examples")
         self.draws = SharedDraws(self._whole_batch)
+        self.chance = (1 + settings.late_mlm) * math.log(model.mlm.config.vocab_size)
+        if settings.contrastive:
+            self.chance += math.log(max(1, 2 * self.order.batch_size - 1))
 
     def _whole_batch(self, step: int) -> list[Query]:
         rng = generator(self.settings.seed, Stream.MLM_MASKS, step)

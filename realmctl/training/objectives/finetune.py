@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +40,7 @@ from realmctl.retrieval.search.searcher import Searcher
 from realmctl.training.data.cloze_questions import cloze_questions
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import DataOrder, MixedDataOrder
-from realmctl.training.evaluation.best_on_dev import BestOnDev
+from realmctl.training.evaluation.best_on_dev import FOLDER, BestOnDev
 from realmctl.training.loop import train
 from realmctl.training.monitoring.answers_in_reach import AnswersInReach
 from realmctl.training.objective import SelfContained, Sums
@@ -95,6 +96,7 @@ class FinetuneObjective(SelfContained):
         self.in_reach = AnswersInReach(settings)
         self.texts = BlockTexts(block.text for block in searcher.corpus)
         self.own = processes.share(settings.batch_size, "questions")
+        self.chance, self.chance_is_exact = _largest_chance(settings), False  # inputs differ in length
         self._ask(questions, cloze)
 
     def on(self, questions: Sequence[Question]) -> FinetuneObjective:
@@ -227,6 +229,12 @@ class FinetuneObjective(SelfContained):
         }
 
 
+def _largest_chance(settings: FinetuneSettings) -> float:
+    """The loss of guessing among all blocks of the beam and all spans that the reader can have read."""
+    blocks = 0.0 if settings.freeze_retriever else math.log(settings.retriever_beam)
+    return blocks + math.log(settings.reader_beam * settings.reader_length * settings.span_width)
+
+
 def finetune(settings: FinetuneSettings, out: Writer) -> dict[str, float]:
     """Fine-tune on questions, and write the qa-model. Returns metrics."""
     asked = read_questions(settings.questions, is_regex=settings.regex_answers, answer_field=settings.answer_field)
@@ -263,7 +271,7 @@ def _train_to_read(settings: FinetuneSettings, asked: Sequence[Question], out: W
         metrics = train(tuning, settings, out, "finetune")
     else:
         dev = read_questions(settings.dev, is_regex=settings.regex_answers, answer_field=settings.answer_field)
-        best = BestOnDev(tuning, tuning.on(dev), settings, out.scratch("best"))
+        best = BestOnDev(tuning, tuning.on(dev), settings, out.scratch(FOLDER))
         metrics = train(best, settings, out, "finetune")
         metrics |= best.take(settings.steps)
     searcher.save(out)

@@ -7,6 +7,7 @@ Legend: B examples of this process, K blocks of an example, C blocks of all proc
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -84,6 +85,10 @@ class InBatchContrast(SelfContained, ABC):
         self.null = null
         self.order = order or DataOrder(count, min(settings.batch_size, count), settings.seed)
         self.own = processes.share(self.order.batch_size, "pairs")
+        self.chance = math.log(self.order.batch_size * self.blocks_each + self.null)  # equal scores of all blocks
+
+    blocks_each: int = 1
+    """Blocks of an example: the one to find, and hard negatives."""
 
     @abstractmethod
     def examples(self, step: int) -> list[Example]:

@@ -87,6 +87,7 @@ class LabelledObjective(InBatchContrast):
                 "if the questions have no hard negatives."
             )
         self.questions, self.hard_negatives = questions, settings.hard_negatives
+        self.blocks_each = 1 + settings.hard_negatives
         super().__init__(retriever, collator, settings, count=len(questions))
 
     def examples(self, step: int) -> list[Example]:

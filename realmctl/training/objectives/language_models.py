@@ -7,6 +7,7 @@ Sources: Roberts et al. 2020 (arXiv 2002.08910), sections 2 and 3; Raffel et al.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -54,6 +55,7 @@ class LanguageModelObjective(SelfContained):
         self.modules = nn.ModuleDict({"language-model": model})
         self.model, self.pairs, self.settings = model, pairs, settings
         self.order = DataOrder(len(pairs), settings.batch_size, settings.seed)
+        self.chance = math.log(model.net.config.vocab_size)
 
     def draw(self, step: int) -> Sequence[tuple[SourceTargetBatch, int]]:
         """Micro-batches, each with the number of tokens to predict in the whole batch."""

@@ -7,6 +7,7 @@ from the block, which masked blocks alone do not teach within the budget of a la
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -96,6 +97,7 @@ class MlmObjective(SelfContained):
         self.order = DataOrder(len(examples), settings.batch_size, settings.seed)
         self.own = processes.share(settings.batch_size, "examples")
         self.draws = SharedDraws(self._whole_batch)
+        self.chance = math.log(mlm.config.vocab_size)
 
     def draw(self, step: int) -> Sequence[tuple[QueryBatch, int]]:
         """Micro-batches of this process, each with the number of hidden wordpieces in the whole batch of all processes."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -76,7 +77,8 @@ def pretrain(settings: PretrainSettings, out: Writer) -> dict[str, Any]:
         reader.cpu().save(part.path)
         part.copy_folder(".", tokenizer_folder(settings.blocks))
     last = _last_measures(objective, index, out)
-    return {**metrics, **last, "refreshes": in_use.refreshes, "alarms": objective.alarms.counts}
+    counts = {**metrics["alarms"], **objective.alarms.counts}
+    return {**metrics, **last, "refreshes": in_use.refreshes, "alarms": counts}
 
 
 def _last_measures(objective: PretrainObjective, index: Artifact, out: Writer) -> dict[str, float]:
@@ -122,6 +124,11 @@ class PretrainObjective:
         self.own = processes.share(settings.batch_size, "queries")
         self.order = span_order(self.queries, settings.batch_size, settings.seed, settings.official)
         self.watch = CandidateWatch()
+        pieces = 1.0 if settings.marginal == "token" else float(np.diff(self.queries.spans[:, 1:3]).mean())
+        self.chance, self.chance_is_exact = (
+            pieces * math.log(reader.mlm.config.vocab_size),
+            settings.marginal == "token",
+        )
         chance = (settings.candidates - settings.null_document) / len(self.corpus)
         never = settings.refresh == "never" or settings.refresh_every == "auto"
         self.alarms = Alarms(rules(settings.steps, None if never else settings.period, chance), settings.stop_on)

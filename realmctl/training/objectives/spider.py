@@ -46,6 +46,8 @@ class SpiderObjective(InBatchContrast):
         ConfigError: The batch cannot be divided among the processes.
     """
 
+    blocks_each = 2
+
     def __init__(self, retriever: Retriever, corpus: Corpus, collator: Collator, settings: SpiderSettings) -> None:
         self.corpus, self.keep_rate, self.window = corpus, settings.keep_rate, settings.window
         documents = rows_by_document(corpus)

@@ -58,13 +58,13 @@ def test_a_plan_measures_only_what_is_not_made(chain, tmp_path, monkeypatch):
     assert names <= set(planned["estimate"]) and not planned["reuses"] and not out.exists()
     assert planned["estimate"]["memory_bytes"] > 50e6  # Python and PyTorch alone
     assert "estimate seconds " in planning.plan_text(planned)
-    assert planning.plan(stage, out)["estimate"] == {}
-    assert set(planning.plan(finetune(chain), out, measure=True)["estimate"]) == names
+    assert planning.plan(stage, out)["estimate"] == {"peak_lr": stage.peak_lr}
+    assert set(planning.plan(finetune(chain), out, measure=True)["estimate"]) == {*names, "peak_lr"}
 
 
 def test_other_settings_say_nothing_about_the_time(chain, tmp_path):
     settings = {"blocks": chain.blocks, "bert": "scratch:L1-H16", "batch_size": 2, "length": 24}
     made = MlmInit(steps=1, **settings).make(tmp_path / "encoder")
-    assert planning.plan(MlmInit(steps=2, **settings), tmp_path / "encoder")["estimate"] == {}
+    assert planning.plan(MlmInit(steps=2, **settings), tmp_path / "encoder")["estimate"] == {"peak_lr": 1e-4}
     equal = planning.plan(MlmInit(steps=1, **settings), tmp_path / "encoder")
-    assert equal["estimate"] == {"seconds_of_last_version": made.manifest.seconds}
+    assert equal["estimate"] == {"peak_lr": 1e-4, "seconds_of_last_version": made.manifest.seconds}

@@ -1,0 +1,64 @@
+"""A run goes on from one that diverged, with a lower rate: the artifact of a run that had both rates from the beginning."""
+
+from __future__ import annotations
+
+import pytest
+
+from realmctl.errors import MismatchError, QualityError
+from realmctl.pipeline.planning import plan
+from stages.mlm_init import MlmInit
+from tests.fixtures.chain import FINETUNING, Stopped, finetune, metrics_of, pretrain, stop_at
+
+FAST = {"steps": 8, "batch_size": 4, "lr": 1e-3, "length": 24, "bert": "scratch:L1-H16", "checkpoint_every": 2}
+
+
+def mlm(chain, **values):
+    return MlmInit(blocks=chain.blocks, **{**FAST, **values})
+
+
+@pytest.mark.parametrize("step", [0, 4])
+def test_a_lower_rate_goes_on_from_the_unfinished_run(chain, tmp_path, monkeypatch, capsys, step):
+    with monkeypatch.context() as patch:
+        stop_at(patch, 7)
+        with pytest.raises(Stopped):
+            mlm(chain).make(tmp_path / "one")
+    with pytest.raises(MismatchError, match="lr"):
+        mlm(chain, lr=1e-4).make(tmp_path / "one")
+    lower = mlm(chain, then_lr=(f"{step}=1e-4",))
+    planned = plan(lower, tmp_path / "one")
+    assert planned["resumes"] and planned["makes"].endswith("v1")
+    capsys.readouterr()
+    made = lower.make(tmp_path / "one")
+    assert (f"continuing after step {step} of 8" in capsys.readouterr().err) == (step > 0)
+    whole = lower.make(tmp_path / "other")
+    assert (made.recipe, made.content) == (whole.recipe, whole.content)
+    assert [line["lr"] / (1 - number / 8) for number, line in enumerate(metrics_of(made))] == pytest.approx(
+        [1e-3] * step + [1e-4] * (8 - step)
+    )
+
+
+def test_pre_training_goes_on_with_the_index_of_that_step(chain, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        stop_at(patch, 5)
+        with pytest.raises(Stopped):
+            pretrain(chain).make(tmp_path / "one")
+    lower = pretrain(chain, then_lr=("4=1e-3",))
+    assert lower.make(tmp_path / "one").content == lower.make(tmp_path / "other").content
+
+
+def test_best_weights_of_a_later_step_do_not_count(chain, tmp_path, monkeypatch):
+    values = {"dev": chain.questions, "dev_every": 1, "steps": 6}
+    with monkeypatch.context() as patch:
+        stop_at(patch, 5)
+        with pytest.raises(Stopped):
+            finetune(chain, **values).make(tmp_path / "one")
+    lower = finetune(chain, **values, then_lr=("2=1e-4",))
+    assert lower.make(tmp_path / "one").content == lower.make(tmp_path / "other").content
+    assert FINETUNING["checkpoint_every"] == 2
+
+
+@pytest.mark.parametrize("train", [pretrain, finetune, mlm], ids=["pretrain", "finetune", "mlm-init"])
+def test_every_stage_that_diverges_says_its_step_and_how_to_go_on(chain, tmp_path, train):
+    with pytest.raises(QualityError, match=r"diverged at step \d+ of 6.*--then-lr") as error:
+        train(chain, steps=6, lr=1e6, warmup=0).make(tmp_path / "it")
+    assert error.value.exit_code == 6 and not (tmp_path / "it" / "v1").exists()
