@@ -63,7 +63,10 @@ class Search(Stage):
         at_least=1,
     )
     rrf_k: float = setting(
-        "hybrid: constant k of the fusion. A block scores 1 / (k + rank) in each ranking.", default=60.0, above=0, at_most=1e6
+        "hybrid: constant k of the fusion. A block scores 1 / (k + rank) in each ranking.",
+        default=60.0,
+        above=0,
+        at_most=1e6,
     )
     batch_size: int = runtime("Queries per batch.", default=16, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)

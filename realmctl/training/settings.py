@@ -744,7 +744,7 @@ class KnnSettings(Settings):
         "Share lambda of the neighbours in the mixture, from 0 to 1.", default=0.25, at_least=0, at_most=1
     )
     temperature: float = setting(
-        "Temperature that squared distances are divided by.", default=1.0, above=0, at_most=1e9
+        "Temperature that squared distances are divided by.", default=1.0, above=0, at_most=1e6
     )
     batch_size: int = runtime("Spans per batch.", default=16, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)

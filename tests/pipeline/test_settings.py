@@ -92,6 +92,8 @@ def test_every_number_is_refused_outside_its_range_and_taken_inside(name, field)
     outside += [limits.at_least - small] if limits.at_least is not None else []
     outside += [limits.at_most + small] if limits.at_most is not None else []
     assert limits.at_least is not None or limits.above is not None, "a number without a lower limit"
+    whole = int in {hint, *typing.get_args(hint)}
+    assert whole or limits.at_most is not None or limits.below is not None, "a number that may leave what float32 holds"
     for value in inside:
         role.check_value(value, flag_of(field))
     for value in [*outside, -math.inf]:

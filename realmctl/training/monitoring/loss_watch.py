@@ -61,8 +61,8 @@ def loss_rules(steps: int, chance_is_exact: bool) -> list[AlarmRule]:
             AlarmRule(
                 "loss_at_chance",
                 "distance_to_chance",
-                0.005,
-                0.02,
+                0.01,
+                0.03,
                 window,
                 range(steps // 4, steps + 1),
                 "the loss is that of guessing, to {mean:.1%}: the model tells nothing apart",

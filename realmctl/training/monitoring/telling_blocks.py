@@ -115,7 +115,8 @@ class TellingBlocks:
         `any_tells` and `gain_auc` are those of `measured`. `gain_auc_above_chance` is `gain_auc` minus `chance_limit`: at 0
         or below, the gains separate telling blocks from others no better than chance.
         """
-        found = {name: value for name, value in self.measured().items() if name in ("gain_auc", "any_tells")}
+        measured = {"any_tells": 0.0, **self.measured()}  # without any candidate nothing is told
+        found = {name: value for name, value in measured.items() if name in ("gain_auc", "any_tells")}
         if "gain_auc" in found:
             tells = np.concatenate(self._tells)
             positives = int(tells.sum())

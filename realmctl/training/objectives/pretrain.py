@@ -123,13 +123,16 @@ class PretrainObjective:
         }
         self.own = processes.share(settings.batch_size, "queries")
         self.order = span_order(self.queries, settings.batch_size, settings.seed, settings.official)
+        self.candidates = min(
+            settings.candidates, len(self.corpus) + settings.null_document
+        )  # the cost follows the blocks
         self.watch = CandidateWatch()
         pieces = 1.0 if settings.marginal == "token" else float(np.diff(self.queries.spans[:, 1:3]).mean())
         self.chance, self.chance_is_exact = (
             pieces * math.log(reader.mlm.config.vocab_size),
             settings.marginal == "token",
         )
-        chance = (settings.candidates - settings.null_document) / len(self.corpus)
+        chance = (self.candidates - settings.null_document) / len(self.corpus)
         never = settings.refresh == "never" or settings.refresh_every == "auto"
         self.alarms = Alarms(rules(settings.steps, None if never else settings.period, chance), settings.stop_on)
         self.recall_questions = (
@@ -159,7 +162,7 @@ class PretrainObjective:
     def _searched(self, drawn: list[Query]) -> Sequence[PretrainMicroBatch]:
         query_BD = self.vectors(drawn)
         if "double-candidates" in self.settings.official:
-            single_B = ~doubled(self.in_use.index, query_BD, self.corpus.uid, self.settings.candidates)
+            single_B = ~doubled(self.in_use.index, query_BD, self.corpus.uid, self.candidates)
             drawn, query_BD = [drawn[place] for place in np.flatnonzero(single_B)], query_BD[single_B]
         if not data_parallel.anyone(bool(drawn)):
             return []
@@ -194,7 +197,7 @@ class PretrainObjective:
             query_BD,
             self.own_uid(drawn) if self.settings.exclude_own else None,
             self.corpus.uid,
-            self.settings.candidates,
+            self.candidates,
             null=self.settings.null_document,
             anyone=data_parallel.anyone,
         )

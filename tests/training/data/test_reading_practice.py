@@ -8,13 +8,21 @@ import numpy as np
 import pytest
 
 from realmctl.corpus.corpus import Corpus
-from realmctl.errors import ConfigError
+from realmctl.errors import ConfigError, InputError
 from realmctl.models.inputs import Collator
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.tokens import wordpiece
 from realmctl.tokens.token_search import occurrences
 from realmctl.training.data import reading_practice as module
-from realmctl.training.data.reading_practice import FIRST, LATER, MOST_COMMON, Curriculum, Mixture, partners
+from realmctl.training.data.reading_practice import (
+    FIRST,
+    LATER,
+    MOST_COMMON,
+    Curriculum,
+    Mixture,
+    ReadingPractice,
+    partners,
+)
 from stages.mlm_init import MlmInit
 from tests.fixtures.chain import Chain, Stopped, metrics_of, stop_at
 
@@ -178,3 +186,10 @@ def test_partners_equal_brute_force(chain: Chain) -> None:
             best = [place for place in (partner, *others) if place >= 0]
             assert [scores[place] for place in best] == pytest.approx(ranked)
             assert len(set(best)) == len(best) and all(corpus.uid[place] != queries.uid[row] for place in best)
+
+
+def test_a_corpus_where_no_block_restates_a_sentence_is_refused(chain, tmp_path):
+    queries, corpus = TaggedQueries(chain.spans), Corpus(chain.blocks)
+    nobody = np.full(len(queries), -1, dtype=np.int64)
+    with pytest.raises(InputError, match="restates a sentence"):
+        ReadingPractice(queries, corpus, nobody, Collator(0, 1, 2, 3), lengths=(20, 20))

@@ -79,3 +79,7 @@ def test_what_pretrain_checks_before_its_first_step():
     nothing = TellingBlocks()
     nothing.add(np.float32(tells), np.zeros((9, 4), np.float32), ~present, present)
     assert nothing.at_start() == {"any_tells": 0.0}
+
+
+def test_no_candidate_at_all_is_nothing_told():
+    assert TellingBlocks().at_start() == {"any_tells": 0.0}

@@ -213,3 +213,14 @@ def test_a_step_leaves_dropout_on(chain):
     objective.modules.train()
     objective.draw(0)
     assert all(module.training for module in objective.modules.modules())
+
+
+def test_the_cost_of_candidates_follows_the_blocks(chain):
+    """More candidates than there are blocks are all blocks: no array has the width that the option asks for."""
+    few, many = (
+        objective_of(chain, candidates=len(chain_blocks := Corpus(chain.blocks)) + 1),
+        objective_of(chain, candidates=10**9),
+    )
+    (one,), (other,) = few.draw(0), many.draw(0)
+    assert one.rows_BN.shape[1] == len(chain_blocks) + 1
+    assert (one.rows_BN == other.rows_BN).all()
