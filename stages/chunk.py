@@ -72,6 +72,11 @@ class Chunk(ChunkSettings, Stage):
 
         return {"disk_bytes": 0.7 * sum(map(expanded_bytes, self.corpus))}
 
+    def preview(self) -> dict[str, str]:
+        from realmctl.corpus.reading import preview
+
+        return preview(self.corpus, self)
+
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.corpus.chunking import chunk_corpus
 

@@ -19,7 +19,7 @@ from realmctl.artifacts.records import RecordWriter
 from realmctl.corpus.blocks import Block, BlockPacker
 from realmctl.corpus.blocks_file import BlocksWriter
 from realmctl.corpus.document import Document, SkippedPage, cleaned
-from realmctl.corpus.reading import CorpusFiles, PageCounts, documents
+from realmctl.corpus.reading import CorpusFiles, PageCounts
 from realmctl.corpus.settings import ChunkSettings
 from realmctl.corpus.work_units import CorpusUnit, Pages, ReadFiles, corpus_units, expanded_bytes, units
 from realmctl.errors import InputError
@@ -79,14 +79,15 @@ def chunk_corpus(
     Raises:
         InputError: a file is damaged, or no page holds text to keep.
     """
-    learns = tokenizer.startswith("train:")
-    if learns:
-        words = _learned(int(tokenizer.removeprefix("train:")), corpus, settings, workers, executor)
+    first_pass = None
+    if tokenizer.startswith("train:"):
+        first_pass = CorpusFiles(corpus, settings, PageCounts())
+        words = _learned(int(tokenizer.removeprefix("train:")), first_pass, settings, workers, executor)
     else:
         words = wordpiece.load(Path(tokenizer))
     words.save(out.file("tokenizer/tokenizer.json").parent)
     pages = PageCounts()
-    files = CorpusFiles(corpus, settings, pages, say_formats=not learns)  # learning has said them
+    files = CorpusFiles(corpus, settings, pages, first_pass)
 
     def chunked() -> Iterator[ChunkedUnit]:
         given = corpus_units(files, local=executor == "local")
@@ -109,17 +110,18 @@ def chunk_corpus(
         )
     return {
         "pages": pages.pages,
+        "bad_files": len(files.bad),
         "dropped": dict(sorted(pages.dropped.items())),
         **dict(sorted(counts.items())),
         **size_metrics(out.path),
     }
 
 
-def _learned(size: int, corpus: Sequence[Path], settings: ChunkSettings, workers: int, executor: Executor) -> WordPiece:
+def _learned(size: int, corpus: CorpusFiles, settings: ChunkSettings, workers: int, executor: Executor) -> WordPiece:
     """Learn a tokenizer from the corpus, or from documents that are evenly spaced in a large one."""
-    stride = max(1, -(-sum(map(expanded_bytes, corpus)) // TRAINING_BYTES))
+    stride = max(1, -(-sum(map(expanded_bytes, corpus.paths)) // TRAINING_BYTES))
     say(f"chunk: learning {size} wordpieces from {'all documents' if stride == 1 else f'one document in {stride}'}")
-    chosen = (page for number, page in enumerate(documents(corpus, settings)) if number % stride == 0)
+    chosen = (page for number, page in enumerate(corpus.documents()) if number % stride == 0)
     texts = map_units(texts_of, units(chosen), workers, executor=executor)
     return wordpiece_training.train((text for unit in texts for text in unit), size, settings.lowercase)
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -20,8 +21,9 @@ from realmctl.log import say, warn
 
 NO_PAGES = frozenset({"redirect", "namespace"})
 """Reasons that the dump itself gives: such a page holds no text of its own, or is none of the encyclopedia."""
-MAX_DROPPED_SHARE = 0.03
+WARNED_SHARE = 0.03
 EXAMPLES = 3
+PREVIEW_SECONDS = 10.0
 
 
 @dataclass
@@ -49,7 +51,7 @@ class PageCounts:
         """Warn about each reason for which more than 3 % of the pages were dropped, redirects and other namespaces aside."""
         among = self.pages - sum(self.dropped[reason] for reason in NO_PAGES)
         for reason, count in sorted(self.dropped.items()):
-            if reason not in NO_PAGES and count > MAX_DROPPED_SHARE * among:
+            if reason not in NO_PAGES and count > WARNED_SHARE * among:
                 first = ", ".join(map(repr, self.examples[reason]))
                 more = ", ..." if count > EXAMPLES else ""
                 warn(f"{count} of {among} documents are left out, reason: {reason} (ids {first}{more}).")
@@ -74,15 +76,32 @@ class CorpusFiles:
         paths: corpus files and folders.
         settings: how they are read.
         counts: receives the number of pages read, and of pages dropped by reason.
-        say_formats: say the format of the files. A second pass over them need not.
+        before: an earlier pass over the same files. This one does not say their formats again.
+
+    Attributes:
+        files: the files that are read.
+        bad: the files that cannot be read, if the settings say that they are skipped. Each counts as a page that is set aside.
     """
 
     def __init__(
-        self, paths: Iterable[Path], settings: CorpusSettings, counts: PageCounts, say_formats: bool = True
+        self, paths: Iterable[Path], settings: CorpusSettings, counts: PageCounts, before: CorpusFiles | None = None
     ) -> None:
-        self.paths, self.counts, self.say_formats = tuple(paths), counts, say_formats
-        self.files = corpus_files(self.paths, settings)
+        self.paths, self.counts, self.say_formats = tuple(paths), counts, before is None
+        self.files: list[CorpusFile] = before.files if before else corpus_files(self.paths, settings)
+        self.bad: list[SkippedPage] = before.bad if before else []
+        if settings.bad_files == "skip" and before is None:
+            found = [(file, _why_unreadable(file)) for file in self.files]
+            self.files = [file for file, why in found if not why]
+            self.bad = [SkippedPage(file.name, "", why, str(file.path)) for file, why in found if why]
+        counts.pages += len(self.bad)
         self._seen, self._found, self._said = UniqueIds(), 0, ""
+
+    def documents(self) -> Iterator[Document | SkippedPage]:
+        """Yield the pages to keep of all files, after the files that are skipped."""
+        yield from self.bad
+        for file in self.files:
+            yield from self.read(file)
+        self.finish()
 
     def read(self, file: CorpusFile, kind: Format | None = None) -> Iterator[Document | SkippedPage]:
         """Yield the pages to keep of a file, read by `kind` or by its format.
@@ -129,7 +148,43 @@ def documents(
     Raises:
         InputError: a damaged file, a bad line, an id that comes twice, or a corpus without documents.
     """
-    corpus = CorpusFiles(paths, settings, counts or PageCounts())
-    for file in corpus.files:
-        yield from corpus.read(file)
-    corpus.finish()
+    yield from CorpusFiles(paths, settings, counts or PageCounts()).documents()
+
+
+def preview(paths: Iterable[Path], settings: CorpusSettings, seconds: float = PREVIEW_SECONDS) -> dict[str, str]:
+    """Return what is in a corpus, for `--dry-run`: formats, number of documents, and the first ids with their titles.
+
+    The whole corpus is read, but no longer than `seconds`; then it is said that there are more.
+    """
+    corpus, formats = CorpusFiles(paths, settings, PageCounts()), Counter[str]()
+
+    def pages() -> Iterator[Document | SkippedPage]:
+        for file in corpus.files:
+            kind = format_of(file)
+            formats[kind.name] += 1
+            yield from corpus.read(file, kind)
+
+    first, number, more, end = list[str](), 0, "", time.monotonic() + seconds
+    for page in pages():
+        if time.monotonic() > end:
+            more = " and more"
+            break
+        number += 1
+        if len(first) < EXAMPLES:
+            first.append(f"{page.id} {page.title!r}")
+    dropped = ", ".join(f"{count} {reason}" for reason, count in sorted(corpus.counts.dropped.items()))
+    return {
+        "format": ", ".join(f"{name} ({count} files)" if count > 1 else name for name, count in formats.items()),
+        "documents": f"{number}{more}" + (f", left out: {dropped}" if dropped else ""),
+        "first": "; ".join(first) or "none",
+    }
+
+
+def _why_unreadable(file: CorpusFile) -> str:
+    """Read a file to its end. Return what is wrong with it; empty if nothing is."""
+    try:
+        for _ in format_of(file).read(file):
+            pass
+    except InputError as error:
+        return f"the file cannot be read: {error}"
+    return ""

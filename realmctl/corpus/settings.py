@@ -47,6 +47,11 @@ class CorpusSettings(Settings):
         default="auto",
         check=check_delimiter,
     )
+    bad_files: Literal["fail", "skip"] = setting(
+        "What happens with a file that cannot be read. skip: all of it is set aside and listed beside the pages that are; the files "
+        "are read once more for this.",
+        default="fail",
+    )
     keep_lists: bool = setting(
         "Keep pages of a Wikipedia dump, or of WikiExtractor, whose title begins with List of, Index of or Outline of.",
         default=False,

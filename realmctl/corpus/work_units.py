@@ -102,7 +102,7 @@ def corpus_units(corpus: CorpusFiles, local: bool = True) -> Iterator[CorpusUnit
         corpus: the files.
         local: whether the workers run on this machine. Others may not see a file that was named, but only folders.
     """
-
+    yield from units(corpus.bad)
     for read, group in groupby(corpus.files, lambda file: _way_to_read(file, local)):
         yield from read(group, corpus)
 

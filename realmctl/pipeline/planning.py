@@ -30,12 +30,14 @@ def plan(stage: Stage, out: Path, *, measure: bool = False) -> dict[str, Any]:
         estimate = {**local.estimate(), **_seconds_of_equal_settings(out, origin)}
         if measure and not made:
             estimate |= local.trial()
+        found = local.preview() if measure else {}
     return {
         "stage": stage.command(),
         "makes": str(made.path if made else (unfinished or out / f"v{series.next_number(out)}").with_suffix("")),
         "reuses": made is not None,
         "resumes": unfinished is not None,
         "inputs": {name: str(artifact.path) for name, artifact in stage.inputs().items()},
+        "found": found,
         "settings": dict(origin.settings),
         "recipe": origin.recipe,
         "estimate": estimate,
@@ -57,6 +59,7 @@ def plan_text(value: Mapping[str, Any]) -> str:
     verb = "reuse" if value["reuses"] else "resume" if value["resumes"] else "make"
     lines = [f"{value['stage']}: would {verb} {value['makes']}"]
     lines += [f"  input    {name:<20} {path}" for name, path in value["inputs"].items()]
+    lines += [f"  found    {name:<20} {text}" for name, text in value["found"].items()]
     lines += [f"  setting  {name:<20} {setting}" for name, setting in value["settings"].items()]
     lines += [f"  estimate {name:<25} {_amount(name, number)}" for name, number in value["estimate"].items()]
     return "\n".join(lines)

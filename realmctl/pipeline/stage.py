@@ -85,6 +85,10 @@ class Stage(Settings):
         """Return what is known without work: `disk_bytes` and `memory_bytes`. The disk is checked before the work starts."""
         return {}
 
+    def preview(self) -> dict[str, str]:
+        """Return what the sources hold, for `--dry-run`. A stage that reads files of several formats defines it."""
+        return {}
+
     def trial(self) -> dict[str, float]:
         """Measure the first steps of the work for `--dry-run`, without writing an artifact. A training stage defines it.
 

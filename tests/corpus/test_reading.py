@@ -12,7 +12,7 @@ from realmctl.artifacts.hashing import digest_source
 from realmctl.corpus.corpus_file import corpus_files
 from realmctl.corpus.document import Document, SkippedPage, cleaned
 from realmctl.corpus.formats.detect import format_of
-from realmctl.corpus.reading import PageCounts, documents
+from realmctl.corpus.reading import PageCounts, documents, preview
 from realmctl.corpus.settings import CorpusSettings
 from realmctl.corpus.unique_ids import UniqueIds
 from realmctl.errors import InputError
@@ -321,3 +321,17 @@ def test_linked_folders_and_files_are_read(tmp_path):
     (tmp_path / "folder" / "file.jsonl").symlink_to("../one.jsonl")
     assert len(read(tmp_path / "folder")) == 3
     assert digest_source(tmp_path / "folder") != before
+
+
+def test_a_dry_run_says_format_documents_and_the_first_titles(realmctl, tmp_path):
+    path = jsonl(tmp_path / "c.jsonl", *({"id": n, "title": f"Page {n}", "text": "x"} for n in range(5)), {"id": "e"})
+    with pytest.raises(InputError, match=r"c\.jsonl:6"):
+        preview([path], CorpusSettings())
+    path = jsonl(tmp_path / "c.jsonl", *({"id": n, "title": f"Page {n}", "text": "x"} for n in range(5)), {"text": ""})
+    found = preview([path], CorpusSettings())
+    assert found["format"] == "JSON lines" and found["documents"] == "5, left out: 1 empty"
+    assert found["first"].startswith("0 'Page 0'; 1 'Page 1'")
+    assert "and more" in preview([path], CorpusSettings(), seconds=-1)["documents"]
+    code, out, err = realmctl("chunk", path, "--dry-run")
+    assert code == 0 and all(text in out for text in found.values()), err
+    assert json.loads(realmctl("chunk", path, "--dry-run", "--json")[1])["found"] == found

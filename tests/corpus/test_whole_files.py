@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from realmctl.artifacts.records import Records
 from realmctl.corpus import work_units
 from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.reading import CorpusFiles, PageCounts
@@ -89,3 +90,33 @@ def test_a_folder_without_a_document(tmp_path):
     (tmp_path / "corpus/a.jsonl").write_text('{"id": "x", "text": " "}\n')
     with pytest.raises(InputError, match="this corpus has no document"):
         made(tmp_path / "corpus", tmp_path / "none")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_bad_files_are_set_aside_whole_if_the_user_says_so(folder, tmp_path, workers):
+    good = made(folder, tmp_path / "good")
+    broken = {
+        "0/bad.jsonl": b'{"id": "z1", "text": "fine"}\n{"id": "z2", "te',
+        "1/cut.jsonl.gz": gzip.compress(b'{"id": "z3", "text": "fine"}\n' * 9)[:-9],
+        "1/table": b"a\tb\n1\t2\n",
+        "2/image.png": b"\x89PNG\r\n\x1a\n" + bytes(64),
+        "2/latin.txt": "caf\xe9".encode("latin-1"),
+        "2/dump.xml": b"<mediawiki><page><title>A</title><ns>0</ns><id>1</id><revision><text>Ada.</text></revision></page>",
+    }
+    for name, content in broken.items():
+        (folder / name).write_bytes(content)
+    with pytest.raises(InputError):
+        made(folder, tmp_path / "fails", workers)
+    blocks = Chunk(corpus=(folder,), tokenizer="train:200", max_wordpieces=48, workers=workers, bad_files="skip").make(
+        tmp_path / "skips"
+    )
+    assert [block.id for block in Corpus(blocks)] == [block.id for block in Corpus(good)]
+    assert blocks.metrics["bad_files"] == blocks.metrics["quarantined"] == len(broken)
+    listed = {record["id"]: record["reason"] for record in Records(blocks.file("quarantine.jsonl.zst"))}
+    assert listed.keys() == broken.keys() and "bad.jsonl:2" in listed["0/bad.jsonl"]
+
+
+def test_a_corpus_of_bad_files_alone_has_no_document(tmp_path):
+    (tmp_path / "a.jsonl").write_text("{")
+    with pytest.raises(InputError, match="no document"):
+        Chunk(corpus=(tmp_path / "a.jsonl",), tokenizer="train:200", bad_files="skip").make(tmp_path / "b")
