@@ -21,6 +21,7 @@ is refused with an error, or cut or skipped where the table says so. Each limit 
 
 LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Artifacts": {
+        "artifacts.place.MAX_SERIES_DEPTH": ("", "folders below a workspace in which series are looked for"),
         "artifacts.manifest.MAX_MANIFEST_BYTES": ("bytes", "a manifest"),
         "artifacts.hashing.MAX_SEALED_BYTES": ("bytes", "the recipe of an unfinished run, the state of a checkpoint"),
         "artifacts.folder.MAX_FILES": ("", "files of an artifact"),
@@ -115,7 +116,7 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "pipeline.values.LARGEST_INT": ("", "a whole number of an option"),
     },
     "`realmctl serve`": {
-        "serve.web.server.MOST_CONNECTIONS_TO_ACCEPT": ("", "connections that wait to be accepted"),
+        "serve.web.connections.MOST_CONNECTIONS_TO_ACCEPT": ("", "connections that wait to be accepted"),
         "serve.messages.MOST_CHARACTERS": ("characters", "a question"),
         "serve.messages.MOST_CHARACTERS_OF_A_BLOCK": ("characters", "a block that is edited"),
         "serve.messages.MOST_ANSWERS": ("", "answers"),

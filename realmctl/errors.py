@@ -6,6 +6,7 @@ of a code never changes.
 
 import errno
 import importlib.util
+import os
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 DEVICE_FAILED = (errno.EIO, errno.ENXIO, errno.ENODEV, errno.EREMOTEIO)
@@ -124,8 +125,12 @@ def as_realmctl_error(error: BaseException, where: object = "") -> RealmctlError
         return ResourceError(
             f"the Python package {error.name} is not installed. Install it, or install realmctl again."
         )
-    if isinstance(error, OSError):
+    if isinstance(error, OSError) and error.errno is not None:
         return _of_system(error, f"{error.filename or where}")
+    for number in (*NO_SPACE, *NO_HANDLES, *NO_MEMORY_OR_PROCESSES, *DEVICE_FAILED):
+        # As libraries say it that are written in Rust, and PyTorch.
+        if f"(os error {number})" in str(error) or f"{os.strerror(number)} ({number})" in str(error):
+            return _of_system(OSError(number, os.strerror(number)), f"{where}")
     if _is_out_of_memory(error):
         return ResourceError(
             f"not enough memory ({one_line(error)}). Use a smaller model or smaller batches, or free some memory."

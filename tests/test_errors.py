@@ -71,3 +71,19 @@ def test_bugs_stay_bugs():
 def test_our_own_errors_stay_themselves():
     error = InputError("x")
     assert as_realmctl_error(error) is error
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "unable to open file </tmp/x> in read-only mode: Too many open files (24)",
+        "Error while opening: I/O error: Too many open files (os error 24)",
+        "unable to mmap 4 bytes from file </tmp/x>: Cannot allocate memory (12)",
+    ],
+)
+def test_errors_of_the_system_in_the_words_of_a_library(text):
+    assert isinstance(as_realmctl_error(RuntimeError(text), "x"), ResourceError)
+
+
+def test_a_number_in_brackets_is_no_error_of_the_system():
+    assert as_realmctl_error(RuntimeError("expected 3 dimensions, got (24)"), "x") is None

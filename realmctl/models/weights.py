@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from realmctl.artifacts.disk import not_as_written, require_regular
-from realmctl.errors import InputError, NotFiniteError, QualityError, as_realmctl_error, one_line
+from realmctl.errors import InputError, NotFiniteError, QualityError, ResourceError, as_realmctl_error, one_line
 
 OS_ERROR = re.compile(r"\(os error (\d+)\)")
 """How safetensors, which is written in Rust, names an error of the system."""
@@ -90,7 +90,9 @@ def _read_back(tensors: Mapping[str, Tensor], path: Path) -> None:
             equal = set(file.keys()) == set(tensors) and all(
                 torch.equal(_bits(file.get_tensor(name)), _bits(tensor)) for name, tensor in tensors.items()
             )
-    except (OSError, SafetensorError):
+    except (OSError, SafetensorError) as error:
+        if isinstance(known := as_realmctl_error(error, path), ResourceError):
+            raise known from None
         equal = False
     if not equal:
         raise not_as_written(path)

@@ -20,9 +20,17 @@ def with_words(text: str) -> str:
     return text
 
 
+def one_line(text: str) -> str:
+    """Return the text. Raises ValueError if it has a line break, another character that cannot be printed, or outer spaces."""
+    if not text.isprintable() or text != text.strip():
+        raise ValueError("it has a line break, a character that cannot be printed, or a space at its begin or end")
+    return text
+
+
 Words = Annotated[str, Field(max_length=MOST_CHARACTERS), AfterValidator(with_words)]
 BlockText = Annotated[str, Field(max_length=MOST_CHARACTERS_OF_A_BLOCK), AfterValidator(with_words)]
 Name = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
+NewId = Annotated[Name, AfterValidator(one_line)]
 
 
 class Message(BaseModel):
@@ -64,7 +72,7 @@ class NewText(Message):
 class NewDocument(Message):
     """A document to add. `version` as for a new text."""
 
-    id: Name
+    id: NewId
     title: Annotated[str, Field(max_length=MOST_CHARACTERS)] = ""
     text: BlockText
     version: str | None = None

@@ -60,7 +60,7 @@ class Checkpoints:
         shutil.rmtree(partial, ignore_errors=True)
         try:
             self._write(partial, step, state, sound)
-        except OSError as error:
+        except Exception as error:
             shutil.rmtree(partial, ignore_errors=True)
             raise as_realmctl_error(error, partial) or error from None
         shutil.rmtree(final, ignore_errors=True)

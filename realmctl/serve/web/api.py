@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.convertors import PathConvertor, register_url_convertor
 
 from realmctl.serve.messages import (
     Ask,
@@ -27,6 +28,14 @@ from realmctl.serve.service import Service
 from realmctl.serve.web.tokens import is_token
 from realmctl.serve.worker import Reply
 
+
+class IdConvertor(PathConvertor):
+    """An id in a path: with slashes, and with the line breaks that the id of a corpus may have."""
+
+    regex = r"[\s\S]*"
+
+
+register_url_convertor("id", IdConvertor())
 router = APIRouter(prefix="/api/v1")
 Errors = dict[int | str, dict[str, Any]]
 
@@ -35,7 +44,11 @@ def _errors(*codes: int) -> Errors:
     return {code: {"model": ErrorReply} for code in codes}
 
 
-READING, ASKING, EDITING = _errors(404, 422), _errors(413, 422, 503), _errors(401, 403, 404, 409, 413, 422)
+READING, ASKING, EDITING = (
+    _errors(404, 422),
+    _errors(400, 413, 422, 503),
+    _errors(400, 401, 403, 404, 409, 413, 422, 507),
+)
 
 
 def service_of(request: Request) -> Service:
@@ -95,19 +108,19 @@ async def without(message: LeaveOut, served: Served) -> LeaveOutReply:
     return await _reply(served.leave_out(message))
 
 
-@router.get("/blocks/{name:path}", responses=READING)
+@router.get("/blocks/{name:id}", responses=READING)
 async def block(name: str, served: Served) -> ServedBlockReply:
     """A block by its id."""
     return served.block(name)
 
 
-@router.put("/blocks/{name:path}", responses=EDITING, dependencies=[Depends(require_token)])
+@router.put("/blocks/{name:id}", responses=EDITING, dependencies=[Depends(require_token)])
 async def replace(name: str, message: NewText, served: Served) -> EditReply:
     """Replace the text of a block. Only blocks that change are embedded; the next version is written, then served."""
     return await _reply(served.replace(name, message))
 
 
-@router.delete("/blocks/{name:path}", responses=EDITING, dependencies=[Depends(require_token)])
+@router.delete("/blocks/{name:id}", responses=EDITING, dependencies=[Depends(require_token)])
 async def remove(name: str, served: Served, version: BaseVersion = None) -> EditReply:
     """Remove a block; a document without blocks is removed."""
     return await _reply(served.remove(name, version))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -23,10 +24,11 @@ from realmctl.errors import (
 )
 from realmctl.serve.service import Service, UnknownBlock
 from realmctl.serve.web import api, page
-from realmctl.serve.web.guards import Guard
+from realmctl.serve.web.guards import HEADERS, Guard
 from realmctl.serve.worker import QueueFull
 from realmctl.version import __version__
 
+JSON_TYPE = re.compile(r"application/([\w.-]+\+)?json\b", re.IGNORECASE)
 STATUS: dict[type[RealmctlError], int] = {
     UnknownBlock: 404,
     ConfigError: 422,
@@ -79,6 +81,8 @@ def _error(code: int, text: str, headers: dict[str, str] | None = None) -> JSONR
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
+    if isinstance(error.__cause__, ValueError | RecursionError):  # of fastapi, which does not say what is wrong
+        return _error(400, "The body is not JSON.")
     return _error(error.status_code, str(error.detail), dict(error.headers or {}))
 
 
@@ -86,6 +90,10 @@ async def _bad_request(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     found: dict[str, Any] = error.errors()[0]
     where = ".".join(str(part) for part in found["loc"][1:]) or "the body"
+    if request.method != "DELETE" and not JSON_TYPE.match(request.headers.get("content-type", "")):
+        return _error(400, "The body is not sent as JSON. Add the header Content-Type: application/json.")
+    if found["type"] == "json_invalid":
+        return _error(400, f"The body is not JSON: {found['ctx']['error']}, at character {found['loc'][-1]}.")
     return _error(422, f"{where}: {found['msg'].removeprefix('Value error, ')}. See /docs for what this request needs.")
 
 
@@ -104,4 +112,5 @@ async def _unexpected(request: Request, error: Exception) -> JSONResponse:
     known = as_realmctl_error(error)
     if known is not None:
         return await _known_error(request, known)
-    return _error(500, "This is a bug of realmctl. The server's stderr has a traceback; please report it.")
+    text = "This is a bug of realmctl. The server's stderr has a traceback; please report it."
+    return _error(500, text, HEADERS)  # which is sent outside of the guard

@@ -6,9 +6,9 @@ attacker's DNS points here (DNS rebinding); the check of the Origin header stops
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -37,7 +37,10 @@ HEADERS = {
 }
 
 
-HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^][:@/?#\s]+))(?::\d{1,5})?")
+NAME_AND_PORT = r"(?:\[([0-9a-f:.]+)\]|([^][:@/?#\s]+))(?::(\d{1,5}))?"
+HOST, ORIGIN = re.compile(NAME_AND_PORT), re.compile(rf"(https?)://{NAME_AND_PORT}")
+DEFAULT_PORTS = {"http": 80, "https": 443}
+STOPPING = "The server stops, and this request was not computed in time. Send it again when the server is back."
 
 
 class Guard:
@@ -55,8 +58,12 @@ class Guard:
             await self.app(scope, receive, send)
             return
 
+        started = False
+
         async def send_with_headers(message: Message) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
+                started = True
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
@@ -78,7 +85,11 @@ class Guard:
             app = JSONResponse({"error": "This request comes from a page of another site. It is refused."}, 403)
         elif says_too_long(headers):
             app = JSONResponse({"error": TOO_LONG}, 413)
-        await app(scope, receive_at_most, send_with_headers)
+        try:
+            await app(scope, receive_at_most, send_with_headers)
+        except asyncio.CancelledError:  # by the server, which stops and waits no longer
+            if not started:
+                await JSONResponse({"error": STOPPING}, 503)(scope, receive, send_with_headers)
 
 
 def host_name(headers: Headers) -> str | None:
@@ -95,7 +106,12 @@ def says_too_long(headers: Headers) -> bool:
 
 def is_foreign(headers: Headers) -> bool:
     """Whether a browser says that a page of another origin sent the request. Programs send neither header."""
-    origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
-    if site not in ("none", "same-origin"):
+    if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
         return True
-    return origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
+    if (origin := headers.get("origin")) is None:
+        return False
+    theirs, ours = ORIGIN.fullmatch(origin.lower()), HOST.fullmatch(headers.get("host", "").lower())
+    if theirs is None or ours is None:
+        return True
+    default = DEFAULT_PORTS[theirs[1]]  # a proxy that adds TLS may name the port of the scheme, or leave it out
+    return (theirs[2], theirs[3], int(theirs[4] or default)) != (ours[1], ours[2], int(ours[3] or default))

@@ -6,6 +6,7 @@ import socket
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
 import uvicorn
@@ -15,12 +16,10 @@ from realmctl.log import is_quiet, say, warn
 from realmctl.serve.models import open_models
 from realmctl.serve.service import Service
 from realmctl.serve.web.application import create_app
+from realmctl.serve.web.connections import Connection, ListeningSocket
 from realmctl.serve.web.tokens import new_token, read_token
 
 LOOPBACK = ("127.0.0.1", "localhost")
-EVERYWHERE = ("0.0.0.0", "::")
-MOST_CONNECTIONS_TO_ACCEPT = 2048
-"""How many connections may wait until they are accepted, as uvicorn has it; the kernel may allow fewer."""
 SECONDS_TO_FINISH = 30
 """How long requests that were accepted may take after the server was asked to stop."""
 
@@ -58,7 +57,8 @@ class Serving:
             InputError: something is missing or damaged.
             MismatchError: models, blocks and index do not belong together.
         """
-        if self.host in EVERYWHERE and not self.names:
+        address = _plain(self._resolved()[1])
+        if address.is_unspecified and not self.names:
             raise ConfigError(
                 f"--host {self.host} accepts connections from other machines. Say with --name by which name or address "
                 "they reach this one."
@@ -68,17 +68,19 @@ class Serving:
         token = self._token()
         with self._socket() as listening:
             service = self._service()
-            port = listening.getsockname()[1]
-            address = f"http://{self._shown_host()}:{port}"
-            say(f"serving {service.models.version.blocks} at {address}")
-            self.announce(address)
+            listening.leave_handles()
+            host = self.names[0] if address.is_unspecified else self.host
+            url = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+            say(f"serving {service.models.version.blocks} at {url}")
+            self.announce(url)
             if token is not None and self.token_file is None:
                 print(f"token for edits: {token}", file=sys.stderr, flush=True)
-            if self.host not in LOOPBACK:
+            if not address.is_loopback:
                 warn("other machines can connect, and the connection is not encrypted")
-            app = create_app(service, (*LOOPBACK, "::1", self.host, *self.names), token)
+            app = create_app(service, (*LOOPBACK, "::1", self.host, str(address), *self.names), token)
             config = uvicorn.Config(
                 app,
+                http=Connection,
                 log_level="error" if is_quiet() else "warning",
                 access_log=False,
                 server_header=False,
@@ -93,10 +95,6 @@ class Serving:
             return None
         return new_token() if self.token_file is None else read_token(self.token_file)
 
-    def _shown_host(self) -> str:
-        host = self.names[0] if self.host in EVERYWHERE else self.host
-        return f"[{host}]" if ":" in host else host
-
     def _service(self) -> Service:
         models, versions = open_models(
             self.qa_model, self.model, self.closed_book, self.blocks, self.embeddings, self.indexes
@@ -106,21 +104,30 @@ class Serving:
             models.check_edits()
         return Service(models, versions, self.allow_edits, self.most_waiting)
 
-    def _socket(self) -> socket.socket:
-        """Listen before the models are read, so that an address in use is known at once.
-
-        asyncio sets TCP_NODELAY only where the socket names TCP. Without it each reply waits 40 ms for an acknowledgement.
-        """
-        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    def _resolved(self) -> tuple[int, str]:
+        """Family and address that --host means: `0` is 0.0.0.0, and a name is looked up."""
         try:
-            listening.bind((self.host, self.port))
-            listening.listen(MOST_CONNECTIONS_TO_ACCEPT)
+            found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise ConfigError(
+                f"--host {self.host}: {getattr(error, 'strerror', None) or error}. Name an address of this machine."
+            ) from None
+        family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+        return family, str(address[0])
+
+    def _socket(self) -> ListeningSocket:
+        """Listen before the models are read, so that an address in use is known at once."""
+        family, address = self._resolved()
+        try:
+            return ListeningSocket(family, address, self.port)
         except (OSError, OverflowError) as error:
-            listening.close()
             raise ConfigError(
                 f"--host {self.host} --port {self.port}: {getattr(error, 'strerror', None) or error}. Use another port; "
                 "--port 0 finds a free one."
             ) from None
-        return listening
+
+
+def _plain(address: str) -> IPv4Address | IPv6Address:
+    """An address without its interface; the IPv4 address that an IPv6 address stands for."""
+    found = ip_address(address.partition("%")[0])
+    return (found.ipv4_mapped or found) if isinstance(found, IPv6Address) else found

@@ -56,6 +56,33 @@ def test_a_request_of_another_site(headers, foreign):
 
 
 @pytest.mark.parametrize(
+    ("host", "origin", "foreign"),
+    [
+        ("ask.example.org:443", "https://ask.example.org", False),  # behind a proxy that adds TLS
+        ("ask.example.org", "https://ask.example.org:443", False),
+        ("ask.example.org", "https://ask.example.org", False),
+        ("ask.example.org:80", "http://ask.example.org", False),
+        ("ask.example.org", "http://ask.example.org:80", False),
+        ("[::1]:80", "http://[::1]", False),
+        ("ask.example.org:443", "http://ask.example.org", True),
+        ("ask.example.org:80", "https://ask.example.org", True),
+        ("ask.example.org", "https://ask.example.org:8443", True),
+        ("ask.example.org", "https://ask.example.org.evil.example", True),
+        ("ask.example.org", "https://ask.example.org@evil.example", True),
+        ("ask.example.org", "https://ask.example.org:443:443", True),
+        ("ask.example.org", "ftp://ask.example.org", True),
+        ("ask.example.org", "ask.example.org", True),
+        ("ask.example.org", "", True),
+        ("[::1]", "http://[::1", True),
+        ("[::1]", "http://::1", True),
+        ("", "http://", True),
+    ],
+)
+def test_default_ports_are_equal(host, origin, foreign):
+    assert is_foreign(Headers({"host": host, "origin": origin})) is foreign
+
+
+@pytest.mark.parametrize(
     ("length", "refused"),
     [
         ("0", False),

@@ -32,7 +32,11 @@ main()
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (["--host", "0.0.0.0"], 2, "--name"),
+        *(
+            (["--host", everywhere], 2, "--name")
+            for everywhere in ("0.0.0.0", "0", "0.0", "0x0", "::", "0:0::0", "::ffff:0.0.0.0")
+        ),
+        (["--host", "a..b"], 2, "--host"),
         (["--token-file", "token"], 2, "--allow-edits"),
         (["--host", "no.such.host.invalid"], 2, "--host"),
         (["--qa-model", "nothing"], 3, "nothing"),

@@ -1,0 +1,147 @@
+"""Clients that connect and send nothing, or half a request: neither the log grows, nor does the server wait for them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.request import urlopen
+
+import pytest
+import uvicorn
+
+from realmctl.serve.web import connections
+from realmctl.serve.web.application import create_app
+from realmctl.serve.web.connections import Connection, ListeningSocket
+
+ROOT = Path(__file__).parents[3]
+FEW_HANDLES = """
+import os, resource, socket, sys, uvicorn
+from realmctl.serve.web.connections import Connection, ListeningSocket
+held = []
+async def app(scope, receive, send):
+    if scope["path"] == "/fill":
+        try:
+            while True:
+                held.append(os.open("/dev/null", os.O_RDONLY))
+        except OSError:
+            held.append(os.close(held.pop()))
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"ok"})
+with ListeningSocket(socket.AF_INET, "127.0.0.1", 0) as listening:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (60, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    listening.leave_handles()
+    print(listening.getsockname()[1], flush=True)
+    uvicorn.Server(uvicorn.Config(app, http=Connection, lifespan="off", log_level="warning")).run(sockets=[listening])
+"""
+
+
+@pytest.fixture
+def few_handles(tmp_path) -> Iterator[tuple[int, Path]]:
+    """Port and log of a server with 60 file handles."""
+    log = tmp_path / "log"
+    with log.open("w") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-c", FEW_HANDLES], cwd=ROOT, stdout=subprocess.PIPE, stderr=file, text=True
+        )
+        try:
+            yield int(process.stdout.readline()), log
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def answer(port: int, path: str = "/") -> bytes:
+    with urlopen(f"http://127.0.0.1:{port}{path}", timeout=20) as reply:
+        found: bytes = reply.read()
+        return found
+
+
+@pytest.mark.parametrize("path", ["/", "/fill"], ids=["idle connections", "handles used by the process too"])
+def test_more_connections_than_handles(few_handles, path):
+    port, log = few_handles
+    assert answer(port, path) == b"ok"
+    idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(150)]
+    time.sleep(1.2)  # asyncio would try again each second
+    assert "Traceback" not in log.read_text() and log.read_text().count("\n") == 1
+    for one in idle:
+        one.close()
+    if path == "/":
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            try:
+                assert answer(port) == b"ok"
+                break
+            except OSError:
+                time.sleep(0.05)
+        else:
+            pytest.fail("no answer after the idle connections had gone")
+    assert log.read_text().count("\n") == 1
+
+
+@pytest.fixture
+def served() -> Iterator[tuple[int, uvicorn.Server, threading.Thread]]:
+    """A server whose requests are never answered."""
+    service = SimpleNamespace(stop=lambda: None, ask=lambda message: asyncio.Future())
+    listening = ListeningSocket(socket.AF_INET, "127.0.0.1", 0)
+    app = create_app(service, ["127.0.0.1"], None)
+    server = uvicorn.Server(uvicorn.Config(app, http=Connection, log_level="warning", timeout_graceful_shutdown=1))
+    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+    thread.start()
+    yield listening.getsockname()[1], server, thread
+    server.should_exit = True
+    thread.join(20)
+
+
+def sent(port: int, body: bytes, length: int) -> socket.socket:
+    client = socket.create_connection(("127.0.0.1", port), timeout=20)
+    head = f"POST /api/v1/ask HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+    client.sendall(head.encode() + body)
+    return client
+
+
+@pytest.mark.parametrize("body", [None, b"", b'{"quest'], ids=["nothing", "no body", "half a body"])
+def test_a_client_that_sends_half_a_request_does_not_delay_the_end(served, caplog, body):
+    port, server, thread = served
+    with caplog.at_level(logging.WARNING):
+        client = socket.create_connection(("127.0.0.1", port)) if body is None else sent(port, body, 100)
+        time.sleep(0.3)
+        start = time.monotonic()
+        server.should_exit = True
+        thread.join(20)
+    assert not thread.is_alive() and time.monotonic() - start < 0.9 and caplog.text == ""
+    client.close()
+
+
+def test_a_request_that_takes_too_long_at_the_end_gets_a_reply_and_no_traceback(served, caplog):
+    port, server, thread = served
+    body = json.dumps({"question": "Who?"}).encode()
+    client = sent(port, body, len(body))
+    time.sleep(0.3)
+    server.should_exit = True
+    thread.join(20)
+    assert client.recv(1000).startswith(b"HTTP/1.1 503") and "Traceback" not in caplog.text
+    client.close()
+
+
+def test_a_client_that_takes_too_long_is_left(monkeypatch, served):
+    monkeypatch.setattr(connections, "SECONDS_TO_SEND", 0.3)
+    port, *_ = served
+    for client in (socket.create_connection(("127.0.0.1", port), timeout=20), sent(port, b'{"quest', 100)):
+        start = time.monotonic()
+        assert b"200" not in client.recv(1000) and time.monotonic() - start < 10
+        client.close()
+    body = json.dumps({"question": "Who?"}).encode()
+    waiting = sent(port, body, len(body))  # a request that is computed
+    waiting.settimeout(1)
+    with pytest.raises(TimeoutError):
+        waiting.recv(1000)
+    waiting.close()
