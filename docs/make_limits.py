@@ -36,7 +36,6 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "artifacts.folder.MAX_NAME_BYTES": ("bytes", "the name of a file with its folders"),
         "artifacts.folder.MAX_NAME_DEPTH": ("", "components of such a name"),
         "artifacts.series.MAX_VERSION": ("", "the number of a version"),
-        "artifacts.place.MAX_SERIES_DEPTH": ("", "folders from a workspace down to a series"),
         "artifacts.catalogue.MAX_ANCESTORS": ("", "ancestors that `show` prints"),
         "artifacts.records.MAX_FRAME_BYTES": ("bytes", "a decoded frame of records"),
         "artifacts.records.MAX_TABLE_BYTES": ("bytes", "the frame table of records"),
