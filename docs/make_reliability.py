@@ -154,7 +154,7 @@ FOUND = [
     ),
     (
         "A pipe in a corpus folder hung `chunk`.",
-        "tests/corpus/test_reading.py::test_a_pipe_or_a_device_in_a_corpus_folder_is_not_read",
+        "tests/corpus/test_reading.py::test_what_is_no_file_and_no_folder_is_refused_by_name",
     ),
     (
         "`chunk /dev/zero` filled the disk.",
