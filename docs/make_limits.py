@@ -67,10 +67,6 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "corpus.wiki.dump.MAX_DEPTH": ("", "levels of XML elements"),
         "corpus.wiki.templates.MAX_NAME_CHARS": ("characters", "the name of a template"),
         "corpus.wiki.quantities.MAX_UNIT_CHARS": ("characters", "the unit of a quantity in a template"),
-        "corpus.reading.MAX_DROPPED_SHARE": (
-            "",
-            "the share of a corpus that is dropped for one reason without a warning",
-        ),
         "corpus.wiki.markup.MAX_RENDERED_DEPTH": ("", "levels of markup that are rendered"),
         "tokens.wordpiece_cache.MAX_WORD_CHARS": ("characters", "a word; a longer one is [UNK], as in BERT"),
         "tokens.text_pieces.MAX_PIECE_CHARS": (
@@ -126,6 +122,7 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
 }
 OTHERS = {
+    "training.settings.LARGEST_RATE": "the range of learning rates, which the options say",
     "questions.questions.MAX_SUSPECT_SHARE": "the share of answers that look like patterns, above which a warning asks",
     "training.data.reading_practice.MOST_COMMON": "a rule for choosing pairs of sentences and blocks",
     "corpus.corpus.MAX_WORDPIECES": "the default length of blocks",
