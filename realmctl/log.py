@@ -14,7 +14,11 @@ from typing import Protocol
 
 SECONDS_BETWEEN_LINES = 30.0
 """How often progress is printed where there is no terminal."""
-UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+BOLD, PLAIN = "\x1b[1;32m", "\x1b[0m"
+"""What marks an answer on a terminal, in bold green. It is all that is printed unescaped; in a title it does no harm."""
+UNPRINTABLE = re.compile(
+    f"(?!{re.escape(BOLD)}|{re.escape(PLAIN)})[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
+)
 """Characters that a terminal obeys: control characters but tab and line break, and what turns the direction of writing."""
 _quiet = False
 _label = ""

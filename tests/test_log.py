@@ -59,3 +59,7 @@ def test_what_a_terminal_obeys_is_escaped(capsys):
     assert printed.encode().decode("unicode_escape", "ignore")[:3] == "\0\1\2"
     for plain in "tab\t", "two\nlines", "é あ 😀 \xa0":
         assert log.printable(plain) == plain
+
+
+def test_the_mark_of_an_answer_is_not_escaped():
+    assert log.printable(f"a {log.BOLD}b{log.PLAIN}\x1b[2J") == f"a {log.BOLD}b{log.PLAIN}\\x1b[2J"

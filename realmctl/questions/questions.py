@@ -22,7 +22,7 @@ from realmctl.inputs.dataset_folders import only_split
 from realmctl.inputs.rows import Row, columnar, first_of, header, is_columnar, json_lines, json_list, table, text_rows
 from realmctl.inputs.streams import head, require_text, whole_text
 from realmctl.log import say, warn
-from realmctl.questions.regexes import looks_like_regex
+from realmctl.questions.regexes import is_usable, looks_like_regex
 
 QUESTION_FIELDS = ("question", "qText", "utterance", "Question", "query", "input")
 ANSWER_FIELDS = ("answer", "answers", "golden_answers")
@@ -82,6 +82,12 @@ def read_questions(path: Path, *, is_regex: bool | None = None, answer_field: st
     if is_regex is None:
         require_declared_patterns(path, questions)
     say(f"{path}: {len(questions)} questions, read as {name}")
+    patterns = [answer for question in questions if question.is_regex for answer in question.answers]
+    if invalid := [pattern for pattern in patterns if not is_usable(pattern)]:
+        warn(
+            f"{path}: {len(invalid)} of {len(patterns)} answers are no regular expressions that can be searched for, such as "
+            f"{invalid[0][:60]!r}. Nothing matches them. Correct them, or say --no-regex-answers if they are texts."
+        )
     for reason, count in dropped.items():
         warn(f"{path}: {count} questions dropped: {reason}")
     return questions

@@ -73,6 +73,11 @@ def looks_like_regex(answer: str) -> bool:
     return _REGEX_SYNTAX.search(answer) is not None
 
 
+def is_usable(pattern: str) -> bool:
+    """Return whether a pattern compiles and is within the limits of `match_any`."""
+    return _compiled(pattern, "re") is not None
+
+
 def match_any(
     patterns: Iterable[str],
     text: str,

@@ -10,7 +10,7 @@ import pytest
 from realmctl.artifacts import Artifact
 from stages.eval_em import EvalEm
 from tests.cli.test_exit_codes import one_paragraph
-from tests.fixtures.chain import baseline, pretrain
+from tests.fixtures.chain import baseline, finetune, pretrain
 
 
 @pytest.fixture(scope="module")
@@ -115,3 +115,13 @@ def test_ls_shows_what_the_stages_found(realmctl, scores):
     assert f"em {scores.metrics['em']:.4g} (orqa)" in out
     [entry] = json.loads(realmctl("ls", scores.path.parent, "--json")[1])["artifacts"]
     assert entry["headline"].endswith("20 questions")
+
+
+def test_a_question_that_leaves_no_room_for_a_block_is_told(realmctl, chain, model, tmp_path):
+    qa_model = finetune(chain, model, steps=1).make(tmp_path / "qa-model")
+    where = ("--qa-model", qa_model.path, "--blocks", chain.blocks.path)
+    code, out, _ = realmctl("ask", "word " * 2000, *where)
+    assert code == 0 and "no room" in out
+    found = json.loads(realmctl("ask", "word " * 2000, *where, "--json")[1])
+    assert not found["answers"] and "shorter question" in found["reason"]
+    assert "reason" not in json.loads(realmctl("ask", "Where was Ada Lorn born?", *where, "--json")[1])

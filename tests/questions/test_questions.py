@@ -326,3 +326,14 @@ def test_an_unanswerable_question_of_mkqa_is_dropped_and_other_languages_are_nam
     assert "1 questions dropped" in capfd.readouterr().err
     with pytest.raises(InputError, match="data:1: an object of de, fi"):
         read_questions(write('{"query": "a", "answers": {"de": [], "fi": []}}\n'))
+
+
+def test_patterns_that_cannot_be_used_are_said(tmp_path, capsys):
+    """All of them wrong meant an exact match of 0, and nothing on stderr."""
+    path = tmp_path / "q.jsonl"
+    for patterns, odd in ((["a|b", "c+"], 0), (["(", "[", "a{", "*"], 3), (["x" * 2000], 1)):
+        path.write_text(json.dumps({"question": "Who?", "answer": patterns}) + "\n")
+        read_questions(path, is_regex=True)
+        assert (f"{odd} of {len(patterns)} answers" in capsys.readouterr().err) == bool(odd)
+        read_questions(path, is_regex=False)
+        assert "answers are no" not in capsys.readouterr().err

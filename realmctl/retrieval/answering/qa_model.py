@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from realmctl import log
 from realmctl.artifacts import Artifact
 from realmctl.artifacts.description import describe_qa_model
 from realmctl.corpus.corpus import Corpus
@@ -42,15 +43,28 @@ class AnsweredQuestion:
     def best(self) -> Answer:
         """The answer with the highest score. Raises InputError when there is no answer at all."""
         if not self.answers:
-            raise InputError(f"There is no answer to {self.question!r}: no retrieved block contains a span of text.")
+            raise InputError(f"There is no answer to {self.question[:200]!r}: {self.reason}.")
         return self.answers[0]
+
+    @property
+    def reason(self) -> str | None:
+        """Why there is no answer; None if there is one."""
+        if self.answers:
+            return None
+        if not self.hits:
+            return "no block was retrieved"
+        return (
+            "beside the question the reader's input has no room for a text of the retrieved blocks, or they have none; "
+            "ask a shorter question"
+        )
 
     def record(self) -> dict[str, Any]:
         """The question and its answers as JSON values, each answer with the block that it was read from, if any."""
-        return {"question": self.question, "answers": [*map(answer_record, self.answers)]}
+        reason = {"reason": self.reason} if self.reason else {}
+        return {"question": self.question, "answers": [*map(answer_record, self.answers)], **reason}
 
     def __str__(self) -> str:
-        return answers_text(self.answers)
+        return f"no answer: {self.reason}" if self.reason else answers_text(self.answers)
 
 
 class QaModel(TextSearch):
@@ -190,11 +204,11 @@ def answers_text(answers: Sequence[Answer]) -> str:
             continue
         lines.append(f"{line}   {answer.hit.block.title}   p(z|x) {answer.hit.probability:.3f}")
         lines.append(f"   {_marked(answer.hit.block.text, answer.start or 0, answer.end or 0)}")
-    return "\n".join(lines) or "no answer, because no block was retrieved"
+    return "\n".join(lines) or "no answer"
 
 
 def _marked(text: str, start: int, end: int) -> str:
-    before, after = ("\033[1;32m", "\033[0m") if sys.stdout.isatty() else (">>", "<<")
+    before, after = (log.BOLD, log.PLAIN) if sys.stdout.isatty() else (">>", "<<")
     left, right = max(0, start - SHOWN_AROUND), min(len(text), end + SHOWN_AROUND)
     shown = f"{text[left:start]}{before}{text[start:end]}{after}{text[end:right]}"
     return f"{'... ' if left else ''}{shown}{' ...' if right < len(text) else ''}".replace("\n", " ")
