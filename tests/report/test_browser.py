@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+from tests.fixtures.browser import BROWSER, needs_browser
+
 QUIET = [
     "--headless",
     "--no-sandbox",
@@ -20,7 +20,7 @@ QUIET = [
     "--disable-sync",
 ]
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="no browser is installed")]
+pytestmark = [pytest.mark.slow, needs_browser]
 
 
 def shown(fragment: str, folder: Path) -> tuple[list[str], list[str]]:

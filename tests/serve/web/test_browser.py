@@ -1,4 +1,4 @@
-"""The page in headless Chromium: a question, an edit, hostile blocks, a phone, the dark. Skipped where there is no Chromium."""
+"""The page in headless Chromium: a question, an edit, hostile blocks, a phone, the dark."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import time
 
 import pytest
 
-from tests.fixtures.browser import BROWSER, browser
+from tests.fixtures.browser import browser, needs_browser
 from tests.serve.conftest import QUESTION, SENTENCE, TOKEN
 
-pytest.importorskip("tornado")
 uvicorn = pytest.importorskip("uvicorn")
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
+pytestmark = needs_browser
 
 HOSTILE = (
     "Ada Lorn <script>window.pwned = 1</script>",
