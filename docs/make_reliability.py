@@ -82,6 +82,15 @@ PROMISES = [
         "Of 16 processes that write to one series, and are stopped and killed, no version is lost that a process was told of.",
         ["tests/faults/kills/test_writers.py"],
     ),
+    (
+        "Of two or three writers on one workspace (edit, revise, embed, build-index, gc) none loses what another was told is done, in any order "
+        "of their parts. An edit that fails or is killed is not in the way of others.",
+        ["tests/faults/test_two_writers.py", "tests/serve/test_versions.py", "tests/serve/test_service.py"],
+    ),
+    (
+        "A process that runs short of file handles says so. It takes nothing for damaged, and serves no other version.",
+        ["tests/faults/test_handles.py"],
+    ),
     ("No query fails while the index is replaced.", ["tests/faults/test_hot_swaps.py"]),
     (
         "An artifact that an attacker changed and sealed again ends every command in a result or one clear error. Nothing is executed or written elsewhere.",
@@ -251,6 +260,30 @@ FOUND = [
     (
         "A flipped bit in the journal of unfinished embeddings was a traceback.",
         "tests/retrieval/embedding/test_embedding_file.py::test_a_damaged_line_of_the_journal_counts_for_nothing",
+    ),
+    (
+        "Of two servers on one workspace, the second edit left out what the first had changed.",
+        "tests/serve/test_service.py::test_two_servers_of_one_workspace",
+    ),
+    (
+        "An edit left out what `revise` had changed beside the server.",
+        "tests/serve/test_service.py::test_blocks_that_have_no_index_yet_are_newer_all_the_same",
+    ),
+    (
+        "The file handles of a server grew with its edits, and a lack of them was taken for damage.",
+        "tests/serve/test_service.py::test_file_handles_do_not_grow_with_edits",
+    ),
+    (
+        "An interrupted `embed` was in the way of every edit.",
+        "tests/serve/test_versions.py::test_an_unfinished_run_of_embed_is_not_in_the_way_of_an_edit_and_not_lost",
+    ),
+    (
+        "Blocks whose ids alone had changed got no index: the recipe of an index knew only its vectors.",
+        "tests/serve/test_versions.py::test_build_index_knows_the_blocks_of_its_vectors",
+    ),
+    (
+        "Idle connections beyond the file handles filled the log of a server.",
+        "tests/serve/web/test_connections.py::test_more_connections_than_handles",
     ),
     (
         "What safetensors was writing when a run was killed became a file of the artifact of the run that continued it.",

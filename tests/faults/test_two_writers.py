@@ -216,7 +216,7 @@ def test_no_interleaving_of_two_writers_loses_anything(made_once, pauses, tmp_pa
     if rounds() == 1 and kinds in ALONE:
         return
     tried = {tuple(choices) for choices in schedules(made_once, tmp_path / "w", kinds)}
-    assert len(tried) >= 6
+    assert len(tried) >= 4
     count("interleavings of two writers (edit, revise, embed, build-index, gc)", len(tried))
 
 
