@@ -34,7 +34,9 @@ def edit_manifest(folder: Path, change: Change, *, hashes: bool = False) -> dict
 
 def compute_hashes(manifest: dict[str, Any]) -> None:
     """Set `recipe` and `content` to what follows from the other fields."""
-    manifest["recipe"] = digest([manifest[name] for name in ("stage", "stage_version", "settings", "inputs", "lineage")])
+    manifest["recipe"] = digest(
+        [manifest[name] for name in ("stage", "stage_version", "settings", "inputs", "lineage")]
+    )
     hashes = {name: entry["sha256"] for name, entry in manifest["files"].items()}
     manifest["content"] = digest([hashes, manifest["parts"]])
 
