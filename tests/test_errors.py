@@ -13,6 +13,7 @@ CODES = {
     "RealmctlError": 1,
     "ConfigError": 2,
     "InputError": 3,
+    "NotFiniteError": 3,
     "MismatchError": 4,
     "ResourceError": 5,
     "QualityError": 6,

@@ -58,8 +58,8 @@ def test_training_refuses_before_its_first_step(tmp_path, monkeypatch):
     from realmctl.training.settings import TrainSettings
     from tests.training.test_loop import Parabola, writer
 
-    monkeypatch.setattr(shutil, "disk_usage", lambda place: Usage(10_000, 9_965, 35))
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: Usage(10_000, 9_953, 47))
     with pytest.raises(ResourceError, match="checkpoints of toy"):
         train(Parabola(), TrainSettings(steps=1, lr=1.0), writer(tmp_path / "a"), "toy")
-    monkeypatch.setattr(shutil, "disk_usage", lambda place: Usage(10_000, 9_964, 36))  # 3 x 3 numbers of 4 bytes
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: Usage(10_000, 9_952, 48))  # 4 x 3 numbers of 4 bytes
     train(Parabola(), TrainSettings(steps=1, lr=1.0), writer(tmp_path / "b"), "toy")

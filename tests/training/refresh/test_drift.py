@@ -91,7 +91,7 @@ def test_the_least_drift_is_a_fixed_period_and_an_endless_one_is_none(chain, tmp
             (
                 {"refresh_every": "auto", "refresh_drift": 1e-12},
                 {"refresh_every": CHECKED_EVERY},
-                {"refresh_every": "auto", "refresh_drift": 3.0},
+                {"refresh_every": "auto", "refresh_drift": 2.0},
                 {"refresh_every": 9},
             )
         )

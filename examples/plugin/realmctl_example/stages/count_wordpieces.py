@@ -26,10 +26,10 @@ class CountWordpieces(Stage):
     def run(self, out: Writer) -> Mapping[str, Any]:
         import numpy as np
 
-        from realmctl.corpus.corpus import load_array
+        from realmctl.artifacts.arrays import open_array
         from realmctl.tokens import wordpiece
 
-        ids, counts = np.unique(load_array(self.blocks, "tokens.npy"), return_counts=True)
+        ids, counts = np.unique(open_array(self.blocks.file("tokens.npy")), return_counts=True)
         best = np.argsort(-counts, kind="stable")[: self.top]
         tokenizer = wordpiece.load(self.blocks.path).tokenizer
         found = {tokenizer.id_to_token(int(ids[place])): int(counts[place]) for place in best}
