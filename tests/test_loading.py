@@ -84,6 +84,7 @@ def test_a_retriever_with_an_index_searches_text(chain):
         ("qa_model", QaModel),
     ],
 )
+@pytest.mark.slow
 def test_a_path_a_version_and_an_artifact_open_alike(chain, model, qa_model, name, kind):
     made = {"model": model, "qa_model": qa_model}.get(name) or open_artifact(chain.folder / name)
     for path in (made, made.path, str(made.path), made.path.parent):

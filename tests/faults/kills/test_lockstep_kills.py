@@ -126,6 +126,7 @@ def disturbed(chain: Chain, out: Path, settings: dict[str, object], kills: int, 
 
 @linux
 @pytest.mark.timeout(7200)
+@pytest.mark.slow
 def test_in_lockstep_no_kill_and_no_damaged_index_changes_a_bit(chain, tmp_path):
     expected = disturbed(chain, tmp_path / "undisturbed", LOCKSTEP, 0, SEED)[0].content
     struck, seed = 0, SEED
