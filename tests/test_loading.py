@@ -84,12 +84,12 @@ def test_a_retriever_with_an_index_searches_text(chain):
         ("qa_model", QaModel),
     ],
 )
-@pytest.mark.slow
 def test_a_path_a_version_and_an_artifact_open_alike(chain, model, qa_model, name, kind):
     made = {"model": model, "qa_model": qa_model}.get(name) or open_artifact(chain.folder / name)
-    for path in (made, made.path, str(made.path), made.path.parent):
+    newest = open_artifact(made.path.parent)  # other tests may have added a version to the series that all share
+    for path, meant in ((made, made), (made.path, made), (str(made.path), made), (made.path.parent, newest)):
         opened = realmctl.load(path)
-        assert type(opened) is kind and opened.artifact.content == made.content and str(made.path) in repr(opened)
+        assert type(opened) is kind and opened.artifact.content == meant.content and str(meant.path) in repr(opened)
 
 
 def test_kinds_that_cannot_be_loaded_are_refused(chain):
