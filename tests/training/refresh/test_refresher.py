@@ -201,10 +201,11 @@ def test_a_snapshot_that_is_pruned_in_the_middle_is_no_failure(trainer, live, re
 def test_progress_is_told_by_blocks_and_then_by_processor_time(live):
     heart = Heartbeat(live, live.request().token, blocks=5)
     beats = []
+    busy = int(time.process_time())
     heart.set(state="embedding", step=2, blocks_done=0)
     for blocks in (3, 2):
         heart.tick(blocks)
         heart.beat()
         beats.append(live.last_beat())
     assert [(beat["state"], beat["blocks_done"]) for beat in beats] == [("embedding", 3), ("building", 5)]
-    assert beats[0]["cpu_seconds"] == 0 and beats[1]["cpu_seconds"] == int(time.process_time())
+    assert beats[0]["cpu_seconds"] == 0 and busy <= beats[1]["cpu_seconds"] <= time.process_time()
