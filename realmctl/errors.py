@@ -52,7 +52,12 @@ class InputError(RealmctlError):
 
 
 class NotFiniteError(InputError):
-    """Vectors or scores that a model computed hold NaN or infinite numbers. In a training it means that the run diverged."""
+    """Vectors or scores that a model computed hold NaN or infinite numbers. In a training it means that the run diverged.
+
+    `step`: the training steps that the model had taken, where another process found it some steps later.
+    """
+
+    step: int | None = None
 
 
 class MismatchError(RealmctlError):

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 from realmctl.errors import ConfigError, ResourceError
+from realmctl.execution import standard_streams
 from realmctl.execution.ray_workers import AHEAD_PER_WORKER, Result, Unit, map_on_ray
 
 Executor = Literal["local", "ray"]
@@ -89,6 +90,7 @@ _failed_start: Exception | None = None
 
 def _start(initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> None:
     global _failed_start
+    standard_streams.prepare()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     try:

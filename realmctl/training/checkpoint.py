@@ -8,6 +8,7 @@ step-00000500/state.json              step, state of the objective, hashes of th
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -66,20 +67,10 @@ class Checkpoints:
         shutil.rmtree(final, ignore_errors=True)
         partial.rename(final)
         sync(self.folder)
-        sound_step = self.newest_sound()
+        sound_step = newest_sound(self.folder)
         for old in _newest_first(self.folder)[KEPT:]:
             if step_of(old) != sound_step:
                 shutil.rmtree(old)
-
-    def newest_sound(self) -> int:
-        """Return the step of the newest checkpoint from before the loss left its range, 0 when there is none."""
-        for folder in _newest_first(self.folder):
-            try:
-                if _read_state(folder).get("sound", False):
-                    return step_of(folder)
-            except InputError:
-                continue  # `restore` reports it and does not use it
-        return 0
 
     def restore(self, restore_objective: Callable[[Mapping[str, Any]], None], step: int | None = None) -> int:
         """Load the newest checkpoint that is whole and that the objective can restore.
@@ -151,6 +142,17 @@ def _newest_first(folder: Path) -> list[Path]:
 def step_of(folder: Path) -> int:
     """Return the number of steps before a checkpoint, from the name of its folder."""
     return int(folder.name.removeprefix("step-"))
+
+
+def newest_sound(folder: Path, before: float = math.inf) -> int:
+    """Return the step of the newest checkpoint from before the loss left its range, 0 when there is none before this step."""
+    for checkpoint in _newest_first(folder):
+        try:
+            if step_of(checkpoint) < before and _read_state(checkpoint)["sound"]:
+                return step_of(checkpoint)
+        except InputError:
+            continue  # `restore` reports it and does not use it
+    return 0
 
 
 def remove_later(folder: Path, step: int) -> None:

@@ -13,8 +13,8 @@ import os
 import signal
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from typing import Any, BinaryIO, Generic
 
 import numpy as np
@@ -30,7 +30,7 @@ from realmctl.models.optimizer import BertAdamW, bert_lr, decay_groups
 from realmctl.models.precision import autocast, pick_device, seed_everything
 from realmctl.models.weights import first_not_finite
 from realmctl.training import data_parallel
-from realmctl.training.checkpoint import Checkpoints, module_tensors
+from realmctl.training.checkpoint import Checkpoints, module_tensors, newest_sound
 from realmctl.training.gradient_buckets import GradientBuckets
 from realmctl.training.monitoring.loss_watch import LossWatch
 from realmctl.training.monitoring.tensorboard import LiveCurves
@@ -81,6 +81,34 @@ def train(
         return _Run(objective, settings, out, what, stop_at_accuracy).to_the_end()
 
 
+@contextmanager
+def trained_weights(settings: TrainSettings, out: Writer, what: str) -> Iterator[None]:
+    """Within the block, something is computed with the weights that `train` left, with the same arguments.
+
+    Raises:
+        QualityError: What it gives is not finite: the run diverged.
+    """
+    try:
+        yield
+    except NotFiniteError as error:
+        raise _diverged(settings, out, what, settings.steps, str(error)) from None
+
+
+def _diverged(settings: TrainSettings, out: Writer, what: str, step: int, why: str) -> QualityError:
+    """The error of a run whose weights after `step` steps are of no use: why, and the command that goes on from before."""
+    start, lower = newest_sound(out.scratch("checkpoints"), before=step), settings.lr_at(max(0, step - 1)) / 10
+    kept = (
+        f"The checkpoint of step {start} is from before its loss left its range"
+        if start
+        else "No checkpoint is from before"
+    )
+    return QualityError(
+        f"{what} diverged: after {step} of {settings.steps} steps, {why.rstrip('.')}. Nothing was published. {kept}: the same command "
+        f"with --then-lr {start}={lower:g} {'goes on from there' if start else 'begins again'} with a lower rate. Or use a longer "
+        "--warmup."
+    )
+
+
 def seed_of(*numbers: int) -> int:
     """Return one seed made from several numbers, such as a run's seed and a step. It is the same on every machine."""
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
@@ -95,7 +123,8 @@ class _Run(Generic[Part]):
         what: str,
         stop_at_accuracy: float | None,
     ) -> None:
-        self.objective, self.settings, self.what, self.goal = objective, settings, what, stop_at_accuracy
+        self.objective, self.settings, self.out, self.what = objective, settings, out, what
+        self.goal = stop_at_accuracy
         self.device = pick_device(settings.device)
         objective.modules.to(self.device).train()
         self.optimizer = BertAdamW(
@@ -177,7 +206,7 @@ class _Run(Generic[Part]):
         if not processes.is_first():
             return
         if step and (name := first_not_finite(module_tensors(self.objective.modules))):
-            raise self._diverged(step - 1, f"the tensor '{name}' is not finite")
+            raise self._diverged(step, f"the tensor '{name}' is not finite")
         state = {**self.objective.state(), WATCH: self.watch.state()}
         self.checkpoints.save(step, state, sound=self.watch.in_range)
 
@@ -190,7 +219,7 @@ class _Run(Generic[Part]):
         except StopRequested:
             return 0
         except NotFiniteError as error:
-            raise self._diverged(step, str(error)) if step else error from None
+            raise self._diverged(error.step or step, str(error)) if step else error from None
         except RealmctlError:  # the refresher failed permanently; save the progress made so far
             self._save(step)
             raise
@@ -277,18 +306,7 @@ class _Run(Generic[Part]):
         return float(self.optimizer.gradient_norm)
 
     def _diverged(self, step: int, why: str) -> QualityError:
-        """The error of a run that cannot go on: its step, why, and the command that goes on from before."""
-        start, lower = self.checkpoints.newest_sound(), self.settings.lr_at(step) / 10
-        kept = (
-            f"The checkpoint of step {start} is from before its loss left its range"
-            if start
-            else "No checkpoint is from before"
-        )
-        return QualityError(
-            f"{self.what} diverged at step {step + 1} of {self.settings.steps}: {why.rstrip('.')}. Nothing was published. {kept}: the same "
-            f"command with --then-lr {start}={lower:g} {'goes on from there' if start else 'begins again'} with a lower rate. Or use a "
-            "longer --warmup."
-        )
+        return _diverged(self.settings, self.out, self.what, step, why)
 
     def _summary(self) -> dict[str, float]:
         """Means over the last steps. The time of a step is not in `metrics.jsonl`, so that equal runs write equal files."""

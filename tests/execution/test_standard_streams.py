@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from realmctl import log
 from realmctl.artifacts import open_artifact, verify
+from realmctl.cli import app
+from tests.faults.children import ended, forked
 from tests.fixtures.small_stages import Plain
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,6 +66,33 @@ def test_all_three_closed(corpus):
     """The next file that is opened must not get the number of stdout, or what is printed would be written into it."""
     assert shell(f"realmctl chunk {corpus} --tokenizer train:100 -w w <&- >&- 2>&-")[0] == 0
     verify(open_artifact("w/blocks"))
+
+
+@pytest.mark.parametrize("open_ends", [os.pipe, os.openpty])
+def test_a_training_whose_messages_nobody_reads_any_more(chain, tmp_path, one_thread, open_ends):
+    """It prints a line at each step, or draws a bar on a terminal. The reader leaves after the first bytes."""
+    reader, writer = open_ends()
+
+    def train():
+        os.dup2(writer, 2)
+        os.close(reader)
+        os.close(writer)
+        sys.stderr = sys.__stderr__ = open(2, "w", closefd=False)  # noqa: SIM115
+        log.SECONDS_BETWEEN_LINES = 0.0
+        options = (
+            f"mlm-init --blocks {chain.blocks.path} -w w --bert scratch:L1-H16 --batch-size 2 --length 16 --steps 9"
+        )
+        try:
+            app.main(options.split())
+        except SystemExit as end:
+            return int(end.code or 0)
+
+    child = forked(train, tmp_path / "log")
+    os.close(writer)
+    assert os.read(reader, 1)
+    os.close(reader)
+    assert ended(child, within=120) == 0, (tmp_path / "log").read_text()
+    assert open_artifact("w/encoder").metrics["steps"] == 9
 
 
 def test_jobs_whose_messages_nobody_reads(corpus):

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from realmctl.artifacts import Origin, Writer
-from realmctl.errors import ConfigError, InputError, QualityError, ResourceError
+from realmctl.errors import ConfigError, InputError, NotFiniteError, QualityError, ResourceError
 from realmctl.models.optimizer import bert_lr
-from realmctl.training.loop import seed_of, train
+from realmctl.training.loop import seed_of, train, trained_weights
 from realmctl.training.objective import SelfContained
 from realmctl.training.settings import TrainSettings
 
@@ -95,7 +95,7 @@ def test_every_step_has_a_seed_of_its_own(tmp_path):
 
 
 def test_divergence_and_lack_of_memory_are_told_in_one_paragraph(tmp_path):
-    with pytest.raises(QualityError, match=r"diverged at step 1 of 4: the gradient is not finite.*--then-lr 0=0\.01 "):
+    with pytest.raises(QualityError, match=r"diverged: after 0 of 4 .* gradient .*--then-lr 0=0\.01 "):
         train(Parabola(broken="diverge"), TrainSettings(steps=4, lr=0.1, warmup=0), writer(tmp_path / "one"), "toy")
     broken = Parabola(broken=torch.OutOfMemoryError("CUDA out of memory. Tried to\nallocate"))
     with pytest.raises(
@@ -228,7 +228,7 @@ def diverging(at):
 def test_a_run_that_diverges_keeps_a_checkpoint_from_before_and_says_how_to_go_on(tmp_path, capsys):
     out = writer(tmp_path)
     settings = TrainSettings(steps=60, lr=0.01, warmup=0, checkpoint_every=5)
-    with pytest.raises(QualityError, match="diverged at step") as error:
+    with pytest.raises(QualityError, match="diverged: after") as error:
         train(diverging(at=12), settings, out, "toy")
     assert "--then-lr 10=0.001 " in str(error.value) and "\n" not in str(error.value)
     kept = sorted(path.name for path in (tmp_path / ".scratch" / "checkpoints").iterdir())
@@ -248,8 +248,17 @@ def test_weights_that_are_not_finite_after_the_last_step_are_not_published(tmp_p
             loss, sums = super().loss(part)
             return (None if part[0] >= 3 else loss), sums
 
-    with pytest.raises(QualityError, match=r"diverged at step 4 of 4.*weight\.weight"):
+    with pytest.raises(QualityError, match=r"diverged: after 4 of 4.*weight\.weight"):
         train(Overflowing(), TrainSettings(steps=4, lr=0.1, warmup=0), writer(tmp_path), "toy")
+
+
+def test_what_trained_weights_give_is_not_finite(tmp_path):
+    """The last checkpoint holds these weights, so the run goes on from the one before it."""
+    settings = TrainSettings(steps=6, lr=0.01, warmup=0, checkpoint_every=2)
+    train(Parabola(), settings, writer(tmp_path), "toy")
+    told = pytest.raises(QualityError, match=r"toy diverged: after 6 of 6 .*--then-lr 4=0\.001 ")
+    with told, trained_weights(settings, writer(tmp_path), "toy"):
+        raise NotFiniteError("the first vector is not finite.")
 
 
 def test_another_rate_counts_from_its_step_on(tmp_path):

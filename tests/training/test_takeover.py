@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from realmctl.errors import MismatchError, QualityError
 from realmctl.pipeline.planning import plan
+from realmctl.training import loop
+from stages.build_index import BuildIndex
+from stages.embed import Embed
 from stages.mlm_init import MlmInit
 from tests.fixtures.chain import FINETUNING, Stopped, finetune, metrics_of, pretrain, stop_at
 
@@ -59,6 +63,27 @@ def test_best_weights_of_a_later_step_do_not_count(chain, tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("train", [pretrain, finetune, mlm], ids=["pretrain", "finetune", "mlm-init"])
 def test_every_stage_that_diverges_says_its_step_and_how_to_go_on(chain, tmp_path, train):
-    with pytest.raises(QualityError, match=r"diverged at step \d+ of 6.*--then-lr") as error:
+    with pytest.raises(QualityError, match=r"diverged: after \d+ of 6.*--then-lr") as error:
         train(chain, steps=6, lr=1e6, warmup=0).make(tmp_path / "it")
     assert error.value.exit_code == 6 and not (tmp_path / "it" / "v1").exists()
+
+
+@pytest.mark.parametrize(("refresh", "after", "start"), [("inline", 3, 2), ("never", 6, 4)])
+def test_vectors_that_overflow_are_divergence_when_blocks_are_embedded(
+    chain, tmp_path, monkeypatch, refresh, after, start
+):
+    """The index holds numbers up to 65,504. The loss is computed in float32."""
+    embeddings = Embed(blocks=chain.blocks, retriever=chain.retriever, dtype="float16").make(tmp_path / "embeddings")
+    index = BuildIndex(embeddings=embeddings, type="exact").make(tmp_path / "index")
+    plain = loop._Run._update
+
+    def update(run, rate):
+        norm = plain(run, rate)
+        with torch.no_grad():
+            run.objective.retriever.block_tower.norm.weight.fill_(1e5)
+        return norm
+
+    monkeypatch.setattr(loop._Run, "_update", update)
+    with pytest.raises(QualityError, match=rf"diverged: after {after} of 6 .*--then-lr {start}=0\.001 "):
+        pretrain(chain, refresh=refresh, index=index).make(tmp_path / "it")
+    assert not (tmp_path / "it" / "v1").exists()

@@ -50,7 +50,7 @@ from realmctl.tokens import wordpiece
 from realmctl.training import data_parallel
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import span_order
-from realmctl.training.loop import train
+from realmctl.training.loop import train, trained_weights
 from realmctl.training.monitoring.alarms import Alarms, rules
 from realmctl.training.monitoring.candidate_watch import WATCHED_QUERIES, CandidateWatch
 from realmctl.training.monitoring.index_change import index_drift, overlap
@@ -72,11 +72,12 @@ def pretrain(settings: PretrainSettings, out: Writer) -> dict[str, Any]:
         metrics = train(objective, settings, out, "pretrain")
     if not processes.is_first():  # the first process embeds the blocks with the trained retriever
         return metrics
-    index = publish_retriever_and_index(settings, out, retriever)
+    with trained_weights(settings, out, "pretrain"):
+        index = publish_retriever_and_index(settings, out, retriever)
+        last = _last_measures(objective, index, out)
     with writing(out.path / "reader", dataclasses.replace(out.origin, kind="reader")) as part:
         reader.cpu().save(part.path)
         part.copy_folder(".", tokenizer_folder(settings.blocks))
-    last = _last_measures(objective, index, out)
     counts = {**metrics["alarms"], **objective.alarms.counts}
     return {**metrics, **last, "refreshes": in_use.refreshes, "alarms": counts}
 

@@ -9,7 +9,15 @@ import time
 
 import torch
 
-from realmctl.errors import ConfigError, InputError, MismatchError, QualityError, RealmctlError, ResourceError
+from realmctl.errors import (
+    ConfigError,
+    InputError,
+    MismatchError,
+    NotFiniteError,
+    QualityError,
+    RealmctlError,
+    ResourceError,
+)
 from realmctl.execution.signals import asked_to_stop
 from realmctl.log import say, warn
 from realmctl.models.precision import pick_device
@@ -60,6 +68,7 @@ class ChildRefresher:
             has_work: Whether a snapshot waits for its index. An idle refresher need not make progress.
 
         Raises:
+            NotFiniteError: Vectors of the snapshot are not finite.
             RealmctlError: The child failed `RESTARTS` + 1 times in a row. The class of the error follows from its exit
                 code (ResourceError for a kill); the message ends with the tail of its log.
         """
@@ -131,6 +140,11 @@ class ChildRefresher:
             self.folder.remove_unfinished(self._token, self.process.pid)
         self.process, self.failures = None, self.failures + 1
         self._not_before = time.monotonic() + BACK_OFF**self.failures
+        beat = self.folder.last_beat()
+        if beat.get("token") == self._token and beat.get("state") == "diverged":  # it would be so again
+            error = NotFiniteError(f"the index refresher finds: {beat.get('error')}")
+            error.step = beat.get("step")
+            raise error
         if self.failures <= RESTARTS:
             warn(f"the index refresher failed: {what}; starting it again ({self.failures} of {RESTARTS})")
             return

@@ -89,13 +89,13 @@ class RefreshRequest:
 class Beat(TypedDict, total=False):
     """A heartbeat of the refresher.
 
-    The states are starting, waiting, embedding, building (graph and recall) and failed. `cpu_seconds` is the processor time, which
-    shows progress while the state is building.
+    The states are starting, waiting, embedding, building (graph and recall), failed, and diverged: vectors of the snapshot are not
+    finite. `cpu_seconds` is the processor time, which shows progress while the state is building.
     """
 
     pid: int
     token: str
-    state: Literal["starting", "waiting", "embedding", "building", "failed"]
+    state: Literal["starting", "waiting", "embedding", "building", "failed", "diverged"]
     step: int
     blocks_done: int
     cpu_seconds: int

@@ -13,10 +13,10 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Unpack
+from typing import Literal, Unpack
 
 from realmctl.artifacts import open_artifact
-from realmctl.errors import RealmctlError, ResourceError
+from realmctl.errors import NotFiniteError, RealmctlError, ResourceError
 from realmctl.execution.parent import die_with_parent
 from realmctl.execution.shards import Executor
 from realmctl.log import say
@@ -101,7 +101,8 @@ class Refresher:
         except Exception as error:
             self._require_own_request()
             if self.folder.snapshots.at(step).is_dir():
-                self.heart.set(state="failed", error=str(error))
+                state: Literal["diverged", "failed"] = "diverged" if isinstance(error, NotFiniteError) else "failed"
+                self.heart.set(state=state, error=str(error))
                 raise
             made = False  # the snapshot was pruned meanwhile
         self.heart.set(state="waiting", step=step)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from realmctl.errors import InputError, QualityError, ResourceError
+from realmctl.errors import InputError, NotFiniteError, QualityError, ResourceError
 from realmctl.execution.signals import deferred
 from realmctl.training.refresh import child
 from realmctl.training.refresh.child import ChildRefresher
@@ -164,6 +164,16 @@ def test_after_three_restarts_training_stops_with_what_the_refresher_said(live, 
         watch(refresher, lambda: False)
     assert error.value.exit_code == kind.exit_code
     assert "\n" not in str(error.value)
+    refresher.stop()
+
+
+def test_a_snapshot_that_overflows_is_told_at_once(live, monkeypatch):
+    """The same snapshot would overflow again. The error has its step, because training went on meanwhile."""
+    refresher = running(monkeypatch, live, "import sys; sys.exit(3)")
+    live.beat({"token": live.request().token, "state": "diverged", "step": 2, "error": "a vector is not finite"})
+    with pytest.raises(NotFiniteError, match="a vector is not finite") as error:
+        watch(refresher, lambda: False)
+    assert error.value.step == 2 and refresher.failures == 1
     refresher.stop()
 
 

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from realmctl.artifacts import open_artifact, verify
-from realmctl.errors import QualityError
+from realmctl.errors import NotFiniteError, QualityError
 from realmctl.training.refresh import refresher
 from realmctl.training.refresh.index_maker import request_of
 from realmctl.training.refresh.refresher import Heartbeat, Refresher, Superseded
@@ -171,18 +171,19 @@ def test_two_beats_at_once_do_not_end_the_refresher(live):
     assert beat["count"] == 800 and beat["pid"] == os.getpid()
 
 
-def test_a_failed_refresh_is_told_by_the_heartbeat(trainer, live, retriever, monkeypatch):
+@pytest.mark.parametrize(("kind", "state"), [(QualityError, "failed"), (NotFiniteError, "diverged")])
+def test_a_failed_refresh_is_told_by_the_heartbeat(trainer, live, retriever, monkeypatch, kind, state):
     trainer.offer(2, 0, retriever)
     ours = Refresher(live, "cpu")
 
     def make(*arguments):
-        raise QualityError("finds nothing")
+        raise kind("finds nothing")
 
     monkeypatch.setattr(ours.maker, "make", make)
-    with pytest.raises(QualityError):
+    with pytest.raises(kind):
         ours.refresh_newest()
     beat = live.last_beat()
-    assert (beat["state"], beat["step"], beat["error"]) == ("failed", 2, "finds nothing")
+    assert (beat["state"], beat["step"], beat["error"]) == (state, 2, "finds nothing")
 
 
 def test_a_snapshot_that_is_pruned_in_the_middle_is_no_failure(trainer, live, retriever, monkeypatch):
