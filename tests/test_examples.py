@@ -9,12 +9,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from realmctl.artifacts import open_artifact, verify
+from tests.fixtures.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
@@ -391,8 +391,7 @@ def test_demo_across_a_kill_and_twice(wheel: Path, tmp_path: Path) -> None:
     environment = {**os.environ, **shipped(wheel)}
     checkpoints = tmp_path / "demo/artifacts/model/v1.partial/.scratch/checkpoints"
     first = subprocess.Popen(command, cwd=tmp_path, env=environment, start_new_session=True)
-    while first.poll() is None and not list(checkpoints.glob("step-*[0-9]")):
-        time.sleep(0.2)
+    wait_until(lambda: first.poll() is not None or list(checkpoints.glob("step-*[0-9]")), 1800)
     os.killpg(first.pid, signal.SIGKILL)
     assert first.wait() == -signal.SIGKILL
     second = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +16,7 @@ import pytest
 from realmctl.artifacts import series
 from realmctl.pipeline import Stage, setting
 from tests.fixtures.small_stages import Plain, Steps
+from tests.fixtures.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 REALMCTL = [sys.executable, "-P", "-m", "realmctl"]
@@ -112,8 +112,7 @@ def test_signals_exit_as_documented_and_leave_nothing(tmp_path, number, code):
     spool.mkdir()
     run = child("chunk", "-", env={**os.environ, "TMPDIR": str(spool)})
     assert run.stderr is not None and b"reading standard input" in run.stderr.readline()
-    while not list(spool.iterdir()):
-        time.sleep(0.01)
+    wait_until(lambda: list(spool.iterdir()))
     run.send_signal(number)
     out, err = run.communicate()
     assert (run.returncode, out) == (code, b"") and "Run the same command again" in one_paragraph(err.decode())

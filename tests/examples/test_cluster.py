@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ import yaml
 from realmctl.artifacts import open_artifact
 from tests.fixtures.chain import make_chain
 from tests.fixtures.together import free_port
+from tests.fixtures.waiting import wait_until
 
 CLUSTER = Path(__file__).parents[2] / "examples" / "cluster"
 
@@ -106,9 +106,8 @@ def slurm(tmp_path):
 def test_a_job_that_is_warned_is_queued_again_and_then_ends(tmp_path, slurm):
     job = slurm()
     model = tmp_path / "artifacts/model"
-    while not list(model.glob("v1.partial/**/step-*/state.json")):
-        assert job.poll() is None, job.stderr.read()[-3000:]
-        time.sleep(0.1)
+    wait_until(lambda: list(model.glob("v1.partial/**/step-*/state.json")) or job.poll() is not None)
+    assert job.poll() is None, job.stderr.read()[-3000:]
     job.send_signal(signal.SIGUSR1)
     _, messages = job.communicate(timeout=200)
     assert job.returncode == 75, messages[-3000:]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from realmctl.execution.shards import map_units
 from realmctl.pipeline.discovery import own_stages
 from tests.fixtures import shard_functions as functions
 from tests.fixtures.chain import Chain
+from tests.fixtures.waiting import wait_until
 
 ray = pytest.importorskip("ray")
 
@@ -101,8 +101,7 @@ def test_a_node_that_is_killed_costs_nothing(chain, tmp_path, three_nodes, monke
     victim = list(three_nodes.worker_nodes)[-1]
 
     def kill() -> None:
-        while not list((tmp_path / "ray").glob("blocks/v1.partial/*")):
-            time.sleep(0.05)
+        wait_until(lambda: list((tmp_path / "ray").glob("blocks/v1.partial/*")))
         three_nodes.remove_node(victim, allow_graceful=False)
 
     killer = threading.Thread(target=kill)

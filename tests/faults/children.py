@@ -10,8 +10,6 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.execution.test_parent import is_alive
-
 UNCAUGHT = 70
 """Exit code of a child that ended with an exception; the traceback is in its log."""
 
@@ -57,13 +55,3 @@ def killed(child: int) -> bool:
     """Kill a child, and return whether the kill came before its end."""
     os.kill(child, signal.SIGKILL)
     return ended(child) == -signal.SIGKILL
-
-
-def gone(process: int, within: float) -> bool:
-    """Whether a process that may be no child of this one ends within so many seconds."""
-    end = time.monotonic() + within
-    while is_alive(process):
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.005)
-    return True

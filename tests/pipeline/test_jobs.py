@@ -13,7 +13,8 @@ from realmctl.artifacts import open_artifact
 from realmctl.errors import InputError, RealmctlError, ResourceError
 from realmctl.pipeline.pipeline import Pipeline
 from realmctl.pipeline.pipeline_file import read
-from tests.fixtures.jobs import STAGES, alive, command, environment, wait_for
+from tests.fixtures.jobs import STAGES, alive, command, environment
+from tests.fixtures.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -158,11 +159,11 @@ def test_the_command_exits_with_the_failing_stages_code():
 def test_a_signal_reaches_the_children_and_leaves_nothing_half(number, code):
     pipeline(plain={"then": "hang"}, kept={"stage": "resumable", "then": "hang"})
     run = command("run", "p.yaml", "--jobs", 2)
-    wait_for(lambda: all(Path("place", name).exists() for name in ("plain", "kept")))
+    wait_until(lambda: all(Path("place", name).exists() for name in ("plain", "kept")))
     run.send_signal(number)
     out, err = run.communicate()
     assert (run.returncode, out) == (code, "") and "Traceback" not in err
-    wait_for(lambda: not any(alive(Path("place", name)) for name in ("plain", "kept")))
+    wait_until(lambda: not any(alive(Path("place", name)) for name in ("plain", "kept")))
     assert {path.name for path in Path("w/plain").iterdir()} == {".lock"}
     assert Path("w/kept/v1.partial/.scratch/progress/half").exists()
     plan = read(Path("p.yaml"), STAGES, {}, None)

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from realmctl.training.refresh.protocol import StepFolder
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import FIRMS, TOWNS, documents, make_index, metrics_of, pretrain
 from tests.fixtures.retriever import make_retriever
+from tests.fixtures.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 SMALL = [
@@ -184,20 +184,13 @@ def refreshing(live):
     return beat["state"] in ("embedding", "building") and beat["pid"] in refreshers_of(live)
 
 
-def wait_for(condition, seconds=300.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it never came to be"
-        time.sleep(0.005)
-
-
 @pytest.mark.slow
 def test_a_refresher_started_by_hand(chain, tmp_path):
     """The multi-device mode: `realmctl refresh RUN/live` in another process, here on the same machine."""
     live, started = tmp_path / "model/v1.partial/live", []
 
     def start():
-        wait_for((live / "refresh.json").exists)
+        wait_until((live / "refresh.json").exists)
         command = [sys.executable, "-P", "-m", "realmctl", "refresh", str(live), "--device", "cpu"]
         started.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
 
@@ -265,11 +258,11 @@ def test_kill_9_in_mid_refresh_and_the_same_command_again(large, tmp_path):
         trainer = subprocess.Popen(
             command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
-        wait_for(lambda trainer=trainer: refreshing(live) or trainer.poll() is not None)
+        wait_until(lambda trainer=trainer: refreshing(live) or trainer.poll() is not None)
         assert trainer.poll() is None, trainer.stderr.read()
         trainer.send_signal(signal.SIGKILL)
         trainer.communicate()
-        wait_for(lambda: not refreshers_of(tmp_path), 2.0)
+        wait_until(lambda: not refreshers_of(tmp_path))
         for step in StepFolder(live / "indexes").steps():
             verify(open_artifact(live / f"indexes/step-{step:08d}"))
     done = subprocess.run(command, env=environment, capture_output=True, text=True)

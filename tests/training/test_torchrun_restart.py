@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from safetensors.torch import load_file
 from realmctl.artifacts import Artifact, open_artifact
 from tests.fixtures.chain import Chain, metrics_of
 from tests.fixtures.together import PATIENCE_SECONDS
+from tests.fixtures.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(3600)
 
@@ -77,10 +77,9 @@ def undisturbed(chain, tmp_path_factory) -> Artifact:
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_killed_process_changes_nothing(chain, undisturbed, tmp_path, rank):
     run = start(chain, tmp_path / "model", restarts=1)
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not list(tmp_path.glob("model/v1.partial/**/step-*1[05]/state.json")):
-        assert run.poll() is None and time.monotonic() < deadline
-        time.sleep(0.02)
+    checkpoints = "model/v1.partial/**/step-*1[05]/state.json"
+    wait_until(lambda: list(tmp_path.glob(checkpoints)) or run.poll() is not None, PATIENCE_SECONDS)
+    assert run.poll() is None
     os.kill(process_of(run.pid, rank), signal.SIGKILL)
     _, printed = run.communicate(timeout=PATIENCE_SECONDS)
     assert run.returncode == 0, printed

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 
 import pytest
 
 from tests.fixtures.browser import browser, needs_browser
+from tests.fixtures.waiting import wait_until
 from tests.serve.conftest import QUESTION, SENTENCE, TOKEN
 
 uvicorn = pytest.importorskip("uvicorn")
@@ -51,9 +51,7 @@ def serve_at():
         server = uvicorn.Server(config)
         started.append((server, threading.Thread(target=server.run, daemon=True)))
         started[-1][1].start()
-        while not server.started:
-            assert started[-1][1].is_alive()
-            time.sleep(0.01)
+        wait_until(lambda: server.started or not started[-1][1].is_alive())
         return f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
 
     yield serve
