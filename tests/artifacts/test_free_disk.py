@@ -59,7 +59,7 @@ def test_training_refuses_before_its_first_step(tmp_path, monkeypatch):
     from tests.training.test_loop import Parabola, writer
 
     monkeypatch.setattr(shutil, "disk_usage", lambda place: Usage(10_000, 9_953, 47))
-    with pytest.raises(ResourceError, match="checkpoints of toy"):
+    with pytest.raises(ResourceError, match="toy"):
         train(Parabola(), TrainSettings(steps=1, lr=1.0), writer(tmp_path / "a"), "toy")
     monkeypatch.setattr(shutil, "disk_usage", lambda place: Usage(10_000, 9_952, 48))  # 4 x 3 numbers of 4 bytes
     train(Parabola(), TrainSettings(steps=1, lr=1.0), writer(tmp_path / "b"), "toy")

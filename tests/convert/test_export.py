@@ -165,7 +165,7 @@ def test_what_cannot_be_exported(tmp_path, blocks):
     artifact = make_retriever(tmp_path / "r", blocks, towers="separate")
     with pytest.raises(ConfigError, match="Say which"):
         export(artifact.path, tmp_path / "out")
-    with pytest.raises(MismatchError, match="of kind blocks"):
+    with pytest.raises(MismatchError, match="blocks"):
         export(blocks.path, tmp_path / "out")
     with pytest.raises(InputError, match="does not exist"):
         export(tmp_path / "nothing", tmp_path / "out")

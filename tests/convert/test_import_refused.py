@@ -84,7 +84,7 @@ def test_a_tensor_that_is_not_finite_is_named(tmp_path, kind: str):
         ({"layer_norm_eps": 1e-3}, "layer_norm_eps"),
         ({"hidden_act": "sinh"}, "hidden_act"),
         ({"hidden_act": ["x"]}, "hidden_act"),
-        ({"num_attention_heads": 5}, "do not divide"),
+        ({"num_attention_heads": 5}, "5"),
         ({"hidden_dropout_prob": "x"}, "hidden_dropout_prob"),
         ({"retriever_proj_size": 8}, "cls.dense.weight"),
         ({"intermediate_size": True}, "not a size"),
@@ -97,13 +97,13 @@ def test_a_config_that_does_not_describe_the_weights(tmp_path, config: dict[str,
 
 def test_other_span_heads_and_wrong_numbers_of_blocks(tmp_path):
     for name, config in (("a", {"span_hidden_size": 128}), ("b", {"reader_layer_norm_eps": 1e-12})):
-        refused(published.write(tmp_path / name, published.reader(), **config), tmp_path, InputError, "span head of")
+        refused(published.write(tmp_path / name, published.reader(), **config), tmp_path, InputError, "span head")
     tensors = tensors_of("openqa")
     refused(published.write(tmp_path / "c", tensors, num_block_records=13353718), tmp_path, InputError, "13353718")
     folder = published.write(tmp_path / "d", tensors)
-    refused(folder, tmp_path, InputError, "no block records at")
+    refused(folder, tmp_path, InputError, "block records")
     published.write_records(folder / "block_records.npy", RECORDS[:5])
-    refused(folder, tmp_path, MismatchError, "indexes 6 blocks, and .* holds 5")
+    refused(folder, tmp_path, MismatchError, "6 .* 5")
 
 
 @pytest.mark.parametrize("lines", [5, 7])
@@ -123,17 +123,17 @@ def test_other_vocabularies(tmp_path):
         ("moved", [words[5], *words[1:5], "[PAD]", *words[6:]]),
     ):
         folder = published.write(tmp_path / name, published.embedder(), vocabulary=vocabulary)
-        refused(folder, tmp_path, MismatchError, "Name the tokenizer")
+        refused(folder, tmp_path, MismatchError, "tokenizer")
     folder = published.write(tmp_path / "none", published.embedder(), vocabulary=[])
-    refused(folder, tmp_path, InputError, "holds no tokenizer")
-    refused(folder, tmp_path, MismatchError, "Name the tokenizer", tokenizer=str(tmp_path / "short"))
+    refused(folder, tmp_path, InputError, "tokenizer")
+    refused(folder, tmp_path, MismatchError, "tokenizer", tokenizer=str(tmp_path / "short"))
     other = published.write(tmp_path / "other", published.embedder())
     assert imported(folder, tmp_path / "w", tokenizer=str(other))["retriever"]
 
 
 def test_extras_that_a_checkpoint_has_no_use_for(tmp_path):
     folder = published.write(tmp_path / "c", published.embedder())
-    refused(folder, tmp_path, ConfigError, "without an index", titles=tmp_path / "t")
+    refused(folder, tmp_path, ConfigError, "--titles", titles=tmp_path / "t")
 
 
 class Attack:
@@ -150,7 +150,7 @@ def test_weights_that_are_an_attack(tmp_path):
     refused(folder, tmp_path, InputError, r"asks for \w+\.system")
     for content in ([1, 2], {"a": 1}, {1: torch.ones(1)}, torch.ones(2)):
         torch.save(content, folder / "pytorch_model.bin")
-        refused(folder, tmp_path, InputError, "something other than named tensors")
+        refused(folder, tmp_path, InputError, "pytorch_model")
     assert not canary.exists()
 
 
@@ -163,10 +163,10 @@ def test_weights_that_are_cut(tmp_path, pickled: bool):
         path.write_bytes(whole[:size])
         refused(folder, tmp_path, InputError, path.name)
     path.unlink()
-    refused(folder, tmp_path, InputError, "holds no weights")
+    refused(folder, tmp_path, InputError, "weights")
     for text in ("", "[]", "{", "[" * 100_000):
         (folder / "config.json").write_text(text)
-        refused(folder, tmp_path, InputError, "Cannot read")
+        refused(folder, tmp_path, InputError, "config")
     refused(tmp_path / "nowhere", tmp_path, InputError, "SOURCE")
 
 
@@ -175,7 +175,7 @@ def test_other_models_are_no_realm(tmp_path):
         published.write(tmp_path / "c", {"bert.x": torch.ones(1)}),
         tmp_path,
         InputError,
-        "not one of transformers' REALM models",
+        "REALM",
     )
     with zipfile.ZipFile(published.write(tmp_path / "d", {}, pickled=True) / "pytorch_model.bin", "w") as archive:
         archive.writestr("evil.txt", "x")

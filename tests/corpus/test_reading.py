@@ -100,7 +100,7 @@ def test_dpr_passages(tmp_path):
         ("2", "B, C", "plain"),
     ]
     path.write_bytes(gzip.compress(b"id\ttext\ttitle\n1\tonly two\n"))
-    with pytest.raises(InputError, match=r"psgs_w100\.tsv\.gz:2: 2 columns"):
+    with pytest.raises(InputError, match=r"psgs_w100\.tsv\.gz:2: "):
         read(path)
 
 
@@ -114,7 +114,7 @@ def test_squad_layout_is_a_corpus_too(tmp_path, indent):
     path.write_text(json.dumps({"version": "1.1", "data": [article]}, indent=indent))
     assert read(path) == [Document("Super_Bowl", "Super Bowl", "One.\nTwo.")]
     path.write_text(json.dumps({"version": "1.1", "data": [{"title": "x", "paragraphs": [{}]}]}, indent=indent))
-    with pytest.raises(InputError, match=r"s\.json: not in SQuAD"):
+    with pytest.raises(InputError, match=r"s\.json: "):
         read(path)
 
 
@@ -265,7 +265,7 @@ def test_an_empty_corpus_is_an_error(tmp_path, content):
 def test_an_id_that_comes_twice_is_refused_with_its_line(tmp_path):
     first = jsonl(tmp_path / "a.jsonl", {"id": 1, "text": "x"}, {"id": 2, "text": "x"})
     second = jsonl(tmp_path / "b.jsonl", {"id": 3, "text": "x"}, {"id": 2, "text": "x"})
-    with pytest.raises(InputError, match=r"b\.jsonl:2: the document id '2' is already used by .*a\.jsonl:2"):
+    with pytest.raises(InputError, match=r"b\.jsonl:2.*'2'.*a\.jsonl:2"):
         read(first, second)
 
 
@@ -274,7 +274,7 @@ def test_ids_seen_long_ago_are_noticed_too():
     for number in range(1000):
         ids.add(str(number), f"f:{number}")
     ids.add("5", "g:1")
-    with pytest.raises(InputError, match="g:1: the document id '5'"):
+    with pytest.raises(InputError, match=r"g:1: .*'5'"):
         ids.settle()
 
 

@@ -77,10 +77,10 @@ def test_named_fields_are_those_of_files_that_workers_read_too(tmp_path, workers
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_id_in_two_files_and_a_bad_line_are_named(folder, tmp_path, workers):
     write(folder / "2/09b.jsonl", range(45, 46))
-    with pytest.raises(InputError, match=r"09b.jsonl:1: the document id '45' is already used by .*02.jsonl:6"):
+    with pytest.raises(InputError, match=r"09b\.jsonl:1: .*'45'.*02\.jsonl:6"):
         made(folder, tmp_path / "twice", workers)
     (folder / "2/09b.jsonl").write_text('{"id": "new", "title": "T", "text": "One."}\n{"id": \n')
-    with pytest.raises(InputError, match=r"09b.jsonl:2: not valid JSON"):
+    with pytest.raises(InputError, match=r"09b\.jsonl:2: "):
         made(folder, tmp_path / "bad", workers)
     assert not list(tmp_path.glob("*/v*"))
 

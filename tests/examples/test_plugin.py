@@ -126,7 +126,7 @@ def test_the_searcher_is_fine_tuned_evaluated_and_reopened(installed, plugged, c
     alone = EvalEm(blocks=chain.blocks, questions=chain.questions, retrieval="overlap").make(tmp_path / "alone")
     assert "em" in scores.metrics and alone.metrics["recall@5"] == scores.metrics["recall@5"] > 0
     monkeypatch.setattr(registry, "points", lambda group: ())
-    with pytest.raises(ConfigError, match=r"there is no searcher 'overlap'. Use one of: dense, bm25\."):
+    with pytest.raises(ConfigError, match="'overlap'"):
         QaModel.open(qa_model, blocks=chain.blocks)
 
 

@@ -72,8 +72,8 @@ def test_artifacts_are_the_same_as_without_ray(chain, tmp_path):
 def test_embed_refuses_flags_that_ray_alone_or_this_machine_alone_knows(chain, tmp_path):
     embed = own_stages()["embed"]
     for flags, message in [
-        ({"workers": 2}, "--workers needs --executor ray"),
-        ({"executor": "ray", "device": "cuda:1"}, "names a GPU of this machine"),
+        ({"workers": 2}, "--workers"),
+        ({"executor": "ray", "device": "cuda:1"}, "cuda:1"),
     ]:
         with pytest.raises(ConfigError, match=message):
             embed(blocks=chain.blocks, retriever=chain.retriever, **flags).make(tmp_path / "e")

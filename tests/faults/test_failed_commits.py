@@ -67,7 +67,7 @@ def test_when_the_last_fsync_fails_the_version_is_not_visible_and_the_next_run_c
         fsync(handle)
 
     monkeypatch.setattr(os, "fsync", fails)
-    with pytest.raises(ResourceError, match="Input/output error"):
+    with pytest.raises(ResourceError):
         Plain().make(out)
     assert not (out / "v1").exists() and (out / "v1.partial").is_dir()
     monkeypatch.setattr(os, "fsync", fsync)
@@ -96,7 +96,7 @@ def test_a_first_version_cannot_vanish_in_a_power_cut(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("keep", LOST.values(), ids=LOST)
 def test_a_manifest_that_the_disk_lost_is_not_published(tmp_path, keep):
-    with losing_writes("manifest.json.writing", keep), pytest.raises(ResourceError, match=r"manifest.*(holds|hold) "):
+    with losing_writes("manifest.json.writing", keep), pytest.raises(ResourceError, match="manifest"):
         Plain().make(tmp_path / "plain")
     assert version_numbers(tmp_path / "plain") == []
     assert Plain().make(tmp_path / "plain").path.name == "v1"
@@ -119,10 +119,10 @@ def test_records_arrays_and_copies_that_the_disk_lost_are_noticed(tmp_path, keep
 
     for write in (records, array, copy):
         write()
-        with losing_writes("x", keep), pytest.raises(OSError, match=r"it (holds|does not hold)") as error:
+        with losing_writes("x", keep), pytest.raises(OSError) as error:
             write()
         assert error.value.errno == errno.EIO
-    with losing_writes("x.frames.json.writing", keep), pytest.raises(OSError, match=r"it (holds|does not hold)"):
+    with losing_writes("x.frames.json.writing", keep), pytest.raises(OSError):
         records()
 
 
@@ -136,7 +136,7 @@ def test_weights_that_the_disk_lost_are_noticed(tmp_path, monkeypatch, keep):
         path.write_bytes(keep(path.read_bytes()))
 
     monkeypatch.setattr(weights, "save_file", loses)
-    with pytest.raises(OSError, match="it does not hold the bytes") as error:
+    with pytest.raises(OSError) as error:
         weights.save_tensors({"a": torch.tensor([1.0, 2.0])}, tmp_path / "x.safetensors")
     assert error.value.errno == errno.EIO
 
@@ -151,7 +151,7 @@ def test_embeddings_that_the_disk_lost_are_noticed(tmp_path, monkeypatch, which)
 
     monkeypatch.setattr(os, "pwrite", loses)
     file = embedding_file.EmbeddingFile(tmp_path / "e.npy", tmp_path / "done.jsonl", 4, 2, "float32")
-    with pytest.raises(OSError, match="it does not hold the bytes") as error, file:
+    with pytest.raises(OSError) as error, file:
         file.write(0, np.ones((4, 2), np.float32))
     assert error.value.errno == errno.EIO
 
@@ -186,7 +186,7 @@ def test_a_rotten_part_is_not_taken_for_done(tmp_path):
     child = Child(plain=Plain().make(tmp_path / "plain")).make(tmp_path / "child")
     model = Model(child=child).make(tmp_path / "model")
     (model.path / "plain" / "text.txt").unlink()
-    with pytest.raises(InputError, match="is missing or not in its manifest"):
+    with pytest.raises(InputError, match=r"text\.txt"):
         open_artifact(model.path)
     assert Model(child=child).make(tmp_path / "model").path.name == "v2"
 
@@ -195,7 +195,7 @@ def test_a_rotten_input_stops_the_stage_that_reads_it(tmp_path):
     made = Plain(text="hello").make(tmp_path / "plain")
     child = Child(plain=made)
     overwrite(made.file("text.txt"), b"jello")
-    with pytest.raises(InputError, match=r"text\.txt is damaged"):
+    with pytest.raises(InputError, match=r"text\.txt"):
         child.make(tmp_path / "child")
     assert version_numbers(tmp_path / "child") == []
 

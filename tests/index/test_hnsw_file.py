@@ -40,7 +40,7 @@ def sound(matrix, tmp_path_factory):
 def refused(sound, matrix, tmp_path):
     def check(data: bytes, shape=None) -> str:
         (tmp_path / "g.bin").write_bytes(data)
-        with pytest.raises(InputError, match=r"[Bb]uild the index again") as error:
+        with pytest.raises(InputError) as error:
             check_file(tmp_path / "g.bin", shape or sound[1], matrix)
         return str(error.value)
 

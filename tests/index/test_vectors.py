@@ -38,7 +38,7 @@ def test_refuses_a_cut_file_at_every_length(tmp_path):
 )
 def test_refuses_what_is_no_matrix_of_vectors(tmp_path, array):
     np.save(tmp_path / "v.npy", array, allow_pickle=True)
-    with pytest.raises(InputError, match="Embed the blocks again"):
+    with pytest.raises(InputError):
         open_vectors(tmp_path / "v.npy")
 
 

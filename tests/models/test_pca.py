@@ -46,7 +46,7 @@ def test_signs_are_fixed() -> None:
 
 
 def test_a_projection_that_cannot_be_fitted_is_refused() -> None:
-    with pytest.raises(ConfigError, match="width 12 to width 13"):
+    with pytest.raises(ConfigError, match=r"12.*13"):
         pca_projection(vectors_of(), 13)
-    with pytest.raises(ConfigError, match="more than 8 blocks"):
+    with pytest.raises(ConfigError, match="8 blocks"):
         pca_projection(vectors_of(count=8), 8)

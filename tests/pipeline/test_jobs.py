@@ -121,7 +121,7 @@ def test_after_a_failure_its_child_is_gone_too():
 def test_a_failure_lets_the_running_ones_end_and_starts_no_other(capfd):
     slow = {"waits_for": ["bad"], "outlives": ["bad"]}
     plan = pipeline(bad=meeting("slow", then="fail"), slow=slow, later={"after": "slow"}, child={"after": "bad"})
-    with pytest.raises(InputError, match="bad: bad fails as it was told"):
+    with pytest.raises(InputError, match="bad: "):
         plan.make(plan.steps, jobs=2)
     said = capfd.readouterr().err
     assert "waiting for the running stages (slow)" in said and "[slow] jobs: made w/slow/v1" in said
@@ -132,8 +132,8 @@ def test_a_failure_lets_the_running_ones_end_and_starts_no_other(capfd):
 @pytest.mark.parametrize(
     ("then", "error", "said"),
     [
-        ("break", RealmctlError, "bad: its process ended with exit code 1"),
-        ("die", ResourceError, "bad: its process was killed by signal 9"),
+        ("break", RealmctlError, "bad: .*code 1"),
+        ("die", ResourceError, "bad: .*signal 9"),
     ],
 )
 def test_a_bug_and_a_kill_are_named(capfd, then, error, said):

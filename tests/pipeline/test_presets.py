@@ -146,7 +146,5 @@ def test_a_pipeline_takes_presets(tmp_path):
     assert dict(step.values) == {**settings_of("ict", "ict-init"), "steps": 60, "lr": 1.0}
     for preset in ("orqa", "realm", "3"):
         file.write_text(f"stages:\n  retriever: {{stage: ict-init, preset: {preset}}}\n")
-        with pytest.raises(
-            ConfigError, match=rf"p\.yaml: retriever: preset '{preset}' does not cover ict-init. Use one of: ict"
-        ):
+        with pytest.raises(ConfigError, match=rf"retriever.*'{preset}'.*ict-init"):
             read(file, available_stages(), {}, None)

@@ -70,5 +70,5 @@ def test_values_that_do_not_fit_are_refused_by_name(hint, value):
 
 
 def test_a_name_that_is_none_of_a_choice_is_refused_with_all_of_them():
-    with pytest.raises(ConfigError, match=r"^--x: 'd' is not one of a, b\.$"):
+    with pytest.raises(ConfigError, match=r"^--x: 'd'.*a, b"):
         typed(tuple[Literal["a", "b"], ...], ["a,d"], "--x")

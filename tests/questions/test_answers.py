@@ -167,9 +167,9 @@ def test_a_hostile_pattern_is_a_counted_verdict():
 
 
 def test_unknown_scorer_and_test_are_named():
-    with pytest.raises(ConfigError, match="'f1' is not a scorer"):
+    with pytest.raises(ConfigError, match="'f1'"):
         exact_match("a", ["a"], "f1")
-    with pytest.raises(ConfigError, match="'fuzzy' is not an answer test"):
+    with pytest.raises(ConfigError, match="'fuzzy'"):
         has_answer("a", ["a"], "fuzzy")
 
 

@@ -75,5 +75,5 @@ def test_a_missing_or_odd_field_of_a_block_is_one_paragraph(tmp_path, key):
 
 
 def test_the_key_of_the_reproduction_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"predictions\.jsonl:1: the field 'prediction'"):
+    with pytest.raises(InputError, match=r"predictions\.jsonl:1: .*'prediction'"):
         page(tmp_path, {**LINES, "predictions.jsonl": {"question": "Who?"}})

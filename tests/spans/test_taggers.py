@@ -116,7 +116,7 @@ def test_a_trained_spacy_ner_runs(tmp_path):
 
 
 def test_a_missing_spacy_model_says_how_to_get_it():
-    with pytest.raises(InputError, match="python -m spacy download en_no_such_model"):
+    with pytest.raises(InputError, match="spacy download en_no_such_model"):
         find_spacy_model("en_no_such_model")
     with pytest.raises(InputError, match="no such pipeline"):
         spacy_finder("../elsewhere")

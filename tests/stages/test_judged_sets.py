@@ -84,5 +84,5 @@ def test_its_hits_become_hard_negatives_for_the_retriever(realmctl, chain, beir,
 
 def test_judged_queries_measure_no_answers(chain, beir, tmp_path):
     qa_model = baseline(chain, "bm25", steps=1).make(tmp_path / "qa")
-    with pytest.raises(ConfigError, match="Judged queries measure retrieval alone"):
+    with pytest.raises(ConfigError):
         EvalEm(blocks=chain.blocks, qa_model=qa_model, questions=beir).make(tmp_path / "scores")

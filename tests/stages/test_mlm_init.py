@@ -48,7 +48,7 @@ def test_practice_stops_at_an_accuracy(chain, tmp_path):
 
 def test_a_curriculum_does_not_stop_at_an_accuracy(chain):
     stage = MlmInit(blocks=chain.blocks, spans=chain.spans, practice="curriculum", stop_at_accuracy=0.5)
-    with pytest.raises(ConfigError, match="--stop-at-accuracy does not work with --practice curriculum"):
+    with pytest.raises(ConfigError, match=r"--stop-at-accuracy.*--practice"):
         stage.check()
 
 

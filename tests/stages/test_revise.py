@@ -318,7 +318,7 @@ def test_vectors_that_do_not_fit_are_refused(made, tmp_path):
 def test_blocks_that_cannot_be_revised(made, tmp_path):
     by_hand = make_blocks(tmp_path / "hand", {"A": [["One sentence."]]})
     edits = write_edits(tmp_path / "e.jsonl", {"op": "remove", "id": "0"})
-    with pytest.raises(MismatchError, match="not made by chunk or revise"):
+    with pytest.raises(MismatchError, match="chunk or revise"):
         Revise(blocks=by_hand, edits=edits).make(tmp_path / "blocks")
     for given_both in ({}, {"edits": edits, "corpus": (edits,)}):
         with pytest.raises(ConfigError, match="either --corpus"):

@@ -117,16 +117,16 @@ def test_parts_of_models_search_too(tmp_path, chain: Chain):
     ("values", "says"),
     [
         ({"top": 0}, "--top"),
-        ({"depth": 3}, "--depth 3 is below --top 7"),
+        ({"depth": 3}, "--depth 3.*--top 7"),
         ({"method": "hybrid", "rrf_k": 0}, "--rrf-k"),
-        ({"method": "wrong"}, "not one of dense, bm25"),
-        ({"index": None}, "Name --retriever and --index"),
+        ({"method": "wrong"}, "dense, bm25"),
+        ({"index": None}, "--retriever.*--index"),
     ],
 )
 def test_what_is_refused(tmp_path, chain: Chain, values, says: str):
     with pytest.raises(ConfigError, match=says):
         made(chain, tmp_path, **values)
-    with pytest.raises(ConfigError, match="neither --retriever nor --index"):
+    with pytest.raises(ConfigError, match=r"--retriever.*--index"):
         made(chain, tmp_path, method="bm25", index=chain.index)
 
 

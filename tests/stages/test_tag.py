@@ -131,7 +131,7 @@ def test_dates_and_labels_are_settings(blocks, tmp_path):
 
 
 def test_no_span_at_all_is_an_error_that_says_what_was_dropped(blocks, tmp_path):
-    with pytest.raises(InputError, match="no salient span in the 4 blocks"):
+    with pytest.raises(InputError, match="4 blocks"):
         Tag(blocks=blocks, labels=("NO_SUCH",), workers=1).make(tmp_path / "spans")
     with pytest.raises(InputError, match="dropped_past_query"):
         Tag(blocks=blocks, query_length=3, max_masks=1, labels=("DATE",), workers=1).make(tmp_path / "spans")
@@ -139,7 +139,7 @@ def test_no_span_at_all_is_an_error_that_says_what_was_dropped(blocks, tmp_path)
 
 @pytest.mark.parametrize("tagger", ["", "anchor", "spacy", "spacy:", "hf", "rules:x", "ANCHORS"])
 def test_a_misspelt_tagger_is_refused(blocks, tagger):
-    with pytest.raises(ConfigError, match="use auto, anchors, rules, spacy:NAME_OR_PATH"):
+    with pytest.raises(ConfigError, match="auto, anchors, rules, spacy"):
         Tag(blocks=blocks, tagger=tagger).check()
 
 

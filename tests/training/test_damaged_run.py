@@ -113,7 +113,7 @@ def test_a_file_that_may_not_grow_is_exit_code_5_and_no_traceback(chain, tmp_pat
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20 * 1024, hard))  # as `ulimit -f 20` does
     try:
-        with pytest.raises(ResourceError, match="Free some disk space") as error:
+        with pytest.raises(ResourceError) as error:
             stage.make(tmp_path / "made")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

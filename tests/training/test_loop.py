@@ -98,9 +98,7 @@ def test_divergence_and_lack_of_memory_are_told_in_one_paragraph(tmp_path):
     with pytest.raises(QualityError, match=r"diverged: after 0 of 4 .* gradient .*--then-lr 0=0\.01 "):
         train(Parabola(broken="diverge"), TrainSettings(steps=4, lr=0.1, warmup=0), writer(tmp_path / "one"), "toy")
     broken = Parabola(broken=torch.OutOfMemoryError("CUDA out of memory. Tried to\nallocate"))
-    with pytest.raises(
-        ResourceError, match=r"out of memory at step 3 of toy .CUDA out of memory. Tried to.*micro-batch"
-    ) as error:
+    with pytest.raises(ResourceError, match=r"step 3 of toy.*Tried to.*micro-batch") as error:
         train(broken, TrainSettings(steps=4, lr=0.1, warmup=0), writer(tmp_path / "two"), "toy")
     assert "\n" not in str(error.value)
 

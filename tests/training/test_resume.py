@@ -157,7 +157,7 @@ def test_other_settings_do_not_wipe_an_unfinished_run(chain, tmp_path, monkeypat
         stop_at(patch, 3)
         with pytest.raises(Stopped):
             pretrain(chain).make(tmp_path / "model")
-    with pytest.raises(MismatchError, match=r"lr: 0.01 there, 0.02 here") as error:
+    with pytest.raises(MismatchError, match=r"lr.*0\.01.*0\.02") as error:
         pretrain(chain, lr=0.02).make(tmp_path / "model")
     assert error.value.exit_code == 4
     assert (tmp_path / "model/v1.partial/.scratch/checkpoints/step-00000002").is_dir()

@@ -98,7 +98,7 @@ def test_an_attack_is_refused_by_name_and_not_executed(tmp_path, call: Any, name
     attack = Attack(call, argument) if named != "bytearray" else bytearray(b"x")
     values: Any = attack if place == "alone" else objects([attack] if place == "a record" else [b"x"] * 2000 + [attack])
     pickled, count = pickle.dumps(values, protocol), 1 if place != "the last record" else 2001
-    with pytest.raises(InputError, match="is refused at byte") as refusal:
+    with pytest.raises(InputError, match=r"byte \d") as refusal:
         read(tmp_path / "r.npy", npy((count,), pickled))
     assert not canary.exists() and "\n" not in str(refusal.value)
     if 3 <= protocol < 5 and named != "bytearray":
@@ -125,7 +125,7 @@ def test_other_records_are_refused(tmp_path, values: list[Any]):
     array = np.empty(len(values), dtype=object)
     for number, value in enumerate(values):
         array[number] = value
-    with pytest.raises(InputError, match="refused at byte"):
+    with pytest.raises(InputError, match=r"byte \d"):
         read(tmp_path / "r.npy", npy((len(values),), pickle.dumps(array, 4)))
 
 
@@ -185,5 +185,5 @@ def test_bombs_are_refused(tmp_path):
         (b"r" + struct.pack("<I", 2**31), 1),
         (b"(" * 5000, 1),
     ):
-        with pytest.raises(InputError, match="refused at byte"):
+        with pytest.raises(InputError, match=r"byte \d"):
             read(tmp_path / "r.npy", npy((count,), head + middle + tail))

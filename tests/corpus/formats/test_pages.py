@@ -127,7 +127,7 @@ def test_odd_pages(tmp_path, html, title, text):
 def test_a_page_without_text_is_dropped_and_a_pdf_is_refused(tmp_path):
     with pytest.raises(InputError, match="'empty': 1"):
         read(write(tmp_path / "a.html", "<html><body><script>x</script></body></html>"))
-    with pytest.raises(InputError, match=r"PDF file.*pdftotext"):
+    with pytest.raises(InputError, match="pdftotext"):
         read(write(tmp_path / "a.pdf", "%PDF-1.7"))
 
 

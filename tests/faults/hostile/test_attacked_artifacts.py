@@ -145,7 +145,7 @@ def test_more_records_than_blocks_are_one_clear_error_of_tag(made, tmp_path):
     with RecordWriter(blocks / frames) as writer:
         for record in [*records, records[-1]]:
             writer.write(record)
-    with pytest.raises(InputError, match=f"{len(records) + 1} records for {len(records)} blocks"):
+    with pytest.raises(InputError, match=f"{len(records) + 1} .*{len(records)} "):
         list(Corpus(Artifact(blocks, made["blocks"].manifest)))
 
 

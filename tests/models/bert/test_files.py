@@ -29,7 +29,7 @@ def test_sizes(spec: str, shape: tuple[int, int, int]) -> None:
 
 @pytest.mark.parametrize("spec", ["huge", "L0-H128", "L2-H100-A3", ""])
 def test_a_size_that_is_none(spec: str) -> None:
-    with pytest.raises(ConfigError, match="no BERT size"):
+    with pytest.raises(ConfigError):
         scratch_config(spec, 100, 0.1)
 
 

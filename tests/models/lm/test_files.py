@@ -69,12 +69,12 @@ def test_a_folder_that_cannot_be_used(reason, tmp_path):
 def test_weights_of_another_model(tmp_path):
     folder, other = make_t5(tmp_path / "t5"), make_gpt2(tmp_path / "gpt2")
     (folder / "model.safetensors").write_bytes((other / "model.safetensors").read_bytes())
-    with pytest.raises(InputError, match=r"lack the tensor|Cannot read the weights"):
+    with pytest.raises(InputError):
         load_language_model(folder)
 
 
 def test_weights_that_do_not_fit_into_memory(tmp_path, monkeypatch):
     folder = make_t5(tmp_path / "t5")
     monkeypatch.setattr(foreign_config, "free_memory", lambda: 1000)
-    with pytest.raises(ResourceError, match=r"weights\), and 0\.0 GB are free"):
+    with pytest.raises(ResourceError, match=r"0\.0 GB"):
         load_language_model(folder)

@@ -48,11 +48,11 @@ def test_gradients_reach_the_head_and_the_encoder_and_not_the_scale(
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"head": [{"kind": "normalize", "width": 3}]}, "changes the width"),
+        ({"head": [{"kind": "normalize", "width": 3}]}, "width"),
         ({"head": [{"kind": "dense", "width": 5}]}, "tensor"),
         ({"head": [{"kind": "code", "width": 4}]}, "unknown"),
-        ({"head": [{"kind": "dense", "width": 10**12}]}, "width of a step"),
-        ({"head": "normalize"}, "not a list"),
+        ({"head": [{"kind": "dense", "width": 10**12}]}, "width"),
+        ({"head": "normalize"}, "head"),
         ({"head": [{"kind": "dense"}]}, "malformed"),
         ({"layout": {"blocks": "pair"}}, "layout"),
     ],

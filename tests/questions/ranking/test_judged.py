@@ -103,7 +103,7 @@ def test_tevatrons_second_version_names_passages_by_id(beir):
     path = write(beir / "train.jsonl", lines(records))
     [corpus] = beir.glob("corpus*")
     assert list(training_questions(path, corpus=(corpus,))) == TRAINING
-    with pytest.raises(InputError, match=r"names passage 'd 3' by its id alone.*--corpus"):
+    with pytest.raises(InputError, match=r"'d 3'.*--corpus"):
         list(training_questions(path))
     first = [
         {"query": "which city?", "positive_passages": [{"docid": "d 3"}, {"docid": "x", "title": "T", "text": "t"}]}
@@ -125,15 +125,15 @@ def test_queries_in_parquet(tmp_path):
 
 def test_what_does_not_fit_together_is_refused(beir, tmp_path):
     other = write(tmp_path / "other.tsv", "query-id\tcorpus-id\tscore\n77\td1\t1\n")
-    with pytest.raises(InputError, match=r"no query is judged in .*other\.tsv, which judges '77'"):
+    with pytest.raises(InputError, match=r"other\.tsv.*'77'"):
         judged_questions(beir, other)
     nothing = write(tmp_path / "nothing.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t0\n")
     with pytest.raises(InputError, match="no query has a relevant document"):
         judged_questions(beir, nothing)
     elsewhere = write(tmp_path / "elsewhere.jsonl", lines([{"id": "z", "text": "x"}]))
-    with pytest.raises(InputError, match="no document has an id of the training set, such as"):
+    with pytest.raises(InputError, match="no document"):
         list(training_questions(beir, corpus=(elsewhere,)))
     for path in (beir / "qrels").iterdir():
         path.rename(path.with_name(path.name.replace("t", "x", 1)))
-    with pytest.raises(InputError, match=r"holds .* judgements of one split are needed\. Name the file"):
+    with pytest.raises(InputError, match="split"):
         judged_questions(beir, beir)

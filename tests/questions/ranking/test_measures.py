@@ -64,7 +64,7 @@ def test_every_judged_query_counts_once(monkeypatch):
 
 
 def test_other_ids_are_an_error():
-    with pytest.raises(InputError, match="None of the ranked queries is judged"):
+    with pytest.raises(InputError):
         list(measured(parsed("AP"), {"a": {"d": 1}}, [("b", {"d": 1.0})]))
 
 

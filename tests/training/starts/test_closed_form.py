@@ -91,7 +91,7 @@ def test_ict_goes_on_from_that_start(chain, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"projection": 17}, "width 16 to width 17"),
+        ({"projection": 17}, "16.*17"),
         ({"scale": 0.0}, "--scale 0"),
         ({"scale": float("inf")}, "--scale: inf"),
         ({"steps": -1}, "--steps"),
