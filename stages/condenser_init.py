@@ -25,6 +25,11 @@ class CondenserInit(CondenserSettings, TrainingStage):
     def check(self) -> None:
         if self.contrastive and self.batch_size < 2:
             raise ConfigError(f"--batch-size {self.batch_size}: --contrastive needs at least 2 documents in a batch.")
+        if self.retriever is not None and not self.contrastive:
+            raise ConfigError(
+                "--retriever needs --contrastive: without a contrast nothing trains what a retriever computes."
+            )
+        self.refuse_with_retriever("encoder", "bert")
 
     def run(self, out: Writer) -> Mapping[str, Any]:
         from realmctl.training.objectives.condenser import train_condenser

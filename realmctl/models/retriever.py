@@ -73,9 +73,8 @@ class Tower(PooledBert):
         """Width D of the embeddings."""
         return self.projection.out_features
 
-    def embed(self, packed: TokenBatch) -> Tensor:
-        """Return the embeddings of the rows, float32 [B, D]."""
-        pooled_BH = self.pool(packed)
+    def project(self, pooled_BH: Tensor) -> Tensor:
+        """Return the embeddings of what `pool` returned, float32 [B, D]."""
         with full_precision(pooled_BH.device):
             embedding_BD: Tensor = self.dropout(self.norm(self.projection(pooled_BH)))
         return embedding_BD

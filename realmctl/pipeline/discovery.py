@@ -52,7 +52,10 @@ def discover(package: ModuleType) -> dict[str, type[Stage]]:
 
 
 def in_order(found: Mapping[str, type[Stage]]) -> dict[str, type[Stage]]:
-    """Return the stages in the order of the data flow: each stage comes after those that make its inputs."""
+    """Return the stages in the order of the data flow: each stage comes after those that make its inputs.
+
+    An input that is used only where it is named does not count: an encoder may be made of a retriever, and a retriever of an encoder.
+    """
     makers: dict[str, list[str]] = {}
     for name, stage in found.items():
         makers.setdefault(stage.makes, []).append(name)
@@ -61,5 +64,5 @@ def in_order(found: Mapping[str, type[Stage]]) -> dict[str, type[Stage]]:
 
 
 def _makers_of_inputs(stage: type[Stage], makers: Mapping[str, list[str]]) -> set[str]:
-    kinds = [role.kinds[0] for role in roles(stage).values() if role.name == "reads"]
+    kinds = [role.kinds[0] for role in roles(stage).values() if role.name == "reads" and not role.explicit_only]
     return {maker for kind in kinds if kind != stage.makes for maker in makers.get(kind, [])}

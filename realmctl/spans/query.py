@@ -42,6 +42,11 @@ class Query:
         """Number of hidden wordpieces, those of the text beside it included."""
         return len(self.places) + (self.beside.hidden if self.beside else 0)
 
+    def after(self, prefix: Sequence[int]) -> Query:
+        """Return it behind a prefix, of which nothing is hidden."""
+        tokens = np.concatenate([np.asarray(prefix, np.int64), self.tokens])
+        return Query(tokens, self.places + len(prefix), self.targets, self.sentence, self.beside)
+
     def cut(self, room: int, room_beside: int) -> Query:
         """Return its first `room` wordpieces beside the first `room_beside` of its text. What is hidden behind them is not asked for."""
         inside = self.places < room

@@ -25,6 +25,7 @@ from realmctl.pipeline import (
     Stage,
     check_device,
     check_refresh_device,
+    flag_of,
     help_texts,
     reads,
     runtime,
@@ -159,6 +160,38 @@ class BertSettings(TrainSettings):
         return Path(self.bert) if self.bert and not self.bert.startswith("scratch:") else None
 
 
+def _other_start(given: Mapping[str, Any]) -> bool:
+    """Whether training starts from something else than an encoder."""
+    return given.get("bert") is not None or given.get("retriever") is not None
+
+
+class WarmStartSettings(BertSettings):
+    """A training that prepares a retriever. It starts from an encoder, or from a whole retriever."""
+
+    blocks: Artifact = reads("blocks", help="Blocks to train on.")
+    encoder: Artifact | None = reads(
+        "encoder",
+        "reader",
+        help="Encoder to start from.",
+        optional=True,
+        replaced_by=_other_start,
+        default=None,
+    )
+    retriever: Artifact | None = reads(
+        "retriever",
+        help="Retriever to start from, instead of --encoder, such as an imported one. It keeps its pooling, projection, prompts and "
+        "scale.",
+        explicit_only=True,
+        default=None,
+    )
+
+    def refuse_with_retriever(self, *names: str) -> None:
+        """Check that no setting is given that the retriever decides. Raises ConfigError."""
+        for name in names:
+            if self.retriever is not None and (value := getattr(self, name)) is not None:
+                raise ConfigError(f"{flag_of(name)} {value}: the retriever decides this. Leave it out, or --retriever.")
+
+
 class MlmSettings(TrainSettings):
     """Masked language modelling, on blocks or as copy pre-training."""
 
@@ -211,15 +244,21 @@ class MlmSettings(TrainSettings):
     )
 
 
-class CondenserSettings(BertSettings):
+class CondenserSettings(WarmStartSettings):
     """Condenser, or coCondenser with `contrastive`."""
 
-    blocks: Artifact = reads("blocks", help="Blocks to train on.")
     encoder: Artifact | None = reads(
         "encoder",
         help="Encoder to start from. If condenser-init made it, training continues with its head.",
         optional=True,
-        replaced_by=("bert",),
+        replaced_by=_other_start,
+        default=None,
+    )
+    retriever: Artifact | None = reads(
+        "retriever",
+        help="Retriever to start from with --contrastive, instead of --encoder, such as an imported one: what it computes of a span "
+        "is compared, so it keeps its pooling, projection, prompts and scale. It becomes the part `retriever` of the result.",
+        explicit_only=True,
         default=None,
     )
     bert: str | None = source(
@@ -270,47 +309,72 @@ class ContrastSettings(TrainSettings):
     micro_batch: int = runtime(help_texts.CONTRAST_MICRO_BATCH, default=0, at_least=0)
 
 
-class RetrieverSettings(ContrastSettings, BertSettings):
-    """A new retriever, trained by contrast within a batch of blocks."""
+NEW_RETRIEVER = {
+    "projection": 128,
+    "query_length": 64,
+    "projection_init": "random",
+    "projection_norm_eps": 1e-12,
+    "towers": "shared",
+}
+"""What a new retriever has where nothing else is asked for."""
 
-    blocks: Artifact = reads("blocks", help="Blocks to train on.")
+
+class RetrieverSettings(ContrastSettings, WarmStartSettings):
+    """A retriever, new or given, trained by contrast within a batch of blocks."""
+
     steps: int = setting("Training steps. 0 saves the initial weights.", default=100_000, at_least=0)
     batch_size: int = setting(
         "Queries per step, each with its blocks; the other blocks of the batch are the negatives.",
         default=1024,
         at_least=2,
     )
-    projection: int = setting("Width of the embeddings, in numbers.", default=128, at_least=1, at_most=65_536)
-    query_length: int = setting("Longest query in wordpieces, [CLS] and [SEP] included.", default=64, at_least=3)
-    projection_init: Literal["random", "pca"] = setting(
+    projection: int | None = setting(
+        "Width of the embeddings, in numbers. Default: 128, or the retriever's.",
+        default=None,
+        at_least=1,
+        at_most=65_536,
+    )
+    query_length: int | None = setting(
+        "Longest query in wordpieces, [CLS] and [SEP] included. Default: 64, or the retriever's.",
+        default=None,
+        at_least=3,
+    )
+    projection_init: Literal["random", "pca"] | None = setting(
         "Projection at the start. random: random numbers. pca: the principal components of the blocks' vectors, which keep what "
-        "a sentence encoder knows.",
-        default="random",
+        "a sentence encoder knows. Default: random, or the retriever's.",
+        default=None,
     )
     scale: float | None = setting(
-        "Factor between an inner product and the cosine at the start. Default: the width of the embeddings.",
+        "Factor between an inner product and the cosine at the start. Default: the width of the embeddings, or the retriever's.",
         default=None,
         above=0,
         at_most=1e6,
     )
     pooling: Pooling | None = setting(
         "What is projected. pooler: the output of BERT's tanh pooler. cls: the state of [CLS] as it is, as Condenser does. "
-        "mean: the mean over the tokens, as sentence encoders do. Default: what the encoder's encoder.json says (cls for one "
-        "that condenser-init made), otherwise pooler.",
+        "mean: the mean over the tokens, as sentence encoders do. Default: the retriever's, or what the encoder's encoder.json says "
+        "(cls for one that condenser-init made), otherwise pooler.",
         default=None,
     )
-    projection_norm_eps: float = setting(
-        "Epsilon of the projection's layer norm. The published weights have 1e-12, the open ICT code has 1e-3.",
-        default=1e-12,
+    projection_norm_eps: float | None = setting(
+        "Epsilon of the projection's layer norm. The published weights have 1e-12, the open ICT code has 1e-3. Default: 1e-12, or "
+        "the retriever's.",
+        default=None,
         above=0,
         below=1,
     )
-    towers: Literal["shared", "separate"] = setting(
-        "shared: one encoder for queries and blocks. separate: two encoders that start equal.", default="shared"
+    towers: Literal["shared", "separate"] | None = setting(
+        "shared: one encoder for queries and blocks. separate: two encoders that start equal. Default: shared, or the retriever's.",
+        default=None,
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.retriever is not None:
+            return
+        for name, value in NEW_RETRIEVER.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
         folder = self.trained_folder
         if self.pooling is None and (folder is None or folder.exists()):  # else `localised` fetches the folder first
             object.__setattr__(self, "pooling", self.pooling_of_the_encoder or "pooler")
@@ -322,8 +386,9 @@ class RetrieverSettings(ContrastSettings, BertSettings):
         return described.pooling if described else None
 
     def check(self) -> None:
-        """Warn when the encoder was trained for another pooling."""
-        if (described := self.pooling_of_the_encoder) not in (None, self.pooling):
+        """Warn when the encoder was trained for another pooling. Raise ConfigError for settings that a given retriever decides."""
+        self.refuse_with_retriever("encoder", "bert", *NEW_RETRIEVER, "scale", "pooling")
+        if self.retriever is None and (described := self.pooling_of_the_encoder) not in (None, self.pooling):
             warn(
                 f"--pooling {self.pooling}: the encoder was trained for --pooling {described}. Another pooling usually retrieves "
                 f"worse. Use --pooling {described}, or leave the option out."

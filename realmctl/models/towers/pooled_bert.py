@@ -38,8 +38,8 @@ class PooledBert(nn.Module):
         """Width D of the embeddings."""
 
     @abstractmethod
-    def embed(self, packed: TokenBatch) -> Tensor:
-        """Return the embeddings of the rows, float32 [B, D]."""
+    def project(self, pooled_BH: Tensor) -> Tensor:
+        """Return the embeddings of what `pool` returned, float32 [B, D]."""
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -52,15 +52,24 @@ class PooledBert(nn.Module):
     def forward(self, packed: TokenBatch) -> Tensor:
         return self.embed(packed)
 
+    def embed(self, packed: TokenBatch) -> Tensor:
+        """Return the embeddings of the rows, float32 [B, D]."""
+        return self.project(self.pool(packed))
+
     def pool(self, packed: TokenBatch) -> Tensor:
         """Return one vector for each row, float32 [B, H].
 
         With `cls` and `pooler` the last layer runs at the [CLS] position only.
         """
         if self.pooling == "mean":
-            state_BLH = hidden_states(self.bert, packed).float()  # zeros at padding
-            return state_BLH.sum(1) / packed.lengths_B[:, None]
-        state_BH = cls_state(self.bert, packed).float()
+            return self.pool_states(hidden_states(self.bert, packed), packed)
+        return self.pool_states(cls_state(self.bert, packed)[:, None], packed)
+
+    def pool_states(self, state_BLH: Tensor, packed: TokenBatch) -> Tensor:
+        """Return one vector for each row of last-layer states, float32 [B, H]. The states are zeros at padding."""
+        if self.pooling == "mean":
+            return state_BLH.float().sum(1) / packed.lengths_B[:, None]
+        state_BH = state_BLH[:, 0].float()
         if self.bert.pooler is not None:
             with full_precision(state_BH.device):
                 state_BH = self.bert.pooler(state_BH[:, None])

@@ -19,7 +19,6 @@ from transformers import BertModel
 
 from realmctl.errors import InputError
 from realmctl.models.bert.files import load_bert, save_bert
-from realmctl.models.inputs import TokenBatch
 from realmctl.models.precision import full_precision
 from realmctl.models.retriever_settings import Pooling
 from realmctl.models.towers.head_steps import HeadStep, head_of, steps_of
@@ -54,9 +53,8 @@ class SentenceTower(PooledBert):
         """Width D of the embeddings."""
         return self.steps[-1].width if self.steps else int(self.bert.config.hidden_size)
 
-    def embed(self, packed: TokenBatch) -> Tensor:
-        """Return the embeddings of the rows, float32 [B, D]."""
-        pooled_BH = self.pool(packed)
+    def project(self, pooled_BH: Tensor) -> Tensor:
+        """Return the embeddings of what `pool` returned, float32 [B, D]."""
         with full_precision(pooled_BH.device):
             embedding_BD: Tensor = self.head(pooled_BH) * self.scale.sqrt()
         return embedding_BD

@@ -69,10 +69,18 @@ class WholeWordMasking:
 
 
 class MaskedPassages:
-    """Masked windows of blocks. A window has at most `length` tokens, [CLS] and [SEP] included."""
+    """Masked windows of blocks. A window has at most `length` tokens, [CLS], [SEP] and the prefix before it included."""
 
-    def __init__(self, corpus: Corpus, collator: Collator, masking: WholeWordMasking, *, length: int) -> None:
-        self.corpus, self.collator, self.masking, self.length = corpus, collator, masking, length
+    def __init__(
+        self,
+        corpus: Corpus,
+        collator: Collator,
+        masking: WholeWordMasking,
+        *,
+        length: int,
+        prefix: tuple[int, ...] = (),
+    ) -> None:
+        self.corpus, self.collator, self.masking, self.length, self.prefix = corpus, collator, masking, length, prefix
 
     def __len__(self) -> int:
         return len(self.corpus)
@@ -87,9 +95,9 @@ class MaskedPassages:
 
     def window(self, row: int, rng: np.random.Generator) -> Query:
         """Return a random window of a block, masked."""
-        body, room = self.corpus.tokens(row), self.length - 2
+        body, room = self.corpus.tokens(row), max(1, self.length - 2 - len(self.prefix))
         start = int(rng.integers(max(1, len(body) - room + 1)))
-        return self.masking.masked(body[start : start + room], rng)
+        return self.masking.masked(body[start : start + room], rng).after(self.prefix)
 
 
 class SpanPairs(MaskedPassages):
@@ -106,8 +114,9 @@ class SpanPairs(MaskedPassages):
         documents: Sequence[NDArray[np.int64]],
         *,
         length: int,
+        prefix: tuple[int, ...] = (),
     ) -> None:
-        super().__init__(corpus, collator, masking, length=length)
+        super().__init__(corpus, collator, masking, length=length, prefix=prefix)
         self.documents = [rows for rows in documents if len(rows) > 1]
 
     def __len__(self) -> int:

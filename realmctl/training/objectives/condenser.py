@@ -13,17 +13,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torch import Tensor, nn
+from transformers import BertForMaskedLM
 
-from realmctl.artifacts import Writer, tokenizer_folder
+from realmctl.artifacts import Writer, require_same_vocabulary, tokenizer_folder, writing
 from realmctl.artifacts.description import ENCODER, EncoderDescription, describe_encoder, write_description
 from realmctl.corpus.corpus import Corpus
-from realmctl.errors import InputError
+from realmctl.errors import InputError, MismatchError
 from realmctl.execution import processes
 from realmctl.log import say, warn
 from realmctl.models.bert.files import save_masked_lm
 from realmctl.models.condenser import Condenser, contrastive_loss
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.precision import seed_everything
+from realmctl.models.retriever import Retriever
 from realmctl.spans.query import Query
 from realmctl.tokens import wordpiece
 from realmctl.training.data.draws import SharedDraws, Stream, generator
@@ -34,7 +36,9 @@ from realmctl.training.gradient_cache import CachedGradient, cached_gradients
 from realmctl.training.loop import train
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.settings import CondenserSettings
+from realmctl.training.starts.closed_form import start_with_ridge_head
 from realmctl.training.starts.encoder import starting_bert
+from realmctl.training.starts.retriever import whole_retriever
 
 
 @dataclass(frozen=True)
@@ -49,20 +53,28 @@ class CondenserMicroBatch:
 class CondenserObjective(SelfContained):
     """Trains a Condenser on masked passages, or on pairs of spans (coCondenser).
 
-    Each process takes its part of the batch, and each span is compared with the spans of all processes.
+    Each process takes its part of the batch, and each span is compared with the spans of all processes. A span's vector is its [CLS]
+    state; of a retriever whose block tower is on the same BERT, its embedding.
 
     Raises:
         InputError: Fewer than two documents have two blocks.
         ConfigError: The batch cannot be divided among the processes.
     """
 
-    def __init__(self, model: Condenser, examples: MaskedPassages, settings: CondenserSettings) -> None:
+    def __init__(
+        self,
+        model: Condenser,
+        examples: MaskedPassages,
+        settings: CondenserSettings,
+        retriever: Retriever | None = None,
+    ) -> None:
         if settings.contrastive and (not isinstance(examples, SpanPairs) or len(examples) < 2):
             raise InputError(
                 f"{examples.corpus.artifact} has {len(examples)} documents of two blocks or more, and a contrast needs at least 2. "
                 "Chunk longer documents, use a smaller --max-wordpieces, or leave --contrastive out."
             )
-        self.modules = nn.ModuleDict({"model": model})
+        self.modules = nn.ModuleDict({"model": model} | ({"retriever": retriever} if retriever else {}))
+        self.tower = retriever.block_tower if retriever else None
         self.model, self.examples, self.settings = model, examples, settings
         self.order = DataOrder(len(examples), min(settings.batch_size, len(examples)), settings.seed)
         self.own = processes.share(self.order.batch_size, "examples")
@@ -103,18 +115,24 @@ class CondenserObjective(SelfContained):
             sums["late_loss"] = (late_loss.detach(), float(count))
             loss = loss + late_loss * scale
         if self.settings.contrastive:
-            contrast, accuracy = self._contrast(late_BLH[:, 0], part.cached)
+            contrast, accuracy = self._contrast(self._vectors(late_BLH, part), part.cached)
             fraction = part.cached.fraction if part.cached else 1.0
             sums["contrastive_loss"] = (contrast.detach(), fraction)
             sums["accuracy"] = (accuracy * fraction, fraction)
             loss = loss + contrast / processes.world_size()
         return loss, sums
 
-    def _contrast(self, cls_SH: Tensor, cached: CachedGradient | None) -> tuple[Tensor, float | Tensor]:
+    def _vectors(self, late_BLH: Tensor, part: CondenserMicroBatch) -> Tensor:
+        """The vectors of spans that are compared, [S, H]."""
+        if self.tower is None:
+            return late_BLH[:, 0]
+        return self.tower.project(self.tower.pool_states(late_BLH, part.batch.packed.to(late_BLH.device)))
+
+    def _contrast(self, vector_SH: Tensor, cached: CachedGradient | None) -> tuple[Tensor, float | Tensor]:
         if cached is None:
-            loss, accuracy = _contrast_all(cls_SH)
+            loss, accuracy = _contrast_all(vector_SH)
             return loss, accuracy.double()
-        return cached.surrogate([cls_SH]), cached.accuracy
+        return cached.surrogate([vector_SH]), cached.accuracy
 
     def _with_cached_gradients(self, parts: Sequence[CondenserMicroBatch]) -> list[CondenserMicroBatch]:
         """The first pass of the gradient cache. Returns the micro-batches with what the second pass needs."""
@@ -124,24 +142,45 @@ class CondenserObjective(SelfContained):
 
     def _embed(self, part: CondenserMicroBatch) -> list[Tensor]:
         device = next(self.model.parameters()).device
-        return [self.model(part.batch.packed.to(device))[0][:, 0]]
+        return [self._vectors(self.model(part.batch.packed.to(device))[0], part)]
 
 
 def train_condenser(settings: CondenserSettings, out: Writer) -> dict[str, float]:
-    """Train an encoder with a Condenser head, and write both. Returns metrics."""
-    model, examples = _start(settings), _examples(settings)
-    metrics = train(CondenserObjective(model, examples, settings), settings, out, "condenser-init")
+    """Train an encoder with a Condenser head, and write both; with a retriever, that too, as a part. Returns metrics."""
+    retriever = _shared_retriever(settings) if settings.retriever else None
+    model, examples = _start(settings, retriever), _examples(settings, retriever)
+    metrics = train(CondenserObjective(model, examples, settings, retriever), settings, out, "condenser-init")
     model.cpu()
     save_masked_lm(model.mlm, out.path)
     model.save_head(out.path)
-    described = EncoderDescription(pooling="cls", skip_from=model.skip_from, head_layers=len(model.head))
+    pooling = retriever.pooling if retriever else "cls"
+    described = EncoderDescription(pooling=pooling, skip_from=model.skip_from, head_layers=len(model.head))
     write_description(out.file(ENCODER), described)
     out.copy_folder(".", tokenizer_folder(settings.blocks))
+    if retriever and processes.is_first():
+        with writing(out.path / "retriever", replace(out.origin, kind="retriever")) as part:
+            retriever.cpu().save(part.path)
+            part.copy_folder("tokenizer", tokenizer_folder(settings.blocks))
     return {"examples": len(examples), **metrics}
 
 
-def _start(settings: CondenserSettings) -> Condenser:
-    mlm = starting_bert(settings.encoder, settings.bert, settings.blocks, settings.seed)
+def _shared_retriever(settings: CondenserSettings) -> Retriever:
+    """The retriever to start from. Raises MismatchError for one of two encoders, since one Condenser is trained."""
+    assert settings.retriever is not None
+    require_same_vocabulary(settings.blocks, settings.retriever)
+    retriever = whole_retriever(settings.retriever)
+    if retriever.towers != "shared":
+        raise MismatchError(
+            f"{settings.retriever} has an encoder for queries and another for blocks, and condenser-init trains one. Use ict-init."
+        )
+    return retriever
+
+
+def _start(settings: CondenserSettings, retriever: Retriever | None) -> Condenser:
+    if retriever is None:
+        mlm = starting_bert(settings.encoder, settings.bert, settings.blocks, settings.seed)
+    else:
+        mlm = _with_fitted_head(retriever, settings)
     folder = settings.trained_folder
     before = (describe_encoder(folder) if folder else None) or EncoderDescription(pooling="cls")
     seed_everything(settings.seed)  # the head is new, whatever the encoder
@@ -152,6 +191,20 @@ def _start(settings: CondenserSettings) -> Condenser:
     if folder is not None:
         _load_head(model, folder, settings.contrastive)
     return model
+
+
+def _with_fitted_head(retriever: Retriever, settings: CondenserSettings) -> BertForMaskedLM:
+    """The retriever's BERT with a vocabulary layer. A retriever has none, so it is fitted to the states of some blocks."""
+    bert = retriever.query_tower.bert
+    mlm = BertForMaskedLM(bert.config)
+    mlm.bert = bert
+    mlm.tie_weights()
+    corpus, collator = Corpus(settings.blocks), Collator.of(wordpiece.load(settings.blocks.path))
+    decoded = start_with_ridge_head(mlm, corpus, collator, settings)
+    say(
+        f"condenser-init: a vocabulary layer was fitted to the retriever; it decodes {decoded:.0%} of visible wordpieces"
+    )
+    return mlm
 
 
 def _load_head(model: Condenser, folder: Path, contrastive: bool) -> None:
@@ -165,14 +218,15 @@ def _load_head(model: Condenser, folder: Path, contrastive: bool) -> None:
     )
 
 
-def _examples(settings: CondenserSettings) -> MaskedPassages:
+def _examples(settings: CondenserSettings, retriever: Retriever | None) -> MaskedPassages:
     words, corpus = wordpiece.load(settings.blocks.path), Corpus(settings.blocks)
     masking = WholeWordMasking(continues_V=words.continues, mask_id=words.mask, rate=settings.mask_rate)
     if not settings.contrastive:
         return MaskedPassages(corpus, Collator.of(words), masking, length=settings.length)
-    return SpanPairs(corpus, Collator.of(words), masking, rows_by_document(corpus), length=settings.length)
+    documents, prefix = rows_by_document(corpus), retriever.layout.block_prefix.ids if retriever else ()
+    return SpanPairs(corpus, Collator.of(words), masking, documents, length=settings.length, prefix=prefix)
 
 
-def _contrast_all(cls_SH: Tensor) -> tuple[Tensor, Tensor]:
+def _contrast_all(vector_SH: Tensor) -> tuple[Tensor, Tensor]:
     """Loss and accuracy of this process's spans among those of all processes."""
-    return contrastive_loss(cls_SH, all_gather(cls_SH.float()), processes.rank() * len(cls_SH))
+    return contrastive_loss(vector_SH, all_gather(vector_SH.float()), processes.rank() * len(vector_SH))

@@ -29,7 +29,7 @@ from realmctl.training.gradient_cache import CachedGradient, cached_gradients
 from realmctl.training.loop import train
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.settings import ContrastSettings, RetrieverSettings
-from realmctl.training.starts.retriever import new_retriever
+from realmctl.training.starts.retriever import starting_retriever
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class InBatchContrast(SelfContained, ABC):
                 self.collator, [example.query for example in examples], self.retriever.query_length
             ),
             blocks=self.retriever.pack_blocks(self.collator, titles, bodies),
-            null=self.collator.block([[]], [[]]) if self.null and last else None,
+            null=self.retriever.pack_blocks(self.collator, [[]], [[]]) if self.null and last else None,
             examples=examples,
         )
 
@@ -168,8 +168,8 @@ S = TypeVar("S", bound=RetrieverSettings)
 def train_retriever(
     settings: S, out: Writer, what: str, task: Callable[[Retriever, Corpus, Collator, S], InBatchContrast]
 ) -> dict[str, float]:
-    """Make a retriever, train it at a task, and write it. Without steps the untrained start is written. Returns metrics."""
-    retriever, corpus, collator = new_retriever(settings)
+    """Train a retriever at a task, from its start, and write it. Without steps the start is written. Returns metrics."""
+    retriever, corpus, collator = starting_retriever(settings)
     metrics: dict[str, float] = {"steps": 0}
     if settings.steps:
         metrics = train(task(retriever, corpus, collator, settings), settings, out, what)

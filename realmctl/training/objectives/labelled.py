@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from realmctl.artifacts import Writer, tokenizer_folder
 from realmctl.corpus.corpus import TokenIds
 from realmctl.corpus.document import Document
-from realmctl.errors import InputError, MismatchError
+from realmctl.errors import InputError
 from realmctl.log import say, warn
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import seed_everything
@@ -28,6 +28,7 @@ from realmctl.training.data.draws import Stream, generator
 from realmctl.training.loop import train
 from realmctl.training.objectives.in_batch import Example, InBatchContrast
 from realmctl.training.settings import DprSettings
+from realmctl.training.starts.retriever import whole_retriever
 
 MOST_NEGATIVES = 32
 """Hard negatives that are kept of a question, the first of the file."""
@@ -120,11 +121,7 @@ def train_dpr(settings: DprSettings, out: Writer) -> dict[str, float]:
     """
     assert settings.retriever is not None
     seed_everything(settings.seed)
-    retriever = Retriever.load(settings.retriever.path)
-    if retriever.block_tower is None:
-        raise MismatchError(
-            f"{settings.retriever} has no block tower, so it cannot learn from passages. Name the retriever it was made from."
-        )
+    retriever = whole_retriever(settings.retriever)
     words, dropped = wordpiece.load(tokenizer_folder(settings.retriever)), Counter[str]()
     labelled = training_questions(settings.passages, settings.qrels, settings.corpus)
     questions = usable_questions(labelled, words, settings.hard_negatives, dropped)

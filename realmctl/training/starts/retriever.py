@@ -1,8 +1,10 @@
-"""A new retriever: a BERT with a projection, random or in closed form."""
+"""The retriever that a training starts from: a given one, or a BERT with a projection, random or in closed form."""
 
 from __future__ import annotations
 
+from realmctl.artifacts import Artifact, require_same_vocabulary
 from realmctl.corpus.corpus import Corpus
+from realmctl.errors import MismatchError
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import seed_everything
 from realmctl.models.retriever import Retriever
@@ -12,21 +14,35 @@ from realmctl.training.starts.closed_form import start_with_pca
 from realmctl.training.starts.encoder import starting_bert
 
 
-def new_retriever(settings: RetrieverSettings) -> tuple[Retriever, Corpus, Collator]:
+def whole_retriever(artifact: Artifact) -> Retriever:
+    """Load a retriever to train both of its sides. Raises MismatchError for one without a block tower."""
+    retriever = Retriever.load(artifact.path)
+    if retriever.block_tower is None:
+        raise MismatchError(
+            f"{artifact} has no block tower, so it cannot learn from passages. Name the retriever it was made from."
+        )
+    return retriever
+
+
+def starting_retriever(settings: RetrieverSettings) -> tuple[Retriever, Corpus, Collator]:
     """Return the retriever that training starts from, with the blocks that it is trained on and their collator."""
-    seed_everything(settings.seed)  # the projection is always new
+    corpus, collator = Corpus(settings.blocks), Collator.of(wordpiece.load(settings.blocks.path))
+    if settings.retriever is not None:
+        require_same_vocabulary(settings.blocks, settings.retriever)
+        return whole_retriever(settings.retriever), corpus, collator
+    seed_everything(settings.seed)  # the projection is new
     start = starting_bert(settings.encoder, settings.bert, settings.blocks, settings.seed)
-    corpus = Corpus(settings.blocks)
+    assert settings.projection and settings.query_length and settings.projection_norm_eps  # nothing is left open
+    assert settings.pooling and settings.towers
     retriever = Retriever.from_bert(
         start.bert,
         projection=settings.projection,
         query_length=settings.query_length,
-        pooling=settings.pooling or "pooler",
+        pooling=settings.pooling,
         towers=settings.towers,
         block_length=corpus.max_wordpieces,
         norm_eps=settings.projection_norm_eps,
     )
-    collator = Collator.of(wordpiece.load(settings.blocks.path))
     if settings.projection_init == "pca":
         start_with_pca(retriever, corpus, collator, settings)
     elif settings.scale is not None:

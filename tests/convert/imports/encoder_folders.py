@@ -11,10 +11,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import BertModel
 
+from realmctl.artifacts import Artifact
+from realmctl.models.bert.encoder import scratch_config
+from realmctl.models.bert.files import save_bert
+from realmctl.tokens import wordpiece
 from tests.convert import realm_case as case
 from tests.convert import realm_checkpoints as published
 
@@ -126,3 +131,14 @@ SENTENCE_FOLDERS: dict[str, Callable[[Path], Path]] = {
         default_prompt_name="other",
     ),
 }
+
+
+def folder_for(blocks: Artifact, folder: Path, seed: int = 0) -> Path:
+    """A sentence-transformers folder with the vocabulary of given blocks: a dense layer and unit vectors."""
+    words = wordpiece.load(blocks.path)
+    sentence_folder(folder, {"embedding_dimension": 16, "pooling_mode": "mean"}, dense_module(16, 8, TANH), NORMALIZE)
+    torch.manual_seed(seed)
+    save_bert(BertModel(scratch_config("L1-H16", len(words), init_std=0.5), add_pooling_layer=False), folder)
+    (folder / "vocab.txt").unlink()
+    words.save(folder)
+    return folder

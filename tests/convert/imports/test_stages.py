@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
-from transformers import BertModel
 
 import realmctl
 from realmctl.artifacts import Artifact
@@ -15,8 +12,6 @@ from realmctl.convert.exports.hub_export import export
 from realmctl.convert.imports.encoder_retriever import EncoderSettings
 from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 from realmctl.corpus.corpus import Corpus
-from realmctl.models.bert.encoder import scratch_config
-from realmctl.models.bert.files import save_bert
 from realmctl.models.retriever import Retriever
 from realmctl.tokens import wordpiece
 from stages.build_index import BuildIndex
@@ -25,30 +20,18 @@ from stages.eval_em import EvalEm
 from stages.pretrain import Pretrain
 from stages.search import Search
 from tests.convert.imports import encoder_folders as folders
-from tests.convert.imports.encoder_folders import NORMALIZE, TANH, dense_module
 from tests.fixtures.chain import Chain, finetune, pretrain
 
 TEXTS = ["Where was Ada Lorn born?", "The firm of Ben Mott."]
-
-
-def folder_for(chain: Chain, folder: Path, seed: int = 0) -> Path:
-    """A sentence-transformers folder with the vocabulary of the chain's blocks."""
-    words = wordpiece.load(chain.blocks.path)
-    folders.sentence_folder(
-        folder, {"embedding_dimension": 16, "pooling_mode": "mean"}, dense_module(16, 8, TANH), NORMALIZE
-    )
-    torch.manual_seed(seed)
-    save_bert(BertModel(scratch_config("L1-H16", len(words), init_std=0.5), add_pooling_layer=False), folder)
-    (folder / "vocab.txt").unlink()
-    words.save(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
 def own(chain: Chain, tmp_path_factory) -> Artifact:
     """Two towers, a dense layer, unit vectors, a scale and prefixes."""
     folder = tmp_path_factory.mktemp("own")
-    query, block = (folder_for(chain, folder / name, seed) for seed, name in enumerate(("query", "block")))
+    query, block = (
+        folders.folder_for(chain.blocks, folder / name, seed) for seed, name in enumerate(("query", "block"))
+    )
     settings = {"scale": 20.0, "query_prefix": "question: ", "block_prefix": "town. ", "block_length": 48}
     return import_checkpoint(
         str(query), folder, ImportExtras(block_encoder=str(block), encoder=EncoderSettings(**settings))
