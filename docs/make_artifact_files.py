@@ -216,7 +216,7 @@ KINDS: dict[str, Kind] = {
         },
     ),
     "ranking": Kind(
-        "`search`",
+        "`rank`",
         {
             "run.trec": "the ranking as a TREC run: query, Q0, block or document, rank, score, tag",
             "queries.jsonl": "id and text of each query",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from realmctl import stages
     from realmctl.artifacts import Artifact, open_artifact
     from realmctl.errors import RealmctlError
-    from realmctl.loading import load, load_blocks, load_index, load_model, load_qa_model, load_retriever
+    from realmctl.loading import load, load_blocks, load_index, load_model, load_qa_model, load_retriever, load_search
 
 __all__ = [
     "Artifact",
@@ -31,6 +31,7 @@ __all__ = [
     "load_model",
     "load_qa_model",
     "load_retriever",
+    "load_search",
     "open_artifact",
     "stages",
 ]
@@ -44,6 +45,7 @@ _MODULES = {
     "load_model": "realmctl.loading",
     "load_qa_model": "realmctl.loading",
     "load_retriever": "realmctl.loading",
+    "load_search": "realmctl.loading",
     "open_artifact": "realmctl.artifacts",
     "stages": "realmctl.stages",
 }

@@ -16,6 +16,7 @@ from realmctl.retrieval.answering.qa_model import QaModel
 from realmctl.retrieval.blocks import BlocksLike
 from realmctl.retrieval.loaded_index import LoadedIndex
 from realmctl.retrieval.loaded_retriever import LoadedRetriever
+from realmctl.retrieval.search.opening import load_search as load_search
 
 Loaded = Corpus | LoadedIndex | LoadedRetriever | PretrainedModel | QaModel
 

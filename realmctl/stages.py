@@ -28,8 +28,8 @@ if TYPE_CHECKING:  # for editors alone, which cannot discover; a test compares t
     from stages.lm_init import LmInit as LmInit
     from stages.mlm_init import MlmInit as MlmInit
     from stages.pretrain import Pretrain as Pretrain
+    from stages.rank import Rank as Rank
     from stages.revise import Revise as Revise
-    from stages.search import Search as Search
     from stages.spider_init import SpiderInit as SpiderInit
     from stages.tag import Tag as Tag
 

@@ -23,7 +23,7 @@ class EvalRun(Stage):
     makes = "ranking-scores"
     headline = ("*",)
 
-    ranking: Artifact | None = reads("ranking", help="Ranking of search.", replaced_by=("run_file",), default=None)
+    ranking: Artifact | None = reads("ranking", help="Ranking of rank.", replaced_by=("run_file",), default=None)
     blocks: Artifact | None = reads(
         "blocks",
         help="With --questions: the blocks that were searched.",
@@ -54,7 +54,7 @@ class EvalRun(Stage):
                 )
         elif self.ranking is None or self.blocks is None:
             raise ConfigError(
-                "--questions needs a ranking of search and its blocks, in which the answers are looked for. Name "
+                "--questions needs a ranking of rank and its blocks, in which the answers are looked for. Name "
                 "--ranking and --blocks, or use --qrels."
             )
         else:

@@ -57,7 +57,7 @@ class Folder:
     def _first_hits(self, output: str) -> NDArray[np.bool_]:
         """Return at most one hit a question, at the smallest of `DEPTHS` within which eval-run found one.
 
-        The questions have no ids, so `search` numbered them from 1.
+        The questions have no ids, so `rank` numbered them from 1.
         """
         lines = self.made[output].file("per-query.jsonl").read_text(encoding="utf-8").splitlines()
         of_query = sorted(map(json.loads, lines), key=lambda values: int(values["query"]))

@@ -31,3 +31,12 @@ ANSWERERS = Registry(
 def retrieval_names() -> list[str]:
     """Return the values that `finetune --retrieval` accepts: the searchers, and none."""
     return [*SEARCHERS.names(), NO_RETRIEVAL]
+
+
+HYBRID = "hybrid"
+"""The value of `--method` for dense retrieval and BM25, fused by rank."""
+
+
+def search_methods() -> list[str]:
+    """Return the values that `--method` of `search` and `rank` accepts: the searchers, and hybrid."""
+    return [*SEARCHERS.names(), HYBRID]

@@ -63,12 +63,12 @@ MISTAKES = [
         "not a line of qrels",
     ),
     (
-        "search --blocks {blocks} --method bm25 --queries qrels.tsv",
+        "rank --blocks {blocks} --method bm25 --queries qrels.tsv",
         INPUT,
         "holds relevance judgements (qrels), not queries",
     ),
     (
-        "search --blocks {blocks} --method bm25 --queries picture.png",
+        "rank --blocks {blocks} --method bm25 --queries picture.png",
         INPUT,
         "picture.png is not text (format: PNG image)",
     ),

@@ -19,7 +19,7 @@ from stages.eval_utility import EvalUtility
 from stages.ict_init import IctInit
 from stages.lm_finetune import LmFinetune
 from stages.lm_init import LmInit
-from stages.search import Search
+from stages.rank import Rank
 from tests.convert.realm_case import PROJECTION
 from tests.convert.realm_checkpoints import RECORDS, imported, open_qa
 from tests.fixtures.chain import Chain, baseline, finetune, make_index, pretrain
@@ -48,7 +48,7 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
     ]
     recall = EvalEm(retriever=model, index=model, **evaluated).make(folder / "recall")
     utility = EvalUtility(model=model, spans=chain.spans, blocks=chain.blocks).make(folder / "utility")
-    ranking = Search(method="bm25", blocks=chain.blocks, queries=chain.questions).make(folder / "ranking")
+    ranking = Rank(method="bm25", blocks=chain.blocks, queries=chain.questions).make(folder / "ranking")
     scores.append(EvalRun(ranking=ranking, **evaluated).make(folder / "ranking-scores"))
     lm = LmInit(spans=chain.spans, lm=str(make_t5(folder / "t5")), steps=1, batch_size=2).make(folder / "lm")
     written = LmFinetune(language_model=lm, questions=chain.questions, steps=1, batch_size=2).make(folder / "lm-qa")

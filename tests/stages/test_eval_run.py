@@ -11,7 +11,7 @@ from realmctl.artifacts import Artifact, open_artifact
 from realmctl.errors import ConfigError, InputError, MismatchError
 from stages.eval_em import EvalEm
 from stages.eval_run import ANSWERED, EvalRun
-from stages.search import Search
+from stages.rank import Rank
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import Chain
 
@@ -22,7 +22,7 @@ SUCCESS = {"Success@1": "recall@1", "Success@5": "recall@5", "Success@20": "reca
 @pytest.fixture(scope="module")
 def ranking(chain: Chain, tmp_path_factory) -> Artifact:
     inputs = {"blocks": chain.blocks, "retriever": chain.retriever, "index": chain.index}
-    return Search(queries=chain.questions, top=20, **inputs).make(tmp_path_factory.mktemp("ranking") / "ranking")
+    return Rank(queries=chain.questions, top=20, **inputs).make(tmp_path_factory.mktemp("ranking") / "ranking")
 
 
 def test_answers_as_relevance_give_the_recall_of_eval_em(tmp_path, chain: Chain, ranking: Artifact):
@@ -38,7 +38,7 @@ def test_answers_as_relevance_give_the_recall_of_eval_em(tmp_path, chain: Chain,
 
 def test_documents_hold_what_one_of_their_blocks_holds(tmp_path, chain: Chain):
     inputs = {"blocks": chain.blocks, "questions": chain.questions}
-    documents = Search(blocks=chain.blocks, queries=chain.questions, method="bm25", unit="document", top=1).make(
+    documents = Rank(blocks=chain.blocks, queries=chain.questions, method="bm25", unit="document", top=1).make(
         tmp_path / "ranking"
     )
     found = EvalRun(ranking=documents, measures="Success@1 P@1", **inputs).make(tmp_path / "measures")

@@ -47,7 +47,7 @@ def test_recall_is_that_of_the_ranking_of_documents(realmctl, chain, beir, score
     pytest.importorskip("ir_measures")
     assert not any(name.startswith(("recall", "substring")) for name in scores.metrics)
     inputs = ("--blocks", chain.blocks.path, "--queries", beir, "--method", "bm25", "--unit", "document")
-    assert realmctl("search", *inputs, "--depth", 400)[0] == 0
+    assert realmctl("rank", *inputs, "--depth", 400)[0] == 0
     code, out, err = realmctl("eval-run", "--qrels", beir, "--measures", "Success@1")
     assert code == 0 and "judgements of test.tsv" in err, err
     measured = open_artifact(out.strip()).metrics

@@ -115,7 +115,7 @@ def require_judged(relevance: Relevance, rankings: Iterable[Ranking]) -> Iterato
     if example and not judged:
         raise InputError(
             f"Nothing that was ranked is judged: the run names {example!r}, and the judgements name {theirs!r}. Where judgements "
-            "name documents and the ranking names blocks, rank documents: realmctl search --unit document."
+            "name documents and the ranking names blocks, rank documents: realmctl rank --unit document."
         )
 
 

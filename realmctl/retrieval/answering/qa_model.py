@@ -131,9 +131,9 @@ class QaModel(TextSearch):
         """Return the same model over other blocks. Both share their weights in memory; see `Searcher.over`."""
         other = copy.copy(self)
         other.blocks = Corpus(blocks)
-        if self._searcher is not None:
-            other._searcher = self._searcher.over(blocks, index, opener)
-            other.answerer = self.answerer.with_searcher(other._searcher)
+        if self.answerer.searcher is not None:
+            searcher = self.answerer.searcher.over(blocks, index, opener)
+            other._searcher, other.answerer = searcher, self.answerer.with_searcher(searcher)
         return other
 
     def ask(self, question: str, top: int = 3) -> AnsweredQuestion:

@@ -1,14 +1,9 @@
-"""Rank blocks, or documents, for queries: with one searcher, or with several whose rankings are fused.
-
-A document's place is that of its best block. Rankings are fused by reciprocal rank (Cormack, Clarke and Büttcher, SIGIR
-2009): the score of a block is the sum of 1 / (k + rank) over the rankings that hold it; the first rank is 1. Scores of the
-rankings themselves do not count, so they need no common scale.
-"""
+"""Rank blocks, or documents, for the queries of a file. A document's place is that of its best block."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -24,11 +19,9 @@ from realmctl.log import progress
 from realmctl.questions.questions import Question
 from realmctl.questions.ranking.queries import read_queries
 from realmctl.questions.ranking.trec import run_lines
-from realmctl.retrieval.search.searcher import Searcher
+from realmctl.retrieval.search.searcher import BlockSearch
 
 RankedUnit = Literal["block", "document"]
-RRF_K = 60
-"""The constant of the paper."""
 QUERIES_AT_ONCE = 512
 """Queries whose blocks are looked up together. Each frame of records is then read once for all of them."""
 
@@ -46,15 +39,14 @@ class RankedQuery:
 class Ranker:
     """Ranks blocks or documents.
 
-    searchers: one, or several whose rankings are fused. top: number of blocks or documents of a query.
-    depth: number of blocks that each searcher retrieves. unit: what is ranked. rrf_k: constant of the fusion.
+    searcher: what finds blocks. top: number of blocks or documents of a query. depth: number of blocks that a searcher
+    retrieves. unit: what is ranked.
     """
 
-    searchers: Sequence[Searcher]
+    searcher: BlockSearch
     top: int
     depth: int
     unit: RankedUnit = "block"
-    rrf_k: float = RRF_K
     batch_size: int = 16
 
     def write(self, queries: Path, out: Writer, tag: str) -> dict[str, int]:
@@ -88,36 +80,12 @@ class Ranker:
             found: list[tuple[Scores, RowIds]] = []
             for start in range(0, len(part), self.batch_size):
                 texts = [query.question for query in part[start : start + self.batch_size]]
-                of_searchers = [[*_hits(searcher, texts, self.depth)] for searcher in self.searchers]
-                for own in zip(*of_searchers, strict=True):
-                    rankings = [rows for _, rows in own]
-                    found.append(own[0] if len(own) == 1 else reciprocal_rank_fusion(rankings, self.rrf_k))
+                found += self.searcher.ranked(self.searcher.tokens(texts), self.depth)
                 on_progress(len(texts))
-            blocks = self.searchers[0].corpus.blocks({row for _, rows in found for row in rows.tolist()})
+            blocks = self.searcher.corpus.blocks({row for _, rows in found for row in rows.tolist()})
             for query, (scores, rows) in zip(part, found, strict=True):
                 own_blocks = [blocks[row] for row in rows.tolist()]
                 names = [block.id if self.unit == "block" else block.document for block in own_blocks]
                 first = {name: place for place, name in reversed([*enumerate(names)])}
                 kept = sorted(first.values())[: self.top]
                 yield RankedQuery(query, [names[place] for place in kept], scores[kept])
-
-
-def _hits(searcher: Searcher, texts: Sequence[str], depth: int) -> Iterator[tuple[Scores, RowIds]]:
-    """Yield scores and rows of each text, without blocks that are no hits."""
-    scores_BK, rows_BK = searcher.nearest(searcher.tokens(texts), depth)
-    for scores, rows in zip(scores_BK, rows_BK, strict=True):
-        hit = scores > searcher.least_score
-        yield scores[hit], rows[hit]
-
-
-def reciprocal_rank_fusion(rankings: Sequence[RowIds], k: float = RRF_K) -> tuple[Scores, RowIds]:
-    """Return scores float32 [n] and rows int64 [n] of one query, best first; equal scores are ordered by rising row.
-
-    rankings: rows int64 [m] of each ranking, best first and without repetition; n is the number of different rows.
-    """
-    rows, place = np.unique(np.concatenate(rankings), return_inverse=True)
-    scores: NDArray[np.float64] = np.zeros(len(rows))
-    reciprocals = [1 / (k + np.arange(1, len(ranking) + 1)) for ranking in rankings]
-    np.add.at(scores, place, np.concatenate(reciprocals))
-    order = np.lexsort((rows, -scores))
-    return scores[order].astype(np.float32), rows[order].astype(np.int64)

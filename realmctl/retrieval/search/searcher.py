@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from realmctl.artifacts import Artifact, Writer
@@ -24,11 +23,12 @@ from realmctl.corpus.blocks import Block
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import ConfigError
 from realmctl.index.index_type import open_index
-from realmctl.index.protocol import Index
+from realmctl.index.protocol import Index, RowIds, Scores
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import pick_device
 from realmctl.retrieval.names import SEARCHERS
 from realmctl.tokens import wordpiece
+from realmctl.tokens.wordpiece import WordPiece
 
 
 @dataclass(frozen=True)
@@ -57,20 +57,58 @@ class SearchInputs:
     opener: Callable[[Path, str], Index] = open_index
 
 
-class Searcher(ABC):
-    """Base class of searchers: retrieves blocks for a question, and scores them."""
+class BlockSearch(ABC):
+    """Base class of what finds blocks for questions: a searcher, or several whose rankings are fused.
+
+    corpus: the blocks. wordpiece: their tokenizer.
+    """
+
+    least_score: ClassVar[float] = -math.inf
+    """A block with this score or a lower one is no hit of a search. `nearest` may return such blocks."""
+    corpus: Corpus
+    wordpiece: WordPiece
+
+    @abstractmethod
+    def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[Scores, RowIds]:
+        """Scores and rows of the k best blocks of each question, both [B, K], best first. What is trained must be in evaluation mode."""
+
+    def ranked(self, tokens: Sequence[TokenIds], k: int) -> list[tuple[Scores, RowIds]]:
+        """Scores and rows of the hits of each question among its k best blocks, best first. A fused ranking may be longer than k."""
+        nearest = zip(*self.nearest(tokens, k), strict=True)
+        return [(scores[scores > self.least_score], rows[scores > self.least_score]) for scores, rows in nearest]
+
+    def tokens(self, texts: Sequence[str]) -> list[TokenIds]:
+        """Wordpieces of questions. A literal [MASK] or [SEP] in a question is ordinary text."""
+        return [*self.wordpiece.tokens(texts)]
+
+    def search(self, tokens: Sequence[TokenIds], k: int) -> list[list[Hit]]:
+        """The k best blocks of each question, best first."""
+        return self.hits(*self.nearest(tokens, k))
+
+    def hits(self, scores: Iterable[Scores], rows: Iterable[RowIds]) -> list[list[Hit]]:
+        """The hits of each question, from the scores and the rows of its blocks. The blocks are read in stored order."""
+        scored = [*zip(scores, rows, strict=True)]
+        blocks = self.corpus.blocks({row for _, own in scored for row in own.tolist()})
+        found = []
+        for score, own in scored:
+            weights = np.exp((score - score.max(initial=-np.inf)).astype(np.float64))
+            each = zip(own.tolist(), score.tolist(), (weights / weights.sum()).tolist(), strict=True)
+            found.append([Hit(row, blocks[row], score, share) for row, score, share in each])
+        return found
+
+
+class Searcher(BlockSearch):
+    """Base class of searchers: retrieves blocks for a question, and scores them. Fine-tuning trains and saves it."""
 
     uses_index: ClassVar[bool] = False
     """Whether it needs a retriever and an index."""
-    least_score: ClassVar[float] = -math.inf
-    """A block with this score or a lower one is no hit of a search. `nearest` may return such blocks."""
 
     def __init__(self, blocks: Artifact, device: str) -> None:
         self.device = pick_device(device)
         self.corpus, self.wordpiece = Corpus(blocks), wordpiece.load(blocks.path)
         self.collator = Collator.of(self.wordpiece)
 
-    @classmethod  # noqa: B027 (a searcher may have nothing to check)
+    @classmethod
     def check(cls, inputs: SearchInputs) -> None:
         """Check the inputs before any work. Raises a RealmctlError."""
 
@@ -102,7 +140,7 @@ class Searcher(ABC):
         """
         raise ConfigError(f"{type(self).__name__} cannot search other blocks than its own. Fine-tune a model on them.")
 
-    def prepare_training(self) -> None:  # noqa: B027 (a searcher may have nothing to prepare)
+    def prepare_training(self) -> None:
         """Prepare for fine-tuning, which calls this once at its start."""
 
     @property
@@ -116,38 +154,12 @@ class Searcher(ABC):
         return 1.0
 
     @abstractmethod
-    def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Scores and rows of the k best blocks of each question, both [B, K], best first.
-
-        `learner` must be in evaluation mode.
-        """
-
-    @abstractmethod
-    def scores(self, tokens: Sequence[TokenIds], rows_QK: NDArray[np.int64]) -> Tensor:
+    def scores(self, tokens: Sequence[TokenIds], rows_QK: RowIds) -> Tensor:
         """Scores of these blocks with gradients, float32 [Q, K]."""
 
     def learnt(self) -> Mapping[str, float]:
         """Return learned numbers, which are logged at each step."""
         return {}
-
-    def tokens(self, texts: Sequence[str]) -> list[TokenIds]:
-        """Wordpieces of questions. A literal [MASK] or [SEP] in a question is ordinary text."""
-        return [*self.wordpiece.tokens(texts)]
-
-    def search(self, tokens: Sequence[TokenIds], k: int) -> list[list[Hit]]:
-        """The k best blocks of each question, best first."""
-        return self.hits(*self.nearest(tokens, k))
-
-    def hits(self, scores: Iterable[NDArray[np.float32]], rows: Iterable[NDArray[np.int64]]) -> list[list[Hit]]:
-        """The hits of each question, from the scores and the rows of its blocks. The blocks are read in stored order."""
-        scored = [*zip(scores, rows, strict=True)]
-        blocks = self.corpus.blocks({row for _, own in scored for row in own.tolist()})
-        found = []
-        for score, own in scored:
-            weights = np.exp((score - score.max(initial=-np.inf)).astype(np.float64))
-            each = zip(own.tolist(), score.tolist(), (weights / weights.sum()).tolist(), strict=True)
-            found.append([Hit(row, blocks[row], score, share) for row, score, share in each])
-        return found
 
 
 def searcher_type(name: str) -> type[Searcher]:

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
-from realmctl.retrieval.search.searcher import Hit, Searcher
+from realmctl.index.protocol import RowIds, Scores
+from realmctl.retrieval.search.searcher import BlockSearch, Hit
 
 QUESTIONS_AT_ONCE = 16
 
 
 class TextSearch:
-    """Blocks and the searcher that finds them: dense (retriever and index), BM25 or that of a plug-in.
+    """Blocks and what finds them: dense retrieval, BM25, both fused (hybrid), or the searcher of a plug-in.
 
     `blocks` are the texts.
     """
 
-    def __init__(self, searcher: Searcher | None, blocks: Corpus) -> None:
+    def __init__(self, searcher: BlockSearch | None, blocks: Corpus) -> None:
         self.blocks, self._searcher = blocks, searcher
 
     @property
-    def searcher(self) -> Searcher:
+    def searcher(self) -> BlockSearch:
         """The searcher. Raises ConfigError for a model that retrieves no blocks."""
         if self._searcher is None:
             raise ConfigError(
@@ -34,7 +34,7 @@ class TextSearch:
         return self._searcher
 
     def search(self, question: str, k: int = 5) -> list[Hit]:
-        """Return the k best blocks for a question, best first; all blocks when there are fewer than k.
+        """Return the k best blocks for a question, best first; fewer when there are no more, or BM25 finds no more that share a word.
 
         Raises:
             ConfigError: the question is empty, k is below 1, or the model retrieves no blocks.
@@ -44,9 +44,10 @@ class TextSearch:
             ...     print(hit.score, hit.block.title, hit.block.text)
         """
         require_questions([question], "k", k)
-        return self.searcher.search(self.searcher.tokens([question]), k)[0]
+        [(scores, rows)] = self.searcher.ranked(self.searcher.tokens([question]), k)
+        return self.searcher.hits([scores[:k]], [rows[:k]])[0]
 
-    def search_batch(self, questions: Sequence[str], k: int = 5) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def search_batch(self, questions: Sequence[str], k: int = 5) -> tuple[Scores, RowIds]:
         """Return scores float32 [n, k] and rows int64 [n, k] of the k best blocks for each of n questions, best first.
 
         k is at most the number of blocks. `blocks[row]` is the block in a row.

@@ -18,7 +18,7 @@ from stages.build_index import BuildIndex
 from stages.embed import Embed
 from stages.eval_em import EvalEm
 from stages.pretrain import Pretrain
-from stages.search import Search
+from stages.rank import Rank
 from tests.convert.imports import encoder_folders as folders
 from tests.fixtures.chain import Chain, finetune, pretrain
 
@@ -59,7 +59,7 @@ def test_blocks_are_embedded_and_searched_with_prefixes(chain: Chain, own: Artif
     scores = loaded.encode_queries(TEXTS) @ stored.T
     found = loaded.with_index(index, blocks=chain.blocks).search_batch(TEXTS, 5)[1]
     assert found.tolist() == np.argsort(-scores, kind="stable")[:, :5].tolist()
-    ranking = Search(blocks=chain.blocks, retriever=own, index=index, queries=chain.questions).make(tmp_path / "r")
+    ranking = Rank(blocks=chain.blocks, retriever=own, index=index, queries=chain.questions).make(tmp_path / "r")
     assert ranking.metrics["hits"] == 20 * 40
 
 

@@ -22,8 +22,8 @@ from stages.ict_init import IctInit
 from stages.lm_finetune import LmFinetune
 from stages.lm_init import LmInit
 from stages.mlm_init import MlmInit
+from stages.rank import Rank
 from stages.revise import Revise
-from stages.search import Search
 from stages.spider_init import SpiderInit
 from stages.tag import Tag
 from tests.fixtures.blocks import make_blocks
@@ -46,8 +46,8 @@ def every_stage(chain: Chain, folder: Path) -> dict[str, Stage]:
     recurring = make_blocks(folder / "recurring", documents_that_share_a_span())
     embed = Embed(blocks=chain.blocks, retriever=chain.retriever, batch_size=7)
     embeddings = embed.make(folder / "embeddings")
-    search = Search(blocks=chain.blocks, retriever=chain.retriever, index=chain.index, queries=chain.questions, top=7)
-    ranking = search.make(folder / "ranking")
+    rank = Rank(blocks=chain.blocks, retriever=chain.retriever, index=chain.index, queries=chain.questions, top=7)
+    ranking = rank.make(folder / "ranking")
     parts: dict[str, Artifact] = {"retriever": chain.retriever, "index": chain.index}
     store: dict[str, Any] = {"encoder": chain.encoder, "spans": chain.spans, "precision": "fp32"}
     datastore = BuildDatastore(**store)
@@ -69,7 +69,7 @@ def every_stage(chain: Chain, folder: Path) -> dict[str, Stage]:
         "build-index, exact": BuildIndex(embeddings=embeddings, type="exact"),
         "pretrain": pretrain(chain, checkpoint_every=1),
         "finetune": finetune(chain, checkpoint_every=1),
-        "search": search,
+        "rank": rank,
         "eval-run": EvalRun(ranking=ranking, blocks=chain.blocks, questions=chain.questions),
         "eval-em": EvalEm(blocks=chain.blocks, questions=chain.questions, hits=5, precision="fp32", **parts),
         "eval-utility": utility,

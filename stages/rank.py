@@ -1,4 +1,4 @@
-"""`realmctl search`: rank blocks or documents for queries, and write the ranking as a TREC run."""
+"""`realmctl rank`: rank blocks or documents for queries, and write the ranking as a TREC run."""
 
 from __future__ import annotations
 
@@ -8,23 +8,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.errors import ConfigError
-from realmctl.pipeline import Stage, check_device, help_texts, reads, runtime, setting, source
-from realmctl.retrieval.names import SEARCHERS
+from realmctl.log import say
+from realmctl.pipeline import Stage, check_device, flag_of, help_texts, reads, runtime, setting, source
+from realmctl.retrieval.names import search_methods
 
 if TYPE_CHECKING:
     from realmctl.retrieval.search.searcher import SearchInputs
 
-HYBRID = "hybrid"
-FUSED = ("dense", "bm25")
 DEPTH_FOR_DOCUMENTS = 4
 
 
-def methods() -> list[str]:
-    """Return the values of --method: the searchers, and hybrid."""
-    return [*SEARCHERS.names(), HYBRID]
-
-
-class Search(Stage):
+class Rank(Stage):
     """Rank the blocks for each query, and write the ranking as a TREC run.
 
     The retriever and the index may be those of a model or a qa-model. BM25 needs neither. hybrid fuses the rankings of
@@ -50,7 +44,7 @@ class Search(Stage):
     method: str = setting(
         "dense: retriever and index. bm25: BM25 over title and text. hybrid: both, fused by rank. Other names come from plug-ins.",
         default="dense",
-        choices=methods,
+        choices=search_methods,
     )
     top: int = setting("Number of blocks or documents in the ranking of a query.", default=100, at_least=1)
     unit: Literal["block", "document"] = setting(
@@ -72,26 +66,30 @@ class Search(Stage):
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not _uses_index(vars(self)):
+            for name in [name for name in ("retriever", "index") if getattr(self, name) is not None]:
+                say(f"rank: --method {self.method} does not use {flag_of(name)}, so it is ignored")
+                object.__setattr__(self, name, None)
+
     def check(self) -> None:
+        from realmctl.retrieval.search.methods import searchers_of
+
         if self._depth() < self.top:
             raise ConfigError(f"--depth {self.depth} is below --top {self.top}. Retrieve at least as many blocks.")
-        if not _uses_index({"method": self.method}) and (self.retriever or self.index):
-            raise ConfigError(f"--method {self.method} uses neither --retriever nor --index. Leave them out.")
-        from realmctl.retrieval.search.searcher import searcher_type
-
-        for name in self._searchers():
-            searcher_type(name).check(self._inputs())
+        for searcher in searchers_of(self.method):
+            searcher.check(self._inputs())
 
     def run(self, out: Writer) -> Mapping[str, int]:
+        from realmctl.retrieval.search.methods import start_method
         from realmctl.retrieval.search.ranking import Ranker
-        from realmctl.retrieval.search.searcher import searcher_type
 
         ranker = Ranker(
-            searchers=[searcher_type(name).start(self._inputs()) for name in self._searchers()],
+            searcher=start_method(self.method, self._inputs(), self.rrf_k),
             top=self.top,
             depth=self._depth(),
             unit=self.unit,
-            rrf_k=self.rrf_k,
             batch_size=self.batch_size,
         )
         return ranker.write(self.queries, out, f"realmctl-{self.method}")
@@ -100,9 +98,6 @@ class Search(Stage):
         if self.depth is not None:
             return self.depth
         return self.top * (DEPTH_FOR_DOCUMENTS if self.unit == "document" else 1)
-
-    def _searchers(self) -> tuple[str, ...]:
-        return FUSED if self.method == HYBRID else (self.method,)
 
     def _inputs(self) -> SearchInputs:
         from realmctl.retrieval.search.searcher import SearchInputs
@@ -113,8 +108,7 @@ class Search(Stage):
 
 
 def _uses_index(given: Mapping[str, Any]) -> bool:
-    """Return whether the method needs a retriever and an index."""
-    from realmctl.retrieval.search.searcher import searcher_type
+    from realmctl.retrieval.search.methods import uses_index
 
     method = given.get("method", "dense")
-    return method == HYBRID or (method in SEARCHERS.names() and searcher_type(method).uses_index)
+    return method in search_methods() and uses_index(method)

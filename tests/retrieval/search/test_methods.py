@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from realmctl.retrieval.search.ranking import reciprocal_rank_fusion
+from realmctl.retrieval.search.methods import reciprocal_rank_fusion
 
 RANKING = st.lists(st.integers(0, 12), unique=True, max_size=10)
 

@@ -1,15 +1,14 @@
-"""`search` against brute force: every block scored, sorted by score and row; fused by rank; merged into documents."""
+"""`rank` against brute force: every block scored, sorted by score and row; fused by rank; merged into documents."""
 
 from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from realmctl.artifacts import Artifact, open_artifact
+from realmctl.artifacts import Artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.index.index_type import open_index
@@ -18,7 +17,7 @@ from realmctl.questions.ranking.trec import read_run
 from realmctl.retrieval.search import ranking as module
 from realmctl.retrieval.search.bm25 import BM25Searcher
 from realmctl.retrieval.search.dense import DenseSearcher
-from stages.search import Search
+from stages.rank import Rank
 from tests.fixtures.chain import Chain, finetune, pretrain
 from tests.fixtures.retriever import make_retriever
 
@@ -27,7 +26,7 @@ Ranked = dict[str, list[str]]
 
 def made(chain: Chain, folder, **values) -> Artifact:
     parts = {} if values.get("method") == "bm25" else {"retriever": chain.retriever, "index": chain.index}
-    return Search(**{"blocks": chain.blocks, "queries": chain.questions, "top": 7, **parts, **values}).make(folder)
+    return Rank(**{"blocks": chain.blocks, "queries": chain.questions, "top": 7, **parts, **values}).make(folder)
 
 
 def ranked(artifact: Artifact) -> Ranked:
@@ -126,18 +125,8 @@ def test_parts_of_models_search_too(tmp_path, chain: Chain):
 def test_what_is_refused(tmp_path, chain: Chain, values, says: str):
     with pytest.raises(ConfigError, match=says):
         made(chain, tmp_path, **values)
-    with pytest.raises(ConfigError, match=r"--retriever.*--index"):
-        made(chain, tmp_path, method="bm25", index=chain.index)
 
 
-def test_from_queries_to_a_run_file(realmctl, chain: Chain):
-    inputs = ("--queries", chain.questions, "--workspace", chain.folder, "--out", "ranking")
-    code, out, err = realmctl("search", "--method", "bm25", "--top", 3, *inputs)
-    assert code == 0 and "search: queries 20, hits 60" in err, err
-    code, path, _ = realmctl("export", out.strip(), "run.trec")
-    made = open_artifact(out.strip())
-    assert code == 0 and made.file("run.trec").read_bytes() == Path(path.strip()).read_bytes()
-    assert "index" not in made.manifest.inputs
-    for words, says in (((), "exists already"), (("--side", "query"), "are for models")):
-        code, _, err = realmctl("export", out.strip(), "run.trec", *words)
-        assert code == 2 and says in err
+def test_bm25_ignores_an_index(tmp_path, chain: Chain):
+    found = made(chain, tmp_path, method="bm25", index=chain.index)
+    assert "index" not in found.manifest.inputs and found.recipe == made(chain, tmp_path, method="bm25").recipe

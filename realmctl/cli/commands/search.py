@@ -1,0 +1,94 @@
+"""`realmctl search`: print the best blocks for some words."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from realmctl.cli import completion
+from realmctl.cli.invoke import print_result
+from realmctl.cli.options import Json, Workspace, path, text
+from realmctl.retrieval.names import search_methods
+
+WIDTH = 100
+"""Characters of a line of a block's text."""
+
+
+def search(
+    query: Annotated[list[str], typer.Argument(parser=text, help="Words or a question. Each argument is one query.")],
+    method: Annotated[
+        str | None,
+        typer.Option(
+            metavar=f"<{'|'.join(search_methods())}>",
+            autocompletion=completion.choices(search_methods),
+            help="dense: retriever and index. bm25: blocks alone. hybrid: both, fused by rank. Default: dense where there is an index, else bm25.",
+        ),
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="Number of blocks to print for a query.")] = 5,
+    blocks: Annotated[
+        Path | None,
+        typer.Option(
+            parser=path,
+            autocompletion=completion.artifacts("blocks"),
+            help="Default: those of the index; for bm25 <workspace>/blocks.",
+        ),
+    ] = None,
+    retriever: Annotated[
+        Path | None,
+        typer.Option(
+            parser=path,
+            autocompletion=completion.artifacts("retriever"),
+            help="Retriever or model that embeds the queries. Default: the one that made the index.",
+        ),
+    ] = None,
+    index: Annotated[
+        Path | None,
+        typer.Option(
+            parser=path,
+            autocompletion=completion.artifacts("index"),
+            help="Index, or a model with one. Default: the newest of <workspace>/index that fits.",
+        ),
+    ] = None,
+    workspace: Workspace = Path("artifacts"),
+    json: Json = False,
+) -> None:
+    """Print the best blocks for some words, each with its title, its score and its text.
+
+    It searches what `chunk`, `embed` and `build-index` made. `rank` ranks for a file of queries.
+    """
+    from realmctl.retrieval.search.opening import load_search
+
+    found = load_search(workspace, method=method, blocks=blocks, retriever=retriever, index=index)
+    results = [
+        {
+            "query": each,
+            "hits": [
+                {
+                    "score": hit.score,
+                    "title": hit.block.title,
+                    "block": hit.block.id,
+                    "document": hit.block.document,
+                    "text": hit.block.text,
+                }
+                for hit in found.search(each, top)
+            ],
+        }
+        for each in query
+    ]
+    print_result({"results": results}, json, _results_text)
+
+
+def _results_text(value: Mapping[str, Any]) -> str:
+    several, lines = len(value["results"]) > 1, []
+    for result in value["results"]:
+        lines += [result["query"], ""] if several else []
+        for rank, hit in enumerate(result["hits"], 1):
+            lines.append(f"{rank}. {hit['title'] or hit['document']}   score {hit['score']:.4g}   {hit['block']}")
+            lines += [f"   {piece}" for line in hit["text"].splitlines() for piece in textwrap.wrap(line, WIDTH)]
+        lines += ["no block shares a word with it"] * (not result["hits"])
+        lines += [""] * several
+    return "\n".join(lines).rstrip()

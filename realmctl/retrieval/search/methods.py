@@ -1,0 +1,73 @@
+"""The methods of a search: a searcher by its name, or hybrid, which fuses the rankings of dense retrieval and BM25.
+
+Rankings are fused by reciprocal rank (Cormack, Clarke and Büttcher, SIGIR 2009): the score of a block is the sum of
+1 / (k + rank) over the rankings that hold it; the first rank is 1. Scores of the rankings themselves do not count, so they need
+no common scale. Legend: B questions, K blocks of a question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from realmctl.corpus.corpus import TokenIds
+from realmctl.index.protocol import RowIds, Scores
+from realmctl.retrieval.names import HYBRID
+from realmctl.retrieval.search.searcher import BlockSearch, Searcher, SearchInputs, searcher_type
+
+RRF_K = 60
+"""The constant of the paper."""
+FUSED = ("dense", "bm25")
+
+
+def searchers_of(method: str) -> list[type[Searcher]]:
+    """Return the searchers that a method needs. Raises ConfigError and ResourceError as `Registry.load`."""
+    return [searcher_type(name) for name in (FUSED if method == HYBRID else (method,))]
+
+
+def uses_index(method: str) -> bool:
+    """Return whether a method needs a retriever and an index."""
+    return any(searcher.uses_index for searcher in searchers_of(method))
+
+
+def start_method(method: str, inputs: SearchInputs, rrf_k: float = RRF_K, depth: int = 0) -> BlockSearch:
+    """Return what finds blocks by a method. `rrf_k` and `depth` are those of `Hybrid`."""
+    searchers = [searcher.start(inputs) for searcher in searchers_of(method)]
+    return Hybrid(searchers, rrf_k, depth) if method == HYBRID else searchers[0]
+
+
+class Hybrid(BlockSearch):
+    """Searchers of the same blocks, whose rankings are fused. The first one must find as many blocks as it is asked for.
+
+    rrf_k: constant of the fusion. depth: blocks that each searcher retrieves at least, however few are asked for.
+    """
+
+    def __init__(self, searchers: Sequence[Searcher], rrf_k: float = RRF_K, depth: int = 0) -> None:
+        self.searchers, self.rrf_k, self.depth = searchers, rrf_k, depth
+        self.corpus, self.wordpiece = searchers[0].corpus, searchers[0].wordpiece
+
+    def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[Scores, RowIds]:
+        width = min(k, len(self.corpus))
+        scores, rows = zip(*self.ranked(tokens, k), strict=True)
+        return np.stack([own[:width] for own in scores]), np.stack([own[:width] for own in rows])
+
+    def ranked(self, tokens: Sequence[TokenIds], k: int) -> list[tuple[Scores, RowIds]]:
+        of_searchers = [searcher.ranked(tokens, max(k, self.depth)) for searcher in self.searchers]
+        return [
+            reciprocal_rank_fusion([rows for _, rows in own], self.rrf_k) for own in zip(*of_searchers, strict=True)
+        ]
+
+
+def reciprocal_rank_fusion(rankings: Sequence[RowIds], k: float = RRF_K) -> tuple[Scores, RowIds]:
+    """Return scores float32 [n] and rows int64 [n] of one query, best first; equal scores are ordered by rising row.
+
+    rankings: rows int64 [m] of each ranking, best first and without repetition; n is the number of different rows.
+    """
+    rows, place = np.unique(np.concatenate(rankings), return_inverse=True)
+    scores: NDArray[np.float64] = np.zeros(len(rows))
+    reciprocals = [1 / (k + np.arange(1, len(ranking) + 1)) for ranking in rankings]
+    np.add.at(scores, place, np.concatenate(reciprocals))
+    order = np.lexsort((rows, -scores))
+    return scores[order].astype(np.float32), rows[order].astype(np.int64)

@@ -1,0 +1,50 @@
+"""`realmctl.load_search`: the newest index with its own retriever and blocks; hybrid is the fusion that `rank` writes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+import realmctl
+from realmctl.errors import InputError, MismatchError
+from realmctl.questions.ranking.trec import read_run
+from stages.rank import Rank
+from tests.fixtures.blocks import make_blocks
+from tests.fixtures.chain import Chain, documents
+from tests.fixtures.retriever import make_retriever
+
+
+@pytest.mark.parametrize("method", ["dense", "bm25", "hybrid"])
+def test_search_finds_what_rank_writes(chain: Chain, tmp_path, method):
+    queries = tmp_path / "queries.jsonl"
+    words = [f"Where was {name} born?" for name in [*documents()][:3]]
+    queries.write_text("".join(json.dumps({"id": str(n), "text": text}) + "\n" for n, text in enumerate(words)))
+    inputs = {} if method == "bm25" else {"retriever": chain.retriever, "index": chain.index}
+    ranked = Rank(blocks=chain.blocks, queries=queries, method=method, top=100, precision="fp32", **inputs)
+    written = [[*names] for _, names in read_run(ranked.make(tmp_path / "ranking").file("run.trec"))]
+    search = realmctl.load_search(chain.folder, method=method, precision="fp32")
+    assert [[hit.block.id for hit in search.search(text, 4)] for text in words] == [names[:4] for names in written]
+    scores, rows = search.search_batch(words, 4)
+    assert scores.shape == rows.shape == (3, 4)
+    if method != "bm25":
+        assert [[search.blocks[row].id for row in own] for own in rows.tolist()] == [names[:4] for names in written]
+
+
+def test_an_index_is_searched_with_what_it_was_made_from(chain: Chain, tmp_path, capsys):
+    for kind in ("blocks", "retriever", "index"):
+        shutil.copytree(chain.folder / kind, tmp_path / kind)
+    texts = documents()
+    revised = make_blocks(tmp_path / "blocks", {**texts, "Ada": next(iter(texts.values()))})
+    assert realmctl.load_search(tmp_path).blocks.artifact.content == chain.blocks.content
+    assert f"{revised.path} has no index" in capsys.readouterr().err
+    assert realmctl.load_search(tmp_path, method="bm25").blocks.artifact.content == revised.content
+    with pytest.raises(MismatchError):
+        realmctl.load_search(tmp_path, method="dense", blocks=revised)
+    other = make_retriever(tmp_path / "other", chain.blocks, seed=1)
+    with pytest.raises(MismatchError):
+        realmctl.load_search(tmp_path, retriever=other)
+    shutil.rmtree(tmp_path / "index")
+    with pytest.raises(InputError, match="realmctl build-index"):
+        realmctl.load_search(tmp_path, method="hybrid")
