@@ -306,6 +306,13 @@ class CondenserSettings(WarmStartSettings):
 class ContrastSettings(TrainSettings):
     """Contrast within a batch: each query has to find its block among those of the others."""
 
+    distill_start: float = setting(
+        "Weight of a second loss, which holds on to what the retriever knew: the Kullback-Leibler divergence of the batch's softmax "
+        "from that of the retriever before training. 0 leaves it out.",
+        default=0.0,
+        at_least=0,
+        at_most=1e3,
+    )
     micro_batch: int = runtime(help_texts.CONTRAST_MICRO_BATCH, default=0, at_least=0)
 
 

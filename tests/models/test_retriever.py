@@ -9,7 +9,7 @@ from transformers import AutoModel, BertForMaskedLM
 
 from realmctl.errors import InputError, MismatchError
 from realmctl.models.inputs import TokenBatch
-from realmctl.models.marginal import in_batch_softmax
+from realmctl.models.marginal import in_batch_scores, in_batch_softmax
 from realmctl.models.retriever import Retriever
 from realmctl.models.retriever_settings import ProjectionStart
 
@@ -63,8 +63,10 @@ def test_scores_are_not_rounded_under_autocast() -> None:
     exact = Retriever.score(query_BD, block_BND)
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.equal(Retriever.score(query_BD, block_BND), exact)
-        loss, _ = in_batch_softmax(query_BD, block_BND[:, 0], torch.arange(len(query_BD)))
-    assert torch.equal(loss, in_batch_softmax(query_BD, block_BND[:, 0], torch.arange(len(query_BD)))[0])
+        loss, _ = in_batch_softmax(in_batch_scores(query_BD, block_BND[:, 0]), torch.arange(len(query_BD)))
+    assert torch.equal(
+        loss, in_batch_softmax(in_batch_scores(query_BD, block_BND[:, 0]), torch.arange(len(query_BD)))[0]
+    )
 
 
 def test_embeddings_are_float32_under_autocast(mlm: BertForMaskedLM, batch: TokenBatch) -> None:

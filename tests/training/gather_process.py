@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from realmctl.execution import processes
-from realmctl.models.marginal import in_batch_softmax
+from realmctl.models.marginal import in_batch_scores, in_batch_softmax
 from realmctl.training import data_parallel
 from realmctl.training.gradient_buckets import GradientBuckets
 
@@ -34,7 +34,8 @@ def step() -> dict[str, Tensor]:
     modules, (queries, blocks), share = towers(), inputs(), ROWS // processes.world_size()
     mine = slice(processes.rank() * share, (processes.rank() + 1) * share)
     block_CD = data_parallel.all_gather(modules["block"](blocks[mine]))
-    loss, accuracy = in_batch_softmax(modules["query"](queries[mine]), block_CD, torch.arange(ROWS)[mine])
+    score_BC = in_batch_scores(modules["query"](queries[mine]), block_CD)
+    loss, accuracy = in_batch_softmax(score_BC, torch.arange(ROWS)[mine])
     buckets = GradientBuckets(modules, bucket_bytes=64)
     for last in (False, True):  # two micro-batches, which are summed once
         buckets.start(last)

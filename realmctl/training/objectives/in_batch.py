@@ -7,6 +7,7 @@ Legend: B examples of this process, K blocks of an example, C blocks of all proc
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ from realmctl.artifacts import Writer, tokenizer_folder
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.execution import processes
 from realmctl.models.inputs import Collator, TokenBatch
-from realmctl.models.marginal import in_batch_softmax
+from realmctl.models.marginal import divergence, in_batch_scores, in_batch_softmax
 from realmctl.models.retriever import Retriever
 from realmctl.training.data.order import DataOrder
 from realmctl.training.data_parallel import all_gather
@@ -49,17 +50,25 @@ class Example:
 
 @dataclass(frozen=True)
 class PairChunk:
-    """Examples that are computed at once. `blocks` has K rows for each query. The last chunk may have the null document."""
+    """Examples that are computed at once. `blocks` has K rows for each query. The last chunk may have the null document.
+
+    start_BC: float32, the scores of the frozen start for these queries, over the blocks of all processes, and the null document; where
+    nothing is distilled, None.
+    """
 
     queries: TokenBatch
     blocks: TokenBatch
     null: TokenBatch | None
     examples: Sequence[Example]
     cached: CachedGradient | None = None
+    start_BC: Tensor | None = None
 
 
 class InBatchContrast(SelfContained, ABC):
     """Base of the tasks.
+
+    With `distill_start` the loss has a second term: the divergence of the batch's softmax from that of the retriever before
+    training, which stays frozen. So what the retriever knew of other texts is kept longer.
 
     Args:
         retriever: The retriever to train.
@@ -83,6 +92,7 @@ class InBatchContrast(SelfContained, ABC):
         self.modules = nn.ModuleDict({"retriever": retriever})
         self.retriever, self.collator, self.settings = retriever, collator, settings
         self.null = null
+        self.start = copy.deepcopy(retriever).eval().requires_grad_(False) if settings.distill_start else None
         self.order = order or DataOrder(count, min(settings.batch_size, count), settings.seed)
         self.own = processes.share(self.order.batch_size, "pairs")
         self.chance = math.log(self.order.batch_size * self.blocks_each + self.null)  # equal scores of all blocks
@@ -101,10 +111,20 @@ class InBatchContrast(SelfContained, ABC):
         chunks = [
             self._chunk(own[start : start + size], start + size >= len(own)) for start in range(0, len(own), size)
         ]
+        start_BC = self._start_scores(chunks) if self.start else None
         if len(chunks) == 1:
-            return chunks
-        cached = cached_gradients(chunks, self._embed, partial(self._contrast, own), self._device)
+            return [replace(chunks[0], start_BC=start_BC)]
+        contrast = partial(self._contrast, own, start_BC)
+        cached = cached_gradients(chunks, partial(self._embed, self.retriever), contrast, self._device)
         return [replace(chunk, cached=each) for chunk, each in zip(chunks, cached, strict=True)]
+
+    @torch.no_grad()
+    def _start_scores(self, chunks: Sequence[PairChunk]) -> Tensor:
+        """The scores of the frozen start for all queries of this process."""
+        assert self.start is not None
+        embedded = [self._embed(self.start.to(self._device), chunk) for chunk in chunks]
+        query_BD, block_XD, null_ND = (torch.cat(each) for each in zip(*embedded, strict=True))
+        return in_batch_scores(query_BD, torch.cat([all_gather(block_XD), null_ND]))
 
     def _chunk(self, examples: Sequence[Example], last: bool) -> PairChunk:
         titles, bodies = zip(*(block for example in examples for block in example.blocks), strict=True)
@@ -118,12 +138,12 @@ class InBatchContrast(SelfContained, ABC):
         )
 
     def loss(self, part: PairChunk) -> tuple[Tensor, Sums]:
-        """Cross-entropy of the softmax over the batch's blocks, from query to block, and the accuracy."""
+        """Cross-entropy of the softmax over the batch's blocks, from query to block, with what is distilled, and the accuracy."""
         if part.cached is not None:
             part.cached.restore_random_state(self._device)
-        embeddings = self._embed(part)
+        embeddings = self._embed(self.retriever, part)
         if part.cached is None:
-            loss, right = self._contrast(part.examples, *embeddings)
+            loss, right = self._contrast(part.examples, part.start_BC, *embeddings)
             accuracy: float | Tensor = right.double()
         else:
             loss, accuracy = part.cached.surrogate(embeddings), part.cached.accuracy
@@ -137,29 +157,33 @@ class InBatchContrast(SelfContained, ABC):
     def _device(self) -> torch.device:
         return next(self.retriever.parameters()).device
 
-    def _embed(self, chunk: PairChunk) -> tuple[Tensor, Tensor, Tensor]:
+    def _embed(self, retriever: Retriever, chunk: PairChunk) -> tuple[Tensor, Tensor, Tensor]:
         """The embeddings of queries [B, D], blocks [B * K, D] and null document [0 or 1, D]."""
-        query_BD = self.retriever.embed_queries(chunk.queries.to(self._device))
-        block_XD = self.retriever.embed_blocks(chunk.blocks.to(self._device))
+        query_BD = retriever.embed_queries(chunk.queries.to(self._device))
+        block_XD = retriever.embed_blocks(chunk.blocks.to(self._device))
         if chunk.null is None:
             return query_BD, block_XD, block_XD[:0]
-        return query_BD, block_XD, self.retriever.embed_blocks(chunk.null.to(self._device))
+        return query_BD, block_XD, retriever.embed_blocks(chunk.null.to(self._device))
 
     def _contrast(
-        self, examples: Sequence[Example], query_BD: Tensor, block_XD: Tensor, null_ND: Tensor
+        self, examples: Sequence[Example], start_BC: Tensor | None, query_BD: Tensor, block_XD: Tensor, null_ND: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Mean cross-entropy and accuracy of all queries of this process among the blocks of all processes."""
+        """Loss and accuracy of all queries of this process among the blocks of all processes."""
         block_CD = all_gather(block_XD)
-        each = len(examples[0].blocks)
-        target_B, device = torch.arange(self.own.start, self.own.stop) * each, block_CD.device
-        if not len(null_ND):
-            return in_batch_softmax(query_BD, block_CD, target_B.to(device, non_blocking=True))
-        withheld_B = torch.tensor([example.withheld for example in examples])
-        mask_BC = torch.ones(len(examples), len(block_CD) + 1, dtype=torch.bool)
-        mask_BC[withheld_B, target_B[withheld_B]] = False
-        target_B = target_B.masked_fill(withheld_B, len(block_CD))
-        target_B, mask_BC = target_B.to(device, non_blocking=True), mask_BC.to(device, non_blocking=True)
-        return in_batch_softmax(query_BD, torch.cat([block_CD, null_ND]), target_B, mask_BC)
+        target_B, mask_BC = torch.arange(self.own.start, self.own.stop) * len(examples[0].blocks), None
+        if len(null_ND):
+            withheld_B = torch.tensor([example.withheld for example in examples])
+            mask_BC = torch.ones(len(examples), len(block_CD) + 1, dtype=torch.bool)
+            mask_BC[withheld_B, target_B[withheld_B]] = False
+            target_B = target_B.masked_fill(withheld_B, len(block_CD))
+            mask_BC = mask_BC.to(block_CD.device, non_blocking=True)
+        score_BC = in_batch_scores(query_BD, torch.cat([block_CD, null_ND]), mask_BC)
+        loss, accuracy = in_batch_softmax(score_BC, target_B.to(block_CD.device, non_blocking=True))
+        if start_BC is not None:
+            if mask_BC is not None:
+                start_BC = start_BC.masked_fill(~mask_BC, torch.finfo(torch.float32).min)
+            loss = loss + self.settings.distill_start * divergence(score_BC, start_BC)
+        return loss, accuracy
 
 
 S = TypeVar("S", bound=RetrieverSettings)

@@ -25,7 +25,7 @@ from tests.fixtures.chain import metrics_of
 from tests.fixtures.retriever import fresh_retriever
 
 
-def objective_of(chain, *, mask_rate=0.9, batch_size=8, blocks=None, retriever=None, null_share=0.0, chunk=0):
+def objective_of(chain, *, mask_rate=0.9, batch_size=8, blocks=None, retriever=None, null_share=0.0, chunk=0, **more):
     blocks, retriever = blocks or chain.blocks, retriever or Retriever.load(chain.retriever.path)
     return InverseClozeObjective(
         retriever,
@@ -38,6 +38,7 @@ def objective_of(chain, *, mask_rate=0.9, batch_size=8, blocks=None, retriever=N
             micro_batch=chunk,
             mask_rate=mask_rate,
             null_share=null_share,
+            **more,
         ),
     )
 
@@ -152,6 +153,58 @@ def test_the_null_document_is_right_for_those(chain):
         right += max(offered, key=lambda j: float(score[i, j])) == target
     assert loss.item() == pytest.approx(float(sum(expected) / 8), rel=1e-5)
     assert sums["accuracy"] == (pytest.approx(right), 8)
+
+
+@pytest.mark.parametrize("null_share", [0.0, 0.5])
+def test_what_the_start_knew_is_distilled(chain, null_share):
+    """Against the sum over queries and blocks of p0 log(p0 / p), after the weights have changed; the start stays as it was."""
+    objective = objective_of(chain, null_share=null_share, distill_start=3.0)
+    plain = objective_of(chain, null_share=null_share, retriever=objective.retriever)
+    objective.modules.eval()
+    [chunk], [same] = objective.draw(0), plain.draw(0)
+    before, _ = objective.loss(chunk)
+    assert before.item() == pytest.approx(
+        plain.loss(same)[0].item(), rel=1e-6
+    )  # the start differs in nothing from itself
+    with torch.no_grad():
+        for parameter in objective.retriever.parameters():
+            parameter.add_(0.05 * torch.randn_like(parameter))
+    [again] = objective.draw(0)
+    assert torch.equal(again.start_BC, chunk.start_BC) and not chunk.start_BC.requires_grad
+
+    def log_softmax(retriever):
+        blocks = retriever.embed_blocks(chunk.blocks)
+        if null_share:
+            blocks = torch.cat([blocks, retriever.embed_blocks(chunk.null)])
+        score = retriever.embed_queries(chunk.queries) @ blocks.T
+        for row, pair in enumerate(chunk.examples):
+            if pair.withheld:
+                score[row, row] = -1e30
+        return score.log_softmax(1)
+
+    with torch.no_grad():
+        now, then = log_softmax(objective.retriever), log_softmax(Retriever.load(chain.retriever.path))
+    expected = sum(
+        float(then[row, column].exp() * (then[row, column] - now[row, column]))
+        for row in range(8)
+        for column in range(now.shape[1])
+    )
+    assert objective.loss(again)[0].item() - plain.loss(same)[0].item() == pytest.approx(3 * expected / 8, rel=1e-4)
+
+
+def test_distillation_from_the_start_in_parts_has_the_gradient_of_the_whole(chain):
+    gradients = []
+    for chunk in (0, 3):
+        objective = objective_of(chain, distill_start=2.0, chunk=chunk)
+        objective.modules.eval()
+        torch.manual_seed(1)
+        with torch.no_grad():
+            for parameter in objective.retriever.parameters():
+                parameter.add_(0.05 * torch.randn_like(parameter))
+        for part in objective.draw(0):
+            objective.loss(part)[0].backward()
+        gradients.append([p.grad for p in objective.retriever.parameters() if p.grad is not None])
+    assert all(torch.allclose(a, b, atol=1e-6, rtol=1e-4) for a, b in zip(*gradients, strict=True))
 
 
 WORDS = ["river", "stone", "lamp", "cloud", "horse", "bread", "music", "winter", "garden", "letter", "island", "mirror"]

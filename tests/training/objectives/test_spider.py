@@ -143,8 +143,8 @@ def test_the_cached_gradient_is_that_of_the_whole_loss_under_the_same_dropout(bl
     torch.manual_seed(5)
     examples = whole.examples(0)
     starts = range(0, 6, chunk)
-    embedded = [whole._embed(whole._chunk(examples[start : start + chunk], False)) for start in starts]
-    loss, _ = whole._contrast(examples, *(torch.cat(parts) for parts in zip(*embedded, strict=True)))
+    embedded = [whole._embed(whole.retriever, whole._chunk(examples[start : start + chunk], False)) for start in starts]
+    loss, _ = whole._contrast(examples, None, *(torch.cat(parts) for parts in zip(*embedded, strict=True)))
     loss.backward()
     assert found == pytest.approx(loss.item(), abs=1e-5)
     for (name, mine), theirs in zip(cached.retriever.named_parameters(), whole.retriever.parameters(), strict=True):
