@@ -86,7 +86,7 @@ KINDS: dict[str, Kind] = {
         {},
     ),
     "encoder": Kind(
-        "`mlm-init`, `condenser-init`, `import`",
+        "`mlm-init`, `condenser-init`, `retromae-init`, `import`",
         {
             **_BERT,
             "encoder.json": "pooling for a retriever; layers of the Condenser head, and the layer that the head reads",
@@ -95,7 +95,7 @@ KINDS: dict[str, Kind] = {
         },
         {},
         {
-            "encoder.json": "in the output of `condenser-init`, and of `mlm-init` that started from such an encoder",
+            "encoder.json": "in the output of `condenser-init` and `retromae-init`, and of `mlm-init` that started from such an encoder",
             "condenser_head.safetensors": "in the output of `condenser-init`",
             "metrics.jsonl": "not in an imported encoder",
         },

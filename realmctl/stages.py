@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # for editors alone, which cannot discover; a test compares t
     from stages.mlm_init import MlmInit as MlmInit
     from stages.pretrain import Pretrain as Pretrain
     from stages.rank import Rank as Rank
+    from stages.retromae_init import RetromaeInit as RetromaeInit
     from stages.revise import Revise as Revise
     from stages.spider_init import SpiderInit as SpiderInit
     from stages.tag import Tag as Tag

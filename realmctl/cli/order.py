@@ -11,6 +11,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "import",
         "mlm-init",
         "condenser-init",
+        "retromae-init",
         "ict-init",
         "spider-init",
         "dpr-finetune",

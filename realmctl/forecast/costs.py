@@ -180,6 +180,16 @@ def _condenser(read: _Reading) -> Cost:
     )
 
 
+def _retromae(read: _Reading) -> Cost:
+    shape, settings = read.encoder(), read.settings
+    read.keep(shape)
+    length = min(settings["length"], read.blocks().length)
+    decoder = EncoderShape(1, shape.hidden, shape.intermediate, shape.vocabulary)
+    predicted = length * (1 + settings["mask_rate"] + bool(settings["bag_of_words"]))
+    row = shape.flops(length) + decoder.flops(length) + shape.head_flops(predicted)
+    return _training(shape, settings["steps"], settings["batch_size"], row, length, shape.weights + decoder.weights)
+
+
 def _ict(read: _Reading) -> Cost:
     shape, settings, block = read.encoder(), read.settings, read.blocks().length
     read.keep(shape)
@@ -265,6 +275,7 @@ _COSTS: Mapping[str, Callable[[_Reading], Cost]] = {
     "tag": _tag,
     "mlm-init": _mlm,
     "condenser-init": _condenser,
+    "retromae-init": _retromae,
     "ict-init": _ict,
     "embed": _embed,
     "build-index": _build_index,

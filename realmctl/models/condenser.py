@@ -13,12 +13,11 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import BertConfig, BertForMaskedLM
-from transformers.models.bert.modeling_bert import BertLayer
+from transformers import BertForMaskedLM
 
 from realmctl.errors import ConfigError
 from realmctl.models.bert.encoder import layer_states
-from realmctl.models.bert.layers import TokenLayout, run_layer
+from realmctl.models.bert.layers import TokenLayout, fresh_layer, run_layer
 from realmctl.models.inputs import TokenBatch
 from realmctl.models.precision import full_precision
 from realmctl.models.weights import load_into, load_pickled, load_tensors, save_tensors
@@ -49,7 +48,7 @@ class Condenser(nn.Module):
                 f"--skip-from must lie between 0 and {layers - 1}, --head-layers must be at least 1."
             )
         self.mlm, self.skip_from = mlm, skip_from
-        self.head = nn.ModuleList(_fresh_layer(mlm.config) for _ in range(head_layers))
+        self.head = nn.ModuleList(fresh_layer(mlm.config) for _ in range(head_layers))
 
     def forward(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
         """Return the last layer's states and the head's states, each [B, L, H], zeros at padding."""
@@ -59,17 +58,6 @@ class Condenser(nn.Module):
         for layer in self.head:
             state_TH = run_layer(layer, state_TH, layout)
         return late_BLH, layout.pad(state_TH)
-
-    def mlm_loss(self, state_BLH: Tensor, positions_M: Tensor, targets_M: Tensor) -> Tensor:
-        """Return the summed cross-entropy of the masked wordpieces.
-
-        Args:
-            state_BLH: states of the head or of the last layer.
-            positions_M: int64, positions of the masks in the flattened [B * L].
-            targets_M: int64, ids of the masked wordpieces.
-        """
-        logits_MV = self.mlm.cls(state_BLH.flatten(0, 1)[positions_M]).float()
-        return F.cross_entropy(logits_MV, targets_M, reduction="sum")
 
     def save_head(self, folder: Path) -> None:
         """Write the head's weights beside the backbone's, under the names of the public code (`c_head.0...`)."""
@@ -113,15 +101,6 @@ def contrastive_loss(own_SH: Tensor, all_CH: Tensor, first: int) -> tuple[Tensor
     score_SC = score_SC.scatter(1, place_S[:, None], float("-inf"))
     target_S = place_S ^ 1
     return F.cross_entropy(score_SC, target_S), (score_SC.argmax(1) == target_S).float().mean()
-
-
-def _fresh_layer(config: BertConfig) -> BertLayer:
-    layer = BertLayer(config)
-    for module in layer.modules():
-        if isinstance(module, nn.Linear):
-            nn.init.normal_(module.weight, std=config.initializer_range)
-            nn.init.zeros_(module.bias)
-    return layer
 
 
 def _head_tensors(folder: Path) -> dict[str, Tensor] | None:

@@ -2,7 +2,7 @@
 
 A preset changes the defaults of the stages that it covers; a setting that is given explicitly wins. The manifest holds the
 values, not the name of the preset. Lengths and sizes that follow from an input (the joint input of 384 wordpieces, dropout
-0.1, the span head of 256) are not here. Neither are the steps of Condenser and coCondenser: their recipe counts 8 passes over
+0.1, the span head of 256) are not here. Neither are the steps of Condenser, coCondenser and RetroMAE: their recipes count 8 passes over
 the corpus, so --steps is 8 times the blocks (or documents) divided by the batch size.
 """
 
@@ -76,6 +76,18 @@ PRESETS: Mapping[str, Mapping[str, Settings]] = {
     },
     "condenser": {"condenser-init": {**_CONDENSER, "batch_size": 1024, "contrastive": False}},
     "cocondenser": {"condenser-init": {**_CONDENSER, "batch_size": 2000, "contrastive": True}},
+    "retromae": {
+        "retromae-init": {
+            "optimizer": "adamw",
+            "lr": 1e-4,
+            "warmup": None,
+            "batch_size": 256,
+            "length": 512,
+            "mask_rate": 0.3,
+            "decoder_mask_rate": 0.5,
+            "bag_of_words": 0.0,
+        },
+    },
     "realm": {
         "chunk": _CHUNK,
         "tag": {"query_length": 96, "max_masks": 10, "dates": True, "official": get_args(TagDeviation)},

@@ -64,6 +64,7 @@ def stages(chain) -> dict[str, Any]:
             blocks=chain.blocks, bert="scratch:L1-H16", length=24, dropout=0.0, **short
         ),
         "condenser": found["condenser-init"](length=24, skip_from=0, contrastive=True, **encoder),
+        "retromae": found["retromae-init"](length=24, **encoder),
         "ict": found["ict-init"](null_share=0.2, **encoder),
         "ict-cache": found["ict-init"](null_share=0.2, micro_batch=2, **encoder),
         "pretrain": pretrain(chain, steps=2, refresh="never"),
@@ -73,7 +74,18 @@ def stages(chain) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "name", ["mlm", "mlm-no-dropout", "condenser", "ict", "ict-cache", "pretrain", "pretrain-no-null", "closed-book"]
+    "name",
+    [
+        "mlm",
+        "mlm-no-dropout",
+        "condenser",
+        "retromae",
+        "ict",
+        "ict-cache",
+        "pretrain",
+        "pretrain-no-null",
+        "closed-book",
+    ],
 )
 def test_no_value_is_read_before_the_backward_pass_is_over(chain, refused, tmp_path, name):
     assert stages(chain)[name].make(tmp_path / "made").metrics["steps"] == 2

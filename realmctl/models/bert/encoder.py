@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 from transformers import BertForMaskedLM, BertModel
@@ -24,6 +25,7 @@ __all__ = [
     "layer_states",
     "load_masked_lm",
     "masked_logits",
+    "masked_loss",
     "save_masked_lm",
     "scratch_config",
     "states_at",
@@ -90,6 +92,14 @@ def masked_logits(mlm: BertForMaskedLM, state_BLH: Tensor, position_BM: Tensor) 
     row_B1 = torch.arange(len(state_BLH), device=state_BLH.device)[:, None]
     logits_BMV: Tensor = mlm.cls(state_BLH[row_B1, position_BM])
     return logits_BMV
+
+
+def masked_loss(mlm: BertForMaskedLM, state_BLH: Tensor, place_M: Tensor, target_M: Tensor) -> Tensor:
+    """Return the summed cross-entropy of wordpieces predicted from states, a scalar.
+
+    place_M: int64, places in the flattened [B * L]. target_M: int64, the wordpieces that belong there.
+    """
+    return F.cross_entropy(mlm.cls(state_BLH.flatten(0, 1)[place_M]).float(), target_M, reduction="sum")
 
 
 def _embed(bert: BertModel, packed: TokenBatch, rows: TokenLayout) -> Tensor:

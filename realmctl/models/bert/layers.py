@@ -15,8 +15,9 @@ from functools import partial
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
+from transformers import BertConfig
 from transformers.activations import ACT2FN
 from transformers.models.bert.modeling_bert import BertLayer, BertOutput, BertSelfOutput
 
@@ -85,6 +86,16 @@ class TokenLayout:
     def at(self, packed_TX: Tensor, position_BP: Tensor) -> Tensor:
         """Return the tokens at the given positions of each row: [T, X] to [B, P, X]."""
         return packed_TX[self.first_B1 + position_BP]
+
+
+def fresh_layer(config: BertConfig) -> BertLayer:
+    """Return a layer with random weights, as BERT draws them."""
+    layer = BertLayer(config)
+    for module in layer.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.normal_(module.weight, std=config.initializer_range)
+            nn.init.zeros_(module.bias)
+    return layer
 
 
 def run_layer(layer: BertLayer, state_TH: Tensor, rows: TokenLayout, position_BP: Tensor | None = None) -> Tensor:

@@ -32,6 +32,7 @@ class Stream(IntEnum):
     HARD_EM = 8  # whether a step of fine-tuning learns from the likeliest mention alone
     LABELLED_PASSAGES = 9  # positive and hard negatives of a question
     CLOZE_QUESTIONS = 10  # sentences, spans and words of cloze questions
+    DECODER_MASKS = 11  # what each position of a RetroMAE decoder may not read
 
 
 def generator(seed: int, stream: Stream, step: int | None = None) -> np.random.Generator:

@@ -49,23 +49,28 @@ class WholeWordMasking:
 
     def masked(self, tokens: TokenIds, rng: np.random.Generator) -> Query:
         """Return the masked tokens and the targets. At least one word of a non-empty input is masked."""
-        chosen = np.array(sorted(self._chosen(tokens, rng)), dtype=np.int64)
+        chosen = np.flatnonzero(self.chosen(tokens, 1, rng)[0])
         return hide_as_bert(tokens, chosen, self.mask_id, len(self.continues_V), rng)
 
-    def _chosen(self, tokens: TokenIds, rng: np.random.Generator) -> list[int]:
-        starts = np.flatnonzero(~self.continues_V[tokens])
-        if len(tokens) and (not len(starts) or starts[0] != 0):
-            starts = np.insert(starts, 0, 0)
-        words = np.split(np.arange(len(tokens)), starts[1:])
-        budget = max(1, round(len(tokens) * self.rate))
-        chosen: list[int] = []
-        for number in rng.permutation(len(words)):
-            word = words[number]
-            if len(chosen) >= budget:
+    def chosen(self, tokens: TokenIds, sets: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Return `sets` independent draws of what to mask, bool [sets, tokens].
+
+        The words are taken in random order. One that does not fit into the budget is left out, unless nothing was taken before it.
+        """
+        begins = ~self.continues_V[tokens]
+        begins[:1] = True
+        word_L = np.cumsum(begins) - 1
+        size_W = np.bincount(word_L)
+        order_SW = rng.permuted(np.tile(np.arange(len(size_W)), (sets, 1)), axis=1)
+        budget, taken_S, row_S = max(1, round(len(tokens) * self.rate)), np.zeros(sets, np.int64), np.arange(sets)
+        chosen_SW = np.zeros((sets, len(size_W)), np.bool_)
+        for word_S in order_SW.T:
+            fits_S = (taken_S + size_W[word_S] <= budget) | (taken_S == 0)
+            chosen_SW[row_S, word_S] = fits_S
+            taken_S += size_W[word_S] * fits_S
+            if taken_S.min() >= budget:
                 break
-            if len(chosen) + len(word) <= budget or not chosen:
-                chosen.extend(word.tolist())
-        return chosen
+        return chosen_SW[:, word_L]
 
 
 class MaskedPassages:

@@ -13,15 +13,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torch import Tensor, nn
-from transformers import BertForMaskedLM
 
-from realmctl.artifacts import Writer, require_same_vocabulary, tokenizer_folder, writing
-from realmctl.artifacts.description import ENCODER, EncoderDescription, describe_encoder, write_description
+from realmctl.artifacts import Writer
+from realmctl.artifacts.description import EncoderDescription, describe_encoder
 from realmctl.corpus.corpus import Corpus
-from realmctl.errors import InputError, MismatchError
+from realmctl.errors import InputError
 from realmctl.execution import processes
 from realmctl.log import say, warn
-from realmctl.models.bert.files import save_masked_lm
+from realmctl.models.bert.encoder import masked_loss
 from realmctl.models.condenser import Condenser, contrastive_loss
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.precision import seed_everything
@@ -36,9 +35,7 @@ from realmctl.training.gradient_cache import CachedGradient, cached_gradients
 from realmctl.training.loop import train
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.settings import CondenserSettings
-from realmctl.training.starts.closed_form import start_with_ridge_head
-from realmctl.training.starts.encoder import starting_bert
-from realmctl.training.starts.retriever import whole_retriever
+from realmctl.training.starts.masked_lm import retriever_of_one_encoder, save_start, starting_masked_lm
 
 
 @dataclass(frozen=True)
@@ -107,11 +104,11 @@ class CondenserObjective(SelfContained):
         positions = part.batch.place_M.to(device, non_blocking=True)
         targets = part.batch.target_M.to(device, non_blocking=True)
         scale, count = 1 / max(1, part.masks_in_batch), len(targets)
-        head_loss = self.model.mlm_loss(head_BLH, positions, targets)
+        head_loss = masked_loss(self.model.mlm, head_BLH, positions, targets)
         sums: dict[str, tuple[float | Tensor, float]] = {"head_loss": (head_loss.detach(), float(count))}
         loss = head_loss * scale
         if self.settings.late_mlm:
-            late_loss = self.model.mlm_loss(late_BLH, positions, targets)
+            late_loss = masked_loss(self.model.mlm, late_BLH, positions, targets)
             sums["late_loss"] = (late_loss.detach(), float(count))
             loss = loss + late_loss * scale
         if self.settings.contrastive:
@@ -147,40 +144,17 @@ class CondenserObjective(SelfContained):
 
 def train_condenser(settings: CondenserSettings, out: Writer) -> dict[str, float]:
     """Train an encoder with a Condenser head, and write both; with a retriever, that too, as a part. Returns metrics."""
-    retriever = _shared_retriever(settings) if settings.retriever else None
+    retriever = retriever_of_one_encoder(settings.retriever, settings.blocks) if settings.retriever else None
     model, examples = _start(settings, retriever), _examples(settings, retriever)
     metrics = train(CondenserObjective(model, examples, settings, retriever), settings, out, "condenser-init")
-    model.cpu()
-    save_masked_lm(model.mlm, out.path)
+    described = EncoderDescription(pooling="cls", skip_from=model.skip_from, head_layers=len(model.head))
+    save_start(out, settings.blocks, model.cpu().mlm, described, retriever)
     model.save_head(out.path)
-    pooling = retriever.pooling if retriever else "cls"
-    described = EncoderDescription(pooling=pooling, skip_from=model.skip_from, head_layers=len(model.head))
-    write_description(out.file(ENCODER), described)
-    out.copy_folder(".", tokenizer_folder(settings.blocks))
-    if retriever and processes.is_first():
-        with writing(out.path / "retriever", replace(out.origin, kind="retriever")) as part:
-            retriever.cpu().save(part.path)
-            part.copy_folder("tokenizer", tokenizer_folder(settings.blocks))
     return {"examples": len(examples), **metrics}
 
 
-def _shared_retriever(settings: CondenserSettings) -> Retriever:
-    """The retriever to start from. Raises MismatchError for one of two encoders, since one Condenser is trained."""
-    assert settings.retriever is not None
-    require_same_vocabulary(settings.blocks, settings.retriever)
-    retriever = whole_retriever(settings.retriever)
-    if retriever.towers != "shared":
-        raise MismatchError(
-            f"{settings.retriever} has an encoder for queries and another for blocks, and condenser-init trains one. Use ict-init."
-        )
-    return retriever
-
-
 def _start(settings: CondenserSettings, retriever: Retriever | None) -> Condenser:
-    if retriever is None:
-        mlm = starting_bert(settings.encoder, settings.bert, settings.blocks, settings.seed)
-    else:
-        mlm = _with_fitted_head(retriever, settings)
+    mlm = starting_masked_lm(settings, retriever)
     folder = settings.trained_folder
     before = (describe_encoder(folder) if folder else None) or EncoderDescription(pooling="cls")
     seed_everything(settings.seed)  # the head is new, whatever the encoder
@@ -191,20 +165,6 @@ def _start(settings: CondenserSettings, retriever: Retriever | None) -> Condense
     if folder is not None:
         _load_head(model, folder, settings.contrastive)
     return model
-
-
-def _with_fitted_head(retriever: Retriever, settings: CondenserSettings) -> BertForMaskedLM:
-    """The retriever's BERT with a vocabulary layer. A retriever has none, so it is fitted to the states of some blocks."""
-    bert = retriever.query_tower.bert
-    mlm = BertForMaskedLM(bert.config)
-    mlm.bert = bert
-    mlm.tie_weights()
-    corpus, collator = Corpus(settings.blocks), Collator.of(wordpiece.load(settings.blocks.path))
-    decoded = start_with_ridge_head(mlm, corpus, collator, settings)
-    say(
-        f"condenser-init: a vocabulary layer was fitted to the retriever; it decodes {decoded:.0%} of visible wordpieces"
-    )
-    return mlm
 
 
 def _load_head(model: Condenser, folder: Path, contrastive: bool) -> None:

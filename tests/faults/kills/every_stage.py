@@ -23,6 +23,7 @@ from stages.lm_finetune import LmFinetune
 from stages.lm_init import LmInit
 from stages.mlm_init import MlmInit
 from stages.rank import Rank
+from stages.retromae_init import RetromaeInit
 from stages.revise import Revise
 from stages.spider_init import SpiderInit
 from stages.tag import Tag
@@ -61,6 +62,7 @@ def every_stage(chain: Chain, folder: Path) -> dict[str, Stage]:
         "tag": Tag(blocks=chain.blocks, tagger="anchors", query_length=24, workers=1),
         "mlm-init": MlmInit(blocks=chain.blocks, bert="scratch:L1-H16", length=16, **TRAINING),
         "condenser-init": CondenserInit(blocks=chain.blocks, bert="scratch:L2-H16", length=16, **TRAINING),
+        "retromae-init": RetromaeInit(blocks=chain.blocks, bert="scratch:L1-H16", length=16, **TRAINING),
         "ict-init": ict,
         "spider-init": spider,
         "dpr-finetune": dpr,

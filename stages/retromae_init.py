@@ -1,0 +1,28 @@
+"""`realmctl retromae-init`: an encoder's warm start by RetroMAE or DupMAE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from realmctl.artifacts import Writer
+from realmctl.training.settings import RetroMaeSettings, TrainingStage
+
+
+class RetromaeInit(RetroMaeSettings, TrainingStage):
+    """Train an encoder whose [CLS] state is enough to rebuild a passage: RetroMAE, or DupMAE with --bag-of-words.
+
+    The encoder reads the passage with some words masked. A decoder of one layer rebuilds every wordpiece from the vector of the
+    passage and a random half of the others (Xiao et al. 2022). Later stages use the encoder without the decoder.
+    """
+
+    makes = "encoder"
+    headline = ("loss", "decoder_loss", "encoder_loss", "seconds_per_step")
+
+    def check(self) -> None:
+        self.refuse_with_retriever("encoder", "bert")
+
+    def run(self, out: Writer) -> Mapping[str, Any]:
+        from realmctl.training.objectives.retromae import train_retromae
+
+        return train_retromae(self, out)
