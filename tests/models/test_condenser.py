@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from transformers import BertForMaskedLM
 
 from realmctl.errors import ConfigError, InputError
+from realmctl.models.bert.encoder import masked_loss
 from realmctl.models.bert.files import load_masked_lm, save_masked_lm, scratch_config
 from realmctl.models.condenser import HEAD_FILE, Condenser, contrastive_loss
 from realmctl.models.inputs import Collator
@@ -51,7 +52,7 @@ def test_the_loss_is_the_summed_cross_entropy_at_the_masks(model, batch):
     for found_BLH, expected_BLH in zip(model(batch), plain(model, batch), strict=True):
         logits = model.mlm.cls(expected_BLH).flatten(0, 1)
         expected = sum(-F.log_softmax(logits[p], -1)[t] for p, t in zip(positions, targets, strict=True))
-        assert float(model.mlm_loss(found_BLH, positions, targets)) == pytest.approx(float(expected), abs=1e-5)
+        assert float(masked_loss(model.mlm, found_BLH, positions, targets)) == pytest.approx(float(expected), abs=1e-5)
 
 
 def test_the_contrastive_loss_by_brute_force():

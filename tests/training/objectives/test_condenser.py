@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
+from realmctl.models.bert.encoder import masked_loss
 from realmctl.models.condenser import contrastive_loss
 from realmctl.training.data.masked_blocks import WholeWordMasking, rows_by_document
 from tests.training.objectives import condenser_process as process
@@ -89,7 +90,10 @@ def test_the_cached_gradient_is_that_of_the_whole_loss_under_the_same_dropout(ch
         late_BLH, head_BLH = whole.model(part.batch.packed)
         late.append(late_BLH[:, 0])
         for state in (late_BLH, head_BLH):
-            loss = loss + whole.model.mlm_loss(state, part.batch.place_M, part.batch.target_M) / part.masks_in_batch
+            loss = (
+                loss
+                + masked_loss(whole.model.mlm, state, part.batch.place_M, part.batch.target_M) / part.masks_in_batch
+            )
     cls_SH = torch.cat(late)
     loss = loss + contrastive_loss(cls_SH, cls_SH, 0)[0]
     loss.backward()
