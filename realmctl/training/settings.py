@@ -244,7 +244,21 @@ class MlmSettings(TrainSettings):
     )
 
 
-class CondenserSettings(WarmStartSettings):
+class WarmEncoderSettings(WarmStartSettings):
+    """A warm start whose training predicts masked wordpieces of windows of blocks."""
+
+    warmup: int | None = setting("Warm-up steps. Default: a tenth of --steps.", default=None, at_least=0)
+    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
+    length: int = setting(
+        "Longest example in wordpieces, [CLS] and [SEP] included.", default=128, at_least=3, at_most=512
+    )
+
+    @property
+    def warmup_steps(self) -> int:
+        return self.steps // 10 if self.warmup is None else self.warmup
+
+
+class CondenserSettings(WarmEncoderSettings):
     """Condenser, or coCondenser with `contrastive`."""
 
     encoder: Artifact | None = reads(
@@ -284,13 +298,8 @@ class CondenserSettings(WarmStartSettings):
     batch_size: int = setting(
         "Blocks per step; with --contrastive, documents per step, two spans each.", default=128, at_least=1
     )
-    warmup: int | None = setting("Warm-up steps. Default: a tenth of --steps.", default=None, at_least=0)
-    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
     mask_rate: float = setting(
         "Share of the wordpieces to mask. Words are masked whole.", default=0.15, above=0, below=1
-    )
-    length: int = setting(
-        "Longest example in wordpieces, [CLS] and [SEP] included.", default=128, at_least=3, at_most=512
     )
     micro_batch: int = runtime(
         "Blocks computed at once, or spans with --contrastive; 0 means the whole batch. The gradients stay those of the whole batch.",
@@ -298,12 +307,8 @@ class CondenserSettings(WarmStartSettings):
         at_least=0,
     )
 
-    @property
-    def warmup_steps(self) -> int:
-        return self.steps // 10 if self.warmup is None else self.warmup
 
-
-class RetroMaeSettings(WarmStartSettings):
+class RetroMaeSettings(WarmEncoderSettings):
     """RetroMAE, or DupMAE with `bag_of_words`."""
 
     retriever: Artifact | None = reads(
@@ -314,8 +319,6 @@ class RetroMaeSettings(WarmStartSettings):
         default=None,
     )
     batch_size: int = setting("Blocks per step.", default=128, at_least=1)
-    warmup: int | None = setting("Warm-up steps. Default: a tenth of --steps.", default=None, at_least=0)
-    optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
     mask_rate: float = setting(
         "Share of the wordpieces that are masked for the encoder. Words are masked whole.",
         default=0.3,
@@ -332,13 +335,6 @@ class RetroMaeSettings(WarmStartSettings):
         at_least=0,
         at_most=1e3,
     )
-    length: int = setting(
-        "Longest example in wordpieces, [CLS] and [SEP] included.", default=128, at_least=3, at_most=512
-    )
-
-    @property
-    def warmup_steps(self) -> int:
-        return self.steps // 10 if self.warmup is None else self.warmup
 
 
 class ContrastSettings(TrainSettings):

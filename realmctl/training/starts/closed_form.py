@@ -20,7 +20,7 @@ from realmctl.models.pca import pca_projection
 from realmctl.models.precision import autocast, pick_device
 from realmctl.models.retriever import Retriever
 from realmctl.training.data.draws import Stream, generator
-from realmctl.training.settings import MlmSettings, RetrieverSettings, WarmStartSettings
+from realmctl.training.settings import MlmSettings, RetrieverSettings, WarmEncoderSettings
 
 PCA_BLOCKS = 16_384
 """PCA is fitted to the pooled vectors of all blocks, or of a random sample of this size where there are more."""
@@ -60,7 +60,7 @@ def start_with_pca(retriever: Retriever, corpus: Corpus, collator: Collator, set
 
 @torch.no_grad()
 def start_with_ridge_head(
-    mlm: BertForMaskedLM, corpus: Corpus, collator: Collator, settings: MlmSettings | WarmStartSettings
+    mlm: BertForMaskedLM, corpus: Corpus, collator: Collator, settings: MlmSettings | WarmEncoderSettings
 ) -> float:
     """Set the head of `mlm` by ridge regression on unmasked blocks, cut to the length of the settings.
 

@@ -16,7 +16,7 @@ from realmctl.models.bert.files import save_masked_lm
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.tokens import wordpiece
-from realmctl.training.settings import WarmStartSettings
+from realmctl.training.settings import WarmEncoderSettings
 from realmctl.training.starts.closed_form import start_with_ridge_head
 from realmctl.training.starts.encoder import starting_bert
 from realmctl.training.starts.retriever import whole_retriever
@@ -33,7 +33,7 @@ def retriever_of_one_encoder(artifact: Artifact, blocks: Artifact) -> Retriever:
     return retriever
 
 
-def starting_masked_lm(settings: WarmStartSettings, retriever: Retriever | None) -> BertForMaskedLM:
+def starting_masked_lm(settings: WarmEncoderSettings, retriever: Retriever | None) -> BertForMaskedLM:
     """Return the encoder's BERT with its vocabulary layer; or the retriever's own BERT, with a layer that is fitted to its states."""
     if retriever is None:
         return starting_bert(settings.encoder, settings.bert, settings.blocks, settings.seed)
