@@ -13,7 +13,7 @@ from realmctl.errors import ConfigError
 from realmctl.pipeline import resolve
 from realmctl.retrieval.answering.pretrained_model import PretrainedModel
 from realmctl.retrieval.answering.qa_model import QaModel
-from realmctl.retrieval.blocks import BlocksLike
+from realmctl.retrieval.blocks import ArtifactLike, BlocksLike
 from realmctl.retrieval.loaded_index import LoadedIndex
 from realmctl.retrieval.loaded_retriever import LoadedRetriever
 from realmctl.retrieval.search.opening import load_search as load_search
@@ -35,14 +35,21 @@ def load_blocks(path: Path | str | Artifact) -> Corpus:
 
 
 def load(
-    path: Path | str | Artifact, *, blocks: BlocksLike | None = None, device: str = "auto", precision: str = "auto"
+    path: ArtifactLike,
+    *,
+    blocks: BlocksLike | None = None,
+    index: ArtifactLike | None = None,
+    device: str = "auto",
+    precision: str = "auto",
 ) -> Loaded:
     """Open an artifact for use.
 
     Args:
-        path: a series (its newest version), a version, or an open artifact, such as a stage's `make` returns.
-        blocks: the blocks of a model or qa-model; by default the version that it was made from, in the series `blocks`
-            beside its own.
+        path: a series, a version, or an open artifact, such as a stage's `make` returns. Of a series the pinned version is
+            taken, or else the newest that fits the blocks and the index.
+        blocks: the blocks of a model or qa-model; by default the series `blocks` beside its own.
+        index: the index that a model or qa-model searches; by default its own, or, for newer blocks, the newest of the series
+            `index` beside the blocks.
         device: auto (the first GPU, else the CPU), cpu or cuda:N.
         precision: arithmetic of the encoders and the reader: fp32, bf16, or auto for bf16 where the hardware has it.
 
@@ -56,17 +63,18 @@ def load(
         | qa-model | `load_qa_model` | `QaModel` | `ask`, `answer`, `search` |
 
     Raises:
-        ConfigError: the kind is not in the table, or `blocks` is passed for a kind that needs none.
+        ConfigError: the kind is not in the table, or `blocks` or `index` is passed for a kind that needs none.
         InputError: there is no artifact, it is damaged, or its blocks are not found.
-        MismatchError: the blocks are not those it was made from.
+        MismatchError: model, index and blocks do not fit each other.
     """
     artifact = path if isinstance(path, Artifact) else open_artifact(path)
     if artifact.kind == "model":
-        return PretrainedModel.open(artifact, blocks=blocks, device=device, precision=precision)
+        return PretrainedModel.open(path, blocks=blocks, index=index, device=device, precision=precision)
     if artifact.kind == "qa-model":
-        return QaModel.open(artifact, blocks=blocks, device=device, precision=precision)
-    if blocks is not None:
-        raise ConfigError(f"{artifact} is opened without blocks. Leave out blocks=.")
+        return QaModel.open(path, blocks=blocks, index=index, device=device, precision=precision)
+    for name, value in (("blocks", blocks), ("index", index)):
+        if value is not None:
+            raise ConfigError(f"{artifact} is opened without {name}. Leave out {name}=.")
     match artifact.kind:
         case "blocks":
             return load_blocks(artifact)

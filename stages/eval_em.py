@@ -49,8 +49,8 @@ class EvalEm(Stage):
     )
     index: Artifact | None = reads(
         "index",
-        help="Index of that retriever; with a fine-tuned model, index to use instead of its own, such as one of revised blocks.",
-        explicit_only=True,
+        help="Index of that retriever; with a fine-tuned model, index to use instead of its own.",
+        instead_of="qa_model",
         default=None,
     )
     retrieval: str | None = setting(

@@ -21,6 +21,7 @@ from realmctl.artifacts.lineage import (
     require_same_vocabulary,
     require_titles,
     tokenizer_folder,
+    vocabulary_of,
 )
 from realmctl.artifacts.manifest import Manifest, Origin, write_manifest
 from realmctl.artifacts.writer import Writer, publish, writing
@@ -41,6 +42,7 @@ __all__ = [
     "tokenizer_folder",
     "verify",
     "version_numbers",
+    "vocabulary_of",
     "write_manifest",
     "writing",
 ]

@@ -57,8 +57,15 @@ def require_titles(blocks: Artifact) -> None:
         )
 
 
-def _vocabulary(artifact: Artifact) -> str:
+def vocabulary_of(artifact: Artifact) -> str | None:
+    """Return the SHA-256 of an artifact's WordPiece vocabulary, or of that of a part; None if it has none."""
     for name in ("tokenizer/vocab.txt", "vocab.txt"):
         if name in artifact.manifest.files:
             return artifact.manifest.files[name].sha256
-    raise InputError(f"{artifact} holds no vocab.txt, so the meaning of its token ids is unknown. Make it again.")
+    return next((words for part in artifact.parts() if (words := vocabulary_of(part))), None)
+
+
+def _vocabulary(artifact: Artifact) -> str:
+    if (found := vocabulary_of(artifact)) is None:
+        raise InputError(f"{artifact} holds no vocab.txt, so the meaning of its token ids is unknown. Make it again.")
+    return found

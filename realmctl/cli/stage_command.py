@@ -171,6 +171,8 @@ def _preset(command: str) -> list[inspect.Parameter]:
 
 
 def _help(name: str, role: Role) -> str:
+    if role.instead_of:
+        return f"{role.help} Default: the model's own, or the newest of <workspace>/index that fits newer blocks."
     if role.name != "reads" or role.explicit_only:
         limits = role.range
         told = limits.at_most is not None or limits.below is not None or (limits.at_least or 0) > 1

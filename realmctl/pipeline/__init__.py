@@ -1,5 +1,6 @@
 """Stages: classes that read artifacts and make one."""
 
+from realmctl.pipeline.choosing import Named, choose, resolve
 from realmctl.pipeline.fields import (
     ROLE,
     Role,
@@ -14,17 +15,19 @@ from realmctl.pipeline.fields import (
     source,
 )
 from realmctl.pipeline.settings import Settings
-from realmctl.pipeline.stage import Stage, resolve
+from realmctl.pipeline.stage import Stage
 from realmctl.pipeline.together import Exchange
 
 __all__ = [
     "ROLE",
     "Exchange",
+    "Named",
     "Role",
     "Settings",
     "Stage",
     "check_device",
     "check_refresh_device",
+    "choose",
     "flag_of",
     "hints",
     "reads",

@@ -62,6 +62,8 @@ class Role:
     """reads: whether other fields replace this artifact."""
     explicit_only: bool = False
     """reads: the workspace's artifact is never taken; the user must name one."""
+    instead_of: str = ""
+    """reads an index: the model whose own index is taken as long as it is of the blocks."""
     positional: bool = False
     """source: an argument of the command instead of an option. reads: an argument beside the option."""
     literals: tuple[str, ...] = ()
@@ -97,6 +99,7 @@ def reads(
     optional: bool = False,
     replaced_by: tuple[str, ...] | Replaced = (),
     explicit_only: bool = False,
+    instead_of: str = "",
     positional: bool = False,
     default: Any = MISSING,
 ) -> Any:
@@ -110,14 +113,17 @@ def reads(
         replaced_by: The default is not used if all of these fields have a value, or if this function of the fields' values
             returns true.
         explicit_only: There is no default; the artifact is used only when the user names it.
+        instead_of: For an index: the field of the model whose own index is taken as long as it is of the blocks. Otherwise the
+            newest index of the blocks and of that model is taken from the series `index` beside the blocks.
         positional: The command also takes the artifact as its argument.
         default: None where the stage can do without it: with `optional`, `explicit_only` or `replaced_by`. It stands in the
             call, because type checkers read it there.
     """
-    if (optional or explicit_only or bool(replaced_by)) != (default is None):
-        raise TypeError("default=None goes with optional, explicit_only or replaced_by")
+    if (optional or explicit_only or bool(instead_of) or bool(replaced_by)) != (default is None):
+        raise TypeError("default=None goes with optional, explicit_only, instead_of or replaced_by")
     replaced = replaced_by if callable(replaced_by) else _all_given(replaced_by) if replaced_by else None
-    role = Role("reads", help, kinds, optional or explicit_only, replaced, explicit_only, positional=positional)
+    by_name = explicit_only or bool(instead_of)
+    role = Role("reads", help, kinds, optional or by_name, replaced, by_name, instead_of, positional=positional)
     return _field(role, default)
 
 

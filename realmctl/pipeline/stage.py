@@ -28,15 +28,15 @@ from realmctl.artifacts import (
     Origin,
     Writer,
     lineage_of,
-    open_artifact,
     series,
 )
 from realmctl.artifacts.disk import require_free_disk
 from realmctl.artifacts.temporary import temporary_folder
 from realmctl.artifacts.unfinished import unfinished_run
-from realmctl.errors import ConfigError, MismatchError, as_realmctl_error
+from realmctl.errors import ConfigError, as_realmctl_error
 from realmctl.execution import processes
 from realmctl.log import say
+from realmctl.pipeline.choosing import Named, beside, choose
 from realmctl.pipeline.fields import Role, flag_of, roles
 from realmctl.pipeline.headline import headline_text
 from realmctl.pipeline.making import make_version, write_version
@@ -69,10 +69,8 @@ class Stage(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, role in roles(type(self)).items():
-            value = getattr(self, name)
-            if role.name == "reads" and (value is not None or not self._may_be_none(name)):
-                object.__setattr__(self, name, resolve(value, role.kinds, flag_of(name)))
+        for name, artifact in choose(self._named()).items():
+            object.__setattr__(self, name, artifact)
 
     def check(self) -> None:
         """Check fields and inputs before any work. Raises ConfigError, InputError or MismatchError."""
@@ -139,6 +137,19 @@ class Stage(Settings):
             lineage_of(artifacts),
             sources={name: entries for name, entries in files.items() if entries},
         )
+
+    def _named(self) -> dict[str, Named]:
+        """Return the input artifacts as they were named, and where an index for a model is looked for: beside the blocks."""
+        named, values = dict[str, Named](), {name: getattr(self, name) for name in roles(type(self))}
+        for name, role in roles(type(self)).items():
+            if role.name != "reads":
+                continue
+            model = values.get(role.instead_of) if role.instead_of else None
+            if values[name] is None and model is not None and not (role.replaced_by and role.replaced_by(values)):
+                named[name] = Named(beside(values["blocks"], "index"), role.kinds, flag_of(name), (role.instead_of,))
+            elif values[name] is not None or not self._may_be_none(name):
+                named[name] = Named(values[name], role.kinds, flag_of(name))
+        return named
 
     def _may_be_none(self, name: str) -> bool:
         return getattr(type(self), name, dataclasses.MISSING) is None
@@ -210,35 +221,6 @@ class Stage(Settings):
 
 def _label(name: str, role: Role) -> str:
     return name if role.positional else flag_of(name)
-
-
-def resolve(value: Artifact | Path | str, kinds: tuple[str, ...], where: str = "input") -> Artifact:
-    """Return the artifact at `value`, or its part of one of these kinds.
-
-    Args:
-        value: An artifact, or the path of a version or of a series.
-        kinds: The kinds that are accepted.
-        where: The flag, for the message.
-
-    Raises:
-        ConfigError: The value is neither an artifact nor a path.
-        InputError: There is no complete artifact at this path.
-        MismatchError: The artifact is of another kind.
-    """
-    if not isinstance(value, Artifact | Path | str) or not str(value):
-        raise ConfigError(
-            f"{where}: {value!r} is not an artifact. Give an artifact of kind {' or '.join(kinds)}, or the path of one."
-        )
-    artifact = value if isinstance(value, Artifact) else open_artifact(value)
-    if artifact.kind in kinds:
-        return artifact
-    parts = [artifact.part(kind) for kind in kinds if kind in artifact.manifest.parts]
-    matching = [part for part in parts if part.kind in kinds]
-    if not matching:
-        raise MismatchError(
-            f"{artifact.path} is of kind {artifact.kind}, but {' or '.join(kinds)} is needed. Name another artifact."
-        )
-    return matching[0]
 
 
 def _plain(value: Any) -> Any:

@@ -1,46 +1,59 @@
-"""Where the blocks of an artifact are found."""
+"""The blocks and the index that a model, a qa-model or an index is used with."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from realmctl.artifacts import Artifact
-from realmctl.artifacts.artifact import VERSION_NAME
-from realmctl.artifacts.manifest import is_artifact
-from realmctl.artifacts.series import readable_versions
+from realmctl.artifacts import MANIFEST, Artifact, version_numbers
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
-from realmctl.pipeline import resolve
+from realmctl.pipeline import Named, choose
+from realmctl.pipeline.choosing import beside
 
-BlocksLike = Path | str | Artifact | Corpus
+ArtifactLike = Path | str | Artifact
+"""The values that name an artifact: a series, a version or an open artifact."""
+BlocksLike = ArtifactLike | Corpus
 """The values that `blocks=` accepts: a series, a version, an open artifact or opened blocks."""
 
 
-def blocks_for(artifact: Artifact, blocks: BlocksLike | None) -> Artifact:
-    """Return the blocks that an artifact was made from.
+def with_blocks(
+    kind: str,
+    path: ArtifactLike,
+    blocks: BlocksLike | None,
+    index: ArtifactLike | None = None,
+    retriever: Artifact | None = None,
+) -> tuple[Artifact, Artifact, Artifact | None]:
+    """Return a model, a qa-model or an index, its blocks, and the index to search instead of the model's own, if any.
 
-    They are `blocks` if it is passed, else the matching version in the series `blocks` beside the artifact's series.
+    They are the newest that fit each other (`realmctl.pipeline.choosing`).
+
+    Args:
+        kind: of the artifact: model, qa-model or index.
+        path: the artifact.
+        blocks: by default the series `blocks` beside the artifact's series.
+        index: by default the model's own; if that is of other blocks, one of the series `index` beside the blocks.
+        retriever: of an index, the retriever that searches it.
 
     Raises:
-        InputError: no blocks are passed, and the series beside the artifact's series does not contain them.
-        MismatchError: `blocks` is of another kind.
+        InputError: no blocks are passed, and there are none beside the artifact's series.
+        MismatchError: an artifact is of another kind, or no versions fit each other.
     """
-    if blocks is not None:
-        return resolve(blocks.artifact if isinstance(blocks, Corpus) else blocks, ("blocks",))
-    series, wanted = _series_beside(artifact.path), artifact.lineage.get("blocks")
-    found = next((version for version in readable_versions(series) if version.content == wanted), None)
-    if found is None:
-        raise InputError(
-            f"{artifact} needs the blocks it was made from (content {str(wanted)[:12]}) for their "
-            f"texts, and {series} does not contain them. Pass them: load(..., blocks=FOLDER)."
-        )
-    return found
-
-
-def _series_beside(path: Path) -> Path:
-    """`<workspace>/blocks` for `<workspace>/model/v1` and for a part of it, such as `<workspace>/model/v1/index`."""
-    outermost = path.resolve()
-    while is_artifact(outermost.parent):
-        outermost = outermost.parent
-    series = outermost.parent if VERSION_NAME.fullmatch(outermost.name) else outermost
-    return series.parent / "blocks"
+    named = {"artifact": Named(path, (kind,))}
+    if retriever is not None:
+        named["retriever"] = Named(retriever, ("retriever",))
+    if blocks is None and isinstance(path, Artifact | Path | str) and str(path):
+        blocks = beside(path, "blocks")
+        if not version_numbers(blocks) and not (blocks / MANIFEST).is_file():
+            raise InputError(
+                f"{path} needs the blocks it was made from for their texts, and {blocks} has no version. Name them with blocks=."
+            )
+    if isinstance(blocks, Corpus):
+        blocks = blocks.artifact
+    named["blocks"] = Named(blocks, ("blocks",), "blocks")
+    if kind in ("model", "qa-model"):
+        own = Named(beside(blocks, "index"), ("index",), "index", ("artifact",)) if blocks else None
+        named["index"] = own if index is None and own else Named(index, ("index",), "index")
+    chosen = choose(named)
+    artifact, of_blocks = chosen["artifact"], chosen["blocks"]
+    assert artifact is not None and of_blocks is not None
+    return artifact, of_blocks, chosen.get("index")

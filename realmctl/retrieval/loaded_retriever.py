@@ -14,7 +14,7 @@ from realmctl.models.inputs import Collator
 from realmctl.models.precision import pick_device
 from realmctl.models.retriever import Retriever
 from realmctl.pipeline import resolve
-from realmctl.retrieval.blocks import BlocksLike, blocks_for
+from realmctl.retrieval.blocks import ArtifactLike, BlocksLike, with_blocks
 from realmctl.retrieval.embedding.embedding import embed_questions, embed_titles_and_bodies
 from realmctl.retrieval.loaded_index import LoadedIndex
 from realmctl.retrieval.search.dense import DenseSearcher
@@ -87,20 +87,21 @@ class LoadedRetriever:
             self.module, self._collator, self._words.tokens(titles), self._words.tokens(texts), precision=self.precision
         )
 
-    def with_index(self, index: Path | str | Artifact | LoadedIndex, *, blocks: BlocksLike | None = None) -> TextSearch:
+    def with_index(self, index: ArtifactLike | LoadedIndex, *, blocks: BlocksLike | None = None) -> TextSearch:
         """Return a text search with this retriever over an index.
 
         Args:
-            index: an index that was built with this retriever.
+            index: an index that was built with this retriever; of a series the newest one.
             blocks: the blocks of the index; by default the series `blocks` beside the index.
 
         Raises:
             InputError: no blocks are named, and none are found beside the index.
             MismatchError: index, retriever and blocks do not belong together.
         """
-        made = resolve(index.artifact if isinstance(index, LoadedIndex) else index, ("index",))
+        named = index.artifact if isinstance(index, LoadedIndex) else index
+        made, held, _ = with_blocks("index", named, blocks, retriever=self.artifact)
         device = str(next(self.module.parameters()).device)
-        searcher = DenseSearcher(self.artifact, made, blocks_for(made, blocks), device, self.precision)
+        searcher = DenseSearcher(self.artifact, made, held, device, self.precision)
         return TextSearch(searcher, searcher.corpus)
 
     def __repr__(self) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from realmctl.artifacts import open_artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.index.index_type import open_index
@@ -212,15 +211,14 @@ def open_models(
         InputError: something is missing or damaged.
         MismatchError: the models, the blocks and the index do not belong together.
     """
-    asked, filled = (None if path is None else open_artifact(path) for path in (qa_model, model))
-    if asked is None and filled is None:
+    if qa_model is None and model is None:
         raise ConfigError(
             "serve needs a qa-model to answer questions, or a pre-trained model to fill masks, and found neither. Name one "
             "with --qa-model or --model."
         )
-    own = next((one.part("index") for one in (asked, filled) if one and "index" in one.manifest.parts), None)
-    versions = Versions(blocks=blocks, embeddings=embeddings, indexes=indexes, own=own, model=filled)
-    version, opener = versions.newest(), open_once()
+    found = Versions(blocks=blocks, embeddings=embeddings, indexes=indexes, qa_model=qa_model, model=model)
+    version, asked, filled = found.fitting()
+    versions, opener = replace(found, qa_model=asked, model=filled), open_once()
     qa = filler = weights = None
     if asked is not None:
         uses_index = "index" in asked.manifest.parts
@@ -228,7 +226,7 @@ def open_models(
         if isinstance(qa.answerer.searcher, DenseSearcher):
             opener = open_once(qa.answerer.searcher.index)
     if filled is not None:
-        if filled.kind != "model" or version.index is None:
+        if filled.kind != "model":
             raise MismatchError(f"{filled} is not a pre-trained model with an index. Name one with --model.")
         filler = PretrainedModel.open(filled, blocks=version.blocks, index=version.index, opener=opener)
     if closed_book is not None:

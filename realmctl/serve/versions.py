@@ -16,21 +16,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from realmctl.artifacts import Artifact, newest_version, open_artifact
-from realmctl.artifacts.artifact import VERSION_NAME
+from realmctl.artifacts import Artifact, newest_version
 from realmctl.artifacts.series import (
     adopt,
     commit_finished_runs,
     locked,
-    readable_versions,
     series_folder,
 )
 from realmctl.artifacts.temporary import temporary_folder
-from realmctl.errors import ConfigError, InputError, LockedError, MismatchError
+from realmctl.errors import ConfigError, InputError, LockedError
 from realmctl.index.settings import IndexSettings
 from realmctl.index.vectors import VECTORS_FILE, open_vectors
 from realmctl.log import say, untold
-from realmctl.pipeline import resolve
+from realmctl.pipeline import Named, choose, flag_of, resolve
 from stages.build_index import BuildIndex
 from stages.embed import Embed
 from stages.revise import Revise
@@ -64,44 +62,43 @@ class Versions:
 
     blocks: a version, or the series whose newest version with an index is served.
     embeddings, indexes: the series of embeddings and of indexes.
-    own: the index inside the model; None if it searches none.
-    model: the pre-trained model whose retriever embeds edited blocks; None if there is none.
+    qa_model, model: the models, as paths or opened; None if there is none. `model` may be a retriever alone; it embeds edited
+        blocks.
     """
 
     blocks: Path
     embeddings: Path
     indexes: Path
-    own: Artifact | None
-    model: Artifact | None
+    qa_model: Path | Artifact | None
+    model: Path | Artifact | None
 
     def newest(self) -> ServedVersion:
-        """Return the newest blocks with an index, and their newest index.
+        """Return the newest blocks and index that fit the models (`realmctl.pipeline.choosing`).
 
         A revision that was killed leaves blocks without an index. Such blocks are not served.
 
         Raises:
             InputError: there are no blocks.
-            MismatchError: no version of the blocks has an index.
+            MismatchError: no version of the blocks has an index for the models.
         """
-        newest = open_artifact(self.blocks)
-        if self.own is None:
-            return ServedVersion(newest, None)
-        retriever = self.own.lineage.get("retriever")
-        places = dict[str | None, Path]()
-        for one in readable_versions(self.indexes):
-            if one.kind == "index" and one.lineage.get("retriever") == retriever:
-                places.setdefault(one.lineage.get("blocks"), one.path)
-        places.setdefault(self.own.lineage.get("blocks"), self.own.path)
-        named = VERSION_NAME.fullmatch(self.blocks.name)
-        for blocks in [newest] if named else readable_versions(newest.path.parent):
-            if (place := places.get(blocks.content)) is not None:
-                if blocks.path != newest.path:
-                    say(f"{newest.path} has no index in {self.indexes}, so {blocks.path} is served")
-                return ServedVersion(blocks, self.own if place == self.own.path else open_artifact(place))
-        raise MismatchError(
-            f"No version of {self.blocks} has an index that was made with the retriever of {self.own.path.parent}, in the "
-            f"model or in {self.indexes}. Run `realmctl embed` and `realmctl build-index`, or name other --blocks."
-        )
+        return self.fitting()[0]
+
+    def fitting(self) -> tuple[ServedVersion, Artifact | None, Artifact | None]:
+        """Return the served version, the qa-model and the pre-trained model, which fit each other. See `newest`."""
+        models = {"qa_model": (self.qa_model, ("qa-model",)), "model": (self.model, ("model", "retriever"))}
+        named = {
+            name: Named(place, kinds, flag_of(name)) for name, (place, kinds) in models.items() if place is not None
+        }
+        if named:
+            named["index"] = Named(self.indexes, ("index",), "index", tuple(named))
+        named["blocks"] = Named(self.blocks, ("blocks",), "--blocks")
+        chosen = choose(named)
+        asked, filled, index = (chosen.get(name) for name in ("qa_model", "model", "index"))
+        if index is None:
+            index = next((one.part("index") for one in (asked, filled) if one and "index" in one.manifest.parts), None)
+        blocks = chosen["blocks"]
+        assert blocks is not None
+        return ServedVersion(blocks, index), asked, filled
 
     def check_edits(self, version: ServedVersion) -> None:
         """Check that edits of this version can be embedded and indexed.
@@ -161,14 +158,15 @@ class Versions:
         """The stage that embeds `blocks`, and takes over the vectors of the index `former` of `former_blocks`."""
         if self.model is None:
             raise ConfigError("--allow-edits needs the pre-trained model whose retriever embeds blocks: --model.")
+        model = resolve(self.model, ("model", "retriever"))
         half = open_vectors(former.file(VECTORS_FILE)).dtype.itemsize == 2
         return Embed(
             blocks=blocks,
-            retriever=resolve(self.model, ("retriever",)),
+            retriever=resolve(model, ("retriever",)),
             former=former,
             former_blocks=former_blocks,
             dtype="float16" if half else "float32",
-            precision=self.model.settings.get("precision", "auto"),
+            precision=model.settings.get("precision", "auto"),
         )
 
 

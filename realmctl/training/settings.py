@@ -635,7 +635,11 @@ class FinetuneSettings(TrainSettings):
         "retriever", help="Retriever to use instead of the model's.", explicit_only=True, default=None
     )
     index: Artifact | None = reads(
-        "index", help="Index to use instead of the model's.", explicit_only=True, default=None
+        "index",
+        help="Index to use instead of the model's.",
+        instead_of="model",
+        replaced_by=lambda given: given.get("retrieval") != "dense",
+        default=None,
     )
     encoder: Artifact | None = reads(
         "encoder",
@@ -794,7 +798,7 @@ class UtilitySettings(Settings):
         "retriever", help="Retriever to use instead of the model's.", explicit_only=True, default=None
     )
     index: Artifact | None = reads(
-        "index", help="Index to use instead of the model's.", explicit_only=True, default=None
+        "index", help="Index to use instead of the model's.", instead_of="model", default=None
     )
     encoder: Artifact | None = reads(
         "encoder",

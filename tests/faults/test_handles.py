@@ -60,12 +60,11 @@ def made_once(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Pat
 
 
 def server(folder: Path) -> Versions:
-    first = open_artifact(folder / "index" / "v1")
     return Versions(
         blocks=folder / "blocks",
         embeddings=folder / "embeddings",
         indexes=folder / "index",
-        own=first,
+        qa_model=None,
         model=open_artifact(folder / "retriever"),
     )
 

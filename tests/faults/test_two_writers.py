@@ -122,12 +122,11 @@ class Workspace:
     def __init__(self, made_once: Path, folder: Path) -> None:
         self.folder = Path(shutil.copytree(made_once, folder, copy_function=os.link))
         self.model = open_artifact(self.folder / "retriever")
-        own = open_artifact(self.folder / "index")
         self.server = Versions(
             blocks=folder / "blocks",
             embeddings=folder / "embeddings",
             indexes=folder / "index",
-            own=own,
+            qa_model=None,
             model=self.model,
         )
 

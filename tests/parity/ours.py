@@ -52,7 +52,7 @@ class Ours:
     def imported(self, name: str, *options: str) -> dict[str, Artifact]:
         """What `realmctl import` makes of a checkpoint, by kind."""
         out = self.workspace / name
-        arguments = ["import", str(self.folder / name), "--out", str(out), "--workers", "1", "--quiet", *options]
+        arguments = ["import", str(self.folder / name), "-w", str(out), "--workers", "1", "--quiet", *options]
         with redirect_stdout(StringIO()):
             code = app.build()(arguments, standalone_mode=False)
         if code:

@@ -84,7 +84,7 @@ def series(workspace: Path) -> dict[str, Path]:
 def versions(workspace: Path) -> Versions:
     """The versions of a server of the workspace."""
     model = open_artifact(workspace / "model")
-    return Versions(**series(workspace), own=model.part("index"), model=model)
+    return Versions(**series(workspace), qa_model=None, model=model)
 
 
 Open = Callable[..., Service]

@@ -26,7 +26,10 @@ def ask(
     ] = None,
     index: Annotated[
         Path | None,
-        typer.Option(parser=path, help="Index to search instead of the qa-model's own, such as one of revised blocks."),
+        typer.Option(
+            parser=path,
+            help="Index to search. Default: the qa-model's own, or the newest beside the blocks that fits newer blocks.",
+        ),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Number of answers to print.")] = 3,
     without: Annotated[

@@ -15,6 +15,13 @@ def fill_mask(
     sentence: Annotated[str, typer.Argument(parser=text, help="A sentence with one or more [MASK].")],
     model: Annotated[Path | None, typer.Option(parser=path, help="Default: <workspace>/model.")] = None,
     blocks: Annotated[Path | None, typer.Option(parser=path, help="Default: <workspace>/blocks.")] = None,
+    index: Annotated[
+        Path | None,
+        typer.Option(
+            parser=path,
+            help="Index to search. Default: the model's own, or the newest beside the blocks that fits newer blocks.",
+        ),
+    ] = None,
     candidates: Annotated[int, typer.Option(min=2, help="Number of candidates, including the null document.")] = 8,
     workspace: Workspace = Path("artifacts"),
     json: Json = False,
@@ -22,6 +29,6 @@ def fill_mask(
     """Predict the [MASK]s of a sentence without retrieval, with each candidate, and with all (REALM's Table 3)."""
     from realmctl.retrieval.answering.pretrained_model import PretrainedModel
 
-    filler = PretrainedModel.open(model or workspace / "model", blocks=blocks or workspace / "blocks")
+    filler = PretrainedModel.open(model or workspace / "model", blocks=blocks or workspace / "blocks", index=index)
     filled = filler.fill_mask(sentence, candidates)
     print_result(filled, json, str)

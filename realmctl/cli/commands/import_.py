@@ -9,7 +9,7 @@ import typer
 
 from realmctl.artifacts import catalogue
 from realmctl.cli.invoke import print_result
-from realmctl.cli.options import Json, Workspace, path
+from realmctl.cli.options import Json, Out, Workspace, path
 
 ENCODERS = "Encoders of other projects"
 
@@ -80,10 +80,7 @@ def import_(
         ),
     ] = None,
     workers: Annotated[int, typer.Option(help="Worker processes; 0 = all cores.")] = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", parser=path, help="Folder for the series. Default: the workspace."),
-    ] = None,
+    out: Out = None,
     workspace: Workspace = Path("artifacts"),
     json: Json = False,
 ) -> None:
@@ -107,6 +104,6 @@ def import_(
         block_length=block_length,
     )
     extras = ImportExtras(tokenizer, block_records, titles, retriever, block_encoder, settings)
-    artifacts = import_checkpoint(source, out or workspace, extras, workers)
+    artifacts = import_checkpoint(source, workspace, extras, workers, out)
     made = {kind: catalogue.summary(artifact) for kind, artifact in artifacts.items()}
     print_result({"made": made}, json, lambda value: "\n".join(entry["path"] for entry in value["made"].values()))

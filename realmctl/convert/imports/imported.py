@@ -24,10 +24,10 @@ def make_imported(
     settings: Mapping[str, Any] | None = None,
     inputs: Mapping[str, Artifact] | None = None,
 ) -> Artifact:
-    """Return the artifact of this recipe in the series `out/kind`: a version that exists, or one that `write` writes.
+    """Return the artifact of this recipe in the series `out`: a version that exists, or one that `write` writes.
 
     Args:
-        out: Folder of the series of all kinds.
+        out: Folder of the series.
         kind: Kind of the artifact.
         write: Writes the files and returns the metrics.
         sources: Files that were read, by role. Their content is part of the recipe, and so are `settings`.
@@ -44,5 +44,5 @@ def make_imported(
         lineage_of(artifacts),
         sources={name: provenance_of(files, ()) for name, files in sources.items() if files is not None},
     )
-    folder = series.series_folder(out / kind, kind)
+    folder = series.series_folder(out, kind)
     return make_version(folder, origin, lambda writer: write_version(writer, write, artifacts.values()))

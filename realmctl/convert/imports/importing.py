@@ -44,10 +44,15 @@ class ImportExtras:
     encoder: EncoderSettings = field(default_factory=EncoderSettings)
 
 
-def import_checkpoint(source: str, out: Path, extras: ImportExtras, workers: int = 0) -> dict[str, Artifact]:
-    """Import a checkpoint or an encoder. Return its artifacts by kind; each is in a series of that name below `out`.
+def import_checkpoint(
+    source: str, workspace: Path, extras: ImportExtras, workers: int = 0, out: Path | None = None
+) -> dict[str, Artifact]:
+    """Import a checkpoint or an encoder. Return its artifacts by kind.
 
-    Raises ConfigError for an extra that the checkpoint does not need, InputError and MismatchError for one that does not fit.
+    Each is in a series of its kind's name below `workspace`; a single one is in the series `out`, if that is given.
+
+    Raises ConfigError for an extra that the checkpoint does not need, and for `out` with a checkpoint that becomes two artifacts;
+    InputError and MismatchError for an extra that does not fit.
     """
 
     def fetched(name: str, flag: str) -> Path:
@@ -58,7 +63,7 @@ def import_checkpoint(source: str, out: Path, extras: ImportExtras, workers: int
         _refuse_open_qa(extras, f"{folder} is an encoder")
         block_folder = fetched(extras.block_encoder, "--block-encoder") if extras.block_encoder else None
         tokenizer = fetched(extras.tokenizer, "--tokenizer") if extras.tokenizer else None
-        return {"retriever": import_encoder(folder, block_folder, tokenizer, extras.encoder, out)}
+        return {"retriever": import_encoder(folder, block_folder, tokenizer, extras.encoder, out or workspace / "retriever")}
     if given := [*extras.encoder.given(), *(["block_encoder"] if extras.block_encoder else [])]:
         flags = ", ".join("--" + name.replace("_", "-") for name in given)
         raise ConfigError(f"{source} is not an encoder folder, and {flags} describe encoders. Leave them out.")
@@ -74,28 +79,13 @@ def import_checkpoint(source: str, out: Path, extras: ImportExtras, workers: int
             "--tokenizer bert-base-uncased."
         )
     if checkpoint.kind == "openqa":
+        if out is not None:
+            raise ConfigError(
+                f"--out {out}: an open-QA checkpoint becomes two series, blocks and qa-model. Name their folder: -w {out}."
+            )
         parts = {"records": extras.records, "titles": extras.titles, "retriever": extras.retriever}
-        return import_open_qa(checkpoint, words, files, out, **parts, workers=workers)
-    made = _import_model(checkpoint, words, files, out)
-    return {made.kind: made}
-
-
-def _refuse_open_qa(extras: ImportExtras, why: str) -> None:
-    if extras.records or extras.titles or extras.retriever:
-        raise ConfigError(
-            f"{why}; --block-records, --titles and --retriever are for an open-QA checkpoint. Leave them out."
-        )
-
-
-def _import_model(checkpoint: Checkpoint, words: WordPiece, tokenizer: tuple[Path, ...], out: Path) -> Artifact:
-    """Import an embedder or a scorer as a retriever, an encoder as a BERT with its head, a reader as a span reader."""
-    model: Retriever | BertForMaskedLM | SpanReader
-    if checkpoint.kind in ("embedder", "scorer"):
-        kind, model = "retriever", retriever_of(checkpoint)
-    elif checkpoint.kind == "encoder":
-        kind, model = "encoder", encoder_of(checkpoint)
-    else:
-        kind, model = "span-reader", span_reader_of(checkpoint)
+        return import_open_qa(checkpoint, words, files, workspace, **parts, workers=workers)
+    kind, model = _model_of(checkpoint)
 
     def write(out: Writer) -> Mapping[str, Any]:
         if isinstance(model, BertForMaskedLM):
@@ -105,4 +95,21 @@ def _import_model(checkpoint: Checkpoint, words: WordPiece, tokenizer: tuple[Pat
         words.save(out.path / "tokenizer" if kind == "retriever" else out.path)
         return {"wordpieces": len(words)}
 
-    return make_imported(out, kind, write, sources={"checkpoint": checkpoint.files, "tokenizer": tokenizer})
+    sources = {"checkpoint": checkpoint.files, "tokenizer": files}
+    return {kind: make_imported(out or workspace / kind, kind, write, sources=sources)}
+
+
+def _refuse_open_qa(extras: ImportExtras, why: str) -> None:
+    if extras.records or extras.titles or extras.retriever:
+        raise ConfigError(
+            f"{why}; --block-records, --titles and --retriever are for an open-QA checkpoint. Leave them out."
+        )
+
+
+def _model_of(checkpoint: Checkpoint) -> tuple[str, Retriever | BertForMaskedLM | SpanReader]:
+    """Return the kind and the model: an embedder or a scorer is a retriever, an encoder a BERT with its head, a reader a span reader."""
+    if checkpoint.kind in ("embedder", "scorer"):
+        return "retriever", retriever_of(checkpoint)
+    if checkpoint.kind == "encoder":
+        return "encoder", encoder_of(checkpoint)
+    return "span-reader", span_reader_of(checkpoint)

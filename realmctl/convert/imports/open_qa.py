@@ -76,7 +76,7 @@ def import_open_qa(
         checkpoint: Its files and tensors.
         words: Its tokenizer, of the files `tokenizer`.
         tokenizer: The files of the tokenizer.
-        out: Folder of the series.
+        out: Folder of the two series.
         records: block_records.npy. None for the file in the checkpoint's folder.
         titles: A text file with the title of one block on each line.
         retriever: The imported embedder that made the index.
@@ -119,7 +119,7 @@ def import_open_qa(
         return {"rows": index.metrics["rows"], "span_head_trained": not fresh}
 
     model = make_imported(
-        out,
+        out / "qa-model",
         "qa-model",
         write,
         sources={"checkpoint": checkpoint.files, "tokenizer": tokenizer},

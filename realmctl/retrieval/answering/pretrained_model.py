@@ -24,8 +24,7 @@ from realmctl.index.protocol import Index
 from realmctl.models.precision import autocast
 from realmctl.models.reader import Reader
 from realmctl.models.weights import require_finite_scores
-from realmctl.pipeline import resolve
-from realmctl.retrieval.blocks import BlocksLike, blocks_for
+from realmctl.retrieval.blocks import ArtifactLike, BlocksLike, with_blocks
 from realmctl.retrieval.loaded_index import LoadedIndex
 from realmctl.retrieval.loaded_retriever import LoadedRetriever
 from realmctl.retrieval.search.candidates import NULL, titles_and_bodies
@@ -97,10 +96,10 @@ class PretrainedModel(TextSearch):
     @classmethod
     def open(
         cls,
-        path: Path | str | Artifact,
+        path: ArtifactLike,
         *,
         blocks: BlocksLike | None = None,
-        index: Path | str | Artifact | None = None,
+        index: ArtifactLike | None = None,
         device: str = "auto",
         precision: str = "auto",
         opener: Callable[[Path, str], Index] = open_index,
@@ -109,20 +108,21 @@ class PretrainedModel(TextSearch):
 
         Args:
             path: a series, a version or an open artifact.
-            blocks: the blocks that its index was built from; by default the series `blocks` beside the model's series.
-            index: index to search instead of the model's own, such as one of revised blocks.
+            blocks: a series, a version or opened blocks; by default the series `blocks` beside the model's. Of a series the
+                newest version is taken that fits the model and an index.
+            index: index to search; by default the model's own, or, for newer blocks, the newest of the series `index` beside
+                the blocks.
             device: auto, cpu or cuda:N.
             precision: arithmetic of the encoders and the reader: fp32, bf16, or auto for bf16 where the hardware has it.
             opener: opens the index in a folder on a device.
 
         Raises:
             InputError: a file is missing or damaged, or no blocks are named and none are found.
-            MismatchError: the artifact is of another kind, or its index was built from other blocks.
+            MismatchError: an artifact is of another kind, or model, index and blocks do not fit each other.
         """
-        artifact = resolve(path, ("model",))
-        searched = artifact.part("index") if index is None else resolve(index, ("index",))
+        artifact, held, other = with_blocks("model", path, blocks, index)
         searcher = DenseSearcher(
-            artifact.part("retriever"), searched, blocks_for(artifact, blocks), device, precision, opener
+            artifact.part("retriever"), other or artifact.part("index"), held, device, precision, opener
         )
         return cls(artifact, searcher, Reader.load(artifact.part("reader").path).to(searcher.device))
 

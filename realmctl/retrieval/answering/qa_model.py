@@ -20,9 +20,8 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
-from realmctl.pipeline import resolve
 from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions
-from realmctl.retrieval.blocks import BlocksLike, blocks_for
+from realmctl.retrieval.blocks import ArtifactLike, BlocksLike, with_blocks
 from realmctl.retrieval.names import ANSWERERS
 from realmctl.retrieval.search.searcher import Hit, searcher_type
 from realmctl.retrieval.search.text_search import QUESTIONS_AT_ONCE, TextSearch, require_questions
@@ -85,10 +84,10 @@ class QaModel(TextSearch):
     @classmethod
     def open(
         cls,
-        path: Path | str | Artifact,
+        path: ArtifactLike,
         *,
         blocks: BlocksLike | None = None,
-        index: Path | str | Artifact | None = None,
+        index: ArtifactLike | None = None,
         reader_beam: int | None = None,
         device: str = "auto",
         precision: str = "auto",
@@ -98,8 +97,10 @@ class QaModel(TextSearch):
 
         Args:
             path: a series, a version or an open artifact.
-            blocks: the blocks it was fine-tuned on, or those of `index`; by default the series `blocks` beside the model's.
-            index: index to search instead of the qa-model's own, such as one of revised blocks, or the model that holds it.
+            blocks: a series, a version or opened blocks; by default the series `blocks` beside the model's. Of a series the
+                newest version is taken that fits the model and an index.
+            index: index to search, or the model that holds it; by default the qa-model's own, or, for newer blocks, the newest
+                of the series `index` beside the blocks.
             reader_beam: blocks read per question; None for as many as in fine-tuning.
             device: auto, cpu or cuda:N.
             precision: arithmetic of encoder and reader: fp32, bf16, or auto for bf16 where the hardware has it.
@@ -107,21 +108,20 @@ class QaModel(TextSearch):
 
         Raises:
             InputError: a file is missing or damaged, or no blocks are named and none are found.
-            MismatchError: an artifact is of another kind, or the blocks are not those of the qa-model.
+            MismatchError: an artifact is of another kind, or qa-model, index and blocks do not fit each other.
             ConfigError: its answerer or searcher is unknown here, or it does not use an index and one is passed.
             ResourceError: the package of its answerer or searcher, such as bm25s, cannot be imported.
         """
-        artifact = resolve(path, ("qa-model",))
-        held = blocks_for(artifact, blocks)
+        artifact, held, other = with_blocks("qa-model", path, blocks, index)
         described = describe_qa_model(artifact)
         if index is not None and (described.searcher is None or not searcher_type(described.searcher).uses_index):
-            raise ConfigError(f"{artifact} searches no index of vectors. Leave out --index.")
+            raise ConfigError(f"{artifact} searches no index of vectors. Leave out the index.")
         options = AnsweringOptions(
             reader_beam=reader_beam,
             device=device,
             precision=precision,
             official_text=official_text,
-            index=None if index is None else resolve(index, ("index",)),
+            index=other,
         )
         answerer = ANSWERERS.load(described.answerer, Answerer).open(artifact, held, options)
         searcher = answerer.searcher

@@ -44,7 +44,8 @@ def realmctl(capsys, tmp_path, monkeypatch) -> Iterator[Command]:
 def test_from_a_checkpoint_to_a_hub_folder(realmctl):
     published.write(Path("c"), published.embedder())
     assert realmctl("import", "c", "-q")[:2] == (0, "artifacts/retriever/v1\n")
-    assert realmctl("import", "c", "--out", "w", "-q")[1] == "w/retriever/v1\n"
+    assert realmctl("import", "c", "-w", "w", "-q")[1] == "w/retriever/v1\n"
+    assert realmctl("import", "c", "--out", "w/named", "-q")[1] == "w/named/v1\n"
     made = json.loads(realmctl("import", "c", "--json")[1])["made"]
     assert made["retriever"]["path"] == "artifacts/retriever/v1" and made["retriever"]["stage"] == "import"
     code, out, _ = realmctl("export", "artifacts/retriever", "hub")
@@ -71,7 +72,7 @@ def test_an_open_qa_checkpoint_and_what_may_be_wrong_with_it(realmctl):
     assert (code, out) == (0, "artifacts/blocks/v1\nartifacts/qa-model/v1\n")
 
     def refused(code: int, *arguments: object) -> None:
-        found, out, err = realmctl("import", *arguments, "--out", "new", "-q")
+        found, out, err = realmctl("import", *arguments, "-w", "new", "-q")
         assert (found, out) == (code, "") and err.startswith("error: ") and err.count("\n") == 1, err
         assert not Path("new").exists() and not Path("canary").exists()
 
