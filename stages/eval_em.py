@@ -30,7 +30,7 @@ class EvalEm(Stage):
     """
 
     makes = "scores"
-    headline = ("recall@*", "provenance_recall@*")
+    headline = ("em", "recall@*", "provenance_recall@*")
     version = 4
 
     qa_model: Artifact | None = reads(
@@ -130,7 +130,8 @@ class EvalEm(Stage):
         right = {name.removeprefix("em_"): round(share * questions) for name, share in metrics.items() if "em_" in name}
         exact = [f"em {metrics['em']:.4g} ({metrics['scorer']})"] if "em" in metrics else []
         counted = [f"{name} {count}/{questions}" for name, count in right.items()]
-        return ", ".join([*exact, *counted, super().headline_text(metrics) or "no recall", f"{questions} questions"])
+        recall = super().headline_text({name: value for name, value in metrics.items() if name != "em"})
+        return ", ".join([*exact, *counted, recall or "no recall", f"{questions} questions"])
 
     def print_summary(self, made: Artifact) -> None:
         """Print the headline, and with --all-scorers the questions on which the scorers disagree."""

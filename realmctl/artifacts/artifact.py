@@ -18,7 +18,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from realmctl.artifacts.folder import LAST, LOCK, MANIFEST, shown, sizes_below
+from realmctl.artifacts.disk import read_small
+from realmctl.artifacts.folder import LAST, LOCK, MANIFEST, PINNED, shown, sizes_below
 from realmctl.artifacts.hashing import digest_regular
 from realmctl.artifacts.lease import lease
 from realmctl.artifacts.manifest import Manifest, read_manifest
@@ -67,7 +68,7 @@ class Artifact:
     path: Path
     manifest: Manifest
     named_as_newest: bool = field(default=False, compare=False)
-    """Whether it was opened by the name of its series, which means the newest version."""
+    """Whether it was opened by the name of its series, and is the newest version of it."""
 
     @property
     def kind(self) -> str:
@@ -131,7 +132,7 @@ class Artifact:
 
 
 def open_artifact(path: Path | str) -> Artifact:
-    """Open a version, or the newest version of a series.
+    """Open a version, or the pinned or else the newest version of a series.
 
     The manifest, the set of files, their types and their sizes are checked, in parts too. `verify` checks the bytes, and so does
     this function with REALMCTL_VERIFY=full. As long as the returned object lives, `realmctl gc` does not delete the version.
@@ -142,11 +143,9 @@ def open_artifact(path: Path | str) -> Artifact:
         ConfigError, ResourceError: It may be whole: REALMCTL_VERIFY has a wrong value, or memory, handles or a device failed.
     """
     path, policy = Path(path), verification()
-    named = _is_version(path)
     try:
-        artifact = leased(
-            dataclasses.replace(_open(path if named else newest_version(path), 0), named_as_newest=not named)
-        )
+        meant = path if _is_version(path) else pinned_version(path)
+        artifact = leased(dataclasses.replace(_open(meant or newest_version(path), 0), named_as_newest=meant is None))
     except OSError as error:
         raise as_realmctl_error(error, path) or error from None
     if policy is Verification.FULL and (seen := (artifact.path.absolute(), artifact.content)) not in _hashed:
@@ -222,6 +221,24 @@ def newest_version(series: Path) -> Path:
         what = "has no finished version" if series.is_dir() else "does not exist"
         raise InputError(f"{series} {what}. Run the stage that makes it first, or name another folder.")
     return series / f"v{numbers[-1]}"
+
+
+def pinned_version(series: Path) -> Path | None:
+    """Path of the version that a series was told to stand for (`realmctl pin`); None if there is none.
+
+    Raises InputError when it is not there any more.
+    """
+    try:
+        name = read_small(series / PINNED, limit=20).decode().strip()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValueError:
+        name = "what is not a version"
+    if not VERSION_NAME.fullmatch(name) or not (series / name / MANIFEST).is_file():
+        raise InputError(
+            f"{series / PINNED} names {shown(name)}, which is not there. Run `realmctl pin {series} --remove`, or pin another version."
+        )
+    return series / name
 
 
 def version_numbers(series: Path) -> list[int]:

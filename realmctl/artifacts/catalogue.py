@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from realmctl.artifacts import unfinished
-from realmctl.artifacts.artifact import Artifact, open_artifact, verify, version_numbers
+from realmctl.artifacts.artifact import Artifact, open_artifact, pinned_version, verify, version_numbers
 from realmctl.artifacts.file_kinds import kind_of_file
 from realmctl.artifacts.folder import MANIFEST
 from realmctl.artifacts.hashing import digest_file
@@ -25,12 +25,14 @@ class Version:
     """A version of a series: finished with its manifest, damaged with its error, or unfinished with neither.
 
     bytes: size of all its files, with those of its parts; 0 unless it is finished.
+    pinned: whether its series stands for it.
     """
 
     path: Path
     manifest: Manifest | None = None
     bytes: int = 0
     error: str = ""
+    pinned: bool = False
 
     @property
     def kind(self) -> str:
@@ -46,6 +48,7 @@ class Version:
         return {
             "path": str(self.path),
             "bytes": self.bytes,
+            "pinned": self.pinned,
             **{key: getattr(self.manifest, key) for key in keys},
         }
 
@@ -129,12 +132,14 @@ def listing(folder: Path) -> list[Version]:
             f"{folder} does not exist (looked from {Path.cwd()}). Name a folder of series, or run a stage."
         )
     found = []
-    for path in (series / f"v{number}" for series in series_in(folder) for number in version_numbers(series)):
-        try:
-            artifact = open_artifact(path)
-            found.append(Version(path, artifact.manifest, artifact.total_bytes()))
-        except (InputError, MismatchError) as error:
-            found.append(Version(path, error=str(error)))
+    for series in series_in(folder):
+        pinned = pinned_version(series)
+        for path in (series / f"v{number}" for number in version_numbers(series)):
+            try:
+                artifact = open_artifact(path)
+                found.append(Version(path, artifact.manifest, artifact.total_bytes(), pinned=path == pinned))
+            except (InputError, MismatchError) as error:
+                found.append(Version(path, error=str(error)))
     return found + [Version(partial) for series in series_in(folder) for partial in unfinished.partial_folders(series)]
 
 

@@ -15,14 +15,22 @@ LONGEST_NAME = 22
 HASH = re.compile("[0-9a-f]{64}")
 
 
-def listing_text(folder: Path, versions: Sequence[Version], headlines: Mapping[Path, str]) -> str:
+def listing_text(
+    folder: Path,
+    versions: Sequence[Version],
+    headlines: Mapping[Path, str],
+    varying: Mapping[Path, Mapping[str, str]] | None = None,
+) -> str:
     """Format `ls`: a summary, a header, and a line for each version. Names are relative to the listed folder.
 
     headlines: {path of a version: its most important numbers}.
+    varying: {path of a version: {setting: value} of what differs from the others of its series}. For one series it stands in
+        columns, and the lines may be longer than WIDTH.
     """
     if not versions:
         return "no artifacts yet"
-    names = [os.path.relpath(version.path, folder) for version in versions]
+    varying = varying or {}
+    names = [os.path.relpath(version.path, folder) + ("*" if version.pinned else "") for version in versions]
     width = min(LONGEST_NAME, max(len("VERSION"), *map(len, names)))
     kind_width = max(len("KIND"), *(len(version.kind) for version in versions))
     finished = [version for version in versions if version.manifest]
@@ -32,7 +40,13 @@ def listing_text(folder: Path, versions: Sequence[Version], headlines: Mapping[P
     for kind in ("damaged", "unfinished"):
         count = sum(version.kind == kind and not version.manifest for version in versions)
         counts += [f"{count} {kind}"] if count else []
-    header = f"{'VERSION':<{width}}  {'KIND':<{kind_width}}  {'SIZE':>8}  {'MADE (UTC)':<11}  RESULT"
+    columns: dict[str, int] = {}
+    if series == 1:
+        for values in varying.values():
+            for setting, value in values.items():
+                columns[setting] = max(columns.get(setting, len(setting)), len(value))
+    titles = "".join(f"{setting:<{wide}}  " for setting, wide in columns.items())
+    header = f"{'VERSION':<{width}}  {'KIND':<{kind_width}}  {'SIZE':>8}  {'MADE (UTC)':<11}  {titles}RESULT"
     lines = [f"{folder}: {', '.join(counts)}", header]
     for name, version in zip(names, versions, strict=True):
         if len(name) > width:
@@ -40,7 +54,14 @@ def listing_text(folder: Path, versions: Sequence[Version], headlines: Mapping[P
         line = f"{name if len(name) <= width else '':<{width}}  {version.kind:<{kind_width}}"
         if version.manifest:
             line += f"  {size_text(version.bytes):>8}  {version.manifest.time[5:16].replace('T', ' ')}  "
-            line += _first_part(headlines.get(version.path, ""), WIDTH - len(line))
+            differs = varying.get(version.path, {})
+            room, result = WIDTH - len(line), headlines.get(version.path, "")
+            if columns:
+                line += "".join(f"{differs.get(setting, '-'):<{wide}}  " for setting, wide in columns.items())
+            elif differs:
+                first, *others = result.split(", ")
+                result = ", ".join([first, *(f"{name}={value}" for name, value in differs.items()), *others])
+            line += _first_part(result, room)
         lines.append(line.rstrip())
         lines += textwrap.wrap(
             version.error, WIDTH, initial_indent="  ", subsequent_indent="  ", break_long_words=False

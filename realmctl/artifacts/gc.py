@@ -1,6 +1,6 @@
 """Delete the versions that nothing needs, safely beside readers and writers.
 
-Kept are the newest versions of each series, everything that they and unfinished runs need, what a process has open, what is
+Kept are the newest and the pinned versions of each series, everything that they and unfinished runs need, what a process has open, what is
 damaged, and what a link leads to: other workspaces may use it. The rest may be deleted.
 
 An artifact needs what it was made from, and what that was made from. It does not need what it replaces, which is an ancestor of
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from realmctl.artifacts.artifact import VERSION_NAME, Artifact, open_artifact, version_numbers
+from realmctl.artifacts.artifact import VERSION_NAME, Artifact, open_artifact, pinned_version, version_numbers
 from realmctl.artifacts.catalogue import series_in
 from realmctl.artifacts.disk import sync
 from realmctl.artifacts.folder import MANIFEST
@@ -31,6 +31,7 @@ from realmctl.artifacts.unfinished import partial_folders, read_recipe
 from realmctl.errors import ConfigError, InputError, MismatchError
 
 NEWEST, NEEDED, IN_USE, DAMAGED, LINKED = "newest", "needed", "in use", "damaged", "reached by a link"
+PINNED = "pinned"
 TRASH_NAME = re.compile(rf"\.{VERSION_NAME.pattern}\.deleted")
 """Name of a version while its files are being deleted."""
 LOCKED_AT_ONCE = 200
@@ -47,6 +48,7 @@ class VersionNeeds:
         needs: Content hashes of everything that it and its parts were made from.
         size: Bytes of its files.
         problem: Why it cannot be read; empty if it can.
+        pinned: Whether its series stands for it (`realmctl pin`).
         linked: Whether it or its series is a symbolic link in the workspace.
     """
 
@@ -56,6 +58,7 @@ class VersionNeeds:
     size: int
     problem: str = ""
     linked: bool = False
+    pinned: bool = False
 
 
 @dataclass(frozen=True)
@@ -175,8 +178,8 @@ def read_workspace(folders: Iterable[Path], known: Sequence[VersionNeeds] = ()) 
     linked = [not {place, *place.parents} & set(within) for place in places]
     return WorkspaceContents(
         [
-            [found.get(path) or _version(path, link) for path in series]
-            for series, link in zip(paths, linked, strict=True)
+            [found.get(path) or _version(path, link, path == pin) for path in series]
+            for series, link, pin in zip(paths, linked, map(pinned_version, places.values()), strict=True)
         ],
         frozenset(content for origin in origins if origin for content in _named(origin)),
     )
@@ -193,6 +196,7 @@ def reasons_to_keep(workspace: WorkspaceContents, newest: int, in_use: Collectio
     versions = [version for series in workspace.series for version in series]
     why = {version.path: DAMAGED for version in versions if version.problem}
     why |= {version.path: LINKED for version in versions if version.linked}
+    why |= {version.path: PINNED for version in versions if version.pinned}
     why |= {version.path: IN_USE for version in versions if version.path in in_use}
     for series in workspace.series:
         readable = [version for version in series if not version.problem]
@@ -210,15 +214,17 @@ def reasons_to_keep(workspace: WorkspaceContents, newest: int, in_use: Collectio
     return why
 
 
-def _version(path: Path, linked: bool) -> VersionNeeds:
+def _version(path: Path, linked: bool, pinned: bool) -> VersionNeeds:
     linked = linked or path.is_symlink()
     try:
         artifact = open_artifact(path)
     except (InputError, MismatchError) as error:
-        return VersionNeeds(path, frozenset(), _needs_of_damaged(path), 0, str(error), linked)
+        return VersionNeeds(path, frozenset(), _needs_of_damaged(path), 0, str(error), linked, pinned)
     family = [*_parts_of(artifact), artifact]
     needs = frozenset(content for one in family for content in _needs(one.manifest))
-    return VersionNeeds(path, frozenset(one.content for one in family), needs, artifact.total_bytes(), linked=linked)
+    return VersionNeeds(
+        path, frozenset(one.content for one in family), needs, artifact.total_bytes(), linked=linked, pinned=pinned
+    )
 
 
 def _needs_of_damaged(path: Path) -> frozenset[str]:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from realmctl.artifacts.artifact import VERSION_NAME, version_numbers
 from realmctl.artifacts.disk import QUARANTINE
-from realmctl.artifacts.folder import LAST, LOCK, MANIFEST
+from realmctl.artifacts.folder import LAST, LOCK, MANIFEST, PINNED
 from realmctl.artifacts.manifest import is_artifact
 from realmctl.artifacts.unfinished import partial_folders
 from realmctl.errors import ConfigError
 
 OWN_NAMES = re.compile(
     rf"{VERSION_NAME.pattern}(\.partial)?|\.{VERSION_NAME.pattern}\.deleted|"
-    + "|".join(map(re.escape, (LOCK, LAST, QUARANTINE, MANIFEST)))
+    + "|".join(map(re.escape, (LOCK, LAST, PINNED, QUARANTINE, MANIFEST)))
 )
 """Names in the folder of a series that realmctl uses itself."""
 MAX_SERIES_DEPTH = 3

@@ -21,12 +21,13 @@ from realmctl.artifacts.artifact import (
     newest_version,
     open_artifact,
     open_unfinished,
+    pinned_version,
     verification,
     verify,
     version_numbers,
 )
 from realmctl.artifacts.disk import make_folders, read_small, rename_to_fresh, require_regular, write_file
-from realmctl.artifacts.folder import LAST, LOCK, MANIFEST
+from realmctl.artifacts.folder import LAST, LOCK, MANIFEST, PINNED
 from realmctl.artifacts.manifest import Origin, read_manifest
 from realmctl.artifacts.place import OWN_NAMES, require_place, series_below
 from realmctl.artifacts.unfinished import (
@@ -114,12 +115,28 @@ def find_version(series: Path, recipe: str, inputs: Iterable[Artifact] = ()) -> 
         if _number(each.path) <= first:
             break
         if each.recipe == recipe and _is_whole(each):
-            if each.path != newest:
+            if each.path != newest and pinned_version(series) is None:
                 warn(
-                    f"{series} resolves to {newest}, made with other settings. To use the matching version: {each.path}"
+                    f"{series} resolves to {newest}, made with other settings. To use the matching version, name it, or run "
+                    f"`realmctl pin {each.path}`"
                 )
             return each
     return None
+
+
+def pin(version: Artifact) -> None:
+    """Let the series of a version stand for it, instead of for the newest. `gc` keeps it.
+
+    Raises ConfigError for an artifact that is not a version of a series.
+    """
+    if not VERSION_NAME.fullmatch(version.path.name):
+        raise ConfigError(f"{version.path} is not a version of a series, such as artifacts/qa-model/v2. Name one.")
+    write_file(version.path.parent / PINNED, f"{version.path.name}\n".encode())
+
+
+def unpin(series: Path) -> None:
+    """Let a series stand for its newest version again."""
+    (series / PINNED).unlink(missing_ok=True)
 
 
 def require_newest(base: Artifact) -> None:

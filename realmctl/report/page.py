@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from realmctl.artifacts import Artifact, verify
 from realmctl.log import duration_text
+from realmctl.pipeline.comparing import Comparison
 from realmctl.report import amounts
 from realmctl.report.charts import CHARTS
 from realmctl.report.curves import TrainingRun, read_run
@@ -22,7 +23,7 @@ from realmctl.report.evidence import QuestionEvidence, question_evidence
 from realmctl.report.funnel import Funnel, funnel_of
 from realmctl.report.outcomes import read_outcomes
 from realmctl.report.plots import draw_chart
-from realmctl.report.sources import blocks_of, is_training, reported
+from realmctl.report.sources import blocks_of, compared, is_training, reported
 from realmctl.version import __version__
 
 TITLES = {"model": "Pre-training", "qa-model": "Fine-tuning", "retriever": "Retriever warm start", "encoder": "Encoder"}
@@ -76,7 +77,8 @@ def write(paths: Sequence[Path], out: Path, *, blocks: Path | None, workspace: P
     for scores in _of_kind("scores", artifacts):
         verify(scores)
     evaluations = [_evaluation(one, blocks, workspace, questions) for one in _of_kind("scores", artifacts)]
-    text = _rendered(artifacts, [_training(kind, artifacts) for kind in TITLES if _of(kind, artifacts)], evaluations)
+    trainings = [_training(kind, artifacts) for kind in TITLES if _of(kind, artifacts)]
+    text = _rendered(artifacts, trainings, evaluations, compared(paths, workspace))
     _write_atomically(out, text.encode("utf-8", "replace"))
     return WrittenReport(
         report=str(out),
@@ -108,7 +110,12 @@ def _evaluation(scores: Artifact, blocks: Path | None, workspace: Path, question
     return Evaluation(scores, funnel, question_evidence(scores, found, funnel.depths, questions))
 
 
-def _rendered(artifacts: Sequence[Artifact], trainings: Sequence[Training], evaluations: Sequence[Evaluation]) -> str:
+def _rendered(
+    artifacts: Sequence[Artifact],
+    trainings: Sequence[Training],
+    evaluations: Sequence[Evaluation],
+    comparisons: Sequence[Comparison],
+) -> str:
     style, script = (_page_file(name) for name in ("report.css", "report.js"))
     environment = Environment(
         loader=PackageLoader("realmctl.report", "page"),
@@ -123,6 +130,7 @@ def _rendered(artifacts: Sequence[Artifact], trainings: Sequence[Training], eval
         artifacts=artifacts,
         trainings=trainings,
         evaluations=evaluations,
+        comparisons=comparisons,
         version=__version__,
         amount=amounts.amount,
         style=Markup(style),

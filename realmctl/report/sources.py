@@ -7,6 +7,8 @@ from pathlib import Path
 
 from realmctl.artifacts import MANIFEST, Artifact, catalogue, open_artifact, require_descent, version_numbers
 from realmctl.errors import InputError, MismatchError
+from realmctl.pipeline.comparing import Comparison, compare, known_in, runs_at
+from realmctl.pipeline.discovery import own_stages
 from realmctl.report.charts import CHARTS
 from realmctl.report.curves import METRICS
 
@@ -18,6 +20,17 @@ def reported(paths: Sequence[Path]) -> list[Artifact]:
     """
     found = [artifact for path in paths for artifact in _below(path)]
     return list({artifact.path.resolve(): artifact for artifact in found}.values())
+
+
+def compared(paths: Sequence[Path], workspace: Path) -> list[Comparison]:
+    """Return the tables of `realmctl compare` for the runs at these paths: of a series all versions, whose curves are not shown."""
+    runs = [run for run in runs_at(paths) if _is_reportable(run)]
+    if len(runs) < 2:
+        return []
+    known = known_in([workspace, *(run.path.parent.parent for run in runs)])
+    headlines = {name: stage.headline for name, stage in own_stages().items()}
+    tables = compare([(str(run.path), run.manifest) for run in runs], known, headlines)
+    return [table for table in tables if table.settings or any(len(row.versions) > 1 for row in table.rows)]
 
 
 def _below(path: Path) -> list[Artifact]:

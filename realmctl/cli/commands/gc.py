@@ -30,7 +30,7 @@ def gc(
 ) -> None:
     """List or delete the versions that nothing needs.
 
-    Kept are the newest versions of each series, everything that they and unfinished runs were made from, versions that a process
+    Kept are the newest and the pinned version of each series, everything that they and unfinished runs were made from, versions that a process
     has open, and damaged ones.
     """
     found = collect(folders or [workspace], keep, delete)

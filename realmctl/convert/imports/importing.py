@@ -25,7 +25,6 @@ from realmctl.models.retriever import Retriever
 from realmctl.models.span_head import SpanReader
 from realmctl.pipeline.sources import localise
 from realmctl.tokens import wordpiece
-from realmctl.tokens.wordpiece import WordPiece
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,9 @@ def import_checkpoint(
         _refuse_open_qa(extras, f"{folder} is an encoder")
         block_folder = fetched(extras.block_encoder, "--block-encoder") if extras.block_encoder else None
         tokenizer = fetched(extras.tokenizer, "--tokenizer") if extras.tokenizer else None
-        return {"retriever": import_encoder(folder, block_folder, tokenizer, extras.encoder, out or workspace / "retriever")}
+        return {
+            "retriever": import_encoder(folder, block_folder, tokenizer, extras.encoder, out or workspace / "retriever")
+        }
     if given := [*extras.encoder.given(), *(["block_encoder"] if extras.block_encoder else [])]:
         flags = ", ".join("--" + name.replace("_", "-") for name in given)
         raise ConfigError(f"{source} is not an encoder folder, and {flags} describe encoders. Leave them out.")

@@ -59,7 +59,9 @@ def import_blocks(records: Path, titles: Path | None, tokenizer: tuple[Path, ...
         write_description(out.file(BLOCKS), BlocksDescription(titles=titles is not None))
         return {"blocks": count}
 
-    return make_imported(out / "blocks", "blocks", write, sources={"records": records, "titles": titles, "tokenizer": tokenizer})
+    return make_imported(
+        out / "blocks", "blocks", write, sources={"records": records, "titles": titles, "tokenizer": tokenizer}
+    )
 
 
 class PublishedBlock(NamedTuple):

@@ -1,0 +1,255 @@
+"""What differs between runs, and the numbers that came of it: for `compare`, `ls` and the report."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any, TypeAlias
+
+from realmctl.artifacts import Artifact, Manifest, catalogue, open_artifact
+from realmctl.artifacts.manifest import FORMER, is_artifact
+from realmctl.errors import MismatchError
+
+STUDENT_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
+"""Student's t for a two-sided 95 % interval with 1 to 15 degrees of freedom."""
+MAX_DEPTH = 8
+"""How many inputs of inputs are looked into for what differs."""
+MOST_BELOW = 3
+"""Inputs that differ in more settings than this are named instead."""
+
+Known: TypeAlias = "Mapping[str, tuple[Path, Manifest]]"
+"""{content hash: place and manifest} of the artifacts whose own inputs can be looked into."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number over the runs of a row: its mean, and the 95 % confidence interval of the mean (Student's t); None for one run."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    values: tuple[float, ...]
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Number:
+        """The mean and interval of some values."""
+        mean, count = fmean(values), len(values)
+        if count < 2:
+            return cls(mean, None, None, tuple(values))
+        t = STUDENT_T[count - 2] if count - 2 < len(STUDENT_T) else 1.96 + 2.5 / count
+        half = t * stdev(values) / math.sqrt(count)
+        return cls(mean, mean - half, mean + half, tuple(values))
+
+    def __str__(self) -> str:
+        if self.low is None or self.high is None or self.low == self.high:
+            return f"{self.mean:.4g}"
+        return f"{self.mean:.4g} [{self.low:.4g}, {self.high:.4g}]"
+
+
+@dataclass(frozen=True)
+class Row:
+    """Runs that differ in no setting but the seed. settings: values of the settings that vary. numbers: by name."""
+
+    versions: tuple[str, ...]
+    settings: Mapping[str, Any]
+    numbers: Mapping[str, Number]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The runs of one stage: a row for each setting of what varies. settings, numbers: the columns, in order."""
+
+    stage: str
+    settings: tuple[str, ...]
+    numbers: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+    def cells(self) -> list[list[str]]:
+        """The table as text: a heading, and a line for each row. Several runs of a row are counted."""
+        lines = [["runs", *self.settings, *self.numbers]]
+        for row in self.rows:
+            numbers = (str(row.numbers[name]) if name in row.numbers else "-" for name in self.numbers)
+            lines.append([_names(row.versions), *(shown(row.settings[name]) for name in self.settings), *numbers])
+        return lines
+
+
+def runs_at(paths: Iterable[Path]) -> list[Artifact]:
+    """Return the versions at paths: a version itself, and all readable versions of a series or of a folder of series.
+
+    Raises InputError when there is none at a path.
+    """
+    found: dict[Path, Artifact] = {}
+    for path in paths:
+        listed = catalogue.listing(path) if not is_artifact(path) and catalogue.series_in(path) else []
+        versions = [version.path for version in listed if version.manifest] or [path]
+        found |= {version: open_artifact(version) for version in versions}
+    return [*found.values()]
+
+
+def known_in(folders: Iterable[Path]) -> Known:
+    """Return what is known of the artifacts in these folders, and of their parts."""
+    known: dict[str, tuple[Path, Manifest]] = {}
+    for folder in dict.fromkeys(folder for folder in folders if folder.is_dir()):
+        for version in catalogue.listing(folder):
+            if version.manifest:
+                artifact = open_artifact(version.path)
+                for one in (artifact, *artifact.parts()):
+                    known.setdefault(one.content, (one.path, one.manifest))
+    return known
+
+
+def compare(
+    runs: Sequence[tuple[str, Manifest]], known: Known, headlines: Mapping[str, Sequence[str]]
+) -> list[Comparison]:
+    """Return a table for each stage that made some of the runs.
+
+    Args:
+        runs: Name and manifest of each run.
+        known: Artifacts whose settings are compared where the runs read different ones.
+        headlines: {stage: names of its most important metrics}; a name may end in `*`. All metrics for another stage.
+
+    Raises:
+        MismatchError: Only one run is named.
+    """
+    if len(runs) < 2:
+        raise MismatchError(f"{runs[0][0]} is one run. Name a series of several versions, or several of them.")
+    tables = []
+    for stage in dict.fromkeys(manifest.stage for _, manifest in runs):
+        own = [(name, manifest) for name, manifest in runs if manifest.stage == stage]
+        varying = differences([manifest for _, manifest in own], known)
+        columns = tuple(name for name in varying if not _is_seed(name))
+        grouped: dict[str, list[int]] = {}
+        for place in range(len(own)):
+            grouped.setdefault(repr([varying[name][place] for name in columns]), []).append(place)
+        numbers = _numbers([manifest for _, manifest in own], headlines.get(stage, ("*",)))
+        rows = []
+        for places in grouped.values():
+            metrics = [own[place][1].metrics for place in places]
+            values = {name: [one[name] for one in metrics if _is_number(one.get(name))] for name in numbers}
+            rows.append(
+                Row(
+                    tuple(own[place][0] for place in places),
+                    {name: varying[name][places[0]] for name in columns},
+                    {name: Number.of(found) for name, found in values.items() if found},
+                )
+            )
+        tables.append(Comparison(stage, columns, numbers, tuple(rows)))
+    return tables
+
+
+def differences(manifests: Sequence[Manifest], known: Known, prefix: str = "", depth: int = 0) -> dict[str, list[Any]]:
+    """Return {column: a value for each run} of what differs: settings, and what the runs read.
+
+    Where the runs read different artifacts of one stage that are known, what differs between these is compared, as `model.lr`.
+    """
+    columns: dict[str, list[Any]] = {}
+    named: dict[str, list[Any]] = {}
+    for name in dict.fromkeys(key for manifest in manifests for key in manifest.settings):
+        named[name] = [manifest.settings.get(name) for manifest in manifests]
+    columns |= {prefix + name: values for name, values in named.items() if _differ(values)}
+    inputs = dict.fromkeys(key for one in manifests for key in one.inputs if not key.startswith(FORMER))
+    for name in inputs:
+        contents: list[Any] = [manifest.inputs.get(name) for manifest in manifests]
+        if not _differ(contents):
+            continue
+        made = [known[content][1] for content in contents if isinstance(content, str) and content in known]
+        below = {}
+        if len(made) == len(contents) and len({one.stage for one in made}) == 1 and depth < MAX_DEPTH:
+            below = differences(made, known, f"{prefix}{name}.", depth + 1)
+        if not 0 < len(below) <= MOST_BELOW:
+            below = {prefix + name: [_label(one, name, known) for one in manifests]}
+        columns |= below
+    distinct: dict[str, list[Any]] = {}
+    for name, values in columns.items():
+        last = name.rpartition(".")[2]
+        if not any(other.rpartition(".")[2] == last and held == values for other, held in distinct.items()):
+            distinct[name] = values
+    return distinct
+
+
+def _differ(values: Sequence[Any]) -> bool:
+    return any(value != values[0] for value in values)
+
+
+def _label(manifest: Manifest, name: str, known: Known) -> str | None:
+    """What a run read: files by name with the beginning of their hash, an artifact by its path, a literal as it is."""
+    content = manifest.inputs.get(name)
+    if not content:
+        return None
+    if isinstance(content, str) and content in known:
+        return str(known[content][0])
+    digest = ",".join(str(each)[:8] for each in ([content] if isinstance(content, str) else content))
+    files = ",".join(file.name for file in manifest.sources.get(name, ()))
+    return f"{files} {digest}" if files else digest
+
+
+def _is_seed(name: str) -> bool:
+    return name.rpartition(".")[2] == "seed"
+
+
+def _numbers(manifests: Sequence[Manifest], patterns: Sequence[str]) -> tuple[str, ...]:
+    """Names of the metrics that are numbers in some run, in the order of the patterns."""
+    found = [name for one in manifests for name, value in one.metrics.items() if _is_number(value)]
+    return tuple(dict.fromkeys(name for pattern in patterns for name in found if fnmatchcase(name, pattern)))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def shown(value: Any) -> str:
+    """A value of a setting as text, `-` for None."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return ",".join(map(shown, value)) or "none" if isinstance(value, list | tuple) else str(value)
+
+
+def _names(versions: Sequence[str]) -> str:
+    """`w/qa-model/v1, v2 (n = 2)` for two versions of a series."""
+    names, folder = list[str](), ""
+    for version in versions:
+        series, _, number = version.rpartition("/")
+        names.append(number if series == folder and number else version)
+        folder = series
+    return ", ".join(names) + (f" (n = {len(versions)})" if len(versions) > 1 else "")
+
+
+def comparison_text(tables: Sequence[Comparison]) -> str:
+    """Format tables for people. An interval in brackets is the 95 % confidence interval of the mean over the runs of a row."""
+    parts = []
+    for table in tables:
+        lines = table.cells()
+        widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
+        rows = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+        ]
+        parts.append("\n".join([f"{table.stage}:", *rows]))
+    return "\n\n".join(parts)
+
+
+def comparison_csv(tables: Sequence[Comparison]) -> str:
+    """Format tables as one CSV: a line for each row, with the mean, the ends of the interval and the number of runs."""
+    settings = list(dict.fromkeys(name for table in tables for name in table.settings))
+    numbers = list(dict.fromkeys(name for table in tables for name in table.numbers))
+    heading = ["stage", "versions", "runs", *settings]
+    heading += [f"{name}{end}" for name in numbers for end in ("", "_low", "_high")]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(heading)
+    for table in tables:
+        for row in table.rows:
+            line = [table.stage, " ".join(row.versions), len(row.versions)]
+            line += [shown(row.settings[name]) if name in row.settings else "" for name in settings]
+            for name in numbers:
+                number = row.numbers.get(name)
+                line += ["", "", ""] if number is None else [number.mean, number.low, number.high]
+            writer.writerow(line)
+    return out.getvalue().rstrip("\n")
