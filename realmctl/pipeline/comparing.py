@@ -18,9 +18,9 @@ from realmctl.errors import MismatchError
 
 STUDENT_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
 """Student's t for a two-sided 95 % interval with 1 to 15 degrees of freedom."""
-MAX_DEPTH = 8
+INPUTS_DEEP = 8
 """How many inputs of inputs are looked into for what differs."""
-MOST_BELOW = 3
+NAMED_ABOVE = 3
 """Inputs that differ in more settings than this are named instead."""
 
 Known: TypeAlias = "Mapping[str, tuple[Path, Manifest]]"
@@ -160,9 +160,9 @@ def differences(manifests: Sequence[Manifest], known: Known, prefix: str = "", d
             continue
         made = [known[content][1] for content in contents if isinstance(content, str) and content in known]
         below = {}
-        if len(made) == len(contents) and len({one.stage for one in made}) == 1 and depth < MAX_DEPTH:
+        if len(made) == len(contents) and len({one.stage for one in made}) == 1 and depth < INPUTS_DEEP:
             below = differences(made, known, f"{prefix}{name}.", depth + 1)
-        if not 0 < len(below) <= MOST_BELOW:
+        if not 0 < len(below) <= NAMED_ABOVE:
             below = {prefix + name: [_label(one, name, known) for one in manifests]}
         columns |= below
     distinct: dict[str, list[Any]] = {}
