@@ -23,7 +23,7 @@ $(READY): pyproject.toml constraints.txt
 	@echo "setting up $(VENV): virtual environment, pinned requirements, realmctl (a few minutes, once)"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt torch==2.13.0
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev,docs,bm25,encoder,html,ir,notebook,parquet,punkt,ray,report,serve,tensorboard]'
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev,docs,bm25,encoder,faiss,html,ir,notebook,parquet,punkt,ray,report,serve,tensorboard]'
 	@touch $@
 
 demo: $(READY) ## the whole pipeline on a generated miniature world: EM with and without REALM, two answers with evidence

@@ -49,6 +49,7 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "index.index_type.MAX_VECTORS": ("", "vectors of an index"),
         "index.index_type.MAX_DIMENSION": ("", "dimensions of a vector"),
         "index.hnsw_shards.MAX_SHARDS": ("", "graphs of one index"),
+        "index.faiss.MAX_PARTS": ("", "parts of one faiss index"),
         "index.canaries.MAX_NEIGHBOURS": ("", "neighbours of a canary"),
     },
     "Corpora": {

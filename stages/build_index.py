@@ -27,15 +27,17 @@ class BuildIndex(IndexSettings, Stage):
     )
 
     def check(self) -> None:
-        self.check_index()
+        from realmctl.index.index_type import chosen_type
+
+        chosen_type(self)
 
     def estimate(self) -> dict[str, float]:
-        """hnswlib keeps a float32 copy of each vector, 2 m links on the ground level, and a few above it."""
+        from realmctl.index.index_type import chosen_type
         from realmctl.index.vectors import open_vectors
 
         rows, width = open_vectors(self.embeddings.file("embeddings.npy")).shape
-        graph = rows * (4 * width + 4 * (2 * self.m + 1) + 8 + 4 * self.m) if self.type == "hnsw" else 0
-        return {"disk_bytes": float(graph), "memory_bytes": float(graph + 4 * rows * width)}
+        beside = chosen_type(self).size(self, rows, width)
+        return {"disk_bytes": float(beside), "memory_bytes": float(beside + 4 * rows * width)}
 
     def run(self, out: Writer) -> Mapping[str, float]:
         from realmctl.index.build import build

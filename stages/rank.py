@@ -85,6 +85,11 @@ class Rank(Stage):
         from realmctl.retrieval.search.methods import start_method
         from realmctl.retrieval.search.ranking import Ranker
 
+        if self.index is not None and (measured := self.index.metrics.get("recall_k", self._depth())) < self._depth():
+            say(
+                f"rank: the recall of {self.index.path} was measured for {measured} neighbours, and {self._depth()} are searched. "
+                f"Build it with --recall-k {self._depth()} to know what it misses."
+            )
         ranker = Ranker(
             searcher=start_method(self.method, self._inputs(), self.rrf_k),
             top=self.top,

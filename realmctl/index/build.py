@@ -6,43 +6,51 @@ it can be searched.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
-from realmctl.errors import QualityError
-from realmctl.index.index_type import DESCRIPTION_FILE, IndexType, open_index
-from realmctl.index.names import INDEX_TYPES, SHARDED
+from realmctl.errors import InputError, QualityError
+from realmctl.index.index_type import DESCRIPTION_FILE, chosen_type, open_index, read_description
 from realmctl.index.recall import RecallSample
 from realmctl.index.settings import IndexSettings
 from realmctl.index.vectors import VECTORS_FILE, check_finite, open_vectors
 from realmctl.log import say
 
 
-def build(folder: Path, settings: IndexSettings, device: str = "cpu") -> dict[str, float]:
+def build(folder: Path, settings: IndexSettings, device: str = "cpu", former: Path | None = None) -> dict[str, float]:
     """Build the index of `folder/vectors.npy` in that folder, and return its metrics. Exact search runs on `device`.
+
+    `former` is the folder of an index of earlier vectors: the files that its type keeps, such as what was trained, are used
+    again. An index of another type, or one that is gone, is not used.
 
     Raises:
         ConfigError: the settings do not go together.
         InputError: a vector is not finite.
         QualityError: the recall is below `min_recall`. The folder then has no index.json.
-        ResourceError: hnswlib, memory or disk space is missing.
+        ResourceError: a package, memory or disk space is missing.
     """
-    settings.check_index()
-    index_type = INDEX_TYPES.load(SHARDED if settings.shards > 1 else settings.type, IndexType)()
+    index_type = chosen_type(settings)
     vectors = open_vectors(folder / VECTORS_FILE)
     check_finite(vectors, str(folder / VECTORS_FILE))
+    if former is not None and index_type.kept:
+        try:
+            if isinstance(read_description(former), index_type.description):
+                for name in index_type.kept:
+                    shutil.copyfile(former / name, folder / name)
+        except (InputError, OSError) as error:
+            say(f"the index before, {former}, cannot be used again: {error}")
     count, dimension = vectors.shape
     metrics = {"rows": count, "dimension": dimension, **index_type.build(folder, vectors, settings, device)}
-    if "recall" in metrics:
-        return metrics
-    sample = RecallSample(
-        vectors, k=settings.recall_k, sample=settings.recall_sample, seed=settings.seed, device=device
-    )
-    recall = sample.measure(open_index(folder, device).search)
-    say(f"recall@{recall.k} of the {settings.type} index: {recall}")
-    if recall.mean < settings.min_recall:
+    if "recall" not in metrics:
+        recall = RecallSample.of(settings, vectors, device).measure(open_index(folder, device).search)
+        say(f"recall@{recall.k} of the {settings.type} index: {recall}")
+        metrics |= recall.metrics()
+    if metrics["recall"] < settings.min_recall:
         (folder / DESCRIPTION_FILE).unlink()
+        width = f" at ef {metrics['ef']}" if "ef" in metrics else ""
         raise QualityError(
-            f"The {settings.type} index finds only {recall} of the true {recall.k} nearest blocks, below the floor of "
-            f"{settings.min_recall:.0%}, so no index was made. Use --type hnsw or --type exact, or lower --min-recall."
+            f"The {settings.type} index finds only {metrics['recall']:.1%} of the true {metrics['recall_k']:g} nearest blocks"
+            f"{width}, below the floor of {settings.min_recall:.0%}, so no index was made. {index_type.remedy(settings)}; "
+            "--min-recall lowers the floor."
         )
-    return metrics | recall.metrics()
+    return metrics

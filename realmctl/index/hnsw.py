@@ -12,23 +12,22 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from realmctl.artifacts.hashing import digest_file, seal_of
-from realmctl.errors import InputError, QualityError, ResourceError
+from realmctl.errors import InputError, ResourceError
 from realmctl.index.canaries import check_canaries, choose_canaries, worse_canaries
-from realmctl.index.exact import ExactIndex
 from realmctl.index.hnsw_file import GraphShape, check_file, read_entry
 from realmctl.index.index_type import IndexDescription, IndexType, write_description
-from realmctl.index.protocol import Index, RowIds, Scores, Vectors, by_score, check_queries
-from realmctl.index.recall import Recall, RecallSample
+from realmctl.index.protocol import Index, RowIds, Vectors
+from realmctl.index.rescored import UNREACHED, RescoredIndex, reach_recall
 from realmctl.index.settings import IndexSettings
 from realmctl.index.vectors import chunks
-from realmctl.log import progress, say
+from realmctl.log import progress
 
 GRAPH_FILE = "hnsw.bin"
 RANGES = {
@@ -45,19 +44,19 @@ AUTO_EF = (64, 128, 256, 512, 1024)
 VECTORS_AT_ONCE = 256
 """Insertions in one call: well under half a second. hnswlib reacts to Ctrl-C only between calls."""
 
-UNREACHED = -1
 Graph = Any
 """An `hnswlib.Index`: the package has no types."""
 
 
-class HnswIndex:
+class HnswIndex(RescoredIndex):
     """A graph over frozen vectors (`realmctl.index.protocol.Index`). `ef` is the width of the search beam.
 
     Searches use as many threads as torch. The results do not depend on the number.
     """
 
     def __init__(self, graph: Graph, vectors: Vectors, ef: int) -> None:
-        self._graph, self._exact = graph, ExactIndex(vectors)
+        super().__init__(vectors)
+        self._graph = graph
         self.ef = ef
 
     @property
@@ -70,47 +69,18 @@ class HnswIndex:
         if self._graph.ef != ef:
             raise ResourceError(f"hnswlib did not take ef = {ef} (it says {self._graph.ef}); reinstall hnswlib 0.8.0.")
 
-    @property
-    def dimension(self) -> int:
-        return self._exact.dimension
+    def find(self, queries_BD: NDArray[np.float32], k: int) -> RowIds:
+        """Return the ids that the graph finds; hnswlib widens a beam narrower than k to k.
 
-    @property
-    def count(self) -> int:
-        return self._exact.count
-
-    def vectors(self, ids: RowIds) -> NDArray[np.float32]:
-        return self._exact.vectors(ids)
-
-    def search(self, queries_BD: Vectors, k: int) -> tuple[Scores, RowIds]:
-        """Search as `Index.search` says. Queries for which the graph finds too few rows are answered by exact search."""
-        scores, ids = self.search_graph(queries_BD, k)
-        lost = ids[:, 0] == UNREACHED
-        if lost.any():
-            scores[lost], ids[lost] = self._exact.search(queries_BD[lost], k)
-        return scores, ids
-
-    def search_graph(self, queries_BD: Vectors, k: int) -> tuple[Scores, RowIds]:
-        """Search the graph only. Ids are -1 and scores -inf where it reaches fewer than k rows.
-
-        hnswlib widens a beam narrower than k to k.
+        One query with too few results fails a whole call; then each is asked alone.
         """
-        queries = check_queries(queries_BD, k, dimension=self.dimension)
-        ids = self._labels(queries, min(k, self.count))
-        scores = np.full(ids.shape, -np.inf, np.float32)
-        for row, query in enumerate(queries):
-            if ids[row, 0] != UNREACHED:
-                scores[row] = self.vectors(ids[row]) @ query
-        return by_score(scores, ids)
-
-    def _labels(self, queries_BD: NDArray[np.float32], k: int) -> RowIds:
-        """Return the ids that the graph finds. One query with too few results fails a whole call; then each is asked alone."""
         try:
             labels, _ = self._graph.knn_query(queries_BD, k, num_threads=torch.get_num_threads())
             return np.asarray(labels, dtype=np.int64)
         except RuntimeError:
             if len(queries_BD) == 1:
                 return np.full((1, k), UNREACHED, np.int64)
-        return np.concatenate([self._labels(query[None], k) for query in queries_BD])
+        return np.concatenate([self.find(query[None], k) for query in queries_BD])
 
 
 @dataclass(frozen=True)
@@ -154,7 +124,7 @@ class HnswIndexDescription(IndexDescription):
 class HnswIndexType(IndexType):
     """hnswlib's graph beside the vectors.
 
-    It is built, saved, loaded again and measured against exact search. An index below the recall floor is not described.
+    It is built, saved, loaded again and measured against exact search.
     """
 
     description = HnswIndexDescription
@@ -164,9 +134,17 @@ class HnswIndexType(IndexType):
         graph = build_graph(vectors, settings.m, settings.ef_construction, settings.seed, settings.threads)
         shape = save_graph(graph, path)
         index = HnswIndex(load_graph(path, shape, vectors), vectors, ef=AUTO_EF[0])
-        recall = reach_recall(index, vectors, settings, device)
+        recall = reach_recall(index, vectors, settings, device, AUTO_EF)
         describe_graph(folder, index, shape, vectors, settings)
         return {"ef": index.ef, **recall.metrics()}
+
+    def remedy(self, settings: IndexSettings) -> str:
+        links = f"Build with more links (--m {2 * settings.m} --ef-construction {2 * settings.ef_construction})"
+        return f"{links}{', leave --ef out' if settings.ef else ''}, or take --type int8 or exact, which miss next to nothing"
+
+    def size(self, settings: IndexSettings, rows: int, dimension: int) -> int:
+        """hnswlib keeps a float32 copy of each vector, 2 m links on the ground level, and a few above it."""
+        return rows * (4 * dimension + 4 * (2 * settings.m + 1) + 8 + 4 * settings.m)
 
     def open(self, folder: Path, description: IndexDescription, vectors: Vectors, device: str) -> Index:
         path = folder / GRAPH_FILE
@@ -183,33 +161,6 @@ class HnswIndexType(IndexType):
                 "neighbours than when it was built. Build the index again."
             )
         return index
-
-
-class Beam(Protocol):
-    """An index over graphs whose beam can be set."""
-
-    ef: int
-
-    def search_graph(self, queries_BD: Vectors, k: int, /) -> tuple[Scores, RowIds]: ...
-
-
-def reach_recall(index: Beam, vectors: Vectors, settings: IndexSettings, device: str) -> Recall:
-    """Set the beam: the one asked for, or the narrowest that reaches the floor. QualityError if none does."""
-    recall_sample = RecallSample(
-        vectors, k=settings.recall_k, sample=settings.recall_sample, seed=settings.seed, device=device
-    )
-    for ef in (settings.ef,) if settings.ef else AUTO_EF:
-        index.ef = ef
-        recall = recall_sample.measure(index.search_graph)
-        say(f"recall@{recall.k} at ef {ef}: {recall}")
-        if recall.mean >= settings.min_recall:
-            return recall
-    raise QualityError(
-        f"The graph finds only {recall} of the true {recall.k} nearest blocks at ef {ef}, below the floor of "
-        f"{settings.min_recall:.0%}, so no index was made. Build with more links (--m {2 * settings.m} "
-        f"--ef-construction {2 * settings.ef_construction}), {'leave --ef out, ' if settings.ef else ''}or "
-        "take --type exact, which misses nothing; --min-recall lowers the floor."
-    )
 
 
 def describe_graph(

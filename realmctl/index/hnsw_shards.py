@@ -24,7 +24,6 @@ from realmctl.index.hnsw import (
     build_graph,
     describe_graph,
     load_graph,
-    reach_recall,
     save_graph,
 )
 from realmctl.index.hnsw_file import GraphShape
@@ -38,6 +37,7 @@ from realmctl.index.index_type import (
 from realmctl.index.merged import MergedIndex, bounds
 from realmctl.index.names import SHARDED
 from realmctl.index.protocol import Index, Vectors
+from realmctl.index.rescored import reach_recall
 from realmctl.index.settings import IndexSettings
 from realmctl.index.vectors import VECTORS_FILE, open_vectors
 
@@ -100,7 +100,7 @@ class ShardedHnswType(IndexType):
             graph = load_graph(_shard(folder, number) / GRAPH_FILE, shape, rows)
             parts.append((first, HnswIndex(graph, rows, AUTO_EF[0])))
         index = HnswShards(parts, vectors)
-        recall = reach_recall(index, vectors, settings, device)
+        recall = reach_recall(index, vectors, settings, device, AUTO_EF)
         hashes = []
         for number, ((first, part), shape) in enumerate(zip(parts, shapes, strict=True)):
             shard = _shard(folder, number)
@@ -108,6 +108,8 @@ class ShardedHnswType(IndexType):
             hashes.append(digest_file(shard / DESCRIPTION_FILE))
         write_description(folder, ShardedHnswDescription(SHARDED, dimension, count, "ip", len(units), hashes))
         return {"ef": index.ef, **recall.metrics()}
+
+    remedy, size = HnswIndexType.remedy, HnswIndexType.size
 
     def open(self, folder: Path, description: IndexDescription, vectors: Vectors, device: str) -> Index:
         return self.open_part(folder, description, vectors, device, 0, 1)

@@ -16,10 +16,11 @@ from typing import ClassVar
 
 from realmctl.errors import ConfigError, InputError, one_line
 from realmctl.index.merged import MergedIndex
-from realmctl.index.names import INDEX_TYPES
+from realmctl.index.names import INDEX_TYPES, SHARDED
 from realmctl.index.protocol import Index, Vectors
-from realmctl.index.settings import IndexSettings
+from realmctl.index.settings import IndexSettings, NoOptions
 from realmctl.index.vectors import VECTORS_FILE, open_vectors
+from realmctl.pipeline.settings import Settings
 
 DESCRIPTION_FILE = "index.json"
 MAX_DESCRIPTION_BYTES = 2**20
@@ -53,13 +54,26 @@ class IndexType(ABC):
 
     description: ClassVar[type[IndexDescription]] = IndexDescription
     """The class of its `index.json`."""
+    options: ClassVar[type[Settings]] = NoOptions
+    """The settings that `--option NAME=VALUE` gives; `settings.options_of(self.options)` has their values."""
+    kept: ClassVar[tuple[str, ...]] = ()
+    """Files that an index refresh copies from the index before into the folder, before it calls `build`."""
 
     @abstractmethod
     def build(self, folder: Path, vectors: Vectors, settings: IndexSettings, device: str) -> Mapping[str, float]:
         """Write the files of the index beside `vectors.npy`, and its description with `write_description`.
 
         The vectors are finite. Returns metrics; without a `recall` among them, the recall of the finished index is measured.
+        An index whose recall is below the floor is refused.
         """
+
+    def remedy(self, settings: IndexSettings) -> str:
+        """What to do about a recall below the floor; a part of a sentence."""
+        return "Use --type hnsw, int8 or exact"
+
+    def size(self, settings: IndexSettings, rows: int, dimension: int) -> int:
+        """Return the bytes of the files beside `vectors.npy`, estimated before the build."""
+        return 0
 
     @abstractmethod
     def open(self, folder: Path, description: IndexDescription, vectors: Vectors, device: str) -> Index:
@@ -70,9 +84,19 @@ class IndexType(ABC):
     ) -> MergedIndex:
         """Open part number `part` of `parts`, a share of the rows. Raises what `open` raises, and ConfigError."""
         raise ConfigError(
-            f"{folder} is an index of type {description.type}, which cannot be divided over processes. Use an exact index or "
-            "`build-index --type hnsw --shards N`, or leave --index-shards out."
+            f"{folder} is an index of type {description.type}, which cannot be divided over processes. Use an exact or int8 index, "
+            "or `build-index --type hnsw --shards N`, or leave --index-shards out."
         )
+
+
+def chosen_type(settings: IndexSettings) -> IndexType:
+    """Return the type of index that the settings name. Raises ConfigError for settings that do not go together."""
+    settings.check_index()
+    index_type = INDEX_TYPES.load(
+        SHARDED if settings.type == "hnsw" and settings.shards > 1 else settings.type, IndexType
+    )
+    settings.options_of(index_type.options)
+    return index_type()
 
 
 def write_description(folder: Path, description: IndexDescription) -> None:
@@ -109,7 +133,7 @@ def read_description(folder: Path) -> IndexDescription:
 
 
 def open_index(folder: Path, device: str = "cpu") -> Index:
-    """Open the index in a folder. An exact index searches on `device`, a graph always on the CPU.
+    """Open the index in a folder. An exact or int8 index searches on `device`, others always on the CPU.
 
     Raises:
         InputError: a file is missing or damaged.

@@ -17,6 +17,7 @@ from realmctl.index.protocol import Index, RowIds, Scores, Vectors, by_score, ch
 
 Gather = Callable[[NDArray[Any]], Sequence[NDArray[Any]]]
 """Takes the rows of this process, and returns those of all processes in order of rank."""
+Search = Callable[[Vectors, int], tuple[Scores, RowIds]]
 
 
 class MergedIndex:
@@ -42,12 +43,16 @@ class MergedIndex:
         return np.asarray(self._vectors[ids], dtype=np.float32)
 
     def search(self, queries_BD: Vectors, k: int) -> tuple[Scores, RowIds]:
+        return self._merged(queries_BD, k, [part.search for _, part in self.parts])
+
+    def _merged(self, queries_BD: Vectors, k: int, searches: Sequence[Search]) -> tuple[Scores, RowIds]:
+        """Search each part. Ids below 0 stand where a part found fewer rows."""
         queries = check_queries(queries_BD, k, dimension=self.dimension)
         scores, ids = [np.empty((len(queries), 0), np.float32)], [np.empty((len(queries), 0), np.int64)]
-        for first, part in self.parts:
-            own_scores, own_ids = part.search(queries, k)
+        for (first, _), search in zip(self.parts, searches, strict=True):
+            own_scores, own_ids = search(queries, k)
             scores.append(own_scores)
-            ids.append(own_ids + first)
+            ids.append(np.where(own_ids < 0, own_ids, own_ids + first))
         return merge(scores, ids, k)
 
 

@@ -8,7 +8,7 @@ their distance from the mean row; they resemble queries that are near a block.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from realmctl.index.exact import ExactIndex
 from realmctl.index.protocol import RowIds, Scores, Vectors
+from realmctl.index.settings import IndexSettings
 
 SearchFunction = Callable[[Vectors, int], tuple[Scores, RowIds]]
 NOISE = 0.5
@@ -51,25 +52,34 @@ class Recall:
 class RecallSample:
     """A sample of queries and its exact answers. Computed once, it measures any number of indexes over the same vectors.
 
-    Rows must be finite. `sample` queries are drawn with `seed`; fewer when there are fewer rows.
+    Rows must be finite. `sample` queries are drawn with `seed`; fewer when there are fewer rows. `depths` are the numbers k
+    of answers at which recall@k is measured: an index that finds the 8 best rows may miss half of the 100 best.
     """
 
-    def __init__(self, vectors: Vectors, *, k: int, sample: int, seed: int, device: str = "cpu") -> None:
-        self.k = k
+    def __init__(self, vectors: Vectors, *, depths: Sequence[int], sample: int, seed: int, device: str = "cpu") -> None:
+        self.depths = depths
         self.queries, self.own = sample_queries(vectors, sample, seed)
-        scores, _ = _neighbours(ExactIndex(vectors, device).search, self.queries, self.own, k)
-        slack = TOLERANCE * np.abs(scores[np.isfinite(scores)]).max(initial=0.0)
-        self._worst_wanted = scores.min(axis=1, keepdims=True) - slack
-        self._wanted = np.isfinite(scores).sum(axis=1)
+        self._best_SK, _ = _neighbours(ExactIndex(vectors, device).search, self.queries, self.own, max(depths))
+        self._slack = TOLERANCE * np.abs(self._best_SK[np.isfinite(self._best_SK)]).max(initial=0.0)
+
+    @classmethod
+    def of(cls, settings: IndexSettings, vectors: Vectors, device: str) -> RecallSample:
+        """The sample that the settings of an index name."""
+        return cls(vectors, depths=settings.recall_k, sample=settings.recall_sample, seed=settings.seed, device=device)
 
     def measure(self, search: SearchFunction) -> Recall:
-        """Return the recall of a search. A result counts if it scores at least as high as the true k-th best."""
-        scores, _ = _neighbours(search, self.queries, self.own, self.k)
-        found = (np.isfinite(scores) & (scores >= self._worst_wanted)).sum(axis=1)
-        shares = np.where(self._wanted == 0, 1.0, np.minimum(found / np.maximum(self._wanted, 1), 1.0))
-        mean = float(shares.mean())
+        """Return the recall of a search at the depth where it is lowest."""
+        return min((self._at(depth, search) for depth in self.depths), key=lambda recall: recall.mean)
+
+    def _at(self, k: int, search: SearchFunction) -> Recall:
+        """A result counts if it scores at least as high as the true k-th best."""
+        best_SK = self._best_SK[:, :k]
+        wanted = np.isfinite(best_SK).sum(axis=1)
+        scores, _ = _neighbours(search, self.queries, self.own, k)
+        found = (np.isfinite(scores) & (scores >= best_SK.min(axis=1, keepdims=True) - self._slack)).sum(axis=1)
+        mean = float(np.where(wanted == 0, 1.0, np.minimum(found / np.maximum(wanted, 1), 1.0)).mean())
         low, high = wilson(mean, len(self.queries))
-        return Recall(mean, low, high, self.k, len(self.queries))
+        return Recall(mean, low, high, k, len(self.queries))
 
 
 def sample_queries(vectors: Vectors, size: int, seed: int) -> tuple[NDArray[np.float32], RowIds]:

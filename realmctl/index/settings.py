@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from realmctl.errors import ConfigError
 from realmctl.index.names import INDEX_TYPES
-from realmctl.pipeline.fields import setting
+from realmctl.pipeline.fields import roles, setting
 from realmctl.pipeline.settings import Settings
+
+Options = TypeVar("Options", bound=Settings)
+
+
+def check_depths(flag: str, depths: tuple[int, ...]) -> None:
+    """Check the depths of the recall. Raises ConfigError."""
+    if not depths or min(depths) < 1:
+        raise ConfigError(f"{flag}: a recall counts 1 neighbour or more.")
+
+
+def check_pairs(flag: str, pairs: tuple[str, ...]) -> None:
+    """Check the spelling NAME=VALUE. Raises ConfigError."""
+    for pair in pairs:
+        if not pair.partition("=")[0].isidentifier() or "=" not in pair:
+            raise ConfigError(f"{flag} {pair!r} is not NAME=VALUE.")
+
+
+class NoOptions(Settings):
+    """Those of a type of index without options."""
 
 
 class IndexSettings(Settings):
     """How to build an index and how to measure its recall."""
 
     type: str = setting(
-        "Type of index. hnsw: approximate graph search, fast. exact: scores every row. Other names come from plug-ins.",
+        "Type of index. hnsw: approximate graph search, fast. exact: scores every row. int8: scores an 8-bit copy of every row, then "
+        "the best rows themselves. faiss: what --factory describes. Other names come from plug-ins.",
         default="hnsw",
         choices=INDEX_TYPES.names,
     )
@@ -21,11 +43,23 @@ class IndexSettings(Settings):
         "hnsw: width of the beam during the build. A wider beam is slower and raises recall.", default=200, at_least=1
     )
     ef: int | None = setting(
-        "hnsw: width of the beam during search. Default: the narrowest of 64 to 1024 that reaches --min-recall.",
+        "hnsw: width of the beam during search. faiss: nprobe of an inverted file, efSearch of a graph. Default: the narrowest "
+        "that reaches --min-recall.",
         default=None,
         at_least=1,
     )
-    recall_k: int = setting("Number of neighbours that the recall counts.", default=8, at_least=1)
+    factory: str | None = setting(
+        "faiss: what the index consists of, in the language of faiss.index_factory, such as IVF4096,PQ64.", default=None
+    )
+    option: tuple[str, ...] = setting(
+        "NAME=VALUE of an option that the type of a plug-in declares. Repeatable.", default=(), check=check_pairs
+    )
+    recall_k: tuple[int, ...] = setting(
+        "Numbers of neighbours that the recall counts; the lowest recall is that of the index. Default: as many as a "
+        "training searches, and as many as rank ranks. Repeatable.",
+        default=(8, 100),
+        check=check_depths,
+    )
     recall_sample: int = setting("Number of queries sampled to measure the recall.", default=1000, at_least=1)
     min_recall: float = setting(
         "Lowest recall at which the index is written, as a share.", default=0.95, at_least=0, at_most=1
@@ -37,16 +71,36 @@ class IndexSettings(Settings):
         at_least=1,
     )
     shards: int = setting(
-        "hnsw: number of graphs, each over a range of the rows. They are built in parallel, searched together, and can be "
-        "divided over the processes of a training (--index-shards).",
+        "hnsw, faiss: number of indexes, each over a range of the rows. They are searched together, and can be divided over "
+        "the processes of a training (--index-shards). The graphs of hnsw are built in parallel.",
         default=1,
         at_least=1,
     )
 
     def check_index(self) -> None:
         """Raise ConfigError for settings that do not go together."""
-        if self.shards > 1 and self.type != "hnsw":
+        if self.shards > 1 and self.type not in ("hnsw", "faiss"):
             raise ConfigError(
-                f"--shards {self.shards}: only an hnsw index is saved in shards. An exact index is divided when it is opened "
-                "(--index-shards). Leave --shards out."
+                f"--shards {self.shards}: only an hnsw or faiss index is saved in shards. An exact or int8 index is divided when "
+                "it is opened (--index-shards). Leave --shards out."
             )
+        if (self.factory is None) == (self.type == "faiss"):
+            raise ConfigError(
+                f"--factory {self.factory} belongs to --type faiss, and --type is {self.type}."
+                if self.factory
+                else "--type faiss needs --factory, such as IVF4096,PQ64: an inverted file of 4096 lists, 64 bytes a vector."
+            )
+        if self.option and self.type in INDEX_TYPES.built_in:
+            raise ConfigError(f"--option {self.option[0]}: the options of --type {self.type} have flags of their own.")
+
+    def options_of(self, kind: type[Options]) -> Options:
+        """Return what `--option` says, as the settings that the type of a plug-in declares (`IndexType.options`).
+
+        Raises:
+            ConfigError: An option has another name, or its value does not fit.
+        """
+        values = {name: value for name, _, value in (pair.partition("=") for pair in self.option)}
+        if unknown := values.keys() - roles(kind).keys():
+            known = ", ".join(roles(kind)) or "none"
+            raise ConfigError(f"--option {min(unknown)}: the options of the index type {self.type!r} are: {known}.")
+        return kind.of(values)

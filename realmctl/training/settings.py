@@ -17,7 +17,7 @@ from realmctl.deviations import FinetuneDeviation, IctDeviation, PretrainDeviati
 from realmctl.errors import ConfigError
 from realmctl.execution import processes
 from realmctl.index.names import INDEX_TYPES
-from realmctl.index.settings import IndexSettings
+from realmctl.index.settings import IndexSettings, check_depths
 from realmctl.log import warn
 from realmctl.pipeline import (
     Exchange,
@@ -834,9 +834,16 @@ class DatastoreSettings(IndexSettings):
     encoder: Artifact = reads("encoder", "reader", help="Encoder with its head, or a pre-trained model for its reader.")
     spans: Artifact = reads("spans", help="Tagged sentences to store.")
     type: str = setting(
-        "Type of index. exact: scores every state. hnsw: approximate graph search. Other names come from plug-ins.",
+        "Type of index. exact: scores every state. int8: scores an 8-bit copy of every state, then the best themselves. hnsw: "
+        "approximate graph search. faiss: what --factory describes. Other names come from plug-ins.",
         default="exact",
         choices=INDEX_TYPES.names,
+    )
+    recall_k: tuple[int, ...] = setting(
+        "Numbers of neighbours that the recall counts; the lowest recall counts. Default: as many as eval-knn-lm searches. "
+        "Repeatable.",
+        default=(1024,),
+        check=check_depths,
     )
     batch_size: int = runtime("Spans per batch.", default=64, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)

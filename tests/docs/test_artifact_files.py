@@ -41,6 +41,10 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
     )
     hnsw = make_index(folder, chain.blocks, chain.retriever, type="hnsw", min_recall=0.1)
     shards = make_index(folder / "shards", chain.blocks, chain.retriever, type="hnsw", min_recall=0.1, shards=2)
+    others = [
+        make_index(folder / kind, chain.blocks, chain.retriever, type=kind, min_recall=0.1, **settings)
+        for kind, settings in (("int8", {}), ("faiss", {"factory": "Flat"}))
+    ]
     evaluated = {"blocks": chain.blocks, "questions": chain.questions}
     scores = [
         EvalEm(qa_model=qa_model, **evaluated).make(folder / f"scores-{number}")
@@ -59,7 +63,7 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
     knn = EvalKnnLm(encoder=chain.encoder, datastore=stores[0], spans=chain.spans).make(folder / "knn")
     embeddings = open_artifact(chain.folder / "embeddings")
     first = [chain.blocks, chain.spans, chain.encoder, chain.retriever, two_towers, embeddings, chain.index, hnsw]
-    first += [shards, ranking, lm, written, *stores, knn]
+    first += [shards, *others, ranking, lm, written, *stores, knn]
     return [*first, condenser, *imports(folder), model, dense, bm25, closed_book, *scores, recall, utility]
 
 

@@ -94,18 +94,24 @@ def test_the_stage_is_offered_and_runs(installed, chain, tmp_path):
 
 def test_the_index_is_built_measured_and_searched(installed, plugged, chain, tmp_path):
     run = runner(tmp_path, installed)
-    assert "int8" in run("build-index", "--help").stdout
+    assert "binary" in run("build-index", "--help").stdout
     embeddings = chain.folder / "embeddings"
-    made = open_artifact(tmp_path / run("build-index", "--embeddings", embeddings, "--type", "int8").stdout.strip())
+    of_type = ("build-index", "--embeddings", embeddings, "--type", "binary")
+    made = open_artifact(tmp_path / run(*of_type, "--option", "rescored=40").stdout.strip())
     vectors = np.load(made.file("vectors.npy"), allow_pickle=False)
     assert made.metrics["recall"] >= 0.95 and made.metrics["rows"] == len(vectors)
+    assert (
+        made.settings["option"] == ["rescored=40"] and json.loads(made.file("index.json").read_text())["rescored"] == 40
+    )
     queries = np.random.default_rng(0).normal(size=(20, vectors.shape[1])).astype(np.float32)
     scores, ids = open_index(made.path).search(queries, len(vectors))
     wanted_scores, wanted_ids = brute_force(vectors, queries, len(vectors))
     np.testing.assert_allclose(scores, wanted_scores, rtol=1e-4, atol=1e-5)
     assert (ids == wanted_ids).mean() > 0.95
-    refused = runner(tmp_path)("build-index", "--embeddings", embeddings, "--type", "int8", code=2)
-    assert "--type: 'int8' is not one of hnsw, exact" in refused.stderr
+    for option in ("rescored=0", "depth=3", "rescored"):
+        assert option.partition("=")[0] in run(*of_type, "--option", option, code=2).stderr
+    refused = runner(tmp_path)(*of_type, code=2)
+    assert "'binary' is not one of" in refused.stderr
 
 
 @pytest.mark.slow

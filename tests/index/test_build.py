@@ -1,18 +1,18 @@
 from __future__ import annotations
 
+import inspect
 import json
 
 import numpy as np
 import pytest
 
 from realmctl.errors import ConfigError, InputError, MismatchError, QualityError, ResourceError
-from realmctl.index import hnsw
 from realmctl.index.build import build
 from realmctl.index.exact import ExactIndex
 from realmctl.index.hnsw import HnswIndex
 from realmctl.index.index_type import open_index, read_description
 from realmctl.index.names import INDEX_TYPES
-from realmctl.index.recall import Recall
+from realmctl.index.recall import Recall, RecallSample
 from realmctl.index.settings import IndexSettings
 from tests.fixtures.index import built, clustered, folder_with
 
@@ -85,18 +85,18 @@ class Recalls:
     def __init__(self, at_ef: dict[int, float]) -> None:
         self.at_ef, self.asked = at_ef, []
 
-    def __call__(self, vectors, **_):
+    def __call__(self, settings, vectors, device):
         return self
 
     def measure(self, search):
-        ef = search.__self__.ef
+        ef = inspect.getclosurevars(search).nonlocals["index"].ef
         self.asked.append(ef)
         return Recall(self.at_ef[ef], 0.0, 1.0, 8, 100)
 
 
 def test_ef_is_the_narrowest_that_reaches_the_floor(tmp_path, monkeypatch):
     sample = Recalls({64: 0.7, 128: 0.9, 256: 0.97, 512: 0.99})
-    monkeypatch.setattr(hnsw, "RecallSample", sample)
+    monkeypatch.setattr(RecallSample, "of", sample)
     metrics = build(folder_with(tmp_path, clustered(50)), IndexSettings())
     assert (metrics["ef"], metrics["recall"], sample.asked) == (256, 0.97, [64, 128, 256])
     assert open_index(tmp_path).ef == 256
@@ -104,7 +104,7 @@ def test_ef_is_the_narrowest_that_reaches_the_floor(tmp_path, monkeypatch):
 
 def test_an_ef_that_was_asked_for_is_the_only_one_tried(tmp_path, monkeypatch):
     sample = Recalls({100: 0.5})
-    monkeypatch.setattr(hnsw, "RecallSample", sample)
+    monkeypatch.setattr(RecallSample, "of", sample)
     with pytest.raises(QualityError, match="ef 100"):
         build(folder_with(tmp_path, clustered(50)), IndexSettings(ef=100))
 
@@ -121,9 +121,23 @@ def test_below_the_floor_there_is_no_index(tmp_path):
         open_index(tmp_path)
 
 
+def test_the_recall_is_that_of_the_depth_where_least_is_found(tmp_path):
+    """A narrow beam finds the nearest rows and not the hundred nearest; a search for a tenth of the rows is exact."""
+    vectors = clustered(2000)
+    asked = {"m": 4, "ef_construction": 20, "recall_sample": 100, "min_recall": 0.0}
+    at = {
+        depths: build(folder_with(tmp_path, vectors), IndexSettings(**asked, ef=120, recall_k=depths))
+        for depths in ((8,), (100,), (8, 100), (300,))
+    }
+    assert at[8, 100]["recall"] == at[100,]["recall"] < at[8,]["recall"] and at[8, 100]["recall_k"] == 100
+    assert at[300,]["recall"] == 1.0
+    queries = clustered(5, seed=1)
+    assert (open_index(tmp_path).search(queries, 300)[1] == ExactIndex(vectors).search(queries, 300)[1]).all()
+
+
 def test_a_type_that_measures_nothing_is_measured(tmp_path, monkeypatch):
     monkeypatch.setitem(INDEX_TYPES.built_in, "first", "tests.fixtures.index:FirstRowsType")
-    options = {"type": "first", "recall_k": 4, "recall_sample": 50}
+    options = {"type": "first", "recall_k": (4,), "recall_sample": 50}
     metrics = build(folder_with(tmp_path, clustered(400)), IndexSettings(**options, min_recall=0.0))
     assert 0 <= metrics["recall"] < 0.5 and metrics["recall_queries"] == 50
     with pytest.raises(QualityError, match="first"):
@@ -165,7 +179,7 @@ def test_vectors_that_are_not_finite_are_refused_before_anything_is_built(tmp_pa
         {"ef": 0},
         {"ef_construction": 0},
         {"threads": 0},
-        {"recall_k": 0},
+        {"recall_k": (8, 0)},
         {"recall_sample": 0},
         {"min_recall": 1.01},
         {"min_recall": -0.1},
@@ -214,7 +228,7 @@ class TestOpen:
     @pytest.mark.parametrize(
         "change",
         [
-            {"type": "faiss"},
+            {"type": "int8"},
             {"metric": "l2"},
             {"dimension": 0},
             {"count": -1},

@@ -23,14 +23,14 @@ class Blind(ExactIndex):
 
 def test_exact_search_has_recall_one():
     matrix = clustered(300)
-    recall = RecallSample(matrix, k=8, sample=100, seed=3).measure(ExactIndex(matrix).search)
+    recall = RecallSample(matrix, depths=(8,), sample=100, seed=3).measure(ExactIndex(matrix).search)
     assert (recall.mean, recall.queries, recall.k) == (1.0, 100, 8)
     assert recall.low < 0.99 and recall.high == pytest.approx(1.0)
 
 
 def test_recall_is_the_share_of_true_neighbours_found():
     matrix = clustered(60)
-    sample = RecallSample(matrix, k=5, sample=60, seed=3)
+    sample = RecallSample(matrix, depths=(5,), sample=60, seed=3)
     true = ExactIndex(matrix).search(sample.queries, 60)[1]
     wanted = [[i for i in row if i != own][:5] for row, own in zip(true, sample.own, strict=True)]
     share = np.mean([[i >= 20 for i in row] for row in wanted])
@@ -41,13 +41,13 @@ def test_recall_is_the_share_of_true_neighbours_found():
 def test_equal_blocks_stand_in_for_each_other():
     matrix = np.repeat(clustered(20), 4, axis=0)
     one_of_four_hidden = Blind(matrix, range(0, 80, 4))
-    assert RecallSample(matrix, k=2, sample=80, seed=0).measure(one_of_four_hidden.search).mean == 1.0
+    assert RecallSample(matrix, depths=(2,), sample=80, seed=0).measure(one_of_four_hidden.search).mean == 1.0
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_fewer_rows_than_answers(count):
     matrix = clustered(count)
-    recall = RecallSample(matrix, k=8, sample=1000, seed=0).measure(ExactIndex(matrix).search)
+    recall = RecallSample(matrix, depths=(8,), sample=1000, seed=0).measure(ExactIndex(matrix).search)
     assert (recall.queries, recall.mean) == (count, 1.0)
 
 

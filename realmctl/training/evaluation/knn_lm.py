@@ -134,15 +134,16 @@ def require_neighbours(folder: Path, options: IndexSettings, device: str) -> flo
     index = open_index(folder, device)
     picked = np.random.default_rng(options.seed).choice(index.count, min(options.recall_sample, index.count), False)
     queries = searched_queries(index.vectors(np.sort(picked))[:, :-1])
-    wanted, _ = ExactIndex(open_vectors(folder / VECTORS_FILE), device).search(queries, options.recall_k)
-    found, _ = index.search(queries, options.recall_k)
+    k = max(options.recall_k)
+    wanted, _ = ExactIndex(open_vectors(folder / VECTORS_FILE), device).search(queries, k)
+    found, _ = index.search(queries, k)
     slack = TOLERANCE * np.abs(wanted).max(initial=0.0)
     recall = float((found >= wanted[:, -1:] - slack).mean())
-    say(f"recall@{options.recall_k} of the nearest states: {recall:.1%}")
+    say(f"recall@{k} of the nearest states: {recall:.1%}")
     if recall < options.min_recall:
         (folder / DESCRIPTION_FILE).unlink()
         raise QualityError(
-            f"The {options.type} index finds only {recall:.1%} of the {options.recall_k} nearest states, below the floor of "
+            f"The {options.type} index finds only {recall:.1%} of the {k} nearest states, below the floor of "
             f"{options.min_recall:.0%}, so no datastore was made. Use --type exact, or raise --ef, --m and --ef-construction."
         )
     return recall

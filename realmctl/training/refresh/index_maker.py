@@ -30,6 +30,7 @@ def request_of(settings: RefreshSettings) -> RefreshRequest:
     return RefreshRequest(
         blocks=str(settings.blocks.path.resolve()),
         index=IndexSettings.of(settings.index.settings),
+        former=str(settings.index.path.resolve()),
         dtype="float16" if vectors.dtype == np.float16 else "float32",
         precision=settings.precision,
     )
@@ -94,7 +95,8 @@ class IndexMaker:
                 journal=out.scratch("ranges") / "done.jsonl",
                 on_progress=on_progress,
             )
-            out.metrics.update(build_index(out.path, self.request.index, device=str(self.device)))
+            former = Path(self.request.former)
+            out.metrics.update(build_index(out.path, self.request.index, str(self.device), former))
         return open_artifact(path)
 
     def _embedder(self, retriever: Artifact) -> Embedder:

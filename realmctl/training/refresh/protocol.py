@@ -74,6 +74,7 @@ class RefreshRequest:
     Attributes:
         blocks: Path of the blocks.
         index: Options of the index.
+        former: Path of the index that the run begins with. What was trained for it is used again.
         dtype: Number format of the vectors.
         precision: Arithmetic of the embedding.
         token: Made anew at every start of a trainer.
@@ -81,6 +82,7 @@ class RefreshRequest:
 
     blocks: str
     index: IndexSettings
+    former: str
     dtype: Literal["float32", "float16"]
     precision: str
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
