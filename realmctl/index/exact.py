@@ -33,7 +33,7 @@ class ExactIndex:
     On an accelerator the vectors are uploaded at the first search and stay there in their storage type.
     """
 
-    def __init__(self, vectors: Vectors, device: str = "cpu") -> None:
+    def __init__(self, vectors: Vectors | NDArray[np.int8], device: str = "cpu") -> None:
         self._vectors = vectors
         self._device = torch.device(device)
         self._resident: list[tuple[int, Tensor]] = []

@@ -10,6 +10,7 @@ from realmctl.pipeline.fields import roles, setting
 from realmctl.pipeline.settings import Settings
 
 Options = TypeVar("Options", bound=Settings)
+Kind = type[Options]
 
 
 def check_depths(flag: str, depths: tuple[int, ...]) -> None:
@@ -56,7 +57,7 @@ class IndexSettings(Settings):
     )
     recall_k: tuple[int, ...] = setting(
         "Numbers of neighbours that the recall counts; the lowest recall is that of the index. Default: as many as a "
-        "training searches, and as many as rank ranks. Repeatable.",
+        "training reads, and as many as `rank` takes. Repeatable.",
         default=(8, 100),
         check=check_depths,
     )
@@ -93,7 +94,7 @@ class IndexSettings(Settings):
         if self.option and self.type in INDEX_TYPES.built_in:
             raise ConfigError(f"--option {self.option[0]}: the options of --type {self.type} have flags of their own.")
 
-    def options_of(self, kind: type[Options]) -> Options:
+    def options_of(self, kind: Kind[Options]) -> Options:
         """Return what `--option` says, as the settings that the type of a plug-in declares (`IndexType.options`).
 
         Raises:
