@@ -44,8 +44,11 @@ def _main(version: Annotated[bool, Version] = False) -> None:
     """
 
 
-def build() -> typer.Typer:
-    """Return the application: a command for each stage and the other commands, in order of use."""
+def build(only: str = "") -> typer.Typer:
+    """Return the application: a command for each stage and the other commands, in order of use. `only`: the one that is wanted.
+
+    A name that no command has gives the whole application, which suggests others.
+    """
     app = typer.Typer(
         name="realmctl",
         epilog=EPILOG,
@@ -54,19 +57,21 @@ def build() -> typer.Typer:
         rich_markup_mode="rich",
     )
     app.callback()(_main)
-    own, unusable = own_stages(), available_stages.unusable_stages()
-    for name, stage in available_stages.available_stages().items():
-        text = description_of(stage)
+    own, stages, unusable = own_stages(), available_stages.available_stages(), available_stages.unusable_stages()
+    others = available_stages.other_commands()
+    known = {*stages, *unusable, *others}
+    wanted = {only} if only in known else known
+    for name in wanted & stages.keys():
+        text = description_of(stages[name])
         panel = order.group_of(name) if name in own else "Stages of plug-ins"
-        app.command(name, cls=Command, rich_help_panel=panel, help=text)(with_exit_code(command_of(stage)))
-    for name, error in unusable.items():
-        _add_unusable(app, name, error)
-    for name, module in available_stages.other_commands().items():
-        if name not in unusable:
-            command = getattr(importlib.import_module(f"{commands.__name__}.{module}"), module)
-            text = description_of(command)
-            app.command(name, cls=Command, rich_help_panel=order.group_of(name), help=text)(with_exit_code(command))
-    app.registered_commands.sort(key=lambda command: order.place_of(command.name or ""))
+        app.command(name, cls=Command, rich_help_panel=panel, help=text)(with_exit_code(command_of(stages[name])))
+    for name in wanted & unusable.keys():
+        _add_unusable(app, name, unusable[name])
+    for name in wanted & others.keys() - unusable.keys():
+        command = getattr(importlib.import_module(f"{commands.__name__}.{others[name]}"), others[name])
+        text = description_of(command)
+        app.command(name, cls=Command, rich_help_panel=order.group_of(name), help=text)(with_exit_code(command))
+    app.registered_commands.sort(key=lambda command: (order.place_of(command.name or ""), command.name or ""))
     return app
 
 
@@ -94,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def _parse_and_run(arguments: list[str]) -> Any:
     try:
-        return build()(arguments, standalone_mode=False)
+        return build(arguments[0])(arguments, standalone_mode=False)
     except Exception as error:
         message = getattr(error, "format_message", None)  # a usage error; its class depends on the version of typer
         if message is None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
+from types import MappingProxyType
 from typing import Any
 
 from realmctl.errors import ConfigError
@@ -202,9 +204,10 @@ def roles(stage: type[Any]) -> dict[str, Role]:
     return {item.name: item.metadata[ROLE] for item in dataclasses.fields(stage)}
 
 
-def hints(stage: type[Any]) -> dict[str, Any]:
+@functools.cache
+def hints(stage: type[Any]) -> Mapping[str, Any]:
     """Return {field name: type}."""
-    return typing.get_type_hints(stage)
+    return MappingProxyType(typing.get_type_hints(stage))
 
 
 def flag_of(name: str) -> str:

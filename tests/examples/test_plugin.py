@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import realmctl
 from realmctl import registry
 from realmctl.artifacts import open_artifact
 from realmctl.corpus.corpus import Corpus
@@ -20,6 +23,7 @@ from realmctl.errors import ConfigError
 from realmctl.index.index_type import open_index
 from realmctl.retrieval.answering.qa_model import QaModel
 from realmctl.tokens import wordpiece
+from realmctl.training.starts.retriever import new_retriever
 from stages.eval_em import EvalEm
 from tests.fixtures.chain import FINETUNING, Chain
 from tests.fixtures.index import brute_force
@@ -90,6 +94,21 @@ def test_the_stage_is_offered_and_runs(installed, chain, tmp_path):
     file = tmp_path / "p.yaml"
     file.write_text(f"stages: {{counts: {{stage: count-wordpieces, blocks: {chain.blocks.path}, top: 7}}}}")
     assert open_artifact(tmp_path / run("run", file).stdout.strip()).content == made.content
+
+
+def test_the_objective_draws_titles_and_trains_a_retriever(plugged, chain, tmp_path):
+    titles, stage = (importlib.import_module(f"realmctl_example.{name}") for name in ("titles", "stages.title_init"))
+    settings = stage.TitleInit(blocks=chain.blocks, encoder=chain.encoder, steps=2, batch_size=20, projection=8)
+    objective = titles.TitleObjective(*new_retriever(settings), settings)
+    corpus = Corpus(chain.blocks)
+    drawn = {
+        tuple(example.query): [[*map(list, block)] for block in example.blocks] for example in objective.examples(0)
+    }
+    assert drawn == {tuple(corpus.title(row)): [[[], corpus.tokens(row).tolist()]] for row in range(0, 40, 2)}
+    made = settings.make(tmp_path / "retriever")
+    assert realmctl.load_retriever(made.path).dimension == 8 and made.metrics["loss"] == pytest.approx(
+        math.log(20), rel=0.5
+    )
 
 
 def test_the_index_is_built_measured_and_searched(installed, plugged, chain, tmp_path):

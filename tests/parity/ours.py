@@ -54,7 +54,7 @@ class Ours:
         out = self.workspace / name
         arguments = ["import", str(self.folder / name), "-w", str(out), "--workers", "1", "--quiet", *options]
         with redirect_stdout(StringIO()):
-            code = app.build()(arguments, standalone_mode=False)
+            code = app.build("import")(arguments, standalone_mode=False)
         if code:
             raise SystemExit(code)
         return {path.name: open_artifact(path) for path in out.iterdir()}

@@ -29,7 +29,7 @@ def qa_model(chain, model):
 
 
 def realmctl(*arguments):
-    return CliRunner().invoke(build(), [str(argument) for argument in arguments])
+    return CliRunner().invoke(build(str(arguments[0])), [str(argument) for argument in arguments])
 
 
 def error_of(result):

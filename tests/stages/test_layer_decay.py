@@ -54,7 +54,7 @@ def test_the_embeddings_move_less_and_the_last_layer_as_much(chain, tmp_path, na
         command = [
             str(word) for word in (*commands(chain)[name], *FAST, "--layer-decay", decay, "--out", tmp_path / decay)
         ]
-        result = CliRunner().invoke(build(), command)
+        result = CliRunner().invoke(build(command[0]), command)
         assert result.exit_code == 0, result.output
         after = weights(open_artifact(result.stdout.strip()).part("reader").path)
         moved[decay] = [abs(after[key] - before[key]).max() for key in names]
@@ -66,5 +66,5 @@ def test_the_embeddings_move_less_and_the_last_layer_as_much(chain, tmp_path, na
 @pytest.mark.parametrize("wrong", ["0", "1.5"])
 def test_a_factor_that_is_none_is_refused(chain, tmp_path, name, wrong):
     command = [str(word) for word in (*commands(chain)[name], "--layer-decay", wrong, "--out", tmp_path / "wrong")]
-    result = CliRunner().invoke(build(), command)
+    result = CliRunner().invoke(build(command[0]), command)
     assert result.exit_code == 2 and "--layer-decay" in result.stderr and "above 0 and at most 1" in result.stderr

@@ -20,7 +20,7 @@ TINY = ["--bert", "scratch:L1-H16", "--steps", "2", "--batch-size", "4"]
 
 
 def realmctl(*arguments):
-    return CliRunner().invoke(build(), [str(argument) for argument in arguments])
+    return CliRunner().invoke(build(str(arguments[0])), [str(argument) for argument in arguments])
 
 
 @pytest.mark.parametrize("practice", [False, True])

@@ -41,7 +41,7 @@ SMALL = [
 
 
 def realmctl(*arguments):
-    return CliRunner().invoke(build(), [str(argument) for argument in arguments])
+    return CliRunner().invoke(build(str(arguments[0])), [str(argument) for argument in arguments])
 
 
 def named(chain, **others):

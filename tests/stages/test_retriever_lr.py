@@ -50,7 +50,7 @@ def commands(chain):
 
 
 def run(command, *more):
-    return CliRunner().invoke(build(), [str(word) for word in (*command, *more)])
+    return CliRunner().invoke(build(command[0]), [str(word) for word in (*command, *more)])
 
 
 @pytest.mark.parametrize("name", ["pretrain", "finetune"])

@@ -67,7 +67,7 @@ def test_the_blocks_are_an_argument_or_an_option_and_not_both(tmp_path):
     edits = write_edits(tmp_path / "edits", {"op": "remove", "id": "no-such-document"})
 
     def revise(*arguments):
-        return CliRunner().invoke(build(), ["revise", *map(str, arguments), "--edits", str(edits)])
+        return CliRunner().invoke(build("revise"), ["revise", *map(str, arguments), "--edits", str(edits)])
 
     for named in (revise(blocks.path), revise("--blocks", blocks.path)):
         assert named.exit_code == 4, named.output

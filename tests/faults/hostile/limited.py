@@ -25,7 +25,7 @@ def in_child(arguments: Sequence[str], told: Path) -> int:
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        result = CliRunner().invoke(build(), list(arguments))
+        result = CliRunner().invoke(build(arguments[0]), list(arguments))
         grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
         found = {"code": result.exit_code, "output": result.output, "grown": grown, "error": repr(result.exception)}
         told.write_text(json.dumps(found))

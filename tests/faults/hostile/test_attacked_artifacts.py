@@ -87,7 +87,7 @@ def whole_artifacts_are_read(made: Made, chain, tmp_path_factory: pytest.TempPat
         commands = readers(kind, str(artifact.path), made, str(chain.questions), str(folder / kind))
         for number, command in enumerate([["verify", str(artifact.path)], ["show", str(artifact.path)], *commands]):
             arguments = [part.replace(str(folder / kind), f"{folder / kind}-{number}") for part in command]
-            result = CliRunner().invoke(build(), arguments)
+            result = CliRunner().invoke(build(arguments[0]), arguments)
             assert result.exit_code == 0, (arguments, result.output, result.exception)
 
 
