@@ -45,7 +45,7 @@ table1: $(READY) ## the rows of REALM's table 1 that run here, kept in docs/resu
 	PATH="$(CURDIR)/$(BIN):$$PATH" PART=table1 bash examples/starts.sh
 
 test: $(READY) ## unit and pipeline tests on the CPU, without network
-	$(BIN)/python -m pytest -m "not slow" -n 2
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal
 
 test-slow: $(READY) ## the rest: kills, scripts, the wheel in an empty folder running the demo
 	$(BIN)/python -m pytest -m slow

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from realmctl.artifacts import Artifact
     from tests.fixtures.chain import Chain
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # workers share the cores, and so do the children of their tests
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 hypothesis.settings.register_profile("here", deadline=None)  # a busy machine fails no test
 hypothesis.settings.load_profile("here")
 hypothesis.settings.register_profile(

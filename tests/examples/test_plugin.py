@@ -23,7 +23,7 @@ from realmctl.errors import ConfigError
 from realmctl.index.index_type import open_index
 from realmctl.retrieval.answering.qa_model import QaModel
 from realmctl.tokens import wordpiece
-from realmctl.training.starts.retriever import new_retriever
+from realmctl.training.starts.retriever import starting_retriever
 from stages.eval_em import EvalEm
 from tests.fixtures.chain import FINETUNING, Chain
 from tests.fixtures.index import brute_force
@@ -99,7 +99,7 @@ def test_the_stage_is_offered_and_runs(installed, chain, tmp_path):
 def test_the_objective_draws_titles_and_trains_a_retriever(plugged, chain, tmp_path):
     titles, stage = (importlib.import_module(f"realmctl_example.{name}") for name in ("titles", "stages.title_init"))
     settings = stage.TitleInit(blocks=chain.blocks, encoder=chain.encoder, steps=2, batch_size=20, projection=8)
-    objective = titles.TitleObjective(*new_retriever(settings), settings)
+    objective = titles.TitleObjective(*starting_retriever(settings), settings)
     corpus = Corpus(chain.blocks)
     drawn = {
         tuple(example.query): [[*map(list, block)] for block in example.blocks] for example in objective.examples(0)
