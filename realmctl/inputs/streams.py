@@ -3,7 +3,8 @@
 The compression of a file is detected from its first bytes; its name does not matter. Files of several compressed
 streams, such as multistream Wikipedia dumps, are read to the end. Memory stays bounded however much a file expands. A
 file that was cut is an error. The libraries do not check that: a zstd reader takes the end of a cut file for the end of
-the data.
+the data. fsspec does not either: it goes by the name of a file, takes a cut zstd file for whole, and decompresses bzip2 in one
+thread.
 """
 
 from __future__ import annotations

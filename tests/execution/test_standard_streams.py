@@ -37,15 +37,17 @@ def shell(command: str) -> tuple[int, str, str]:
 pytestmark = pytest.mark.usefixtures("here")
 
 
-@pytest.mark.parametrize("command", ["--help", "chunk --help", "--version", "ls w"])
+@pytest.mark.parametrize("command", ["--help", "ls w"])
 def test_a_reader_of_stdout_that_goes_away(command):
     Plain().make("w/plain")
     assert shell(f"realmctl {command} | true {PIPED}")[0] == 141
-    if "help" in command:  # more than a pipe's reader of one line takes
-        assert shell(f"realmctl {command} | head -1 {PIPED}")[0] == 141
 
 
-@pytest.mark.parametrize("command", ["--help", "--version", "ls w", "verify w", "show w/plain", "gc -w w --json"])
+def test_a_reader_that_takes_one_line_of_many():
+    assert shell(f"realmctl chunk --help | head -1 {PIPED}")[0] == 141
+
+
+@pytest.mark.parametrize("command", ["--help", "--version", "ls w --json"])
 def test_stdout_that_is_closed_or_full(command):
     Plain().make("w/plain")
     assert shell(f"realmctl {command} >&-") == (0, "", "")
@@ -58,8 +60,8 @@ def test_messages_that_cannot_be_written_change_nothing(corpus, to):
     chunk = f"realmctl chunk {corpus} --tokenizer train:100"
     assert shell(f"{chunk} -w w {to}")[:2] == (0, "w/blocks/v1\n")
     verify(open_artifact("w/blocks"))
-    for command, code in (("ls nowhere", 3), ("ls --nothing", 2), ("gc --keep 0 -w w", 2), (f"{chunk} --dry-run", 0)):
-        assert shell(f"realmctl {command.removeprefix('realmctl ')} {to}")[0] == code
+    for command, code in (("ls nowhere", 3), ("ls --nothing", 2)):
+        assert shell(f"realmctl {command} {to}")[0] == code
 
 
 def test_all_three_closed(corpus):
@@ -104,7 +106,7 @@ def test_jobs_whose_messages_nobody_reads(corpus):
 
 
 def test_a_working_folder_that_was_deleted():
-    for command, code in (("ls", 3), ("chunk x", 3), ("ask x", 3), ("run x", 3), ("--version", 0), ("--help", 0)):
+    for command, code in (("ls", 3), ("chunk x", 3), ("--help", 0)):
         found, _, err = shell(f"mkdir gone; cd gone; rmdir ../gone; realmctl {command}")
         assert found == code and err.count("\n") == (code != 0)
 

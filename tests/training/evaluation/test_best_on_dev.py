@@ -19,9 +19,9 @@ from tests.training.objectives.test_finetune import QUESTIONS, born, objective_o
 DEV = [born("Ada Lorn", "Velford"), born("Ben Mott", "Harrow"), born("Eva Ould", "Milton"), born("Dan Nash", "Ashby")]
 
 
-@pytest.fixture
-def dev(tmp_path):
-    path = tmp_path / "dev.jsonl"
+@pytest.fixture(scope="module")
+def dev(tmp_path_factory):
+    path = tmp_path_factory.mktemp("dev") / "dev.jsonl"
     path.write_text("".join(json.dumps({"question": q.question, "answer": list(q.answers)}) + "\n" for q in DEV))
     return path
 
@@ -75,9 +75,22 @@ def test_the_score_is_the_share_of_questions_whose_best_span_is_an_answer(chain,
     assert objective.questions == QUESTIONS and len(objective.searches) == len(QUESTIONS)
 
 
+@pytest.fixture(scope="module")
+def whole(chain, dev, tmp_path_factory):
+    """A run that nothing stopped."""
+    return tuned(chain, dev).make(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture(scope="module")
+def last_head(chain, tmp_path_factory):
+    """The head after the last step of the same run without a dev set."""
+    return head_of(finetune(chain, steps=7).make(tmp_path_factory.mktemp("last")))
+
+
 @pytest.mark.parametrize("step", [3, 5])
-def test_a_run_that_was_stopped_keeps_what_one_that_was_not_keeps(chain, dev, tmp_path, monkeypatch, step):
-    whole = tuned(chain, dev).make(tmp_path / "whole")
+def test_a_run_that_was_stopped_keeps_what_one_that_was_not_keeps(
+    chain, dev, whole, last_head, tmp_path, monkeypatch, step
+):
     scored = {
         line["step"] - 1: line["dev_span_exact_match"] for line in metrics_of(whole) if "dev_span_exact_match" in line
     }
@@ -88,20 +101,27 @@ def test_a_run_that_was_stopped_keeps_what_one_that_was_not_keeps(chain, dev, tm
             tuned(chain, dev, checkpoint_every=3).make(tmp_path / "qa")
     made = tuned(chain, dev, checkpoint_every=3).make(tmp_path / "qa")
     assert made.content == whole.content and made.metrics["best_step"] == whole.metrics["best_step"]
-    last = head_of(finetune(chain, steps=7).make(tmp_path / "last"))
-    assert all(torch.equal(one, last[name]) for name, one in head_of(made).items()) == (made.metrics["best_step"] == 7)
+    assert all(torch.equal(one, last_head[name]) for name, one in head_of(made).items()) == (
+        made.metrics["best_step"] == 7
+    )
     assert not list(made.path.rglob("step-*.safetensors"))
 
 
-@pytest.fixture
-def stopped(chain, dev, tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def stopped_once(chain, dev, tmp_path_factory):
     """A run that was stopped after the best of two scores, with checkpoints at steps 1 to 5."""
-    out = tmp_path / "stopped"
-    with monkeypatch.context() as patch:
+    out = tmp_path_factory.mktemp("stopped")
+    with pytest.MonkeyPatch.context() as patch:
         stop_at(patch, 5)
         with pytest.raises(Stopped):
             tuned(chain, dev, checkpoint_every=1).make(out)
     return out
+
+
+@pytest.fixture
+def stopped(stopped_once, tmp_path):
+    """A copy of this run."""
+    return shutil.copytree(stopped_once, tmp_path / "stopped")
 
 
 def flipped(path, place):
@@ -113,9 +133,8 @@ def flipped(path, place):
 @pytest.mark.parametrize("name", ["best.json", "step-*.safetensors"])
 @pytest.mark.parametrize("place", [0.3, 0.99, *(pytest.param(place, marks=pytest.mark.slow) for place in (0.0, 0.6))])
 def test_a_flipped_bit_in_the_best_so_far_does_not_change_what_a_resume_ends_with(
-    chain, dev, stopped, tmp_path, capsys, name, place
+    chain, dev, whole, stopped, capsys, name, place
 ):
-    whole = tuned(chain, dev).make(tmp_path / "whole")
     [path] = (stopped / "v1.partial" / ".scratch" / "best").glob(name)
     flipped(path, place)
     capsys.readouterr()
@@ -124,8 +143,7 @@ def test_a_flipped_bit_in_the_best_so_far_does_not_change_what_a_resume_ends_wit
     assert f"{path.name} was moved to" in said and "Falling back to the checkpoint before it" in said
 
 
-def test_the_best_so_far_that_is_gone_is_trained_again(chain, dev, stopped, tmp_path):
-    whole = tuned(chain, dev).make(tmp_path / "whole")
+def test_the_best_so_far_that_is_gone_is_trained_again(chain, dev, whole, stopped):
     shutil.rmtree(stopped / "v1.partial" / ".scratch" / "best")
     assert tuned(chain, dev, checkpoint_every=1).make(stopped).content == whole.content
 
