@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from realmctl.artifacts import Writer, require_same_vocabulary
 from realmctl.pipeline import Stage
@@ -24,7 +23,7 @@ class BuildDatastore(DatastoreSettings, Stage):
         self.check_index()
         require_same_vocabulary(self.encoder, self.spans)
 
-    def run(self, out: Writer) -> Mapping[str, Any]:
+    def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.training.evaluation.knn_lm import build_datastore
 
         return build_datastore(self, out)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from realmctl.artifacts import Origin, Writer
 from realmctl.artifacts.hashing import digest_source
@@ -77,7 +76,7 @@ class Chunk(ChunkSettings, Stage):
 
         return preview(self.corpus, self)
 
-    def run(self, out: Writer) -> Mapping[str, Any]:
+    def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.corpus.chunking import chunk_corpus
 
         return chunk_corpus(self.corpus, self.tokenizer, self, out, self.workers, self.executor)

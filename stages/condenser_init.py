@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError
@@ -31,7 +30,7 @@ class CondenserInit(CondenserSettings, TrainingStage):
             )
         self.refuse_with_retriever("encoder", "bert")
 
-    def run(self, out: Writer) -> Mapping[str, Any]:
+    def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.training.objectives.condenser import train_condenser
 
         return train_condenser(self, out)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError
@@ -25,7 +24,7 @@ class DprFinetune(DprSettings, TrainingStage):
         if self.retriever is None:
             raise ConfigError("dpr-finetune needs --retriever, for instance --retriever artifacts/retriever/v1.")
 
-    def run(self, out: Writer) -> Mapping[str, Any]:
+    def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.training.objectives.labelled import train_dpr
 
         return train_dpr(self, out)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import chain
-from typing import Any
 
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary, require_titles
 from realmctl.artifacts.series import readable_versions
@@ -101,7 +100,7 @@ class Embed(EmbedSettings, Stage):
         width, size = read_settings(self.retriever.path).projection, 2 if self.dtype == "float16" else 4
         return {"disk_bytes": float(self.blocks.metrics["blocks"] * width * size)}
 
-    def run(self, out: Writer) -> Mapping[str, Any]:
+    def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.retrieval.embedding.embedding import embed_artifact
 
         former = None if self.former is None else (self.former, self._blocks_of_former())

@@ -105,7 +105,7 @@ class EvalEm(Stage):
         if self.qa_model is None:
             self._kind().check(self._search_inputs())
 
-    def run(self, out: Writer) -> Mapping[str, Any]:
+    def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.questions.questions import read_questions
         from realmctl.questions.ranking.judged import judged_questions
         from realmctl.retrieval.answering.evaluation import evaluate

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from realmctl.artifacts import Writer, require_descent, require_same_vocabulary
 from realmctl.pipeline import Stage
@@ -25,7 +24,7 @@ class EvalKnnLm(KnnSettings, Stage):
         require_same_vocabulary(self.encoder, self.spans)
         require_descent(self.datastore, self.encoder)
 
-    def run(self, out: Writer) -> Mapping[str, Any]:
+    def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.training.evaluation.knn_lm import measure_knn_lm
 
         measured = measure_knn_lm(self)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from realmctl.artifacts import Artifact, Writer, require_descent
 from realmctl.errors import ConfigError
@@ -64,7 +63,7 @@ class EvalRun(Stage):
     def _measures(self) -> str:
         return self.measures or (JUDGED if self.questions is None else ANSWERED)
 
-    def run(self, out: Writer) -> Mapping[str, Any]:
+    def run(self, out: Writer) -> Mapping[str, object]:
         if self.qrels is not None:
             from realmctl.questions.ranking.measures import measure_by_qrels
 

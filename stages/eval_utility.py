@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from realmctl.artifacts import Writer, require_descent, require_same_vocabulary, require_titles
 from realmctl.pipeline import Stage
@@ -39,7 +38,7 @@ class EvalUtility(UtilitySettings, Stage):
         require_titles(self.blocks)
         require_descent(index, self.blocks, retriever)
 
-    def run(self, out: Writer) -> Mapping[str, Any]:
+    def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.training.evaluation.utility import eval_utility
 
         measured = eval_utility(self)

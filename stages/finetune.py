@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from realmctl.artifacts import Writer, require_same_vocabulary
 from realmctl.errors import ConfigError
@@ -64,7 +63,7 @@ class Finetune(FinetuneSettings, TrainingStage):
             lengths = f"--reader-length {self.reader_length} leaves no room for a question and --span-width {self.span_width} masks."
             raise ConfigError(lengths)
 
-    def run(self, out: Writer) -> Mapping[str, Any]:
+    def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.training.objectives.finetune import finetune
 
         return finetune(self, out)

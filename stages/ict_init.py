@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from realmctl.artifacts import Writer
 from realmctl.training.settings import IctSettings, TrainingStage
@@ -18,7 +17,7 @@ class IctInit(IctSettings, TrainingStage):
     makes = "retriever"
     headline = ("loss", "accuracy", "seconds_per_step")
 
-    def run(self, out: Writer) -> Mapping[str, Any]:
+    def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.training.objectives.ict import train_ict
 
         return train_ict(self, out)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from realmctl.artifacts import Writer, version_numbers
 from realmctl.errors import ConfigError
@@ -30,7 +29,7 @@ class LmFinetune(LmFinetuneSettings, TrainingStage):
         if self.prompt is not None and self.prompt.count("{question}") != 1:
             raise ConfigError(f"--prompt {self.prompt[:60]!r} must contain {{question}} once.")
 
-    def run(self, out: Writer) -> Mapping[str, Any]:
+    def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.training.objectives.language_models import train_on_questions
 
         return train_on_questions(self, out)

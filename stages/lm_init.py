@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from realmctl.artifacts import Writer
 from realmctl.training.settings import LmInitSettings, TrainingStage
@@ -19,7 +18,7 @@ class LmInit(LmInitSettings, TrainingStage):
     headline = ("loss", "accuracy", "seconds_per_step")
     parallel = False
 
-    def run(self, out: Writer) -> Mapping[str, Any]:
+    def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.training.objectives.language_models import train_on_spans
 
         return train_on_spans(self, out)

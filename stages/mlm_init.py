@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from realmctl.artifacts import Writer, require_same_vocabulary
 from realmctl.errors import ConfigError
@@ -32,7 +31,7 @@ class MlmInit(MlmSettings, TrainingStage):
         if self.spans:
             require_same_vocabulary(self.blocks, self.spans)
 
-    def run(self, out: Writer) -> Mapping[str, Any]:
+    def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.training.objectives.mlm import train_mlm
 
         return train_mlm(self, out)

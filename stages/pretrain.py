@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from realmctl.artifacts import Writer, require_descent, require_same_vocabulary, require_titles
 from realmctl.errors import ConfigError
@@ -27,7 +26,7 @@ class Pretrain(PretrainSettings, TrainingStage):
         require_titles(self.blocks)
         require_descent(self.index, self.blocks, self.retriever)
 
-    def run(self, out: Writer) -> Mapping[str, Any]:
+    def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.training.objectives.pretrain import pretrain
 
         return pretrain(self, out)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from realmctl.artifacts import Writer
 from realmctl.training.settings import RetroMaeSettings, TrainingStage
@@ -22,7 +21,7 @@ class RetromaeInit(RetroMaeSettings, TrainingStage):
     def check(self) -> None:
         self.refuse_with_retriever("encoder", "bert")
 
-    def run(self, out: Writer) -> Mapping[str, Any]:
+    def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.training.objectives.retromae import train_retromae
 
         return train_retromae(self, out)

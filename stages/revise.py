@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from realmctl.artifacts import Artifact, Origin, Writer, newest_version
 from realmctl.artifacts.series import require_newest
@@ -52,7 +51,7 @@ class Revise(Stage):
         origin, inherited = super().origin(), ChunkSettings.of(self.blocks.settings)
         return dataclasses.replace(origin, settings={**origin.settings, **vars(inherited)})
 
-    def run(self, out: Writer) -> Mapping[str, Any]:
+    def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.corpus.revising import revise_blocks
 
         self._check_newest(out)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from realmctl.artifacts import Writer
 from realmctl.training.settings import SpiderSettings, TrainingStage
@@ -20,7 +19,7 @@ class SpiderInit(SpiderSettings, TrainingStage):
     makes = "retriever"
     headline = ("loss", "accuracy", "seconds_per_step")
 
-    def run(self, out: Writer) -> Mapping[str, Any]:
+    def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.training.objectives.spider import train_spider
 
         return train_spider(self, out)

@@ -45,7 +45,7 @@ class Tag(TagSettings, Stage):
             return Path(localise(model, (), True, "--tagger hf"))
         return find_spacy_model(model) if kind == "spacy" else None
 
-    def run(self, out: Writer) -> Mapping[str, Any]:
+    def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.spans.tagging import tag_blocks
 
         if not self.tagger.startswith("hf:"):

@@ -95,7 +95,7 @@ class Stage(Settings):
         """
         return {}
 
-    def run(self, out: Writer) -> Mapping[str, Any]:
+    def run(self, out: Writer) -> Mapping[str, object]:
         """Write the files of the artifact to `out`. The returned numbers become the metrics of its manifest."""
         raise TypeError(f"stage {type(self).__name__} has no run()")
 

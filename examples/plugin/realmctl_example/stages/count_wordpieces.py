@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.errors import ConfigError
@@ -23,7 +22,7 @@ class CountWordpieces(Stage):
         if self.top < 1:
             raise ConfigError(f"--top {self.top}: use 1 or more.")
 
-    def run(self, out: Writer) -> Mapping[str, Any]:
+    def run(self, out: Writer) -> Mapping[str, object]:
         import numpy as np
 
         from realmctl.artifacts.arrays import open_array

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from realmctl.artifacts import Writer
 from realmctl.training.settings import RetrieverSettings, TrainingStage
@@ -14,7 +13,7 @@ class TitleInit(RetrieverSettings, TrainingStage):
 
     makes = "retriever"
 
-    def run(self, out: Writer) -> Mapping[str, Any]:
+    def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.training.objectives.in_batch import train_retriever
         from realmctl_example.titles import TitleObjective
 
