@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
-from types import MappingProxyType
 from typing import Any
 
 from realmctl.errors import ConfigError
@@ -204,10 +202,14 @@ def roles(stage: type[Any]) -> dict[str, Role]:
     return {item.name: item.metadata[ROLE] for item in dataclasses.fields(stage)}
 
 
-@functools.cache
 def hints(stage: type[Any]) -> Mapping[str, Any]:
-    """Return {field name: type}."""
-    return MappingProxyType(typing.get_type_hints(stage))
+    """Return {field name: type}, found out once for each class."""
+    if stage not in _hints:
+        _hints[stage] = typing.get_type_hints(stage)
+    return _hints[stage]
+
+
+_hints: dict[type[Any], Mapping[str, Any]] = {}
 
 
 def flag_of(name: str) -> str:
