@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 TagDeviation = Literal["long-spans", "overlapping-spans", "unknown-words"]
 IctDeviation = Literal["single-sentences"]
@@ -29,7 +29,7 @@ MEANING: Mapping[str, str] = {
 }
 
 
-def explained(deviations: Any) -> str:
+def explained(deviations: object) -> str:
     """The help text of `--official` for a stage with these deviations."""
     meanings = "; ".join(f"{name}: {MEANING[name]}" for name in typing.get_args(deviations))
     return f"Follow the official code in these points: one or more names, separated by commas. {meanings}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.errors import ConfigError
@@ -112,7 +112,7 @@ class Rank(Stage):
         )
 
 
-def _uses_index(given: Mapping[str, Any]) -> bool:
+def _uses_index(given: Mapping[str, object]) -> bool:
     from realmctl.retrieval.search.methods import uses_index
 
     method = given.get("method", "dense")

@@ -97,7 +97,7 @@ def _wanted(field: dataclasses.Field[Any], found: dict[str, Any]) -> bool:
     return field.name in found or field.default is dataclasses.MISSING
 
 
-def _checked(name: str, hint: Any, found: dict[str, Any]) -> Any:
+def _checked(name: str, hint: object, found: dict[str, Any]) -> Any:
     if name not in found:
         raise ValueError(f"it lacks {name}")
     value, types = found[name], typing.get_args(hint) or (hint,)

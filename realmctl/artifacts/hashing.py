@@ -16,27 +16,27 @@ from realmctl.errors import InputError
 MAX_SEALED_BYTES = 16 * 2**20
 
 
-def digest(value: Any) -> str:
+def digest(value: object) -> str:
     """SHA-256 of a JSON value in canonical form (sorted keys, ASCII, no spaces, no NaN)."""
     return _digest(value, allow_nan=False)
 
 
-def _digest(value: Any, allow_nan: bool) -> str:
+def _digest(value: object, allow_nan: bool) -> str:
     text = json.dumps(value, sort_keys=True, allow_nan=allow_nan, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def seal_of(table: Mapping[str, Any]) -> str:
+def seal_of(table: Mapping[str, object]) -> str:
     """SHA-256 of everything in a table but its seal. Keys of tables must be strings; NaN, which a metric may be, is allowed."""
     return _digest({key: value for key, value in table.items() if key != "seal"}, allow_nan=True)
 
 
-def sealed(table: Mapping[str, Any]) -> dict[str, Any]:
+def sealed(table: Mapping[str, object]) -> dict[str, Any]:
     """The table with its seal as the last entry."""
     return {**{key: value for key, value in table.items() if key != "seal"}, "seal": seal_of(table)}
 
 
-def write_sealed(path: Path, table: Mapping[str, Any]) -> None:
+def write_sealed(path: Path, table: Mapping[str, object]) -> None:
     """Write a JSON table with its seal, atomically and durably."""
     write_file(path, json.dumps(sealed(table)).encode())
 

@@ -139,7 +139,7 @@ class Manifest(Origin):
 FIELDS = {"format", "recipe", "content", "seal", *(each.name for each in dataclasses.fields(Manifest))}
 
 
-def write_manifest(folder: Path, origin: Origin, metrics: Mapping[str, Any], seconds: float) -> None:
+def write_manifest(folder: Path, origin: Origin, metrics: Mapping[str, object], seconds: float) -> None:
     """Hash every file below `folder`, flush all of them to the disk, then write the manifest and flush it.
 
     The hashes are computed from the bytes that are read back from the files. Parts keep their own manifest. Empty
@@ -220,11 +220,11 @@ def is_artifact(folder: Path) -> bool:
         return False
 
 
-def _rendered(table: Mapping[str, Any]) -> str:
+def _rendered(table: Mapping[str, object]) -> str:
     return json.dumps(table, indent=1, allow_nan=False) + "\n"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Convert a metric to JSON: numpy's numbers to Python's, and a number that is not finite to null."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
@@ -306,7 +306,7 @@ def _check_files(files: Any, parts: Any) -> None:
         _require(name in parts or top not in parts, f"the file {shown(name)} lies in a part")
 
 
-def _check_hashes(table: Mapping[str, Any], manifest: Manifest) -> None:
+def _check_hashes(table: Mapping[str, object], manifest: Manifest) -> None:
     _require(
         table["recipe"] == manifest.recipe, "recipe is not the hash of stage, version, settings, inputs and lineage"
     )
@@ -322,10 +322,10 @@ def _check_names_of_hashes(field: str, value: Any) -> None:
         _require(_is_hash(sha256), f"the hash of {shown(name)} in {field} is not a SHA-256")
 
 
-def _check_json(field: str, value: Any) -> None:
+def _check_json(field: str, value: object) -> None:
     """Check a table: texts must have a UTF-8 form, and tables and lists must not be nested deeper than MAX_JSON_DEPTH."""
 
-    def check(value: Any, depth: int) -> None:
+    def check(value: object, depth: int) -> None:
         if isinstance(value, str):
             value.encode()
         elif isinstance(value, dict | list):
@@ -337,20 +337,20 @@ def _check_json(field: str, value: Any) -> None:
     check(value, MAX_JSON_DEPTH)
 
 
-def _is_hash(value: Any) -> bool:
+def _is_hash(value: object) -> bool:
     return isinstance(value, str) and SHA256.fullmatch(value) is not None
 
 
-def _is_integer(value: Any, most: int) -> bool:
+def _is_integer(value: object, most: int) -> bool:
     """Whether `value` is an integer from 0 to `most`. A bool, which Python counts as an integer, is refused."""
     return type(value) is int and 0 <= value <= most
 
 
-def _is_short_text(value: Any) -> bool:
+def _is_short_text(value: object) -> bool:
     return isinstance(value, str) and len(value) <= MAX_TEXT_CHARACTERS and value.isprintable()
 
 
-def _is_text_or_list(value: Any) -> bool:
+def _is_text_or_list(value: object) -> bool:
     """A hash or literal, or a list of such."""
     return isinstance(value, str) or (isinstance(value, list) and all(map(_is_text_or_list, value)))
 

@@ -45,7 +45,7 @@ class RecordWriter:
         self._lines: list[bytes] = []
         self._offsets = [0]
 
-    def write(self, record: Mapping[str, Any]) -> None:
+    def write(self, record: Mapping[str, object]) -> None:
         """Append one record. Raises InputError for text with half of a surrogate pair, which has no UTF-8 form."""
         try:
             line = ENCODER.encode(record).encode()

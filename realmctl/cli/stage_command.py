@@ -121,7 +121,7 @@ def _argument(item: Field[Any]) -> inspect.Parameter:
     return inspect.Parameter(name, keyword, default=None, annotation=Annotated[Path | None, info])
 
 
-def _joined(values: Mapping[str, Any]) -> dict[str, Any]:
+def _joined(values: Mapping[str, object]) -> dict[str, Any]:
     """Return the values of the fields. An artifact may be named by its option or by its argument.
 
     Raises:

@@ -13,7 +13,6 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from realmctl.corpus.document import Document
 from realmctl.corpus.formats.records import encodable
@@ -69,7 +68,7 @@ def _edit(line: str, where: str) -> Edit:
     return Edit(op, values.get("id"), values.get("title"), values.get("text", ""), where)
 
 
-def _text(value: Any, name: str, where: str) -> str:
+def _text(value: object, name: str, where: str) -> str:
     if name == "id" and type(value) is int:
         value = str(value)
     if not isinstance(value, str):

@@ -73,7 +73,7 @@ def _saved_files(folder: Path) -> list[Path]:
     return files
 
 
-def _base_name(path: Path, name: Any) -> str:
+def _base_name(path: Path, name: object) -> str:
     if not isinstance(name, str) or not name or Path(name).name != name:
         raise InputError(f"{path} names {str(name)[:80]!r}, and a name in the same folder is expected. Save it again.")
     return name

@@ -57,7 +57,7 @@ def _write_rows(path: str, names: Sequence[str]) -> None:
     sys.stdout.flush()
 
 
-def _refuse(value: Any) -> None:
+def _refuse(value: object) -> None:
     raise ValueError(f"a value is of the type {type(value).__name__}, and text is expected; convert the column")
 
 

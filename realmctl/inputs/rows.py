@@ -39,7 +39,7 @@ class Row(NamedTuple):
     fields: Mapping[str, Any]
 
 
-def first_of(fields: Mapping[str, Any], names: Iterable[str]) -> Any:
+def first_of(fields: Mapping[str, object], names: Iterable[str]) -> Any:
     """Return the value under the first of these names that has one, or None."""
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 
@@ -74,7 +74,7 @@ def json_list(path: Path) -> Iterator[Row]:
         yield _object(f"{path}, record {number}", number, item)
 
 
-def _object(where: str, number: int, value: Any) -> Row:
+def _object(where: str, number: int, value: object) -> Row:
     if not isinstance(value, dict):
         raise InputError(f"{where}: a JSON {type(value).__name__}, but an object is expected. Correct or remove it.")
     return Row(where, number, value)

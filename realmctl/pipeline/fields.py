@@ -77,7 +77,7 @@ class Role:
     check: Check | None = None
     """setting, runtime: a further check of the value."""
 
-    def check_value(self, value: Any, where: str) -> None:
+    def check_value(self, value: object, where: str) -> None:
         """Check that a value is one of the choices and lies in the range. Raises ConfigError, which names `where`."""
         if value is None:
             return
@@ -89,7 +89,7 @@ class Role:
             self.check(where, value)
 
 
-def _field(role: Role, default: Any) -> Any:
+def _field(role: Role, default: object) -> Any:
     return dataclasses.field(default=default, metadata={ROLE: role}, kw_only=True)
 
 
@@ -101,7 +101,7 @@ def reads(
     explicit_only: bool = False,
     instead_of: str = "",
     positional: bool = False,
-    default: Any = MISSING,
+    default: object = MISSING,
 ) -> Any:
     """Declare an input artifact. On the command line it defaults to the workspace's artifact of the field's name.
 
@@ -134,7 +134,7 @@ def _all_given(names: tuple[str, ...]) -> Replaced:
 def source(
     help: str,
     *,
-    default: Any = MISSING,
+    default: object = MISSING,
     positional: bool = False,
     literals: tuple[str, ...] = (),
     hub: bool = False,
@@ -146,7 +146,7 @@ def source(
 def setting(
     help: str,
     *,
-    default: Any = MISSING,
+    default: object = MISSING,
     choices: Callable[[], Sequence[str]] | None = None,
     at_least: float | None = None,
     above: float | None = None,
@@ -171,7 +171,7 @@ def setting(
 def runtime(
     help: str,
     *,
-    default: Any = MISSING,
+    default: object = MISSING,
     at_least: float | None = None,
     above: float | None = None,
     at_most: float | None = None,

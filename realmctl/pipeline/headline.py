@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
 
 
-def headline_text(names: Sequence[str], metrics: Mapping[str, Any]) -> str:
+def headline_text(names: Sequence[str], metrics: Mapping[str, object]) -> str:
     """Format metrics on one line, such as `loss 0.4312, recall@5 0.61, alarms none`.
 
     Args:
@@ -17,12 +16,12 @@ def headline_text(names: Sequence[str], metrics: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {_amount(metrics[name])}" for name in _matching(names, metrics))
 
 
-def _matching(names: Sequence[str], metrics: Mapping[str, Any]) -> Iterable[str]:
+def _matching(names: Sequence[str], metrics: Mapping[str, object]) -> Iterable[str]:
     found = (key for name in names for key in metrics if fnmatchcase(key, name) and metrics[key] is not None)
     return dict.fromkeys(found)
 
 
-def _amount(value: Any) -> str:
+def _amount(value: object) -> str:
     if isinstance(value, Mapping):
         counted = [f"{name} {_amount(number)}" for name, number in value.items() if number]
         return " ".join(counted) or "none"

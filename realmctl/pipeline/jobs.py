@@ -172,7 +172,7 @@ def _request(name: str, stage: Stage, out: Path, threads: int) -> str:
     return json.dumps({**request, "quiet": log.is_quiet()}, default=_as_text)
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: object) -> str:
     return str(value.path if isinstance(value, Artifact) else value)
 
 

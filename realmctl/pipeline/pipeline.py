@@ -198,7 +198,7 @@ class _Schedule:
                 warn(f"a stage failed; waiting for the running stages ({running})")
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: object) -> Any:
     if isinstance(value, tuple):
         return [_shown(item) for item in value]
     return str(value) if isinstance(value, Path) else value

@@ -88,7 +88,7 @@ def read(file: Path, stages: Stages, variables: Mapping[str, str], workspace: Pa
     return Pipeline(where, tuple(steps[name] for name in order))
 
 
-def _workspace(file: Path, document: Mapping[str, Any]) -> Path:
+def _workspace(file: Path, document: Mapping[str, object]) -> Path:
     named = document.get("workspace", "artifacts")
     if not isinstance(named, str) or not named.strip() or "\0" in named:
         raise ConfigError(
@@ -151,7 +151,7 @@ def _filled(file: Path, document: dict[str, Any], variables: Mapping[str, str]) 
             f"{file}: the variable {odd[0]} is not a text. Variables are texts, numbers, true, false or null."
         )
 
-    def filled(value: Any) -> Any:
+    def filled(value: object) -> Any:
         if isinstance(value, str):
             alone = string.Template.pattern.fullmatch(value)
             if alone and known.get(alone["named"] or alone["braced"], "") is None:
@@ -169,7 +169,7 @@ def _filled(file: Path, document: dict[str, Any], variables: Mapping[str, str]) 
         raise ConfigError(f"{file}: {error}. Write $$ for a dollar sign.") from None
 
 
-def _known(file: Path, key: Any, names: Iterable[Any]) -> None:
+def _known(file: Path, key: object, names: Iterable[object]) -> None:
     known = [str(name) for name in names]
     if key not in known:
         near = difflib.get_close_matches(str(key), known, 1)
@@ -177,7 +177,7 @@ def _known(file: Path, key: Any, names: Iterable[Any]) -> None:
         raise ConfigError(f"{file}: unknown key {key!r}; {hint}")
 
 
-def _defaults(file: Path, given: Any, stages: Stages) -> dict[str, dict[str, Any]]:
+def _defaults(file: Path, given: object, stages: Stages) -> dict[str, dict[str, Any]]:
     if not isinstance(given, dict) or not all(isinstance(values, dict) for values in given.values()):
         raise ConfigError(f"{file}: `defaults` must name stages, each with its settings.")
     for stage, values in given.items():
@@ -213,7 +213,7 @@ def _step(file: Path, name: str, entry: Mapping[str, Any], stages: Stages, outpu
     return PipelineStep(name, stage, values, inputs, paths, _starts_after(file, where, entry, outputs))
 
 
-def _starts_after(file: Path, where: str, entry: Mapping[str, Any], outputs: Iterable[str]) -> frozenset[str]:
+def _starts_after(file: Path, where: str, entry: Mapping[str, object], outputs: Iterable[str]) -> frozenset[str]:
     names = entry.get("starts_after", [])
     if not isinstance(names, list):
         raise ConfigError(f"{where}.starts-after: {names!r} is not a list. Write [output, output].")
@@ -222,7 +222,7 @@ def _starts_after(file: Path, where: str, entry: Mapping[str, Any], outputs: Ite
     return frozenset(map(str, names))
 
 
-def _preset(where: str, stage: type[Stage], entry: Mapping[str, Any]) -> Mapping[str, Any]:
+def _preset(where: str, stage: type[Stage], entry: Mapping[str, object]) -> Mapping[str, Any]:
     try:
         return presets.settings_of(str(entry["preset"]), stage.command()) if "preset" in entry else {}
     except ConfigError as error:
@@ -248,7 +248,7 @@ def _inputs(where: str, name: str, stage: type[Stage], given: Mapping[str, Any],
     return inputs
 
 
-def _is_path_in_output(value: Any, role: Role) -> bool:
+def _is_path_in_output(value: object, role: Role) -> bool:
     return role.name == "source" and isinstance(value, str) and value.startswith("@")
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, dataclass_transform
+from typing import Self, dataclass_transform
 
 from realmctl.pipeline.fields import ROLE, flag_of, hints, reads, roles, runtime, setting, source
 from realmctl.pipeline.values import typed
@@ -44,6 +44,6 @@ class Settings:
                 object.__setattr__(self, name, value)
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Self:
+    def of(cls, values: Mapping[str, object]) -> Self:
         """Take the fields that are among these values, such as the settings of an artifact. The others have their defaults."""
         return cls(**{name: values[name] for name in roles(cls) if name in values})

@@ -54,13 +54,13 @@ def _printable(name: str) -> str:
     return name.encode("utf-8", "backslashreplace").decode()
 
 
-def is_literal(value: Any, literals: tuple[str, ...]) -> bool:
+def is_literal(value: object, literals: tuple[str, ...]) -> bool:
     """Return whether a source is a literal, such as `train:8000`, and not a path or a hub id."""
     return str(value).startswith(literals)
 
 
 def localise(
-    value: Any,
+    value: object,
     literals: tuple[str, ...],
     hub: bool,
     flag: str,
@@ -111,7 +111,7 @@ def localise(
     )
 
 
-def _same_type(value: Any, path: Path) -> Any:
+def _same_type(value: object, path: Path) -> Any:
     return path if isinstance(value, Path) else str(path)
 
 

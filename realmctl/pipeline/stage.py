@@ -105,7 +105,7 @@ class Stage(Settings):
             say(f"{self.command()}: {text}")
 
     @classmethod
-    def headline_text(cls, metrics: Mapping[str, Any]) -> str:
+    def headline_text(cls, metrics: Mapping[str, object]) -> str:
         """Return the headline of an artifact with these metrics; the most important number comes first."""
         return headline_text(cls.headline, metrics)
 

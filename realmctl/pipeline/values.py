@@ -15,7 +15,7 @@ from realmctl.errors import ConfigError
 LARGEST_INT = 2**63 - 1
 
 
-def typed(hint: Any, value: Any, where: str) -> Any:
+def typed(hint: object, value: object, where: str) -> Any:
     """Convert `value` to the type `hint`.
 
     Numbers and booleans may be text, because a pipeline file gives every number as text.
@@ -54,20 +54,20 @@ def typed(hint: Any, value: Any, where: str) -> Any:
         raise ConfigError(f"{where}: {value!r} is not {description}.") from None
 
 
-def names_beside_number(hint: Any) -> Any:
+def names_beside_number(hint: object) -> Any:
     """Return the Literal of a hint such as `int | Literal["auto"]`, and None for every other hint."""
     kinds = typing.get_args(hint)
     names = [kind for kind in kinds if typing.get_origin(kind) is typing.Literal]
     return names[0] if names and {int, float} & set(kinds) else None
 
 
-def _choices(hint: Any, items: Sequence[Any], where: str) -> tuple[Any, ...]:
+def _choices(hint: object, items: Sequence[object], where: str) -> tuple[Any, ...]:
     """Return some names of a Literal, each once and in the Literal's order. They may come one by one or with commas."""
     names = [typed(hint, name.strip(), where) for item in items for name in str(item).split(",")]
     return tuple(name for name in typing.get_args(hint) if name in names)
 
 
-def _bool(value: Any) -> bool:
+def _bool(value: object) -> bool:
     if str(value).lower() not in ("true", "false"):
         raise ValueError
     return str(value).lower() == "true"
@@ -80,14 +80,14 @@ def _float(value: Any) -> float:
     return number
 
 
-def _int(value: Any) -> int:
+def _int(value: object) -> int:
     number = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else _int_of_text(value)
     if abs(number) > LARGEST_INT:
         raise ValueError
     return number
 
 
-def _int_of_text(value: Any) -> int:
+def _int_of_text(value: object) -> int:
     """Convert text or a float. Digits are converted exactly, `1e5` through a float."""
     if isinstance(value, str) and value.strip().lstrip("+-").isdecimal():
         return int(value)
@@ -96,7 +96,7 @@ def _int_of_text(value: Any) -> int:
     return int(_float(value))
 
 
-def _str(value: Any) -> str:
+def _str(value: object) -> str:
     if isinstance(value, bool | list | dict | tuple | NoneType):
         raise ValueError
     return str(value)

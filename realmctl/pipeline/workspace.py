@@ -13,7 +13,7 @@ from realmctl.pipeline.fields import Role, flag_of, roles
 from realmctl.pipeline.stage import Stage
 
 
-def with_defaults(stage: type[Stage], given: Mapping[str, Any], workspace: Path) -> dict[str, Any]:
+def with_defaults(stage: type[Stage], given: Mapping[str, object], workspace: Path) -> dict[str, Any]:
     """Return the values of a stage's fields, with the workspace's artifacts for the inputs that were not given.
 
     Raises:
@@ -45,7 +45,7 @@ def _how_to_make(kind: str) -> str:
     return f"Run {' or '.join(makers)} first: it makes {kind}" if makers else f"Make {kind} first"
 
 
-def _has_default(name: str, role: Role, values: Mapping[str, Any]) -> bool:
+def _has_default(name: str, role: Role, values: Mapping[str, object]) -> bool:
     """Return whether a field takes the workspace's artifact."""
     if role.name != "reads" or role.explicit_only or values.get(name) is not None:
         return False

@@ -55,7 +55,7 @@ def read_labelled(path: Path) -> Iterator[LabelledQuestion]:
         yield LabelledQuestion(question, _passages(record, POSITIVES, where), _passages(record, NEGATIVES, where))
 
 
-def _passages(record: Mapping[str, Any], names: tuple[str, ...], where: str) -> tuple[Document, ...]:
+def _passages(record: Mapping[str, object], names: tuple[str, ...], where: str) -> tuple[Document, ...]:
     try:
         passages = [_passage(item) for item in first_of(record, names) or ()]
         "".join(part for passage in passages for part in (passage.id, passage.title, passage.text)).encode()

@@ -235,7 +235,7 @@ def _document(path: Path, answer_field: str | None) -> tuple[str, Iterator[Place
     return "JSON lines", iter([(row.where, _question(row, answer_field))])
 
 
-def _numbered(path: Path, records: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+def _numbered(path: Path, records: Iterable[object]) -> Iterator[tuple[str, Any]]:
     return ((f"{path}, record {number}", record) for number, record in enumerate(records, start=1))
 
 
@@ -265,7 +265,7 @@ def _question(row: Row, answer_field: str | None) -> Question:
     return Question(identity_of(fields, where), question, answers, fields.get("is_regex") is True, provenance)
 
 
-def identity_of(fields: Mapping[str, Any], where: str) -> str:
+def identity_of(fields: Mapping[str, object], where: str) -> str:
     """Return the id of a question or a query; empty if it has none. Raises InputError if it is neither a text nor a number."""
     identity = first_of({name.lower(): value for name, value in fields.items()}, ID_FIELDS)
     if isinstance(identity, bool | list | dict):
@@ -333,7 +333,7 @@ def _from_trec_row(line: str, where: str) -> Question:
     return Question(row[0].strip(), row[2].strip(), (row[3],), is_regex=True)
 
 
-def _texts(value: Any, where: str, field: str | None = None) -> tuple[str, ...]:
+def _texts(value: object, where: str, field: str | None = None) -> tuple[str, ...]:
     """Return texts; a single text becomes a tuple of one, and a number the text that it is written as.
 
     An answer may be an object: `text` (SQuAD), `value` (TriviaQA), and `aliases` beside either. MKQA keeps lists of them by
@@ -354,7 +354,7 @@ def _texts(value: Any, where: str, field: str | None = None) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _answer_texts(value: Any) -> Iterator[Any]:
+def _answer_texts(value: object) -> Iterator[Any]:
     if isinstance(value, list):
         for each in value:
             yield from _answer_texts(each)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 SHARES = (
     "em",
@@ -18,7 +17,7 @@ SHARES = (
 UNITS = {"loss": "nats", "retrieval_utility": "nats", "top_1_utility": "nats", "index_age_steps": "steps"}
 
 
-def amount(name: str, value: Any) -> str:
+def amount(name: str, value: object) -> str:
     """Format the value of a metric or setting by its name: 24.3 %, 0.75 s, 2.307 nats, 200,000."""
     if type(value) is int and name != "seed":
         return f"{value:,}"

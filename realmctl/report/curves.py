@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,7 +100,7 @@ def _curve(points: list[tuple[float, float]]) -> Curve:
     return Curve(table[:, 0], table[:, 1])
 
 
-def _alarms(value: Any) -> list[str]:
+def _alarms(value: object) -> list[str]:
     """Return one or several alarms as texts."""
     found = value if isinstance(value, list) else [] if value in (None, False, 0, "") else [value]
     return [each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in found]

@@ -137,7 +137,7 @@ class Service:
             raise LockedError(f"The edit was made from {version}, and {served} is served now. Look at the block again.")
         self.versions.require_newest(self.models.version)
 
-    def _edit(self, edit: Mapping[str, Any], done: Future[EditReply]) -> None:
+    def _edit(self, edit: Mapping[str, object], done: Future[EditReply]) -> None:
         start = time.perf_counter()
         try:
             made = self.versions.edit(self.models.version, [edit])

@@ -45,7 +45,7 @@ class Checkpoints:
         weights = module_tensors(self.modules).values()
         return (KEPT + 2) * sum(tensor.nbytes * (3 if tensor.is_floating_point() else 1) for tensor in weights)
 
-    def save(self, step: int, state: Mapping[str, Any], sound: bool = True) -> None:
+    def save(self, step: int, state: Mapping[str, object], sound: bool = True) -> None:
         """Write the checkpoint of `step` durably, then delete all but the newest two checkpoints and the newest sound one.
 
         Args:
@@ -102,7 +102,7 @@ class Checkpoints:
         self.metrics.write_bytes(b"")
         return 0
 
-    def _write(self, partial: Path, step: int, state: Mapping[str, Any], sound: bool) -> None:
+    def _write(self, partial: Path, step: int, state: Mapping[str, object], sound: bool) -> None:
         partial.mkdir()
         save_tensors(module_tensors(self.modules), partial / WEIGHTS)
         save_tensors(optimizer_tensors(self.optimizer), partial / MOMENTS)

@@ -111,7 +111,7 @@ def _failure_of_another(store: Any) -> Exception:
     return error_of(report["code"], f"process {report['rank']} of {processes.world_size()} failed: {report['message']}")
 
 
-def exchange(value: Any) -> list[Any]:
+def exchange(value: object) -> list[Any]:
     """Return the JSON values of all processes in order of rank."""
     if not dist.is_initialized():
         return [value]
@@ -119,7 +119,7 @@ def exchange(value: Any) -> list[Any]:
     return [json.loads(each.tobytes()) for each in gather_rows(data)]
 
 
-def from_first(value: Any) -> Any:
+def from_first(value: object) -> Any:
     """Return the JSON value of the first process. The others may pass anything."""
     return exchange(value if processes.is_first() else None)[0]
 

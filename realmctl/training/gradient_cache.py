@@ -49,7 +49,7 @@ class CachedGradient:
 
 
 def cached_gradients(
-    chunks: Sequence[Any],
+    chunks: Sequence[object],
     embed: Callable[[Any], Sequence[Tensor]],
     contrast: Callable[..., tuple[Tensor, Tensor]],
     device: torch.device,

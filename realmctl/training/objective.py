@@ -51,7 +51,7 @@ class Objective(Protocol[Part]):
         """Prepare the next draw, after `step` steps. Return metrics to log with the step."""
         ...
 
-    def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
+    def after_step(self, line: Mapping[str, object]) -> Mapping[str, Any]:
         """Process the metrics of a step. Return further metrics to log."""
         ...
 
@@ -59,7 +59,7 @@ class Objective(Protocol[Part]):
         """Return the JSON state that a checkpoint must keep in addition to the weights."""
         ...
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Mapping[str, object]) -> None:
         """Restore what `state` returned.
 
         Raises:
@@ -79,13 +79,13 @@ class SelfContained:
     def before_step(self, step: int) -> Mapping[str, float]:
         return {}
 
-    def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
+    def after_step(self, line: Mapping[str, object]) -> Mapping[str, Any]:
         return {}
 
     def state(self) -> dict[str, Any]:
         return {}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Mapping[str, object]) -> None:
         pass
 
 

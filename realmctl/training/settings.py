@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from realmctl.artifacts import Artifact, Origin
 from realmctl.artifacts.description import describe_encoder
@@ -160,7 +160,7 @@ class BertSettings(TrainSettings):
         return Path(self.bert) if self.bert and not self.bert.startswith("scratch:") else None
 
 
-def _other_start(given: Mapping[str, Any]) -> bool:
+def _other_start(given: Mapping[str, object]) -> bool:
     """Whether training starts from something else than an encoder."""
     return given.get("bert") is not None or given.get("retriever") is not None
 
@@ -610,7 +610,7 @@ class PretrainSettings(RefreshSettings, BertSettings):
     stop_on: tuple[AlarmName, ...] = runtime(help_texts.STOP_ON, default=())
 
 
-def _needs_no_model(given: Mapping[str, Any]) -> bool:
+def _needs_no_model(given: Mapping[str, object]) -> bool:
     """Whether the specified inputs are enough without a model."""
     dense = given.get("retrieval", "dense") == "dense"
     return (

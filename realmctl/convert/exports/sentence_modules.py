@@ -107,5 +107,5 @@ def _write_module(folder: Path, number: int, name: str, config: dict[str, Any], 
     return path.name
 
 
-def _write_json(path: Path, value: Any) -> None:
+def _write_json(path: Path, value: object) -> None:
     path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")

@@ -21,7 +21,7 @@ def make_imported(
     write: Callable[[Writer], Mapping[str, Any]],
     *,
     sources: Mapping[str, Files],
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     inputs: Mapping[str, Artifact] | None = None,
 ) -> Artifact:
     """Return the artifact of this recipe in the series `out`: a version that exists, or one that `write` writes.

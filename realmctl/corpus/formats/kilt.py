@@ -23,7 +23,7 @@ HEADING = "Section::::"
 BULLET = re.compile(r"\s*(?:BULLET::::(?:[-*#:;]|\d+\.)?\s*)?")
 
 
-def is_kilt(record: Mapping[str, Any]) -> bool:
+def is_kilt(record: Mapping[str, object]) -> bool:
     """Return whether this is a page of KILT's knowledge source."""
     return "wikipedia_title" in record and isinstance(record.get("text"), list)
 

@@ -118,7 +118,7 @@ def _document(file: CorpusFile, html: str, title: str) -> Found:
     return Document(file.name, title or file.stem.replace("_", " "), text, has_lines=True, where=str(file.path))
 
 
-def _lines(content: Any, is_marked: bool) -> tuple[list[str], str]:
+def _lines(content: object, is_marked: bool) -> tuple[list[str], str]:
     """Return the lines of an element, and its first heading. Nodes are kept on a stack, since a page may be nested deeply."""
     lines, line, heading = list[str](), list[str](), ""
     numbers: list[int | None] = []  # of the lists that are open: the next number, or None in a list without numbers

@@ -146,7 +146,7 @@ def _foreign_sources(step: PipelineStep) -> set[str]:
     return given - left_out
 
 
-def _toy_step(step: PipelineStep, sources: Mapping[str, Any], sizes: Mapping[str, Any]) -> PipelineStep:
+def _toy_step(step: PipelineStep, sources: Mapping[str, object], sizes: Mapping[str, object]) -> PipelineStep:
     fields = roles(step.stage)
     given = {*step.values, *step.paths_in_outputs, *_ALWAYS_READ.get(step.stage.command(), ())}
     replaced = {

@@ -94,7 +94,7 @@ def require_memory(folder: Path, kind: Any, config: Any, advice: str) -> None:
         )
 
 
-def _integers(fields: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+def _integers(fields: Mapping[str, object]) -> Iterator[tuple[str, int]]:
     for name, value in fields.items():
         if isinstance(value, Mapping):
             yield from _integers(value)

@@ -49,7 +49,7 @@ def check_sizes(fields: Mapping[str, Any]) -> None:
             raise ValueError(f"{name} is {str(value)[:40]!r}; it must be a number from 0 to 1")
 
 
-def check_kind(fields: Mapping[str, Any]) -> None:
+def check_kind(fields: Mapping[str, object]) -> None:
     """Check that the fields of a config.json ask for nothing that is not computed here: BERT with learned absolute positions.
 
     transformers 5 ignores `position_embedding_type`, so a BERT with relative positions would run, and compute something else.

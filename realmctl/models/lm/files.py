@@ -112,11 +112,11 @@ def _require_safe_weights(folder: Path) -> None:
     )
 
 
-def _kind(config: Any) -> Any:
+def _kind(config: object) -> Any:
     return AutoModelForSeq2SeqLM if getattr(config, "is_encoder_decoder", False) else AutoModelForCausalLM
 
 
-def _weights(config: Any, folder: Path) -> PreTrainedModel:
+def _weights(config: object, folder: Path) -> PreTrainedModel:
     try:
         net, report = _kind(config).from_pretrained(
             folder,

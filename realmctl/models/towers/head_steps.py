@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -51,7 +51,7 @@ def _module(step: HeadStep, width: int) -> nn.Module:
     return nn.LayerNorm(width) if step.kind == "layer-norm" else UnitLength()
 
 
-def steps_of(described: Any, hidden: int | None = None) -> tuple[HeadStep, ...]:
+def steps_of(described: object, hidden: int | None = None) -> tuple[HeadStep, ...]:
     """Return the steps that `dataclasses.asdict` described, read from JSON.
 
     Raises ValueError for anything else, and for a step after which the width changes though it is not dense.

@@ -70,7 +70,7 @@ class SentenceTower(PooledBert):
         save_tensors({**tensors, "scale": self.scale}, folder / HEAD_FILE)
 
     @classmethod
-    def load(cls, folder: Path, pooling: Pooling, described: Any) -> SentenceTower:
+    def load(cls, folder: Path, pooling: Pooling, described: object) -> SentenceTower:
         """Read what `save` wrote. Raises InputError that names a tensor which does not fit."""
         bert = load_bert(folder, pooler=pooling == "pooler")
         try:

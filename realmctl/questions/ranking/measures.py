@@ -119,7 +119,7 @@ def require_judged(relevance: Relevance, rankings: Iterable[Ranking]) -> Iterato
         )
 
 
-def _of_batch(measures: list[Any], relevance: Relevance, batch: Mapping[str, Any]) -> Iterator[QueryMeasures]:
+def _of_batch(measures: list[Any], relevance: Relevance, batch: Mapping[str, object]) -> Iterator[QueryMeasures]:
     import ir_measures
 
     found: dict[str, dict[str, float]] = {name: {} for name in batch}

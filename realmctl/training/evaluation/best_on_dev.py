@@ -74,7 +74,7 @@ class BestOnDev(SelfContained, Generic[Part]):
         """Return whether a step was scored before the checkpoint: `restore` needs the best weights then."""
         return {"scored": bool(self.best())}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Mapping[str, object]) -> None:
         """Check that the best weights so far are there.
 
         Raises:
@@ -92,7 +92,7 @@ class BestOnDev(SelfContained, Generic[Part]):
             else logged
         )
 
-    def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
+    def after_step(self, line: Mapping[str, object]) -> Mapping[str, Any]:
         return self.tuning.after_step(line)
 
     def measure(self, step: int) -> float:

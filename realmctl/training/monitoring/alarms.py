@@ -189,7 +189,7 @@ class Alarms:
         self.counts = {rule.name: 0 for rule in rules}
         """{alarm: episodes so far}."""
 
-    def observe(self, line: Mapping[str, Any]) -> list[str]:
+    def observe(self, line: Mapping[str, object]) -> list[str]:
         """Return the alarms that the metrics of a step raise, and warn of each. A metric that is not in `line` has no value."""
         return [rule.name for rule in self._rules if self._raises(rule, line)]
 

@@ -54,7 +54,7 @@ class CandidateWatch:
         """Return the JSON state for a checkpoint."""
         return {"last": self._last.tolist(), "watched": None if self._watched is None else self._watched.tolist()}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Mapping[str, object]) -> None:
         """Restore what `state` returned."""
         self._last = np.array(state["last"], dtype=np.int64)
         self._watched = None if state["watched"] is None else np.array(state["watched"], dtype=np.int64)

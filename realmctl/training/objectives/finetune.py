@@ -119,7 +119,7 @@ class FinetuneObjective(SelfContained):
         """Return the learned numbers of the searcher, which are logged."""
         return self.searcher.learnt()
 
-    def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
+    def after_step(self, line: Mapping[str, object]) -> Mapping[str, Any]:
         """Warn when almost no question has an answer in the blocks."""
         self.in_reach.observe(line)
         return {}
