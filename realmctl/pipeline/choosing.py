@@ -88,7 +88,7 @@ def choose(named: Mapping[str, Named]) -> dict[str, Artifact | None]:
         MismatchError: An artifact is of another kind, or no versions fit each other.
     """
     newest = {
-        name: None if one.own_of or one.value is None else _opened(one.value, one.kinds, one.where)
+        name: None if one.own_of else _opened(one.value, one.kinds, one.where)
         for name, one in named.items()
     }
     free = {
@@ -136,7 +136,7 @@ def make_index_hint(blocks: object, retriever: object) -> str:
     return "`realmctl embed --blocks {} --retriever {}` and then `realmctl build-index`".format(*where)
 
 
-def _opened(value: Artifact | Path | str, kinds: tuple[str, ...], where: str) -> Artifact:
+def _opened(value: Artifact | Path | str | None, kinds: tuple[str, ...], where: str) -> Artifact:
     if not isinstance(value, Artifact | Path | str) or not str(value):
         raise ConfigError(
             f"{where}: {value!r} is not an artifact. Give an artifact of kind {' or '.join(kinds)}, or the path of one."
