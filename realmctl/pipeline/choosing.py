@@ -87,10 +87,7 @@ def choose(named: Mapping[str, Named]) -> dict[str, Artifact | None]:
         InputError: There is no complete artifact at a path.
         MismatchError: An artifact is of another kind, or no versions fit each other.
     """
-    newest = {
-        name: None if one.own_of else _opened(one.value, one.kinds, one.where)
-        for name, one in named.items()
-    }
+    newest = {name: None if one.own_of else _opened(one.value, one.kinds, one.where) for name, one in named.items()}
     free = {
         name
         for name, artifact in newest.items()
