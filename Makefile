@@ -14,7 +14,7 @@ FAULT_TESTS ?= not slow
 # hnswlib is built from source; without this it is tuned to this very CPU and dies on another.
 export HNSWLIB_NO_NATIVE := 1
 
-.PHONY: help demo ablation revise starts starts-text table1 test test-slow test-cuda faults docs parity lowest check format bench clean
+.PHONY: help demo ablation revise starts starts-text table1 adapt test test-slow test-cuda faults docs parity lowest check format bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -43,6 +43,9 @@ starts-text: $(READY) ## the same with a published sentence encoder, on DUMP=FIL
 
 table1: $(READY) ## the rows of REALM's table 1 that run here, kept in docs/results/table1/runs.jsonl: SEEDS=3 FIRST_SEED=40
 	PATH="$(CURDIR)/$(BIN):$$PATH" PART=table1 bash examples/starts.sh
+
+adapt: $(READY) ## ways to adapt a retriever without labels: ENCODER=FOLDER DOMAINS="NAME=FOLDER[,SPLIT][,pages] ..." SEEDS=3
+	PATH="$(CURDIR)/$(BIN):$$PATH" PYTHON="$(BIN)/python" bash examples/adapt.sh adapt "$(ENCODER)" $(DOMAINS)
 
 test: $(READY) ## unit and pipeline tests on the CPU, without network
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal

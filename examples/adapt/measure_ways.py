@@ -1,0 +1,128 @@
+"""Measure ways to adapt a retriever without labels, and append each measurement to a file.
+
+    python examples/adapt/measure_ways.py --encoder FOLDER --results RUNS.jsonl --domain NAME=FOLDER[,SPLIT][,pages] ...
+
+A domain is a BEIR folder, or a file in SQuAD's layout. `pages`: the passage PAGE#N counts as PAGE. Each measurement is a ranking of one
+search (dense, bm25 or hybrid) with an arm's retriever, as nDCG@10 of each query. What the results have is not measured again, and
+artifacts that exist are not made again, so an interrupted run goes on.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from ways import ARMS, Bench, Domain, index_of
+
+from realmctl.artifacts import Artifact
+from realmctl.convert.imports.encoder_retriever import EncoderSettings
+from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
+from realmctl.log import say
+from realmctl.pipeline.discovery import own_stages
+
+MEASURE = "nDCG@10"
+
+
+def ndcg_by_query(ranking: Artifact, domain: Domain, folder: Path) -> list[float]:
+    """nDCG@10 of each judged query, by rising id."""
+    settings: dict[str, Any] = {"qrels": domain.qrels, "measures": MEASURE}
+    if domain.pages:
+        settings["run_file"] = _by_page(ranking.file("run.trec"), folder / f"{ranking.path.parent.name}.trec")
+    else:
+        settings["ranking"] = ranking
+    scores = own_stages()["eval-run"](**settings).make(folder / "scores")
+    lines = [json.loads(line) for line in scores.file("per-query.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [round(line[MEASURE], 4) for line in sorted(lines, key=lambda line: line["query"])]
+
+
+def _by_page(run: Path, to: Path) -> Path:
+    """Rank pages by their best passage. Returns the new run."""
+    seen: set[tuple[str, str]] = set()
+    with run.open(encoding="utf-8") as lines, to.open("w", encoding="utf-8") as out:
+        for line in lines:
+            query, zero, passage, *rest = line.split()
+            page = passage.rsplit("#", 1)[0]
+            if (query, page) not in seen:
+                seen.add((query, page))
+                out.write(" ".join([query, zero, page, *rest]) + "\n")
+    return to
+
+
+class Recorder:
+    """Appends measurements to the results, and knows which ones they have."""
+
+    def __init__(self, results: Path) -> None:
+        self.results = results
+        lines = results.read_text(encoding="utf-8").splitlines() if results.exists() else []
+        self.known = {self._key(json.loads(line)) for line in lines}
+
+    @staticmethod
+    def _key(record: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(record[name] for name in ("domain", "split", "encoder", "arm", "search", "seed"))
+
+    def append(self, record: dict[str, Any]) -> None:
+        self.results.parent.mkdir(parents=True, exist_ok=True)
+        with self.results.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(record) + "\n")
+        self.known.add(self._key(record))
+
+    def measure(self, domain: Domain, bench: Bench, arm: str, encoder: str, searches: tuple[str, ...]) -> None:
+        """Rank with the arm's retriever by each search, and record what is missing."""
+        place = {"domain": domain.name, "split": domain.split, "encoder": encoder, "arm": arm, "seed": bench.seed}
+        missing = [search for search in searches if self._key({**place, "search": search}) not in self.known]
+        if not missing:
+            return
+        start = time.process_time()
+        retriever = ARMS[arm](bench) if arm in ARMS else None
+        minutes = (time.process_time() - start) / 60
+        parts = {} if retriever is None else {"retriever": retriever, "index": index_of(bench, retriever, arm)}
+        for search in missing:
+            ranking = bench.made(
+                "rank", f"{arm}-{search}-{domain.split}", blocks=bench.blocks, queries=domain.folder / "queries.jsonl",
+                method=search, top=50 if domain.pages else 10, **(parts if search != "bm25" else {}),
+            )  # fmt: skip
+            values = ndcg_by_query(ranking, domain, bench.folder)
+            metrics = {} if retriever is None else dict(retriever.metrics)
+            cloze = {name: value for name, value in metrics.items() if name.startswith("cloze")}
+            self.append({**place, "search": search, "ndcg": values, "cpu_minutes": round(minutes, 2), "cloze": cloze})
+            say(f"{domain.name} {domain.split}, {arm}, {search}: nDCG@10 {sum(values) / len(values):.3f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--encoder", required=True, help="Folder of a sentence encoder.")
+    parser.add_argument("--encoder-name", default="", help="Its name in the results. Default: the name of the folder.")
+    parser.add_argument(
+        "--scale", type=float, default=20.0, help="Scale of its inner products, the inverse of its temperature."
+    )
+    parser.add_argument(
+        "--domain", action="append", required=True, help="NAME=FOLDER[,SPLIT][,pages] or NAME=FILE.json."
+    )
+    parser.add_argument("--arms", default=",".join(ARMS), help="Arms, separated by commas. Default: all.")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--workspace", type=Path, default=Path("adapt"))
+    parser.add_argument("--results", type=Path, required=True)
+    options = parser.parse_args()
+    name = options.encoder_name or Path(options.encoder).name
+    start = import_checkpoint(
+        options.encoder, options.workspace / name, ImportExtras(encoder=EncoderSettings(scale=options.scale))
+    )["retriever"]
+    recorder = Recorder(options.results)
+    domains = [Domain.named(text, options.workspace) for text in options.domain]
+    for seed in range(options.seeds):  # whole seeds first
+        for domain in domains:
+            folder = options.workspace / name / domain.name
+            blocks = own_stages()["chunk"](
+                corpus=(domain.corpus,), tokenizer=options.encoder, max_wordpieces=256, keep_passages=True, workers=1
+            ).make(folder / "blocks")
+            bench = Bench(blocks, start, options.encoder, folder, seed)
+            if not seed:
+                recorder.measure(domain, bench, "bm25", "", ("bm25",))
+            for arm in options.arms.split(","):
+                if arm != "encoder" or not seed:
+                    recorder.measure(domain, bench, arm, name, ("dense", "hybrid"))
+
+
+if __name__ == "__main__":
+    main()

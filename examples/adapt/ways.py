@@ -1,0 +1,135 @@
+"""The ways to adapt a retriever without labels, and the domains they are measured on.
+
+Settings were chosen on COVID-QA and MLQuestions; `notes.md` says what was tried. They are the same on every domain.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from realmctl.artifacts import Artifact
+from realmctl.pipeline.discovery import own_stages
+
+STEPS, BATCH = 50, 32
+CONTRAST = {"steps": STEPS, "batch_size": BATCH, "lr": 2e-5, "warmup": 5, "optimizer": "adamw"}
+MASKED = {"steps": STEPS, "batch_size": BATCH, "lr": 2e-5, "length": 128}
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Passages with judged queries, in BEIR's layout.
+
+    name: Name of the domain. folder: corpus.jsonl or corpus.jsonl.gz, queries.jsonl and qrels/. split: name of the judgements.
+    pages: The passage PAGE#N counts as PAGE: judgements name pages.
+    """
+
+    name: str
+    folder: Path
+    split: str = "test"
+    pages: bool = False
+
+    @classmethod
+    def named(cls, text: str, workspace: Path) -> "Domain":
+        """The domain of NAME=FOLDER[,SPLIT][,pages], or of NAME=FILE.json with questions in SQuAD's layout."""
+        name, _, rest = text.partition("=")
+        place, *more = rest.split(",")
+        if place.endswith(".json"):
+            return cls(name, _beir_of_squad(Path(place), workspace / "domains" / name))
+        splits = [word for word in more if word != "pages"] or ["test"]
+        return cls(name, Path(place), splits[0], "pages" in more)
+
+    @property
+    def corpus(self) -> Path:
+        return next(path for path in sorted(self.folder.glob("corpus.jsonl*")))
+
+    @property
+    def qrels(self) -> Path:
+        return self.folder / "qrels" / f"{self.split}.tsv"
+
+
+def _beir_of_squad(file: Path, folder: Path) -> Path:
+    """Write a SQuAD file as a BEIR folder: each paragraph is a passage, and the one that a question is asked of is relevant."""
+    (folder / "qrels").mkdir(parents=True, exist_ok=True)
+    with (
+        (folder / "corpus.jsonl").open("w", encoding="utf-8") as corpus,
+        (folder / "queries.jsonl").open("w", encoding="utf-8") as queries,
+        (folder / "qrels" / "test.tsv").open("w", encoding="utf-8") as qrels,
+    ):
+        qrels.write("query-id\tcorpus-id\tscore\n")
+        for number, article in enumerate(json.loads(file.read_text(encoding="utf-8"))["data"]):
+            for place, paragraph in enumerate(article["paragraphs"]):
+                passage = f"{number}-{place}"
+                row = {"_id": passage, "title": article.get("title", ""), "text": paragraph["context"]}
+                corpus.write(json.dumps(row) + "\n")
+                for question in paragraph["qas"]:
+                    queries.write(json.dumps({"_id": str(question["id"]), "text": question["question"]}) + "\n")
+                    qrels.write(f"{question['id']}\t{passage}\t1\n")
+    return folder
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What an arm starts from on a domain.
+
+    blocks: The passages. start: The imported retriever. encoder: Its folder. folder: Where the domain's artifacts go. seed: Seed of
+    all training.
+    """
+
+    blocks: Artifact
+    start: Artifact
+    encoder: str
+    folder: Path
+    seed: int
+
+    def made(self, command: str, name: str, **settings: Any) -> Artifact:
+        """Make an artifact of a stage, or open the one that has this recipe."""
+        return own_stages()[command](**settings).make(self.folder / name)
+
+    def trained(self, command: str, name: str, **settings: Any) -> Artifact:
+        return self.made(command, name, blocks=self.blocks, retriever=self.start, seed=self.seed, **settings)
+
+
+def _realm(bench: Bench) -> Artifact:
+    """REALM after ICT, as RECIPE has it: reading practice, then sentences of rules, with the retriever at a rate of 5e-6."""
+    ict = ARMS["ict"](bench)
+    spans = bench.made("tag", "spans", blocks=bench.blocks, tagger="rules", workers=1)
+    practice = {
+        "head_init": "ridge",
+        "practice": "curriculum",
+        "steps": 800,
+        "batch_size": 8,
+        "lr": 5e-4,
+        "layer_decay": 0.5,
+    }
+    reader = bench.made(
+        "mlm-init", "reader", blocks=bench.blocks, spans=spans, bert=bench.encoder, warmup=20, dropout=0.0, seed=bench.seed,
+        **practice,
+    )  # fmt: skip
+    model = bench.made(
+        "pretrain", "realm", blocks=bench.blocks, retriever=ict, index=index_of(bench, ict, "ict"), encoder=reader, spans=spans,
+        steps=200, batch_size=8, candidates=5, lr=1e-4, retriever_lr=5e-6, optimizer="adamw", dropout=0.0, refresh="inline",
+        refresh_every=100, seed=bench.seed,
+    )  # fmt: skip
+    return model.part("retriever")
+
+
+def index_of(bench: Bench, retriever: Artifact, name: str) -> Artifact:
+    """Embed the passages and build an exact index."""
+    embeddings = bench.made("embed", f"embeddings-{name}", blocks=bench.blocks, retriever=retriever)
+    return bench.made("build-index", f"index-{name}", embeddings=embeddings, type="exact")
+
+
+ARMS: Mapping[str, Callable[[Bench], Artifact]] = {
+    "encoder": lambda bench: bench.start,
+    "ict": lambda bench: bench.trained("ict-init", "ict", **CONTRAST),
+    "ict-distilled": lambda bench: bench.trained("ict-init", "ict-distilled", **CONTRAST, distill_start=1.0),
+    "spider": lambda bench: bench.trained("spider-init", "spider", **CONTRAST),
+    "cocondenser": lambda bench: bench.trained(
+        "condenser-init", "cocondenser", **MASKED, contrastive=True, skip_from=3
+    ).part("retriever"),
+    "retromae": lambda bench: bench.trained("retromae-init", "retromae", **MASKED).part("retriever"),
+    "realm": _realm,
+}
+"""Arms by name. All but the encoder train on the passages of the domain alone."""

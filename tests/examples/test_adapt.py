@@ -1,0 +1,87 @@
+"""The measurements of adaptation without labels, and their page."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "adapt"
+sys.path.append(str(EXAMPLES))
+
+import gains_page as page  # noqa: E402
+import measure_ways as run  # noqa: E402
+
+
+def line(arm: str, search: str, seed: int, values: list[float], encoder: str = "mini") -> dict[str, object]:
+    return {
+        "domain": "towns", "split": "test", "encoder": encoder, "arm": arm, "search": search, "seed": seed, "ndcg": values,
+        "cpu_minutes": 1.0, "cloze": {},
+    }  # fmt: skip
+
+
+def test_the_interval_is_over_queries_and_over_seeds():
+    """Against the standard error: sd² of the queries' means / Q, plus sd² of the seeds' means / S."""
+    rng = np.random.default_rng(1)
+    seeds, queries = 8, 400
+    shift = rng.normal(0, 0.05, (seeds, 1))
+    values = 0.3 + shift + rng.normal(0, 0.2, (seeds, queries))
+    found = page.difference(values, np.full((1, queries), 0.3))
+    error = (values.mean(1).var() / seeds + values.mean(0).var() / queries) ** 0.5
+    assert found.mean == pytest.approx(shift.mean(), abs=0.03)
+    assert (found.high - found.low) / 2 == pytest.approx(1.96 * error, rel=0.25)
+    same = page.difference(values, values)
+    assert (same.low, same.high, same.verdict) == (0, 0, "not shown")
+
+
+def test_the_page_says_first_what_each_arm_brought(tmp_path):
+    gains = [0.2] * 40 + [0.0] * 10
+    start = [0.4] * 50
+    records = [
+        line("bm25", "bm25", 0, [0.3] * 50, encoder=""),
+        line("encoder", "dense", 0, start),
+        *(line("ict", "dense", seed, [a + b for a, b in zip(start, gains, strict=True)]) for seed in range(3)),
+        line("retromae", "dense", 0, [0.1] * 50),
+    ]
+    results = tmp_path / "runs.jsonl"
+    results.write_text("".join(json.dumps(record) + "\n" for record in records))
+    text = page.page(page.Results(results), "gains.svg")
+    first = "\n".join(text.splitlines()[:5])
+    assert "towns, test" in first and "0.400" in first and first.index("ICT +0.160") < first.index("RetroMAE -0.300")
+    assert "(a gain)" in first and "(a loss (1 seed))" in first  # a single seed is told
+    page.draw(page.Results(results), tmp_path / "page" / "gains.svg")
+    assert "towns, test" in (tmp_path / "page" / "gains.svg").read_text()
+
+
+def test_pages_are_ranked_by_their_best_passage(tmp_path):
+    ranked = [("q", "ls#3", 9.0), ("q", "cp#0", 8.0), ("q", "ls#0", 7.0), ("r", "ls#0", 5.0)]
+    (tmp_path / "run").write_text("".join(f"{query} Q0 {name} 1 {score} x\n" for query, name, score in ranked))
+    lines = run._by_page(tmp_path / "run", tmp_path / "pages").read_text().splitlines()
+    assert [each.split()[0::2][:2] for each in lines] == [["q", "ls"], ["q", "cp"], ["r", "ls"]]
+
+
+def test_a_domain_of_squads_layout_judges_the_paragraph_of_each_question(tmp_path):
+    article = {
+        "title": "Bern",
+        "paragraphs": [{"context": "A.", "qas": []}, {"context": "B.", "qas": [{"id": 7, "question": "?"}]}],
+    }
+    (tmp_path / "squad.json").write_text(json.dumps({"data": [article]}))
+    domain = run.Domain.named(f"bern={tmp_path / 'squad.json'}", tmp_path)
+    passages = [json.loads(each) for each in domain.corpus.read_text().splitlines()]
+    assert [passage["text"] for passage in passages] == ["A.", "B."]
+    assert domain.qrels.read_text().splitlines()[1].split() == ["7", passages[1]["_id"], "1"]
+    pages = run.Domain.named("man=/data/man,dev,pages", tmp_path)
+    assert (pages.folder, pages.split, pages.pages) == (Path("/data/man"), "dev", True)
+
+
+def test_what_the_results_have_is_not_measured_again(tmp_path):
+    recorder = run.Recorder(tmp_path / "runs.jsonl")
+    recorder.append(line("encoder", "dense", 0, [1.0]))
+    again = run.Recorder(tmp_path / "runs.jsonl")
+    domain = run.Domain("towns", tmp_path / "nothing-is-read")
+    bench = run.Bench(blocks=None, start=None, encoder="", folder=tmp_path, seed=0)
+    again.measure(domain, bench, "encoder", "mini", ("dense",))
+    assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == 1
