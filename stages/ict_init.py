@@ -5,17 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from realmctl.artifacts import Writer
+from realmctl.errors import ConfigError
+from realmctl.pipeline import flag_of
 from realmctl.training.settings import IctSettings, TrainingStage
 
 
 class IctInit(IctSettings, TrainingStage):
     """Train a retriever on the inverse cloze task: find the block that a sentence was taken from.
 
+    With --pairs crops, two random crops of a block have to find each other (Contriever, Izacard et al. 2022).
+
     Under torchrun each process takes a part of the batch. The negatives are the blocks of the whole batch.
     """
 
     makes = "retriever"
     headline = ("loss", "accuracy", "seconds_per_step")
+
+    def check(self) -> None:
+        super().check()
+        if self.pairs == "crops":
+            for name in ("null_share", "official"):
+                if value := getattr(self, name):
+                    raise ConfigError(f"{flag_of(name)} {value}: crops have none. Leave it out, or --pairs.")
+        elif self.delete_rate:
+            raise ConfigError(f"--delete-rate {self.delete_rate} is for --pairs crops.")
 
     def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.training.objectives.ict import train_ict

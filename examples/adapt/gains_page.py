@@ -26,6 +26,7 @@ NAMES = {
     "bm25": "BM25",
     "encoder": "encoder as published",
     "ict": "ICT",
+    "crops": "independent crops",
     "ict-distilled": "ICT, start distilled",
     "spider": "Spider",
     "cocondenser": "coCondenser",

@@ -447,6 +447,14 @@ class IctSettings(RetrieverSettings):
     mask_rate: float = setting(
         "Share of the pairs in which the sentence is removed from its block.", default=0.9, at_least=0, at_most=1
     )
+    pairs: Literal["sentences", "crops"] = setting(
+        "What is paired. sentences: a sentence and its block (ICT). crops: two random runs of wordpieces of a block, independent of each "
+        "other (Contriever).",
+        default="sentences",
+    )
+    delete_rate: float = setting(
+        "Share of the wordpieces that are deleted from each crop. Contriever has 0.1.", default=0.0, at_least=0, below=1
+    )
     null_share: float = setting(
         "Share of the sentences that may not choose their block, so that the null document is right. 0 is ORQA's task.",
         default=0.0,

@@ -33,6 +33,7 @@ class Stream(IntEnum):
     LABELLED_PASSAGES = 9  # positive and hard negatives of a question
     CLOZE_QUESTIONS = 10  # sentences, spans and words of cloze questions
     DECODER_MASKS = 11  # what each position of a RetroMAE decoder may not read
+    CROPS = 13  # crops of a block
 
 
 def generator(seed: int, stream: Stream, step: int | None = None) -> np.random.Generator:

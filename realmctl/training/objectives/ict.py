@@ -1,11 +1,11 @@
-"""The inverse cloze task: find the block that a sentence was taken from (ORQA, section 4; orqa/models/ict_model.py)."""
+"""Pairs out of single blocks: the inverse cloze task (ORQA, section 4; orqa/models/ict_model.py), and Contriever's independent cropping."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from realmctl.artifacts import Writer
-from realmctl.corpus.corpus import Corpus
+from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import InputError
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
@@ -13,6 +13,11 @@ from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import ThinnedDataOrder
 from realmctl.training.objectives.in_batch import Example, InBatchContrast, train_retriever
 from realmctl.training.settings import IctSettings
+
+CROP_SHARES = (0.1, 0.5)
+"""Least and largest share of a block in a crop (public code facebookresearch/contriever, ratio_min and ratio_max)."""
+SHORTEST_CROP = 5
+"""Fewest wordpieces of a crop. The value is this project's choice."""
 
 
 class InverseClozeObjective(InBatchContrast):
@@ -66,6 +71,48 @@ class InverseClozeObjective(InBatchContrast):
         return Example(body[start:stop], ((self.corpus.title(row), rest),), {"masked": masked}, withheld)
 
 
+class CroppingObjective(InBatchContrast):
+    """Each block gives a pair of crops: two runs of its wordpieces, drawn independently, which may overlap.
+
+    A crop has a tenth to a half of the wordpieces (Izacard et al. 2022, "Unsupervised Dense Information Retrieval with Contrastive
+    Learning", section 3.1; public code facebookresearch/contriever, src/data.py). With `delete_rate` wordpieces are deleted at random.
+    The title stays on the block's side.
+
+    Raises:
+        InputError: Fewer than two blocks have ten wordpieces.
+        ConfigError: The batch cannot be divided among the processes.
+    """
+
+    def __init__(self, retriever: Retriever, corpus: Corpus, collator: Collator, settings: IctSettings) -> None:
+        self.corpus, self.delete_rate = corpus, settings.delete_rate
+        self.rows = np.flatnonzero(corpus.lengths >= 2 * SHORTEST_CROP)
+        if len(self.rows) < 2:
+            raise InputError(
+                f"{corpus.artifact} has {len(self.rows)} blocks of {2 * SHORTEST_CROP} wordpieces or more; cropping needs at least 2."
+            )
+        super().__init__(retriever, collator, settings, count=len(self.rows))
+
+    def examples(self, step: int) -> list[Example]:
+        rng = generator(self.settings.seed, Stream.CROPS, step)
+        seeds = rng.integers(2**32, size=self.order.batch_size)
+        drawn = list(zip(self.rows[self.order.batch(step)].tolist(), seeds.tolist(), strict=True))[self.own]
+        return [self._example(row, np.random.default_rng(seed)) for row, seed in drawn]
+
+    def _example(self, row: int, rng: np.random.Generator) -> Example:
+        body = self.corpus.tokens(row)
+        query, block = (self.crop(body, rng) for _ in range(2))
+        return Example(query, ((self.corpus.title(row), block),))
+
+    def crop(self, body: TokenIds, rng: np.random.Generator) -> TokenIds:
+        """Return a random run of the wordpieces, from which some are deleted. One at least is left."""
+        length = max(SHORTEST_CROP, int(len(body) * rng.uniform(*CROP_SHARES)))
+        start = int(rng.integers(len(body) - length + 1))
+        kept = rng.random(length) >= self.delete_rate
+        kept[int(rng.integers(length))] = True
+        return body[start : start + length][kept]
+
+
 def train_ict(settings: IctSettings, out: Writer) -> dict[str, float]:
-    """Train a retriever on the inverse cloze task, and write it. Returns metrics."""
-    return train_retriever(settings, out, "ict-init", InverseClozeObjective)
+    """Train a retriever on the inverse cloze task, or on crops, and write it. Returns metrics."""
+    task = InverseClozeObjective if settings.pairs == "sentences" else CroppingObjective
+    return train_retriever(settings, out, "ict-init", task)

@@ -17,7 +17,7 @@ from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.tokens import wordpiece
 from realmctl.training.loop import train
-from realmctl.training.objectives.ict import InverseClozeObjective
+from realmctl.training.objectives.ict import CroppingObjective, InverseClozeObjective
 from realmctl.training.settings import IctSettings, TrainSettings
 from stages.ict_init import IctInit
 from tests.fixtures.blocks import make_blocks
@@ -277,3 +277,53 @@ def test_the_stage_makes_a_retriever(chain, tmp_path, towers):
     assert (retriever.towers, retriever.projection, retriever.query_length) == (towers, 16, 20)
     assert made.lineage["blocks"] == chain.blocks.content and made.has("tokenizer/vocab.txt")
     assert set(metrics_of(made)[0]) == {"step", "loss", "accuracy", "masked", "lr", "grad_norm"}
+
+
+def cropping(chain, **more):
+    settings = IctSettings(blocks=chain.blocks, encoder=None, batch_size=8, pairs="crops", **more)
+    collator = Collator.of(wordpiece.load(chain.blocks.path))
+    return CroppingObjective(Retriever.load(chain.retriever.path), Corpus(chain.blocks), collator, settings)
+
+
+def test_crops_are_independent_runs_of_a_tenth_to_a_half_of_a_block(chain):
+    objective, rng = cropping(chain), np.random.default_rng(0)
+    body = np.arange(200)
+    crops = [objective.crop(body, rng) for _ in range(3000)]
+    assert all(np.array_equal(crop, np.arange(crop[0], crop[0] + len(crop))) for crop in crops)
+    lengths, starts = np.array([len(crop) for crop in crops]), np.array([crop[0] for crop in crops])
+    assert lengths.min() >= 20 and lengths.max() < 100 and lengths.mean() == pytest.approx(60, abs=2)
+    assert (starts / (200 - lengths)).mean() == pytest.approx(0.5, abs=0.03)
+    assert len(objective.crop(np.arange(10), rng)) == 5  # the shortest crop
+    pairs = pairs_of(objective, 5)
+    bodies = {chain_of_tokens(objective.corpus, row) for row in range(len(objective.corpus))}
+    for pair in pairs:
+        [(_, block)] = pair.blocks
+        assert any(as_text(pair.query) in body and as_text(block) in body for body in bodies)
+    assert any(as_text(pair.query) != as_text(pair.blocks[0][1]) for pair in pairs)
+
+
+def as_text(tokens):
+    return f" {' '.join(map(str, tokens))} "
+
+
+def chain_of_tokens(corpus, row):
+    return as_text(corpus.tokens(row))
+
+
+def test_wordpieces_are_deleted_from_crops_at_random(chain):
+    objective, rng = cropping(chain, delete_rate=0.4), np.random.default_rng(0)
+    crops = [objective.crop(np.arange(100), rng) for _ in range(500)]
+    assert np.mean([len(crop) for crop in crops]) == pytest.approx(0.6 * 30, abs=1)
+    assert all((np.diff(crop) > 0).all() and len(crop) for crop in crops)
+
+
+def test_the_stage_trains_on_crops(chain, tmp_path):
+    small = {"blocks": chain.blocks, "bert": "scratch:L1-H32", "steps": 2, "batch_size": 4, "projection": 16}
+    made = IctInit(**small, pairs="crops", delete_rate=0.1).make(tmp_path / "retriever")
+    assert metrics_of(made)[0].keys() == {"step", "loss", "accuracy", "lr", "grad_norm"}
+    for wrong, name in (
+        ({"pairs": "crops", "null_share": 0.1}, "--null-share"),
+        ({"delete_rate": 0.1}, "--delete-rate"),
+    ):
+        with pytest.raises(ConfigError, match=name):
+            IctInit(**small, **wrong).make(tmp_path / "other")
