@@ -30,7 +30,7 @@ from stages.revise import Revise
 from tests.faults.counting import count, rounds
 from tests.fixtures.retriever import make_retriever
 
-PATIENCE = 60
+PATIENCE = 300
 KINDS = ("edit", "revise", "embed", "build-index", "gc")
 ALONE = {("embed", "build-index"), ("embed", "gc"), ("build-index", "gc"), ("gc", "gc")}
 """Pairs that only `make faults` with several rounds tries: no writer of blocks is among them."""

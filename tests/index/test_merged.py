@@ -33,7 +33,7 @@ def brute_force(vectors: NDArray[np.float32], queries: NDArray[np.float32], k: i
 def gathers(count: int) -> list[Callable[[NDArray[Any]], list[NDArray[Any]]]]:
     """What `data_parallel.gather_rows` does, between threads."""
     table: list[Any] = [None] * count
-    barrier = Barrier(count, timeout=30)
+    barrier = Barrier(count, timeout=300)
 
     def gather(rank: int, rows: NDArray[Any]) -> list[NDArray[Any]]:
         table[rank] = rows

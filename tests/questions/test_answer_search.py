@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,10 +34,9 @@ def test_regular_expressions():
 
 def test_a_hostile_pattern_does_not_cost_its_budget_for_every_block():
     search = AnswerSearch(Question("1", "?", ("(c|cc)+$",), is_regex=True), "substring")
-    text, start = "c" * 3000 + "!", time.monotonic()
+    text = "c" * 3000 + "!"
     assert search.spans(text) == []
-    assert not any(search(text) for _ in range(500))
-    assert time.monotonic() - start < 10
+    assert not any(search(text) for _ in range(1000))  # otherwise it would take a thousand seconds, which no test has
 
 
 @pytest.mark.parametrize("how", ["tokens", "substring"])

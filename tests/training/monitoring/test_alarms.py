@@ -103,17 +103,35 @@ def test_against_the_definition_and_across_a_checkpoint(values, window, line, ga
 # Real runs, with windows that a test has time for.
 
 
+def ring_early(patch):
+    patch.setattr(alarms, "WINDOW", 25)
+    patch.setattr(candidate_watch, "HUB_QUERIES", 60)
+
+
 @pytest.fixture(autouse=True)
-def short(monkeypatch, request):
+def early(monkeypatch, request):
     if "healthy" in request.fixturenames:
-        monkeypatch.setattr(alarms, "WINDOW", 25)
-        monkeypatch.setattr(candidate_watch, "HUB_QUERIES", 60)
+        ring_early(monkeypatch)
 
 
 @pytest.fixture(scope="module")
 def healthy(chain):
     """A chain whose retriever finds sentences by their words, and whose reader copies what it reads."""
     return with_models(chain, "healthy")
+
+
+@pytest.fixture(scope="module")
+def blind(healthy):
+    """The same with a retriever that sees nothing of a query."""
+    return with_models(healthy, "blind", sees="nothing")
+
+
+@pytest.fixture(scope="module")
+def blind_model(blind, tmp_path_factory):
+    """What becomes of it."""
+    with pytest.MonkeyPatch.context() as patch:
+        ring_early(patch)
+        return run(blind, tmp_path_factory.mktemp("blind"))
 
 
 def with_models(chain, name, *, attends=8.0, sees="words"):
@@ -161,7 +179,7 @@ def test_candidates_that_never_hold_the_answer():
 
 
 def test_a_retriever_that_does_not_move(healthy, tmp_path, capsys):
-    model = run(healthy, tmp_path, lr=1e-12)
+    model = run(healthy, tmp_path, lr=1e-12, steps=30, refresh_every=5)
     assert "frozen_candidates" in raised(model)
     assert capsys.readouterr().err.count("Alarm frozen_candidates") == 1
 
@@ -173,30 +191,28 @@ def test_a_refresher_that_never_comes(healthy, tmp_path):
     assert raised(model) == {"stale_index"}
 
 
-def test_a_retriever_that_is_blind_to_queries(healthy, tmp_path):
-    assert "hub_block" in raised(run(with_models(healthy, "blind", sees="nothing"), tmp_path))
+def test_a_retriever_that_is_blind_to_queries(blind_model):
+    assert "hub_block" in raised(blind_model)
 
 
 def test_a_reader_that_does_not_look(healthy, tmp_path):
-    assert "no_utility" in raised(run(with_models(healthy, "idle", attends=0.0), tmp_path))
+    assert "no_utility" in raised(run(with_models(healthy, "idle", attends=0.0), tmp_path, steps=30))
 
 
 def test_a_null_document_that_every_query_likes_best(healthy, tmp_path):
     """At a rate that leaves it so; at the rate of the others a few steps cure it."""
     null = with_models(healthy, "null", sees="null")
-    assert "null_saturated" in raised(run(null, tmp_path, lr=1e-12))
+    assert "null_saturated" in raised(run(null, tmp_path, lr=1e-12, steps=30))
     assert "null_saturated" not in raised(run(null, tmp_path / "learning"))
 
 
-def test_alarms_outlive_an_interruption(healthy, tmp_path, monkeypatch):
-    blind = with_models(healthy, "blind", sees="nothing")
-    whole = run(blind, tmp_path / "whole", steps=42)
+def test_alarms_outlive_an_interruption(blind, blind_model, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        stop_at(patch, 41)
+        stop_at(patch, 46)
         with pytest.raises(Stopped):
-            run(blind, tmp_path, steps=42, checkpoint_every=40)
-    again = run(blind, tmp_path, steps=42, checkpoint_every=40)
-    assert again.content == whole.content and again.metrics["alarms"] == whole.metrics["alarms"]
+            run(blind, tmp_path, checkpoint_every=45)
+    again = run(blind, tmp_path, checkpoint_every=45)
+    assert again.content == blind_model.content and again.metrics["alarms"] == blind_model.metrics["alarms"]
     assert "hub_block" in raised(again)
 
 
@@ -220,17 +236,15 @@ def test_recall_is_judged_by_its_start():
     assert observed(after, "recall@5", lost[200:], 201) == {STEPS // 4 + 2: ["recall_lost"]}
 
 
-def test_a_run_stops_at_an_alarm_and_goes_on_without_it(healthy, tmp_path):
+def test_a_run_stops_at_an_alarm_and_goes_on_without_it(blind, blind_model, tmp_path):
     """The line with the alarm is the last; the same command stops again; without --stop-on the run is that of no stop."""
-    blind = with_models(healthy, "blind", sees="nothing")
-    whole = run(blind, tmp_path / "whole")
-    (first,) = [line["step"] for line in metrics_of(whole) if "hub_block" in line.get("alarms", [])]
+    (first,) = [line["step"] for line in metrics_of(blind_model) if "hub_block" in line.get("alarms", [])]
     for _ in range(2):
         with pytest.raises(QualityError, match=rf"step {first}.*hub_block.*9\d%"):
             run(blind, tmp_path, stop_on="no_utility,hub_block")
     [partial] = (tmp_path / "model").glob("*.partial")
     assert len((partial / "metrics.jsonl").read_text().splitlines()) == first
-    assert run(blind, tmp_path, stop_on=("stale_index",)).content == whole.content
+    assert run(blind, tmp_path, stop_on=("stale_index",)).content == blind_model.content
 
 
 def test_the_exit_code_of_a_stop_is_that_of_a_quality_gate():
