@@ -93,15 +93,16 @@ KINDS: dict[str, Kind] = {
             "condenser_head.safetensors": "the Condenser head; only `condenser-init` reads it",
             **_METRICS,
         },
-        {},
+        {"retriever": "the retriever that was trained, with this encoder"},
         {
+            "retriever": "in the output of `condenser-init --retriever` and `retromae-init --retriever`",
             "encoder.json": "in the output of `condenser-init` and `retromae-init`, and of `mlm-init` that started from such an encoder",
             "condenser_head.safetensors": "in the output of `condenser-init`",
             "metrics.jsonl": "not in an imported encoder",
         },
     ),
     "retriever": Kind(
-        "`ict-init`, `spider-init`, `dpr-finetune`, `import`; part of a model and of a qa-model",
+        "`ict-init`, `spider-init`, `dpr-finetune`, `import`; part of a model, of a qa-model and of an encoder of `condenser-init --retriever`",
         {
             "retriever.json": "pooling, towers, width and epsilon of the projection; head, prefixes and form of blocks of an imported encoder; in a qa-model also the retriever that embedded the blocks",
             "query/config.json": "the query encoder's sizes",
@@ -255,6 +256,14 @@ KINDS: dict[str, Kind] = {
     ),
     "knn-utility": Kind(
         "`eval-knn-lm`", {"utility.json": "means over hidden wordpieces, with and without neighbours, in nats"}, {}, {}
+    ),
+    "cloze-recall": Kind(
+        "`eval-cloze`",
+        {
+            "cloze.json": "recall of the sentences with intervals; with `--method hybrid` also the weight of BM25 that finds most"
+        },
+        {},
+        {},
     ),
     "utility": Kind("`eval-utility`", {"utility.json": "means over hidden spans, in nats"}, {}, {}),
 }

@@ -28,6 +28,8 @@ class CondenserInit(CondenserSettings, TrainingStage):
             raise ConfigError(
                 "--retriever needs --contrastive: without a contrast nothing trains what a retriever computes."
             )
+        if self.cloze_recall and not self.contrastive:
+            raise ConfigError("--cloze-recall needs --contrastive: without a contrast no retriever is trained.")
         self.refuse_with_retriever("encoder", "bert")
 
     def run(self, out: Writer) -> Mapping[str, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from realmctl.artifacts import Writer
+from realmctl.artifacts import Writer, require_same_vocabulary
 from realmctl.errors import ConfigError
 from realmctl.training.settings import DprSettings, TrainingStage
 
@@ -23,6 +23,10 @@ class DprFinetune(DprSettings, TrainingStage):
     def check(self) -> None:
         if self.retriever is None:
             raise ConfigError("dpr-finetune needs --retriever, for instance --retriever artifacts/retriever/v1.")
+        if self.cloze_recall and self.blocks is None:
+            raise ConfigError("--cloze-recall needs --blocks, whose sentences it cuts out.")
+        if self.blocks is not None:
+            require_same_vocabulary(self.blocks, self.retriever)
 
     def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.training.objectives.labelled import train_dpr

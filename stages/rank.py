@@ -62,6 +62,7 @@ class Rank(Stage):
         above=0,
         at_most=1e6,
     )
+    bm25_weight: float = setting(help_texts.BM25_WEIGHT, default=1.0, at_least=0, at_most=1e6)
     batch_size: int = runtime("Queries per batch.", default=16, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
@@ -91,7 +92,7 @@ class Rank(Stage):
                 f"Build it with --recall-k {self._depth()} to know what it misses."
             )
         ranker = Ranker(
-            searcher=start_method(self.method, self._inputs(), self.rrf_k),
+            searcher=start_method(self.method, self._inputs(), self.rrf_k, bm25_weight=self.bm25_weight),
             top=self.top,
             depth=self._depth(),
             unit=self.unit,

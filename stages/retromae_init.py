@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from realmctl.artifacts import Writer
+from realmctl.errors import ConfigError
 from realmctl.training.settings import RetroMaeSettings, TrainingStage
 
 
@@ -19,6 +20,8 @@ class RetromaeInit(RetroMaeSettings, TrainingStage):
     headline = ("loss", "decoder_loss", "encoder_loss", "seconds_per_step")
 
     def check(self) -> None:
+        if self.cloze_recall and self.retriever is None:
+            raise ConfigError("--cloze-recall needs --retriever: without one no retriever is trained.")
         self.refuse_with_retriever("encoder", "bert")
 
     def run(self, out: Writer) -> Mapping[str, object]:

@@ -17,7 +17,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "dpr-finetune",
         "export",
     ),
-    "Index and search": ("embed", "build-index", "search", "rank", "eval-run"),
+    "Index and search": ("embed", "build-index", "search", "rank", "eval-run", "eval-cloze"),
     "Pre-training": ("pretrain", "refresh", "eval-utility", "fill-mask"),
     "Questions and answers": ("split", "finetune", "eval-em", "score", "ask", "serve", "report"),
     "Baselines": ("lm-init", "lm-finetune", "build-datastore", "eval-knn-lm"),

@@ -28,6 +28,7 @@ EXECUTOR = (
 CONTRAST_MICRO_BATCH = (
     "Queries computed at once, with their blocks; 0 means the whole batch. The gradients stay those of the whole batch."
 )
+BM25_WEIGHT = "hybrid: factor of BM25's part in the fusion. `eval-cloze` finds one without labels."
 REGEX_ANSWERS = "Treat answers as regular expressions. Default: decided by the format of the file."
 ANSWER_FIELD = "Name of the field that holds the answers. Default: decided by the format of the file."
 QUESTIONS = "File of questions with answers: NQ-open, WebQuestions, CuratedTREC, SQuAD and others."

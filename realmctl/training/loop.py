@@ -47,8 +47,8 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
     "adamw": {"betas": (0.9, 0.98), "eps": 1e-8, "bias_correction": True},
 }
 """`bert` is AdamW as BERT and REALM used it. `adamw` suits runs of hundreds of steps."""
-WATCH = "loss_watch"
-"""Name of the loop's own state in that of the objective, in a checkpoint."""
+WATCH, SPENT = "loss_watch", "seconds_spent"
+"""Names of the loop's own state in that of the objective, in a checkpoint."""
 NOT_AVERAGED = ("step", "lr", "alarms")
 
 
@@ -138,6 +138,7 @@ class _Run(Generic[Part]):
         self.trial = out if isinstance(out, Trial) else None
         self.recent: deque[dict[str, Any]] = deque(maxlen=WINDOW)
         self.seconds: deque[float] = deque(maxlen=WINDOW)
+        self.spent = 0.0  # seconds in steps so far, also in processes before this one
 
     def to_the_end(self) -> dict[str, Any]:
         """Take all steps that are left. Returns the metrics for the manifest."""
@@ -160,19 +161,20 @@ class _Run(Generic[Part]):
                     if stop.signal is not None:
                         stop.leave(f"with a checkpoint at step {step} of {self.settings.steps}")
         if step < self.settings.steps:
-            say(
-                f"{self.what}: stopped after step {step} of {self.settings.steps}, accuracy {self._mean('accuracy'):.4f}"
-            )
+            means = {name: self._mean(name) for name in ("loss", "accuracy")}
+            said = ", ".join(f"{name} {mean:.4f}" for name, mean in means.items() if mean is not None)
+            say(f"{self.what}: stopped after step {step} of {self.settings.steps}, {said}")
         self.objective.modules.eval()
         return {"steps": step, **self._summary(), "alarms": self.watch.alarms.counts}
 
     def _is_finished(self, step: int) -> bool:
-        """Return whether all steps are taken, or the accuracy at which the run stops is reached.
+        """Return whether all steps are taken, the accuracy is reached at which the run stops, the objective ends it, or its time is over.
 
-        It depends on the logged metrics alone. So a run that continues stops at the same step.
+        All but the time depends on the logged metrics alone. So a run that continues stops at the same step.
         """
         learnt = self.goal is not None and len(self.recent) == WINDOW and (self._mean("accuracy") or 0.0) >= self.goal
-        return step >= self.settings.steps or learnt
+        over = self.settings.seconds is not None and data_parallel.anyone(self.spent >= self.settings.seconds)
+        return step >= self.settings.steps or learnt or self.objective.finished or over
 
     def _check_disk(self) -> None:
         """Check that the disk has room for the checkpoints. A trial is told how much they need instead."""
@@ -200,6 +202,7 @@ class _Run(Generic[Part]):
     def _restore(self, state: Mapping[str, Any]) -> None:
         self.objective.restore(state)
         self.watch.restore(state[WATCH])
+        self.spent = state[SPENT]
 
     def _save(self, step: int) -> None:
         """Write a checkpoint. Raises QualityError when the weights are not finite: the rate was too high at the step before."""
@@ -207,7 +210,7 @@ class _Run(Generic[Part]):
             return
         if step and (name := first_not_finite(module_tensors(self.objective.modules))):
             raise self._diverged(step, f"the tensor '{name}' is not finite")
-        state = {**self.objective.state(), WATCH: self.watch.state()}
+        state = {**self.objective.state(), WATCH: self.watch.state(), SPENT: self.spent}
         self.checkpoints.save(step, state, sound=self.watch.in_range)
 
     def _take(self, step: int, log: BinaryIO, bar: Progress) -> int:
@@ -228,6 +231,7 @@ class _Run(Generic[Part]):
             line["alarms"] = raised
         line |= self.objective.after_step(line)
         self.seconds.append(time.monotonic() - start)
+        self.spent += self.seconds[-1]
         self._log(line, log)
         self.curves.add(line)
         self.recent.append(line)

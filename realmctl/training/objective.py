@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -39,6 +39,11 @@ class Objective(Protocol[Part]):
         """{module: factor} for the modules whose learning rate differs from the schedule's."""
         ...
 
+    @property
+    def finished(self) -> bool:
+        """Whether the run ends before its last step. It is the same in all processes, and in a run that was resumed."""
+        ...
+
     def draw(self, step: int) -> Sequence[Part]:
         """Return the micro-batches of step `step` (from 0). Their losses add up to the loss of the batch."""
         ...
@@ -47,7 +52,7 @@ class Objective(Protocol[Part]):
         """Return the loss of a micro-batch, a scalar (None: it has nothing to learn from), and its metrics."""
         ...
 
-    def before_step(self, step: int) -> Mapping[str, float]:
+    def before_step(self, step: int) -> Mapping[str, Any]:
         """Prepare the next draw, after `step` steps. Return metrics to log with the step."""
         ...
 
@@ -73,10 +78,11 @@ class SelfContained:
 
     chance: float = 0.0
     chance_is_exact: bool = True
+    finished: bool = False
 
     lr_multipliers: Mapping[nn.Module, float] = MappingProxyType({})
 
-    def before_step(self, step: int) -> Mapping[str, float]:
+    def before_step(self, step: int) -> Mapping[str, Any]:
         return {}
 
     def after_step(self, line: Mapping[str, object]) -> Mapping[str, Any]:
@@ -87,6 +93,36 @@ class SelfContained:
 
     def restore(self, state: Mapping[str, object]) -> None:
         pass
+
+
+class Around(Generic[Part]):
+    """Base of objectives that are another one, `inner`, and do something beside its steps."""
+
+    def __init__(self, inner: Objective[Part]) -> None:
+        self.inner, self.modules, self.lr_multipliers = inner, inner.modules, inner.lr_multipliers
+        self.chance, self.chance_is_exact = inner.chance, inner.chance_is_exact
+
+    @property
+    def finished(self) -> bool:
+        return self.inner.finished
+
+    def draw(self, step: int) -> Sequence[Part]:
+        return self.inner.draw(step)
+
+    def loss(self, part: Part) -> tuple[Tensor | None, Sums]:
+        return self.inner.loss(part)
+
+    def before_step(self, step: int) -> Mapping[str, Any]:
+        return self.inner.before_step(step)
+
+    def after_step(self, line: Mapping[str, object]) -> Mapping[str, Any]:
+        return self.inner.after_step(line)
+
+    def state(self) -> dict[str, Any]:
+        return self.inner.state()
+
+    def restore(self, state: Mapping[str, object]) -> None:
+        self.inner.restore(state)
 
 
 class StepSums:

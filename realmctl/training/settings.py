@@ -84,6 +84,11 @@ class TrainSettings(Settings):
     stop_on: tuple[AlarmName, ...] = runtime(help_texts.STOP_ON, default=(), check=check_loss_alarms)
 
     @property
+    def seconds(self) -> float | None:
+        """The time after which training ends; None for no limit."""
+        return None
+
+    @property
     def at_once(self) -> int:
         """Examples of a micro-batch."""
         return self.micro_batch or self.batch_size
@@ -105,6 +110,64 @@ class TrainSettings(Settings):
         if warmup >= steps:
             return self.lr * (steps - 1) / max(1, warmup)
         return self.lr * max((warmup - 1) / max(1, warmup), 1 - warmup / steps)
+
+
+def check_cloze_alarms(flag: str, names: Sequence[str]) -> None:
+    """Check that alarms concern the loss or cloze recall. Raises ConfigError."""
+    check_loss_alarms(flag, [name for name in names if name != "cloze_lost"])
+
+
+class ClozeSettings(TrainSettings):
+    """The training of a retriever, which may be measured on sentences that were cut out of their blocks."""
+
+    cloze_recall: int = setting(
+        "Sentences that are cut out of their blocks; each must find its block, which needs no labels. The share that does is logged at the "
+        "start, every so often and at the end. 0: none.",
+        default=0,
+        at_least=0,
+    )
+    cloze_blocks: int = setting(
+        "Blocks among which these sentences search, drawn at random; the blocks that they were cut out of are among them. 0: all blocks, "
+        "which are then embedded at each measurement.",
+        default=1000,
+        at_least=0,
+    )
+    cloze_every: int | None = setting(
+        "Steps between two measurements of cloze recall. Default: a fifth of the steps.", default=None, at_least=1
+    )
+    cloze_patience: int = setting(
+        "Stop after this number of measurements in a row without a better cloze recall. 0: take all steps.",
+        default=0,
+        at_least=0,
+    )
+    keep: Literal["last", "best", "gain"] = setting(
+        "Weights that are kept. last: those of the last step. best: those of the best cloze recall. gain: the same, but the start unless a "
+        "gain over it is shown.",
+        default="last",
+    )
+    stop_on: tuple[AlarmName, ...] = runtime(help_texts.STOP_ON, default=(), check=check_cloze_alarms)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.cloze_recall and (self.keep != "last" or self.cloze_patience):
+            flag = f"--keep {self.keep}" if self.keep != "last" else f"--cloze-patience {self.cloze_patience}"
+            raise ConfigError(f"{flag} needs --cloze-recall N, such as 400, which says what is better.")
+
+
+class TimedSettings(ClozeSettings):
+    """The training of a retriever that may end after some minutes."""
+
+    minutes: float | None = setting(
+        "Minutes of training, its measurements included. A few steps are timed first, and as many are taken as fit, at most --steps; the "
+        "result is that of --steps with this number. Default: no limit.",
+        default=None,
+        above=0,
+        at_most=1e6,
+    )
+
+    @property
+    def seconds(self) -> float | None:
+        return None if self.minutes is None else 60 * self.minutes
 
 
 class TrainingStage(TrainSettings, Stage, abstract=True):
@@ -244,7 +307,7 @@ class MlmSettings(TrainSettings):
     )
 
 
-class WarmEncoderSettings(WarmStartSettings):
+class WarmEncoderSettings(TimedSettings, WarmStartSettings):
     """A warm start whose training predicts masked wordpieces of windows of blocks."""
 
     warmup: int | None = setting("Warm-up steps. Default: a tenth of --steps.", default=None, at_least=0)
@@ -337,7 +400,7 @@ class RetroMaeSettings(WarmEncoderSettings):
     )
 
 
-class ContrastSettings(TrainSettings):
+class ContrastSettings(TimedSettings):
     """Contrast within a batch: each query has to find its block among those of the others."""
 
     distill_start: float = setting(
@@ -491,6 +554,9 @@ class DprSettings(ContrastSettings):
         "Relevance judgements of the queries, in TREC's or BEIR's format. Those of 0 are hard negatives.", default=None
     )
     corpus: tuple[Path, ...] = source("Corpus with the passages that are named by id alone.", default=())
+    blocks: Artifact | None = reads(
+        "blocks", help="Blocks that --cloze-recall measures on.", explicit_only=True, default=None
+    )
     hard_negatives: int = setting("Hard negatives of a question at each step.", default=1, at_least=0, at_most=32)
     steps: int = setting(help_texts.STEPS, default=18_400, at_least=1)
     batch_size: int = setting(
@@ -564,7 +630,7 @@ class RefreshSettings(TrainSettings):
             )
 
 
-class PretrainSettings(RefreshSettings, BertSettings):
+class PretrainSettings(ClozeSettings, RefreshSettings, BertSettings):
     """REALM pre-training."""
 
     spans: Artifact = reads(
@@ -834,6 +900,32 @@ class UtilitySettings(Settings):
         if not (retriever and index and reader):
             raise ConfigError("eval-utility needs --model, or --retriever, --index and --encoder together.")
         return retriever, index, reader
+
+
+class EvalClozeSettings(Settings):
+    """Measuring cloze recall."""
+
+    blocks: Artifact = reads("blocks", help="Blocks that sentences are cut out of, and that they look for.")
+    retriever: Artifact | None = reads(
+        "retriever",
+        help="Retriever to measure.",
+        replaced_by=lambda given: given.get("method") == "bm25",
+        default=None,
+    )
+    baseline: Artifact | None = reads(
+        "retriever", help="Retriever to compare with, such as the start of training.", explicit_only=True, default=None
+    )
+    method: Literal["dense", "bm25", "hybrid"] = setting(
+        "What is measured. dense: the retriever. bm25: BM25. hybrid: both, alone and fused, with the weight of BM25 that finds most.",
+        default="dense",
+    )
+    sentences: int = setting("Sentences to cut out, drawn at random.", default=400, at_least=2)
+    among: int = setting(
+        "Blocks among which they search, drawn at random where there are more. 0: all.", default=20_000, at_least=0
+    )
+    seed: int = setting(help_texts.SEED, default=0, at_least=0)
+    device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
+    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
 
 
 class DatastoreSettings(IndexSettings):

@@ -13,7 +13,7 @@ from realmctl.artifacts import Origin, Writer, series
 from realmctl.artifacts.unfinished import partial_folders, read_recipe, write_recipe
 from realmctl.log import say
 from realmctl.training.checkpoint import remove_later
-from realmctl.training.evaluation.best_on_dev import FOLDER, best_step
+from realmctl.training.evaluation.best_weights import FOLDER, best_step
 from realmctl.training.settings import changes_of
 
 THEN_LR = "then_lr"

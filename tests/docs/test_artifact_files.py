@@ -12,6 +12,7 @@ from docs.make_artifact_files import KINDS, PAGE, condition, page
 from realmctl.artifacts import Artifact, open_artifact
 from stages.build_datastore import BuildDatastore
 from stages.condenser_init import CondenserInit
+from stages.eval_cloze import EvalCloze
 from stages.eval_em import EvalEm
 from stages.eval_knn_lm import EvalKnnLm
 from stages.eval_run import EvalRun
@@ -39,6 +40,16 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
     condenser = CondenserInit(blocks=chain.blocks, bert="scratch:L1-H16", steps=1, batch_size=2, length=24).make(
         folder / "condenser"
     )
+    of_retriever = CondenserInit(
+        blocks=chain.blocks,
+        retriever=chain.retriever,
+        contrastive=True,
+        skip_from=0,
+        steps=1,
+        batch_size=2,
+        length=24,
+    ).make(folder / "of-retriever")
+    cloze = EvalCloze(blocks=chain.blocks, method="bm25").make(folder / "cloze")
     hnsw = make_index(folder, chain.blocks, chain.retriever, type="hnsw", min_recall=0.1)
     shards = make_index(folder / "shards", chain.blocks, chain.retriever, type="hnsw", min_recall=0.1, shards=2)
     others = [
@@ -64,7 +75,20 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
     embeddings = open_artifact(chain.folder / "embeddings")
     first = [chain.blocks, chain.spans, chain.encoder, chain.retriever, two_towers, embeddings, chain.index, hnsw]
     first += [shards, *others, ranking, lm, written, *stores, knn]
-    return [*first, condenser, *imports(folder), model, dense, bm25, closed_book, *scores, recall, utility]
+    return [
+        *first,
+        condenser,
+        of_retriever,
+        cloze,
+        *imports(folder),
+        model,
+        dense,
+        bm25,
+        closed_book,
+        *scores,
+        recall,
+        utility,
+    ]
 
 
 def first_shard_only(names: Iterable[str]) -> set[str]:

@@ -12,6 +12,7 @@ import typer
 from realmctl.cli import completion
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, path, text
+from realmctl.pipeline import help_texts
 from realmctl.retrieval.names import search_methods
 
 WIDTH = 100
@@ -53,6 +54,7 @@ def search(
             help="Index, or a model with one. Default: the newest of <workspace>/index that fits.",
         ),
     ] = None,
+    bm25_weight: Annotated[float, typer.Option(min=0, max=1e6, help=help_texts.BM25_WEIGHT)] = 1.0,
     workspace: Workspace = Path("artifacts"),
     json: Json = False,
 ) -> None:
@@ -62,7 +64,9 @@ def search(
     """
     from realmctl.retrieval.search.opening import load_search
 
-    found = load_search(workspace, method=method, blocks=blocks, retriever=retriever, index=index)
+    found = load_search(
+        workspace, method=method, blocks=blocks, retriever=retriever, index=index, bm25_weight=bm25_weight
+    )
     results = [
         {
             "query": each,

@@ -70,7 +70,7 @@ class PooledBert(nn.Module):
         if self.pooling == "mean":
             return state_BLH.float().sum(1) / packed.lengths_B[:, None]
         state_BH = state_BLH[:, 0].float()
-        if self.bert.pooler is not None:
+        if self.pooling == "pooler":
             with full_precision(state_BH.device):
                 state_BH = self.bert.pooler(state_BH[:, None])
         return state_BH

@@ -13,7 +13,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
@@ -45,8 +45,8 @@ class Postings:
         self.arrays, self.blocks = arrays, blocks
 
     @classmethod
-    def of(cls, corpus: Corpus, words: int) -> Postings:
-        """The postings of a corpus whose wordpiece ids are below `words`. Raises ResourceError when bm25s is not installed."""
+    def of(cls, corpus: Passages, words: int) -> Postings:
+        """The postings of passages whose wordpiece ids are below `words`. Raises ResourceError when bm25s is not installed."""
         require_package("bm25s", "bm25", "BM25")
         import bm25s
 
@@ -171,10 +171,18 @@ class BM25Searcher(Searcher):
             part.file("bm25.json").write_text(json.dumps(described, indent=1) + "\n")
 
 
-class _Documents:
-    """Title and body of each block as a list of wordpieces, computed whenever bm25s iterates over them."""
+class Passages(Protocol):
+    """What BM25 reads: titles and bodies in wordpieces, by row."""
 
-    def __init__(self, corpus: Corpus) -> None:
+    def __len__(self) -> int: ...
+    def title(self, row: int) -> TokenIds: ...
+    def tokens(self, row: int) -> TokenIds: ...
+
+
+class _Documents:
+    """Title and body of each passage as a list of wordpieces, computed whenever bm25s iterates over them."""
+
+    def __init__(self, corpus: Passages) -> None:
         self.corpus = corpus
 
     def __len__(self) -> int:

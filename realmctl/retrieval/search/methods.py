@@ -2,7 +2,7 @@
 
 Rankings are fused by reciprocal rank (Cormack, Clarke and Büttcher, SIGIR 2009): the score of a block is the sum of
 1 / (k + rank) over the rankings that hold it; the first rank is 1. Scores of the rankings themselves do not count, so they need
-no common scale. Legend: B questions, K blocks of a question.
+no common scale. BM25's part may be multiplied by a weight. Legend: B questions, K blocks of a question.
 """
 
 from __future__ import annotations
@@ -32,20 +32,29 @@ def uses_index(method: str) -> bool:
     return any(searcher.uses_index for searcher in searchers_of(method))
 
 
-def start_method(method: str, inputs: SearchInputs, rrf_k: float = RRF_K, depth: int = 0) -> BlockSearch:
-    """Return what finds blocks by a method. `rrf_k` and `depth` are those of `Hybrid`."""
+def start_method(
+    method: str, inputs: SearchInputs, rrf_k: float = RRF_K, depth: int = 0, bm25_weight: float = 1.0
+) -> BlockSearch:
+    """Return what finds blocks by a method. `rrf_k` and `depth` are those of `Hybrid`; `bm25_weight` is the weight of its BM25."""
     searchers = [searcher.start(inputs) for searcher in searchers_of(method)]
-    return Hybrid(searchers, rrf_k, depth) if method == HYBRID else searchers[0]
+    return Hybrid(searchers, rrf_k, depth, (1.0, bm25_weight)) if method == HYBRID else searchers[0]
 
 
 class Hybrid(BlockSearch):
     """Searchers of the same blocks, whose rankings are fused. The first one must find as many blocks as it is asked for.
 
-    rrf_k: constant of the fusion. depth: blocks that each searcher retrieves at least, however few are asked for.
+    rrf_k: constant of the fusion. depth: blocks that each searcher retrieves at least, however few are asked for. weights: one for each
+    searcher; by default all are 1.
     """
 
-    def __init__(self, searchers: Sequence[Searcher], rrf_k: float = RRF_K, depth: int = 0) -> None:
-        self.searchers, self.rrf_k, self.depth = searchers, rrf_k, depth
+    def __init__(
+        self,
+        searchers: Sequence[Searcher],
+        rrf_k: float = RRF_K,
+        depth: int = 0,
+        weights: Sequence[float] = (),
+    ) -> None:
+        self.searchers, self.rrf_k, self.depth, self.weights = searchers, rrf_k, depth, weights
         self.corpus, self.wordpiece = searchers[0].corpus, searchers[0].wordpiece
 
     def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[Scores, RowIds]:
@@ -56,18 +65,25 @@ class Hybrid(BlockSearch):
     def ranked(self, tokens: Sequence[TokenIds], k: int) -> list[tuple[Scores, RowIds]]:
         of_searchers = [searcher.ranked(tokens, max(k, self.depth)) for searcher in self.searchers]
         return [
-            reciprocal_rank_fusion([rows for _, rows in own], self.rrf_k) for own in zip(*of_searchers, strict=True)
+            reciprocal_rank_fusion([rows for _, rows in own], self.rrf_k, self.weights)
+            for own in zip(*of_searchers, strict=True)
         ]
 
 
-def reciprocal_rank_fusion(rankings: Sequence[RowIds], k: float = RRF_K) -> tuple[Scores, RowIds]:
+def reciprocal_rank_fusion(
+    rankings: Sequence[RowIds], k: float = RRF_K, weights: Sequence[float] = ()
+) -> tuple[Scores, RowIds]:
     """Return scores float32 [n] and rows int64 [n] of one query, best first; equal scores are ordered by rising row.
 
     rankings: rows int64 [m] of each ranking, best first and without repetition; n is the number of different rows.
+    weights: factor of each ranking; by default all are 1.
     """
     rows, place = np.unique(np.concatenate(rankings), return_inverse=True)
     scores: NDArray[np.float64] = np.zeros(len(rows))
-    reciprocals = [1 / (k + np.arange(1, len(ranking) + 1)) for ranking in rankings]
+    factors = weights or [1.0] * len(rankings)
+    reciprocals = [
+        factor / (k + np.arange(1, len(ranking) + 1)) for factor, ranking in zip(factors, rankings, strict=True)
+    ]
     np.add.at(scores, place, np.concatenate(reciprocals))
     order = np.lexsort((rows, -scores))
     return scores[order].astype(np.float32), rows[order].astype(np.int64)

@@ -27,6 +27,7 @@ def load_search(
     blocks: ArtifactLike | None = None,
     retriever: ArtifactLike | None = None,
     index: ArtifactLike | None = None,
+    bm25_weight: float = 1.0,
     device: str = "auto",
     precision: str = "auto",
 ) -> TextSearch:
@@ -39,6 +40,7 @@ def load_search(
         blocks: blocks; by default those of the index, and for bm25 the newest.
         retriever: retriever, or a model or qa-model with one; by default the one that made the index.
         index: index, or a model with one; by default the newest whose retriever and blocks are there.
+        bm25_weight: factor of BM25's part in hybrid search.
         device: auto (the first GPU, else the CPU), cpu or cuda:N.
         precision: arithmetic of the query encoder: fp32, bf16, or auto for bf16 where the hardware has it.
 
@@ -70,7 +72,7 @@ def load_search(
             say(f"search: {method} does not use the {name}, so it is ignored")
         inputs = SearchInputs(blocks=resolve(blocks or folder / "blocks", ("blocks",)), device=device)
     say(f"search: {method} over {' and '.join(str(one.path) for one in (inputs.index, inputs.blocks) if one)}")
-    found = start_method(method, inputs, depth=DEPTH)
+    found = start_method(method, inputs, depth=DEPTH, bm25_weight=bm25_weight)
     return TextSearch(found, found.corpus)
 
 

@@ -15,9 +15,11 @@ from realmctl.errors import QualityError
 from realmctl.log import warn
 
 LossAlarm = Literal["loss_exploded", "loss_at_chance", "dead_gradient", "constant_loss"]
-"""The alarms of every training (loss_watch.py). The others are those of pre-training."""
+"""The alarms of every training (loss_watch.py). `cloze_lost` is that of every training that measures cloze recall; the others are those
+of pre-training."""
 AlarmName = Literal[
     LossAlarm,
+    "cloze_lost",
     "null_saturated",
     "no_utility",
     "hub_block",

@@ -25,14 +25,16 @@ from realmctl.models.condenser import Condenser, contrastive_loss
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.precision import seed_everything
 from realmctl.models.retriever import Retriever
+from realmctl.models.towers.layout import InputLayout
+from realmctl.models.towers.sentence_tower import SentenceTower
 from realmctl.spans.query import Query
 from realmctl.tokens import wordpiece
 from realmctl.training.data.draws import SharedDraws, Stream, generator
 from realmctl.training.data.masked_blocks import MaskedPassages, SpanPairs, WholeWordMasking, rows_by_document
 from realmctl.training.data.order import DataOrder
 from realmctl.training.data_parallel import all_gather
+from realmctl.training.evaluation.on_cloze import train_on_cloze
 from realmctl.training.gradient_cache import CachedGradient, cached_gradients
-from realmctl.training.loop import train
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.settings import CondenserSettings
 from realmctl.training.starts.masked_lm import retriever_of_one_encoder, save_start, starting_masked_lm
@@ -146,11 +148,26 @@ def train_condenser(settings: CondenserSettings, out: Writer) -> dict[str, float
     """Train an encoder with a Condenser head, and write both; with a retriever, that too, as a part. Returns metrics."""
     retriever = retriever_of_one_encoder(settings.retriever, settings.blocks) if settings.retriever else None
     model, examples = _start(settings, retriever), _examples(settings, retriever)
-    metrics = train(CondenserObjective(model, examples, settings, retriever), settings, out, "condenser-init")
+    objective, measured = (
+        CondenserObjective(model, examples, settings, retriever),
+        retriever or _by_cls(model, settings),
+    )
+    metrics = train_on_cloze(objective, measured, settings, settings.blocks, out, "condenser-init")
     described = EncoderDescription(pooling="cls", skip_from=model.skip_from, head_layers=len(model.head))
     save_start(out, settings.blocks, model.cpu().mlm, described, retriever)
     model.save_head(out.path)
     return {"examples": len(examples), **metrics}
+
+
+def _by_cls(model: Condenser, settings: CondenserSettings) -> Retriever:
+    """The model as a retriever that compares raw [CLS] states, as the contrast does. The two have one BERT."""
+    bert = model.mlm.bert
+    pooler = bert.pooler
+    tower, layout = SentenceTower(bert, "cls", ()), InputLayout("joined")
+    bert.pooler = pooler  # it stays with the encoder
+    return Retriever(
+        tower, tower, query_length=settings.length, block_length=settings.length, pooling="cls", layout=layout
+    )
 
 
 def _start(settings: CondenserSettings, retriever: Retriever | None) -> Condenser:

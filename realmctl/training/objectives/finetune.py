@@ -40,7 +40,8 @@ from realmctl.retrieval.search.searcher import Searcher
 from realmctl.training.data.cloze_questions import cloze_questions
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import DataOrder, MixedDataOrder
-from realmctl.training.evaluation.best_on_dev import FOLDER, BestOnDev
+from realmctl.training.evaluation.best_on_dev import BestOnDev
+from realmctl.training.evaluation.best_weights import FOLDER
 from realmctl.training.loop import train, trained_weights
 from realmctl.training.monitoring.answers_in_reach import AnswersInReach
 from realmctl.training.objective import SelfContained, Sums

@@ -26,8 +26,8 @@ from realmctl.models.marginal import divergence, in_batch_scores, in_batch_softm
 from realmctl.models.retriever import Retriever
 from realmctl.training.data.order import DataOrder
 from realmctl.training.data_parallel import all_gather
+from realmctl.training.evaluation.on_cloze import train_on_cloze
 from realmctl.training.gradient_cache import CachedGradient, cached_gradients
-from realmctl.training.loop import train
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.settings import ContrastSettings, RetrieverSettings
 from realmctl.training.starts.retriever import starting_retriever
@@ -196,7 +196,8 @@ def train_retriever(
     retriever, corpus, collator = starting_retriever(settings)
     metrics: dict[str, float] = {"steps": 0}
     if settings.steps:
-        metrics = train(task(retriever, corpus, collator, settings), settings, out, what)
+        objective = task(retriever, corpus, collator, settings)
+        metrics = train_on_cloze(objective, retriever, settings, settings.blocks, out, what)
     retriever.cpu().save(out.path)
     out.copy_folder("tokenizer", tokenizer_folder(settings.blocks))
     return metrics

@@ -25,7 +25,7 @@ from realmctl.questions.ranking.judged import training_questions
 from realmctl.tokens import wordpiece
 from realmctl.tokens.wordpiece import WordPiece
 from realmctl.training.data.draws import Stream, generator
-from realmctl.training.loop import train
+from realmctl.training.evaluation.on_cloze import train_on_cloze
 from realmctl.training.objectives.in_batch import Example, InBatchContrast
 from realmctl.training.settings import DprSettings
 from realmctl.training.starts.retriever import whole_retriever
@@ -128,9 +128,8 @@ def train_dpr(settings: DprSettings, out: Writer) -> dict[str, float]:
     say(f"{settings.passages}: {len(questions)} questions with labelled passages")
     for reason, count in dropped.items():
         warn(f"{settings.passages}: {count} questions left out: {reason}")
-    metrics = train(
-        LabelledObjective(retriever, Collator.of(words), questions, settings), settings, out, "dpr-finetune"
-    )
+    objective = LabelledObjective(retriever, Collator.of(words), questions, settings)
+    metrics = train_on_cloze(objective, retriever, settings, settings.blocks, out, "dpr-finetune")
     retriever.cpu().save(out.path)
     out.copy_folder("tokenizer", tokenizer_folder(settings.retriever))
     return {**metrics, "questions": len(questions)}

@@ -50,7 +50,8 @@ from realmctl.tokens import wordpiece
 from realmctl.training import data_parallel
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import span_order
-from realmctl.training.loop import train, trained_weights
+from realmctl.training.evaluation.on_cloze import train_on_cloze
+from realmctl.training.loop import trained_weights
 from realmctl.training.monitoring.alarms import Alarms, rules
 from realmctl.training.monitoring.candidate_watch import WATCHED_QUERIES, CandidateWatch
 from realmctl.training.monitoring.index_change import index_drift, overlap
@@ -69,7 +70,7 @@ def pretrain(settings: PretrainSettings, out: Writer) -> dict[str, Any]:
     reader = Reader.from_masked_lm(start)
     with refreshed_index(settings, out, "snapshot-queries" in settings.official) as in_use:
         objective = PretrainObjective(settings, retriever, reader, in_use)
-        metrics = train(objective, settings, out, "pretrain")
+        metrics = train_on_cloze(objective, retriever, settings, settings.blocks, out, "pretrain")
     if not processes.is_first():  # the first process embeds the blocks with the trained retriever
         return metrics
     with trained_weights(settings, out, "pretrain"):
@@ -109,6 +110,8 @@ class PretrainMicroBatch:
 
 class PretrainObjective:
     """The marginal likelihood of hidden spans, with an index that is refreshed."""
+
+    finished = False
 
     def __init__(self, settings: PretrainSettings, retriever: Retriever, reader: Reader, in_use: IndexInUse) -> None:
         self.settings, self.retriever, self.reader, self.in_use = settings, retriever, reader, in_use

@@ -28,7 +28,7 @@ from realmctl.tokens import wordpiece
 from realmctl.training.data.draws import SharedDraws, Stream, generator
 from realmctl.training.data.masked_blocks import MaskedPassages, WholeWordMasking
 from realmctl.training.data.order import DataOrder
-from realmctl.training.loop import train
+from realmctl.training.evaluation.on_cloze import train_on_cloze
 from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.settings import RetroMaeSettings
 from realmctl.training.starts.masked_lm import retriever_of_one_encoder, save_start, starting_masked_lm
@@ -163,6 +163,7 @@ def train_retromae(settings: RetroMaeSettings, out: Writer) -> dict[str, float]:
     masking = WholeWordMasking(continues_V=words.continues, mask_id=words.mask, rate=settings.mask_rate)
     prefix = retriever.layout.block_prefix.ids if retriever else ()
     examples = MaskedPassages(corpus, Collator.of(words), masking, length=settings.length, prefix=prefix)
-    metrics = train(RetroMaeObjective(model, examples, settings), settings, out, "retromae-init")
+    objective = RetroMaeObjective(model, examples, settings)
+    metrics = train_on_cloze(objective, retriever, settings, settings.blocks, out, "retromae-init")
     save_start(out, settings.blocks, model.cpu().mlm, EncoderDescription(pooling="cls"), retriever)
     return metrics

@@ -14,6 +14,7 @@ from stages.chunk import Chunk
 from stages.condenser_init import CondenserInit
 from stages.dpr_finetune import DprFinetune
 from stages.embed import Embed
+from stages.eval_cloze import EvalCloze
 from stages.eval_em import EvalEm
 from stages.eval_knn_lm import EvalKnnLm
 from stages.eval_run import EvalRun
@@ -74,6 +75,7 @@ def every_stage(chain: Chain, folder: Path) -> dict[str, Stage]:
         "rank": rank,
         "eval-run": EvalRun(ranking=ranking, blocks=chain.blocks, questions=chain.questions),
         "eval-em": EvalEm(blocks=chain.blocks, questions=chain.questions, hits=5, precision="fp32", **parts),
+        "eval-cloze": EvalCloze(blocks=chain.blocks, method="bm25"),
         "eval-utility": utility,
         "lm-init": LmInit(spans=chain.spans, lm=t5, **LM),
         "lm-finetune": LmFinetune(lm=t5, questions=chain.questions, answer_length=12, **LM),

@@ -1,0 +1,170 @@
+"""Cloze recall: how often a sentence finds the passage that it was cut out of. It needs documents and no labels.
+
+Some passages lose a sentence each, and the sentence must find its passage among the others, which are whole or lack a sentence of their
+own. It is ICT's task (ORQA, section 4) as a measure: the sentences are drawn once with the run's seed, the passages are embedded with the
+weights of the moment, and each is compared with each. The sentences are a sample. So are the passages, unless all are asked for; among those
+that there are, ranks are exact. A passage with an equal score counts as before one's own.
+Legend: N sentences, M passages, D projection.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from realmctl.corpus.corpus import Corpus, TokenIds
+from realmctl.errors import InputError
+from realmctl.execution import processes
+from realmctl.index.recall import wilson
+from realmctl.models.inputs import Collator
+from realmctl.models.retriever import Retriever
+from realmctl.retrieval.embedding.embedding import embed_questions, embed_titles_and_bodies
+from realmctl.retrieval.search.bm25 import Postings
+from realmctl.training import data_parallel
+from realmctl.training.data.draws import Stream, generator
+
+SHORTEST = 5
+"""Wordpieces of the shortest sentence that is cut out. Shorter ones, such as "See below.", say nothing."""
+DEPTHS = (1, 5, 20)
+SENTENCES_AT_ONCE = 64
+
+Ranks = NDArray[np.int64]
+"""The rank of each sentence's own passage, int64 [N], from 1."""
+
+
+@dataclass(frozen=True)
+class ClozePassages:
+    """M passages in wordpieces, and N sentences that were cut out of the first N of them. BM25 reads it as a corpus."""
+
+    sentences: list[TokenIds]
+    titles: list[TokenIds]
+    bodies: list[TokenIds]
+
+    @classmethod
+    def drawn(cls, corpus: Corpus, sentences: int, passages: int, seed: int) -> ClozePassages:
+        """Cut a sentence out of `sentences` blocks, fewer where the corpus has fewer, and take other blocks with them.
+
+        Args:
+            corpus: The blocks.
+            sentences: How many sentences.
+            passages: How many blocks in all; 0 for all of the corpus.
+            seed: Seed of the draw.
+
+        Raises:
+            InputError: Fewer than two blocks have a sentence that can be cut out.
+        """
+        rng = generator(seed, Stream.CLOZE_RECALL)
+        cut, whole = dict[int, tuple[int, int]](), list[int]()
+        for row in rng.permutation(len(corpus)).tolist():
+            starts = [*corpus.sentences(row).tolist(), int(corpus.lengths[row])]
+            long = [(a, b) for a, b in pairwise(starts) if b - a >= SHORTEST]
+            if len(starts) > 2 and long and len(cut) < sentences:
+                cut[row] = long[int(rng.integers(len(long)))]
+            elif not passages or len(whole) < passages - sentences:
+                whole.append(row)
+            elif len(cut) == sentences:
+                break
+        if len(cut) < 2:
+            raise InputError(
+                f"{corpus.artifact} has {len(cut)} blocks of two sentences of which one has {SHORTEST} wordpieces or more; cloze recall "
+                "needs at least 2. Chunk longer documents."
+            )
+        bodies = {row: corpus.tokens(row) for row in (*cut, *whole)}
+        return cls(
+            [bodies[row][start:stop] for row, (start, stop) in cut.items()],
+            [corpus.title(row) for row in bodies],
+            [np.delete(body, slice(*cut[row])) if row in cut else body for row, body in bodies.items()],
+        )
+
+    def __len__(self) -> int:
+        return len(self.bodies)
+
+    def title(self, row: int) -> TokenIds:
+        return self.titles[row]
+
+    def tokens(self, row: int) -> TokenIds:
+        return self.bodies[row]
+
+    def ranks(self, retriever: Retriever, collator: Collator, precision: str = "auto") -> Ranks:
+        """The ranks by a retriever."""
+        return ranks_of(self.scores(retriever, collator, precision))
+
+    def scores(self, retriever: Retriever, collator: Collator, precision: str = "auto") -> NDArray[np.float32]:
+        """The scores by a retriever on its device, float32 [N, M]. Each process embeds a part. The retriever's mode is restored."""
+        training, own = retriever.training, slice(processes.rank(), None, processes.world_size())
+        retriever.eval()
+        passage_MD = np.empty((len(self), retriever.projection), np.float32)
+        ours = embed_titles_and_bodies(retriever, collator, self.titles[own], self.bodies[own], precision=precision)
+        for rank, theirs in enumerate(data_parallel.gather_rows(ours)):
+            passage_MD[rank :: processes.world_size()] = theirs
+        count, each = len(self.sentences), SENTENCES_AT_ONCE
+        sentence_ND = np.concatenate(
+            [
+                embed_questions(retriever, collator, self.sentences[start : start + each], precision=precision)
+                for start in range(0, count, each)
+            ]
+        )
+        retriever.train(training)
+        score_NM: NDArray[np.float32] = sentence_ND @ passage_MD.T
+        return score_NM
+
+    def bm25_scores(self, words: int) -> NDArray[np.float32]:
+        """The scores by BM25, float32 [N, M]. `words`: one more than the largest wordpiece. Raises ResourceError without bm25s."""
+        postings = Postings.of(self, words)
+        return np.stack([postings.score(sentence) for sentence in self.sentences])
+
+
+def ranks_of(score_NM: NDArray[np.floating]) -> Ranks:
+    """The rank of passage n for sentence n: how many passages score as high or higher, its own included."""
+    own_N1 = np.diagonal(score_NM)[:, None]
+    found: Ranks = (score_NM >= own_N1).sum(1)
+    return found
+
+
+def fused_scores(
+    score_NM: NDArray[np.float32], bm25_NM: NDArray[np.float32], weight: float, k: float, depth: int
+) -> NDArray[np.float64]:
+    """Scores of hybrid search, float64 [N, M]: 1 / (k + rank) by `score_NM`, and `weight` times the same by BM25.
+
+    In either ranking only the first `depth` passages count, and by BM25 those that share a wordpiece; equal scores are ordered by row.
+    """
+
+    def reciprocals(each_NM: NDArray[np.float32], least: float) -> NDArray[np.float64]:
+        rank_NM = np.argsort(np.argsort(-each_NM, axis=1, kind="stable"), axis=1, kind="stable") + 1
+        return np.where((rank_NM <= depth) & (each_NM > least), 1 / (k + rank_NM), 0)
+
+    return reciprocals(score_NM, -np.inf) + weight * reciprocals(bm25_NM, 0.0)
+
+
+def recall(rank_N: Ranks) -> dict[str, float]:
+    """Return `cloze_recall@1`, `@5` and `@20` with their 95 % score intervals, and `cloze_rr`, the mean reciprocal rank."""
+    found = {"cloze_rr": float((1 / rank_N).mean())}
+    for depth in DEPTHS:
+        share, name = float((rank_N <= depth).mean()), f"cloze_recall@{depth}"
+        low, high = wilson(share, len(rank_N))
+        found |= {name: share, f"{name}_low": low, f"{name}_high": high}
+    return {name: round(value, 6) for name, value in found.items()}
+
+
+class Gain(NamedTuple):
+    """A mean difference of reciprocal ranks, with its 95 % interval over the sentences."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def shown(self) -> bool:
+        """Whether the interval lies above 0."""
+        return self.low > 0
+
+
+def gain(rank_N: Ranks, start_N: Ranks) -> Gain:
+    """What ranks gain over others of the same sentences: the paired difference, and 1.96 standard errors of it to either side."""
+    difference_N = 1 / rank_N - 1 / start_N
+    mean, half = float(difference_N.mean()), 1.96 * float(difference_N.std(ddof=1)) / len(difference_N) ** 0.5
+    return Gain(round(mean, 6), round(mean - half, 6), round(mean + half, 6))

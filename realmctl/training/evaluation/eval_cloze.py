@@ -1,0 +1,64 @@
+"""Cloze recall of a retriever, of BM25 and of both, over the same sentences, and the weight of BM25 that finds most."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from realmctl.corpus.corpus import Corpus
+from realmctl.log import say
+from realmctl.models.inputs import Collator
+from realmctl.models.precision import pick_device
+from realmctl.models.retriever import Retriever
+from realmctl.retrieval.names import HYBRID
+from realmctl.retrieval.search.methods import RRF_K
+from realmctl.retrieval.search.opening import DEPTH
+from realmctl.tokens import wordpiece
+from realmctl.training.evaluation.cloze_recall import ClozePassages, Ranks, fused_scores, gain, ranks_of, recall
+from realmctl.training.settings import EvalClozeSettings
+
+WEIGHTS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.5, 5.0, 10.0)
+"""Weights of BM25 that are tried. 0 is dense search alone."""
+
+
+def eval_cloze(settings: EvalClozeSettings) -> dict[str, Any]:
+    """Measure what the settings ask for.
+
+    Returns:
+        `sentences` and `blocks`, their numbers; what `recall` returns for the method. Of hybrid also `dense` and `bm25`, with the same
+        measures of either alone, `bm25_weight`, the weight at which hybrid is measured: the best of `WEIGHTS`, and `weights`, the mean
+        reciprocal rank at each. With a baseline, the gain over it (dense over dense).
+    """
+    corpus, words = Corpus(settings.blocks), wordpiece.load(settings.blocks.path)
+    passages = ClozePassages.drawn(corpus, settings.sentences, settings.among, settings.seed)
+    counts: dict[str, Any] = {"sentences": len(passages.sentences), "blocks": len(passages)}
+    say(f"eval-cloze: {counts['sentences']} sentences look for their blocks among {counts['blocks']}")
+    if settings.method == "bm25":
+        return {**counts, **recall(ranks_of(passages.bm25_scores(max(words.vocabulary.values()) + 1)))}
+    assert settings.retriever is not None
+    collator, device = Collator.of(words), pick_device(settings.device)
+    score_NM = passages.scores(Retriever.load(settings.retriever.path).to(device), collator, settings.precision)
+    rank_N, found = ranks_of(score_NM), counts
+    if settings.baseline is not None:
+        start_N = passages.ranks(Retriever.load(settings.baseline.path).to(device), collator, settings.precision)
+        found |= {"baseline": recall(start_N), **_gain("gain", rank_N, start_N)}
+    if settings.method != HYBRID:
+        return {**found, **recall(rank_N)}
+    bm25_NM = passages.bm25_scores(max(words.vocabulary.values()) + 1)
+    ranks = {weight: ranks_of(fused_scores(score_NM, bm25_NM, weight, RRF_K, DEPTH)) for weight in WEIGHTS}
+    rates = {weight: recall(each)["cloze_rr"] for weight, each in ranks.items()}
+    best = max(WEIGHTS, key=rates.__getitem__)
+    return {
+        **found,
+        **recall(ranks[best]),
+        "dense": recall(rank_N),
+        "bm25": recall(ranks_of(bm25_NM)),
+        "bm25_weight": best,
+        "weights": rates,
+        **_gain("gain_over_dense", ranks[best], rank_N),
+        **_gain("gain_over_bm25", ranks[best], ranks_of(bm25_NM)),
+    }
+
+
+def _gain(name: str, rank_N: Ranks, start_N: Ranks) -> dict[str, float]:
+    won = gain(rank_N, start_N)
+    return {name: won.mean, f"{name}_low": won.low, f"{name}_high": won.high}

@@ -1,0 +1,196 @@
+"""Training that is watched by cloze recall: measured at the start, every so often and at the end, with an alarm, an early stop, and the best
+weights kept, or the start where no gain is shown.
+
+The measure of choice is the mean reciprocal rank, which counts every place; recall is logged beside it. A gain is the paired difference to the
+start over the same sentences. It is shown where its 95 % interval lies above 0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from realmctl.artifacts import Artifact, Writer
+from realmctl.corpus.corpus import Corpus
+from realmctl.execution import processes
+from realmctl.log import say
+from realmctl.models.inputs import Collator
+from realmctl.models.precision import pick_device
+from realmctl.models.retriever import Retriever
+from realmctl.tokens import wordpiece
+from realmctl.training import data_parallel
+from realmctl.training.budget import within_minutes
+from realmctl.training.evaluation.best_weights import FOLDER, BestWeights
+from realmctl.training.evaluation.cloze_recall import ClozePassages, Ranks, gain, recall
+from realmctl.training.loop import train, trained_weights
+from realmctl.training.monitoring.alarms import AlarmRule, Alarms
+from realmctl.training.objective import Around, Objective, Part
+from realmctl.training.settings import ClozeSettings
+
+
+def lost_rule(steps: int) -> AlarmRule:
+    """The alarm of cloze recall: the gain over the start is shown to be a loss."""
+    return AlarmRule(
+        "cloze_lost",
+        "cloze_gain_high",
+        0.0,
+        1e-9,
+        1,
+        range(steps + 1),
+        "sentences find their blocks worse than at the start: at best {mean:+.4f} in the reciprocal rank",
+        "Use a lower --lr or fewer --steps; --keep gain keeps the start in such a case.",
+    )
+
+
+class OnCloze(Around[Part]):
+    """The objective `inner`, measured on sentences that were cut out of blocks.
+
+    Args:
+        inner: The objective. Its modules hold the retriever.
+        retriever: What is measured.
+        passages: The sentences and their passages.
+        collator: Lays them out.
+        settings: How often, when to stop, and what to keep.
+        folder: Where the best weights are kept.
+        what: Name of the stage for messages.
+    """
+
+    def __init__(
+        self,
+        inner: Objective[Part],
+        retriever: Retriever,
+        passages: ClozePassages,
+        collator: Collator,
+        settings: ClozeSettings,
+        folder: Path,
+        what: str,
+    ) -> None:
+        super().__init__(inner)
+        self.retriever, self.passages, self.collator, self.settings = retriever, passages, collator, settings
+        self.what, self.every = what, settings.cloze_every or max(1, settings.steps // 5)
+        self.weights = BestWeights(folder, inner.modules) if settings.keep != "last" else None
+        self.alarms = Alarms([lost_rule(settings.steps)], settings.stop_on, what)
+        self.start_N: Ranks | None = None
+        self.best_step, self.best_rr, self.last_step = 0, 0.0, 0
+
+    @property
+    def finished(self) -> bool:
+        patience = self.settings.cloze_patience
+        waited = patience > 0 and self.last_step - self.best_step >= patience * self.every
+        return waited or self.inner.finished
+
+    def before_step(self, step: int) -> Mapping[str, Any]:
+        """Every `every` steps, and before the first, measure the weights after `step` steps."""
+        self.alarms.stop_if_raised(step)
+        logged = self.inner.before_step(step)
+        if step % self.every:
+            return logged
+        found = self.measure(step)
+        raised = [*logged.get("alarms", ()), *found.pop("alarms", ())]
+        return {**logged, **found, **({"alarms": raised} if raised else {})}
+
+    def measure(self, step: int) -> dict[str, Any]:
+        """Measure the weights, and keep them if they are the best. Returns recall, the gain over the start, and alarms."""
+        rank_N = self.passages.ranks(self.retriever, self.collator, self.settings.precision)
+        found: dict[str, Any] = recall(rank_N)
+        if self.start_N is None:
+            self.start_N = rank_N
+        won = gain(rank_N, self.start_N)
+        found |= {"cloze_gain": won.mean, "cloze_gain_low": won.low, "cloze_gain_high": won.high}
+        if found["cloze_rr"] > self.best_rr:
+            self.best_step, self.best_rr = step, found["cloze_rr"]
+        self.last_step = step
+        if self.weights is not None and (step == 0 or won.shown or self.settings.keep == "best"):
+            self.weights.offer(step, found["cloze_rr"], ranks=rank_N.tolist())
+        raised = self.alarms.observe({**found, "step": step}) if step else []
+        return {**found, **({"alarms": raised} if raised else {})}
+
+    def take(self, step: int, metrics: Path) -> dict[str, Any]:
+        """Called after the last step: measure it, append that to `metrics`, and load the weights that are kept into the modules.
+
+        Returns the measures of what is kept, and its step. Raises InputError when the files of the best weights are damaged.
+        """
+        found = self.measure(step)
+        with metrics.open("a", encoding="utf-8") as log:
+            log.write(json.dumps({"step": step, **found}) + "\n")
+        kept = step
+        if self.weights is not None and processes.is_first():  # the first process writes the artifact
+            best = self.weights.take()
+            kept, rank_N = best["step"], np.array(best["ranks"])
+            assert self.start_N is not None
+            won = gain(rank_N, self.start_N)
+            found |= recall(rank_N) | {"cloze_gain": won.mean, "cloze_gain_low": won.low, "cloze_gain_high": won.high}
+        say(
+            f"{self.what}: cloze recall@5 {found['cloze_recall@5']:.3f} of {len(self.passages.sentences)} sentences among "
+            f"{len(self.passages)} blocks; gain over the start {found['cloze_gain']:+.4f} in the reciprocal rank, 95 % interval "
+            f"{found['cloze_gain_low']:+.4f} to {found['cloze_gain_high']:+.4f}; {self._kept(kept, step)}"
+        )
+        return {**found, "kept_step": kept, "alarms": self.alarms.counts}
+
+    def _kept(self, kept: int, last: int) -> str:
+        if self.settings.keep == "gain" and not kept:
+            return "no gain is shown, so the start is kept"
+        return f"the weights of step {kept} of {last} are kept"
+
+    def state(self) -> dict[str, Any]:
+        """Return what was measured so far."""
+        return {
+            **self.inner.state(),
+            "cloze": {
+                "start": None if self.start_N is None else self.start_N.tolist(),
+                "best": [self.best_step, self.best_rr],
+                "last": self.last_step,
+                "alarms": self.alarms.state(),
+            },
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Restore what `state` returned. Raises InputError if the best weights that were kept are missing."""
+        found = state["cloze"]
+        if self.weights is not None:
+            self.weights.require(found["start"] is not None)
+        self.inner.restore(state)
+        self.start_N = None if found["start"] is None else np.array(found["start"])
+        (self.best_step, self.best_rr), self.last_step = found["best"], found["last"]
+        self.alarms.restore(found["alarms"])
+
+
+def train_on_cloze(
+    objective: Objective[Part],
+    retriever: Retriever | None,
+    settings: ClozeSettings,
+    blocks: Artifact | None,
+    out: Writer,
+    what: str,
+) -> dict[str, Any]:
+    """Train within the minutes of the settings, and measure cloze recall where they ask for it. See `realmctl.training.loop.train`.
+
+    Args:
+        objective: What to train. Its modules hold the retriever.
+        retriever: What is measured, with the vocabulary of the blocks; not needed without cloze recall.
+        settings: Those of the training.
+        blocks: Blocks that sentences are cut out of; not needed without cloze recall.
+        out: The artifact being written.
+        what: Name of the stage.
+
+    Raises:
+        InputError: The blocks have too few sentences.
+        QualityError: The run diverged, or an alarm is on at which it stops.
+    """
+    with data_parallel.process_group(pick_device(settings.device)):
+        if not settings.cloze_recall or retriever is None or blocks is None:
+            return train(objective, within_minutes(objective, settings, out), out, what)
+        collator = Collator.of(wordpiece.load(blocks.path))
+        passages = ClozePassages.drawn(Corpus(blocks), settings.cloze_recall, settings.cloze_blocks, settings.seed)
+        settings = within_minutes(
+            objective, settings, out, lambda: passages.ranks(retriever, collator, settings.precision)
+        )
+        watched = OnCloze(objective, retriever, passages, collator, settings, out.scratch(FOLDER), what)
+        metrics = train(watched, settings, out, what)
+        with trained_weights(settings, out, what):
+            last = watched.take(metrics["steps"], out.file("metrics.jsonl"))
+        return {**metrics, **last, "alarms": {**metrics["alarms"], **last["alarms"]}}

@@ -1,0 +1,40 @@
+"""`realmctl eval-cloze`: measure retrieval without labels, on sentences that are cut out of their blocks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from realmctl.artifacts import Writer, require_same_vocabulary, require_titles
+from realmctl.errors import ConfigError
+from realmctl.pipeline import Stage
+from realmctl.training.settings import EvalClozeSettings
+
+
+class EvalCloze(EvalClozeSettings, Stage):
+    """Measure retrieval without labels: sentences are cut out of their blocks, and each must find its block (cloze recall).
+
+    It compares retrievers, BM25 and hybrid search on one corpus. A retriever that gains may still lose on questions that people ask in other
+    words than the documents use.
+    """
+
+    makes = "cloze-recall"
+    headline = ("cloze_recall@1", "cloze_recall@5", "cloze_recall@20", "cloze_rr", "bm25_weight", "gain*")
+
+    def check(self) -> None:
+        require_titles(self.blocks)
+        if self.method == "bm25":
+            if self.baseline is not None:
+                raise ConfigError("--baseline is compared with a retriever. Leave it out, or --method bm25.")
+            return
+        if self.retriever is None:
+            raise ConfigError(f"--method {self.method} needs --retriever.")
+        require_same_vocabulary(self.blocks, self.retriever, *([self.baseline] if self.baseline else ()))
+
+    def run(self, out: Writer) -> Mapping[str, Any]:
+        from realmctl.training.evaluation.eval_cloze import eval_cloze
+
+        measured = eval_cloze(self)
+        out.file("cloze.json").write_text(json.dumps(measured, indent=2) + "\n", encoding="utf-8")
+        return measured

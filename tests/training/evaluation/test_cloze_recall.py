@@ -1,0 +1,254 @@
+"""Cloze recall against brute force over texts, and the training that it watches."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from realmctl.corpus.corpus import Corpus
+from realmctl.errors import ConfigError, InputError, QualityError
+from realmctl.models.inputs import Collator
+from realmctl.models.retriever import Retriever
+from realmctl.retrieval.search.methods import reciprocal_rank_fusion
+from realmctl.tokens import wordpiece
+from realmctl.training import budget
+from realmctl.training.evaluation import cloze_recall
+from realmctl.training.evaluation.cloze_recall import ClozePassages, gain, recall
+from stages.condenser_init import CondenserInit
+from stages.dpr_finetune import DprFinetune
+from stages.eval_cloze import EvalCloze
+from stages.ict_init import IctInit
+from tests.fixtures.blocks import make_blocks
+from tests.fixtures.chain import Chain, Stopped, metrics_of, pretrain, stop_at
+from tests.fixtures.retriever import make_retriever
+
+ICT = {"steps": 6, "batch_size": 8, "lr": 1e-2, "warmup": 1, "precision": "fp32", "checkpoint_every": 2}
+WATCHED = {**ICT, "cloze_recall": 12, "cloze_blocks": 30, "cloze_every": 2}
+
+
+def ict(chain: Chain, **values: object) -> IctInit:
+    return IctInit(blocks=chain.blocks, retriever=chain.retriever, **{**WATCHED, **values})
+
+
+def test_the_ranks_are_those_of_brute_force_over_the_blocks(chain: Chain):
+    """Each block is laid out by hand, with the sentence left out where one was drawn, and compared one by one."""
+    corpus, collator = Corpus(chain.blocks), Collator.of(wordpiece.load(chain.blocks.path))
+    passages, retriever = ClozePassages.drawn(corpus, 12, 30, seed=3), Retriever.load(chain.retriever.path)
+    assert len(passages.sentences) == 12 and len(passages) == 30
+    found = passages.ranks(retriever.train(), collator, "fp32")
+    assert retriever.training
+    retriever.eval()
+    with torch.no_grad():
+        blocks = [
+            retriever.embed_blocks(collator.block([title], [body], 48))[0]
+            for title, body in zip(passages.titles, passages.bodies, strict=True)
+        ]
+        for number, sentence in enumerate(passages.sentences):
+            query = retriever.embed_queries(collator.query([sentence], 512))[0]
+            scores = [float(query @ block) for block in blocks]
+            assert found[number] == 1 + sum(score > scores[number] for score in scores)
+
+
+def test_a_sentence_is_cut_out_of_its_own_block_alone(chain: Chain):
+    corpus = Corpus(chain.blocks)
+    passages, again = (ClozePassages.drawn(corpus, 12, 0, seed=1) for _ in range(2))
+    assert len(passages) == len(corpus) and [*map(list, passages.sentences)] == [*map(list, again.sentences)]
+    bodies = sorted(tuple(corpus.tokens(row)) for row in range(len(corpus)))
+    restored = []
+    for body, sentence in zip(passages.bodies, [*passages.sentences, *([None] * 99)], strict=False):
+        if sentence is None:
+            restored.append(tuple(body))
+            continue
+        whole = [tuple(np.concatenate([body[:at], sentence, body[at:]])) for at in range(len(body) + 1)]
+        restored.append(next(each for each in whole if each in bodies))
+        assert len(sentence) >= 5 and len(body)
+    assert sorted(restored) == bodies
+
+
+def test_blocks_without_sentences_to_cut_are_refused(tmp_path):
+    blocks = make_blocks(tmp_path / "blocks", {f"Page {n}": [["One sentence that stands alone."]] for n in range(3)})
+    with pytest.raises(InputError, match="0 blocks"):
+        ClozePassages.drawn(Corpus(blocks), 5, 0, seed=0)
+
+
+def test_recall_and_paired_gain_have_their_closed_forms():
+    ranks, start = np.array([1, 1, 2, 6, 30]), np.array([2, 1, 4, 6, 60])
+    found = recall(ranks)
+    assert [found[f"cloze_recall@{depth}"] for depth in (1, 5, 20)] == [0.4, 0.6, 0.8]
+    assert found["cloze_rr"] == pytest.approx(np.mean([1, 1, 1 / 2, 1 / 6, 1 / 30]), abs=1e-6)
+    assert found["cloze_recall@1_low"] < 0.4 < found["cloze_recall@1_high"]
+    differences = [0.5, 0, 0.25, 0, 1 / 60]
+    half = 1.96 * np.std(differences, ddof=1) / math.sqrt(5)
+    won = gain(ranks, start)
+    assert won == pytest.approx(
+        (np.mean(differences), np.mean(differences) - half, np.mean(differences) + half), abs=1e-6
+    )
+    assert not won.shown and gain(np.full(9, 1), np.full(9, 2)).shown
+
+
+def test_it_is_measured_at_the_start_between_and_at_the_end_and_changes_no_weight(chain: Chain, tmp_path):
+    plain = IctInit(blocks=chain.blocks, retriever=chain.retriever, **ICT).make(tmp_path / "plain")
+    made = ict(chain).make(tmp_path / "watched")
+    lines = metrics_of(made)
+    assert [line["step"] for line in lines if "cloze_recall@5" in line] == [1, 3, 5, 6]  # after 0, 2, 4 and 6 steps
+    assert [line.get("loss") for line in lines[:6]] == [line["loss"] for line in metrics_of(plain)]
+    assert made.file("block/model.safetensors").read_bytes() == plain.file("block/model.safetensors").read_bytes()
+    collator, start = Collator.of(wordpiece.load(chain.blocks.path)), Retriever.load(chain.retriever.path)
+    passages = ClozePassages.drawn(Corpus(chain.blocks), 12, 30, seed=0)
+    first, last = (passages.ranks(each, collator, "fp32") for each in (start, Retriever.load(made.path)))
+    assert lines[0]["cloze_rr"] == recall(first)["cloze_rr"] and lines[0]["cloze_gain"] == 0
+    assert made.metrics["cloze_gain"] == lines[-1]["cloze_gain"] == gain(last, first).mean
+
+
+def scripted(monkeypatch: pytest.MonkeyPatch, *ranks: int) -> None:
+    """Each measurement finds all sentences' blocks at one rank, and the blocks' ranks differ a little."""
+    left = iter(ranks)
+    monkeypatch.setattr(ClozePassages, "ranks", lambda *given: np.full(12, next(left)) + np.arange(12) % 2)
+
+
+def weights_after(chain: Chain, folder, steps: int) -> bytes:
+    """The weights of the same schedule, stopped by patience after some steps."""
+    made = ict(chain, keep="best").make(folder)
+    assert made.metrics["kept_step"] == steps
+    return made.file("block/model.safetensors").read_bytes()
+
+
+def test_the_best_weights_are_kept_and_without_a_shown_gain_the_start(chain: Chain, tmp_path, monkeypatch):
+    scripted(monkeypatch, 5, 3, 2, 4)  # after 0, 2, 4 and 6 steps
+    best = weights_after(chain, tmp_path / "best", 4)
+    scripted(monkeypatch, 5, 3, 2, 4)
+    made = ict(chain, keep="gain").make(tmp_path / "gain")
+    assert made.file("block/model.safetensors").read_bytes() == best and made.metrics["kept_step"] == 4
+    scripted(monkeypatch, 5, 6, 7, 8)
+    kept = ict(chain, keep="gain").make(tmp_path / "start")
+    start = chain.retriever.file("block/model.safetensors").read_bytes()
+    assert kept.file("block/model.safetensors").read_bytes() == start != best
+    assert kept.metrics["cloze_gain"] == kept.metrics["kept_step"] == 0
+
+
+def test_a_run_that_was_stopped_keeps_what_one_that_was_not_keeps(chain: Chain, tmp_path, monkeypatch):
+    whole = ict(chain, keep="best").make(tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        stop_at(patch, 5)
+        with pytest.raises(Stopped):
+            ict(chain, keep="best").make(tmp_path / "again")
+    assert ict(chain, keep="best").make(tmp_path / "again").content == whole.content
+
+
+def test_patience_ends_a_run_that_gains_no_more(chain: Chain, tmp_path, monkeypatch):
+    scripted(monkeypatch, 5, 3, 4, 4, 4, 4, 4)
+    made = ict(chain, steps=12, keep="best", cloze_patience=2).make(tmp_path / "r")
+    assert made.metrics["steps"] == 7 and made.metrics["kept_step"] == 2
+
+
+def test_a_shown_loss_raises_the_alarm_and_may_stop_the_run(chain: Chain, tmp_path, monkeypatch):
+    scripted(monkeypatch, 2, 4, 4, 4)
+    made = ict(chain).make(tmp_path / "r")
+    assert made.metrics["alarms"]["cloze_lost"] == 1 and metrics_of(made)[2]["alarms"] == ["cloze_lost"]
+    scripted(monkeypatch, 2, 4)
+    with pytest.raises(QualityError, match="cloze_lost"):
+        ict(chain, stop_on=("cloze_lost",)).make(tmp_path / "stopped")
+
+
+def test_every_stage_that_trains_a_retriever_logs_it(chain: Chain, tmp_path):
+    cloze = {name: value for name, value in WATCHED.items() if name.startswith("cloze")}
+    labelled = tmp_path / "labelled.json"
+    labelled.write_text(
+        '[{"question": "Who?", "positive_ctxs": [{"title": "a", "text": "b"}]},'
+        ' {"question": "What?", "positive_ctxs": [{"title": "c", "text": "d"}]}]'
+    )
+    small = {**ICT, "steps": 2, "batch_size": 2}
+    made = [
+        pretrain(chain, **{**cloze, "steps": 3}).make(tmp_path / "model"),
+        DprFinetune(
+            retriever=chain.retriever, blocks=chain.blocks, passages=labelled, hard_negatives=0, **small, **cloze
+        ).make(tmp_path / "dpr"),
+        CondenserInit(blocks=chain.blocks, bert="scratch:L2-H16", contrastive=True, length=24, **small, **cloze).make(
+            tmp_path / "encoder"
+        ),
+    ]
+    for each in made:
+        assert sum("cloze_recall@5" in line for line in metrics_of(each)) >= 2 and "cloze_gain" in each.metrics
+
+
+@pytest.mark.parametrize("settings", [{"keep": "gain"}, {"cloze_patience": 2}])
+def test_what_needs_the_measure_asks_for_it(chain: Chain, settings):
+    with pytest.raises(ConfigError, match="--cloze-recall"):
+        IctInit(blocks=chain.blocks, retriever=chain.retriever, **settings)
+    with pytest.raises(ConfigError, match="--contrastive"):
+        CondenserInit(blocks=chain.blocks, bert="scratch:tiny", cloze_recall=5).check()
+
+
+def test_minutes_give_the_run_of_the_steps_that_fit(chain: Chain, tmp_path, monkeypatch):
+    """The same weights as --steps with their number, also when the run was stopped and its timing would now differ."""
+    monkeypatch.setattr(budget, "_seconds", lambda *given: 60 / 5.5)
+    with monkeypatch.context() as patch:
+        stop_at(patch, 3)
+        with pytest.raises(Stopped):
+            ict(chain, steps=100, minutes=1.0).make(tmp_path / "timed")
+    monkeypatch.setattr(budget, "_seconds", lambda *given: 60 / 50)
+    timed = ict(chain, steps=100, minutes=1.0).make(tmp_path / "timed")
+    monkeypatch.undo()
+    assert timed.metrics["steps"] == 5
+    counted = ict(chain, steps=5).make(tmp_path / "counted")
+    assert timed.file("block/model.safetensors").read_bytes() == counted.file("block/model.safetensors").read_bytes()
+
+
+def test_when_the_time_is_over_the_run_ends_also_after_a_resume(chain: Chain, tmp_path, monkeypatch):
+    monkeypatch.setattr(budget, "_seconds", lambda *given: 1e-9)
+    made = IctInit(blocks=chain.blocks, retriever=chain.retriever, **{**ICT, "steps": 1000}, minutes=1e-6).make(
+        tmp_path / "r"
+    )
+    assert made.metrics["steps"] == 1  # the first step is longer than 60 microseconds
+
+
+def test_fused_scores_are_those_of_hybrid_search():
+    """Against the fusion that search uses, of rankings cut at the same depth; BM25 holds what shares a wordpiece alone."""
+    rng = np.random.default_rng(0)
+    dense, bm25 = rng.random((4, 30)).astype(np.float32), (rng.random((4, 30)) - 0.5).clip(0).astype(np.float32)
+    fused = cloze_recall.fused_scores(dense, bm25, 0.5, 60, 10)
+    for row in range(4):
+        first = np.argsort(-dense[row], kind="stable")[:10]
+        second = [block for block in np.argsort(-bm25[row], kind="stable")[:10] if bm25[row, block] > 0]
+        scores, rows = reciprocal_rank_fusion([first, np.array(second)], 60, (1.0, 0.5))
+        np.testing.assert_allclose(fused[row, rows], scores, rtol=1e-6)
+        assert np.count_nonzero(fused[row]) == len(rows)
+
+
+def test_eval_cloze_measures_either_search_and_both(chain: Chain, tmp_path):
+    """BM25 against its searcher over blocks that really lack the sentences; hybrid is never below the better weight of 0 and 1."""
+    inputs = {"blocks": chain.blocks, "sentences": 12, "precision": "fp32"}
+    passages = ClozePassages.drawn(Corpus(chain.blocks), 12, 0, seed=0)
+    collator = Collator.of(wordpiece.load(chain.blocks.path))
+    other = make_retriever(tmp_path / "other", chain.blocks, seed=5)
+    ranks, start = (passages.ranks(Retriever.load(each.path), collator, "fp32") for each in (chain.retriever, other))
+    dense = EvalCloze(**inputs, retriever=chain.retriever, baseline=other).make(tmp_path / "dense").metrics
+    assert {name: dense[name] for name in recall(ranks)} == recall(ranks)
+    assert (dense["gain"], dense["gain_low"], dense["gain_high"]) == gain(ranks, start)
+    expected = []
+    counts = [Counter([*title, *body]) for title, body in zip(passages.titles, passages.bodies, strict=True)]
+    mean = sum(sum(each.values()) for each in counts) / len(counts)
+    for number, sentence in enumerate(passages.sentences):
+        scores = []
+        for each in counts:
+            norm = 0.9 * (1 - 0.4 + 0.4 * sum(each.values()) / mean)
+            holding = {word: sum(word in one for one in counts) for word in sentence}
+            scores.append(
+                sum(
+                    math.log(1 + (len(counts) - holding[word] + 0.5) / (holding[word] + 0.5))
+                    * each[word]
+                    / (each[word] + norm)
+                    for word in sentence
+                )
+            )
+        expected.append(sum(score >= scores[number] - 1e-6 for score in scores))
+    bm25 = EvalCloze(**inputs, method="bm25").make(tmp_path / "bm25").metrics
+    assert {name: bm25[name] for name in recall(np.array(expected))} == recall(np.array(expected))
+    both = EvalCloze(**inputs, method="hybrid", retriever=chain.retriever).make(tmp_path / "hybrid").metrics
+    assert both["dense"] == recall(ranks) and both["bm25"] == recall(np.array(expected))
+    assert both["cloze_rr"] == max(both["weights"].values()) == both["weights"][str(both["bm25_weight"])]
+    assert both["blocks"] == 40
