@@ -33,8 +33,8 @@ class Stream(IntEnum):
     LABELLED_PASSAGES = 9  # positive and hard negatives of a question
     CLOZE_QUESTIONS = 10  # sentences, spans and words of cloze questions
     DECODER_MASKS = 11  # what each position of a RetroMAE decoder may not read
+    CLOZE_RECALL = 12  # sentences cut out of blocks to measure retrieval, and the blocks among which they search
     CROPS = 13  # crops of a block
-    CLOZE_RECALL = 13  # sentences cut out of blocks to measure retrieval, and the blocks among which they search
 
 
 def generator(seed: int, stream: Stream, step: int | None = None) -> np.random.Generator:
