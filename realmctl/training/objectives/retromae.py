@@ -33,7 +33,7 @@ from realmctl.training.objective import SelfContained, Sums
 from realmctl.training.settings import RetroMaeSettings
 from realmctl.training.starts.masked_lm import retriever_of_one_encoder, save_start, starting_masked_lm
 
-MOST_SETS = 256
+DECODER_SETS = 256
 """Random sets of a passage among which each position's is drawn (public code, pretrain/data.py)."""
 
 
@@ -102,7 +102,7 @@ class RetroMaeObjective(SelfContained):
     def visible(self, text: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.bool_]:
         """What each position of `[CLS] text [SEP]` may read, bool [L, L]: a random set of the text, the two others, never itself."""
         length = len(text) + 2
-        sets = min(length, MOST_SETS)
+        sets = min(length, DECODER_SETS)
         masking = WholeWordMasking(
             continues_V=self.examples.masking.continues_V,
             mask_id=self.examples.masking.mask_id,
