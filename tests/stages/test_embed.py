@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +10,9 @@ import pytest
 from realmctl.artifacts import open_artifact
 from realmctl.errors import ConfigError, InputError, MismatchError, ResourceError
 from realmctl.retrieval.embedding import embedding
+from realmctl.retrieval.embedding.embedding_file import EmbeddingFile
 from stages.embed import Embed
+from tests.faults.children import ended, forked
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.retriever import make_retriever
 
@@ -78,33 +78,20 @@ def test_stopped_by_an_error_it_goes_on_and_ends_with_the_same_bytes(made, tmp_p
     assert resumed.content == whole.content
 
 
-KILLED = """
-import os, signal, sys
-from realmctl.retrieval.embedding import embedding as embed
-from realmctl.retrieval.embedding.embedding_file import EmbeddingFile
-from stages.embed import Embed
-
-embed.ROWS_PER_RANGE = 8
-write, written = EmbeddingFile.write, 0
-
-def write_and_die(self, start, vectors):
-    global written
-    write(self, start, vectors)
-    written += 1
-    if written == 2:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-EmbeddingFile.write = write_and_die
-Embed(blocks=sys.argv[1], retriever=sys.argv[2], precision="fp32", device="cpu").make(sys.argv[3])
-"""
-
-
 def test_killed_it_goes_on_and_ends_with_the_same_bytes(made, tmp_path, monkeypatch, one_thread):
     monkeypatch.setattr(embedding, "ROWS_PER_RANGE", 8)
-    arguments = [str(made[0].path), str(made[1].path), str(tmp_path / "e")]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    killed = subprocess.run([sys.executable, "-c", KILLED, *arguments], env=environment, capture_output=True, text=True)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    write, written = EmbeddingFile.write, []
+
+    def write_and_die(file, start, vectors):
+        write(file, start, vectors)
+        written.append(start)
+        if len(written) == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EmbeddingFile, "write", write_and_die)
+        child = forked(lambda: stage(made).make(tmp_path / "e"), tmp_path / "log")
+    assert ended(child) == -signal.SIGKILL, (tmp_path / "log").read_text()
     with pytest.raises(InputError, match="no finished version"):
         open_artifact(tmp_path / "e")
     resumed = stage(made).make(tmp_path / "e")

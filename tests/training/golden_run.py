@@ -103,7 +103,8 @@ def losses(folder: Path) -> list[float]:
     return [json.loads(line)["loss"] for line in model.file("metrics.jsonl").read_text().splitlines()]
 
 
-def main(record: bool) -> None:
+def losses_on_recorded_candidates(record: bool = False) -> list[float]:
+    """The loss of each step. `record`: record losses and candidates instead."""
     from realmctl.training.objectives import pretrain
 
     candidates = RecordedCandidates(None if record else json.loads(GOLDEN.read_text())["candidates"])
@@ -113,8 +114,8 @@ def main(record: bool) -> None:
         found = losses(Path(folder))
     if record:
         GOLDEN.write_text(json.dumps({"losses": found, "candidates": candidates.rows}) + "\n")
-    print(json.dumps(found))
+    return found
 
 
 if __name__ == "__main__":
-    main(record=sys.argv[1:] == ["--record"])
+    print(json.dumps(losses_on_recorded_candidates(record=sys.argv[1:] == ["--record"])))

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import textwrap
 
 import pytest
 
@@ -15,6 +12,7 @@ from realmctl.errors import InterruptedRun, MismatchError
 from realmctl.training.objectives.pretrain import PretrainObjective
 from stages.ict_init import IctInit
 from stages.mlm_init import MlmInit
+from tests.faults.children import ended, forked
 from tests.fixtures.chain import Stopped, finetune, metrics_of, pretrain, stop_at
 
 
@@ -108,27 +106,11 @@ def test_a_signal_in_the_last_step_stops_before_the_last_refresh(chain, whole, t
     assert pretrain(chain).make(tmp_path / "model").content == whole.content
 
 
-def test_sigkill(chain, whole, tmp_path):
-    script = """
-        import os, signal, sys
-        from pathlib import Path
-        import torch
-        torch.set_num_threads(1)
-        from realmctl.artifacts import open_artifact
-        from tests.fixtures.chain import Chain, pretrain, stop_at
-        from realmctl.training import loop
-        plain = loop._Run._step
-        def step(run, number):
-            if number == 5:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return plain(run, number)
-        loop._Run._step = step
-        w = Path(sys.argv[1])
-        kinds = ("blocks", "spans", "encoder", "retriever", "index")
-        pretrain(Chain(w, *(open_artifact(w / kind) for kind in kinds), w)).make(sys.argv[2])
-    """
-    command = [sys.executable, "-c", textwrap.dedent(script), str(chain.folder), str(tmp_path / "model")]
-    assert subprocess.run(command, capture_output=True).returncode == -signal.SIGKILL
+def test_sigkill(chain, whole, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        stop_at(patch, 5, lambda: os.kill(os.getpid(), signal.SIGKILL))
+        child = forked(lambda: pretrain(chain).make(tmp_path / "model"), tmp_path / "log")
+    assert ended(child) == -signal.SIGKILL, (tmp_path / "log").read_text()
     assert pretrain(chain).make(tmp_path / "model").content == whole.content
 
 
