@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ import pytest
 from realmctl.artifacts import MANIFEST, open_artifact, series, verify, version_numbers
 from realmctl.artifacts.catalogue import listing
 from realmctl.errors import ConfigError, InputError, LockedError, MismatchError
+from tests.faults.children import ended, forked, killed
 from tests.fixtures.small_stages import Child, Plain, Steps
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -318,10 +318,9 @@ def test_two_writers_never_get_one_number(tmp_path):
 def test_kills_at_random_times_lose_nothing_and_publish_nothing_broken(tmp_path):
     rng, out = random.Random(7), tmp_path / "out"
     for n in range(12):
-        writer = python(MAKE, out, f"{n}")
-        time.sleep(rng.uniform(0.05, 0.35))
-        writer.kill()
-        writer.communicate()
+        writer = forked(lambda n=n: Plain(text=f"{n}").make(out), tmp_path / "log")
+        if ended(writer, within=rng.uniform(0, 0.03)) is None:
+            killed(writer)
         for number in version_numbers(out):
             verify(open_artifact(out / f"v{number}"))
     count = len(version_numbers(out))
