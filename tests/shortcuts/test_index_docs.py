@@ -1,0 +1,40 @@
+"""`realmctl index-docs`: a folder becomes searchable by one command, which makes nothing twice."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from realmctl.pipeline import pipeline_file
+from realmctl.pipeline.discovery import own_stages
+from realmctl.shortcuts import shipped
+from tests.convert.imports.encoder_folders import folder_for
+from tests.fixtures.chain import Chain
+
+
+@pytest.fixture
+def notes(tmp_path):
+    folder = tmp_path / "notes"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "a.txt").write_text("Ada Lorn was born in Harrow. The family was poor.")
+    (folder / "deep" / "b.txt").write_text("Ben Mott worked for a firm.")
+    return folder
+
+
+def test_from_a_folder_to_a_search(realmctl, chain: Chain, tmp_path, notes):
+    encoder, words = folder_for(chain.blocks, tmp_path / "encoder"), ("index-docs", notes, "--max-wordpieces", 32)
+    code, out, err = realmctl(*words, "--encoder", encoder, "--workspace", tmp_path / "my w")
+    assert code == 0 and f"realmctl search \"your words\" --workspace '{tmp_path}/my w'" in out, err
+    code, out, err = realmctl(*words, "--encoder", encoder, "--workspace", tmp_path / "my w", "--json")
+    found = json.loads(out)
+    assert code == 0 and (found["documents"], found["blocks"]) == (2, 2)
+    assert {path.rpartition("/")[2] for path in found["made"].values()} == {"v1"}
+    code, out, err = realmctl("search", "Ada Lorn", "--workspace", tmp_path / "my w", "--json")
+    assert code == 0 and {hit["document"] for hit in json.loads(out)["results"][0]["hits"]} == {"a.txt", "deep/b.txt"}
+
+
+def test_every_file_that_ships_is_a_pipeline(chain: Chain, notes, tmp_path):
+    for file in shipped.HERE.glob("*.yaml"):
+        variables = {"documents": str(notes), "retriever": str(chain.retriever.path)}
+        assert pipeline_file.read(file, own_stages(), variables, tmp_path).steps
