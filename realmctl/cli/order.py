@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "First look": ("demo", "index-docs", "doctor"),
+    "First look": ("demo", "index-docs", "adapt", "doctor"),
     "Documents and spans": ("chunk", "revise", "tag"),
     "Encoders and retrievers": (
         "import",

@@ -185,6 +185,7 @@ def test_what_needs_the_measure_asks_for_it(chain: Chain, settings):
 
 def test_minutes_give_the_run_of_the_steps_that_fit(chain: Chain, tmp_path, monkeypatch):
     """The same weights as --steps with their number, also when the run was stopped and its timing would now differ."""
+    monkeypatch.setattr(budget, "MEASUREMENTS", 0)
     monkeypatch.setattr(budget, "_seconds", lambda *given: 60 / 5.5)
     with monkeypatch.context() as patch:
         stop_at(patch, 3)

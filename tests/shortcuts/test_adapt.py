@@ -1,0 +1,74 @@
+"""`realmctl adapt`: documents, an encoder and minutes become a search, with words on what was gained."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from realmctl.artifacts import open_artifact
+from realmctl.cli.commands.adapt import _text
+from realmctl.models.retriever import Retriever
+from realmctl.training import budget
+from realmctl.training.evaluation.cloze_recall import ClozePassages
+from tests.convert.imports.encoder_folders import folder_for
+from tests.fixtures.chain import Chain, documents
+from tests.training.evaluation.test_cloze_recall import scripted
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    path = tmp_path / "corpus.jsonl"
+    rows = [
+        {"id": f"{title} {number}", "title": title, "text": " ".join(block).replace("[[", "").replace("]]", "")}
+        for title, blocks in documents().items()
+        for number, block in enumerate(blocks)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_from_documents_to_an_adapted_search(realmctl, chain: Chain, tmp_path, corpus, monkeypatch):
+    monkeypatch.setattr(budget, "_seconds", lambda *given: 0.6 * 60 / 5.5)  # four steps fit
+    plain = ClozePassages.ranks
+    encoder = folder_for(chain.blocks, tmp_path / "encoder")
+    words = ("adapt", corpus, "--encoder", encoder, "--minutes", 1, "--sentences", 12, "--workspace", tmp_path / "w")
+    scripted(monkeypatch, *range(60, 1, -1))  # each measurement is better than the one before
+    code, out, err = realmctl(*words, "--json")
+    found = json.loads(out)
+    assert code == 0 and found["steps"] == found["kept_step"] == 5, err
+    assert found["made"]["retriever"].endswith("retriever/v2") and found["blocks"] == 40
+    monkeypatch.setattr(ClozePassages, "ranks", plain)
+    code, out, err = realmctl(*words)
+    assert code == 0 and "After 5 steps" in out and 'realmctl search "your words"' in out, err
+    code, out, err = realmctl("search", "Where was Ada Lorn born?", "--workspace", tmp_path / "w", "--json")
+    assert code == 0 and json.loads(out)["results"][0]["hits"], err
+    start, adapted = (Retriever.load(open_artifact(tmp_path / "w/retriever" / each).path) for each in ("v1", "v2"))
+    assert start.layout == adapted.layout and start.block_encoder_hash() != adapted.block_encoder_hash()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "before it was 30.0%"),
+        ({"gain_low": -0.01}, "on these sentences no gain is shown"),
+        ({"kept_step": 0}, "the encoder is kept as it was: 30.0%"),
+        ({"bm25_weight": 0.5}, "--method hybrid --bm25-weight 0.5 --workspace 'my w'"),
+    ],
+)
+def test_it_says_what_was_gained_and_how_to_search(changes, said):
+    found = {
+        "blocks": 40,
+        "steps": 50,
+        "kept_step": 40,
+        "sentences": 400,
+        "recall@5_before": 0.3,
+        "recall@5_after": 0.4,
+        "gain": 0.05,
+        "gain_low": 0.02,
+        "gain_high": 0.08,
+        "bm25_weight": 0.0,
+        "workspace": "my w",
+        "made": {"retriever": "my w/retriever/v2", "index": "my w/index/v1"},
+    }
+    assert said in _text({**found, **changes})
