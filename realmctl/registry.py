@@ -19,7 +19,7 @@ MAX_REASON = 300
 
 
 class Registry:
-    """Classes by name: those of `built_in` and the entry points of `group`.
+    """Classes, or objects of one class, by name: those of `built_in` and the entry points of `group`.
 
     The values of `built_in` have the form "module:attribute". `internal` are classes of realmctl that users do not choose
     by name. `what` describes the names in errors, such as `searcher`.
@@ -35,30 +35,46 @@ class Registry:
         return [*self.built_in, *sorted({point.name for point in points(self.group)} - set(self.built_in))]
 
     def load(self, name: str, base: type[T]) -> type[T]:
-        """The class with this name, a subclass of `base`.
+        """The class with this name, a subclass of `base`. Raises: see `instance`."""
+        offer = self._offer(name)
+        if offer:
+            found = load(offer)
+        else:
+            module, _, attribute = {**self.built_in, **self.internal}[name].partition(":")
+            found = getattr(importlib.import_module(module), attribute)
+        if not (isinstance(found, type) and issubclass(found, base)):
+            raise self._unfit(name, offer, "a subclass of", base)
+        return found
+
+    def instance(self, name: str, own: Mapping[str, T], kind: type[T]) -> T:
+        """The object with this name: one of `own`, which has those of realmctl, or what an entry point names.
 
         Raises:
             ConfigError: the name is unknown, or two packages offer it.
             ResourceError: the package that offers it cannot be imported, or offers something else.
         """
+        offer = self._offer(name)
+        found = load(offer) if offer else own[name]
+        if not isinstance(found, kind):
+            raise self._unfit(name, offer, "a", kind)
+        return found
+
+    def _offer(self, name: str) -> EntryPoint | None:
+        """The entry point with this name; None for a name of realmctl."""
         offers = [point for point in points(self.group) if point.name == name]
-        own = {**self.built_in, **self.internal}
-        owners = [*(["realmctl"] if name in own else []), *map(owner_of, offers)]
+        owners = [*(["realmctl"] if name in {**self.built_in, **self.internal} else []), *map(owner_of, offers)]
         if not owners:
             raise ConfigError(f"there is no {self.what} {name!r}. Use one of: {', '.join(self.names())}.")
         if len(owners) > 1:
             raise clash(self.what, name, owners)
-        if offers:
-            found = load(offers[0])
-        else:
-            module, _, attribute = own[name].partition(":")
-            found = getattr(importlib.import_module(module), attribute)
-        if not (isinstance(found, type) and issubclass(found, base)):
-            raise ResourceError(
-                f"the {self.what} {name!r} of {owners[0]} is not a subclass of {base.__module__}.{base.__qualname__}. "
-                f"Correct the entry point in the group {self.group}, or uninstall {owners[0]}."
-            )
-        return found
+        return offers[0] if offers else None
+
+    def _unfit(self, name: str, offer: EntryPoint | None, what: str, kind: type) -> ResourceError:
+        owner = owner_of(offer) if offer else "realmctl"
+        return ResourceError(
+            f"the {self.what} {name!r} of {owner} is not {what} {kind.__module__}.{kind.__qualname__}. "
+            f"Correct the entry point in the group {self.group}, or uninstall {owner}."
+        )
 
 
 @cache

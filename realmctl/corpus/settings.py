@@ -7,26 +7,34 @@ from typing import Literal
 from realmctl.corpus.sentences import check_splitter
 from realmctl.errors import ConfigError
 from realmctl.pipeline import Settings, setting
+from realmctl.registry import Registry
 
 DELIMITER_NAMES = {"auto": "", "tab": "\t", "\\t": "\t"}
 
-FormatName = Literal[
-    "auto",
-    "dump",
-    "wikiextractor",
-    "kilt",
-    "json-lines",
-    "squad",
-    "dpr",
-    "table",
-    "ms-marco",
-    "parquet",
-    "doc-text",
-    "trec",
-    "html",
-    "markdown",
-    "text",
-]
+FORMAT_NAMES = Registry(
+    "format",
+    group="realmctl.formats",
+    built_in=dict.fromkeys(
+        [
+            "dump",
+            "wikiextractor",
+            "kilt",
+            "json-lines",
+            "squad",
+            "dpr",
+            "table",
+            "ms-marco",
+            "parquet",
+            "doc-text",
+            "trec",
+            "html",
+            "markdown",
+            "text",
+        ],
+        "realmctl.corpus.formats.detect:FORMATS",
+    ),
+)
+"""The formats of a corpus by name. `formats/detect.py` has those of realmctl."""
 
 
 def check_delimiter(flag: str, value: str) -> None:
@@ -38,7 +46,9 @@ def check_delimiter(flag: str, value: str) -> None:
 class CorpusSettings(Settings):
     """How the files of a corpus are read."""
 
-    format: FormatName = setting("Format of the corpus files; auto detects it.", default="auto")
+    format: str = setting(
+        "Format of the corpus files; auto detects it.", default="auto", choices=lambda: ["auto", *FORMAT_NAMES.names()]
+    )
     id_field: str = setting("Field or column of JSON lines, CSV, TSV or Parquet that holds the id.", default="")
     title_field: str = setting("Field or column that holds the title.", default="")
     text_field: str = setting("Field or column that holds the text.", default="")

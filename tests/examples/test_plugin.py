@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 import json
+import mailbox
 import math
 import os
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from email.message import EmailMessage
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +26,7 @@ from realmctl.index.index_type import open_index
 from realmctl.retrieval.answering.qa_model import QaModel
 from realmctl.tokens import wordpiece
 from realmctl.training.starts.retriever import starting_retriever
+from stages.chunk import Chunk
 from stages.eval_em import EvalEm
 from tests.fixtures.chain import FINETUNING, Chain
 from tests.fixtures.index import brute_force
@@ -94,6 +97,28 @@ def test_the_stage_is_offered_and_runs(installed, chain, tmp_path):
     file = tmp_path / "p.yaml"
     file.write_text(f"stages: {{counts: {{stage: count-wordpieces, blocks: {chain.blocks.path}, top: 7}}}}")
     assert open_artifact(tmp_path / run("run", file).stdout.strip()).content == made.content
+
+
+def test_a_mail_archive_is_read_as_pythons_own_reader_reads_it(plugged, tmp_path):
+    archive = mailbox.mbox(tmp_path / "mails")
+    for number, text in enumerate(("The mill stood still.\nThe river froze.", "From here it is far."), 1):
+        message = EmailMessage()
+        message["Subject"], message["Message-ID"] = f"Mail {number}", f"<{number}@mill>"
+        message.set_content(text)
+        archive.add(message)
+    html = EmailMessage()
+    html.set_content("<p>No plain text.</p>", subtype="html")
+    archive.add(html)
+    archive.flush()
+    made = Chunk(corpus=(tmp_path / "mails",), format="mbox", tokenizer="train:100", workers=1).make(
+        tmp_path / "blocks"
+    )
+    mails = [mail for mail in archive if mail.get_content_type() == "text/plain"]
+    expected = [(mail["message-id"], mail["subject"], " ".join(mail.get_payload().split())) for mail in mails]
+    assert [(block.document, block.title, " ".join(block.text.split())) for block in Corpus(made)] == expected
+    assert made.metrics["dropped"]["no plain text"] == 1
+    with pytest.raises(ConfigError, match=r"'post'.*mbox"):
+        Chunk(corpus=(tmp_path / "mails",), format="post")
 
 
 def test_the_objective_draws_titles_and_trains_a_retriever(plugged, chain, tmp_path):

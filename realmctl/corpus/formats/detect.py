@@ -13,13 +13,13 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 from realmctl.corpus.corpus_file import CorpusFile
 from realmctl.corpus.document import Found
 from realmctl.corpus.formats import kilt, pages, passages, records, wikipedia
 from realmctl.corpus.formats.records import FieldNames
-from realmctl.corpus.settings import FormatName
+from realmctl.corpus.settings import FORMAT_NAMES
 from realmctl.errors import InputError
 from realmctl.inputs import streams
 from realmctl.inputs.rows import DELIMITERS, delimiter_of, header, is_columnar
@@ -62,7 +62,7 @@ class Format:
     has_fields: bool = False
 
 
-FORMATS: dict[FormatName, Format] = {
+FORMATS: dict[str, Format] = {
     "dump": Format("MediaWiki dump", wikipedia.read_dump),
     "wikiextractor": Format("WikiExtractor JSON lines", wikipedia.read_wikiextractor),
     "kilt": Format("KILT knowledge source", kilt.read_kilt),
@@ -85,9 +85,10 @@ def format_of(file: CorpusFile) -> Format:
 
     Raises:
         InputError: the format cannot be read, would be a guess, or has no fields though some are named.
+        ResourceError: the package that offers the format cannot be imported, or offers something else.
     """
     settings = file.settings
-    found = FORMATS[settings.format] if settings.format != "auto" else _detected(file)
+    found = _detected(file) if settings.format == "auto" else FORMAT_NAMES.instance(settings.format, FORMATS, Format)
     if FieldNames.of(settings).named and not found.has_fields:
         raise InputError(
             f"{file.path} is read as {found.name}, whose fields cannot be named. --id-field, --title-field and --text-field are for "
@@ -178,7 +179,7 @@ def _table_or_text(file: CorpusFile, start: str) -> Format:
             f"{path} is the index of a multistream dump: it names pages and has no text. Name the dump itself, whose name has no "
             "-index, and which is read as it is."
         )
-    known = ", ".join(name for name in get_args(FormatName) if name != "auto")
+    known = ", ".join(FORMAT_NAMES.names())
     for delimiter in sorted(DELIMITERS, key=lambda each: each != delimiter_of(first)):
         rows = _rows(start, delimiter)
         if _is_table(rows, delimiter):
