@@ -7,13 +7,20 @@ import re
 import sys
 import time
 import warnings
+from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Protocol
 
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
+from rich.progress import Progress as RichProgress
+
 SECONDS_BETWEEN_LINES = 30.0
 """How often progress is printed where there is no terminal."""
+MEASURED_SECONDS = 120.0
+"""How long the speed is measured at least."""
 BOLD, PLAIN = "\x1b[1;32m", "\x1b[0m"
 """What marks an answer on a terminal, in bold green. It is all that is printed unescaped; in a title it does no harm."""
 UNPRINTABLE = re.compile(
@@ -30,6 +37,9 @@ class Progress(Protocol):
 
     def advance(self, n: int = 1, note: str = "") -> None:
         """Count `n` more units as done. `note`: current values to show beside the rate, such as a loss."""
+
+    def skip(self, n: int) -> None:
+        """Count `n` more units as done, which an earlier run has done. They tell nothing about the speed."""
 
 
 def duration_text(seconds: float) -> str:
@@ -94,8 +104,61 @@ def warn(message: str) -> None:
     _print(f"warning: {message}")
 
 
+class Pace:
+    """How fast work goes and how long the rest takes, from the units that this run has done.
+
+    The first units do not count, because they also pay for loading and warming up; nor does what an earlier run has done.
+    The speed is that of the last two minutes, and of the last half of a longer run. Where units take different times, as with
+    index refreshes between steps, both are long enough for a mean.
+    """
+
+    def __init__(self, total: int | None) -> None:
+        self.total, self.done = total, 0
+        self._worked = 0
+        self._marks: deque[tuple[float, int]] = deque()
+        """Times, in seconds, and the units that were done by then; at most a few hundred, the first after the first units."""
+
+    def advance(self, n: int) -> None:
+        """Count n more units as done now."""
+        if not n:
+            return
+        self.done, self._worked = self.done + n, self._worked + n
+        now = time.monotonic()
+        recent = max(MEASURED_SECONDS, (now - self._marks[0][0]) / 2 if self._marks else 0.0)
+        if len(self._marks) > 1 and self._marks[-1][0] - self._marks[-2][0] < recent / 100:
+            self._marks.pop()
+        self._marks.append((now, self._worked))
+        while len(self._marks) > 2 and now - self._marks[1][0] >= recent:
+            self._marks.popleft()
+
+    def skip(self, n: int) -> None:
+        """Count n more units as done, which an earlier run has done."""
+        self.done += n
+
+    @property
+    def rate(self) -> float | None:
+        """Units per second; None until there is something to measure."""
+        if len(self._marks) < 2:
+            return None
+        (start, before), (end, after) = self._marks[0], self._marks[-1]
+        return (after - before) / (end - start) if end > start else None
+
+    def __str__(self) -> str:
+        """The speed and the time left, as far as they are known, such as `20.1/s, about 59 s left`."""
+        if not self.rate:
+            return ""
+        speed = f"{self.rate:.1f}/s" if self.rate >= 1 else f"{1 / self.rate:.1f} s each"
+        if self.total is None:
+            return speed
+        left = (self.total - self.done) / self.rate
+        return f"{speed}, about {f'{left:.0f} s' if left < 60 else duration_text(left)} left"
+
+
 class _NoDisplay:
     def advance(self, n: int = 1, note: str = "") -> None:
+        pass
+
+    def skip(self, n: int) -> None:
         pass
 
 
@@ -103,29 +166,54 @@ class _Lines:
     """A line every 30 seconds, for log files and CI."""
 
     def __init__(self, total: int | None, what: str, unit: str) -> None:
-        self.total, self.what, self.unit = total, what, unit
-        self.done, self.start = 0, time.monotonic()
-        self.last_line = self.start
+        self.pace, self.what, self.unit = Pace(total), what, unit
+        self.last_line = time.monotonic()
 
     def advance(self, n: int = 1, note: str = "") -> None:
-        self.done += n
+        self.pace.advance(n)
         now = time.monotonic()
         if now - self.last_line < SECONDS_BETWEEN_LINES:
             return
         self.last_line = now
-        rate = self.done / (now - self.start)
-        values = "".join(f", {value}" for value in (note, _rate_text(rate) if rate else "") if value)
-        if self.total:
-            left = (self.total - self.done) / rate if rate else 0.0
-            say(
-                f"{self.what}: {self.done}/{self.total} {self.unit}{values}, about {f'{left:.0f} s' if left < 60 else duration_text(left)} left"
-            )
-        else:
-            say(f"{self.what}: {self.done} {self.unit}{values}")
+        of_total = f"/{self.pace.total}" if self.pace.total else ""
+        values = "".join(f", {value}" for value in (note, str(self.pace)) if value)
+        _print(f"{self.what}: {self.pace.done}{of_total} {self.unit}{values}")
+
+    def skip(self, n: int) -> None:
+        self.pace.skip(n)
 
 
-def _rate_text(rate: float) -> str:
-    return f"{rate:.1f}/s" if rate >= 1 else f"{1 / rate:.1f} s each"
+class _Bar:
+    """A task of a live bar on a terminal."""
+
+    def __init__(self, display: RichProgress, task: TaskID, total: int | None, what: str, unit: str) -> None:
+        self.display, self.task, self.pace = display, task, Pace(total)
+        display.reset(task, total=total, description=what, unit=unit, note="", pace="")
+
+    def advance(self, n: int = 1, note: str = "") -> None:
+        self.pace.advance(n)
+        self.display.update(self.task, completed=self.pace.done, note=note, pace=str(self.pace))
+
+    def skip(self, n: int) -> None:
+        self.pace.skip(n)
+        self.display.update(self.task, completed=self.pace.done)
+
+
+class _OneBar:
+    """One line for several steps, of which each has its own progress."""
+
+    def __init__(self, what: str, display: RichProgress | None) -> None:
+        self.what, self.step, self.display = what, "", display
+        self.task = display.add_task(what, total=None, unit="", note="", pace="") if display else None
+
+    def part(self, total: int | None, what: str, unit: str) -> Progress:
+        named = " ".join(part for part in (f"{self.what}:", self.step, what) if part)
+        if self.display is None or self.task is None:
+            return _Lines(total, named, unit)
+        return _Bar(self.display, self.task, total, named, unit)
+
+
+_one_bar = ContextVar[_OneBar | None]("one_bar", default=None)
 
 
 @contextmanager
@@ -137,40 +225,45 @@ def progress(total: int | None, what: str, unit: str) -> Iterator[Progress]:
         what: What is being done, such as `embedding`.
         unit: What is counted, such as `blocks`.
     """
-    if _quiet or _untold.get():
+    if not _quiet and (whole := _one_bar.get()):
+        yield whole.part(total, what, unit)
+    elif _quiet or _untold.get():
         yield _NoDisplay()
-    elif sys.stderr.isatty() and not _label:
-        with _bar(total, what, unit) as bar:
-            yield bar
+    elif _is_live():
+        with _live() as display:
+            yield _Bar(display, display.add_task(what, unit="", note="", pace=""), total, what, unit)
     else:
         yield _Lines(total, what, unit)
 
 
 @contextmanager
-def _bar(total: int | None, what: str, unit: str) -> Iterator[Progress]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as RichProgress
-    from rich.text import Text
+def one_bar(what: str) -> Iterator[None]:
+    """Show the progress of all that is done in one line. Of information, only warnings are printed; the caller tells what came of it."""
+    with untold(), _live() if _is_live() and not _quiet else nullcontext() as display:
+        before = _one_bar.set(_OneBar(what, display))
+        try:
+            yield
+        finally:
+            _one_bar.reset(before)
 
-    class Rate(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            return Text(_rate_text(task.speed) if task.speed else "")
 
+def name_step(step: str) -> None:
+    """Name the step that begins, such as `2/3 embeddings`, in the one bar, if there is one."""
+    if whole := _one_bar.get():
+        whole.step = step
+
+
+def _is_live() -> bool:
+    return sys.stderr.isatty() and not _label
+
+
+def _live() -> RichProgress:
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn(unit, markup=False),
+        TextColumn("{task.fields[unit]}", markup=False),
         TextColumn("{task.fields[note]}", markup=False),
-        Rate(),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[pace]}", markup=False),
     )
-    with RichProgress(*columns, console=Console(stderr=True), transient=True) as display:
-        task = display.add_task(what, total=total, note="")
-
-        class Bar:
-            def advance(self, n: int = 1, note: str = "") -> None:
-                display.update(task, advance=n, note=note)
-
-        yield Bar()
+    return RichProgress(*columns, console=Console(stderr=True), transient=True)

@@ -118,8 +118,9 @@ def here(tmp_path, monkeypatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def realmctl(here, capsys) -> Command:
-    """The real command, in this process."""
+def realmctl(here, capsys, monkeypatch) -> Command:
+    """The real command, in this process, whose number of threads stays as it is."""
+    monkeypatch.setattr("realmctl.cli.invoke.use_free_cores", lambda: None)
 
     def run(*arguments: object) -> tuple[int, str, str]:
         capsys.readouterr()

@@ -18,20 +18,65 @@ def clock(monkeypatch):
 
 def test_a_line_has_the_values_the_rate_and_the_time_left(clock, capsys):
     with log.progress(100, "pretrain", "steps") as bar:
+        clock[0] = 20.0
+        bar.advance(1, "loss 3.000")  # the first step, with all that is loaded, tells nothing
         clock[0] = 29.0
-        bar.advance(10, "loss 2.000")
+        bar.advance(9, "loss 2.000")
         assert capsys.readouterr().err == ""
-        clock[0] = 40.0
+        clock[0] = 39.0
         bar.advance(10, "loss 1.000, utility 0.500")
-    line = "pretrain: 20/100 steps, loss 1.000, utility 0.500, 2.0 s each, about 2 min 40 s left\n"
+    line = "pretrain: 20/100 steps, loss 1.000, utility 0.500, 1.0/s, about 1 min 20 s left\n"
     assert capsys.readouterr().err == line
 
 
 def test_without_a_total_and_without_values(clock, capsys):
     with log.progress(None, "chunk", "documents") as bar:
+        bar.advance(2)
         clock[0] = 31.0
         bar.advance(62)
-    assert capsys.readouterr().err == "chunk: 62 documents, 2.0/s\n"
+    assert capsys.readouterr().err == "chunk: 64 documents, 2.0/s\n"
+
+
+def test_resumed_work_is_no_speed(clock, capsys):
+    with log.progress(1000, "embedding", "blocks") as bar:
+        bar.skip(800)
+        clock[0] = 10.0
+        bar.advance(10)
+        clock[0] = 50.0
+        bar.advance(40)
+    assert capsys.readouterr().err == "embedding: 850/1000 blocks, 1.0/s, about 2 min 30 s left\n"
+
+
+def test_a_first_line_without_a_measured_speed_promises_nothing(clock, capsys):
+    with log.progress(100, "pretrain", "steps") as bar:
+        clock[0] = 300.0
+        bar.advance(1)
+    assert capsys.readouterr().err == "pretrain: 1/100 steps\n"
+
+
+@pytest.mark.parametrize("slow", [0, 1])
+def test_the_speed_follows_a_machine_that_became_slower_or_faster(clock, slow):
+    pace = log.Pace(100_000)
+    for tenth in range(20_000):
+        clock[0] += 1.0 if (tenth < 5000) == bool(slow) else 0.1
+        pace.advance(1)
+    now = 10 if slow else 1
+    assert pace.rate == pytest.approx(now, rel=0.05) or clock[0] < 2 * 120
+    assert len(pace._marks) < 500, "a run of days needs no more memory"
+
+
+def test_one_bar_for_several_steps(clock, capsys):
+    with log.one_bar("index-docs"):
+        log.name_step("2/3 embeddings")
+        log.say("a line of a step")
+        with log.progress(10, "embedding", "blocks") as bar:
+            bar.advance(1)
+            clock[0] = 31.0
+            bar.advance(3)
+        log.warn("what nobody should miss")
+    assert capsys.readouterr().err == (
+        "index-docs: 2/3 embeddings embedding: 4/10 blocks, 10.3 s each, about 1 min 02 s left\nwarning: what nobody should miss\n"
+    )
 
 
 def test_quiet_progress_prints_nothing(clock, capsys):

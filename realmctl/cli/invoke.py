@@ -15,9 +15,10 @@ from typing import Any, TypeVar
 import typer
 
 from realmctl import log
-from realmctl.cli.options import Quiet
+from realmctl.cli.options import Quiet, Threads
 from realmctl.errors import InputError, at_the_end
 from realmctl.execution import processes
+from realmctl.execution.cores import use_free_cores, use_threads
 
 T = TypeVar("T")
 BROKEN_PIPE = 141
@@ -75,11 +76,18 @@ def _require_working_folder() -> None:
 
 
 def with_exit_code(command: Callable[..., None]) -> Callable[..., None]:
-    """Return `command` with the option `--quiet`. The returned function leaves with the documented exit code."""
+    """Return `command` with the option `--quiet`, and with `--threads` if it `computes`.
+
+    The returned function leaves with the documented exit code.
+    """
+    computes = getattr(command, "computes", False)
 
     @functools.wraps(command)
     def run(quiet: bool, **values: Any) -> None:
         log.set_quiet(quiet or not processes.is_first())
+        if computes:
+            threads = values.pop("threads")
+            use_threads(threads) if threads else use_free_cores()
 
         def work() -> None:
             _require_working_folder()
@@ -89,7 +97,8 @@ def with_exit_code(command: Callable[..., None]) -> Callable[..., None]:
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     own = inspect.signature(command, eval_str=True).parameters.values()
-    parameters = [*own, inspect.Parameter("quiet", keyword, default=False, annotation=Quiet)]
+    threads = [inspect.Parameter("threads", keyword, default=None, annotation=Threads)] if computes else []
+    parameters = [*own, *threads, inspect.Parameter("quiet", keyword, default=False, annotation=Quiet)]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -29,6 +30,15 @@ def text(value: str) -> str:
     return value
 
 
+Function = TypeVar("Function", bound=Callable[..., None])
+
+
+def computes(command: Function) -> Function:
+    """Mark a command that computes with PyTorch. It gets the option `--threads`."""
+    command.computes = True  # type: ignore[attr-defined]
+    return command
+
+
 _output = functools.partial(typer.Option, rich_help_panel="Output")
 WORKSPACE_HELP = "Folder of the inputs and outputs whose path is not given."
 OUT_HELP = "Series to write to. Default: <workspace>/<kind>."
@@ -37,6 +47,16 @@ Workspace = Annotated[
     _output("--workspace", "-w", envvar="REALMCTL_WORKSPACE", parser=path, help=WORKSPACE_HELP),
 ]
 Json = Annotated[bool, _output("--json", help="Print one JSON object.")]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        min=1,
+        rich_help_panel="Compute",
+        show_default=False,
+        help="Number of threads of arithmetic on the CPU. Default: OMP_NUM_THREADS, else the cores that are free.",
+    ),
+]
 Quiet = Annotated[bool, _output("--quiet", "-q", help="Print only errors on stderr.")]
 DryRun = Annotated[
     bool,

@@ -17,10 +17,10 @@ from realmctl.artifacts import catalogue
 from realmctl.cli import completion
 from realmctl.cli.help import escape_markup
 from realmctl.cli.invoke import print_result
-from realmctl.cli.options import DryRun, Json, Out, Workspace, path
+from realmctl.cli.options import DryRun, Json, Out, Workspace, computes, path
 from realmctl.errors import ConfigError
 from realmctl.execution import processes
-from realmctl.pipeline import ROLE, Role, Stage, flag_of, hints, planning, presets
+from realmctl.pipeline import ROLE, Role, Stage, flag_of, hints, planning, presets, roles
 from realmctl.pipeline.values import names_beside_number
 from realmctl.pipeline.workspace import with_defaults
 
@@ -52,6 +52,8 @@ def command_of(stage: type[Stage]) -> Callable[..., None]:
             if processes.is_first():
                 print_result(entry, json, lambda value: str(value["path"]))
 
+    if "device" in roles(stage):
+        computes(run)
     panels = [*PANELS.values()]
     items = sorted(fields(stage), key=lambda item: panels.index(PANELS[item.metadata[ROLE].name]))
     keyword = functools.partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)

@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from realmctl.errors import ConfigError, ResourceError
 from realmctl.execution import standard_streams
+from realmctl.execution.cores import usable_cores
 from realmctl.execution.ray_workers import AHEAD_PER_WORKER, Result, Unit, map_on_ray
 
 Executor = Literal["local", "ray"]
@@ -28,7 +29,7 @@ def worker_count(workers: int) -> int:
     """Return the number of workers; 0 stands for every core that this process may use. Raises ConfigError if negative."""
     if workers < 0:
         raise ConfigError(f"--workers {workers}: use 1 or more, or 0 for all cores.")
-    return workers or len(os.sched_getaffinity(0))
+    return workers or usable_cores()
 
 
 def map_units(

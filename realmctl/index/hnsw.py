@@ -7,7 +7,6 @@ set after that. A graph never changes while it is searched. The scores of the ro
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -23,6 +22,7 @@ from realmctl.errors import InputError, ResourceError
 from realmctl.index.canaries import check_canaries, choose_canaries, worse_canaries
 from realmctl.index.hnsw_file import GraphShape, check_file, read_entry
 from realmctl.index.index_type import IndexDescription, IndexType, write_description
+from realmctl.index.names import hnswlib
 from realmctl.index.protocol import Index, RowIds, Vectors
 from realmctl.index.rescored import UNREACHED, RescoredIndex, reach_recall
 from realmctl.index.settings import IndexSettings
@@ -34,7 +34,7 @@ RANGES = {
     "m": (2, 512),
     "ef_construction": (1, 2**31 - 1),
     "ef": (1, 2**31 - 1),
-    "threads": (1, 2**31 - 1),
+    "build_threads": (1, 2**31 - 1),
     "seed": (0, 2**64),
     "max_level": (0, 2**31 - 1),
     "entry_point": (0, 2**31 - 1),
@@ -91,7 +91,7 @@ class HnswIndexDescription(IndexDescription):
     ef_construction: int = 200
     ef: int = 64
     seed: int = 0
-    threads: int = 1
+    build_threads: int = 1
     max_level: int = 0
     entry_point: int = 0
     sha256: str = ""
@@ -131,7 +131,7 @@ class HnswIndexType(IndexType):
 
     def build(self, folder: Path, vectors: Vectors, settings: IndexSettings, device: str) -> Mapping[str, float]:
         path = folder / GRAPH_FILE
-        graph = build_graph(vectors, settings.m, settings.ef_construction, settings.seed, settings.threads)
+        graph = build_graph(vectors, settings.m, settings.ef_construction, settings.seed, settings.build_threads)
         shape = save_graph(graph, path)
         index = HnswIndex(load_graph(path, shape, vectors), vectors, ef=AUTO_EF[0])
         recall = reach_recall(index, vectors, settings, device, AUTO_EF)
@@ -172,7 +172,7 @@ def describe_graph(
         **asdict(shape),
         ef=index.ef,
         seed=settings.seed,
-        threads=settings.threads,
+        build_threads=settings.build_threads,
         sha256=digest_file(folder / GRAPH_FILE),
         canaries=choose_canaries(index.search_graph, vectors),
     )
@@ -185,7 +185,7 @@ def build_graph(vectors: Vectors, m: int, ef_construction: int, seed: int, threa
     Rows must be finite (`vectors.check_finite`). Raises ResourceError when hnswlib or memory is missing.
     """
     count, dimension = vectors.shape
-    graph = _hnswlib().Index(space="ip", dim=dimension)
+    graph = hnswlib().Index(space="ip", dim=dimension)
     try:
         # C++'s default engine treats the seeds 0 and 1 as equal.
         graph.init_index(max_elements=count, M=m, ef_construction=ef_construction, random_seed=seed + 1)
@@ -229,7 +229,7 @@ def load_graph(path: Path, shape: GraphShape, vectors: Vectors) -> Graph:
     hnswlib holds the interpreter lock while it reads (about 260 MB/s), so other threads of the process wait meanwhile.
     """
     check_file(path, shape, vectors)
-    graph = _hnswlib().Index(space="ip", dim=shape.dimension)
+    graph = hnswlib().Index(space="ip", dim=shape.dimension)
     try:
         graph.load_index(str(path), max_elements=shape.count)
     except RuntimeError as error:
@@ -237,15 +237,3 @@ def load_graph(path: Path, shape: GraphShape, vectors: Vectors) -> Graph:
             f"hnswlib cannot load {path}: {error}. The file was checked and is sound, so memory is short."
         ) from None
     return graph
-
-
-def _hnswlib() -> Any:
-    try:
-        return importlib.import_module("hnswlib")
-    except ImportError as error:
-        raise ResourceError(
-            f"An hnsw index needs the package hnswlib, which cannot be imported here ({error}). Install it "
-            "with `pip install hnswlib==0.8.0`; it is compiled on your machine, so that needs a C++ "
-            "compiler, and `HNSWLIB_NO_NATIVE=1 pip install hnswlib==0.8.0` makes a build that runs on "
-            "other machines too. `realmctl build-index --type exact` needs neither."
-        ) from None

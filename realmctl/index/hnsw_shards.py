@@ -139,7 +139,7 @@ def build_shard(unit: tuple[Path, int, tuple[int, int], IndexSettings]) -> Graph
     rows = open_vectors(folder / VECTORS_FILE)[first:stop]
     shard = _shard(folder, number)
     shard.mkdir(exist_ok=True)
-    graph = build_graph(rows, settings.m, settings.ef_construction, settings.seed, settings.threads)
+    graph = build_graph(rows, settings.m, settings.ef_construction, settings.seed, settings.build_threads)
     return save_graph(graph, shard / GRAPH_FILE)
 
 

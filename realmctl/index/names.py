@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+from types import ModuleType
+
+from realmctl.errors import ResourceError
 from realmctl.registry import Registry
 
 SHARDED = "hnsw-shards"
@@ -17,3 +21,16 @@ INDEX_TYPES = Registry(
     },
     internal={SHARDED: "realmctl.index.hnsw_shards:ShardedHnswType"},  # `--type hnsw --shards N`
 )
+
+
+def hnswlib() -> ModuleType:
+    """Import hnswlib. Raises ResourceError where it cannot be imported: it is compiled on each machine, and only hnsw needs it."""
+    try:
+        return importlib.import_module("hnswlib")
+    except ImportError as error:
+        raise ResourceError(
+            f"An hnsw index needs the package hnswlib, which cannot be imported here ({error}). Install it "
+            "with `pip install hnswlib==0.8.0`; it is compiled on your machine, so that needs a C++ "
+            "compiler, and `HNSWLIB_NO_NATIVE=1 pip install hnswlib==0.8.0` makes a build that runs on "
+            "other machines too. `realmctl build-index --type exact` needs neither."
+        ) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from realmctl.errors import ConfigError
-from realmctl.index.names import INDEX_TYPES
+from realmctl.index.names import INDEX_TYPES, hnswlib
 from realmctl.pipeline.fields import roles, setting
 from realmctl.pipeline.settings import Settings
 
@@ -66,7 +66,7 @@ class IndexSettings(Settings):
         "Lowest recall at which the index is written, as a share.", default=0.95, at_least=0, at_most=1
     )
     seed: int = setting("Seed of the graph's levels and of the sampled queries.", default=0, at_least=0)
-    threads: int = setting(
+    build_threads: int = setting(
         "hnsw: threads of the build. With more than one thread, each build writes different bytes.",
         default=1,
         at_least=1,
@@ -79,7 +79,9 @@ class IndexSettings(Settings):
     )
 
     def check_index(self) -> None:
-        """Raise ConfigError for settings that do not go together."""
+        """Raise ConfigError for settings that do not go together, and ResourceError for hnsw without hnswlib."""
+        if self.type == "hnsw":
+            hnswlib()
         if self.shards > 1 and self.type not in ("hnsw", "faiss"):
             raise ConfigError(
                 f"--shards {self.shards}: only an hnsw or faiss index is saved in shards. An exact or int8 index is divided when "

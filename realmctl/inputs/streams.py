@@ -10,7 +10,6 @@ thread.
 from __future__ import annotations
 
 import lzma
-import os
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ import zstandard
 
 from realmctl.artifacts.file_kinds import binary_kind
 from realmctl.errors import InputError
+from realmctl.execution.cores import usable_cores
 from realmctl.inputs.bzip2 import decompressed_streams
 
 READ_BYTES = 2**18
@@ -93,7 +93,7 @@ def section(path: Path, begin: int, end: int | None = None) -> Iterator[bytes]:
 
 
 def _bzip2(path: Path, file: BinaryIO) -> Iterator[bytes]:
-    threads = min(MAX_THREADS, len(os.sched_getaffinity(0)))
+    threads = min(MAX_THREADS, usable_cores())
     try:
         yield from decompressed_streams(file, threads)
     except EOFError:

@@ -26,7 +26,7 @@ from realmctl import log
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.errors import InterruptedRun, RealmctlError, ResourceError, at_the_end, error_of
 from realmctl.execution import standard_streams
-from realmctl.execution.shards import worker_count
+from realmctl.execution.cores import free_cores, given_threads, use_threads
 from realmctl.execution.signals import install_stop_now
 from realmctl.pipeline import Stage, roles
 
@@ -111,7 +111,7 @@ class Jobs:
     """
 
     def __init__(self, most: int) -> None:
-        self.most = most
+        self.most, self._cores = most, free_cores()  # before its own stages make the machine busy
         self.running: list[Child] = []
         self._idle: list[Child] = []
 
@@ -131,11 +131,12 @@ class Jobs:
     def start(self, name: str, stage: Stage, out: Path, alone: bool = False) -> None:
         """Make `stage` in the series `out` in a child process.
 
-        It computes with its share of the cores, or with all of them if it runs `alone`. OMP_NUM_THREADS overrides both.
+        It computes with its share of the cores that were free at the start, or with all of these if it runs `alone`.
+        --threads and OMP_NUM_THREADS override both.
         """
         child = self._idle.pop() if self._idle else Child()
         self.running.append(child)
-        child.begin(name, stage, out, max(1, worker_count(0) // (1 if alone else self.most)))
+        child.begin(name, stage, out, given_threads() or max(1, self._cores // (1 if alone else self.most)))
 
     def next_made(self) -> tuple[str, Artifact]:
         """Wait for the next child to answer, and return the name of its step and the artifact. Raises the child's error."""
@@ -180,7 +181,6 @@ def _main() -> int:
     """Run the child: handle requests until one fails or none is left."""
     install_stop_now()
     standard_streams.prepare()
-    threads_are_given = "OMP_NUM_THREADS" in os.environ
     answer = os.dup(1)
     os.dup2(2, 1)  # so that the parent does not read the output of a library as an answer
     requests: SimpleQueue[bytes] = SimpleQueue()
@@ -188,20 +188,12 @@ def _main() -> int:
     with suppress(InterruptedRun, KeyboardInterrupt, BrokenPipeError):  # asked to stop, or the parent has gone
         while True:
             request = json.loads(requests.get())
-            if not threads_are_given:
-                _use_threads(request["threads"])
+            use_threads(request["threads"])
             report = _report(request)
             os.write(answer, json.dumps(report).encode() + b"\n")
             if "error" in report:
                 return int(report["exit_code"])
     return 0
-
-
-def _use_threads(threads: int) -> None:
-    """Compute with this number of threads from now on, whether PyTorch is loaded already or not."""
-    os.environ["OMP_NUM_THREADS"] = str(threads)
-    if torch := sys.modules.get("torch"):
-        torch.set_num_threads(threads)
 
 
 def _read_requests(requests: SimpleQueue[bytes]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.errors import ConfigError, InterruptedRun, RealmctlError
-from realmctl.log import duration_text, say, warn
+from realmctl.log import duration_text, name_step, say, warn
 from realmctl.pipeline import Stage
 from realmctl.pipeline.jobs import Jobs
 from realmctl.pipeline.planning import plan
@@ -133,6 +133,7 @@ class _Counter:
         self.begun += 1
         ago = duration_text(time.monotonic() - self.start)
         say(f"--- {self.begun}/{self.total} {step.name} ({step.stage.command()}), {ago} after the start")
+        name_step(f"{self.begun}/{self.total} {step.name}")
 
 
 class _Schedule:

@@ -146,7 +146,7 @@ class _Run(Generic[Part]):
         self._check_disk()
         self.curves.begin(step, self.metrics)
         with deferred() as stop, progress(self.settings.steps, self.what, "steps") as bar, closing(self.curves):
-            bar.advance(step)
+            bar.skip(step)
             with self.metrics.open("ab", buffering=0) as log:
                 while not self._is_finished(step):
                     step += self._take(step, log, bar)

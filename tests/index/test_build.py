@@ -47,7 +47,7 @@ def test_the_description_says_all_that_hnswlib_forgets(tmp_path):
     fields = json.loads((tmp_path / "index.json").read_text())
     found = {
         name: fields[name]
-        for name in ("type", "dimension", "count", "metric", "m", "ef_construction", "ef", "seed", "threads")
+        for name in ("type", "dimension", "count", "metric", "m", "ef_construction", "ef", "seed", "build_threads")
     }
     assert found == {
         "type": "hnsw",
@@ -58,7 +58,7 @@ def test_the_description_says_all_that_hnswlib_forgets(tmp_path):
         "ef_construction": 77,
         "ef": 99,
         "seed": 4,
-        "threads": 1,
+        "build_threads": 1,
     }
 
 
@@ -72,7 +72,7 @@ def test_two_builds_make_the_same_bytes(tmp_path):
 def test_several_threads_build_an_index_too(tmp_path):
     """Threads insert in an order of their own; ids are the rows all the same."""
     vectors = clustered(2000)
-    built(tmp_path, vectors, threads=4)
+    built(tmp_path, vectors, build_threads=4)
     index = open_index(tmp_path)
     assert index.count == 2000
     scores, ids = index.search(vectors[:50], 1)
@@ -178,7 +178,7 @@ def test_vectors_that_are_not_finite_are_refused_before_anything_is_built(tmp_pa
         {"m": 513},
         {"ef": 0},
         {"ef_construction": 0},
-        {"threads": 0},
+        {"build_threads": 0},
         {"recall_k": (8, 0)},
         {"recall_sample": 0},
         {"min_recall": 1.01},

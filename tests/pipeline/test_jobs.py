@@ -53,7 +53,7 @@ def test_no_more_run_than_there_are_jobs():
 
 @pytest.mark.parametrize(("wanted", "got"), [(None, "4"), ("3", "3")])
 def test_stages_divide_the_cores_unless_told_otherwise(wanted, got, monkeypatch):
-    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(9)))
+    monkeypatch.setattr("realmctl.pipeline.jobs.free_cores", lambda: 9)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if wanted:
         monkeypatch.setenv("OMP_NUM_THREADS", wanted)
@@ -63,7 +63,7 @@ def test_stages_divide_the_cores_unless_told_otherwise(wanted, got, monkeypatch)
 
 @pytest.mark.parametrize(("wanted", "alone", "shared"), [(None, "9", "4"), ("3", "3", "3")])
 def test_a_stage_that_runs_alone_gets_all_cores(wanted, alone, shared, monkeypatch):
-    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(9)))
+    monkeypatch.setattr("realmctl.pipeline.jobs.free_cores", lambda: 9)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if wanted:
         monkeypatch.setenv("OMP_NUM_THREADS", wanted)
@@ -75,7 +75,7 @@ def test_a_stage_that_runs_alone_gets_all_cores(wanted, alone, shared, monkeypat
 
 
 def test_a_stage_may_start_after_others_that_it_does_not_read(monkeypatch):
-    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(9)))
+    monkeypatch.setattr("realmctl.pipeline.jobs.free_cores", lambda: 9)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     plan = pipeline(large={"starts_after": ["left", "right"]}, left={}, right={})
     made = {name: artifact.metrics for name, artifact in plan.make(plan.steps, jobs=2).items()}

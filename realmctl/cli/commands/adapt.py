@@ -11,12 +11,13 @@ from typing import Annotated, Any
 import typer
 
 from realmctl.cli.invoke import print_result
-from realmctl.cli.options import Json, Workspace, path
+from realmctl.cli.options import Json, Workspace, computes, path
 
 TRAINING = 0.6
 """Share of the minutes for training. The rest is for blocks, measurements and vectors."""
 
 
+@computes
 def adapt(
     documents: Annotated[
         Path, typer.Argument(parser=path, help="Folder or file of documents, in any format that `chunk` reads.")

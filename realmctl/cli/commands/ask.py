@@ -9,9 +9,10 @@ import typer
 
 from realmctl.cli import completion
 from realmctl.cli.invoke import print_result
-from realmctl.cli.options import Json, Workspace, path, text
+from realmctl.cli.options import Json, Workspace, computes, path, text
 
 
+@computes
 def ask(
     question: Annotated[str, typer.Argument(parser=text, help="A question.")],
     qa_model: Annotated[

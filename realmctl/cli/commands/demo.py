@@ -9,9 +9,10 @@ import typer
 
 from realmctl.artifacts.place import require_place
 from realmctl.cli.invoke import print_result
-from realmctl.cli.options import Json, path
+from realmctl.cli.options import Json, computes, path
 
 
+@computes
 def demo(
     folder: Annotated[Path, typer.Argument(parser=path, help="Folder for the world and all artifacts.")] = Path("demo"),
     seed: Annotated[int, typer.Option(min=0, help="Seed of the world and of all stages.")] = 0,

@@ -6,7 +6,7 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -16,6 +16,8 @@ from realmctl.artifacts.catalogue_text import size_text
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace
 from realmctl.errors import ResourceError, one_line
+from realmctl.execution.cores import free_cores, usable_cores
+from realmctl.index.names import hnswlib
 from realmctl.version import __version__
 
 if TYPE_CHECKING:  # machine.py imports torch, which may be damaged
@@ -29,17 +31,24 @@ Extras = Mapping[str, Mapping[str, str | None]]
 
 @dataclass(frozen=True)
 class Environment:
-    """The installation and the machine. `torch` is {"error": why} when PyTorch cannot be imported. Sizes are in bytes."""
+    """The installation and the machine. Sizes are in bytes.
+
+    cores: those that this process may use. load: processes that ran or waited in the last minute, on the whole machine. torch:
+    {"error": why} when PyTorch cannot be imported. hnswlib: whether it can be imported; only hnsw indexes need it.
+    """
 
     realmctl: str
     python: str
     system: str
     cores: int
+    free_cores: int
+    load: float
     memory_bytes: int
     workspace: str
     free_disk_bytes: int
     extras: Extras
     torch: TorchFacts | dict[str, str]
+    hnswlib: bool
 
 
 def doctor(workspace: Workspace = Path("artifacts"), json: Json = False) -> None:
@@ -56,16 +65,27 @@ def doctor(workspace: Workspace = Path("artifacts"), json: Json = False) -> None
         realmctl=__version__,
         python=platform.python_version(),
         system=platform.platform(),
-        cores=len(os.sched_getaffinity(0)),
+        cores=usable_cores(),
+        free_cores=free_cores(),
+        load=round(os.getloadavg()[0], 1),
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         workspace=str(workspace),
         free_disk_bytes=shutil.disk_usage(folder).free,
         extras=installed_extras(),
         torch=torch,
+        hnswlib=_works(hnswlib),
     )
     print_result(found, json, _text)
     if isinstance(torch, dict):
         raise ResourceError(f"PyTorch cannot be imported ({torch['error']}). Install realmctl again.")
+
+
+def _works(load: Callable[[], object]) -> bool:
+    try:
+        load()
+    except ResourceError:
+        return False
+    return True
 
 
 def installed_extras() -> Extras:
@@ -94,7 +114,7 @@ def _text(found: Environment) -> str:
         "realmctl": found.realmctl,
         "Python": found.python,
         "system": found.system,
-        "cores": found.cores,
+        "cores": f"{found.cores}, of which {found.free_cores} {'is' if found.free_cores == 1 else 'are'} free (load {found.load:g})",
         "memory": size_text(found.memory_bytes),
         "free disk": f"{size_text(found.free_disk_bytes)} for {found.workspace}",
     }
@@ -107,13 +127,19 @@ def _text(found: Environment) -> str:
             for each in facts.devices
         )
         lines |= {
-            "PyTorch": f"{facts.version}, {facts.threads} threads",
+            "PyTorch": f"{facts.version}, {facts.threads} thread{'s' if facts.threads > 1 else ''}",
             "products": f"{' and '.join(facts.blas)}, instructions {facts.instructions}",
             "devices": ", ".join(devices),
             "bf16": "in hardware" if facts.bf16_in_hardware else "not in hardware; --precision auto uses fp32",
             "speed": f"{speed['fp32']:,.0f} GFLOP/s in fp32, {speed['auto']:,.0f} in auto, on {facts.default_device}",
         }
-    shown = (f"{name:<12} {text}" for name, text in lines.items())
+    lines["hnswlib"] = (
+        "works" if found.hnswlib else "cannot be imported; hnsw needs it (it needs a C++ compiler), and exact does not"
+    )
+    shown = [f"{name:<12} {text}" for name, text in lines.items()]
+    if found.free_cores < found.cores:
+        threads = f"{found.free_cores} thread{'s' if found.free_cores > 1 else ''}"
+        shown.append(f"busy         commands compute with {threads} now, and with --threads N with N")
     return "\n".join([*shown, "extras:", *_extras_lines(found.extras)])
 
 

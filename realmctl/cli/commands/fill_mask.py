@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from realmctl.cli.invoke import print_result
-from realmctl.cli.options import Json, Workspace, path, text
+from realmctl.cli.options import Json, Workspace, computes, path, text
 
 
+@computes
 def fill_mask(
     sentence: Annotated[str, typer.Argument(parser=text, help="A sentence with one or more [MASK].")],
     model: Annotated[Path | None, typer.Option(parser=path, help="Default: <workspace>/model.")] = None,

@@ -9,11 +9,12 @@ import typer
 
 from realmctl.artifacts import catalogue
 from realmctl.cli.invoke import print_result
-from realmctl.cli.options import Json, Out, Workspace, path
+from realmctl.cli.options import Json, Out, Workspace, computes, path
 
 ENCODERS = "Encoders of other projects"
 
 
+@computes
 def import_(
     source: Annotated[str, typer.Argument(help="Folder or hub id of a REALM checkpoint or of an encoder.")],
     tokenizer: Annotated[

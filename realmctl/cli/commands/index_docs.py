@@ -8,10 +8,12 @@ from typing import Annotated
 
 import typer
 
+from realmctl import log
 from realmctl.cli.invoke import print_result
-from realmctl.cli.options import Json, Workspace, path
+from realmctl.cli.options import Json, Workspace, computes, path
 
 
+@computes
 def index_docs(
     documents: Annotated[
         Path, typer.Argument(parser=path, help="Folder or file of documents, in any format that `chunk` reads.")
@@ -36,7 +38,8 @@ def index_docs(
     from realmctl.shortcuts.shipped import default_encoder, run_shipped
 
     variables = {"documents": str(documents), "wordpieces": str(max_wordpieces)}
-    made = run_shipped("index-docs", workspace, encoder or default_encoder(), variables)
+    with log.one_bar("index-docs"):
+        made = run_shipped("index-docs", workspace, encoder or default_encoder(), variables)
     counts = made["blocks"].metrics
     print_result(
         {

@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 from realmctl.cli.invoke import print_result
-from realmctl.cli.options import Json, path
+from realmctl.cli.options import Json, computes, path
 from realmctl.execution.shards import Executor
 from realmctl.pipeline.fields import check_device
 
 
+@computes
 def refresh(
     run: Annotated[
         Path,

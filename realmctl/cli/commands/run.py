@@ -10,10 +10,11 @@ import typer
 from realmctl.artifacts import catalogue
 from realmctl.cli import available_stages
 from realmctl.cli.invoke import print_result
-from realmctl.cli.options import DryRun, Json, path
+from realmctl.cli.options import DryRun, Json, computes, path
 from realmctl.pipeline import pipeline, pipeline_file
 
 
+@computes
 def run(
     file: Annotated[Path, typer.Argument(parser=path, help="Pipeline file (YAML).")],
     until: Annotated[str | None, typer.Option(help="Make only this output and what it needs.")] = None,
@@ -30,7 +31,7 @@ def run(
             "-j",
             min=1,
             rich_help_panel="Compute",
-            help="Number of stages that run at the same time. They share the cores, unless OMP_NUM_THREADS sets the threads of each.",
+            help="Number of stages that run at the same time. They share the free cores, unless --threads or OMP_NUM_THREADS sets the threads of each.",
         ),
     ] = 1,
     dry_run: DryRun = False,

@@ -11,7 +11,7 @@ import typer
 
 from realmctl.cli import completion
 from realmctl.cli.invoke import print_result
-from realmctl.cli.options import Json, Workspace, path, text
+from realmctl.cli.options import Json, Workspace, computes, path, text
 from realmctl.pipeline import help_texts
 from realmctl.retrieval.names import search_methods
 
@@ -19,6 +19,7 @@ WIDTH = 100
 """Characters of a line of a block's text."""
 
 
+@computes
 def search(
     query: Annotated[list[str], typer.Argument(parser=text, help="Words or a question. Each argument is one query.")],
     method: Annotated[

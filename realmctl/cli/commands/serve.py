@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 
 from realmctl.cli.invoke import print_result
-from realmctl.cli.options import Json, Workspace, path, text
+from realmctl.cli.options import Json, Workspace, computes, path, text
 from realmctl.errors import require_package
 
 
+@computes
 def serve(
     qa_model: Annotated[
         Path | None, typer.Option(parser=path, help="Default: <workspace>/qa-model, if it exists.")

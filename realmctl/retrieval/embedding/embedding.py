@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -36,7 +36,10 @@ ACTIVATIONS_ON_CPU = 2**18  # floats of one hidden state that fit a core's cache
 LARGER_IN_BF16 = 4  # times: every batch casts the weights again, and bfloat16 needs half the cache
 BATCH_ON_ACCELERATOR = 128
 
+GOLDEN_RATIO = (5**0.5 - 1) / 2
+
 BlockVectors = NDArray[np.float32]
+T = TypeVar("T")
 
 
 class Embedder(Protocol):
@@ -174,6 +177,7 @@ def embed_artifact(
             journal=out.scratch("ranges") / "done.jsonl",
             dtype=settings.dtype,
             on_progress=bar.advance,
+            on_reused=bar.skip,
             former=None if former is None else former_vectors(*former, blocks, settings.dtype),
         )
 
@@ -186,6 +190,7 @@ def embed_corpus(
     journal: Path,
     dtype: Dtype = "float32",
     on_progress: Callable[[int], None] = lambda blocks: None,
+    on_reused: Callable[[int], None] | None = None,
     former: FormerVectors | None = None,
 ) -> dict[str, float]:
     """Embed every block into a file, except the ranges that are done already.
@@ -197,6 +202,7 @@ def embed_corpus(
         journal: file that records the ranges that are done.
         dtype: floating-point type of the file.
         on_progress: called with the number of further blocks that are done.
+        on_reused: called instead with the number of blocks that an earlier run has done, or that have a former vector.
         former: vectors to take over; the blocks without one are embedded.
 
     Returns:
@@ -216,8 +222,8 @@ def embed_corpus(
             "reads; their ends are not embedded"
         )
     with EmbeddingFile(path, journal, len(corpus), embedder.projection, dtype) as file:
-        done = file.done()
-        on_progress(sum(stop - start for start, stop in done))
+        done, on_reused = file.done(), on_reused or on_progress
+        on_reused(sum(stop - start for start, stop in done))
         todo = [rows for rows in ranges(len(corpus)) if (rows.start, rows.stop) not in done]
         computed = embedder.embed(filter(None, (_missing(rows, former) for rows in todo)), on_progress)
         for rows in todo:
@@ -226,7 +232,7 @@ def embed_corpus(
             if former is not None:
                 kept = former.row_n[rows.start : rows.stop]
                 stored[kept != ABSENT] = former.vectors[kept[kept != ABSENT]]
-                on_progress(len(rows) - len(missing))
+                on_reused(len(rows) - len(missing))
             if missing:
                 with np.errstate(over="ignore"):
                     stored[np.asarray(missing) - rows.start] = next(computed).astype(dtype)
@@ -285,14 +291,19 @@ def embed_titles_and_bodies(
     parts = []
     with autocast(device, precision):
         size = batch_size or _batch_size(device, retriever, max(lengths, default=0))
-        for start in range(0, len(order), size):
-            batch = order[start : start + size]
+        batches = spread([order[start : start + size] for start in range(0, len(order), size)])
+        for batch in batches:
             packed = retriever.pack_blocks(collator, [titles[i] for i in batch], [bodies[i] for i in batch])
             parts.append(retriever.embed_blocks(packed.to(device)).float())
             on_progress(len(batch))
     vectors = np.empty((len(order), retriever.projection), np.float32)
-    vectors[order] = torch.cat(parts).cpu().numpy()
+    vectors[np.concatenate(batches)] = torch.cat(parts).cpu().numpy()
     return vectors
+
+
+def spread(batches: Sequence[T]) -> list[T]:
+    """Return batches that are sorted by length in an order of which every part has short and long ones, so that time left is told right."""
+    return [batches[i] for i in sorted(range(len(batches)), key=lambda i: i * GOLDEN_RATIO % 1)]
 
 
 @torch.inference_mode()

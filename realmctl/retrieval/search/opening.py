@@ -1,23 +1,20 @@
-"""Open a search of a workspace: the newest index with the retriever and the blocks that it was made from, or blocks alone for BM25."""
+"""Open a search of a workspace: the newest retriever, index and blocks that fit each other, or blocks alone for BM25."""
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
-from realmctl.artifacts import Artifact, newest_version, version_numbers
-from realmctl.artifacts.series import readable_versions
-from realmctl.errors import InputError, MismatchError, RealmctlError
+from realmctl.artifacts import Artifact, open_artifact, version_numbers
+from realmctl.errors import InputError
 from realmctl.log import say
-from realmctl.pipeline import resolve
-from realmctl.retrieval.search.dense import require_parts
+from realmctl.pipeline import Named, choose
+from realmctl.retrieval.blocks import ArtifactLike
 from realmctl.retrieval.search.methods import start_method, uses_index
 from realmctl.retrieval.search.searcher import SearchInputs
 from realmctl.retrieval.search.text_search import TextSearch
 
 DEPTH = 100
 """Blocks of each ranking that take part in hybrid search, however few are shown."""
-ArtifactLike = Path | str | Artifact
 
 
 def load_search(
@@ -37,9 +34,8 @@ def load_search(
         workspace: folder of the artifacts that are not named.
         method: dense (retriever and index), bm25 (blocks alone, extra `bm25`), hybrid (both, fused by rank), or the searcher
             of a plug-in. By default dense where there is an index, else bm25.
-        blocks: blocks; by default those of the index, and for bm25 the newest.
-        retriever: retriever, or a model or qa-model with one; by default the one that made the index.
-        index: index, or a model with one; by default the newest whose retriever and blocks are there.
+        blocks, retriever, index: artifacts; by default the newest of the workspace that fit each other. A model or a qa-model stands
+            for its retriever and its index.
         bm25_weight: factor of BM25's part in hybrid search.
         device: auto (the first GPU, else the CPU), cpu or cuda:N.
         precision: arithmetic of the query encoder: fp32, bf16, or auto for bf16 where the hardware has it.
@@ -56,58 +52,41 @@ def load_search(
         ...     print(hit.score, hit.block.title, hit.block.text)
     """
     folder = Path(workspace)
-    if blocks is None and index is None and not version_numbers(folder / "blocks"):
+    if blocks is None and not version_numbers(folder / "blocks"):
         raise InputError(
-            f"{folder / 'blocks'} has no finished version (looked from {Path.cwd()}). Run `realmctl chunk` first: it makes blocks, "
-            "or name another --workspace."
+            f"{folder / 'blocks'} has no finished version (looked from {Path.cwd()}). Run `realmctl index-docs` or `realmctl chunk` "
+            "first, or name another workspace."
         )
+    named = {"index": index, "retriever": retriever}
     if method is None:
-        named = index is not None or retriever is not None
-        method = "dense" if named or version_numbers(folder / "index") else "bm25"
+        method = "dense" if any(named.values()) or version_numbers(folder / "index") else "bm25"
     if uses_index(method):
-        inputs = _fitting(folder, blocks, retriever, index)
-        inputs = dataclasses.replace(inputs, device=device, precision=precision)
+        if index is None and retriever is not None and "index" in _opened(retriever).manifest.parts:
+            named["index"] = retriever
+        elif index is None and not version_numbers(folder / "index"):
+            raise InputError(
+                f"{folder / 'index'} has no finished version. Run `realmctl embed` and `realmctl build-index` first, or search by "
+                "the method bm25, which needs none."
+            )
     else:
-        for name in [name for name, given in (("retriever", retriever), ("index", index)) if given is not None]:
-            say(f"search: {method} does not use the {name}, so it is ignored")
-        inputs = SearchInputs(blocks=resolve(blocks or folder / "blocks", ("blocks",)), device=device)
-    say(f"search: {method} over {' and '.join(str(one.path) for one in (inputs.index, inputs.blocks) if one)}")
+        for name in [name for name, given in named.items() if given is not None]:
+            say(f"search: the method {method} does not use the {name}, so it is ignored")
+        named = {}
+    named["blocks"] = blocks
+    chosen = choose({name: Named(given or folder / name, (name,), f"--{name}") for name, given in named.items()})
+    of_blocks = chosen["blocks"]
+    assert of_blocks is not None
+    inputs = SearchInputs(
+        blocks=of_blocks,
+        retriever=chosen.get("retriever"),
+        index=chosen.get("index"),
+        device=device,
+        precision=precision,
+    )
+    say(f"search: {method} over {' and '.join(str(one.path) for one in (inputs.index, of_blocks) if one)}")
     found = start_method(method, inputs, depth=DEPTH, bm25_weight=bm25_weight)
     return TextSearch(found, found.corpus)
 
 
-def _fitting(
-    workspace: Path, blocks: ArtifactLike | None, retriever: ArtifactLike | None, index: ArtifactLike | None
-) -> SearchInputs:
-    """The newest index with its blocks and its retriever. What is named is taken as it is."""
-    given = {"blocks": blocks, "retriever": retriever, "index": index}
-    named = {kind: resolve(value, (kind,), f"--{kind}") for kind, value in given.items() if value is not None}
-    reason: RealmctlError | None = None
-    for one in [named["index"]] if "index" in named else readable_versions(workspace / "index"):
-        try:
-            its_blocks, its_retriever = (
-                named.get(kind) or _ancestor(one, kind, workspace) for kind in ("blocks", "retriever")
-            )
-            require_parts(its_retriever, one, its_blocks)
-        except MismatchError as error:
-            reason = reason or error
-            continue
-        newest = newest_version(workspace / "blocks") if "blocks" not in named else its_blocks.path
-        if newest.name != its_blocks.path.name:
-            say(f"search: {newest} has no index that fits, so {its_blocks.path} is searched")
-        return SearchInputs(blocks=its_blocks, retriever=its_retriever, index=one)
-    raise reason or InputError(
-        f"{workspace / 'index'} has no index. Run `realmctl embed` and `realmctl build-index`, or search with --method bm25."
-    )
-
-
-def _ancestor(index: Artifact, kind: str, workspace: Path) -> Artifact:
-    """The version in the workspace that an index was made from. Raises MismatchError if it is not there."""
-    content = index.lineage.get(kind)
-    for version in readable_versions(workspace / kind):
-        if version.content == content:
-            return version
-    raise MismatchError(
-        f"{index.path} was made from {kind} {str(content)[:12]}, which {workspace / kind} does not hold. Name them with "
-        f"--{kind}, or run `realmctl embed` and `realmctl build-index` again."
-    )
+def _opened(artifact: ArtifactLike) -> Artifact:
+    return artifact if isinstance(artifact, Artifact) else open_artifact(artifact)

@@ -193,7 +193,7 @@ def train_retriever(
     settings: S, out: Writer, what: str, task: Callable[[Retriever, Corpus, Collator, S], InBatchContrast]
 ) -> dict[str, float]:
     """Train a retriever at a task, from its start, and write it. Without steps the start is written. Returns metrics."""
-    retriever, corpus, collator = starting_retriever(settings)
+    retriever, corpus, collator = starting_retriever(settings, out)
     metrics: dict[str, float] = {"steps": 0}
     if settings.steps:
         objective = task(retriever, corpus, collator, settings)

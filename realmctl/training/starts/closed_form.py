@@ -5,6 +5,8 @@ Both are computed from the states of a sample of blocks. Blocks are drawn with t
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -19,6 +21,8 @@ from realmctl.models.inputs import Collator
 from realmctl.models.pca import pca_projection
 from realmctl.models.precision import autocast, pick_device
 from realmctl.models.retriever import Retriever
+from realmctl.retrieval.embedding.embedding import spread
+from realmctl.retrieval.embedding.embedding_file import EmbeddingFile
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.settings import MlmSettings, RetrieverSettings, WarmEncoderSettings
 
@@ -34,10 +38,14 @@ BATCH = 32
 
 
 @torch.no_grad()
-def start_with_pca(retriever: Retriever, corpus: Corpus, collator: Collator, settings: RetrieverSettings) -> None:
+def start_with_pca(
+    retriever: Retriever, corpus: Corpus, collator: Collator, settings: RetrieverSettings, kept: Path
+) -> None:
     """Set the retriever's projection to the principal components of its pooled block vectors.
 
     Leaves the retriever in evaluation mode, on the device of the settings.
+
+    kept: Folder of the pooled vectors. Those that an earlier run has computed there are not computed again.
 
     Raises:
         ConfigError: the projection is wider than the encoder, or the corpus has too few blocks.
@@ -47,14 +55,24 @@ def start_with_pca(retriever: Retriever, corpus: Corpus, collator: Collator, set
     tower = retriever.block_tower or retriever.query_tower
     rows = _sample(corpus, PCA_BLOCKS, settings.seed)
     rows = rows[np.argsort(corpus.lengths[rows], kind="stable")]  # batches of similar lengths need little padding
-    pooled = []
-    with autocast(where, settings.precision), progress(len(rows), "fitting the projection", "blocks") as bar:
-        for start in range(0, len(rows), BATCH):
+    path, width = kept / "pooled.npy", int(tower.bert.config.hidden_size)
+    with (
+        EmbeddingFile(path, kept / "done.jsonl", len(rows), width, "float32") as file,
+        autocast(where, settings.precision),
+        progress(len(rows), "fitting the projection", "blocks") as bar,
+    ):
+        done = file.done()
+        bar.skip(sum(stop - start for start, stop in done))
+        for start in spread(range(0, len(rows), BATCH)):
             batch = rows[start : start + BATCH]
+            if (start, start + len(batch)) in done:
+                continue
             titles, bodies = [corpus.title(row) for row in batch], [corpus.tokens(row) for row in batch]
-            pooled.append(tower.pool(collator.block(titles, bodies, retriever.block_length).to(where)).cpu())
+            pooled = tower.pool(collator.block(titles, bodies, retriever.block_length).to(where))
+            file.write(start, pooled.float().cpu().numpy())
             bar.advance(len(batch))
-    weight_DH, bias_D = pca_projection(torch.cat(pooled), retriever.projection)
+    pooled_NH = torch.from_numpy(np.load(path, allow_pickle=False))
+    weight_DH, bias_D = pca_projection(pooled_NH, retriever.projection)
     retriever.start_projection(scale=settings.scale, weight_DH=weight_DH, bias_D=bias_D)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from realmctl.artifacts import Artifact, require_same_vocabulary
+from realmctl.artifacts import Artifact, Writer, require_same_vocabulary
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import MismatchError
+from realmctl.execution import processes
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import seed_everything
 from realmctl.models.retriever import Retriever
@@ -24,8 +25,11 @@ def whole_retriever(artifact: Artifact) -> Retriever:
     return retriever
 
 
-def starting_retriever(settings: RetrieverSettings) -> tuple[Retriever, Corpus, Collator]:
-    """Return the retriever that training starts from, with the blocks that it is trained on and their collator."""
+def starting_retriever(settings: RetrieverSettings, out: Writer) -> tuple[Retriever, Corpus, Collator]:
+    """Return the retriever that training starts from, with the blocks that it is trained on and their collator.
+
+    out: The folder of the run, which keeps what a start in closed form has computed.
+    """
     corpus, collator = Corpus(settings.blocks), Collator.of(wordpiece.load(settings.blocks.path))
     if settings.retriever is not None:
         require_same_vocabulary(settings.blocks, settings.retriever)
@@ -44,7 +48,9 @@ def starting_retriever(settings: RetrieverSettings) -> tuple[Retriever, Corpus, 
         norm_eps=settings.projection_norm_eps,
     )
     if settings.projection_init == "pca":
-        start_with_pca(retriever, corpus, collator, settings)
+        # Only the first process may write into the scratch folder; that of another is its own.
+        kept = out.scratch("pooled") if processes.is_first() else out.path
+        start_with_pca(retriever, corpus, collator, settings, kept)
     elif settings.scale is not None:
         retriever.start_projection(scale=settings.scale)
     return retriever, corpus, collator

@@ -23,7 +23,11 @@ def test_facts_agree_with_the_system(realmctl, monkeypatch):
     assert abs(found["free_disk_bytes"] - shutil.disk_usage(".").free) < 10**9
     assert len(found["torch"]["devices"]) == 1 + torch.cuda.device_count()
     assert min(found["torch"]["gflops"].values()) > 0
+    assert found["hnswlib"] and 1 <= found["free_cores"] <= found["cores"]
+    monkeypatch.setattr("realmctl.cli.commands.doctor.free_cores", lambda: 0)
+    monkeypatch.setitem(sys.modules, "hnswlib", None)
     text = realmctl("doctor")[1]
+    assert "--threads" in text and "C++" in text
     assert "GFLOP/s" in text and max(map(len, text.splitlines())) <= 100
 
 

@@ -15,6 +15,7 @@ from realmctl.errors import ConfigError
 from realmctl.models.bert.encoder import hidden_states, load_masked_lm
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
+from realmctl.models.towers.pooled_bert import PooledBert
 from realmctl.tokens import wordpiece
 from realmctl.training.settings import RetrieverSettings
 from realmctl.training.starts import closed_form
@@ -66,15 +67,38 @@ def test_the_same_seed_gives_the_same_start_and_a_sample_follows_the_seed(chain,
     assert first.content == again.content != other.content
 
 
-def test_both_towers_get_it(chain):
+def test_both_towers_get_it(chain, tmp_path):
     retriever = Retriever.load(
         IctInit(blocks=chain.blocks, **{**START, "towers": "separate"}).make(chain.folder / "separate").path
     )
     assert torch.equal(retriever.query_tower.projection.weight, retriever.block_tower.projection.weight)
     corpus, collator = Corpus(chain.blocks), Collator.of(wordpiece.load(chain.blocks.path))
     before = retriever.query_tower.projection.weight.clone()
-    start_with_pca(retriever, corpus, collator, RetrieverSettings(blocks=chain.blocks, encoder=None, device="cpu"))
+    settings = RetrieverSettings(blocks=chain.blocks, encoder=None, device="cpu")
+    start_with_pca(retriever, corpus, collator, settings, tmp_path)
     assert torch.equal(retriever.query_tower.projection.weight, before)
+
+
+def test_an_interrupted_start_keeps_its_vectors(chain, tmp_path, monkeypatch):
+    monkeypatch.setattr(closed_form, "BATCH", 7)
+    whole = IctInit(blocks=chain.blocks, **START).make(tmp_path / "whole")
+    pool, pooled = PooledBert.pool, []
+
+    def pool_until(tower, blocks):
+        if len(pooled) == 3:
+            raise KeyboardInterrupt
+        pooled.append(len(blocks.ids_BL))
+        return pool(tower, blocks)
+
+    with monkeypatch.context() as interrupted, pytest.raises(KeyboardInterrupt):
+        interrupted.setattr(PooledBert, "pool", pool_until)
+        IctInit(blocks=chain.blocks, **START).make(tmp_path / "r")
+    rest = []
+    monkeypatch.setattr(
+        PooledBert, "pool", lambda tower, blocks: rest.append(len(blocks.ids_BL)) or pool(tower, blocks)
+    )
+    assert IctInit(blocks=chain.blocks, **START).make(tmp_path / "r").content == whole.content
+    assert sum(pooled) + sum(rest) == len(Corpus(chain.blocks))
 
 
 def test_ict_goes_on_from_that_start(chain, tmp_path):
