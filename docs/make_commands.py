@@ -6,6 +6,7 @@ docs/reference/commands has a page for each command with its own options.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -105,6 +106,8 @@ def _name(parameter: Any) -> str:
 def _meaning(parameter: Any) -> str:
     """Return the help of a parameter, and its choices if the help does not name them."""
     text, choices = getattr(parameter, "help", None) or "", _choices(parameter.type_descriptor.annotation)
+    if names := re.fullmatch(r"<(?!int)(.+)>", parameter.metavar or ""):  # those that packages can add to
+        choices = names[1].split("|")
     unnamed = [choice for choice in choices if choice not in text]
     return f"{text} One of: {', '.join(choices)}." if unnamed else text
 
