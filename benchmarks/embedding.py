@@ -30,9 +30,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from realmctl.models.bert.encoder import cls_state, load_masked_lm
+from realmctl.models.bert.files import load_masked_lm
+from realmctl.models.encoder import cls_state
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import autocast, has_bf16
+from realmctl.tokens.frame import Frame
 
 LENGTH, BATCH = 288, 4
 Vectors = NDArray[np.float32]
@@ -113,7 +115,7 @@ def ours(folder: Path, texts: list[str], precision: str) -> Callable[[], Vectors
     tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    bert, collator = load_masked_lm(folder)[0].bert, Collator(cls_id=101, sep_id=102, pad_id=0, mask_id=103)
+    bert, collator = load_masked_lm(folder)[0].bert, Collator(Frame.bert(101, 102), pad_id=0, mask_id=103)
 
     @torch.inference_mode()
     def embed() -> Vectors:

@@ -19,7 +19,8 @@ import torch.nn.functional as F
 from transformers import BertForMaskedLM
 
 from realmctl.models.bert import dense_layers
-from realmctl.models.bert.encoder import hidden_states, scratch_config, states_at_places
+from realmctl.models.bert.files import scratch_config
+from realmctl.models.encoder import hidden_states, states_at_places
 from realmctl.models.inputs import TokenBatch
 
 EXAMPLES, SHORTEST, LONGEST, HIDDEN, WORDS = 64, 36, 68, 4, 4000

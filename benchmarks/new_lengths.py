@@ -22,7 +22,8 @@ import torch
 from transformers import BertForMaskedLM
 
 from realmctl.models.bert import layers
-from realmctl.models.bert.encoder import hidden_states, scratch_config
+from realmctl.models.bert.files import scratch_config
+from realmctl.models.encoder import hidden_states
 from realmctl.models.inputs import TokenBatch
 from realmctl.models.precision import has_bf16
 

@@ -110,7 +110,7 @@ def prepare(folder: Path, size: str, queries: int) -> None:
     import numpy as np
     from transformers import BertForMaskedLM
 
-    from realmctl.models.bert.encoder import scratch_config
+    from realmctl.models.bert.files import scratch_config
     from realmctl.models.reader import Reader
     from realmctl.models.retriever import Retriever
 
@@ -140,10 +140,11 @@ def ours(folder: Path, precision: str, micro_batch: int) -> Callable[[], Tensor]
     from realmctl.models.precision import autocast
     from realmctl.models.reader import Reader
     from realmctl.models.retriever import Retriever
+    from realmctl.tokens.frame import Frame
 
     retriever, reader = Retriever.load(folder / "retriever").train(), Reader.load(folder / "reader").train()
     draws = json.loads((folder / "batch.json").read_text(encoding="utf-8"))
-    collator = Collator(CLS, SEP, PAD, MASK)
+    collator = Collator(Frame.bert(CLS, SEP), PAD, MASK)
     hidden, count = sum(map(len, draws["targets"])), len(draws["queries"])
     size = micro_batch or count
     cuts = [slice(start, start + size) for start in range(0, count, size)]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from realmctl.artifacts.artifact import Artifact
 from realmctl.artifacts.description import has_titles
 from realmctl.artifacts.manifest import FORMER
 from realmctl.errors import InputError, MismatchError
+
+TOKENIZER = "tokenizer.json"
 
 
 def lineage_of(inputs: Mapping[str, Artifact]) -> dict[str, str]:
@@ -34,11 +38,11 @@ def require_descent(artifact: Artifact, *ancestors: Artifact) -> None:
 
 
 def require_same_vocabulary(first: Artifact, *others: Artifact) -> None:
-    """Raise MismatchError unless all artifacts have the same WordPiece vocabulary."""
+    """Raise MismatchError unless all artifacts have the same tokenizer: its vocabulary, and what it does with a text."""
     for other in others:
-        if _vocabulary(first) != _vocabulary(other):
+        if not _same_tokenizer(first, other):
             raise MismatchError(
-                f"{other} and {first} have different WordPiece vocabularies, so their token ids do not mean "
+                f"{other} and {first} have different vocabularies, or tokenizers with different settings, so their token ids do not mean "
                 "the same. Make both with one tokenizer (`realmctl chunk --tokenizer`)."
             )
 
@@ -58,14 +62,29 @@ def require_titles(blocks: Artifact) -> None:
 
 
 def vocabulary_of(artifact: Artifact) -> str | None:
-    """Return the SHA-256 of an artifact's WordPiece vocabulary, or of that of a part; None if it has none."""
-    for name in ("tokenizer/vocab.txt", "vocab.txt"):
+    """Return the SHA-256 of an artifact's vocabulary, or of that of a part; None if it has none.
+
+    It is that of vocab.txt, or of tokenizer.json where the tokenizer is not WordPiece.
+    """
+    for name in (f"{below}{file}" for file in ("vocab.txt", TOKENIZER) for below in ("tokenizer/", "")):
         if name in artifact.manifest.files:
             return artifact.manifest.files[name].sha256
     return next((words for part in artifact.parts() if (words := vocabulary_of(part))), None)
 
 
-def _vocabulary(artifact: Artifact) -> str:
-    if (found := vocabulary_of(artifact)) is None:
-        raise InputError(f"{artifact} holds no vocab.txt, so the meaning of its token ids is unknown. Make it again.")
-    return found
+def _same_tokenizer(first: Artifact, other: Artifact) -> bool:
+    """Whether two artifacts have equal tokenizer.json, or equal parts of it that decide the ids of a text."""
+    files = [f"{tokenizer_folder(artifact).relative_to(artifact.path) / TOKENIZER}" for artifact in (first, other)]
+    for artifact, name in zip((first, other), files, strict=True):
+        if name not in artifact.manifest.files:
+            raise InputError(
+                f"{artifact} holds no {TOKENIZER}, so the meaning of its token ids is unknown. Make it again."
+            )
+    hashes = {artifact.manifest.files[name].sha256 for artifact, name in zip((first, other), files, strict=True)}
+    return len(hashes) == 1 or _deciding_parts(first.file(files[0])) == _deciding_parts(other.file(files[1]))
+
+
+def _deciding_parts(path: Path) -> list[Any]:
+    described = json.loads(path.read_text(encoding="utf-8"))
+    added = [(token["id"], token["content"]) for token in described.get("added_tokens", ()) if not token["special"]]
+    return [described.get("normalizer"), described.get("pre_tokenizer"), described["model"], added]

@@ -2,7 +2,7 @@
 
 A block holds consecutive sentences of one document, and no sentence is in two blocks. The packer adds the next
 sentence if 3 + |title| + |block so far| + |sentence| <= max_wordpieces. This sum is the length of
-[CLS] title [SEP] body [SEP].
+[CLS] title [SEP] body [SEP]; the 3 is 4 for tokenizers with two special tokens between title and body.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from realmctl.corpus.sentences import splitter
 from realmctl.corpus.settings import ChunkSettings
 from realmctl.tokens.wordpiece import WordPiece
 
-SPECIALS_PER_BLOCK = 3
 MARKS_OF_THE_WORD_BEFORE = frozenset(")]}.,;:!?%’”")
 
 
@@ -112,11 +111,11 @@ class BlockPacker:
 
     def blocks(self, document: Document) -> Iterator[Block]:
         """Yield the blocks of one document in order. A document without a wordpiece has none."""
-        size, most = self.wordpiece.itemsize, self.settings.max_wordpieces
+        size, most, around = self.wordpiece.itemsize, self.settings.max_wordpieces, self.wordpiece.frame.around_two
         title_ids = self.wordpiece.packed(document.title)
         if self.settings.long_titles == "cut":
-            title_ids = title_ids[: (most - SPECIALS_PER_BLOCK) // 2 * size]
-        room = most - SPECIALS_PER_BLOCK - len(title_ids) // size
+            title_ids = title_ids[: (most - around) // 2 * size]
+        room = most - around - len(title_ids) // size
         groups = self._groups(document, room)
         if not self.settings.keep_passages:
             for number, sentences in enumerate(groups):

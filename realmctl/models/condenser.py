@@ -1,4 +1,4 @@
-"""Condenser: a BERT (the backbone) with a short head that predicts masked wordpieces from the [CLS] state.
+"""Condenser: an encoder (the backbone) with a short head that predicts masked wordpieces from the [CLS] state.
 
 The head has a few BERT layers of its own. It reads the [CLS] state of the last layer and the token states of an early layer.
 Backbone and head predict through the same vocabulary layer (Gao and Callan, "Condenser", EMNLP 2021, section 3; public code
@@ -13,11 +13,11 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import BertForMaskedLM
+from transformers import PreTrainedModel
 
 from realmctl.errors import ConfigError
-from realmctl.models.bert.encoder import layer_states
 from realmctl.models.bert.layers import TokenLayout, fresh_layer, run_layer
+from realmctl.models.encoder import layer_states
 from realmctl.models.inputs import TokenBatch
 from realmctl.models.precision import full_precision
 from realmctl.models.weights import load_into, load_pickled, load_tensors, save_tensors
@@ -39,7 +39,7 @@ class Condenser(nn.Module):
         ConfigError: when `skip_from` lies outside the backbone, or `head_layers` is below 1.
     """
 
-    def __init__(self, mlm: BertForMaskedLM, *, skip_from: int, head_layers: int = 2) -> None:
+    def __init__(self, mlm: PreTrainedModel, *, skip_from: int, head_layers: int = 2) -> None:
         super().__init__()
         layers = mlm.config.num_hidden_layers
         if not 0 <= skip_from < layers or head_layers < 1:
@@ -52,7 +52,9 @@ class Condenser(nn.Module):
 
     def forward(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
         """Return the last layer's states and the head's states, each [B, L, H], zeros at padding."""
-        early_BLH, late_BLH = layer_states(self.mlm.bert, batch, (self.skip_from, self.mlm.config.num_hidden_layers))
+        early_BLH, late_BLH = layer_states(
+            self.mlm.base_model, batch, (self.skip_from, self.mlm.config.num_hidden_layers)
+        )
         layout = TokenLayout(batch)
         state_TH = layout.pack(torch.cat([late_BLH[:, :1], early_BLH[:, 1:]], dim=1))
         for layer in self.head:

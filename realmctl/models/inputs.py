@@ -7,7 +7,7 @@ Legend: B rows, L tokens of the longest row, M most hidden wordpieces of a row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from realmctl.spans.query import Query
+from realmctl.tokens.frame import AROUND_ONE, Frame
 from realmctl.tokens.wordpiece import WordPiece
 
 TokenSequence = Sequence[int] | np.ndarray
@@ -67,14 +68,15 @@ class QueryBatch:
     hidden_BM: Tensor
 
     @classmethod
-    def of(cls, queries: Sequence[Query], packed: TokenBatch) -> QueryBatch:
-        """Return the batch of queries that are laid out as `[CLS] x [SEP]`, or with a text behind them. They must fit."""
+    def of(cls, queries: Sequence[Query], packed: TokenBatch, frame: Frame) -> QueryBatch:
+        """Return the batch of queries that are laid out in `frame`, alone or with a text behind them. They must fit."""
         shape = len(queries), max((1, *(query.hidden for query in queries)))
         position_BM, target_BM = np.zeros((2, *shape), dtype=np.int64)
         for row, query in enumerate(queries):
-            parts = [(1, query)] + ([(2 + len(query.tokens), query.beside)] if query.beside else [])
+            second = 1 + len(query.tokens) + len(frame.between)
+            parts = [(1, query)] + ([(second, query.beside)] if query.beside else [])
             used = slice(query.hidden)
-            position_BM[row, used] = np.concatenate([first + part.places for first, part in parts])
+            position_BM[row, used] = np.concatenate([start + part.places for start, part in parts])
             target_BM[row, used] = np.concatenate([part.targets for _, part in parts])
         position, target = torch.from_numpy(position_BM), torch.from_numpy(target_BM)
         return cls(queries, packed, position, target, position > 0)
@@ -93,40 +95,43 @@ class QueryBatch:
 
 @dataclass(frozen=True)
 class Collator:
-    """Lay out token ids between the special tokens of one vocabulary.
+    """Lay out token ids between the special tokens of one vocabulary, its `frame`.
 
     Sequences are integer arrays without special tokens. Each method says which sequence is cut when both do not fit. This
     follows the featurisers of ORQA and REALM (google-research/language, orqa/utils/bert_utils.py), which do not cut the
-    longer sequence first.
+    longer sequence first. Layouts are written here with BERT's special tokens; other vocabularies have theirs in these places.
+
+    at_start: gives a sequence as it is at the beginning of an input (`WordPiece.at_start`).
     """
 
-    cls_id: int
-    sep_id: int
+    frame: Frame
     pad_id: int
     mask_id: int
+    at_start: Callable[[TokenSequence], TokenSequence] = lambda tokens: tokens
 
     @classmethod
     def of(cls, words: WordPiece) -> Collator:
         """Return the collator of a vocabulary."""
-        return cls(cls_id=words.cls, sep_id=words.sep, pad_id=words.pad, mask_id=words.mask)
+        return cls(words.frame, words.pad, words.mask, words.at_start)
 
     def query(self, token_lists: Sequence[TokenSequence], length: int) -> TokenBatch:
         """Return `[CLS] x [SEP]` in segment 0, at most `length` tokens. Token i of x is at position i + 1."""
-        return self._rows([tokens[: length - 2] for tokens in token_lists], None)
+        return self._rows([tokens[: length - AROUND_ONE] for tokens in token_lists], None)
 
     def queries(self, queries: Sequence[Query], length: int, length_beside: int = 0) -> QueryBatch:
         """Return `[CLS] x [SEP]`, or `[CLS] x [SEP] text [SEP]` of queries beside texts. Both must fit into their lengths."""
         tokens, beside = [query.tokens for query in queries], [query.beside.tokens for query in queries if query.beside]
         packed = self.joint(tokens, beside, length, length_beside) if beside else self.query(tokens, length)
-        return QueryBatch.of(queries, packed)
+        return QueryBatch.of(queries, packed, self.frame)
 
     def block(self, titles: Sequence[TokenSequence], bodies: Sequence[TokenSequence], length: int = 288) -> TokenBatch:
         """Return `[CLS] title [SEP] body [SEP]`. The body is cut to the room that the title leaves in `length`.
 
         The null document is an empty title and an empty body: `[CLS] [SEP] [SEP]`, segments 0 0 1.
         """
-        titles = [title[: length - 3] for title in titles]
-        room = [length - 3 - len(title) for title in titles]
+        most = length - self.frame.around_two
+        titles = [title[:most] for title in titles]
+        room = [most - len(title) for title in titles]
         return self._rows(titles, [body[:most] for body, most in zip(bodies, room, strict=True)])
 
     def joint(
@@ -134,7 +139,8 @@ class Collator:
     ) -> TokenBatch:
         """Return `[CLS] x [SEP] body [SEP]` without the title. x and body are cut to their own lengths."""
         return self._rows(
-            [query[: query_length - 2] for query in queries], [body[: block_length - 2] for body in bodies]
+            [query[: query_length - AROUND_ONE] for query in queries],
+            [body[: block_length - AROUND_ONE] for body in bodies],
         )
 
     def reader(
@@ -144,27 +150,31 @@ class Collator:
 
         Also returns block_start_B, int64: the position of each row's first block token.
         """
-        questions = [question[: length - 3] for question in questions]
-        room = [length - 3 - len(question) for question in questions]
+        most = length - self.frame.around_two
+        questions = [question[:most] for question in questions]
+        room = [most - len(question) for question in questions]
         packed = self._rows(questions, [body[:most] for body, most in zip(bodies, room, strict=True)])
-        return packed, torch.tensor([len(question) + 2 for question in questions], dtype=torch.long)
+        before = 1 + len(self.frame.between)
+        return packed, torch.tensor([len(question) + before for question in questions], dtype=torch.long)
 
     def _rows(self, firsts: Sequence[TokenSequence], seconds: Sequence[TokenSequence] | None) -> TokenBatch:
-        first_end = np.array([len(first) + 2 for first in firsts], dtype=np.int64)
+        frame = self.frame
+        middle = np.array((frame.after,) if seconds is None else frame.between)
+        first_end = np.array([1 + len(first) + len(middle) for first in firsts], dtype=np.int64)
         end = first_end.copy()
         if seconds is not None:
             end += np.array([len(second) + 1 for second in seconds], dtype=np.int64)
         ids = np.full((len(firsts), int(end.max(initial=0))), self.pad_id, dtype=np.int64)
-        rows = np.arange(len(firsts))
-        ids[:, :1] = self.cls_id
-        ids[rows, first_end - 1] = ids[rows, end - 1] = self.sep_id
+        ids[:, :1] = frame.before
+        ids[np.arange(len(firsts)), end - 1] = frame.after
         for row, first in enumerate(firsts):
             ids[row, 1 : 1 + len(first)] = first
+            ids[row, 1 + len(first) : first_end[row]] = middle
         for row, second in enumerate(seconds or ()):
             ids[row, first_end[row] : end[row] - 1] = second
         position = np.arange(ids.shape[1])
         mask = position < end[:, None]
-        segments = (mask & (position >= first_end[:, None])).astype(np.int64)
+        segments = (mask & (position >= first_end[:, None])).astype(np.int64) * self.frame.second_segment
         return TokenBatch(torch.from_numpy(ids), torch.from_numpy(mask), torch.from_numpy(segments))
 
 

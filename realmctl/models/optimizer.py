@@ -12,7 +12,9 @@ from typing import Any, overload
 
 import torch
 from torch import Tensor, nn
-from transformers import BertModel
+from transformers import PreTrainedModel
+
+from realmctl.models.families.known import family_of
 
 _LONG_AGO = 1e9
 """A step number at which both bias corrections, 1 - beta ** step, are exactly 1."""
@@ -59,7 +61,7 @@ def decay_groups(
     ]
 
 
-def layer_lr_multipliers(bert: BertModel, decay: float) -> dict[nn.Module, float]:
+def layer_lr_multipliers(base: PreTrainedModel, decay: float) -> dict[nn.Module, float]:
     """Return {module: factor} for a learning rate that falls from layer to layer (Clark et al. 2020, arXiv 2003.10555, table 7).
 
     The last layer has factor 1, each layer below it `decay` times the factor of the layer above, and the embeddings `decay` times
@@ -67,8 +69,7 @@ def layer_lr_multipliers(bert: BertModel, decay: float) -> dict[nn.Module, float
     """
     if decay == 1:
         return {}
-    from_below: list[nn.Module] = [bert.embeddings, *bert.encoder.layer]
-    return {module: decay**distance for distance, module in enumerate(reversed(from_below))}
+    return {module: decay**distance for distance, module in enumerate(reversed(family_of(base).from_below(base)))}
 
 
 class BertAdamW(torch.optim.AdamW):

@@ -1,4 +1,4 @@
-"""The reader p(y|z,x) of pre-training: BERT reads `[CLS] x [SEP] z [SEP]` and predicts the masked wordpieces of x.
+"""The reader p(y|z,x) of pre-training: an encoder reads `[CLS] x [SEP] z [SEP]` and predicts the masked wordpieces of x.
 
 Source: paper, section 3.3.1, knowledge-augmented encoder. Legend: B queries, N candidates, M masks, V vocabulary.
 """
@@ -12,10 +12,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from transformers import BertForMaskedLM
+from transformers import PreTrainedModel
 
-from realmctl.models.bert.encoder import states_at
 from realmctl.models.bert.files import load_masked_lm, save_masked_lm
+from realmctl.models.encoder import states_at
+from realmctl.models.families.known import mlm_logits
 from realmctl.models.inputs import TokenBatch
 
 _LOGITS_AT_ONCE = 1 << 28
@@ -25,13 +26,13 @@ _LOGITS_AT_ONCE = 1 << 28
 class Reader(nn.Module):
     """Masked-language model over joint inputs of a query and each of its candidates."""
 
-    def __init__(self, mlm: BertForMaskedLM) -> None:
+    def __init__(self, mlm: PreTrainedModel) -> None:
         super().__init__()
         self.mlm = mlm
-        mlm.bert.pooler = None
+        mlm.base_model.pooler = None
 
     @classmethod
-    def from_masked_lm(cls, mlm: BertForMaskedLM) -> Reader:
+    def from_masked_lm(cls, mlm: PreTrainedModel) -> Reader:
         """Return a reader on a copy of `mlm` without its pooler, which the reader does not use."""
         return cls(copy.deepcopy(mlm))
 
@@ -42,7 +43,7 @@ class Reader(nn.Module):
         in the joint input, so all candidates of a query share its mask positions. Unused slots may hold
         position 0 and any target, because the marginal ignores them.
         """
-        state_RMH = states_at(self.mlm.bert, joint, position_BM.repeat_interleave(candidates, 0))
+        state_RMH = states_at(self.mlm.base_model, joint, position_BM.repeat_interleave(candidates, 0))
         target_RM = target_BM.repeat_interleave(candidates, 0)
         log_prob_RM = self._target_log_prob(state_RMH, target_RM)
         return log_prob_RM.view(-1, candidates, log_prob_RM.shape[1])
@@ -51,17 +52,17 @@ class Reader(nn.Module):
 
     def logits(self, joint: TokenBatch, position_BM: Tensor, candidates: int) -> Tensor:
         """Return the vocabulary logits at the masks for each candidate, [B, N, M, V]. For inspection; training does not use it."""
-        state_RMH = states_at(self.mlm.bert, joint, position_BM.repeat_interleave(candidates, 0))
-        logits_RMV: Tensor = self.mlm.cls(state_RMH)
+        state_RMH = states_at(self.mlm.base_model, joint, position_BM.repeat_interleave(candidates, 0))
+        logits_RMV = mlm_logits(self.mlm, state_RMH)
         return logits_RMV.view(-1, candidates, *logits_RMV.shape[1:])
 
     def save(self, folder: Path) -> None:
-        """Write a BERT folder with its masked-language-model head."""
+        """Write the folder of an encoder with its masked-language-model head."""
         save_masked_lm(self.mlm, folder)
 
     @classmethod
     def load(cls, folder: Path) -> Reader:
-        """Read a BERT folder. Raises InputError naming a tensor that does not fit."""
+        """Read the folder of an encoder. Raises InputError naming a tensor that does not fit."""
         return cls(load_masked_lm(folder)[0]).eval()
 
     def _target_log_prob(self, state_RMH: Tensor, target_RM: Tensor) -> Tensor:
@@ -72,6 +73,6 @@ class Reader(nn.Module):
         return torch.cat([checkpoint(self._log_prob, *part, use_reentrant=False) for part in parts])
 
     def _log_prob(self, state_RMH: Tensor, target_RM: Tensor) -> Tensor:
-        logits_RMV = self.mlm.cls(state_RMH).float()
+        logits_RMV = mlm_logits(self.mlm, state_RMH).float()
         loss_R = F.cross_entropy(logits_RMV.flatten(0, 1), target_RM.flatten(), reduction="none")
         return -loss_R.view_as(target_RM)

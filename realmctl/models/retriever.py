@@ -24,12 +24,12 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from transformers import BertModel
+from transformers import PreTrainedModel
 
 from realmctl.errors import InputError, MismatchError
 from realmctl.models.bert.dropout import set_dropout
 from realmctl.models.bert.files import load_bert, save_bert
-from realmctl.models.bert.limits import require_positions
+from realmctl.models.families.known import family_of, positions_of, require_positions
 from realmctl.models.inputs import Collator, TokenBatch, TokenSequence
 from realmctl.models.precision import full_precision
 from realmctl.models.retriever_settings import (
@@ -59,11 +59,11 @@ class Tower(PooledBert):
         norm_eps: Epsilon of the layer norm after the projection.
     """
 
-    def __init__(self, bert: BertModel, projection: int, pooling: Pooling, norm_eps: float = NORM_EPS) -> None:
+    def __init__(self, bert: PreTrainedModel, projection: int, pooling: Pooling, norm_eps: float = NORM_EPS) -> None:
         super().__init__(bert, pooling)
         self.projection = nn.Linear(bert.config.hidden_size, projection)
         self.norm = nn.LayerNorm(projection, eps=norm_eps)
-        self.dropout = nn.Dropout(bert.config.hidden_dropout_prob)
+        self.dropout = nn.Dropout(getattr(bert.config, family_of(bert).rates[0]))
         nn.init.normal_(self.projection.weight, std=bert.config.initializer_range)
         nn.init.zeros_(self.projection.bias)
         self.fit_pooler()
@@ -94,7 +94,7 @@ class Tower(PooledBert):
         nn.init.constant_(self.norm.weight, math.sqrt(scale / self.projection.out_features))
 
     def save(self, folder: Path) -> None:
-        """Write the BertModel, which AutoModel loads, and the projection beside it."""
+        """Write the PreTrainedModel, which AutoModel loads, and the projection beside it."""
         save_bert(self.bert, folder)
         save_tensors(self._projection().state_dict(), folder / "projection.safetensors")
 
@@ -141,7 +141,7 @@ class Retriever(nn.Module):
     @classmethod
     def from_bert(
         cls,
-        bert: BertModel,
+        bert: PreTrainedModel,
         *,
         projection: int = 128,
         query_length: int = 64,
@@ -154,7 +154,7 @@ class Retriever(nn.Module):
 
         Raises ConfigError when BERT has fewer positions than queries or blocks have wordpieces.
         """
-        require_positions(bert.config, max(query_length, block_length), "--query-length and chunk --max-wordpieces")
+        require_positions(bert, max(query_length, block_length), "--query-length and chunk --max-wordpieces")
         tower = Tower(copy.deepcopy(bert), projection, pooling, norm_eps)
         block_tower = tower if towers == "shared" else copy.deepcopy(tower)
         return cls(tower, block_tower, query_length=query_length, block_length=block_length, pooling=pooling)
@@ -189,8 +189,8 @@ class Retriever(nn.Module):
         return self.query_tower.width
 
     def pack_queries(self, collator: Collator, token_lists: Sequence[TokenSequence], length: int) -> TokenBatch:
-        """Return queries as the query tower reads them, cut to `length` tokens besides a prefix, and to its positions."""
-        most = int(self.query_tower.bert.config.max_position_embeddings)
+        """Return queries as the query tower reads them: cut to `length` tokens besides a prefix, and to what it can read."""
+        most = self.query_length if self.is_imported else positions_of(self.query_tower.bert)
         return self.layout.query(collator, token_lists, min(length + len(self.layout.query_prefix.ids), most))
 
     def pack_blocks(
@@ -201,8 +201,16 @@ class Retriever(nn.Module):
 
     @property
     def longest_question(self) -> int:
-        """Wordpieces of a question or sentence that is embedded, [CLS] and [SEP] included: 512, or BERT's positions."""
-        return min(LONGEST_QUESTION, int(self.query_tower.bert.config.max_position_embeddings))
+        """Wordpieces of a question or sentence that is embedded, [CLS] and [SEP] included.
+
+        512, or the encoder's positions. For an imported encoder the length that its folder states.
+        """
+        return self.query_length if self.is_imported else min(LONGEST_QUESTION, positions_of(self.query_tower.bert))
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether the query tower is an imported encoder's."""
+        return isinstance(self.query_tower, SentenceTower)
 
     def embed_queries(self, packed: TokenBatch) -> Tensor:
         """Return the query embeddings e_q, float32 [B, D]."""

@@ -1,4 +1,4 @@
-"""RetroMAE: a BERT whose sentence vector has to be enough to rebuild the text (Xiao et al., EMNLP 2022).
+"""RetroMAE: an encoder whose sentence vector has to be enough to rebuild the text (Xiao et al., EMNLP 2022).
 
 A decoder of one layer predicts every wordpiece from the sentence vector and few others. Enhanced decoding (section 3.2.2, equations 4
 to 8; public code staoxiao/RetroMAE, pretrain/modeling.py): position i asks with h + p_i, h the sentence vector and p_i the position's
@@ -15,10 +15,11 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import BertForMaskedLM
+from transformers import PreTrainedModel
 
-from realmctl.models.bert.encoder import layer_states
 from realmctl.models.bert.layers import fresh_layer
+from realmctl.models.encoder import layer_states
+from realmctl.models.families.known import family_of
 from realmctl.models.inputs import TokenBatch
 from realmctl.models.towers.pooled_bert import PooledBert
 
@@ -28,10 +29,10 @@ class RetroMae(nn.Module):
 
     Args:
         mlm: The encoder with its vocabulary layer.
-        tower: A retriever's tower on the same BERT, whose pooling makes the sentence vector. None takes the state of [CLS].
+        tower: A retriever's tower on the same encoder, whose pooling makes the sentence vector. None takes the state of [CLS].
     """
 
-    def __init__(self, mlm: BertForMaskedLM, tower: PooledBert | None = None) -> None:
+    def __init__(self, mlm: PreTrainedModel, tower: PooledBert | None = None) -> None:
         super().__init__()
         self.mlm, self.tower = mlm, tower
         self.decoder = fresh_layer(mlm.config)
@@ -42,17 +43,17 @@ class RetroMae(nn.Module):
         masked: What the encoder reads. plain: The same text with nothing hidden. visible_BLL: bool, whether the decoder at position
             [b, i] may read position [b, j]; at least one j for each i. Position 0 is the sentence vector.
         """
-        last_BLH = layer_states(self.mlm.bert, masked, (self.mlm.config.num_hidden_layers,))[0]
+        last_BLH = layer_states(self.mlm.base_model, masked, (self.mlm.config.num_hidden_layers,))[0]
         sentence_BH = self.tower.pool_states(last_BLH, masked) if self.tower else last_BLH[:, 0]
         return last_BLH, self.decode(sentence_BH, plain, visible_BLL)
 
     def decode(self, sentence_BH: Tensor, plain: TokenBatch, visible_BLL: Tensor) -> Tensor:
         """Return the decoder's states, [B, L, H]. Arguments as in `forward`."""
-        layer, bert = self.decoder, self.mlm.bert
+        layer, base = self.decoder, self.mlm.base_model
         attention, length = layer.attention.self, plain.ids_BL.shape[1]
         sentence_B1H = sentence_BH[:, None]
-        query_BLH = sentence_B1H + bert.embeddings.position_embeddings.weight[:length]
-        key_BLH = torch.cat([sentence_B1H, layer_states(bert, plain, (0,))[0][:, 1:]], dim=1)
+        query_BLH = sentence_B1H + family_of(base).position_states(base, length)
+        key_BLH = torch.cat([sentence_B1H, layer_states(base, plain, (0,))[0][:, 1:]], dim=1)
         inputs = ((attention.query, query_BLH), (attention.key, key_BLH), (attention.value, key_BLH))
         query, key, value = (
             part(state).unflatten(-1, (attention.num_attention_heads, -1)).transpose(1, 2) for part, state in inputs

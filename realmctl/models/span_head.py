@@ -13,10 +13,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from transformers import BertModel
+from transformers import PreTrainedModel
 
-from realmctl.models.bert.encoder import hidden_states
 from realmctl.models.bert.files import load_bert, save_bert
+from realmctl.models.encoder import hidden_states
+from realmctl.models.families.known import positions_of
 from realmctl.models.inputs import TokenBatch
 from realmctl.models.weights import load_into, load_tensors, save_tensors
 
@@ -63,9 +64,9 @@ class SpanHead(nn.Module):
 
 
 class SpanReader(nn.Module):
-    """BERT over `[CLS] question [SEP] body [SEP]` and the span head."""
+    """An encoder over `[CLS] question [SEP] body [SEP]` and the span head."""
 
-    def __init__(self, bert: BertModel) -> None:
+    def __init__(self, bert: PreTrainedModel) -> None:
         super().__init__()
         self.bert = bert
         self.bert.pooler = None
@@ -73,14 +74,14 @@ class SpanReader(nn.Module):
         self.requires_grad_(True)
 
     @classmethod
-    def from_bert(cls, bert: BertModel) -> SpanReader:
+    def from_bert(cls, bert: PreTrainedModel) -> SpanReader:
         """Return a span reader with a random head on a copy of `bert`."""
         return cls(copy.deepcopy(bert))
 
     @property
     def positions(self) -> int:
         """Most wordpieces of an input, special tokens included."""
-        return int(self.bert.config.max_position_embeddings)
+        return positions_of(self.bert)
 
     def span_scores(
         self, packed: TokenBatch, block_mask_BL: Tensor, max_width: int

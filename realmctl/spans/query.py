@@ -16,8 +16,6 @@ Tokens = NDArray[np.int64]
 # Numbers that change results. They are not settings: if one changes, the versions of `mlm-init` and `condenser-init` must increase.
 MASKED_SHARE, RANDOM_SHARE = 0.8, 0.1
 """Of the wordpieces hidden as BERT does, the shares replaced by [MASK] and by a random one (Devlin et al. 2019, section 3.1)."""
-FIRST_ORDINARY_ID = 5
-"""Random wordpieces are drawn from this id on: the ids below are the special tokens of a vocabulary trained by `chunk`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +62,17 @@ def hide(tokens: NDArray[np.integer], places: Iterable[int], mask_id: int, besid
 
 
 def hide_as_bert(
-    tokens: NDArray[np.integer], places: Tokens, mask_id: int, vocabulary: int, rng: np.random.Generator
+    tokens: NDArray[np.integer], places: Tokens, mask_id: int, ordinary: Tokens, rng: np.random.Generator
 ) -> Query:
     """Hide the wordpieces at `places`: 80 % become [MASK], 10 % a random wordpiece, and 10 % stay.
 
-    mask_id: id of [MASK]. vocabulary: number of wordpieces.
+    mask_id: id of [MASK]. ordinary: the ids that a random wordpiece is drawn from.
     """
     masked: Tokens = np.array(tokens, dtype=np.int64)
     targets, drawn = masked[places], rng.random(len(places))
     masked[places[drawn < MASKED_SHARE]] = mask_id
     other = places[(drawn >= MASKED_SHARE) & (drawn < MASKED_SHARE + RANDOM_SHARE)]
-    masked[other] = rng.integers(FIRST_ORDINARY_ID, vocabulary, len(other))
+    masked[other] = ordinary[rng.integers(len(ordinary), size=len(other))]
     return Query(masked, places, targets)
 
 

@@ -14,6 +14,7 @@ from realmctl.artifacts.records import Records
 from realmctl.corpus.corpus import TokenIds
 from realmctl.errors import InputError
 from realmctl.spans.query import Query, hide
+from realmctl.tokens.frame import AROUND_ONE
 
 Masking = Literal["salient", "random-span", "random-uniform"]
 UNIFORM_RATE = 0.15
@@ -76,7 +77,7 @@ class TaggedQueries:
         of all. All of a long span is hidden and its first `max_masks` wordpieces are asked for, as in the official code.
         """
         sentence, first, stop, _ = self.spans[span].tolist()
-        tokens = self.tokens(sentence)[: self.query_length - 2]
+        tokens = self.tokens(sentence)[: self.query_length - AROUND_ONE]
         if masking == "random-uniform":
             count = min(self.max_masks, len(tokens), max(1, round(UNIFORM_RATE * len(tokens))))
             places = np.sort(rng.choice(len(tokens), count, replace=False))

@@ -18,6 +18,7 @@ from realmctl.corpus.blocks import Block
 from realmctl.spans.dates import find_dates
 from realmctl.spans.salient import SalientSpan, Tagger, covered_tokens, resolve_overlaps, split_by_sentence
 from realmctl.spans.settings import TagSettings
+from realmctl.tokens.frame import AROUND_ONE
 from realmctl.tokens.wordpiece import WordPiece
 
 COUNTED = (
@@ -131,7 +132,7 @@ def _places(
             counts["dropped_unaligned"] += 1
         elif place[1] - place[0] > rules.max_masks and "long-spans" not in rules.official:
             counts["dropped_too_long"] += 1
-        elif place[1] > rules.query_length - 2:
+        elif place[1] > rules.query_length - AROUND_ONE:
             counts["dropped_past_query"] += 1
         else:
             places[span] = place

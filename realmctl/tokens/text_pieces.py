@@ -19,8 +19,8 @@ MAX_PIECE_CHARS = 2**18
 Such a word is [UNK] in any case, because it has over 100 characters.
 """
 
-SPACE_BORDER = re.compile(" ")
-"""The border for any tokenizer."""
+WORD_BORDER = re.compile(r"(?<=\S) (?=\S)")
+"""The border for any tokenizer: one blank between words, since tokenizers may have tokens for several."""
 BERT_BORDER = re.compile("[ \t\n\r!-/:-@\\[-`{-~\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002b81f]")
 """The borders for BERT's pre-tokenizer: white space, ASCII punctuation, CJK ideographs."""
 

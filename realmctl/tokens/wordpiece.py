@@ -1,14 +1,21 @@
-"""BERT's WordPiece: load, train and save tokenizers, and encode a corpus faster than the library does.
+"""The tokenizers of encoders: WordPiece, byte-level BPE and Unigram; load, save, and encode a corpus faster than the library does.
 
-Hugging Face `tokenizers` defines the ids. Each word between two spaces is encoded once and remembered
-(wordpiece_cache.py), because BERT's normalizer and pre-tokenizer look at nothing across a space.
+Hugging Face `tokenizers` defines the ids. For BERT's WordPiece each word between two spaces is encoded once and remembered
+(wordpiece_cache.py), because BERT's normalizer and pre-tokenizer look at nothing across a space. Other tokenizers have no such
+cache. The project calls the tokens of every tokenizer wordpieces.
 
-Corpus text contains no special tokens: a literal "[SEP]" in it is three ordinary wordpieces.
+Corpus text contains no special tokens: a literal "[SEP]" or "</s>" in it is ordinary text. Tokens that were added to a
+vocabulary and are not special are tokens.
+
+A byte-level tokenizer gives a word at the beginning of a text other ids than the same word after a blank. Texts are encoded
+here as after a blank, so that they can be put together; `at_start` gives the ids at the beginning of an input.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -18,22 +25,42 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Encoding as LibraryEncoding
+from tokenizers import Tokenizer, models
 
-from realmctl.errors import InputError, as_realmctl_error
-from realmctl.tokens.text_pieces import pieces
+from realmctl.errors import InputError
+from realmctl.tokens.frame import Frame, frame_of
+from realmctl.tokens.text_pieces import BERT_BORDER, WORD_BORDER, pieces
+from realmctl.tokens.tokenizer_folder import ROLES, SPECIALS, read_tokenizer
 from realmctl.tokens.wordpiece_cache import GreedyRule, PackedWords, is_bert_pipeline
 
-SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 Encoding = tuple[NDArray[np.int32], NDArray[np.int32]]
+KINDS = (models.WordPiece, models.BPE, models.Unigram)
+BYTE_LEVEL = "ByteLevel"
+BLANK = "\u2581"
+"""How Unigram tokenizers write the blank before a word."""
+SCRIPTS_WITHOUT_BLANKS = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]")
 
 
 class WordPiece:
-    """A BERT tokenizer with a fast path for corpora. `dtype` is the type of stored ids: uint16 below 65,536 entries."""
+    """A tokenizer with a fast path for corpora. `dtype` is the type of stored ids: uint16 below 65,536 entries.
 
-    def __init__(self, tokenizer: Tokenizer, where: str = "tokenizer") -> None:
+    Args:
+        tokenizer: a tokenizer of WordPiece, BPE or Unigram. It is changed: it no longer cuts or pads.
+        where: what errors call it.
+        names: its special tokens [PAD], [UNK], [CLS], [SEP], [MASK] by their own names.
+
+    Attributes:
+        frame: the special tokens around the texts of an input.
+        specials: the ids that never stand for text.
+
+    Raises:
+        InputError: a special token is missing, or the tokenizer puts no frame around two texts.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, where: str = "tokenizer", names: Sequence[str] = SPECIALS) -> None:
         vocabulary = tokenizer.get_vocab(with_added_tokens=True)
-        if missing := [token for token in SPECIALS if token not in vocabulary]:
+        if missing := [token for token in names if token not in vocabulary]:
             raise InputError(
                 f"{where}: the vocabulary has no {', '.join(missing)}, but REALM needs it. Use a BERT "
                 f"tokenizer, or train one (train:30522)."
@@ -42,23 +69,105 @@ class WordPiece:
         tokenizer.no_padding()
         self.tokenizer = tokenizer
         self.vocabulary: dict[str, int] = vocabulary
-        self.pad, self.unk, self.cls, self.sep, self.mask = (vocabulary[token] for token in SPECIALS)
-        self.specials = [self.pad, self.unk, self.cls, self.sep, self.mask]
-        self.dtype = np.dtype(np.uint16 if max(vocabulary.values()) < 2**16 else np.uint32)
+        self.names = tuple(names)
+        self.pad, self.unk, self.cls, self.sep, self.mask = (vocabulary[token] for token in names)
+        setup = json.loads(tokenizer.to_str())
+        added = setup.pop("added_tokens")
+        special = [token["id"] for token in added if token["special"]]
+        self.specials = list(dict.fromkeys([self.pad, self.unk, self.cls, self.sep, self.mask, *sorted(special)]))
+        self.frame = self._frame(where)
+        self.rows = max(vocabulary.values()) + 1
+        self.dtype = np.dtype(np.uint16 if self.rows <= 2**16 else np.uint32)
         self.itemsize = self.dtype.itemsize
-        self._plain, setup = _without_specials(tokenizer)
-        self.lowercase = bool((setup.get("normalizer") or {}).get("lowercase", True))
-        rule = GreedyRule(setup, self.dtype) if is_bert_pipeline(setup) else None
-        self._cache = PackedWords(self._plain, rule, self.dtype)
+        self._plain = Tokenizer.from_str(tokenizer.to_str())
+        self._plain.encode_special_tokens = True
+        self._setup = setup
+        self._added = [token for token in added if not token["special"]]
+        self._byte_level = BYTE_LEVEL in _types(setup["pre_tokenizer"])
+        normalizer = tokenizer.normalizer
+        self.lowercase = bool(normalizer) and normalizer.normalize_str("A") == "a"
+        self._bert = is_bert_pipeline(setup) and not self._added
+        self._border = BERT_BORDER if self._bert else WORD_BORDER
+        self._cache = PackedWords(self._plain, GreedyRule(setup, self.dtype), self.dtype) if self._bert else None
+        self._after_blank = self._ids_of("a") != self._ids_of(" a")
+        if self._after_blank and not self._byte_level:
+            raise InputError(
+                f"{where}: it gives a word at the beginning of a text other tokens than after a blank, and only byte-level BPE may. Use "
+                "another tokenizer."
+            )
+        self._starts: dict[tuple[int, ...], tuple[int, ...]] = {}
+
+    def _frame(self, where: str) -> Frame:
+        if self.tokenizer.post_processor is None:
+            return Frame.bert(self.cls, self.sep)
+        frame = frame_of(self.tokenizer)
+        if frame is None or frame.before != self.cls or frame.after != self.sep:
+            raise InputError(
+                f"{where}: it does not put its special tokens {self.names[2]} and {self.names[3]} around two texts, so inputs cannot be "
+                "laid out. Use the tokenizer of an encoder."
+            )
+        return frame
+
+    def _ids_of(self, text: str) -> list[int]:
+        found: list[int] = self._plain.encode(text, add_special_tokens=False).ids
+        return found
 
     def __len__(self) -> int:
         return len(self.vocabulary)
 
     @cached_property
     def continues(self) -> NDArray[np.bool_]:
-        """Whether each wordpiece continues a word ("##..."), bool [V]."""
-        found = np.zeros(len(self), dtype=bool)
-        found[[number for piece, number in self.vocabulary.items() if piece.startswith("##")]] = True
+        """Whether each wordpiece continues a word, bool [V].
+
+        BERT marks such a wordpiece by "##". Others mark the wordpiece that begins a word by a blank. There a mark of punctuation, and a
+        character of a script without blanks, is a word of its own, as in BERT.
+        """
+        found = np.zeros(self.rows, dtype=bool)
+        found[[number for number, (_, continues) in self._texts.items() if continues]] = True
+        return found
+
+    @cached_property
+    def ordinary(self) -> NDArray[np.int64]:
+        """The ids that stand for text, int64, rising. A random wordpiece is one of these."""
+        others = {*self.specials, *(token["id"] for token in self._added)}
+        return np.array(sorted(set(self.vocabulary.values()) - others), dtype=np.int64)
+
+    def not_text(self, rows: int) -> NDArray[np.int64]:
+        """Return the ids below `rows`, the rows of a model's vocabulary, that do not stand for text: special ones, and those of no token."""
+        known = np.zeros(rows, dtype=bool)
+        known[[number for number in self.vocabulary.values() if number < rows]] = True
+        known[[number for number in self.specials if number < rows]] = False
+        return np.flatnonzero(~known)
+
+    @cached_property
+    def identity(self) -> str:
+        """A hash of all that decides the ids of a text: equal for two tokenizers that give the same."""
+        parts = {name: self._setup[name] for name in ("normalizer", "pre_tokenizer", "model")}
+        return hashlib.sha256(json.dumps([parts, self._added, self.names], sort_keys=True).encode()).hexdigest()
+
+    @cached_property
+    def _texts(self) -> dict[int, tuple[str, bool]]:
+        """{id: (text without the mark of its place, whether it continues a word)}; special tokens are left as they are."""
+        prefix = self._setup["model"].get("continuing_subword_prefix") or ""
+        others = {*self.specials, *(token["id"] for token in self._added)}
+        found = {}
+        for piece, number in self.vocabulary.items():
+            if number in others:
+                found[number] = piece, False
+            elif isinstance(self.tokenizer.model, models.WordPiece):
+                found[number] = (
+                    piece.removeprefix(prefix) if prefix else piece,
+                    bool(prefix) and piece.startswith(prefix),
+                )
+            else:
+                text = _decoded(piece) if self._byte_level else piece.replace(BLANK, " ")
+                inside = (
+                    text[:1].isalnum()
+                    or text[:1] in "\ufffd'’"
+                    or unicodedata.category(text[:1] or " ").startswith("M")
+                )
+                alone = SCRIPTS_WITHOUT_BLANKS.match(text)
+                found[number] = text.removeprefix(" "), bool(text) and inside and not alone
         return found
 
     def ids(self, text: str) -> NDArray[Any]:
@@ -67,28 +176,64 @@ class WordPiece:
 
     def packed(self, text: str) -> bytes:
         """Return the same ids as bytes, in the form in which they are written to a file."""
-        return self._cache.packed(text)
+        if self._cache is not None:
+            return self._cache.packed(text)
+        given = (self._given(part, bool(offset))[0] for offset, part in pieces(text, self._border))
+        return b"".join(np.array(self._ids_of(part), self.dtype).tobytes() for part in given)
 
     def clear_cache(self) -> None:
         """Empty the cache of the fast path, except for words that are one wordpiece."""
-        self._cache.clear_cache()
+        if self._cache is not None:
+            self._cache.clear_cache()
 
     def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
         """Return (ids int32 [n], character offsets int32 [n, 2]) of each text. Special tokens are neither added nor
         recognised.
         """
-        found = self._plain.encode_batch(list(texts), add_special_tokens=False)
-        return [(np.array(e.ids, np.int32), np.array(e.offsets, np.int32).reshape(-1, 2)) for e in found]
+        given = [self._given(text) for text in texts]
+        found = self._plain.encode_batch([text for text, _ in given], add_special_tokens=False)
+        return [
+            (np.array(e.ids, np.int32), np.array(self._offsets(e, text, added), np.int32).reshape(-1, 2))
+            for e, text, (_, added) in zip(found, texts, given, strict=True)
+        ]
 
     def tokens(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
         """Return the ids of each text as a model reads them, int64 [n]. A literal [MASK] or [SEP] is ordinary text."""
         return [ids.astype(np.int64) for ids, _ in self.encode_batch(texts)]
 
+    def at_start(self, ids: Sequence[int] | NDArray[np.integer]) -> Sequence[int] | NDArray[np.integer]:
+        """Return ids of this tokenizer as they are at the beginning of an input: the first word without the blank before it.
+
+        Only a byte-level tokenizer changes them.
+        """
+        if not self._after_blank or not len(ids):
+            return ids
+        stop = next((n for n, number in enumerate(ids) if n and not self._joins_byte_word(int(number))), len(ids))
+        word = tuple(int(number) for number in ids[:stop])
+        if word not in self._starts:
+            if len(self._starts) >= 2**16:
+                self._starts.clear()
+            pieces = [str(self.tokenizer.id_to_token(number)) for number in word]
+            text = _decoded("".join(pieces)) if not set(word) & {*self.specials} else ""
+            known = text[:1] == " " and "\ufffd" not in text and tuple(self._ids_of(text)) == word
+            self._starts[word] = tuple(self._ids_of(text[1:])) if known else word
+        return np.concatenate([np.array(self._starts[word], np.int64), np.asarray(ids[stop:], np.int64)])
+
+    def _joins_byte_word(self, number: int) -> bool:
+        """Whether a byte-level piece belongs to the word before it: it does not begin with a blank, and is not special."""
+        piece = self.tokenizer.id_to_token(number)
+        return piece is not None and number not in self._marked and not piece.startswith("\u0120")
+
+    @cached_property
+    def _marked(self) -> frozenset[int]:
+        return frozenset((*self.specials, *(token["id"] for token in self._added)))
+
     def words(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield (start character, number of wordpieces) of each word that the pre-tokenizer finds in `text`."""
-        for offset, piece in pieces(text, self._cache.border):
-            encoding = self._plain.encode(piece, add_special_tokens=False)
-            tokens = zip(encoding.word_ids, encoding.offsets, strict=True)
+        for offset, part in pieces(text, self._border):
+            given, added = self._given(part, bool(offset))
+            encoding = self._plain.encode(given, add_special_tokens=False)
+            tokens = zip(encoding.word_ids, self._offsets(encoding, part, added), strict=True)
             for _, word in groupby(tokens, key=lambda token: token[0]):
                 (_, (start, _)), *others = word
                 yield offset + start, 1 + len(others)
@@ -97,11 +242,20 @@ class WordPiece:
         """Return the words of `text` as the tokenizer sees them, normalised, with one space between them."""
         normalizer, pre_tokenizer = self._plain.normalizer, self._plain.pre_tokenizer
         plain = normalizer.normalize_str(text) if normalizer else text
+        if not isinstance(self.tokenizer.model, models.WordPiece):
+            return " ".join(plain.split())
         return " ".join(word for word, _ in pre_tokenizer.pre_tokenize_str(plain)) if pre_tokenizer else plain
 
     def tokens_of(self, ids: Iterable[int]) -> list[str]:
-        """Return the wordpieces of `ids` as text; one that continues a word begins with `##`."""
-        return [str(self.tokenizer.id_to_token(int(number))) for number in ids]
+        """Return the wordpieces of `ids` as text, in BERT's notation: one that continues a word begins with `##`."""
+        texts = (self._texts.get(int(number), ("", False)) for number in ids)
+        return [f"##{text}" if continues else text for text, continues in texts]
+
+    def text_of(self, ids: Iterable[int]) -> str:
+        """Return the text that ids of this tokenizer stand for. Special tokens are left out."""
+        known = [int(number) for number in ids if int(number) < self.rows]
+        text: str = self.tokenizer.decode(known)
+        return text if self._bert else text.strip()
 
     def aligns(self, text: str, ids: Iterable[int]) -> bool:
         """Return whether the official featuriser can align these wordpieces with `text` (google-research/language,
@@ -114,99 +268,88 @@ class WordPiece:
         plain = "".join(char for char in decomposed if unicodedata.category(char) != "Mn")
         plain = plain.lower() if self.lowercase else plain
         at = 0 if len(plain) == len(text) else -1
-        for piece in map(_bare, self.tokens_of(ids)):
+        for piece in (piece.removeprefix("##") for piece in self.tokens_of(ids)):
             place = plain.find(piece, at) if at >= 0 else -1
             at = place + len(piece) if place >= 0 else -1
         return at >= 0
 
     def save(self, folder: Path) -> None:
-        """Write tokenizer.json, vocab.txt and tokenizer_config.json. Transformers' AutoTokenizer loads the folder as
-        BERT's.
-        """
+        """Write tokenizer.json and tokenizer_config.json, and vocab.txt for WordPiece. Transformers' AutoTokenizer loads the folder."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "tokenizer.json").write_text(self.tokenizer.to_str(pretty=True), encoding="utf-8")
-        ordered = sorted(self.vocabulary, key=self.vocabulary.__getitem__)
-        (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in ordered), encoding="utf-8")
-        names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIALS, strict=True))
-        config = {
-            "tokenizer_class": "BertTokenizer",
-            "do_lower_case": self.lowercase,
-            "model_max_length": 512,
-            **names,
-        }
+        config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast"}
+        if isinstance(self.tokenizer.model, models.WordPiece):
+            ordered = sorted(self.vocabulary, key=self.vocabulary.__getitem__)
+            (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in ordered), encoding="utf-8")
+        if self._bert and self.names == SPECIALS:
+            normalizer = self._setup["normalizer"]
+            config = {"tokenizer_class": "BertTokenizer", "do_lower_case": self.lowercase, "model_max_length": 512}
+            if normalizer["strip_accents"] is not None:
+                config["strip_accents"] = normalizer["strip_accents"]
+            if not normalizer["handle_chinese_chars"]:
+                config["tokenize_chinese_chars"] = False
+        elif not self.frame.second_segment:
+            config["model_input_names"] = ["input_ids", "attention_mask"]
+        config |= dict(zip(ROLES, self.names, strict=True))
         (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
 
+    def _given(self, text: str, goes_on: bool = False) -> tuple[str, int]:
+        """Return the text that is encoded, and the number of characters put before it: a blank, where that decides the ids.
 
-def _without_specials(tokenizer: Tokenizer) -> tuple[Tokenizer, dict[str, Any]]:
-    """Return the tokenizer without special tokens, truncation and padding, and its description as JSON."""
-    setup = json.loads(tokenizer.to_str())
-    setup.update(added_tokens=[], post_processor=None, truncation=None, padding=None)
-    return Tokenizer.from_str(json.dumps(setup)), setup
+        goes_on: whether the text continues another, so that nothing is put before it.
+        """
+        blank = self._after_blank and not goes_on and bool(text) and not text[0].isspace()
+        return (f" {text}", 1) if blank else (text, 0)
+
+    def _offsets(self, encoding: LibraryEncoding, text: str, added: int) -> Sequence[tuple[int, int]]:
+        """Return the characters of each token in `text`, without the blanks before them."""
+        offsets: list[tuple[int, int]] = encoding.offsets
+        return offsets if self._bert else [_trimmed(text, start - added, end - added) for start, end in offsets]
 
 
-def _bare(piece: str) -> str:
-    return piece.removeprefix("##")
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    start, end = max(0, start), max(0, end)
+    while start < end and text[start].isspace():
+        start += 1
+    return start, end
+
+
+def _types(part: Any) -> set[str]:
+    """Return the types of a pre-tokenizer and of those inside it."""
+    if not isinstance(part, dict):
+        return set()
+    return {part["type"]}.union(*(_types(each) for each in part.get("pretokenizers", ())))
+
+
+def _byte_letters() -> dict[str, int]:
+    """Return {letter: byte} of byte-level BPE: printable bytes stand for themselves, the others for letters from 256 on
+    (github.com/openai/gpt-2, src/encoder.py).
+    """
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in set(printable)]
+    return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
+
+
+BYTE_LETTERS = _byte_letters()
+
+
+def _decoded(letters: str) -> str:
+    """Return the text of byte-level letters; U+FFFD stands for bytes that are no text alone."""
+    return bytes(BYTE_LETTERS.get(letter, 63) for letter in letters).decode("utf-8", "replace")
 
 
 def load(folder: Path) -> WordPiece:
     """Return the tokenizer of a folder with tokenizer.json or BERT's vocab.txt, or of a blocks artifact.
 
     Raises:
-        InputError: there is no tokenizer, it is not WordPiece, or it lacks [PAD], [UNK], [CLS], [SEP] or [MASK].
+        InputError: there is no tokenizer, it is none that `read_tokenizer` reads, or it lacks what `WordPiece` needs.
     """
     folder = folder / "tokenizer" if (folder / "tokenizer").is_dir() else folder
-    try:
-        if (folder / "tokenizer.json").is_file():
-            tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        elif (folder / "vocab.txt").is_file():
-            tokenizer = bert_tokenizer(
-                models.WordPiece(_vocabulary(folder / "vocab.txt"), unk_token="[UNK]"), _lowercase(folder)
-            )
-        else:
-            raise InputError(
-                f"{folder} holds no tokenizer: neither tokenizer.json nor vocab.txt. Name a BERT folder, or "
-                f"train one (train:30522)."
-            )
-    except InputError:
-        raise
-    except Exception as error:  # the library raises bare Exception
-        raise as_realmctl_error(error, folder) or InputError(
-            f"{folder}: its tokenizer cannot be read ({error}). Get the folder again."
-        ) from None
-    if not isinstance(tokenizer.model, models.WordPiece):
+    tokenizer, names = read_tokenizer(folder)
+    if not isinstance(tokenizer.model, KINDS):
         kind = type(tokenizer.model).__name__
         raise InputError(
-            f"{folder}: a {kind} tokenizer, but REALM needs BERT's WordPiece. Name a BERT folder, or "
+            f"{folder}: a {kind} tokenizer, but REALM needs WordPiece, BPE or Unigram. Name the folder of an encoder, or "
             f"train one (train:30522)."
         )
-    return WordPiece(tokenizer, str(folder))
-
-
-def _vocabulary(path: Path) -> dict[str, int]:
-    tokens = path.read_text(encoding="utf-8").split("\n")
-    return {token.removesuffix("\r"): number for number, token in enumerate(tokens) if token.strip()}
-
-
-def _lowercase(folder: Path) -> bool:
-    config = folder / "tokenizer_config.json"
-    return bool(json.loads(config.read_text()).get("do_lower_case", True)) if config.is_file() else True
-
-
-def bert_tokenizer(model: models.WordPiece, lowercase: bool) -> Tokenizer:
-    """Return a tokenizer with BERT's normalizer, pre-tokenizer and special tokens around a WordPiece model."""
-    tokenizer = Tokenizer(model)
-    tokenizer.normalizer = normalizers.BertNormalizer(
-        clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=lowercase
-    )
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece(prefix="##")
-    known = [token for token in SPECIALS if tokenizer.token_to_id(token) is not None]
-    tokenizer.add_special_tokens(known)
-    if {"[CLS]", "[SEP]"} <= set(known):
-        _frame(tokenizer)
-    return tokenizer
-
-
-def _frame(tokenizer: Tokenizer) -> None:
-    ids = tokenizer.get_vocab()
-    tokenizer.post_processor = processors.BertProcessing(("[SEP]", ids["[SEP]"]), ("[CLS]", ids["[CLS]"]))
+    return WordPiece(tokenizer, str(folder), names)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from realmctl.tokens.text_pieces import BERT_BORDER, PIECE_CHARS, SPACE_BORDER, pieces
+from realmctl.tokens.text_pieces import BERT_BORDER, PIECE_CHARS, pieces
 
 CACHED = 2**20
 MAX_WORD_CHARS = 100
@@ -25,11 +25,10 @@ SIMPLE_WORD = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~–—‘’“”…]")
 class PackedWords(dict[str, bytes]):
     """A cache from a word between two spaces to its packed ids. It is emptied when it holds too many words."""
 
-    def __init__(self, library: Tokenizer, rule: GreedyRule | None, dtype: np.dtype[Any]) -> None:
+    def __init__(self, library: Tokenizer, rule: GreedyRule, dtype: np.dtype[Any]) -> None:
         super().__init__()
         self._library, self._rule, self._dtype = library, rule, dtype
-        self._known = rule.whole_words() if rule else {}
-        self.border = BERT_BORDER if rule else SPACE_BORDER
+        self._known = rule.whole_words()
         self.clear_cache()
 
     def clear_cache(self) -> None:
@@ -41,12 +40,11 @@ class PackedWords(dict[str, bytes]):
         """Return the ids of `text` as bytes. A long text is processed in pieces, so that memory stays bounded."""
         if len(text) <= PIECE_CHARS:
             return self._packed_piece(text)
-        return b"".join(self._packed_piece(piece) for _, piece in pieces(text, self.border))
+        return b"".join(self._packed_piece(piece) for _, piece in pieces(text, BERT_BORDER))
 
     def _packed_piece(self, text: str) -> bytes:
         # BERT sets punctuation apart. Doing so here for the two most frequent marks makes more words known.
-        if self._rule is not None:
-            text = text.replace(",", " , ").replace(".", " . ")
+        text = text.replace(",", " , ").replace(".", " . ")
         return b"".join(map(self.__getitem__, text.split(" ")))
 
     def __missing__(self, chunk: str) -> bytes:
@@ -58,13 +56,12 @@ class PackedWords(dict[str, bytes]):
         return packed
 
     def _work_out(self, chunk: str) -> bytes:
-        if self._rule is not None:
-            if (chunk.isalnum() and chunk.isascii()) or chunk in PUNCTUATION:
-                plain = self._rule.plain(chunk)
-                return self.get(plain) or self._rule.cut(plain)
-            words = SIMPLE_WORD.findall(chunk)
-            if "".join(words) == chunk:
-                return b"".join(map(self.__getitem__, words))
+        if (chunk.isalnum() and chunk.isascii()) or chunk in PUNCTUATION:
+            plain = self._rule.plain(chunk)
+            return self.get(plain) or self._rule.cut(plain)
+        words = SIMPLE_WORD.findall(chunk)
+        if "".join(words) == chunk:
+            return b"".join(map(self.__getitem__, words))
         return np.array(self._library.encode(chunk, add_special_tokens=False).ids, self._dtype).tobytes()
 
 
@@ -73,7 +70,7 @@ def is_bert_pipeline(setup: dict[str, Any]) -> bool:
     valid.
     """
     model = setup["model"]
-    greedy = (model["type"], model["continuing_subword_prefix"], model["max_input_chars_per_word"])
+    greedy = tuple(model.get(name) for name in ("type", "continuing_subword_prefix", "max_input_chars_per_word"))
     return (
         (setup["normalizer"] or {}).get("type") == "BertNormalizer"
         and setup["pre_tokenizer"] == {"type": "BertPreTokenizer"}

@@ -11,7 +11,8 @@ from typing import IO
 from tokenizers import Tokenizer, models, trainers
 
 from realmctl.tokens.text_pieces import BERT_BORDER, pieces
-from realmctl.tokens.wordpiece import SPECIALS, WordPiece, bert_tokenizer
+from realmctl.tokens.tokenizer_folder import SPECIALS, bert_tokenizer
+from realmctl.tokens.wordpiece import WordPiece
 
 ALPHABET = 1000
 LONG_WORD = re.compile(r"[^\W\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]{1001,}")

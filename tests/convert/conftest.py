@@ -8,6 +8,7 @@ import torch
 
 from realmctl.artifacts import Artifact
 from realmctl.models.inputs import Collator
+from realmctl.tokens.frame import Frame
 from tests.convert import realm_case as case
 from tests.convert import realm_checkpoints as published
 from tests.convert.realm_checkpoints import RECORDS, TITLES, imported
@@ -20,7 +21,7 @@ def in_one_thread() -> None:
 
 @pytest.fixture
 def collator() -> Collator:
-    return Collator(cls_id=case.CLS, sep_id=case.SEP, pad_id=0, mask_id=case.MASK)
+    return Collator(Frame.bert(case.CLS, case.SEP), pad_id=0, mask_id=case.MASK)
 
 
 @pytest.fixture
@@ -36,6 +37,8 @@ def embedded(tmp_path) -> tuple[Artifact, np.ndarray]:
             found += [ids[letter] for letter in letters]
         return found
 
-    packed = Collator(1, 2, 0, 3).block([wordpieces(t) for t in TITLES], [wordpieces(r.decode()) for r in RECORDS])
+    packed = Collator(Frame.bert(1, 2), 0, 3).block(
+        [wordpieces(t) for t in TITLES], [wordpieces(r.decode()) for r in RECORDS]
+    )
     with torch.inference_mode():
         return retriever, published.tower().embed(packed).numpy()

@@ -17,8 +17,8 @@ from realmctl.artifacts import Artifact, Writer
 from realmctl.convert.exports.hub_export import export
 from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 from realmctl.errors import ConfigError, InputError, MismatchError
-from realmctl.models.bert.encoder import hidden_states, scratch_config
-from realmctl.models.bert.files import load_masked_lm
+from realmctl.models.bert.files import load_masked_lm, scratch_config
+from realmctl.models.encoder import hidden_states
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.models.weights import load_tensors

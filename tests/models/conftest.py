@@ -7,8 +7,9 @@ import pytest
 import torch
 from transformers import BertForMaskedLM
 
-from realmctl.models.bert.encoder import scratch_config
+from realmctl.models.bert.files import scratch_config
 from realmctl.models.inputs import Collator, TokenBatch
+from realmctl.tokens.frame import Frame
 
 VOCABULARY = 300
 
@@ -20,7 +21,7 @@ def seeded() -> None:
 
 @pytest.fixture
 def collator() -> Collator:
-    return Collator(cls_id=1, sep_id=2, pad_id=0, mask_id=3)
+    return Collator(Frame.bert(1, 2), pad_id=0, mask_id=3)
 
 
 @pytest.fixture

@@ -8,13 +8,14 @@ import torch.nn.functional as F
 from transformers import BertForMaskedLM
 
 from realmctl.errors import ConfigError, InputError
-from realmctl.models.bert.encoder import masked_loss
 from realmctl.models.bert.files import load_masked_lm, save_masked_lm, scratch_config
 from realmctl.models.condenser import HEAD_FILE, Condenser, contrastive_loss
+from realmctl.models.encoder import masked_loss
 from realmctl.models.inputs import Collator
+from realmctl.tokens.frame import Frame
 
 WORDS = 40
-COLLATOR = Collator(cls_id=1, sep_id=2, pad_id=0, mask_id=3)
+COLLATOR = Collator(Frame.bert(1, 2), pad_id=0, mask_id=3)
 
 
 @pytest.fixture

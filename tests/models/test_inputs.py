@@ -5,14 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from realmctl.models.inputs import Collator, block_token_mask
+from realmctl.tokens.frame import Frame
 
 token_ids = st.lists(st.integers(5, 99), max_size=30)
 rows = st.lists(st.tuples(token_ids, token_ids), min_size=1, max_size=4)
-a_packer = Collator(cls_id=1, sep_id=2, pad_id=0, mask_id=3)
+a_packer = Collator(Frame.bert(1, 2), pad_id=0, mask_id=3)
 
 
 def test_reader_layout_is_the_official_unit_test_vector() -> None:
-    collator = Collator(cls_id=10, sep_id=11, pad_id=0, mask_id=12)
+    collator = Collator(Frame.bert(10, 11), pad_id=0, mask_id=12)
     packed, start_B = collator.reader([[0, 1], [0, 1]], [[2, 3, 4], [5, 6]], length=10)
     assert packed.ids_BL.tolist() == [[10, 0, 1, 11, 2, 3, 4, 11], [10, 0, 1, 11, 5, 6, 11, 0]]
     assert packed.segments_BL.tolist() == [[0, 0, 0, 0, 1, 1, 1, 1], [0, 0, 0, 0, 1, 1, 1, 0]]

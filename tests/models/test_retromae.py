@@ -12,8 +12,9 @@ from transformers import BertConfig, BertForMaskedLM
 
 from realmctl.models.inputs import Collator, TokenBatch
 from realmctl.models.retromae import RetroMae, bag_of_words_loss
+from realmctl.tokens.frame import Frame
 
-COLLATOR = Collator(cls_id=1, sep_id=2, pad_id=0, mask_id=3)
+COLLATOR = Collator(Frame.bert(1, 2), pad_id=0, mask_id=3)
 TEXTS = [[7, 9, 11, 7], [8, 10]]
 
 

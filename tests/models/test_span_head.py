@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 from transformers import BertForMaskedLM
 
-from realmctl.models.bert.encoder import hidden_states
+from realmctl.models.encoder import hidden_states
 from realmctl.models.inputs import Collator, block_token_mask
 from realmctl.models.span_head import LOWEST, SpanReader, reader_loss, retrieval_loss, span_table
 

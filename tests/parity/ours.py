@@ -23,6 +23,7 @@ from realmctl.models.span_head import LOWEST, SpanReader, reader_loss, retrieval
 from realmctl.questions.questions import Question
 from realmctl.retrieval.answering.extractive import ExtractiveAnswerer
 from realmctl.retrieval.answering.qa_model import QaModel
+from realmctl.tokens.frame import Frame
 from realmctl.training.objectives.finetune import FinetuneObjective
 from realmctl.training.settings import FinetuneSettings
 from tests.parity.reference_case import CANDIDATES, CLS, MASK, PAD, SEP
@@ -40,7 +41,7 @@ class Ours:
         case = json.loads((folder / "case.json").read_text())
         self.inputs, self.read_there, self.made_by = case["inputs"], case["read"], case["made_by"]
         self.config = json.loads((folder / "openqa" / "config.json").read_text())
-        self.collator = Collator(CLS, SEP, PAD, MASK)
+        self.collator = Collator(Frame.bert(CLS, SEP), PAD, MASK)
         self.number = {word: number for number, word in enumerate(self.inputs["words"])}
         self.bodies = [self.ids(text) for text in self.inputs["bodies"]]
         self.titles = [self.ids(text) for text in self.inputs["titles"]]

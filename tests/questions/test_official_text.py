@@ -8,7 +8,8 @@ import pytest
 from tokenizers import models
 
 from realmctl.questions.official_text import official_answer_text
-from realmctl.tokens.wordpiece import WordPiece, bert_tokenizer
+from realmctl.tokens.tokenizer_folder import bert_tokenizer
+from realmctl.tokens.wordpiece import WordPiece
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789-.,'$"
 VOCABULARY = [

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from realmctl.artifacts import open_artifact
 from realmctl.cli.app import build
 from realmctl.errors import ConfigError
-from realmctl.models.bert.encoder import load_masked_lm
+from realmctl.models.bert.files import load_masked_lm
 from realmctl.models.retriever import Retriever
 from stages.ict_init import IctInit
 from stages.mlm_init import MlmInit

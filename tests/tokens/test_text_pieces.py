@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from realmctl.tokens import text_pieces, wordpiece_cache
-from realmctl.tokens.text_pieces import BERT_BORDER, SPACE_BORDER, pieces
+from realmctl.tokens.text_pieces import BERT_BORDER, WORD_BORDER, pieces
 from realmctl.tokens.wordpiece_training import train
 
 TEXTS = ["The quick brown foxes jump, e.g. over 1,913–14 lazy dogs.", "naïve café 日本 (Nippon) x.y.z"] * 5
@@ -41,7 +41,7 @@ def short_pieces(monkeypatch):
     monkeypatch.setattr(wordpiece_cache, "PIECE_CHARS", 5)
 
 
-@given(text=st.text(alphabet="ab ,.日é\n"), border=st.sampled_from([SPACE_BORDER, BERT_BORDER]))
+@given(text=st.text(alphabet="ab ,.日é\n"), border=st.sampled_from([WORD_BORDER, BERT_BORDER]))
 def test_pieces_are_the_text(text, border):
     found = list(pieces(text, border))
     assert "".join(piece for _, piece in found) == text

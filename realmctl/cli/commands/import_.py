@@ -39,7 +39,7 @@ def import_(
     pooling: Annotated[
         Literal["pooler", "cls", "mean"] | None,
         typer.Option(
-            help="How states become one vector, for a plain BERT. Other folders say it themselves.",
+            help="How states become one vector, for a plain encoder. Other folders say it themselves.",
             rich_help_panel=ENCODERS,
         ),
     ] = None,
@@ -80,6 +80,15 @@ def import_(
             rich_help_panel=ENCODERS,
         ),
     ] = None,
+    truncate_dim: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="How many numbers of a vector are used, for an encoder that was trained for it (Matryoshka). Default: all, or as the "
+            "folder says.",
+            rich_help_panel=ENCODERS,
+        ),
+    ] = None,
     workers: Annotated[int, typer.Option(help="Worker processes; 0 = all cores.")] = 0,
     out: Out = None,
     workspace: Workspace = Path("artifacts"),
@@ -90,7 +99,8 @@ def import_(
     Of REALM's checkpoints, an embedder or a scorer becomes a retriever, an encoder an encoder, and a reader a
     span-reader. An open-QA checkpoint becomes blocks and a qa-model.
 
-    Encoders are folders of sentence-transformers, Contriever, DPR and plain BERTs. No code of a folder is executed.
+    Encoders are folders of sentence-transformers, Contriever, DPR and plain encoders of the families BERT,
+    RoBERTa, XLM-R, CamemBERT, MPNet and ModernBERT. No code of a folder is executed.
     """
     from realmctl.convert.imports.encoder_retriever import EncoderSettings
     from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
@@ -103,6 +113,7 @@ def import_(
         block_prefix=block_prefix,
         block_form=block_form,
         block_length=block_length,
+        truncate_dim=truncate_dim,
     )
     extras = ImportExtras(tokenizer, block_records, titles, retriever, block_encoder, settings)
     artifacts = import_checkpoint(source, workspace, extras, workers, out)

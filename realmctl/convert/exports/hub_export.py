@@ -81,14 +81,19 @@ def _side(retriever: Retriever | None, side: TowerSide | None, artifact: Artifac
 def _write(artifact: Artifact, retriever: Retriever | None, side: TowerSide | None, folder: Path) -> None:
     if retriever is None:
         of_condenser = [name for name in (HEAD_FILE, ENCODER) if artifact.has(name)]
-        _copy(artifact, [*BERT_FILES, *TOKENIZER_FILES, *of_condenser], "", folder)
+        _copy(artifact, [*BERT_FILES, *_tokenizer(artifact, ""), *of_condenser], "", folder)
         return
     below = "query/" if side == "query" and retriever.towers != "shared" else "block/"
     _copy(artifact, list(BERT_FILES), below, folder)
-    _copy(artifact, list(TOKENIZER_FILES), "tokenizer/", folder)
+    _copy(artifact, _tokenizer(artifact, "tokenizer/"), "tokenizer/", folder)
     tower = retriever.query_tower if side == "query" or retriever.block_tower is None else retriever.block_tower
     length = retriever.query_length if side == "query" and retriever.towers != "shared" else retriever.block_length
     write_modules(tower, length, retriever.layout, folder)
+
+
+def _tokenizer(artifact: Artifact, below: str) -> list[str]:
+    """Return the names of the files of a tokenizer; only WordPiece has a vocab.txt."""
+    return [name for name in TOKENIZER_FILES if name != "vocab.txt" or artifact.has(below + name)]
 
 
 def _copy(artifact: Artifact, names: list[str], below: str, folder: Path) -> None:

@@ -42,11 +42,12 @@ Module = tuple[str, dict[str, Any], dict[str, Tensor]]
 
 def write_modules(tower: PooledBert, length: int, layout: InputLayout, folder: Path) -> None:
     """Write the modules of a tower, which reads inputs of `length` tokens, into the folder of its BERT."""
-    hidden, mean, pooler = tower.bert.config.hidden_size, tower.pooling == "mean", tower.bert.pooler
+    hidden, mean = tower.bert.config.hidden_size, tower.pooling == "mean"
     _write_json(folder / "sentence_bert_config.json", {"max_seq_length": length, "do_lower_case": False})
     pooling = {"word_embedding_dimension": hidden, "pooling_mode_cls_token": not mean, "pooling_mode_mean_tokens": mean}
     modules: list[Module] = [("Pooling", pooling, {})]
-    if pooler is not None:
+    if tower.pooling == "pooler":
+        pooler = tower.bert.pooler
         modules.append(_dense(pooler.dense.weight, pooler.dense.bias, "tanh"))
     modules += (
         _projection(tower) if isinstance(tower, Tower) else _head(tower) if isinstance(tower, SentenceTower) else ()
@@ -72,9 +73,12 @@ def _projection(tower: Tower) -> Iterator[Module]:
 
 
 def _head(tower: SentenceTower) -> Iterator[Module]:
-    for step, module in zip(tower.steps, tower.head, strict=True):
+    widths = [int(tower.bert.config.hidden_size), *(step.width for step in tower.steps)]
+    for step, module, width in zip(tower.steps, tower.head, widths, strict=False):
         if step.kind == "normalize":
             yield "Normalize", {}, {}
+        elif step.kind == "truncate":
+            yield _dense(torch.eye(step.width, width), None, "identity")
         elif step.kind == "layer-norm":
             assert isinstance(module, nn.LayerNorm)
             yield _layer_norm(module)

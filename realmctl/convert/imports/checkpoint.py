@@ -15,12 +15,19 @@ from typing import Any, Literal, overload
 from torch import Tensor
 
 from realmctl.errors import InputError
+from realmctl.models.families.known import known_types
 from realmctl.models.weights import load_pickled, load_tensors
 
 CheckpointKind = Literal["embedder", "scorer", "encoder", "reader", "openqa"]
 BLOCK_EMBEDDINGS = "block_emb"
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "tokenizer_config.json")
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "vocab.txt",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+)
 HUB_FILES = (
     "*.json",
     "*.safetensors",
@@ -51,8 +58,8 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     config = read_json(folder / "config.json")
     if config.get("model_type", "realm") != "realm":
         raise InputError(
-            f"{folder} holds a model of type '{str(config['model_type'])[:40]}'. Import takes REALM checkpoints, and as "
-            "retrievers BERT encoders with a WordPiece vocabulary: sentence-transformers, Contriever, DPR and plain BERT folders."
+            f"{folder} holds a model of type '{str(config['model_type'])[:40]}'. {known_types(str(config['model_type'])[:40])} Import "
+            "takes REALM checkpoints, and as retrievers folders of sentence-transformers, Contriever, DPR and plain encoders."
         )
     weights, tensors = load_weights(folder)
     return Checkpoint(folder, (folder / "config.json", *weights), config, tensors, _kind(tensors, folder))

@@ -1,4 +1,4 @@
-"""Read an encoder folder of another project as one tower: sentence-transformers, DPR, or a BERT such as Contriever's.
+"""Read an encoder folder of another project as one tower: sentence-transformers, DPR, or a plain encoder such as Contriever's.
 
 Of a sentence-transformers folder, only modules whose computation is known are accepted: Transformer, Pooling (mean or cls),
 Dense, LayerNorm and Normalize. The names of classes in a folder are compared with these and never imported. Weights are
@@ -8,7 +8,6 @@ error that names it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -16,20 +15,27 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from transformers import BertConfig, BertModel
+from transformers import PretrainedConfig, PreTrainedModel
 
 from realmctl.convert.imports.checkpoint import load_weights, read_json
 from realmctl.errors import ConfigError, InputError
-from realmctl.models.bert.files import read_config
+from realmctl.models.bert.files import IGNORED, read_config
+from realmctl.models.families.known import FAMILIES, family, positions_of
 from realmctl.models.retriever_settings import Pooling
 from realmctl.models.towers.head_steps import Activation, HeadStep, steps_of
 from realmctl.models.towers.layout import BlockForm
 from realmctl.models.towers.sentence_tower import SentenceTower
 from realmctl.models.weights import load_into
+from realmctl.tokens.tokenizer_folder import stated_length
 
-EncoderKind = Literal["sentence-transformers", "dpr", "bert"]
+EncoderKind = Literal["sentence-transformers", "dpr", "plain"]
 CONTRIEVER = ["Contriever"]
-UNUSED = re.compile(r"cls\..*|.*position_ids")
+LENGTH_FILES = tuple(
+    f"sentence_{name}_config.json"
+    for name in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet", "mpnet")
+)
+"""Where sentence-transformers writes the longest input of a model; other names than the first are of old versions."""
+SIMILARITIES = ("cosine", "dot")
 DPR_SIDES = ("question_encoder", "ctx_encoder")
 DPR_PROJECTION = "encode_proj."
 MODULES = "modules.json"
@@ -47,7 +53,8 @@ class EncoderFolder:
     folder: folder of its BERT and its tokenizer. steps, tensors: the head, and its weights by their names in `head_of`.
     max_length: longest input in tokens; None if the folder does not say. form: form of blocks that it was trained on.
     side: of DPR's two encoders, `question_encoder` or `ctx_encoder`; empty for other kinds.
-    lowercase: whether text is put in lower case before the tokenizer. query_prompt, block_prompt: prefixes.
+    lowercase: whether text is put in lower case before the tokenizer. query_prompt, block_prompt: prefixes. cosine: whether vectors are
+    compared by their cosine. truncate: how many numbers of a vector are used; None for all.
     """
 
     folder: Path
@@ -60,6 +67,8 @@ class EncoderFolder:
     lowercase: bool = False
     query_prompt: str = ""
     block_prompt: str = ""
+    cosine: bool = False
+    truncate: int | None = None
 
 
 @dataclass(frozen=True)
@@ -76,36 +85,44 @@ def encoder_kind(folder: Path) -> EncoderKind | None:
     if (folder / MODULES).is_file():
         return "sentence-transformers"
     kind = _config(folder).get("model_type")
-    return kind if kind in ("dpr", "bert") else None
+    return "dpr" if kind == "dpr" else "plain" if kind in FAMILIES.names() else None
 
 
-def open_encoder(folder: Path, pooling: Pooling | None, normalize: bool | None, scale: float) -> OpenedEncoder:
+def open_encoder(
+    folder: Path, pooling: Pooling | None, normalize: bool | None, scale: float, truncate: int | None = None
+) -> OpenedEncoder:
     """Open an encoder folder.
 
     Args:
         folder: a folder for which `encoder_kind` is not None.
-        pooling: pooling of a plain BERT. None for folders that say it themselves.
+        pooling: pooling of a plain encoder. None for folders that say it themselves.
         normalize: whether vectors get length 1; None follows the folder.
         scale: factor of the inner products.
+        truncate: how many numbers of a vector are used; None follows the folder.
 
     Raises:
         ConfigError: `pooling` is missing or does not apply.
         InputError: the folder is damaged, or of a kind of model that is not accepted.
     """
     kind = encoder_kind(folder)
-    if kind != "bert" and pooling is not None:
+    if kind != "plain" and pooling is not None:
         why = "DPR pools by cls" if kind == "dpr" else "a sentence-transformers folder names its pooling itself"
         raise ConfigError(f"--pooling {pooling} does not apply to {folder}: {why}. Leave it out.")
     if kind == "dpr":
         bert, said = _read_dpr(folder)
     else:
-        if kind == "bert":
+        if kind == "plain":
             said = EncoderFolder(folder, pooling or _contrievers_pooling(folder))
         else:
             said = _read_sentence_folder(folder)
-        tensors = {name.removeprefix("bert."): tensor for name, tensor in load_weights(said.folder)[1].items()}
-        bert = _filled(read_config(said.folder), tensors, said.folder, said.pooling)
+        bert = _filled(read_config(said.folder), load_weights(said.folder)[1], said.folder, said.pooling)
     steps, width = list(said.steps), int(bert.config.hidden_size)
+    if kept := said.truncate if truncate is None else truncate:
+        unit = said.cosine or bool(steps and steps[-1].kind == "normalize")
+        steps.append(HeadStep("truncate", kept))
+        normalize = unit if normalize is None else normalize
+    elif normalize is None and said.cosine:
+        normalize = True
     if normalize is False and steps and steps[-1].kind == "normalize":
         steps.pop()
     elif normalize and not (steps and steps[-1].kind == "normalize"):
@@ -116,8 +133,8 @@ def open_encoder(folder: Path, pooling: Pooling | None, normalize: bool | None, 
         raise InputError(f"{said.folder}: {error}. The folder does not fit together; get it again.") from None
     tower = SentenceTower(bert, said.pooling, checked, scale)
     load_into(tower.head, said.tensors, said.folder)
-    positions = int(bert.config.max_position_embeddings)
-    return OpenedEncoder(tower.eval(), said, min(said.max_length or positions, positions))
+    positions = positions_of(bert)
+    return OpenedEncoder(tower.eval(), said, min(said.max_length or stated_length(said.folder) or positions, positions))
 
 
 def require_sides(query: OpenedEncoder, block: OpenedEncoder | None) -> None:
@@ -138,8 +155,8 @@ def require_sides(query: OpenedEncoder, block: OpenedEncoder | None) -> None:
 def _contrievers_pooling(folder: Path) -> Pooling:
     if _config(folder).get("architectures") != CONTRIEVER:
         raise ConfigError(
-            f"{folder} is a BERT and does not say how its states become one vector. Say --pooling mean, cls or pooler, as "
-            "the encoder was trained. A BERT that was not trained to retrieve needs ict-init instead: pass it to --bert."
+            f"{folder} is an encoder and does not say how its states become one vector. Say --pooling mean, cls or pooler, as "
+            "it was trained. An encoder that was not trained to retrieve needs ict-init instead: pass it to --bert."
         )
     return "mean"
 
@@ -170,9 +187,21 @@ def _read_sentence_folder(folder: Path) -> EncoderFolder:
         steps.append(step)
         width = step.width
         tensors |= {f"{number}.{name}": tensor for name, tensor in weights.items()}
-    limits = _optional_json(bert / "sentence_bert_config.json")
+    limits = next((read_json(bert / name) for name in LENGTH_FILES if (bert / name).is_file()), {})
     length = limits.get("max_seq_length")
-    prompts = _optional_json(folder / "config_sentence_transformers.json").get("prompts") or {}
+    stated = _optional_json(folder / "config_sentence_transformers.json")
+    prompts, similarity, truncate = (
+        stated.get("prompts") or {},
+        stated.get("similarity_fn_name"),
+        stated.get("truncate_dim"),
+    )
+    if similarity is not None and similarity not in SIMILARITIES:
+        raise _refused(
+            folder,
+            f"its similarity_fn_name is {str(similarity)[:40]!r}, and vectors are compared by cosine or dot here",
+        )
+    if truncate is not None and (type(truncate) is not int or truncate < 1):
+        raise _refused(folder, f"its truncate_dim is {str(truncate)[:40]!r}")
     if not isinstance(prompts, dict):
         raise _refused(folder, "its prompts are not an object")
     # As encode_query and encode_document. The default prompt serves `encode`, which does not know queries from documents.
@@ -189,6 +218,8 @@ def _read_sentence_folder(folder: Path) -> EncoderFolder:
         lowercase=limits.get("do_lower_case") is True,
         query_prompt=query,
         block_prompt=block,
+        cosine=similarity == "cosine",
+        truncate=truncate,
     )
 
 
@@ -253,7 +284,7 @@ def _step(folder: Path, kind: str, path: Path, width: int) -> tuple[HeadStep, di
     return step, {name.replace("linear.", "0.", 1): tensor.float() for name, tensor in tensors.items()}
 
 
-def _read_dpr(folder: Path) -> tuple[BertModel, EncoderFolder]:
+def _read_dpr(folder: Path) -> tuple[PreTrainedModel, EncoderFolder]:
     """Return the BERT of an encoder of DPR, and what follows. Raises InputError for a reader of DPR."""
     config, tensors = read_config(folder, "dpr"), load_weights(folder)[1]
     side = next((side for side in DPR_SIDES if any(name.startswith(f"{side}.") for name in tensors)), None)
@@ -272,15 +303,22 @@ def _read_dpr(folder: Path) -> tuple[BertModel, EncoderFolder]:
     return _filled(config, bert, folder, "cls"), EncoderFolder(folder, "cls", steps, head, form="separated", side=side)
 
 
-def _filled(config: BertConfig, tensors: Mapping[str, Tensor], folder: Path, pooling: Pooling) -> BertModel:
-    """Return the BERT with these tensors. Shapes are checked on a copy without memory first."""
-    pooler = pooling == "pooler"
+def _filled(config: PretrainedConfig, tensors: Mapping[str, Tensor], folder: Path, pooling: Pooling) -> PreTrainedModel:
+    """Return the base model with these tensors. Shapes are checked on a copy without memory first."""
+    known, pooler = family(config.model_type), pooling == "pooler"
+    if pooler and not known.has_pooler:
+        raise ConfigError(
+            f"--pooling pooler: {folder} is a {known.model_type} encoder, which has no pooler. Use cls or mean."
+        )
     with torch.device("meta"):
-        expected = BertModel(config, add_pooling_layer=pooler).state_dict()
+        model = known.new_base(config, pooler)
+    expected, prefix = model.state_dict(), f"{model.base_model_prefix}."
     given = {  # old TensorFlow exports have other names
-        name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias"): tensor
+        name.removeprefix(prefix)
+        .replace("LayerNorm.gamma", "LayerNorm.weight")
+        .replace("LayerNorm.beta", "LayerNorm.bias"): tensor
         for name, tensor in tensors.items()
-        if not UNUSED.fullmatch(name)
+        if not IGNORED.fullmatch(name) and not name.startswith(known.head)
     }
     if not pooler:
         given = {name: tensor for name, tensor in given.items() if not name.startswith("pooler.")}
@@ -290,7 +328,7 @@ def _filled(config: BertConfig, tensors: Mapping[str, Tensor], folder: Path, poo
                 f"The tensor '{name}' in {folder} holds {given[name].dtype}, not floating-point numbers of shape "
                 f"{tuple(tensor.shape)}. Quantised weights cannot be imported; get the original ones."
             )
-    model = BertModel(config, add_pooling_layer=pooler)
+    model = known.new_base(config, pooler)
     load_into(model, {name: tensor.float() for name, tensor in given.items()}, folder)
     return model.eval()
 
@@ -301,6 +339,6 @@ def _optional_json(path: Path) -> dict[str, Any]:
 
 def _refused(folder: Path, why: str) -> InputError:
     return InputError(
-        f"{folder} cannot be imported: {why}. Retrievers are imported from folders of sentence-transformers with a BERT, "
+        f"{folder} cannot be imported: {why}. Retrievers are imported from folders of sentence-transformers with an encoder, "
         "pooling by mean or cls, and then Dense, LayerNorm or Normalize."
     )

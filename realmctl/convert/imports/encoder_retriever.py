@@ -13,6 +13,7 @@ from realmctl.convert.imports.encoder_folder import OpenedEncoder, open_encoder,
 from realmctl.convert.imports.imported import make_imported
 from realmctl.errors import ConfigError, InputError, MismatchError
 from realmctl.log import say, warn
+from realmctl.models.families.known import family_of, positions_of
 from realmctl.models.retriever import Retriever
 from realmctl.models.retriever_settings import Pooling
 from realmctl.models.towers.layout import MAX_PREFIX, BlockForm, InputLayout, Prefix
@@ -27,7 +28,7 @@ BLOCK_LENGTH = 288
 class EncoderSettings:
     """How to use an encoder as a retriever. None stands for what its folder says.
 
-    pooling: of a plain BERT. normalize: whether vectors get length 1. scale: factor of the inner products, by default 1.
+    pooling: of a plain encoder. normalize: whether vectors get length 1. truncate_dim: how many numbers of a vector are used. scale: factor of the inner products, by default 1.
     query_prefix, block_prefix: text before each input. block_form: by default separated for DPR, joined for others.
     block_length: tokens of a block that are read, by default 288 or what the encoder can read.
     """
@@ -39,6 +40,7 @@ class EncoderSettings:
     block_prefix: str | None = None
     block_form: BlockForm | None = None
     block_length: int | None = None
+    truncate_dim: int | None = None
 
     def given(self) -> list[str]:
         """Return the names of the settings that were given."""
@@ -48,7 +50,7 @@ class EncoderSettings:
 def import_encoder(
     query_folder: Path, block_folder: Path | None, tokenizer: Path | None, settings: EncoderSettings, out: Path
 ) -> Artifact:
-    """Import a sentence-transformers, Contriever, DPR or BERT encoder as a retriever.
+    """Import a sentence-transformers, Contriever, DPR or plain encoder as a retriever.
 
     Args:
         query_folder: Folder of the encoder, or of the query encoder of two.
@@ -65,8 +67,9 @@ def import_encoder(
     scale = 1.0 if settings.scale is None else settings.scale
     if not 0 < scale < float("inf"):
         raise ConfigError(f"--scale {scale:g} must be above 0. It is the inverse of a temperature, such as 20.")
-    query = open_encoder(query_folder, settings.pooling, settings.normalize, scale)
-    other = open_encoder(block_folder, settings.pooling, settings.normalize, scale) if block_folder else None
+    how = settings.pooling, settings.normalize, scale, settings.truncate_dim
+    query = open_encoder(query_folder, *how)
+    other = open_encoder(block_folder, *how) if block_folder else None
     require_sides(query, other)
     words = _wordpieces(query_folder, query, block_folder, other, tokenizer)
     retriever = _retriever(query, other or query, words, settings)
@@ -101,14 +104,15 @@ def _retriever(query: OpenedEncoder, block: OpenedEncoder, words: WordPiece, set
         _prefix(words, query_prefix, "--query-prefix"),
         _prefix(words, block_prefix, "--block-prefix"),
     )
-    config = block.tower.bert.config
-    if layout.blocks == "pair" and config.type_vocab_size < 2:
+    model = block.tower.bert
+    if layout.blocks == "pair" and family_of(model).segments(model.config) < 2:
         raise ConfigError(f"--block-form pair: {block.said.folder} knows one segment. Use another form.")
     length = settings.block_length or min(block.max_length, BLOCK_LENGTH + len(layout.block_prefix.ids))
-    if not layout.extra_tokens < length <= config.max_position_embeddings:
+    if not layout.extra_tokens(words.frame) < length <= positions_of(model):
+        whose = "--block-length" if settings.block_length else f"The longest input of {block.said.folder},"
         raise ConfigError(
-            f"--block-length {length} must be above {layout.extra_tokens} and at most the "
-            f"{config.max_position_embeddings} positions of the encoder."
+            f"{whose} {length} must be above the {layout.extra_tokens(words.frame)} special tokens and wordpieces of the prefix, and at "
+            f"most the {positions_of(model)} positions of the encoder."
         )
     return Retriever(
         query.tower,
@@ -130,7 +134,7 @@ def _wordpieces(
     """Return the tokenizer. Raises MismatchError when it does not fit an encoder, or the two have different ones."""
     folder = tokenizer_files(tokenizer or query.said.folder)[0].parent
     words, rows = wordpiece.load(folder), int(query.tower.bert.config.vocab_size)
-    if max(words.vocabulary.values()) >= rows:
+    if words.rows > rows:
         raise MismatchError(
             f"The tokenizer in {folder} has {len(words)} wordpieces, and the encoder {query_folder} has {rows}. Name the "
             "tokenizer that it was trained with: --tokenizer FOLDER."
@@ -142,10 +146,10 @@ def _wordpieces(
         )
     if block and tokenizer is None:
         other = wordpiece.load(tokenizer_files(block.said.folder)[0].parent)
-        if other.vocabulary != words.vocabulary:
+        if other.identity != words.identity:
             raise MismatchError(
-                f"{query_folder} and {block_folder} have different vocabularies. Name two encoders that were trained "
-                "together, with one vocabulary."
+                f"{query_folder} and {block_folder} have different tokenizers. Name two encoders that were trained "
+                "together, with one tokenizer."
             )
     return words
 
@@ -156,7 +160,7 @@ def _prefix(words: WordPiece, text: str, flag: str) -> Prefix:
         raise ConfigError(
             f"{flag} {text!r} ends in a letter or digit, so it would run into the text. End it in a space."
         )
-    ids = tuple(words.ids(text).tolist())
+    ids = tuple(words.ids(text.rstrip()).tolist())
     if len(ids) > MAX_PREFIX:
         raise ConfigError(f"{flag} has {len(ids)} wordpieces. Use at most {MAX_PREFIX}.")
     return Prefix(text, ids)

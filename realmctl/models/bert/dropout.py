@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from torch import nn
-from transformers import BertConfig
+from transformers import PreTrainedModel
 
-from realmctl.models.bert.limits import RATES
+from realmctl.models.families.known import family_of
 
 
 def set_dropout(module: nn.Module, rate: float) -> None:
-    """Set every dropout of a module and of the BERTs in it, and their configurations, which are saved with the weights.
+    """Set every dropout of a module and of the encoders in it, and their configurations, which are saved with the weights.
 
     Args:
-        module: A retriever, a reader or another module of BERTs.
+        module: A retriever, a reader or another module of encoders.
         rate: The new rate, from 0 to below 1.
     """
     for part in module.modules():
         if isinstance(part, nn.Dropout):
             part.p = rate
-        if isinstance(config := getattr(part, "config", None), BertConfig):
-            for name in RATES:
-                setattr(config, name, rate)
+    for part in [part for part in module.modules() if isinstance(part, PreTrainedModel)]:
+        family_of(part).set_dropout(part.base_model, rate)

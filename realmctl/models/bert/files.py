@@ -1,29 +1,31 @@
-"""BERT folders: configurations from a short name, strict loading, saving for `transformers`.
+"""Folders of encoders: configurations from a short name, strict loading, saving for `transformers`.
 
-Code in a folder is never run. Tensors are matched against an allow-list, config.json builds transformers'
-BertForMaskedLM, and pickled weights are read without executing anything.
+Code in a folder is never run. `model_type` is matched against the families that are known, tensors against an allow-list, config.json
+builds transformers' masked language model of the family, and pickled weights are read without executing anything.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 from torch import Tensor
-from transformers import BertConfig, BertForMaskedLM, BertModel
+from transformers import BertConfig, PretrainedConfig, PreTrainedModel
 from transformers.activations import ACT2FN
-from transformers.models.bert.modeling_bert import BertPooler
 
 from realmctl.errors import ConfigError, InputError, as_realmctl_error, one_line
 from realmctl.models.bert.foreign_config import read_fields
 from realmctl.models.bert.limits import check_kind, check_numbers, check_sizes, require_memory
+from realmctl.models.families.family import Family
+from realmctl.models.families.known import FAMILIES, family, family_of, known_types
 from realmctl.models.weights import load_into, load_pickled, load_tensors, require_finite, save_tensors
 
 SIZES = {"tiny": "L2-H128", "mini": "L4-H256", "small": "L4-H512", "medium": "L8-H512", "base": "L12-H768"}
 _SPEC = re.compile(r"L(\d+)-H(\d+)(?:-A(\d+))?")
-_IGNORED = re.compile(r".*position_ids|cls\.seq_relationship\..*")
-_HEAD = "cls.predictions."
+IGNORED = re.compile(r".*position_ids|cls\.seq_relationship\..*|.*inv_freq")
+"""Tensors that older versions of transformers wrote and that hold nothing to learn, and the head of BERT's other task."""
 MAX_SPEC = 40
 """Characters of a size name."""
 
@@ -36,6 +38,7 @@ def scratch_config(
     hidden_act: str = "gelu",
     init_std: float = 0.02,
     positions: int = 512,
+    pad: int = 0,
 ) -> BertConfig:
     """Return the configuration of a BERT from scratch: a size name, or `L<layers>-H<hidden>[-A<heads>]`.
 
@@ -70,19 +73,23 @@ def scratch_config(
         attention_probs_dropout_prob=dropout,
         max_position_embeddings=positions,
         initializer_range=init_std,
-        pad_token_id=0,
+        pad_token_id=pad,
         attn_implementation="sdpa",
     )
     require_memory(config, f"a BERT of size '{spec}'")
     return config
 
 
-def read_config(folder: Path, kind: str = "bert") -> BertConfig:
-    """Read config.json of a BERT folder, or of a folder of another `model_type` that describes a BERT, such as DPR's.
+def read_config(folder: Path, kind: str | None = None) -> PretrainedConfig:
+    """Read config.json of an encoder's folder, or of a folder of another `model_type` that describes a BERT, such as DPR's.
+
+    Args:
+        folder: Folder with config.json.
+        kind: The `model_type` of a folder that describes a BERT; None for the folder of any known family.
 
     Raises:
         InputError: It is missing, malformed, of another kind of model, has sizes beyond `limits.SIZE_LIMITS`, or asks for what is not
-            computed (`limits.check_kind`).
+            computed (`limits.check_kind`, `Family.check`).
         ResourceError: The weights of such a model do not fit into the free memory.
     """
     path = folder / "config.json"
@@ -90,74 +97,81 @@ def read_config(folder: Path, kind: str = "bert") -> BertConfig:
         fields = read_fields(path)
     except (OSError, ValueError, RecursionError) as error:
         raise as_realmctl_error(error, path) or InputError(
-            f"Cannot read {path}: {error}. A BERT folder holds config.json and the weights beside it."
+            f"Cannot read {path}: {error}. The folder of an encoder holds config.json and the weights beside it."
         ) from error
-    if (found := fields.get("model_type", kind)) != kind:
+    found = fields.get("model_type", kind or "bert")
+    if found not in ([kind] if kind else FAMILIES.names()):
         raise InputError(
-            f"{folder} holds a model of type '{str(found)[:40]}'. Only BERT models (model_type bert) can be used here; "
-            "give another folder or hub id."
+            f"{folder} holds a model of type '{str(found)[:40]}'. {known_types(str(found)[:40])} Give another folder or hub id."
         )
+    known = family("bert" if kind else found)
     try:
         check_sizes(fields)
         check_kind(fields)
-        config = BertConfig.from_dict(fields, attn_implementation="sdpa")
+        config = known.config.from_dict({**fields, "model_type": known.model_type}, attn_implementation=known.attention)
         check_sizes(config.to_dict())
         check_numbers(config)
-        if config.hidden_act not in ACT2FN:
-            raise ValueError(f"hidden_act is {str(config.hidden_act)[:40]!r}, which transformers does not know")
+        known.check(config)
+        if (activation := getattr(config, known.activation)) not in ACT2FN:
+            raise ValueError(f"{known.activation} is {str(activation)[:40]!r}, which transformers does not know")
     except Exception as error:  # transformers raises many kinds for fields of a wrong type
         raise InputError(
-            f"{path} does not describe a BERT that can be used: {one_line(error)}. Use another folder."
+            f"{path} does not describe a {found} encoder that can be used: {one_line(error)}. Use another folder."
         ) from None
     require_memory(config, str(folder))
     return config
 
 
-def load_masked_lm(folder: Path, dropout: float | None = None) -> tuple[BertForMaskedLM, bool]:
-    """Load a BERT folder. Return the model, and whether the folder held a masked-language-model head.
+def load_masked_lm(folder: Path, dropout: float | None = None) -> tuple[PreTrainedModel, bool]:
+    """Load the folder of an encoder. Return its masked language model, and whether the folder held a head for it.
 
     A folder without a head gets one with random weights. `dropout`, from 0 to below 1, replaces the rates of config.json.
 
-    Takes the weights of BertModel, BertForMaskedLM or BertForPreTraining, as model.safetensors or
-    pytorch_model.bin. A pooler is kept in `bert.pooler`, without gradient; a retriever may use it.
+    Takes the weights of transformers' base model, masked language model or BertForPreTraining, as model.safetensors or
+    pytorch_model.bin. A pooler is kept in `base_model.pooler`, without gradient; a retriever may use it.
     Raises InputError that names a tensor which is missing, unknown or of another shape.
     """
     config = read_config(folder)
+    known = family(config.model_type)
     if dropout is not None:
-        config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
-    model = BertForMaskedLM(config)
-    words = "bert.embeddings.word_embeddings.weight"
-    tensors = {_name(name): tensor for name, tensor in _read(folder).items() if not _IGNORED.fullmatch(name)}
-    if any(name.startswith("bert.pooler.") for name in tensors):
-        model.bert.pooler = BertPooler(model.config).requires_grad_(False)
+        for name in known.rates:
+            setattr(config, name, dropout)
+    model = known.masked_lm(config)
+    tensors = named_as(model, {name: tensor for name, tensor in _read(folder).items() if not IGNORED.fullmatch(name)})
+    prefix = model.base_model_prefix
+    if known.has_pooler and any(name.startswith(f"{prefix}.pooler.") for name in tensors):
+        model.base_model.pooler = known.new_pooler(config).requires_grad_(False)
     require_finite(tensors, folder)  # first, because NaN differs from itself, and a tied decoder would look untied
-    has_head = any(name.startswith(_HEAD) for name in tensors)
+    has_head = any(name.startswith(known.head) for name in tensors)
     if has_head:
-        _tie(tensors, folder)
+        _tie(known, tensors, folder)
     else:
-        tensors |= {name: tensor for name, tensor in model.state_dict().items() if name.startswith(_HEAD)}
-        tensors[_HEAD + "decoder.weight"] = tensors.get(words, torch.empty(0))
+        tensors |= {name: tensor for name, tensor in model.state_dict().items() if name.startswith(known.head)}
+        for name, source in known.tied.items():
+            if not source.startswith(known.head):
+                tensors[name] = tensors.get(source, torch.empty(0))
     load_into(model, tensors, folder)
     return model.eval(), has_head
 
 
-def save_masked_lm(model: BertForMaskedLM, folder: Path) -> None:
+def save_masked_lm(model: PreTrainedModel, folder: Path) -> None:
     """Write config.json and model.safetensors, which AutoModel and AutoModelForMaskedLM load."""
     save_bert(model, folder)
 
 
-def save_bert(model: BertModel | BertForMaskedLM, folder: Path) -> None:
-    """Write a BERT with or without a head: config.json and model.safetensors. Tied tensors are written once."""
-    tied = {_HEAD + "decoder.weight", _HEAD + "decoder.bias"}
+def save_bert(model: PreTrainedModel, folder: Path) -> None:
+    """Write an encoder with or without a head: config.json and model.safetensors. Tied tensors are written once."""
+    tied = family_of(model).tied
     tensors = {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
     save_tensors(tensors, folder / "model.safetensors")
     model.config.architectures = [type(model).__name__]
     model.config.save_pretrained(folder)
 
 
-def load_bert(folder: Path, pooler: bool) -> BertModel:
-    """Load a BertModel that `save_bert` wrote. Raises InputError that names a tensor which does not fit."""
-    model = BertModel(read_config(folder), add_pooling_layer=pooler)
+def load_bert(folder: Path, pooler: bool) -> PreTrainedModel:
+    """Load a base model that `save_bert` wrote. Raises InputError that names a tensor which does not fit."""
+    config = read_config(folder)
+    model = family(config.model_type).new_base(config, pooler)
     load_into(model, load_tensors(folder / "model.safetensors"), folder)
     return model.eval()
 
@@ -169,25 +183,28 @@ def _read(folder: Path) -> dict[str, Tensor]:
     return load_tensors(folder / "model.safetensors")
 
 
-def _name(name: str) -> str:
-    """Translate a tensor's name from old TensorFlow exports and bare BertModels to BertForMaskedLM."""
-    name = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
-    return name if name.startswith(("bert.", "cls.")) else f"bert.{name}"
+def named_as(masked_lm: PreTrainedModel, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors by their names in a masked language model: those of a base model and of old TensorFlow exports are translated."""
+    inside = (f"{masked_lm.base_model_prefix}.", *family_of(masked_lm).head, "cls.")
+    found = {}
+    for old, tensor in tensors.items():
+        name = old.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+        found[name if name.startswith(inside) else f"{masked_lm.base_model_prefix}.{name}"] = tensor
+    return found
 
 
-def _tie(tensors: dict[str, Tensor], folder: Path) -> None:
+def _tie(known: Family, tensors: dict[str, Tensor], folder: Path) -> None:
     """Tie the decoder to the embedding table and the head's bias. Raises InputError when the file holds other values.
 
     A file may hold each pair of tied tensors once, under either name.
     """
-    words, bias = "bert.embeddings.word_embeddings.weight", _HEAD + "bias"
-    for name, source in (("decoder.weight", words), ("decoder.bias", bias)):
-        if source not in tensors and _HEAD + name in tensors:
-            tensors[source] = tensors[_HEAD + name]
+    for name, source in known.tied.items():
+        if source not in tensors and name in tensors:
+            tensors[source] = tensors[name]
         if source not in tensors:
             continue  # load_into names it
-        if not torch.equal(tensors.setdefault(_HEAD + name, tensors[source]), tensors[source]):
+        if not torch.equal(tensors.setdefault(name, tensors[source]), tensors[source]):
             raise InputError(
-                f"The tensor '{_HEAD + name}' in {folder} differs from '{source}': an untied vocabulary "
-                "decoder. Only BERT's tied decoder can be trained here; save the model with tied weights."
+                f"The tensor '{name}' in {folder} differs from '{source}': an untied vocabulary "
+                "decoder. Only a tied decoder can be trained here; save the model with tied weights."
             )

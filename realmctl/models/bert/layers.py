@@ -17,11 +17,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
-from transformers import BertConfig
+from transformers import BertConfig, PretrainedConfig
 from transformers.activations import ACT2FN
 from transformers.models.bert.modeling_bert import BertLayer, BertOutput, BertSelfOutput
 
 from realmctl.models.bert.dense_layers import linear
+from realmctl.models.families.known import family
 from realmctl.models.inputs import TokenBatch
 from realmctl.models.precision import full_precision
 
@@ -88,14 +89,26 @@ class TokenLayout:
         return packed_TX[self.first_B1 + position_BP]
 
 
-def fresh_layer(config: BertConfig) -> BertLayer:
-    """Return a layer with random weights, as BERT draws them."""
-    layer = BertLayer(config)
+def fresh_layer(config: PretrainedConfig) -> BertLayer:
+    """Return a layer of BERT with random weights, of the sizes of an encoder of any family."""
+    layer = BertLayer(config if isinstance(config, BertConfig) else _as_bert(config))
     for module in layer.modules():
         if isinstance(module, nn.Linear):
             nn.init.normal_(module.weight, std=config.initializer_range)
             nn.init.zeros_(module.bias)
     return layer
+
+
+def _as_bert(config: PretrainedConfig) -> BertConfig:
+    rate = max(getattr(config, name) for name in family(config.model_type).rates)
+    return BertConfig(
+        hidden_size=config.hidden_size,
+        num_attention_heads=config.num_attention_heads,
+        intermediate_size=config.intermediate_size,
+        hidden_dropout_prob=rate,
+        attention_probs_dropout_prob=rate,
+        attn_implementation="sdpa",
+    )
 
 
 def run_layer(layer: BertLayer, state_TH: Tensor, rows: TokenLayout, position_BP: Tensor | None = None) -> Tensor:

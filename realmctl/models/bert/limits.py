@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from realmctl.errors import ConfigError, ResourceError
+from realmctl.errors import ResourceError
 
 SIZE_LIMITS: Mapping[str, int] = {
     "num_hidden_layers": 256,
@@ -67,24 +67,6 @@ def check_kind(fields: Mapping[str, object]) -> None:
             raise ValueError(f"{name} is {str(fields[name])[:40]}, and only encoders are computed")
 
 
-def require_positions(config: Any, tokens: int, what: str) -> None:
-    """Check that a BERT has a position for each wordpiece of its longest input.
-
-    Args:
-        config: A `BertConfig`.
-        tokens: Wordpieces of that input, special tokens included.
-        what: The options that decide the length, for the message.
-
-    Raises:
-        ConfigError: It has fewer positions.
-    """
-    if tokens > config.max_position_embeddings:
-        raise ConfigError(
-            f"{what}: an input may have {tokens} wordpieces, but this BERT has {config.max_position_embeddings} positions. Use "
-            "shorter inputs, or another BERT."
-        )
-
-
 def check_numbers(config: Any) -> None:
     """Check that each field whose default is a number is one, or None. Older versions of transformers do not check it.
 
@@ -109,10 +91,10 @@ def weight_count(layers: int, hidden: int, intermediate: int, vocabulary: int, p
 
 
 def require_memory(config: Any, what: str) -> None:
-    """Check that the weights of a BERT fit into the free memory.
+    """Check that the weights of an encoder fit into the free memory, counted as BERT's.
 
     Args:
-        config: A `BertConfig`.
+        config: Its configuration.
         what: The spec or folder, for the message.
 
     Raises:
@@ -124,7 +106,7 @@ def require_memory(config: Any, what: str) -> None:
         config.intermediate_size,
         config.vocab_size,
         config.max_position_embeddings,
-        config.type_vocab_size,
+        getattr(config, "type_vocab_size", 0),
     )
     needed, free = BYTES_OF_A_WEIGHT * count, free_memory()
     if needed > free:

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from transformers import BertForMaskedLM
+from transformers import PreTrainedModel
 
 from realmctl.errors import ConfigError
+from realmctl.models.families.known import family_of
 
 PENALTY = 1e-3
 """Ridge penalty as a share of the states' mean variance over the coordinates."""
@@ -44,11 +45,11 @@ def ridge_regression(state_TH: Tensor, target_TH: Tensor, penalty: float = PENAL
 
 
 @torch.no_grad()
-def set_ridge_head(mlm: BertForMaskedLM, state_TH: Tensor, wordpiece_T: Tensor, count_V: Tensor) -> None:
+def set_ridge_head(mlm: PreTrainedModel, state_TH: Tensor, wordpiece_T: Tensor, count_V: Tensor) -> None:
     """Replace the head of `mlm` by a regression of each token's wordpiece embedding on its last-layer state.
 
     Args:
-        mlm: The model. Only `mlm.cls` changes, except for the tied decoder, which stays the embedding table.
+        mlm: The model. Only its head changes, except for the tied decoder, which stays the embedding table.
         state_TH: Last-layer states of visible tokens.
         wordpiece_T: Their wordpieces, int64.
         count_V: How often each wordpiece occurs in the corpus, or in a sample of it. The logarithm of these counts plus
@@ -57,21 +58,28 @@ def set_ridge_head(mlm: BertForMaskedLM, state_TH: Tensor, wordpiece_T: Tensor, 
     Raises:
         ConfigError: the activation of `mlm` is not the identity for large inputs.
     """
-    if (activation := mlm.config.hidden_act) not in LINEAR_ACTIVATIONS:
+    known = family_of(mlm)
+    dense, norm = known.head_layers(mlm)
+    decoder = known.decoder(mlm)
+    if dense.bias is None or decoder.bias is None:
+        raise ConfigError(
+            f"--head-init ridge cannot fit the head of this {known.model_type} encoder, which has no bias. Use --head-init random."
+        )
+    if (activation := getattr(mlm.config, known.activation)) not in LINEAR_ACTIVATIONS:
         raise ConfigError(
             f"--head-init ridge cannot fit a head with the activation '{activation}': it needs one of "
             f"{', '.join(LINEAR_ACTIVATIONS)}. Use --head-init random."
         )
-    embedding_VH = mlm.bert.embeddings.word_embeddings.weight.detach().double().cpu()
+    embedding_VH = known.words(mlm.base_model).weight.detach().double().cpu()
     target_TH = embedding_VH[wordpiece_T] - embedding_VH[wordpiece_T].mean(0)
     weight_HH, bias_H = ridge_regression(state_TH, target_TH)
     fitted_TH = state_TH.double() @ weight_HH.T + bias_H
     spread = float(fitted_TH.std())
     lift = LINEAR_FROM - float(fitted_TH.min()) / spread
-    head = mlm.cls.predictions
-    head.transform.dense.weight.copy_(weight_HH / spread)
-    head.transform.dense.bias.copy_(bias_H / spread + lift)
-    head.transform.LayerNorm.weight.fill_(GAIN)
-    head.transform.LayerNorm.bias.zero_()
+    dense.weight.copy_(weight_HH / spread)
+    dense.bias.copy_(bias_H / spread + lift)
+    norm.weight.fill_(GAIN)
+    if norm.bias is not None:
+        norm.bias.zero_()
     share_V = (count_V.double() + 1) / (count_V.double() + 1).sum()
-    head.bias.copy_(share_V.log())
+    decoder.bias.copy_(share_V.log())

@@ -1,4 +1,4 @@
-"""The steps after pooling in an imported tower: dense layers, layer norms, normalisation to length 1."""
+"""The steps after pooling in an imported tower: dense layers, layer norms, normalisation to length 1, the first numbers of each vector."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-HeadStepKind = Literal["dense", "layer-norm", "normalize"]
+HeadStepKind = Literal["dense", "layer-norm", "normalize", "truncate"]
 Activation = Literal["identity", "tanh", "relu", "gelu"]
 ACTIVATIONS: dict[Activation, type[nn.Module]] = {
     "identity": nn.Identity,
@@ -38,6 +38,17 @@ class UnitLength(nn.Module):
         return F.normalize(vector_BD, dim=-1)
 
 
+class FirstNumbers(nn.Module):
+    """Keep the first numbers of each vector, as sentence-transformers' `truncate_dim` of Matryoshka models."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+
+    def forward(self, vector_BD: Tensor) -> Tensor:
+        return vector_BD[..., : self.width]
+
+
 def head_of(hidden: int, steps: Sequence[HeadStep]) -> nn.Sequential:
     """Return the modules of the steps after pooled states of width `hidden`, with random weights."""
     widths = [hidden, *(step.width for step in steps)]
@@ -48,13 +59,15 @@ def _module(step: HeadStep, width: int) -> nn.Module:
     if step.kind == "dense":
         dense = nn.Linear(width, step.width, bias=step.bias)
         return nn.Sequential(dense, ACTIVATIONS[step.activation]())
+    if step.kind == "truncate":
+        return FirstNumbers(step.width)
     return nn.LayerNorm(width) if step.kind == "layer-norm" else UnitLength()
 
 
 def steps_of(described: object, hidden: int | None = None) -> tuple[HeadStep, ...]:
     """Return the steps that `dataclasses.asdict` described, read from JSON.
 
-    Raises ValueError for anything else, and for a step after which the width changes though it is not dense.
+    Raises ValueError for anything else, and for a step after which the width changes though its kind does not change it.
     """
     if not isinstance(described, list) or len(described) > MAX_STEPS:
         raise ValueError(f"the head is not a list of at most {MAX_STEPS} steps")
@@ -68,6 +81,8 @@ def steps_of(described: object, hidden: int | None = None) -> tuple[HeadStep, ..
             raise ValueError(f"a step of the head is unknown: {str(step)[:120]}")
         if type(step.width) is not int or not 1 <= step.width <= MAX_WIDTH:
             raise ValueError(f"the width of a step of the head is {str(step.width)[:40]}")
-        if step.kind != "dense" and width not in (None, step.width):
+        if step.kind == "truncate" and width is not None and step.width > width:
+            raise ValueError(f"{step.width} numbers are to be kept of vectors of {width}")
+        if step.kind not in ("dense", "truncate") and width not in (None, step.width):
             raise ValueError(f"a step of the head of kind {step.kind} changes the width from {width} to {step.width}")
     return steps

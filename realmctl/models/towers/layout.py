@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from realmctl.models.inputs import Collator, TokenBatch, TokenSequence
+from realmctl.tokens.frame import AROUND_ONE, Frame
 
 BlockForm = Literal["pair", "separated", "joined"]
 """pair: `[CLS] title [SEP] body [SEP]` in segments 0 and 1. separated: the same in segment 0 (DPR).
@@ -44,14 +45,14 @@ class InputLayout:
     query_prefix: Prefix = Prefix()
     block_prefix: Prefix = Prefix()
 
-    @property
-    def extra_tokens(self) -> int:
-        """Tokens of a block besides its title and its body."""
-        return (2 if self.blocks == "joined" else 3) + len(self.block_prefix.ids)
+    def extra_tokens(self, frame: Frame) -> int:
+        """Return the number of tokens of a block besides its title and its body."""
+        return (AROUND_ONE if self.blocks == "joined" else frame.around_two) + len(self.block_prefix.ids)
 
     def query(self, collator: Collator, token_lists: Sequence[TokenSequence], length: int) -> TokenBatch:
         """Return `[CLS] prefix x [SEP]`, at most `length` tokens."""
-        return collator.query([self.query_prefix.before(tokens) for tokens in token_lists], length)
+        texts = [collator.at_start(self.query_prefix.before(tokens)) for tokens in token_lists]
+        return collator.query(texts, length)
 
     def block(
         self, collator: Collator, titles: Sequence[TokenSequence], bodies: Sequence[TokenSequence], length: int
@@ -59,8 +60,9 @@ class InputLayout:
         """Return titles and bodies in the form `blocks`, at most `length` tokens. The null document is empty."""
         titles = [self.block_prefix.before(title) for title in titles]
         if self.blocks == "joined":
-            return collator.query([np.concatenate(pair) for pair in zip(titles, bodies, strict=True)], length)
-        packed = collator.block(titles, bodies, length)
+            texts = [collator.at_start(np.concatenate(pair)) for pair in zip(titles, bodies, strict=True)]
+            return collator.query(texts, length)
+        packed = collator.block([*map(collator.at_start, titles)], [*map(collator.at_start, bodies)], length)
         if self.blocks == "pair":
             return packed
         return dataclasses.replace(packed, segments_BL=torch.zeros_like(packed.segments_BL))

@@ -1,4 +1,4 @@
-"""What every tower begins with: a BERT, and one vector of its states.
+"""What every tower begins with: an encoder, and one vector of its states.
 
 Legend: B rows, L tokens, H hidden, D width of the embeddings.
 """
@@ -10,24 +10,24 @@ from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
-from transformers import BertModel
-from transformers.models.bert.modeling_bert import BertPooler
+from transformers import PreTrainedModel
 
-from realmctl.models.bert.encoder import cls_state, hidden_states
+from realmctl.models.encoder import cls_state, hidden_states
+from realmctl.models.families.known import family_of
 from realmctl.models.inputs import TokenBatch
 from realmctl.models.precision import full_precision
 from realmctl.models.retriever_settings import Pooling
 
 
 class PooledBert(nn.Module):
-    """Base class of the towers: BERT and pooling. A tower adds what follows.
+    """Base class of the towers: an encoder and pooling. A tower adds what follows.
 
     Args:
         bert: The encoder. The tower keeps this object and adds or removes its pooler.
         pooling: How token states become one vector; see `realmctl.models.retriever`.
     """
 
-    def __init__(self, bert: BertModel, pooling: Pooling) -> None:
+    def __init__(self, bert: PreTrainedModel, pooling: Pooling) -> None:
         super().__init__()
         self.bert = bert
         self.pooling: Pooling = pooling
@@ -79,7 +79,7 @@ class PooledBert(nn.Module):
         """Give the BERT a pooler if `pooling` needs one, with random weights if it has none. Remove it otherwise."""
         if self.pooling != "pooler":
             self.bert.pooler = None
-        elif self.bert.pooler is None:
-            self.bert.pooler = BertPooler(self.bert.config)
+        elif getattr(self.bert, "pooler", None) is None:
+            self.bert.pooler = family_of(self.bert).new_pooler(self.bert.config)
             self.bert.pooler.apply(self.bert._init_weights)
         self.requires_grad_(True)

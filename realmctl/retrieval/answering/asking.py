@@ -19,6 +19,7 @@ from realmctl.artifacts import Artifact, open_artifact, require_same_vocabulary
 from realmctl.artifacts.description import describe_qa_model
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.models.families.known import positions_of
 from realmctl.models.inputs import Collator
 from realmctl.models.reader import Reader
 from realmctl.models.weights import require_finite_scores
@@ -28,6 +29,7 @@ from realmctl.retrieval.answering.qa_model import AnsweredQuestion, QaModel, ans
 from realmctl.retrieval.search.searcher import Hit, Searcher
 from realmctl.spans.query import hide_answer
 from realmctl.tokens import wordpiece
+from realmctl.tokens.frame import AROUND_ONE
 
 MAX_PROBED = 64
 """Longest answer of a probe, in wordpieces."""
@@ -224,15 +226,13 @@ def probe_of(model: Artifact, blocks: Artifact, question: str, answer: str) -> P
     if not 0 < len(wanted) <= MAX_PROBED:
         raise ConfigError(f"The answer {answer[:80]!r} has {len(wanted)} wordpieces; a probe takes 1 to {MAX_PROBED}.")
     reader = Reader.load(part.path)
-    room = int(reader.mlm.config.max_position_embeddings) - 1
-    query, nothing = hide_answer(ids, wanted, collator.mask_id, room - 2), np.empty(0, np.int64)
+    room = positions_of(reader.mlm) - len(collator.frame.between)
+    query, nothing = hide_answer(ids, wanted, collator.mask_id, room - AROUND_ONE), np.empty(0, np.int64)
     packed = collator.query([query.tokens], room) if closed_book else collator.joint([query.tokens], [nothing], room, 1)
     position_1M = torch.from_numpy(query.places + 1)[None]
     log_prob_MV = reader.logits(packed, position_1M, 1)[0, 0].float().log_softmax(-1)
     require_finite_scores(log_prob_MV, model)
     own = log_prob_MV.gather(1, torch.from_numpy(wanted)[:, None]).sum()
-    log_prob_MV[:, words.specials] = -torch.inf
+    log_prob_MV[:, words.not_text(log_prob_MV.shape[-1])] = -torch.inf
     best_M, word_M = log_prob_MV.max(-1)
-    return Probe(
-        str(model.path), answer, len(wanted), float(own), words.tokenizer.decode(word_M.tolist()), float(best_M.sum())
-    )
+    return Probe(str(model.path), answer, len(wanted), float(own), words.text_of(word_M.tolist()), float(best_M.sum()))

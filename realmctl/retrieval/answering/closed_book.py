@@ -25,6 +25,7 @@ from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOpt
 from realmctl.retrieval.search.searcher import Hit
 from realmctl.spans.query import hide_answer
 from realmctl.tokens import wordpiece
+from realmctl.tokens.frame import AROUND_ONE
 
 
 class ClosedBookAnswerer(Answerer):
@@ -63,13 +64,13 @@ class ClosedBookAnswerer(Answerer):
     def _filled(self, tokens: Sequence[TokenIds], masks: int) -> list[Answer]:
         """The most probable filling of this number of masks for each question, without special tokens."""
         mask_id, unknown = self.collator.mask_id, [self.collator.mask_id] * masks
-        queries = [hide_answer(question, unknown, mask_id, self.reader_length - 2) for question in tokens]
+        queries = [hide_answer(question, unknown, mask_id, self.reader_length - AROUND_ONE) for question in tokens]
         batch = self.collator.queries(queries, self.reader_length)
         with autocast(self.device, self.precision):
             logits_BMV = self.reader.logits(batch.packed.to(self.device), batch.position_BM.to(self.device), 1)[:, 0]
         require_finite_scores(logits_BMV, self.qa_model)
         log_prob_BMV = logits_BMV.float().log_softmax(-1)
-        log_prob_BMV[..., self.wordpiece.specials] = -torch.inf
+        log_prob_BMV[..., self.wordpiece.not_text(log_prob_BMV.shape[-1])] = -torch.inf
         best_BM, word_BM = log_prob_BMV.max(-1)
-        texts = [self.wordpiece.tokenizer.decode(ids) for ids in word_BM.tolist()]
+        texts = [self.wordpiece.text_of(ids) for ids in word_BM.tolist()]
         return [Answer(text, score) for text, score in zip(texts, best_BM.mean(1).tolist(), strict=True)]

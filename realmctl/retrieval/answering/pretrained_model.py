@@ -21,6 +21,7 @@ from realmctl.corpus.corpus import TokenIds
 from realmctl.errors import ConfigError
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
+from realmctl.models.families.known import positions_of
 from realmctl.models.precision import autocast
 from realmctl.models.reader import Reader
 from realmctl.models.weights import require_finite_scores
@@ -30,6 +31,7 @@ from realmctl.retrieval.loaded_retriever import LoadedRetriever
 from realmctl.retrieval.search.candidates import NULL, titles_and_bodies
 from realmctl.retrieval.search.dense import DenseSearcher
 from realmctl.retrieval.search.text_search import TextSearch
+from realmctl.tokens.frame import AROUND_ONE
 
 MASK = "[MASK]"
 NULL_TITLE = "(null document)"
@@ -190,9 +192,11 @@ class PretrainedModel(TextSearch):
                 f"least 2 candidates, the null document included. It received {candidates} candidates and {sentence[:80]!r}."
             )
         mask = np.array([self.dense.collator.mask_id])
-        parts = [part for piece in self.dense.tokens(sentence.split(MASK)) for part in (piece, mask)]
+        texts = [text.strip() for text in sentence.split(MASK)]
+        parts = [part for piece in self.dense.tokens(texts) for part in (piece, mask)]
         tokens = np.concatenate(parts[:-1])
-        room = self.reader.mlm.config.max_position_embeddings - self.dense.retriever.block_length - 2
+        between = len(self.dense.collator.frame.between)
+        room = positions_of(self.reader.mlm) - self.dense.retriever.block_length - 1 - between
         if len(tokens) > room:
             raise ConfigError(
                 f"The sentence has {len(tokens)} wordpieces, and its input with a block has room for {room}. Use a shorter one."
@@ -210,7 +214,9 @@ class PretrainedModel(TextSearch):
     def _fillings(self, tokens: TokenIds, bodies: Sequence[TokenIds]) -> Tensor:
         """p(v|z,x) at each mask under each candidate, float32 [N, M, V]."""
         collator, device = self.dense.collator, self.dense.device
-        joint = collator.joint([tokens] * len(bodies), bodies, len(tokens) + 2, self.dense.retriever.block_length)
+        joint = collator.joint(
+            [tokens] * len(bodies), bodies, len(tokens) + AROUND_ONE, self.dense.retriever.block_length
+        )
         masks = torch.from_numpy(np.flatnonzero(tokens == collator.mask_id) + 1)[None]
         logits_NMV = self.reader.logits(joint.to(device), masks.to(device), len(bodies))[0]
         require_finite_scores(logits_NMV, self.artifact)
@@ -218,8 +224,8 @@ class PretrainedModel(TextSearch):
 
     def _best(self, probability_MV: Tensor) -> tuple[MaskPrediction, ...]:
         best, word = probability_MV.max(-1)
-        name = self.dense.wordpiece.tokenizer.id_to_token
-        return tuple(MaskPrediction(str(name(n)), p) for p, n in zip(best.tolist(), word.tolist(), strict=True))
+        names = self.dense.wordpiece.tokens_of(word.tolist())
+        return tuple(MaskPrediction(name, p) for p, name in zip(best.tolist(), names, strict=True))
 
     def __repr__(self) -> str:
         return f"<model over {len(self.blocks)} blocks at {self.artifact.path}>"

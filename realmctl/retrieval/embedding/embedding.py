@@ -215,7 +215,9 @@ def embed_corpus(
     """
     if not len(corpus):
         raise InputError(f"{corpus.artifact} holds no block, so there is nothing to embed. Chunk a corpus with text.")
-    truncated = count_truncated(corpus, embedder.block_length, embedder.layout)
+    truncated = count_truncated(
+        corpus, embedder.block_length, embedder.layout.extra_tokens(wordpiece.load(corpus.artifact.path).frame)
+    )
     if truncated:
         warn(
             f"{truncated} blocks are longer than the {embedder.block_length} wordpieces this retriever "
@@ -290,7 +292,8 @@ def embed_titles_and_bodies(
     order = np.argsort(lengths, kind="stable")
     parts = []
     with autocast(device, precision):
-        size = batch_size or _batch_size(device, retriever, max(lengths, default=0))
+        longest = max(lengths, default=0) + retriever.layout.extra_tokens(collator.frame)
+        size = batch_size or _batch_size(device, retriever, longest)
         batches = spread([order[start : start + size] for start in range(0, len(order), size)])
         for batch in batches:
             packed = retriever.pack_blocks(collator, [titles[i] for i in batch], [bodies[i] for i in batch])
@@ -326,17 +329,15 @@ def embed_questions(
 def _batch_size(device: torch.device, retriever: Retriever, longest: int) -> int:
     if device.type != "cpu":
         return BATCH_ON_ACCELERATOR
-    floats = int(retriever.query_tower.bert.config.hidden_size) * min(
-        longest + retriever.layout.extra_tokens, retriever.block_length
-    )
+    floats = int(retriever.query_tower.bert.config.hidden_size) * min(longest, retriever.block_length)
     larger = LARGER_IN_BF16 if torch.is_autocast_enabled("cpu") else 1
     return max(1, larger * ACTIVATIONS_ON_CPU // floats)
 
 
-def count_truncated(corpus: Corpus, block_length: int, layout: InputLayout) -> int:
-    """Number of blocks that are too long for the retriever, with their title, the special tokens and a prefix."""
+def count_truncated(corpus: Corpus, block_length: int, extra_tokens: int) -> int:
+    """Number of blocks that are too long for the retriever, with their title, and with `extra_tokens` special tokens and a prefix."""
     titles = np.diff(open_array(corpus.artifact.file("title_offsets.npy")))
-    return int((corpus.lengths + titles + layout.extra_tokens > block_length).sum())
+    return int((corpus.lengths + titles + extra_tokens > block_length).sum())
 
 
 def describe(path: Path) -> dict[str, float]:

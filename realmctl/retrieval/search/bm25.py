@@ -135,7 +135,7 @@ class BM25Searcher(Searcher):
     @property
     def _words(self) -> int:
         """One more than the largest wordpiece id."""
-        return max(self.wordpiece.vocabulary.values()) + 1
+        return self.wordpiece.rows
 
     @property
     def learner(self) -> LearnedScale:

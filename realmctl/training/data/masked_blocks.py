@@ -15,24 +15,27 @@ from numpy.typing import NDArray
 from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.spans.query import Query, hide_as_bert
+from realmctl.tokens.frame import AROUND_ONE
 
 
 class PlainBlocks:
     """Blocks with BERT's masking: of the hidden wordpieces 80 % become [MASK], 10 % a random one, and 10 % stay."""
 
-    def __init__(self, corpus: Corpus, collator: Collator, *, mask_rate: float, length: int, vocabulary: int) -> None:
+    def __init__(
+        self, corpus: Corpus, collator: Collator, *, mask_rate: float, length: int, ordinary: NDArray[np.int64]
+    ) -> None:
         self.corpus, self.collator, self.lengths = corpus, collator, (length, 0)
-        self.mask_rate, self.vocabulary = mask_rate, vocabulary
+        self.mask_rate, self.ordinary = mask_rate, ordinary
 
     def __len__(self) -> int:
         return len(self.corpus)
 
     def draw(self, number: int, rng: np.random.Generator, progress: float = 0.0) -> Query:
         body = self.corpus.tokens(number)
-        start = int(rng.integers(max(1, len(body) - self.lengths[0] + 3)))
-        tokens = body[start : start + self.lengths[0] - 2]
+        start = int(rng.integers(max(1, len(body) - self.lengths[0] + AROUND_ONE + 1)))
+        tokens = body[start : start + self.lengths[0] - AROUND_ONE]
         chosen = np.flatnonzero(rng.random(len(tokens)) < self.mask_rate)
-        return hide_as_bert(tokens, chosen, self.collator.mask_id, self.vocabulary, rng)
+        return hide_as_bert(tokens, chosen, self.collator.mask_id, self.ordinary, rng)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,17 +43,19 @@ class WholeWordMasking:
     """Draws masks over whole words: all wordpieces of a word or none (public code luyug/Condenser, data.py).
 
     continues_V: bool, True at wordpieces that continue a word ("##...").
+    ordinary: ids that stand for text, of which random wordpieces are drawn (`WordPiece.ordinary`).
     rate: share of the wordpieces to mask.
     """
 
     continues_V: NDArray[np.bool_]
     mask_id: int
+    ordinary: NDArray[np.int64]
     rate: float = 0.15
 
     def masked(self, tokens: TokenIds, rng: np.random.Generator) -> Query:
         """Return the masked tokens and the targets. At least one word of a non-empty input is masked."""
         chosen = np.flatnonzero(self.chosen(tokens, 1, rng)[0])
-        return hide_as_bert(tokens, chosen, self.mask_id, len(self.continues_V), rng)
+        return hide_as_bert(tokens, chosen, self.mask_id, self.ordinary, rng)
 
     def chosen(self, tokens: TokenIds, sets: int, rng: np.random.Generator) -> NDArray[np.bool_]:
         """Return `sets` independent draws of what to mask, bool [sets, tokens].
@@ -100,7 +105,7 @@ class MaskedPassages:
 
     def window(self, row: int, rng: np.random.Generator) -> Query:
         """Return a random window of a block, masked."""
-        body, room = self.corpus.tokens(row), max(1, self.length - 2 - len(self.prefix))
+        body, room = self.corpus.tokens(row), max(1, self.length - AROUND_ONE - len(self.prefix))
         start = int(rng.integers(max(1, len(body) - room + 1)))
         return self.masking.masked(body[start : start + room], rng).after(self.prefix)
 

@@ -20,6 +20,7 @@ from realmctl.log import progress
 from realmctl.models.inputs import Collator
 from realmctl.spans.query import Query, hide
 from realmctl.spans.tagged_queries import TaggedQueries
+from realmctl.tokens.frame import AROUND_ONE
 from realmctl.tokens.token_search import occurrences
 
 Tokens = NDArray[np.int64]
@@ -141,7 +142,7 @@ class ReadingPractice:
         noise = np.flatnonzero(rng.random(len(body)) < BLOCK_NOISE).tolist() if rng.random() < NOISY_BLOCK else []
         mask_id, places = self.collator.mask_id, [place for k in asked for place in range(*spans[k])]
         query = hide(sentence, places, mask_id, beside=hide(body, [*copies, *noise], mask_id))
-        return query.cut(self.lengths[0] - 2, self.lengths[1] - 2)
+        return query.cut(self.lengths[0] - AROUND_ONE, self.lengths[1] - AROUND_ONE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,7 +207,7 @@ class Curriculum:
     ) -> None:
         self.queries, self.corpus, self.partners = queries, corpus, partners
         self.collator, self.continues_V, self.window = collator, continues_V, window
-        self.lengths = queries.query_length, window + 2
+        self.lengths = queries.query_length, window + AROUND_ONE
         by_uid = {int(uid): row for row, uid in enumerate(corpus.uid)}
         self.own = np.array([by_uid.get(int(uid), -1) for uid in queries.uid], dtype=np.int64)
 
@@ -307,4 +308,4 @@ class Curriculum:
     ) -> Query:
         places = sorted({place for first, stop in [*spans, *(more or [])] for place in range(first, stop)})
         query = hide(sentence, places, self.collator.mask_id, beside=hide(window, (), self.collator.mask_id))
-        return query.cut(self.lengths[0] - 2, self.lengths[1] - 2)
+        return query.cut(self.lengths[0] - AROUND_ONE, self.lengths[1] - AROUND_ONE)

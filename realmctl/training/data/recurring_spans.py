@@ -44,7 +44,7 @@ class WordTable:
 
     def __init__(self, corpus: Corpus, words: WordPiece, documents: Sequence[NDArray[np.int64]]) -> None:
         self._continues_V = words.continues
-        pieces = [(number, piece.removeprefix("##")) for piece, number in words.vocabulary.items()]
+        pieces = [(number, piece.removeprefix("##")) for number, piece in enumerate(words.tokens_of(range(words.rows)))]
         self._written_V = np.zeros(len(self._continues_V), dtype=bool)
         self._written_V[[number for number, piece in pieces if piece.isalnum()]] = True
         self._ids: dict[bytes, int] = {}

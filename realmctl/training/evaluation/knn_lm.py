@@ -31,7 +31,8 @@ from realmctl.index.recall import TOLERANCE
 from realmctl.index.settings import IndexSettings
 from realmctl.index.vectors import ROWS_PER_CHUNK, VECTORS_FILE, chunks, open_vectors
 from realmctl.log import progress, say
-from realmctl.models.bert.encoder import states_at
+from realmctl.models.encoder import states_at
+from realmctl.models.families.known import family_of
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.lm.knn import Floats, mixed, neighbour_distribution, searched_queries, stored_keys
 from realmctl.models.precision import autocast, pick_device
@@ -71,10 +72,14 @@ class SpanStates:
             asked = [self.queries.query(span, self.collator.mask_id, "salient", rng) for span in spans]
             tokens = [query.tokens for query in asked]
             packed = self.collator.joint(tokens, [nothing] * len(asked), self.queries.query_length, 2)
-            batch = QueryBatch.of(asked, packed)
+            batch = QueryBatch.of(asked, packed, self.collator.frame)
             with autocast(self.device, self.precision):
-                state_BMH = states_at(self.reader.mlm.bert, packed.to(self.device), batch.position_BM.to(self.device))
-                state_MH = self.reader.mlm.cls.predictions.transform(state_BMH[batch.hidden_BM.to(self.device)])
+                state_BMH = states_at(
+                    self.reader.mlm.base_model, packed.to(self.device), batch.position_BM.to(self.device)
+                )
+                state_MH = family_of(self.reader.mlm).transform(
+                    self.reader.mlm, state_BMH[batch.hidden_BM.to(self.device)]
+                )
             yield batch, state_MH.float()
 
     def uid_M(self, batch: QueryBatch) -> NDArray[np.uint64]:
@@ -218,7 +223,7 @@ def _distributions(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return log p of the model alone and of the mixture, and p of the neighbours, each [M, V]."""
     with autocast(states.device, states.precision):
-        logits_MV = states.reader.mlm.cls.predictions.decoder(state_MH)
+        logits_MV = family_of(states.reader.mlm).decoder(states.reader.mlm)(state_MH)
     require_finite_scores(logits_MV, f"the reader {settings.encoder}")
     lm_MV = logits_MV.float().log_softmax(-1)
     at_once = max(1, KEYS_AT_ONCE // (rows_MK.shape[1] * datastore.index.dimension))

@@ -25,6 +25,7 @@ from realmctl.models.reader import Reader
 from realmctl.questions.questions import Question
 from realmctl.spans.query import hide_answer
 from realmctl.tokens import wordpiece
+from realmctl.tokens.frame import AROUND_ONE
 from realmctl.tokens.wordpiece import WordPiece
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import DataOrder
@@ -45,7 +46,7 @@ class ClosedBookObjective(SelfContained):
     ) -> None:
         self.modules = nn.ModuleDict({"reader": reader})
         self.reader, self.settings, self.collator = reader, settings, Collator.of(words)
-        self.lr_multipliers = layer_lr_multipliers(reader.mlm.bert, settings.layer_decay)
+        self.lr_multipliers = layer_lr_multipliers(reader.mlm.base_model, settings.layer_decay)
         answers = [_answers(words, question, settings.span_width) for question in questions]
         kept = [number for number, known in enumerate(answers) if known]
         _report_dropped(len(questions) - len(kept), len(questions), settings.span_width)
@@ -60,7 +61,9 @@ class ClosedBookObjective(SelfContained):
         rng = generator(self.settings.seed, Stream.QUERY_MASKS, step)
         chosen = [(n, int(rng.integers(len(self.answers[n])))) for n in self.order.batch(step).tolist()]
         length, mask_id = self.settings.reader_length, self.collator.mask_id
-        asked = [hide_answer(self.tokens[n], self.answers[n][k], mask_id, length - 2) for n, k in chosen[self.own]]
+        asked = [
+            hide_answer(self.tokens[n], self.answers[n][k], mask_id, length - AROUND_ONE) for n, k in chosen[self.own]
+        ]
         size = self.settings.at_once
         parts = [asked[start : start + size] for start in range(0, len(asked), size)]
         return [(self.collator.queries(part, length), len(chosen)) for part in parts]

@@ -20,8 +20,8 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 from realmctl.execution import processes
 from realmctl.log import say, warn
-from realmctl.models.bert.encoder import masked_loss
 from realmctl.models.condenser import Condenser, contrastive_loss
+from realmctl.models.encoder import masked_loss
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.precision import seed_everything
 from realmctl.models.retriever import Retriever
@@ -161,8 +161,8 @@ def train_condenser(settings: CondenserSettings, out: Writer) -> dict[str, float
 
 def _by_cls(model: Condenser, settings: CondenserSettings) -> Retriever:
     """The model as a retriever that compares raw [CLS] states, as the contrast does. The two have one BERT."""
-    bert = model.mlm.bert
-    pooler = bert.pooler
+    bert = model.mlm.base_model
+    pooler = getattr(bert, "pooler", None)
     tower, layout = SentenceTower(bert, "cls", ()), InputLayout("joined")
     bert.pooler = pooler  # it stays with the encoder
     return Retriever(
@@ -197,7 +197,9 @@ def _load_head(model: Condenser, folder: Path, contrastive: bool) -> None:
 
 def _examples(settings: CondenserSettings, retriever: Retriever | None) -> MaskedPassages:
     words, corpus = wordpiece.load(settings.blocks.path), Corpus(settings.blocks)
-    masking = WholeWordMasking(continues_V=words.continues, mask_id=words.mask, rate=settings.mask_rate)
+    masking = WholeWordMasking(
+        continues_V=words.continues, mask_id=words.mask, ordinary=words.ordinary, rate=settings.mask_rate
+    )
     if not settings.contrastive:
         return MaskedPassages(corpus, Collator.of(words), masking, length=settings.length)
     documents, prefix = rows_by_document(corpus), retriever.layout.block_prefix.ids if retriever else ()

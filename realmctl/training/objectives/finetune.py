@@ -27,7 +27,7 @@ from realmctl.artifacts.description import QA_MODEL, QaModelDescription, write_d
 from realmctl.corpus.block_texts import BlockTexts
 from realmctl.corpus.corpus import TokenIds
 from realmctl.execution import processes
-from realmctl.models.bert.limits import require_positions
+from realmctl.models.families.known import require_positions
 from realmctl.models.inputs import TokenBatch, block_token_mask
 from realmctl.models.optimizer import layer_lr_multipliers
 from realmctl.models.span_head import SpanReader, hard_em_loss, marginal_loss, reader_loss, retrieval_loss, within_block
@@ -262,7 +262,7 @@ def finetune(settings: FinetuneSettings, out: Writer) -> dict[str, float]:
 def _train_to_read(settings: FinetuneSettings, asked: Sequence[Question], out: Writer) -> dict[str, float]:
     """Train searcher and reader, on cloze questions too if sentences are given, and keep the best weights if there is a dev set."""
     searcher, reader = starting_searcher(settings), starting_span_reader(settings)
-    require_positions(reader.bert.config, settings.reader_length, f"--reader-length {settings.reader_length}")
+    require_positions(reader.bert, settings.reader_length, f"--reader-length {settings.reader_length}")
     cloze: Sequence[Question] = ()
     if settings.spans is not None:  # as many as the steps have, if the sentences suffice
         count = settings.steps * settings.cloze_per_step

@@ -15,14 +15,15 @@ from typing import Protocol
 import numpy as np
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import BertForMaskedLM
+from transformers import PreTrainedModel
 
 from realmctl.artifacts import Writer, tokenizer_folder
 from realmctl.artifacts.description import ENCODER, EncoderDescription, describe_encoder, write_description
 from realmctl.corpus.corpus import Corpus
 from realmctl.execution import processes
-from realmctl.models.bert.encoder import states_at_places
 from realmctl.models.bert.files import save_masked_lm
+from realmctl.models.encoder import states_at_places
+from realmctl.models.families.known import mlm_logits
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.optimizer import layer_lr_multipliers
 from realmctl.spans.query import Query
@@ -65,7 +66,7 @@ def _examples(settings: MlmSettings, corpus: Corpus, words: WordPiece) -> Exampl
     collator = Collator.of(words)
     if settings.spans is None:
         return PlainBlocks(
-            corpus, collator, mask_rate=settings.mask_rate, length=settings.length, vocabulary=len(words)
+            corpus, collator, mask_rate=settings.mask_rate, length=settings.length, ordinary=words.ordinary
         )
     queries = TaggedQueries(settings.spans)
     if settings.practice == "curriculum":
@@ -90,9 +91,9 @@ class Examples(Protocol):
 class MlmObjective(SelfContained):
     """Cross-entropy at the hidden wordpieces of `examples`."""
 
-    def __init__(self, mlm: BertForMaskedLM, examples: Examples, settings: MlmSettings) -> None:
+    def __init__(self, mlm: PreTrainedModel, examples: Examples, settings: MlmSettings) -> None:
         self.modules = nn.ModuleDict({"mlm": mlm})
-        self.lr_multipliers = layer_lr_multipliers(mlm.bert, settings.layer_decay)
+        self.lr_multipliers = layer_lr_multipliers(mlm.base_model, settings.layer_decay)
         self.mlm, self.examples, self.settings = mlm, examples, settings
         self.order = DataOrder(len(examples), settings.batch_size, settings.seed)
         self.own = processes.share(settings.batch_size, "examples")
@@ -119,8 +120,8 @@ class MlmObjective(SelfContained):
         if not len(target_M):
             return None, {}
         device = next(self.mlm.parameters()).device
-        state_MH = states_at_places(self.mlm.bert, batch.packed.to(device), batch.place_M)
-        logits_MV = self.mlm.cls(state_MH).float()
+        state_MH = states_at_places(self.mlm.base_model, batch.packed.to(device), batch.place_M)
+        logits_MV = mlm_logits(self.mlm, state_MH).float()
         target_M = target_M.to(device, non_blocking=True)
         loss = F.cross_entropy(logits_MV, target_M, reduction="sum") / hidden
         return loss, {"accuracy": ((logits_MV.argmax(1) == target_M).sum(), len(target_M))}

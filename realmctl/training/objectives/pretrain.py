@@ -35,7 +35,7 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.execution import processes
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
-from realmctl.models.bert.limits import require_positions
+from realmctl.models.families.known import require_positions
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.models.marginal import retrieval_utility, sequence_marginal, token_marginal
 from realmctl.models.optimizer import layer_lr_multipliers
@@ -47,6 +47,7 @@ from realmctl.retrieval.search.candidates import ABSENT, NULL, candidates, doubl
 from realmctl.spans.query import Query
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.tokens import wordpiece
+from realmctl.tokens.frame import AROUND_ONE
 from realmctl.training import data_parallel
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import span_order
@@ -117,13 +118,13 @@ class PretrainObjective:
         self.settings, self.retriever, self.reader, self.in_use = settings, retriever, reader, in_use
         self.queries, self.corpus = TaggedQueries(settings.spans), Corpus(settings.blocks)
         self.collator = Collator.of(wordpiece.load(settings.blocks.path))
-        longest_body = min(retriever.block_length - 2, int(self.corpus.lengths.max()))
-        longest_input = self.queries.query_length + longest_body + 1
-        require_positions(reader.mlm.config, longest_input, "tag --query-length and chunk --max-wordpieces")
+        longest_body = min(retriever.block_length - AROUND_ONE, int(self.corpus.lengths.max()))
+        longest_input = self.queries.query_length + longest_body + len(self.collator.frame.between)
+        require_positions(reader.mlm, longest_input, "tag --query-length and chunk --max-wordpieces")
         self.modules = nn.ModuleDict({"retriever": retriever, "reader": reader})
         self.lr_multipliers: Mapping[nn.Module, float] = {
             retriever: (settings.retriever_lr or settings.lr) / settings.lr,
-            **layer_lr_multipliers(reader.mlm.bert, settings.layer_decay),
+            **layer_lr_multipliers(reader.mlm.base_model, settings.layer_decay),
         }
         self.own = processes.share(settings.batch_size, "queries")
         self.order = span_order(self.queries, settings.batch_size, settings.seed, settings.official)
@@ -180,7 +181,9 @@ class PretrainObjective:
     def _batch(self, drawn: Sequence[Query]) -> QueryBatch:
         """Lay out queries as the retriever reads them."""
         tokens = [query.tokens for query in drawn]
-        return QueryBatch.of(drawn, self.retriever.pack_queries(self.collator, tokens, self.queries.query_length))
+        return QueryBatch.of(
+            drawn, self.retriever.pack_queries(self.collator, tokens, self.queries.query_length), self.collator.frame
+        )
 
     @torch.no_grad()
     def vectors(self, drawn: Sequence[Query]) -> NDArray[np.float32]:

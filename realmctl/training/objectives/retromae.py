@@ -19,12 +19,14 @@ from realmctl.artifacts import Writer
 from realmctl.artifacts.description import EncoderDescription
 from realmctl.corpus.corpus import Corpus
 from realmctl.execution import processes
-from realmctl.models.bert.encoder import masked_loss
+from realmctl.models.encoder import masked_loss
+from realmctl.models.families.known import mlm_logits
 from realmctl.models.inputs import Collator, QueryBatch, TokenBatch
 from realmctl.models.precision import seed_everything
 from realmctl.models.retromae import RetroMae, bag_of_words_loss
 from realmctl.spans.query import Query
 from realmctl.tokens import wordpiece
+from realmctl.tokens.frame import AROUND_ONE
 from realmctl.training.data.draws import SharedDraws, Stream, generator
 from realmctl.training.data.masked_blocks import MaskedPassages, WholeWordMasking
 from realmctl.training.data.order import DataOrder
@@ -101,11 +103,12 @@ class RetroMaeObjective(SelfContained):
 
     def visible(self, text: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.bool_]:
         """What each position of `[CLS] text [SEP]` may read, bool [L, L]: a random set of the text, the two others, never itself."""
-        length = len(text) + 2
+        length = len(text) + AROUND_ONE
         sets = min(length, DECODER_SETS)
         masking = WholeWordMasking(
             continues_V=self.examples.masking.continues_V,
             mask_id=self.examples.masking.mask_id,
+            ordinary=self.examples.masking.ordinary,
             rate=self.settings.decoder_mask_rate,
         )
         visible_SL = np.ones((sets, length), dtype=np.bool_)
@@ -133,8 +136,9 @@ class RetroMaeObjective(SelfContained):
         }
         if self.settings.bag_of_words:
             collator = self.examples.collator
-            special_BL = (plain.ids_BL == collator.cls_id) | (plain.ids_BL == collator.sep_id)
-            words_loss = bag_of_words_loss(mlm.cls(last_BLH), plain, special_BL)
+            special = torch.tensor(sorted(collator.frame.ids), device=plain.ids_BL.device)
+            special_BL = torch.isin(plain.ids_BL, special)
+            words_loss = bag_of_words_loss(mlm_logits(mlm, last_BLH), plain, special_BL)
             loss = loss + self.settings.bag_of_words * words_loss / part.rows_in_batch
             sums["bag_of_words_loss"] = (words_loss.detach(), float(len(plain)))
         return loss, sums
@@ -160,7 +164,9 @@ def train_retromae(settings: RetroMaeSettings, out: Writer) -> dict[str, float]:
     seed_everything(settings.seed)  # the decoder is new, whatever the encoder
     model = RetroMae(mlm, retriever.query_tower if retriever else None)
     words, corpus = wordpiece.load(settings.blocks.path), Corpus(settings.blocks)
-    masking = WholeWordMasking(continues_V=words.continues, mask_id=words.mask, rate=settings.mask_rate)
+    masking = WholeWordMasking(
+        continues_V=words.continues, mask_id=words.mask, ordinary=words.ordinary, rate=settings.mask_rate
+    )
     prefix = retriever.layout.block_prefix.ids if retriever else ()
     examples = MaskedPassages(corpus, Collator.of(words), masking, length=settings.length, prefix=prefix)
     objective = RetroMaeObjective(model, examples, settings)

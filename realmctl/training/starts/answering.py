@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from transformers import BertForMaskedLM
+from transformers import PreTrainedModel
 
 from realmctl.errors import ConfigError
 from realmctl.models.precision import seed_everything
@@ -49,10 +49,10 @@ def starting_span_reader(settings: FinetuneSettings) -> SpanReader:
     """Return the reader: that of a qa-model, which has its span head already, or a new head on an encoder."""
     if settings.start and settings.start.kind == "span-reader":
         return SpanReader.load(settings.start.path)
-    return SpanReader.from_bert(starting_masked_lm(settings).bert)
+    return SpanReader.from_bert(starting_masked_lm(settings).base_model)
 
 
-def starting_masked_lm(settings: FinetuneSettings, with_head: bool = False) -> BertForMaskedLM:
+def starting_masked_lm(settings: FinetuneSettings, with_head: bool = False) -> PreTrainedModel:
     """Return the encoder that the reader starts from. `with_head` requires its masked-language-model head."""
     start = starting_bert(settings.start, settings.bert, settings.blocks, settings.seed, with_head=with_head)
     seed_everything(settings.seed)

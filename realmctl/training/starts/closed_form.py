@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers import BertForMaskedLM
+from transformers import PreTrainedModel
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 from realmctl.log import progress
-from realmctl.models.bert.encoder import hidden_states
 from realmctl.models.bert.ridge_head import set_ridge_head
+from realmctl.models.encoder import hidden_states
+from realmctl.models.families.known import mlm_logits
 from realmctl.models.inputs import Collator
 from realmctl.models.pca import pca_projection
 from realmctl.models.precision import autocast, pick_device
@@ -78,7 +79,7 @@ def start_with_pca(
 
 @torch.no_grad()
 def start_with_ridge_head(
-    mlm: BertForMaskedLM, corpus: Corpus, collator: Collator, settings: MlmSettings | WarmEncoderSettings
+    mlm: PreTrainedModel, corpus: Corpus, collator: Collator, settings: MlmSettings | WarmEncoderSettings
 ) -> float:
     """Set the head of `mlm` by ridge regression on unmasked blocks, cut to the length of the settings.
 
@@ -98,9 +99,9 @@ def start_with_ridge_head(
     with autocast(where, settings.precision):
         for start in range(0, len(rows), BATCH):
             packed = collator.query([corpus.tokens(row) for row in rows[start : start + BATCH]], settings.length)
-            special_BL = (packed.ids_BL == collator.cls_id) | (packed.ids_BL == collator.sep_id)
+            special_BL = torch.isin(packed.ids_BL, torch.tensor(sorted(collator.frame.ids)))
             visible_BL = packed.mask_BL & ~special_BL
-            states.append(hidden_states(mlm.bert, packed.to(where)).float().cpu()[visible_BL])
+            states.append(hidden_states(mlm.base_model, packed.to(where)).float().cpu()[visible_BL])
             wordpieces.append(packed.ids_BL[visible_BL])
     state_TH, wordpiece_T = torch.cat(states), torch.cat(wordpieces)
     if not len(wordpiece_T):
@@ -111,7 +112,7 @@ def start_with_ridge_head(
     for row in _sample(corpus, COUNTED_BLOCKS, settings.seed):
         counts += np.bincount(corpus.tokens(row), minlength=len(counts))
     set_ridge_head(mlm, state_TH, wordpiece_T, torch.from_numpy(counts))
-    decoded_T = mlm.cls(state_TH[:DECODED_TOKENS].to(where)).argmax(1).cpu()
+    decoded_T = mlm_logits(mlm, state_TH[:DECODED_TOKENS].to(where)).argmax(1).cpu()
     return float((decoded_T == wordpiece_T[:DECODED_TOKENS]).double().mean())
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transformers import BertForMaskedLM
+from transformers import BertForMaskedLM, PreTrainedModel
 
 from realmctl.artifacts import Artifact, require_same_vocabulary
 from realmctl.errors import InputError, MismatchError
 from realmctl.log import say, warn
-from realmctl.models.bert.encoder import load_masked_lm, scratch_config
+from realmctl.models.bert.files import load_masked_lm, scratch_config
 from realmctl.models.precision import seed_everything
 from realmctl.tokens import wordpiece
+from realmctl.tokens.wordpiece import WordPiece
 
 SCRATCH = "scratch:"
 BERT_INITIALIZER_RANGE, BERT_HIDDEN_SIZE = 0.02, 768
@@ -27,7 +28,7 @@ def starting_bert(
     seed: int,
     dropout: float | None = None,
     with_head: bool = False,
-) -> BertForMaskedLM:
+) -> PreTrainedModel:
     """Load or make the BERT to start from, with the blocks' vocabulary.
 
     Args:
@@ -48,21 +49,21 @@ def starting_bert(
     if bert is None:
         warn("no encoder and no --bert: starting from random weights of size tiny (--bert scratch:tiny)")
         bert = SCRATCH + "tiny"
-    words = len(wordpiece.load(blocks.path))
+    words = wordpiece.load(blocks.path)
     seed_everything(seed)
     if bert.startswith(SCRATCH):
         return _fresh(bert.removeprefix(SCRATCH), words, SCRATCH_DROPOUT if dropout is None else dropout)
     model = _loaded(Path(bert), with_head, dropout)
-    _require_vocabulary(Path(bert), blocks, words, model.config.vocab_size)
+    _require_tokenizer(Path(bert), blocks, words, model.config.vocab_size)
     return model
 
 
-def masked_lm_with_head(folder: Path) -> BertForMaskedLM:
+def masked_lm_with_head(folder: Path) -> PreTrainedModel:
     """Load a BERT folder. Raises InputError when it has no masked-language-model head."""
     return _loaded(folder, True)
 
 
-def _loaded(folder: Path, with_head: bool, dropout: float | None = None) -> BertForMaskedLM:
+def _loaded(folder: Path, with_head: bool, dropout: float | None = None) -> PreTrainedModel:
     model, had_head = load_masked_lm(folder, dropout)
     if with_head and not had_head:
         raise InputError(
@@ -74,25 +75,30 @@ def _loaded(folder: Path, with_head: bool, dropout: float | None = None) -> Bert
     return model
 
 
-def _fresh(size: str, words: int, dropout: float) -> BertForMaskedLM:
+def _fresh(size: str, words: WordPiece, dropout: float) -> PreTrainedModel:
     """A BERT with random weights.
 
     Their standard deviation is BERT's 0.02 times sqrt(768 / hidden size), so that a sum over the hidden units has the same
     variance at every width. docs/concepts/fidelity.md lists this deviation.
     """
-    config = scratch_config(size, words, dropout)
+    config = scratch_config(size, words.rows, dropout, pad=words.pad)
     config.initializer_range = BERT_INITIALIZER_RANGE * (BERT_HIDDEN_SIZE / config.hidden_size) ** 0.5
     return BertForMaskedLM(config)
 
 
-def _require_vocabulary(folder: Path, blocks: Artifact, words: int, rows: int) -> None:
-    vocabulary = folder / "vocab.txt"
-    own = blocks.file("tokenizer/vocab.txt").read_text(encoding="utf-8").split("\n")
-    differs = vocabulary.exists() and [w.strip() for w in vocabulary.read_text(encoding="utf-8").split("\n") if w] != [
-        w.strip() for w in own if w
-    ]
-    if rows != words or differs:
+def _require_tokenizer(folder: Path, blocks: Artifact, words: WordPiece, rows: int) -> None:
+    """Raise MismatchError unless an encoder has a row for each wordpiece, and its folder no other tokenizer than the blocks.
+
+    A vocabulary may be padded beyond the tokenizer's, as ModernBERT's is.
+    """
+    has_tokenizer = any((folder / name).is_file() for name in ("tokenizer.json", "vocab.txt"))
+    fits = (
+        wordpiece.load(folder).identity == words.identity and words.rows <= rows
+        if has_tokenizer
+        else len(words) == rows
+    )
+    if not fits:
         raise MismatchError(
-            f"{folder} has a vocabulary of {rows} wordpieces that is not the one of {blocks} ({words}). "
+            f"{folder} has a vocabulary of {rows} wordpieces that is not the one of {blocks} ({len(words)}), or another tokenizer. "
             f"Chunk the corpus with its tokenizer: realmctl chunk --tokenizer {folder}."
         )

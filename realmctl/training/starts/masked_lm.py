@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from transformers import BertForMaskedLM
+from transformers import PreTrainedModel
 
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary, tokenizer_folder, writing
 from realmctl.artifacts.description import ENCODER, EncoderDescription, write_description
@@ -13,6 +13,7 @@ from realmctl.errors import MismatchError
 from realmctl.execution import processes
 from realmctl.log import say
 from realmctl.models.bert.files import save_masked_lm
+from realmctl.models.families.known import family_of
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.tokens import wordpiece
@@ -33,12 +34,13 @@ def retriever_of_one_encoder(artifact: Artifact, blocks: Artifact) -> Retriever:
     return retriever
 
 
-def starting_masked_lm(settings: WarmEncoderSettings, retriever: Retriever | None) -> BertForMaskedLM:
-    """Return the encoder's BERT with its vocabulary layer; or the retriever's own BERT, with a layer that is fitted to its states."""
+def starting_masked_lm(settings: WarmEncoderSettings, retriever: Retriever | None) -> PreTrainedModel:
+    """Return the encoder with its vocabulary layer; or the retriever's own encoder, with a layer that is fitted to its states."""
     if retriever is None:
         return starting_bert(settings.encoder, settings.bert, settings.blocks, settings.seed)
-    mlm = BertForMaskedLM(retriever.query_tower.bert.config)
-    mlm.bert = retriever.query_tower.bert
+    base = retriever.query_tower.bert
+    mlm = family_of(base).masked_lm(base.config)
+    setattr(mlm, mlm.base_model_prefix, base)
     mlm.tie_weights()
     collator = Collator.of(wordpiece.load(settings.blocks.path))
     decoded = start_with_ridge_head(mlm, Corpus(settings.blocks), collator, settings)
@@ -47,7 +49,7 @@ def starting_masked_lm(settings: WarmEncoderSettings, retriever: Retriever | Non
 
 
 def save_start(
-    out: Writer, blocks: Artifact, mlm: BertForMaskedLM, described: EncoderDescription, retriever: Retriever | None
+    out: Writer, blocks: Artifact, mlm: PreTrainedModel, described: EncoderDescription, retriever: Retriever | None
 ) -> None:
     """Write the encoder, its description and tokenizer; and the retriever on the same BERT, if there is one, as a part."""
     save_masked_lm(mlm, out.path)

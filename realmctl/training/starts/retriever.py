@@ -39,7 +39,7 @@ def starting_retriever(settings: RetrieverSettings, out: Writer) -> tuple[Retrie
     assert settings.projection and settings.query_length and settings.projection_norm_eps  # nothing is left open
     assert settings.pooling and settings.towers
     retriever = Retriever.from_bert(
-        start.bert,
+        start.base_model,
         projection=settings.projection,
         query_length=settings.query_length,
         pooling=settings.pooling,

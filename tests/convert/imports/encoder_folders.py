@@ -17,8 +17,7 @@ from torch import Tensor, nn
 from transformers import BertModel
 
 from realmctl.artifacts import Artifact
-from realmctl.models.bert.encoder import scratch_config
-from realmctl.models.bert.files import save_bert
+from realmctl.models.bert.files import save_bert, scratch_config
 from realmctl.tokens import wordpiece
 from tests.convert import realm_case as case
 from tests.convert import realm_checkpoints as published

@@ -219,7 +219,7 @@ def not_finite(folder: Path) -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
-    "another architecture": (changed("config.json", model_type="mpnet"), "type 'mpnet'"),
+    "another architecture": (changed("config.json", model_type="deberta-v2"), "type 'deberta-v2'"),
     "relative positions": (changed("config.json", position_embedding_type="relative_key"), "position|embeddings"),
     "weights that are not finite": (not_finite, "0.0.bias.*not finite"),
     "too large": (changed("config.json", hidden_size=10**9), "hidden_size"),

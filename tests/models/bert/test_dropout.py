@@ -11,6 +11,7 @@ from transformers import BertForMaskedLM
 from realmctl.models.bert.dropout import set_dropout
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
+from realmctl.tokens.frame import Frame
 
 
 def test_every_layer_and_what_is_saved(mlm: BertForMaskedLM, tmp_path) -> None:
@@ -25,7 +26,7 @@ def test_every_layer_and_what_is_saved(mlm: BertForMaskedLM, tmp_path) -> None:
 
 def test_dropout_off_makes_training_repeatable(mlm: BertForMaskedLM) -> None:
     retriever = Retriever.from_bert(copy.deepcopy(mlm.bert), projection=8).train()
-    query = Collator(2, 3, 0, 4).query([[7, 8, 9]], 16)
+    query = Collator(Frame.bert(2, 3), 0, 4).query([[7, 8, 9]], 16)
     for rate, repeats in ((0.5, False), (0.0, True)):
         set_dropout(retriever, rate)
         assert torch.equal(retriever.embed_queries(query), retriever.embed_queries(query)) == repeats

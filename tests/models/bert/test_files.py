@@ -10,7 +10,8 @@ from transformers import AutoModel, AutoModelForMaskedLM, BertForMaskedLM, BertF
 from realmctl.errors import ConfigError, InputError
 from realmctl.forecast.sizes import encoder_shape
 from realmctl.models.bert import foreign_config
-from realmctl.models.bert.encoder import hidden_states, load_masked_lm, save_masked_lm, scratch_config
+from realmctl.models.bert.files import load_masked_lm, save_masked_lm, scratch_config
+from realmctl.models.encoder import hidden_states
 from realmctl.models.inputs import TokenBatch
 
 

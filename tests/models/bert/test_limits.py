@@ -129,4 +129,4 @@ def test_inputs_longer_than_the_positions_of_a_bert_are_refused(
     options = [f"--{name}={getattr(given, 'path', given)}" for name, given in named.items()]
     steps = ["--steps", 2, "--batch-size", 2, "--out", tmp_path / "made"]
     code, _, said = realmctl(command, "--bert", few_positions, *options, *steps)
-    assert code == 2 and f"error: {cause}: an input may have" in said and "but this BERT has 12 positions" in said
+    assert code == 2 and f"error: {cause}: an input may have" in said and "but this encoder has 12 positions" in said

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 from transformers import BertForMaskedLM
 
-from realmctl.models.bert.encoder import hidden_states, states_at
 from realmctl.models.bert.layers import TokenLayout, _attend_by_length
+from realmctl.models.encoder import hidden_states, states_at
 from realmctl.models.inputs import TokenBatch
 
 LENGTHS = st.lists(st.integers(1, 7), min_size=1, max_size=12)

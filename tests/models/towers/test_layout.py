@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from realmctl.models.inputs import Collator
 from realmctl.models.towers.layout import InputLayout, Prefix, layout_of
+from realmctl.tokens.frame import Frame
 
-COLLATOR = Collator(cls_id=101, sep_id=102, pad_id=0, mask_id=103)
+COLLATOR = Collator(Frame.bert(101, 102), pad_id=0, mask_id=103)
 TOKENS = st.lists(st.integers(1, 99), max_size=6)
 FORMS = st.sampled_from(["pair", "separated", "joined"])
 
@@ -32,7 +33,7 @@ def test_a_block_is_its_special_tokens_prefix_title_and_body(form, prefix, title
         segments = [1] * len(end) if form == "pair" else []
     assert packed.ids_BL.tolist() == [expected] and packed.mask_BL.all()
     assert packed.segments_BL.tolist() == [[0] * (len(expected) - len(segments)) + segments]
-    whole = layout.extra_tokens + len(title) + len(body)
+    whole = layout.extra_tokens(COLLATOR.frame) + len(title) + len(body)
     assert len(expected) == min(whole, length)  # so that `extra_tokens` says which blocks are cut
 
 
@@ -47,7 +48,7 @@ def test_the_default_is_what_retrievers_always_read():
     for title, body in (([], []), ([5, 6], [7, 8, 9]), ([5] * 30, [7])):
         ours, before = InputLayout().block(COLLATOR, [title], [body], 16), COLLATOR.block([title], [body], 16)
         assert ours.ids_BL.equal(before.ids_BL) and ours.segments_BL.equal(before.segments_BL)
-    assert InputLayout().extra_tokens == 3
+    assert InputLayout().extra_tokens(COLLATOR.frame) == 3
 
 
 def test_a_description_is_read_back():

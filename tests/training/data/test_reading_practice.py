@@ -12,6 +12,7 @@ from realmctl.errors import ConfigError, InputError
 from realmctl.models.inputs import Collator
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.tokens import wordpiece
+from realmctl.tokens.frame import Frame
 from realmctl.tokens.token_search import occurrences
 from realmctl.training.data import reading_practice as module
 from realmctl.training.data.reading_practice import (
@@ -192,4 +193,4 @@ def test_a_corpus_where_no_block_restates_a_sentence_is_refused(chain, tmp_path)
     queries, corpus = TaggedQueries(chain.spans), Corpus(chain.blocks)
     nobody = np.full(len(queries), -1, dtype=np.int64)
     with pytest.raises(InputError, match="restates a sentence"):
-        ReadingPractice(queries, corpus, nobody, Collator(0, 1, 2, 3), lengths=(20, 20))
+        ReadingPractice(queries, corpus, nobody, Collator(Frame.bert(0, 1), 2, 3), lengths=(20, 20))

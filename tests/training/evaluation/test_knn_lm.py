@@ -13,8 +13,8 @@ from realmctl.errors import QualityError
 from realmctl.index.build import build
 from realmctl.index.hnsw import HnswIndex
 from realmctl.index.settings import IndexSettings
-from realmctl.models.bert.encoder import hidden_states
 from realmctl.models.bert.files import load_masked_lm
+from realmctl.models.encoder import hidden_states
 from realmctl.models.inputs import Collator
 from realmctl.models.lm.knn import stored_keys
 from realmctl.spans.tagged_queries import TaggedQueries

@@ -36,7 +36,9 @@ def objective(
     blocks = open_artifact(path)
     vocabulary, corpus = wordpiece.load(blocks.path), Corpus(blocks)
     words, collator = len(vocabulary), Collator.of(vocabulary)
-    masking = WholeWordMasking(continues_V=np.zeros(words, dtype=bool), mask_id=collator.mask_id)
+    masking = WholeWordMasking(
+        continues_V=np.zeros(words, dtype=bool), mask_id=collator.mask_id, ordinary=np.arange(5, words)
+    )
     torch.manual_seed(1)
     config = scratch_config("L2-H16-A2", words, dropout)
     config.initializer_range = 0.2

@@ -15,8 +15,8 @@ from safetensors.torch import load_file
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
-from realmctl.models.bert.encoder import masked_loss
 from realmctl.models.condenser import contrastive_loss
+from realmctl.models.encoder import masked_loss
 from realmctl.training.data.masked_blocks import WholeWordMasking, rows_by_document
 from tests.training.objectives import condenser_process as process
 
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[3]
 def masking(rate: float = 0.3) -> WholeWordMasking:
     continues = np.zeros(50, dtype=bool)
     continues[30:] = True
-    return WholeWordMasking(continues_V=continues, mask_id=3, rate=rate)
+    return WholeWordMasking(continues_V=continues, mask_id=3, ordinary=np.arange(5, len(continues)), rate=rate)
 
 
 def test_words_are_masked_whole_and_targets_are_aligned():

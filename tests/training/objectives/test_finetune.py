@@ -83,7 +83,7 @@ def span_scores(objective, number, *, with_retrieval_score=True):
     everything, spans = [], []
     for row in beam[: options.reader_beam]:
         body = searcher.corpus.tokens(row).tolist()[: 40 - 3 - len(tokens)]
-        ids = [collator.cls_id, *tokens, collator.sep_id, *body, collator.sep_id]
+        ids = [collator.frame.before, *tokens, collator.frame.after, *body, collator.frame.after]
         segments = [0] * (len(tokens) + 2) + [1] * (len(body) + 1)
         state = objective.reader.bert(torch.tensor([ids]), token_type_ids=torch.tensor([segments])).last_hidden_state[0]
         first, last = head.dense(state).chunk(2, -1)

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from realmctl.corpus.corpus import Corpus
 from realmctl.models.bert import layers
-from realmctl.models.bert.encoder import load_masked_lm
+from realmctl.models.bert.files import load_masked_lm
 from realmctl.models.inputs import Collator
 from realmctl.spans.query import Query
 from realmctl.spans.tagged_queries import TaggedQueries
@@ -30,7 +30,7 @@ def restored(query: Query) -> np.ndarray:
 
 def test_plain_masking_hides_bert_s_share_and_asks_for_the_original(chain: Chain) -> None:
     corpus, collator = Corpus(chain.blocks), Collator.of(wordpiece.load(chain.blocks.path))
-    examples = PlainBlocks(corpus, collator, mask_rate=0.15, length=64, vocabulary=200)
+    examples = PlainBlocks(corpus, collator, mask_rate=0.15, length=64, ordinary=np.arange(5, 200))
     rng = np.random.default_rng(0)
     masked = kept = asked = total = 0
     for number in list(range(len(corpus))) * 20:
@@ -73,7 +73,7 @@ def test_a_batch_points_at_its_masks(chain: Chain) -> None:
     batch.packed.ids_BL.flatten()[batch.place_M] = batch.target_M
     for ids, example in zip(batch.packed.ids_BL.tolist(), drawn, strict=True):
         parts = [restored(part).tolist() for part in (example, example.beside) if part]
-        whole = [collator.cls_id, *(token for part in parts for token in [*part, collator.sep_id])]
+        whole = [collator.frame.before, *(token for part in parts for token in [*part, collator.frame.after])]
         assert ids[: len(whole)] == whole
 
 
@@ -82,7 +82,11 @@ def test_the_last_layer_computes_few_positions(chain: Chain, monkeypatch: pytest
     """The loss is that of transformers' own forward pass, with a configured dropout or without."""
     mlm, _ = load_masked_lm(chain.encoder.path, dropout)
     examples = PlainBlocks(
-        Corpus(chain.blocks), Collator.of(wordpiece.load(chain.blocks.path)), mask_rate=0.15, length=24, vocabulary=200
+        Corpus(chain.blocks),
+        Collator.of(wordpiece.load(chain.blocks.path)),
+        mask_rate=0.15,
+        length=24,
+        ordinary=np.arange(5, 200),
     )
     objective = MlmObjective(mlm.eval(), examples, MlmSettings(blocks=chain.blocks, batch_size=8, seed=3))
     ((batch, hidden),) = objective.draw(0)
@@ -104,7 +108,7 @@ def test_the_last_layer_computes_few_positions(chain: Chain, monkeypatch: pytest
 def test_loss_is_cross_entropy_at_the_masks_and_micro_batches_add_up(chain: Chain) -> None:
     mlm = load_masked_lm(chain.encoder.path)[0].eval()
     collator = Collator.of(wordpiece.load(chain.blocks.path))
-    examples = PlainBlocks(Corpus(chain.blocks), collator, mask_rate=0.3, length=32, vocabulary=200)
+    examples = PlainBlocks(Corpus(chain.blocks), collator, mask_rate=0.3, length=32, ordinary=np.arange(5, 200))
     whole = MlmObjective(mlm, examples, MlmSettings(blocks=chain.blocks, batch_size=6, seed=3))
     split = MlmObjective(mlm, examples, MlmSettings(blocks=chain.blocks, batch_size=6, micro_batch=2, seed=3))
     ((batch, hidden),) = whole.draw(5)

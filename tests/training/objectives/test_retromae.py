@@ -30,7 +30,9 @@ def objective_of(chain: Chain, **more) -> RetroMaeObjective:
     torch.manual_seed(0)
     model = RetroMae(starting_masked_lm(settings, None)).eval()
     words = wordpiece.load(chain.blocks.path)
-    masking = WholeWordMasking(continues_V=words.continues, mask_id=words.mask, rate=settings.mask_rate)
+    masking = WholeWordMasking(
+        continues_V=words.continues, mask_id=words.mask, ordinary=words.ordinary, rate=settings.mask_rate
+    )
     examples = MaskedPassages(Corpus(chain.blocks), Collator.of(words), masking, length=settings.length)
     return RetroMaeObjective(model, examples, settings)
 
@@ -50,7 +52,7 @@ def test_each_position_reads_a_random_half_of_the_text_and_never_itself(chain: C
 
 def test_whole_words_are_hidden(chain: Chain) -> None:
     continues = np.array([False, True] * 10)
-    masking = WholeWordMasking(continues_V=continues, mask_id=0, rate=0.5)
+    masking = WholeWordMasking(continues_V=continues, mask_id=0, ordinary=np.arange(5, len(continues)), rate=0.5)
     chosen = masking.chosen(
         np.array([2, 3, 4, 6, 7, 9]), 200, np.random.default_rng(0)
     )  # words of 2, 1 and 3 wordpieces
@@ -66,8 +68,8 @@ def test_the_loss_is_the_mean_over_all_wordpieces_and_that_over_the_masks(chain:
     mlm, plain = objective.model.mlm, part.plain
     last, decoded = objective.model(part.masked.packed, plain, part.visible_BLL)
     rebuilt, filled, bags = [], [], []
-    special = (plain.ids_BL == objective.examples.collator.cls_id) | (
-        plain.ids_BL == objective.examples.collator.sep_id
+    special = (plain.ids_BL == objective.examples.collator.frame.before) | (
+        plain.ids_BL == objective.examples.collator.frame.after
     )
     for row, query in enumerate(part.masked.queries):
         hidden = dict(zip((query.places + 1).tolist(), query.targets.tolist(), strict=True))

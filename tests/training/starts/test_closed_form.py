@@ -12,7 +12,8 @@ from torch.testing import assert_close
 from realmctl.artifacts import open_artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
-from realmctl.models.bert.encoder import hidden_states, load_masked_lm
+from realmctl.models.bert.files import load_masked_lm
+from realmctl.models.encoder import hidden_states
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.models.towers.pooled_bert import PooledBert

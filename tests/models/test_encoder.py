@@ -8,15 +8,8 @@ from torch.testing import assert_close
 from transformers import BertForMaskedLM
 
 from realmctl.models.bert import layers
-from realmctl.models.bert.encoder import (
-    cls_state,
-    hidden_states,
-    layer_states,
-    masked_logits,
-    scratch_config,
-    states_at,
-    states_at_places,
-)
+from realmctl.models.bert.files import scratch_config
+from realmctl.models.encoder import cls_state, hidden_states, layer_states, states_at, states_at_places
 from realmctl.models.inputs import TokenBatch
 
 
@@ -127,13 +120,6 @@ def test_bf16_autocast_is_close(mlm: BertForMaskedLM, batch: TokenBatch) -> None
     assert torch.cosine_similarity(exact, rough.float()).min() > 0.99
     rough.float().sum().backward()
     assert all(p.grad is None or p.grad.isfinite().all() for p in mlm.parameters())
-
-
-def test_masked_logits_equal_the_logits_of_every_position(mlm: BertForMaskedLM, batch: TokenBatch) -> None:
-    position_BM = torch.tensor([[1, 0], [2, 3], [39, 5], [4, 4]])
-    every = mlm(batch.ids_BL, batch.mask_BL.long(), batch.segments_BL).logits
-    ours = masked_logits(mlm, hidden_states(mlm.bert, batch), position_BM)
-    assert_close(ours, every[torch.arange(4)[:, None], position_BM], atol=1e-5, rtol=1e-5)
 
 
 def test_padding_does_not_matter(mlm: BertForMaskedLM, batch: TokenBatch) -> None:

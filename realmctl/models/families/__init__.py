@@ -1,0 +1,1 @@
+"""Families of encoders: what the stages need of one, and one file for each family."""

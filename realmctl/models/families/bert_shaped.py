@@ -1,0 +1,85 @@
+"""Families with the layers of BERT: only real tokens are computed, and the last layer only at positions that are read.
+
+The weights stay in transformers' modules, whose names are those of BERT's (`encoder.layer`, `attention.self.query`).
+Legend: B rows, L tokens of the longest row, T real tokens of the batch, P positions read in each row, H hidden, X anything.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+from transformers import PretrainedConfig, PreTrainedModel
+from transformers.models.bert.modeling_bert import BertLayer, BertPooler
+
+from realmctl.models.bert.layers import TokenLayout, run_layer
+from realmctl.models.families.family import Family
+from realmctl.models.inputs import TokenBatch
+
+
+class BertShaped(Family):
+    """A family whose base model has `embeddings` and `encoder.layer` as BERT's."""
+
+    def first_position(self, config: PretrainedConfig) -> int:
+        """Return the position of the first token."""
+        return 0
+
+    def positions(self, config: PretrainedConfig) -> int:
+        """Return the most tokens of an input."""
+        return int(config.max_position_embeddings) - self.first_position(config)
+
+    def words(self, base: PreTrainedModel) -> nn.Embedding:
+        """Return the table of the wordpieces' embeddings."""
+        table: nn.Embedding = base.embeddings.word_embeddings
+        return table
+
+    def from_below(self, base: PreTrainedModel) -> list[nn.Module]:
+        """Return the embeddings and the layers, in order."""
+        return [base.embeddings, *base.encoder.layer]
+
+    def new_pooler(self, config: PretrainedConfig) -> nn.Module:
+        """Return a tanh pooler with random weights."""
+        pooler: nn.Module = BertPooler(config)
+        return pooler
+
+    def position_states(self, base: PreTrainedModel, length: int) -> Tensor:
+        """Return the embeddings of the first positions of a text, [length, H]."""
+        first = self.first_position(base.config)
+        weight_PH: Tensor = base.embeddings.position_embeddings.weight
+        return weight_PH[first : first + length]
+
+    def layer_states(self, base: PreTrainedModel, packed: TokenBatch, layers: tuple[int, ...]) -> tuple[Tensor, ...]:
+        """Return the states after the given layers (0 = the embeddings), each [B, L, H]; zeros at padding."""
+        rows = TokenLayout(packed)
+        states = [self._embed(base, packed, rows)]
+        for layer in base.encoder.layer[: max(layers)]:
+            states.append(_run(layer, states[-1], rows))
+        return tuple(rows.pad(states[layer]) for layer in layers)
+
+    def states_at(self, base: PreTrainedModel, packed: TokenBatch, position_BP: Tensor) -> Tensor:
+        """Return the output at some positions of each row, [B, P, H]. The last layer computes only these."""
+        rows = TokenLayout(packed)
+        state_TH = self._embed(base, packed, rows)
+        for layer in base.encoder.layer[:-1]:
+            state_TH = _run(layer, state_TH, rows)
+        return _run(base.encoder.layer[-1], state_TH, rows, position_BP)
+
+    def _embed(self, base: PreTrainedModel, packed: TokenBatch, rows: TokenLayout) -> Tensor:
+        length, embeddings = packed.ids_BL.shape[1], base.embeddings
+        self.require_positions(base.config, length, "Lengths of the inputs")
+        first = self.first_position(base.config)
+        position_BL = torch.arange(first, first + length, device=packed.ids_BL.device).expand_as(packed.ids_BL)
+        segments_BL = packed.segments_BL if self.segments(base.config) > 1 else torch.zeros_like(packed.segments_BL)
+        state_TH = embeddings.word_embeddings(rows.pack(packed.ids_BL))
+        state_TH = state_TH + embeddings.token_type_embeddings(rows.pack(segments_BL))
+        state_TH = state_TH + embeddings.position_embeddings(rows.pack(position_BL))
+        embedding_TH: Tensor = embeddings.dropout(embeddings.LayerNorm(state_TH))
+        return embedding_TH
+
+
+def _run(layer: BertLayer, state_TH: Tensor, rows: TokenLayout, position_BP: Tensor | None = None) -> Tensor:
+    """Run the layer. After `gradient_checkpointing_enable` the backward pass computes it again to save memory."""
+    if layer.gradient_checkpointing and layer.training and torch.is_grad_enabled():
+        state: Tensor = checkpoint(run_layer, layer, state_TH, rows, position_BP, use_reentrant=False)
+        return state
+    return run_layer(layer, state_TH, rows, position_BP)
