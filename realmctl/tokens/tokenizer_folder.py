@@ -50,14 +50,14 @@ PLAIN_CLASSES = frozenset(
     )
 )
 """Classes for which tokenizer.json says everything, apart from RoBERTa's `add_prefix_space`."""
-MAX_LENGTH_STATED = 10**6
-"""transformers writes a model_max_length of 10^30 for a tokenizer without a limit."""
+NO_LENGTH = 10**6
+"""A model_max_length of this or more is none: transformers writes 10^30 for a tokenizer without a limit."""
 
 
 def stated_length(folder: Path) -> int | None:
     """Return the longest input in tokens that the tokenizer of a folder allows (`model_max_length`); None without a limit."""
     stated = _json(folder / "tokenizer_config.json").get("model_max_length")
-    return int(stated) if isinstance(stated, int | float) and 2 < stated < MAX_LENGTH_STATED else None
+    return int(stated) if isinstance(stated, int | float) and 2 < stated < NO_LENGTH else None
 
 
 def read_tokenizer(folder: Path) -> tuple[Tokenizer, tuple[str, ...]]:
