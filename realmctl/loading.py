@@ -10,6 +10,7 @@ from pathlib import Path
 from realmctl.artifacts import Artifact, open_artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
+from realmctl.models.precision import check_precision
 from realmctl.pipeline import resolve
 from realmctl.retrieval.answering.pretrained_model import PretrainedModel
 from realmctl.retrieval.answering.qa_model import QaModel
@@ -67,6 +68,7 @@ def load(
         InputError: there is no artifact, it is damaged, or its blocks are not found.
         MismatchError: model, index and blocks do not fit each other.
     """
+    check_precision(precision)
     artifact = path if isinstance(path, Artifact) else open_artifact(path)
     if artifact.kind == "model":
         return PretrainedModel.open(path, blocks=blocks, index=index, device=device, precision=precision)

@@ -105,6 +105,55 @@ def test_kinds_that_cannot_be_loaded_are_refused(chain):
         realmctl.load(chain.retriever, device="abacus")
 
 
+def test_what_is_not_a_text_or_a_batch_is_refused(chain, qa_model):
+    retriever, index = realmctl.load(chain.retriever), realmctl.load(chain.index)
+    for texts in ("abc", None, [["a"]], [3]):
+        with pytest.raises(ConfigError):
+            retriever.encode_queries(texts)
+        with pytest.raises(ConfigError):
+            retriever.encode_blocks(texts, texts)
+    qa = realmctl.load(qa_model)
+    for question in (["a"], None, 3, ""):
+        with pytest.raises(ConfigError):
+            qa.search(question)
+        with pytest.raises(ConfigError):
+            qa.ask(question)
+    with pytest.raises(ConfigError, match="k is"):
+        qa.search("Where?", k="5")
+    one = np.zeros(index.dimension, np.float32)
+    with pytest.raises(ConfigError, match="None"):
+        index.search(one)
+    assert index.search(one[None], k=2)[1].shape == index.search([one.tolist()], k=2)[1].shape == (1, 2)
+    with pytest.raises(MismatchError, match="retriever"):
+        index.search(np.zeros((1, index.dimension + 1), np.float32))
+
+
+def test_an_unknown_precision_is_refused_before_anything_is_opened(chain, model):
+    for opener in (realmctl.load, realmctl.load_retriever, realmctl.load_model, realmctl.load_qa_model):
+        with pytest.raises(ConfigError, match="fp16"):
+            opener(chain.folder / "nothing", precision="fp16")
+
+
+def test_a_file_is_told_from_what_does_not_exist(chain):
+    with pytest.raises(InputError, match="is a file"):
+        realmctl.load(chain.questions)
+
+
+def test_another_index_may_be_named(chain, model, tmp_path):
+    """The same vectors in an index outside of the model give the same blocks; one of another retriever is refused."""
+    embeddings = realmctl.stages.Embed(blocks=chain.blocks, retriever=model, precision="fp32").make(tmp_path / "e")
+    index = realmctl.stages.BuildIndex(embeddings=embeddings, type="exact").make(tmp_path / "i")
+    opened = realmctl.load(model, blocks=chain.blocks, index=tmp_path / "i")
+    assert opened.index.artifact.content == index.content
+    assert [hit.row for hit in opened.search("Ada", k=3)] == [
+        hit.row for hit in realmctl.load(model, blocks=chain.blocks).search("Ada", k=3)
+    ]
+    with pytest.raises(MismatchError):
+        realmctl.load(model, blocks=chain.blocks, index=chain.index)
+    with pytest.raises(ConfigError, match="index"):
+        realmctl.load(chain.blocks, index=index)
+
+
 def test_the_right_version_of_the_blocks_is_found_beside_the_model(chain, model, tmp_path):
     shutil.copytree(chain.folder / "blocks", tmp_path / "w/blocks")
     shutil.copytree(model.path.parent, tmp_path / "w/model")

@@ -218,6 +218,10 @@ def newest_version(series: Path) -> Path:
     """Path of the newest committed version in `series`. Raises InputError when there is none."""
     numbers = version_numbers(series)
     if not numbers:
+        if series.is_file():
+            raise InputError(
+                f"{series} is a file, and an artifact is a folder. Name the folder of a version or of a series."
+            )
         what = "has no finished version" if series.is_dir() else "does not exist"
         raise InputError(f"{series} {what}. Run the stage that makes it first, or name another folder.")
     return series / f"v{numbers[-1]}"

@@ -9,8 +9,6 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from realmctl.cli import completion
-
 
 def path(value: str | Path) -> Path:
     """Convert a value of the command line to a path. Raises a usage error if it is empty."""
@@ -76,6 +74,3 @@ RegexAnswers = Annotated[
 AnswerField = Annotated[
     str | None, typer.Option(help="Field that contains the answers, for a layout like EfficientQA's.")
 ]
-Series = typer.Argument(
-    parser=path, autocompletion=completion.artifacts(), help="A version, or a series for its newest version."
-)

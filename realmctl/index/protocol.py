@@ -47,7 +47,13 @@ def check_queries(queries_BD: Vectors, k: int, *, dimension: int) -> NDArray[np.
     """Return the queries as contiguous float32 [B, D]. Raises what `Index.search` raises."""
     if k < 1:
         raise ConfigError(f"A search asks for {k} answers a query; the least is 1.")
-    if queries_BD.ndim != 2 or queries_BD.shape[1] != dimension:
+    queries_BD = np.asarray(queries_BD)
+    if queries_BD.ndim != 2:
+        raise ConfigError(
+            f"Queries are an array [B, D], one vector a row, and this one has the shape {list(queries_BD.shape)}. Put a single "
+            "vector v into a batch: v[None]."
+        )
+    if queries_BD.shape[1] != dimension:
         raise MismatchError(
             f"Queries of shape {list(queries_BD.shape)} cannot search an index of dimension {dimension}: it "
             "was built with another retriever. Embed the blocks with this retriever and build the index "

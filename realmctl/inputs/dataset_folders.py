@@ -51,9 +51,16 @@ def only_split(folder: Path) -> list[Path]:
         InputError: the folder holds another number of splits.
     """
     splits = data_files(folder)
-    if len(splits) != 1:
-        held = f"the splits {', '.join(splits)}" if splits else "no Parquet or Arrow file"
-        raise InputError(f"{folder} holds {held}, and one split is read. Name a file, or a folder with one.")
+    if not splits:
+        first = next(iter(files_below(folder)), None)
+        such = f", such as {first}" if first else ""
+        raise InputError(
+            f"{folder} is a folder, and not one of a Hugging Face dataset (Parquet, Arrow). Name a file{such}."
+        )
+    if len(splits) > 1:
+        raise InputError(
+            f"{folder} holds the splits {', '.join(splits)}, and one is read. Name a file, or a folder with one."
+        )
     return next(iter(splits.values()))
 
 

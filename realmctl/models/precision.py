@@ -55,10 +55,15 @@ def processor() -> frozenset[str]:
         return frozenset()
 
 
+def check_precision(precision: str) -> None:
+    """Raise ConfigError unless this is the name of a precision."""
+    if precision not in ("auto", "fp32", "bf16"):
+        raise ConfigError(f"{precision!r} is not a precision. Use auto, fp32 or bf16.")
+
+
 def autocast(device: torch.device, precision: str = "auto") -> AbstractContextManager[None]:
     """Return the context for a forward pass in `fp32`, `bf16`, or `auto` (bf16 where the hardware has it)."""
-    if precision not in ("auto", "fp32", "bf16"):
-        raise ConfigError(f"'{precision}' is not a precision. Use auto, fp32 or bf16.")
+    check_precision(precision)
     if precision == "bf16" or (precision == "auto" and has_bf16(device)):
         return torch.autocast(device.type, dtype=torch.bfloat16)
     return nullcontext()

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from realmctl.artifacts import Artifact
 from realmctl.errors import ConfigError
 from realmctl.models.inputs import Collator
-from realmctl.models.precision import pick_device
+from realmctl.models.precision import check_precision, pick_device
 from realmctl.models.retriever import Retriever
 from realmctl.pipeline import resolve
 from realmctl.retrieval.blocks import ArtifactLike, BlocksLike, with_blocks
 from realmctl.retrieval.embedding.embedding import embed_questions, embed_titles_and_bodies
 from realmctl.retrieval.loaded_index import LoadedIndex
 from realmctl.retrieval.search.dense import DenseSearcher
-from realmctl.retrieval.search.text_search import QUESTIONS_AT_ONCE, TextSearch
+from realmctl.retrieval.search.text_search import QUESTIONS_AT_ONCE, TextSearch, require_texts
 from realmctl.tokens import wordpiece
 
 
@@ -51,6 +51,7 @@ class LoadedRetriever:
             InputError: a file is missing or damaged.
             MismatchError: the artifact is of another kind.
         """
+        check_precision(precision)
         artifact = resolve(path, ("retriever",))
         return cls(artifact, Retriever.load(artifact.path).to(pick_device(device)), precision)
 
@@ -63,7 +64,10 @@ class LoadedRetriever:
         """Return the vectors of n questions or sentences, float32 [n, D].
 
         A text of over 510 wordpieces is cut, or of what the encoder has positions for.
+
+        Raises ConfigError for what is not a list of texts.
         """
+        require_texts(texts)
         vectors = [np.empty((0, self.dimension), np.float32)]
         for start in range(0, len(texts), QUESTIONS_AT_ONCE):
             tokens = self._words.tokens(texts[start : start + QUESTIONS_AT_ONCE])
@@ -74,9 +78,11 @@ class LoadedRetriever:
         """Return the vectors of n blocks, float32 [n, D]; a text is cut where title and text exceed the block length.
 
         Raises:
-            ConfigError: there are not as many titles as texts.
+            ConfigError: there are not as many titles as texts, or these are not lists of texts.
             MismatchError: the retriever was fine-tuned and has no block encoder.
         """
+        for given in (titles, texts):
+            require_texts(given)
         if len(titles) != len(texts):
             raise ConfigError(
                 f"encode_blocks received {len(titles)} titles and {len(texts)} texts. Pass as many titles as texts."

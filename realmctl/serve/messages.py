@@ -183,13 +183,14 @@ class Latency(BaseModel):
 
 
 class StatusReply(BaseModel):
-    """What is served, and how it goes. `refused` counts requests that met a full queue."""
+    """What is served, and how it goes. `refused` counts requests that met a full queue. `examples`: what may be asked, or filled."""
 
     version: str
     blocks: int
     index_type: str | None
     can_ask: bool
     can_fill: bool
+    examples: list[str]
     edits_allowed: bool
     editing: bool
     waiting: int

@@ -34,6 +34,8 @@ from realmctl.serve.versions import ServedVersion, Versions
 
 COMPARED_CANDIDATES = 8
 MOST_MASKS = 16
+LONGEST_EXAMPLE = 120
+"""Characters of a block that an example of the page is made of."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,20 @@ class Models:
         while stop < len(self.corpus) and self.corpus.block(stop).document == document:
             stop += 1
         return range(first, stop)
+
+    def examples(self) -> list[str]:
+        """A few questions and sentences with a mask, made of some blocks, for those who see the page for the first time."""
+        count = len(self.corpus)
+        blocks = [self.corpus.block(row) for row in dict.fromkeys((0, count // 3, 2 * count // 3)) if row < count]
+        found = []
+        if self.qa is not None:
+            found += [f"What is known about {block.title}?" for block in blocks if block.title.strip()]
+        if self.filler is not None:
+            for block in blocks[: 1 if found else None]:
+                words = block.text[:LONGEST_EXAMPLE].partition(". ")[0].split()
+                if len(words) > 3:
+                    found.append(" ".join([*words[:-1], f"{MASK}."]))
+        return found
 
     def ask(self, asked: Sequence[Ask]) -> list[AskReply]:
         """Answer questions, all with the same `top`, in one batch. Raises ConfigError if there is no qa-model."""

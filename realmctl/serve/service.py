@@ -11,7 +11,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from realmctl.errors import ConfigError, InputError, LockedError
+from realmctl.errors import ConfigError, InputError, LockedError, RealmctlError
+from realmctl.log import say, warn
 from realmctl.serve.latency import Latencies
 from realmctl.serve.messages import (
     Ask,
@@ -29,6 +30,9 @@ from realmctl.serve.messages import (
 from realmctl.serve.models import Models
 from realmctl.serve.versions import Versions
 from realmctl.serve.worker import Argument, QueueFull, Reply, Worker
+
+SECONDS_BETWEEN_LOOKS = 5.0
+"""How often a server looks whether another run has made newer versions."""
 
 
 class UnknownBlock(InputError):
@@ -48,6 +52,7 @@ class Service:
         self.most_waiting, self.refused = most_waiting, 0
         self.latencies, self._worker = Latencies(), Worker(most_waiting)
         self._editing, self._start = threading.Lock(), time.monotonic()
+        self._stopped, self._held = threading.Event(), versions.held()
 
     def ask(self, asked: Ask) -> Future[AskReply]:
         """Queue a question. Raises QueueFull."""
@@ -107,6 +112,36 @@ class Service:
         """Start an edit that adds a document. See `_start_edit` for what is raised."""
         edit = {"op": "add", "id": new.id, "title": new.title, "text": new.text}
         return self._start_edit(new.version, lambda models: edit)
+
+    def follow(self) -> bool:
+        """Serve the newest blocks and index that fit the models, if another run has made them. Return whether it did.
+
+        Meanwhile the former version is served. An edit in progress is not disturbed.
+        """
+        if (held := self.versions.held()) == self._held or not self._editing.acquire(blocking=False):
+            return False
+        try:
+            self._held = held
+            version = self.versions.newest()
+            if version.name == self.models.version.name:
+                return False
+            self.models = self.models.over(version)
+            say(f"serving {version.blocks} now")
+            return True
+        except RealmctlError as error:
+            warn(f"{self.models.version.blocks} is still served: {error}")
+            return False
+        finally:
+            self._editing.release()
+
+    def follow_always(self, seconds: float = SECONDS_BETWEEN_LOOKS) -> None:
+        """Look for newer versions again and again, in a thread of its own, until `stop`."""
+
+        def look() -> None:
+            while not self._stopped.wait(seconds):
+                self.follow()
+
+        threading.Thread(target=look, name="serve-follow", daemon=True).start()
 
     def _start_edit(self, version: str | None, edit_of: Callable[[Models], Mapping[str, Any]]) -> Future[EditReply]:
         """Make and serve the next version in a thread of its own. Meanwhile the former version is served.
@@ -170,6 +205,7 @@ class Service:
             index_type=None if index is None else str(index.settings.get("type", "unknown")),
             can_ask=models.qa is not None,
             can_fill=models.filler is not None,
+            examples=models.examples(),
             edits_allowed=self.edits_allowed,
             editing=self._editing.locked(),
             waiting=self._worker.waiting,
@@ -182,6 +218,7 @@ class Service:
 
     def stop(self) -> None:
         """Compute what waits, then end the worker."""
+        self._stopped.set()
         self._worker.stop()
 
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from realmctl.artifacts import Artifact, newest_version
+from realmctl.artifacts import Artifact, newest_version, version_numbers
+from realmctl.artifacts.artifact import pinned_version
 from realmctl.artifacts.series import (
     adopt,
     commit_finished_runs,
@@ -29,6 +30,7 @@ from realmctl.index.settings import IndexSettings
 from realmctl.index.vectors import VECTORS_FILE, open_vectors
 from realmctl.log import say, untold
 from realmctl.pipeline import Named, choose, flag_of, resolve
+from realmctl.pipeline.choosing import make_index_hint
 from stages.build_index import BuildIndex
 from stages.embed import Embed
 from stages.revise import Revise
@@ -100,11 +102,20 @@ class Versions:
         assert blocks is not None
         return ServedVersion(blocks, index), asked, filled
 
+    def held(self) -> tuple[object, ...]:
+        """Return what a look at the folders of blocks and indexes shows: versions and pins. It changes with every new version."""
+        return tuple((version_numbers(series), pinned_version(series)) for series in (self.blocks, self.indexes))
+
     def check_edits(self, version: ServedVersion) -> None:
         """Check that edits of this version can be embedded and indexed.
 
         Raises MismatchError or ConfigError.
         """
+        if pinned_version(version.blocks.path.parent) is not None:
+            raise ConfigError(
+                f"{version.blocks.path.parent} is pinned to a version, and an edit makes a newer one. Run `realmctl pin --remove "
+                f"{version.blocks.path.parent}`, or leave out --allow-edits."
+            )
         if version.index is not None:
             self._embed(version.index, version.blocks, version.blocks).check()
         with temporary_folder() as folder:
@@ -115,9 +126,13 @@ class Versions:
         newest = newest_version(version.blocks.path.parent)
         if newest.name != version.blocks.path.name:
             raise LockedError(
-                f"Another process wrote {newest.name}, and {version.name} is served here. Make an index of it if it has "
-                "none, and start realmctl serve again."
+                f"Another process wrote {newest.name}, and {version.name} is served here. {newest.name} is served within "
+                f"seconds if it has an index; otherwise run {make_index_hint(newest, self._maker())}."
             )
+
+    def _maker(self) -> Path | str:
+        model = self.model.path if isinstance(self.model, Artifact) else self.model
+        return model or "RETRIEVER"
 
     def edit(self, version: ServedVersion, edits: Sequence[Mapping[str, Any]]) -> Edited:
         """Apply edits (realmctl.corpus.edits) to a version, and return the next one.

@@ -85,6 +85,13 @@ def test_another_process_wrote_a_version(service, workspace):
     with pytest.raises(LockedError, match="v2"):
         service.remove("d1-0", None)
     assert service.block("d7-0").version.startswith("v1-")  # what is served is still whole
+    assert service.follow() and not service.follow()
+    with pytest.raises(UnknownBlock):
+        service.block("d7-0")
+    assert service.ask(Ask(question=QUESTION)).result(PATIENCE).version.startswith("v2-")
+    with pytest.raises(LockedError, match="v2"):
+        service.remove("d1-0", "v1-000000000000")
+    assert service.remove("d1-0", None).result(PATIENCE).version.startswith("v3-")
 
 
 def test_blocks_that_have_no_index_yet_are_newer_all_the_same(service, workspace):
@@ -94,6 +101,7 @@ def test_blocks_that_have_no_index_yet_are_newer_all_the_same(service, workspace
     revised = Revise(blocks=workspace / "blocks", edits=edits, workers=1).make(workspace / "blocks")
     with pytest.raises(LockedError, match="v2"):
         service.replace("d1-0", NewText(text="Nothing.", version=service.models.version.name))
+    assert not service.follow() and service.block("d7-0").version.startswith("v1-")
     assert open_artifact(workspace / "blocks").path == revised.path
 
 

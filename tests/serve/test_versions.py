@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from realmctl.artifacts import open_artifact, require_descent
+from realmctl.artifacts.series import pin
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError, MismatchError, QualityError
 from realmctl.index.vectors import open_vectors
@@ -57,6 +58,12 @@ def test_a_version_that_is_named_is_served_alone(workspace, versions):
     assert first.blocks.path.name == "v1"
     with pytest.raises(MismatchError, match="realmctl build-index"):
         replace(versions, blocks=revise(workspace, "d4").path).newest()
+
+
+def test_edits_of_pinned_blocks_are_refused(workspace, versions):
+    pin(open_artifact(workspace / "blocks"))
+    with pytest.raises(ConfigError, match="pin --remove"):
+        versions.check_edits(versions.newest())
 
 
 def test_a_model_without_an_index_serves_the_newest_blocks(workspace, versions):

@@ -113,4 +113,4 @@ def test_a_fine_tuned_retriever_is_refused(made, tmp_path):
 
 def test_a_negative_batch_is_refused(made, tmp_path):
     with pytest.raises(ConfigError, match="--batch-size -1"):
-        stage(made, batch_size=-1).make(tmp_path / "e")
+        stage(made, batch_size=0).make(tmp_path / "e")

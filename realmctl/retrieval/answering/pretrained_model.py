@@ -22,7 +22,7 @@ from realmctl.errors import ConfigError
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
 from realmctl.models.families.known import positions_of
-from realmctl.models.precision import autocast
+from realmctl.models.precision import autocast, check_precision
 from realmctl.models.reader import Reader
 from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.blocks import ArtifactLike, BlocksLike, with_blocks
@@ -30,7 +30,7 @@ from realmctl.retrieval.loaded_index import LoadedIndex
 from realmctl.retrieval.loaded_retriever import LoadedRetriever
 from realmctl.retrieval.search.candidates import NULL, titles_and_bodies
 from realmctl.retrieval.search.dense import DenseSearcher
-from realmctl.retrieval.search.text_search import TextSearch
+from realmctl.retrieval.search.text_search import TextSearch, require_texts
 from realmctl.tokens.frame import AROUND_ONE
 
 MASK = "[MASK]"
@@ -122,6 +122,7 @@ class PretrainedModel(TextSearch):
             InputError: a file is missing or damaged, or no blocks are named and none are found.
             MismatchError: an artifact is of another kind, or model, index and blocks do not fit each other.
         """
+        check_precision(precision)
         artifact, held, other = with_blocks("model", path, blocks, index)
         searcher = DenseSearcher(
             artifact.part("retriever"), other or artifact.part("index"), held, device, precision, opener
@@ -186,6 +187,7 @@ class PretrainedModel(TextSearch):
 
         Raises ConfigError for a sentence that cannot be filled.
         """
+        require_texts([sentence])
         if MASK not in sentence or candidates < 2:
             raise ConfigError(
                 f'fill-mask needs a sentence with at least one {MASK}, such as "The capital of {MASK} is Paris.", and at '

@@ -20,6 +20,7 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
+from realmctl.models.precision import check_precision
 from realmctl.retrieval.answering.answerer import Answer, Answerer, AnsweringOptions
 from realmctl.retrieval.blocks import ArtifactLike, BlocksLike, with_blocks
 from realmctl.retrieval.names import ANSWERERS
@@ -112,6 +113,7 @@ class QaModel(TextSearch):
             ConfigError: its answerer or searcher is unknown here, or it does not use an index and one is passed.
             ResourceError: the package of its answerer or searcher, such as bm25s, cannot be imported.
         """
+        check_precision(precision)
         artifact, held, other = with_blocks("qa-model", path, blocks, index)
         described = describe_qa_model(artifact)
         if index is not None and (described.searcher is None or not searcher_type(described.searcher).uses_index):

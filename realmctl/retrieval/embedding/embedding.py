@@ -161,7 +161,12 @@ def embed_artifact(
     Raises: as `embed_corpus` and `reused.former_vectors`.
     """
     corpus = Corpus(blocks)
-    device, precision, batch_size, workers = settings.device, settings.precision, settings.batch_size, settings.workers
+    device, precision, batch_size, workers = (
+        settings.device,
+        settings.precision,
+        settings.batch_size or 0,
+        settings.workers,
+    )
     embedder: Embedder
     if settings.executor == "ray":
         embedder = RayEmbedder(

@@ -15,8 +15,8 @@ class EmbedSettings(Settings):
         "Floating-point type on disk. float16 halves the size of the file.", default="float32"
     )
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
-    batch_size: int = runtime(
-        "Blocks per batch; 0 means as many as fit a CPU core's cache, or 128 on a GPU.", default=0, at_least=0
+    batch_size: int | None = runtime(
+        "Blocks per batch. Default: as many as fit a CPU core's cache, or 128 on a GPU.", default=None, at_least=1
     )
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     executor: Executor = runtime(help_texts.EXECUTOR, default="local")

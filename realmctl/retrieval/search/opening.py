@@ -7,6 +7,7 @@ from pathlib import Path
 from realmctl.artifacts import Artifact, open_artifact, version_numbers
 from realmctl.errors import InputError
 from realmctl.log import say
+from realmctl.models.precision import check_precision
 from realmctl.pipeline import Named, choose
 from realmctl.retrieval.blocks import ArtifactLike
 from realmctl.retrieval.search.methods import start_method, uses_index
@@ -51,6 +52,7 @@ def load_search(
         >>> for hit in search.search("Who wrote it?", k=5):
         ...     print(hit.score, hit.block.title, hit.block.text)
     """
+    check_precision(precision)
     folder = Path(workspace)
     if blocks is None and not version_numbers(folder / "blocks"):
         raise InputError(

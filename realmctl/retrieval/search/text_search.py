@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -69,10 +69,20 @@ class TextSearch:
 
 
 def require_questions(questions: Sequence[str], name: str, count: int) -> None:
-    """Raise ConfigError for an empty question, for a string where a list is expected, or for a count below 1."""
-    if isinstance(questions, str):
-        raise ConfigError(f"A batch is a list of questions, not the one string {questions[:80]!r}. Put it in a list.")
+    """Raise ConfigError for an empty question, for what is no list of texts, or for a count below 1."""
+    require_texts(questions)
     if empty := [number for number, question in enumerate(questions) if not question.strip()]:
         raise ConfigError(f"Question {empty[0]} of {len(questions)} is empty. Remove it, or write a question.")
-    if count < 1:
-        raise ConfigError(f"{name} is {count}, and must be at least 1.")
+    if not isinstance(count, int) or count < 1:
+        raise ConfigError(f"{name} is {count!r}, and must be a whole number of at least 1.")
+
+
+def require_texts(texts: Sequence[str]) -> None:
+    """Raise ConfigError for one string where a list is expected, and for what is not a text."""
+    if isinstance(texts, str):
+        raise ConfigError(f"A batch is a list of texts, not the one string {texts[:80]!r}. Put it in a list.")
+    if not isinstance(texts, Iterable):
+        raise ConfigError(f"A batch is a list of texts, not {texts!r}.")
+    for text in texts:
+        if not isinstance(text, str):
+            raise ConfigError(f"A question or a text is a str, not {str(text)[:80]!r} ({type(text).__name__}).")

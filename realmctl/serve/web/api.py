@@ -67,9 +67,14 @@ def require_token(
     token: str | None = request.app.state.token
     if token is None:
         raise HTTPException(403, "This server does not accept edits. Start it with --allow-edits.")
-    if not is_token(request.headers.get("authorization", ""), token):
+    given = request.headers.get("authorization", "")
+    if not is_token(given, token):
+        what = "This is not the token of this server" if given else "Edits need the token of this server"
         raise HTTPException(
-            401, "Edits need the token of this server: Authorization: Bearer TOKEN.", {"WWW-Authenticate": "Bearer"}
+            401,
+            f"{what}. realmctl serve printed it when it started, and each start prints another one; with --token-file it is the "
+            "first line of that file. A program sends it as Authorization: Bearer TOKEN.",
+            {"WWW-Authenticate": "Bearer"},
         )
 
 

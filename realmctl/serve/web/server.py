@@ -5,13 +5,14 @@ from __future__ import annotations
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
 import uvicorn
 
-from realmctl.errors import ConfigError
+from realmctl.errors import ConfigError, InterruptedRun
 from realmctl.log import is_quiet, say, warn
 from realmctl.serve.models import open_models
 from realmctl.serve.service import Service
@@ -50,7 +51,7 @@ class Serving:
     announce: Callable[[str], None] = lambda address: None
 
     def run(self) -> None:
-        """Serve until a signal. SIGTERM ends in InterruptedRun and SIGINT in KeyboardInterrupt, after open requests.
+        """Serve until SIGTERM or SIGINT. Open requests are answered before it ends.
 
         Raises:
             ConfigError: the address cannot be used, or options do not fit together.
@@ -68,6 +69,7 @@ class Serving:
         token = self._token()
         with self._socket() as listening:
             service = self._service()
+            service.follow_always()
             listening.leave_handles()
             host = self.names[0] if address.is_unspecified else self.host
             url = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
@@ -88,7 +90,10 @@ class Serving:
                 proxy_headers=False,
                 ws="none",
             )
-            uvicorn.Server(config).run(sockets=[listening])
+            with suppress(KeyboardInterrupt, InterruptedRun):  # uvicorn raises the signal again when it has ended
+                uvicorn.Server(config).run(sockets=[listening])
+            service.stop()
+            say("serve: stopped")
 
     def _token(self) -> str | None:
         if not self.allow_edits:

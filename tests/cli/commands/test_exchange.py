@@ -54,6 +54,7 @@ def test_from_a_checkpoint_to_a_hub_folder(realmctl):
     assert realmctl("verify", "artifacts/retriever")[0] == 0
     checked = json.loads(realmctl("verify", "artifacts", "--json")[1])["verified"]
     assert [each["path"] for each in checked] == ["artifacts/retriever/v1"]
+    assert realmctl("verify")[1].startswith("artifacts/retriever/v1: intact")
     [entry] = json.loads(realmctl("ls", "--json")[1])["artifacts"]
     assert entry["headline"] == headline_text(["*"], made["retriever"]["metrics"]) != ""
     (Path("artifacts/retriever/v1") / "retriever.json").write_text("{}")
@@ -70,6 +71,7 @@ def test_an_open_qa_checkpoint_and_what_may_be_wrong_with_it(realmctl):
     published.write_records(folder / "block_records.npy", [b"the cat", b"a"])
     code, out, _ = realmctl("import", "qa", "--workers", 1)
     assert (code, out) == (0, "artifacts/blocks/v1\nartifacts/qa-model/v1\n")
+    assert realmctl("import", "qa", "--workers", 1, "--out", "two")[0] == 2 and not Path("two").exists()
 
     def refused(code: int, *arguments: object) -> None:
         found, out, err = realmctl("import", *arguments, "-w", "new", "-q")

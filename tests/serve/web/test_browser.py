@@ -98,7 +98,9 @@ def test_an_answer_changes_when_its_block_is_edited(page, address):
     write(page, "document.querySelector('.candidates textarea')", "Nothing is known.")
     page.evaluate("document.querySelector('.candidates form').requestSubmit()")
     assert "token" in page.evaluate("document.getElementById('message').textContent")
-    write(page, "document.getElementById('token')", TOKEN)
+    assert page.evaluate("document.querySelector('.candidates textarea').value") == "Nothing is known."
+    assert page.evaluate("document.activeElement.closest('.candidates form') !== null")  # the edit stays in view
+    write(page, "document.querySelector('.candidates input.token')", TOKEN)
     page.evaluate("document.querySelector('.candidates form').requestSubmit()")
     page.wait_for("document.getElementById('message').textContent.includes('The answer was')")
     assert "1 block embedded" in page.evaluate("document.getElementById('message').textContent")
@@ -140,7 +142,37 @@ def test_a_wrong_token_is_told(page, address):
     click(page, "Remove block")
     click(page, "Confirm: remove block")
     page.wait_for("document.getElementById('message').className === 'error'")
-    assert "need the token" in page.evaluate("document.getElementById('message').textContent")
+    said = page.evaluate("document.getElementById('message').textContent")
+    assert "not the token" in said and "--token-file" in said
+    assert page.evaluate("document.activeElement.closest('.receipt') !== null")
+
+
+def test_the_empty_page_has_examples_that_are_answered(page, address):
+    page.open(address)
+    page.wait_for("document.querySelectorAll('#examples button').length > 1")
+    example = page.evaluate("document.querySelector('#examples button').textContent")
+    page.evaluate("document.querySelector('#examples button').click()")
+    page.wait_for("document.getElementById('result').dataset.best !== undefined")
+    assert page.evaluate("document.getElementById('question').value") == example
+    assert page.evaluate("document.getElementById('examples').hidden") and page.complaints == []
+
+
+def test_the_evidence_stands_above_the_null_document(page, address):
+    for question in (QUESTION, SENTENCE):
+        ask(page, address, question)
+        tops = [
+            page.evaluate(f"document.querySelector('{one}').getBoundingClientRect().top")
+            for one in (".candidates", ".null")
+        ]
+        assert tops == sorted(tops)
+
+
+def test_the_ring_of_the_focused_field_is_whole(page, address):
+    """No element with a background lies on the outline, 5 pixels around the field."""
+    page.open(address)
+    page.wait_for("document.activeElement.id === 'question'")
+    place = "(() => { const r = document.activeElement.getBoundingClientRect(); return [(r.left + r.right) / 2, r.bottom + 4]; })()"
+    assert page.evaluate(f"document.elementFromPoint(...{place}).id") != "message"
 
 
 def test_hostile_blocks_are_shown_and_not_executed(page, serve_at, open_service):

@@ -122,14 +122,15 @@ def call(address, method, path, body=None):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
-def test_a_signal_ends_it_after_the_open_request(workspace, number, code):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_after_the_open_request(workspace, number):
     with running(workspace) as (process, address):
         assert call(address, "POST", "ask", {"question": QUESTION})["answers"]
         assert "127.0.0.1" in address
         process.send_signal(number)
-        assert process.wait(60) == code
-        assert "Traceback" not in process.stderr.read()
+        assert process.wait(60) == 0
+        said = process.stderr.read()
+        assert "Traceback" not in said and "error" not in said and "stopped" in said
 
 
 @pytest.mark.slow

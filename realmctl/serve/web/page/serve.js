@@ -17,7 +17,7 @@ async function call(method, path, body) {
     throw new Error("The server cannot be reached. Is realmctl serve still running?");
   }
   const value = await reply.json().catch(() => ({ error: `The server answered ${reply.status}.` }));
-  if (!reply.ok) throw new Error(value.error ?? `The server answered ${reply.status}.`);
+  if (!reply.ok) throw Object.assign(new Error(value.error ?? `The server answered ${reply.status}.`), { code: reply.status });
   return value;
 }
 
@@ -26,11 +26,12 @@ function say(text, isError = false) {
   find("message").className = isError ? "error" : "";
 }
 
-async function attempt(work) {
+async function attempt(work, failed = () => {}) {
   try {
     return await work();
   } catch (error) {
     say(error.message, true);
+    failed(error);
     return null;
   }
 }
@@ -57,6 +58,7 @@ async function run(before = null) {
     : call("POST", "ask", { question: text, compare: true }));
   if (reply === null || number !== latest) return;
   shownVersion = reply.version;
+  find("examples").hidden = true;
   history.replaceState(null, "", `#q=${encodeURIComponent(text)}`);
   const best = isFilling ? words(reply.with_retrieval) : reply.answers[0]?.text ?? "no answer";
   const spent = `${Math.round(performance.now() - start)} ms`;
@@ -78,8 +80,8 @@ function askedView(question, reply) {
     sides(
       answersView("With retrieval", reply.answers, "from the blocks below"),
       answersView("Without retrieval", other?.answers ?? [], other ? `from the weights: ${other.source}` : "no model for it")),
-    other?.null_document == null ? null : nullView(other.null_document),
     candidatesView(reply.candidates, (candidate) => marked(candidate.text, parts(candidate.block)), question),
+    other?.null_document == null ? null : nullView(other.null_document),
   ].filter(Boolean);
 }
 
@@ -89,9 +91,9 @@ function filledView(sentence, reply) {
     sides(
       filledSide("With retrieval", sentence, reply.with_retrieval, "all candidates, weighted by p(z|x)"),
       filledSide("Without retrieval", sentence, reply.without_retrieval, "the null document")),
-    nullView(share),
     candidatesView(reply.candidates.filter((candidate) => candidate.block !== null), (candidate) => element("div", {},
       element("p", { class: "text" }, candidate.text), masksView(candidate.masks)), null),
+    nullView(share),
   ];
 }
 
@@ -198,18 +200,36 @@ async function change(method, candidate, body, form) {
   await save(method, `blocks/${encodeURIComponent(candidate.block)}${query}`, body, form);
 }
 
+/** Ask for the token within the form that needs it, so that what was written stays in view. */
+function askForToken(form) {
+  const own = find("token");
+  own.setAttribute("aria-invalid", "true");
+  if (form.id === "add") return own.focus(); // the field stands above this form
+  let field = form.querySelector("input.token");
+  if (field === null) {
+    const id = `token-${Math.random().toString(36).slice(2)}`;
+    field = element("input", { id, class: "token", type: "password", autocomplete: "off", spellcheck: "false", "aria-invalid": "true",
+      input: () => { own.value = field.value; } });
+    form.querySelector(".row").before(element("label", { for: id }, "Token for edits"), field);
+  }
+  field.value = own.value;
+  field.select();
+  field.focus({ preventScroll: false });
+}
+
 async function save(method, path, body, form) {
   if (!find("token").value) {
-    say("Edits need the token. Enter it below.", true);
-    find("token").focus();
+    say("Edits need the token that realmctl serve printed when it started.", true);
+    askForToken(form);
     return false;
   }
   const best = find("result").dataset.best ?? null;
   for (const one of form.querySelectorAll("button")) one.disabled = true;
   say("Making the next version …");
-  const made = await attempt(() => call(method, path, body));
+  const made = await attempt(() => call(method, path, body), (error) => error.code === 401 && askForToken(form));
   for (const one of form.querySelectorAll("button")) one.disabled = false;
   if (made === null) return false;
+  find("token").removeAttribute("aria-invalid");
   const said = `Version ${made.version}: ${made.embedded} ${made.embedded === 1 ? "block" : "blocks"} embedded, ${made.taken_over} reused, in ${made.seconds.toFixed(1)} s.`;
   say(said);
   if (best !== null) await run({ best, said });
@@ -233,4 +253,10 @@ if (asked) {
   await run();
 } else {
   find("question").focus();
+  find("examples").hidden = !status.examples?.length;
+  find("examples").replaceChildren(element("p", { class: "soft" }, "For example:"), element("div", { class: "row" },
+    ...(status.examples ?? []).map((example) => button(example, `Example: ${example}`, () => {
+      find("question").value = example;
+      run();
+    }))));
 }
