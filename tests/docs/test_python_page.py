@@ -56,11 +56,18 @@ def test_every_example_runs(workspace, capsys):
 def test_a_type_checker_accepts_every_example(tmp_path):
     file = tmp_path / "page.py"
     file.write_text("\n".join(BLOCKS))
-    # A type checker cannot see that an input which a stage `reads` may be left out.
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(
+        "from realmctl import stages\nfrom realmctl.artifacts import Artifact\ndef make(one: Artifact) -> None:\n"
+        "    stages.Embed(blocks=one, retriever=one, nonsense=3)\n    stages.Embed(blocks=one)\n"
+        "    stages.BuildIndex(embeddings=one, m='many')\n    stages.BuildIndex(embeddings=one).make(3)\n"
+    )
     options = ["--strict", "--follow-imports=silent"]
     command = [sys.executable, "-m", "mypy", *options, "--cache-dir", str(tmp_path / "cache")]
-    run = subprocess.run([*command, str(file)], capture_output=True, text=True, cwd=ROOT)
-    assert run.returncode == 0, run.stdout
+    run = subprocess.run([*command, str(file), str(wrong)], capture_output=True, text=True, cwd=ROOT)
+    found = [line for line in run.stdout.splitlines() if ": error:" in line]
+    assert [line.partition(".py:")[2].partition(":")[0] for line in found] == ["4", "5", "6", "7"], run.stdout
+    assert all("wrong.py" in line for line in found)
 
 
 def test_the_page_names_every_public_name():
