@@ -89,7 +89,7 @@ def test_queries_that_are_not_finite_are_refused(bad):
 def test_queries_of_another_dimension_are_refused():
     with pytest.raises(MismatchError, match="16"):
         ExactIndex(clustered()).search(clustered(2, dimension=15), 3)
-    with pytest.raises(MismatchError):
+    with pytest.raises(ConfigError, match="batch"):
         ExactIndex(clustered()).search(clustered(2)[0], 3)
 
 
