@@ -168,7 +168,7 @@ def test_what_cannot_be_asked(chain, qa_model, model, closed_book):
         ask(QUESTION, closed_book.path, chain.blocks.path, 1, without=["Ada Lorn"])
     with pytest.raises(MismatchError, match="--probe"):
         ask(QUESTION, qa_model.path, chain.blocks.path, 1, probe=qa_model.path)
-    with pytest.raises(ConfigError, match="--index"):
+    with pytest.raises(ConfigError, match="index"):
         ask(QUESTION, closed_book.path, chain.blocks.path, 1, index=chain.index.path)
     with pytest.raises(ConfigError, match="wordpieces"):
         probe_of(model, chain.blocks, QUESTION, " ")
