@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from realmctl.errors import ConfigError, ResourceError
 
@@ -88,7 +88,7 @@ def owner_of(point: EntryPoint) -> str:
     return f"{point.dist.name} {point.dist.version}" if point.dist else point.value
 
 
-def load(point: EntryPoint) -> Any:
+def load(point: EntryPoint) -> object:
     """Return the object that an entry point names.
 
     Raises ResourceError naming the distribution when it cannot be imported.

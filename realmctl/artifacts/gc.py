@@ -19,7 +19,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from realmctl.artifacts.artifact import VERSION_NAME, Artifact, open_artifact, pinned_version, version_numbers
 from realmctl.artifacts.catalogue import series_in
@@ -85,7 +84,7 @@ class Collected:
         """Sum of the sizes of `gone`."""
         return sum(version.size for version in self.gone)
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> dict[str, object]:
         """What `gc --json` prints."""
         return {
             "deleted": self.deleted,

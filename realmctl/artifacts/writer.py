@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from realmctl.artifacts.artifact import Artifact, leased, open_artifact
 from realmctl.artifacts.disk import copy_file, rename_to_fresh, sync
@@ -44,7 +43,7 @@ class Writer:
 
     path: Path
     origin: Origin
-    metrics: dict[str, Any] = field(default_factory=dict)
+    metrics: dict[str, object] = field(default_factory=dict)
 
     def file(self, name: str) -> Path:
         """Path of a new file of the artifact. Its parent folders are made."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(exit_code_of(lambda: _parse_and_run(given or ["--help"])))
 
 
-def _parse_and_run(arguments: list[str]) -> Any:
+def _parse_and_run(arguments: list[str]) -> object:
     try:
         return build(arguments[0])(arguments, standalone_mode=False)
     except Exception as error:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -25,7 +24,7 @@ FIELDS = ("id", "document", "title", "text", "sentences", "anchors")
 """The fields of a record, in order."""
 
 
-def record_of(block: Block) -> dict[str, Any]:
+def record_of(block: Block) -> dict[str, object]:
     """Return the record of a block: all but its wordpieces."""
     return {name: getattr(block, name) for name in FIELDS}
 

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -65,7 +64,7 @@ def chunk_corpus(
     out: Writer,
     workers: int = 0,
     executor: Executor = "local",
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Write the blocks of a corpus, its quarantined pages and the tokenizer, and return the metrics.
 
     Args:
@@ -208,7 +207,7 @@ def write_blocks(
     return counts
 
 
-def size_metrics(folder: Path) -> dict[str, Any]:
+def size_metrics(folder: Path) -> dict[str, object]:
     """Return the metrics that describe the blocks in a folder. There must be at least one."""
     ends, uids = (np.load(folder / name, allow_pickle=False) for name in ("offsets.npy", "uids.npy"))
     return {

@@ -6,7 +6,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from realmctl.artifacts import Artifact, Writer, tokenizer_folder
 from realmctl.artifacts.records import Records
@@ -32,7 +31,7 @@ def revise_blocks(
     out: Writer,
     workers: int = 0,
     executor: Executor = "local",
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Write the next version of blocks, with the same files as `chunk` of the new corpus, and return the metrics.
 
     Args:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Literal
 
 from realmctl.errors import ConfigError, ResourceError
 from realmctl.execution import standard_streams
@@ -38,7 +38,7 @@ def map_units(
     workers: int,
     *,
     initializer: Callable[..., None] | None = None,
-    initargs: tuple[Any, ...] = (),
+    initargs: tuple[object, ...] = (),
     executor: Executor = "local",
 ) -> Iterator[Result]:
     """Yield `function(unit)` in the order of `units`, in bounded memory however many there are.
@@ -68,7 +68,7 @@ def map_units(
 
 @contextmanager
 def _pool(
-    workers: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]
+    workers: int, initializer: Callable[..., None] | None, initargs: tuple[object, ...]
 ) -> Iterator[ProcessPoolExecutor]:
     before = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
@@ -89,7 +89,7 @@ def _pool(
 _failed_start: Exception | None = None
 
 
-def _start(initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> None:
+def _start(initializer: Callable[..., None] | None, initargs: tuple[object, ...]) -> None:
     global _failed_start
     standard_streams.prepare()
     signal.signal(signal.SIGINT, signal.SIG_IGN)

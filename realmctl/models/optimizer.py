@@ -30,7 +30,7 @@ def bert_lr(step: int, total: int, warmup: int, base: float) -> float:
 
 def decay_groups(
     modules: Iterable[nn.Module], weight_decay: float = 0.01, lr_multipliers: Mapping[nn.Module, float] | None = None
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Return parameter groups: matrices with weight decay; norms, biases and other vectors or numbers without.
 
     Each parameter is in one group. `lr_multipliers`: {module: factor}; the parameters below such a module form groups

@@ -33,7 +33,7 @@ class Run(Protocol):
         """Run the stage in the first process and commit the artifact."""
         ...
 
-    def run(self, out: Writer) -> Any:
+    def run(self, out: Writer) -> object:
         """Run the stage in another process."""
         ...
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from realmctl.artifacts import MANIFEST, version_numbers
 from realmctl.errors import InputError
@@ -13,7 +12,7 @@ from realmctl.pipeline.fields import Role, flag_of, roles
 from realmctl.pipeline.stage import Stage
 
 
-def with_defaults(stage: type[Stage], given: Mapping[str, object], workspace: Path) -> dict[str, Any]:
+def with_defaults(stage: type[Stage], given: Mapping[str, object], workspace: Path) -> dict[str, object]:
     """Return the values of a stage's fields, with the workspace's artifacts for the inputs that were not given.
 
     Raises:

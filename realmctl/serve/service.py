@@ -228,7 +228,7 @@ def _row(models: Models, name: str) -> int:
     return models.row_of[name]
 
 
-def _edit_of_block(models: Models, name: str, text: str | None) -> dict[str, Any]:
+def _edit_of_block(models: Models, name: str, text: str | None) -> dict[str, object]:
     """The edit of a document that replaces the text of one of its blocks, or removes the block."""
     changed = _row(models, name)
     rows = models.rows_of_document(changed)

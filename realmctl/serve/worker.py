@@ -23,7 +23,7 @@ class QueueFull(Exception):
 class _Call:
     kind: Hashable
     compute: Callable[[Sequence[Any]], Sequence[Any]]
-    argument: Any
+    argument: object
     reply: Future[Any] = field(default_factory=Future)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.corpus.blocks import Block
@@ -39,7 +38,7 @@ def tag_blocks(
     workers: int = 0,
     executor: Executor = "local",
     recognizer: Callable[[], NameFinder] | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Write the sentences of blocks that have salient spans, and return the metrics.
 
     Args:

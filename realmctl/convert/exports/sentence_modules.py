@@ -101,7 +101,9 @@ def _dense(weight: Tensor, bias: Tensor | None, activation: Activation) -> Modul
     return "Dense", config, tensors
 
 
-def _write_module(folder: Path, number: int, name: str, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> str:
+def _write_module(
+    folder: Path, number: int, name: str, config: dict[str, object], tensors: Mapping[str, Tensor]
+) -> str:
     path = folder / f"{number}_{name}"
     path.mkdir()
     _write_json(path / "config.json", config)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.convert.imports.checkpoint import tokenizer_files
@@ -74,7 +73,7 @@ def import_encoder(
     words = _wordpieces(query_folder, query, block_folder, other, tokenizer)
     retriever = _retriever(query, other or query, words, settings)
 
-    def write(out: Writer) -> Mapping[str, Any]:
+    def write(out: Writer) -> Mapping[str, object]:
         steps = query.tower.steps
         if scale == 1 and steps and steps[-1].kind == "normalize":
             warn(

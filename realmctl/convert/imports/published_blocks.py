@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice, zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from realmctl.artifacts import Artifact, Writer
 from realmctl.artifacts.description import BLOCKS, BlocksDescription, write_description
@@ -45,7 +45,7 @@ def import_blocks(records: Path, titles: Path | None, tokenizer: tuple[Path, ...
     read_records(records)
     folder = tokenizer[0].parent
 
-    def write(out: Writer) -> Mapping[str, Any]:
+    def write(out: Writer) -> Mapping[str, object]:
         words = wordpiece.load(folder)
         words.save(out.path / "tokenizer")
         count, texts = read_records(records)

@@ -45,7 +45,7 @@ def read_kilt(file: CorpusFile) -> Iterator[Document]:
         yield dataclasses.replace(page, text=encodable(text, row.where), links=tuple(found))
 
 
-def _joined(paragraphs: Sequence[str], links: Sequence[Mapping[str, Any]], title: str) -> tuple[str, list[Link]]:
+def _joined(paragraphs: Sequence[str], links: Sequence[Mapping[str, object]], title: str) -> tuple[str, list[Link]]:
     """Return the prose, a paragraph a line, and the links with offsets in it. A link whose offsets do not hold its
     text is left out.
     """
@@ -68,7 +68,7 @@ def _joined(paragraphs: Sequence[str], links: Sequence[Mapping[str, Any]], title
     return "\n".join(lines), anchors
 
 
-def _links(paragraph: str, links: Sequence[Mapping[str, Any]]) -> list[Link]:
+def _links(paragraph: str, links: Sequence[Mapping[str, object]]) -> list[Link]:
     """Return the links whose offsets hold their text, in order."""
     found = list[Link]()
     for link in links:

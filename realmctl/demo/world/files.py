@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any
 
 from realmctl.demo.world.corpora import WorldDocument
 
@@ -21,7 +20,7 @@ def write_corpus(folder: Path, documents: Sequence[WorldDocument]) -> None:
         write_json_lines(folder / letters / f"wiki_{file:02}", map(_wiki_record, group))
 
 
-def write_json_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+def write_json_lines(path: Path, records: Iterable[Mapping[str, object]]) -> None:
     """Write a JSON object on each line. Missing parent folders are created."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="\n") as file:

@@ -41,7 +41,7 @@ def kill_refresher(run: RunningCommand, series: Path) -> str:
     return "the refresher at its first index"
 
 
-def worker_at_work(nodes: list[tuple[Any, int]]) -> Any:
+def worker_at_work(nodes: list[tuple[Any, int]]) -> object:
     """Return the node whose Ray worker computes a unit just now; None if none does.
 
     Args:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from realmctl.demo.world.make_world import write_world
 from realmctl.demo.world.settings import SIZES
@@ -52,7 +51,7 @@ class Toy:
         ).make(folder / "toy-bert")
         return cls(corpus, world / "train.jsonl", bert.path)
 
-    def sources(self) -> dict[str, Any]:
+    def sources(self) -> dict[str, object]:
         """{field: value} of the sources that the world can replace."""
         return {
             "corpus": (self.corpus,),
@@ -62,7 +61,7 @@ class Toy:
         }
 
 
-def toy_sizes(processes: int) -> dict[str, Any]:
+def toy_sizes(processes: int) -> dict[str, object]:
     """{field: value} of the settings that are replaced wherever a stage has them.
 
     float32 on the CPU and a low learning rate keep the differences of rounding small.

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError, InputError, require_package
@@ -24,7 +23,7 @@ NOTHING_RELEVANT = {"-": 0}
 QueryMeasures = tuple[str, Mapping[str, float]]
 
 
-def parsed(names: str) -> list[Any]:
+def parsed(names: str) -> list[object]:
     """Return the measures of ir-measures with these names, such as "nDCG@10 AP", separated by spaces or commas.
 
     Raises:
@@ -79,7 +78,7 @@ def measure_run(names: str, relevance: Relevance, rankings: Iterable[Ranking], o
     return scores
 
 
-def measured(measures: list[Any], relevance: Relevance, rankings: Iterable[Ranking]) -> Iterator[QueryMeasures]:
+def measured(measures: list[object], relevance: Relevance, rankings: Iterable[Ranking]) -> Iterator[QueryMeasures]:
     """Yield the measures of each judged query. A judged query without a ranking has the measures of an empty one.
 
     Args:
@@ -119,7 +118,7 @@ def require_judged(relevance: Relevance, rankings: Iterable[Ranking]) -> Iterato
         )
 
 
-def _of_batch(measures: list[Any], relevance: Relevance, batch: Mapping[str, object]) -> Iterator[QueryMeasures]:
+def _of_batch(measures: list[object], relevance: Relevance, batch: Mapping[str, object]) -> Iterator[QueryMeasures]:
     import ir_measures
 
     found: dict[str, dict[str, float]] = {name: {} for name in batch}

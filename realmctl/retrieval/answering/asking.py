@@ -10,7 +10,6 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -92,7 +91,7 @@ class Asked(AnsweredQuestion):
     without: Receipt | None = None
     probe: Probe | None = None
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """The JSON of `ask`."""
         found = super().record()
         if self.without is not None:

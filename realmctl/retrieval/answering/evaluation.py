@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any, TextIO
+from typing import TextIO
 
 from realmctl.artifacts import Writer
 from realmctl.log import progress
@@ -38,7 +38,7 @@ DISAGREEMENTS = "disagreements.jsonl"
 
 def evaluate(
     system: QaModel | Searcher, questions: Sequence[Question], out: Writer, *, scorer: str, hits: int, batch_size: int
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Answer every question, or only retrieve with a searcher alone, and write scores.json, predictions and evidence.
 
     recall@k: share of the questions with a hit that holds an answer as words (DPR's test). substring_recall@k: as raw text
@@ -142,7 +142,7 @@ def _count_matches(result: ScoredPrediction, counts: Counter[str]) -> None:
             counts[f"{name}_{verdict.name.lower()}"] += 1
 
 
-def _scores(counts: Counter[str], questions: int, scorers: Sequence[Scorer]) -> dict[str, Any]:
+def _scores(counts: Counter[str], questions: int, scorers: Sequence[Scorer]) -> dict[str, object]:
     shares = {
         name: round(count / questions, 6) for name, count in counts.items() if "@" in name or name.startswith("em_")
     }

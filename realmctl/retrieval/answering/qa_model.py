@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from realmctl import log
 from realmctl.artifacts import Artifact
@@ -58,7 +58,7 @@ class AnsweredQuestion:
             "ask a shorter question"
         )
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """The question and its answers as JSON values, each answer with the block that it was read from, if any."""
         reason = {"reason": self.reason} if self.reason else {}
         return {"question": self.question, "answers": [*map(answer_record, self.answers)], **reason}
@@ -181,9 +181,9 @@ class QaModel(TextSearch):
         return f"<qa-model over {len(self.blocks)} blocks at {self.artifact.path}>"
 
 
-def answer_record(answer: Answer) -> dict[str, Any]:
+def answer_record(answer: Answer) -> dict[str, object]:
     """An answer as JSON values, with the block that it was read from, if any."""
-    found: dict[str, Any] = {"answer": answer.text, "score": answer.score}
+    found: dict[str, object] = {"answer": answer.text, "score": answer.score}
     if answer.hit is not None:
         found |= {
             "probability_of_block": answer.hit.probability,

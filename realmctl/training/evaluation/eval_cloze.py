@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from realmctl.corpus.corpus import Corpus
 from realmctl.log import say
 from realmctl.models.inputs import Collator
@@ -20,7 +18,7 @@ WEIGHTS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.5, 5.0, 10.0)
 """Weights of BM25 that are tried. 0 is dense search alone."""
 
 
-def eval_cloze(settings: EvalClozeSettings) -> dict[str, Any]:
+def eval_cloze(settings: EvalClozeSettings) -> dict[str, object]:
     """Measure what the settings ask for.
 
     Returns:
@@ -30,7 +28,7 @@ def eval_cloze(settings: EvalClozeSettings) -> dict[str, Any]:
     """
     corpus, words = Corpus(settings.blocks), wordpiece.load(settings.blocks.path)
     passages = ClozePassages.drawn(corpus, settings.sentences, settings.among, settings.seed)
-    counts: dict[str, Any] = {"sentences": len(passages.sentences), "blocks": len(passages)}
+    counts: dict[str, object] = {"sentences": len(passages.sentences), "blocks": len(passages)}
     say(f"eval-cloze: {counts['sentences']} sentences look for their blocks among {counts['blocks']}")
     if settings.method == "bm25":
         return {**counts, **recall(ranks_of(passages.bm25_scores(max(words.vocabulary.values()) + 1)))}

@@ -8,7 +8,6 @@ Legend: B queries, N candidates, M masks, K kinds of blocks.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
 
 import numpy as np
 import torch
@@ -35,7 +34,7 @@ highest, the first other block that contains the hidden wordpieces. random: any 
 SEARCHED = 20
 
 
-def eval_utility(settings: UtilitySettings) -> dict[str, Any]:
+def eval_utility(settings: UtilitySettings) -> dict[str, object]:
     """Measure the utility of a model, or of its parts. Returns what `measure_utility` returns."""
     retriever, index, reader = settings.parts
     objective = PretrainObjective(
@@ -58,7 +57,7 @@ def eval_utility(settings: UtilitySettings) -> dict[str, Any]:
 
 
 @torch.no_grad()
-def measure_utility(objective: PretrainObjective, most: int = 0) -> dict[str, Any]:
+def measure_utility(objective: PretrainObjective, most: int = 0) -> dict[str, object]:
     """Hide every salient span once and fill it with the objective's candidates, in the objective's precision.
 
     The objective must have a null document. `most` above 0 measures a random sample of that many spans.

@@ -6,7 +6,6 @@ Legend: B queries, K blocks of a query, without the null document. A row number 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -50,7 +49,7 @@ class CandidateWatch:
         there = before != ABSENT
         return {"candidates_changed": float((there & ~kept).sum()) / max(1, int(there.sum()))}
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """Return the JSON state for a checkpoint."""
         return {"last": self._last.tolist(), "watched": None if self._watched is None else self._watched.tolist()}
 
