@@ -59,6 +59,7 @@ class EvalEm(Stage):
         default=None,
         choices=SEARCHERS.names,
     )
+    bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None)
     questions: Path = source(help_texts.QUESTIONS)
     qrels: Path | None = source(
         "Relevance judgements in TREC's or BEIR's format. --questions are then queries, whose answers are not read.",
@@ -96,6 +97,10 @@ class EvalEm(Stage):
             )
         if self.qa_model is None and not self.retrieval and not (self.retriever and self.index):
             raise ConfigError("eval-em needs --qa-model, or --retriever and --index together, or --retrieval bm25.")
+        if self.bm25_stemmer and self.retrieval != "bm25":
+            raise ConfigError(
+                f"--bm25-stemmer {self.bm25_stemmer} is for --retrieval bm25. A fine-tuned model keeps its own BM25."
+            )
         if self.all_scorers and self.qa_model is None:
             raise ConfigError("--all-scorers needs --qa-model: retrieval alone gives no answers to score.")
         if _judgements(self.questions, self.qrels) and self.qa_model is not None:
@@ -157,6 +162,7 @@ class EvalEm(Stage):
             index=self.index,
             device=self.device,
             precision=self.precision,
+            bm25_stemmer=self.bm25_stemmer,
         )
 
     def _system(self) -> QaModel | Searcher:

@@ -62,6 +62,7 @@ class Rank(Stage):
         above=0,
         at_most=1e6,
     )
+    bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None)
     bm25_weight: float = setting(help_texts.BM25_WEIGHT, default=1.0, at_least=0, at_most=1e6)
     batch_size: int = runtime("Queries per batch.", default=16, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
@@ -77,6 +78,10 @@ class Rank(Stage):
     def check(self) -> None:
         from realmctl.retrieval.search.methods import searchers_of
 
+        if self.bm25_stemmer and self.method == "dense":
+            raise ConfigError(
+                f"--bm25-stemmer {self.bm25_stemmer} is for BM25. Leave it out, or --method hybrid or bm25."
+            )
         if self._depth() < self.top:
             raise ConfigError(f"--depth {self.depth} is below --top {self.top}. Retrieve at least as many blocks.")
         for searcher in searchers_of(self.method):
@@ -109,7 +114,12 @@ class Rank(Stage):
         from realmctl.retrieval.search.searcher import SearchInputs
 
         return SearchInputs(
-            blocks=self.blocks, retriever=self.retriever, index=self.index, device=self.device, precision=self.precision
+            blocks=self.blocks,
+            retriever=self.retriever,
+            index=self.index,
+            device=self.device,
+            precision=self.precision,
+            bm25_stemmer=self.bm25_stemmer,
         )
 
 

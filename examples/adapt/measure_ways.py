@@ -80,7 +80,7 @@ class Recorder:
         for search in missing:
             ranking = bench.made(
                 "rank", f"{arm}-{search}-{domain.split}", blocks=bench.blocks, queries=domain.folder / "queries.jsonl",
-                method=search, top=50 if domain.pages else 10, **(parts if search != "bm25" else {}),
+                method=search, bm25_stemmer=None if search == "dense" else "english", top=50 if domain.pages else 10, **(parts if search != "bm25" else {}),
             )  # fmt: skip
             values = ndcg_by_query(ranking, domain, bench.folder)
             metrics = {} if retriever is None else dict(retriever.metrics)

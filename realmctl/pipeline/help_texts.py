@@ -36,3 +36,7 @@ INDEX_SHARDS = (
     "Under torchrun: divide the index over the processes instead of giving each the whole index. Needs an exact index, or an hnsw "
     "index that was built with --shards."
 )
+BM25_STEMMER = (
+    "Compare words without their endings in BM25, by the Snowball stemmer of this name, such as english (PyStemmer, extra bm25). Default: "
+    "compare wordpieces."
+)

@@ -26,6 +26,7 @@ SENTENCE_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 TOY = {
     "mlm-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
     "condenser-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
+    "retromae-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
     "ict-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1", "--projection": "8"},
     "spider-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
     "dpr-finetune": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},

@@ -56,6 +56,7 @@ def search(
         ),
     ] = None,
     bm25_weight: Annotated[float, typer.Option(min=0, max=1e6, help=help_texts.BM25_WEIGHT)] = 1.0,
+    bm25_stemmer: Annotated[str | None, typer.Option(help=help_texts.BM25_STEMMER)] = None,
     workspace: Workspace = Path("artifacts"),
     json: Json = False,
 ) -> None:
@@ -66,7 +67,13 @@ def search(
     from realmctl.retrieval.search.opening import load_search
 
     found = load_search(
-        workspace, method=method, blocks=blocks, retriever=retriever, index=index, bm25_weight=bm25_weight
+        workspace,
+        method=method,
+        blocks=blocks,
+        retriever=retriever,
+        index=index,
+        bm25_weight=bm25_weight,
+        bm25_stemmer=bm25_stemmer,
     )
     results = [
         {

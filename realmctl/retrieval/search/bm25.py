@@ -29,6 +29,7 @@ from realmctl.index.protocol import Index, by_score
 from realmctl.log import say
 from realmctl.models.learned_scale import LearnedScale
 from realmctl.retrieval.search.searcher import Searcher, SearchInputs
+from realmctl.retrieval.search.stems import Stems, check_stemmer
 
 K1, B = 0.9, 0.4
 """Parameters of BM25 as Anserini sets them for passages; they are written into every bm25.json."""
@@ -90,14 +91,17 @@ class BM25Searcher(Searcher):
 
     least_score = 0.0  # such a block shares no wordpiece with the question
 
-    def __init__(self, blocks: Artifact, device: str, saved: Artifact | None = None) -> None:
-        """Load the part `saved` of a qa-model, or compute the postings.
+    def __init__(
+        self, blocks: Artifact, device: str, saved: Artifact | None = None, stemmer: str | None = None
+    ) -> None:
+        """Load the part `saved` of a qa-model, or compute the postings, of stems where a stemmer is named.
 
         Raises ResourceError without bm25s, MismatchError when `saved` was made from other blocks.
         """
         super().__init__(blocks, device)
+        self.stems = Stems(stemmer, self.wordpiece) if stemmer else None
         if saved is None:
-            self.postings, self.scale = Postings.of(self.corpus, self._words), LearnedScale().to(self.device)
+            self.postings, self.scale = self._postings(self.corpus), LearnedScale().to(self.device)
         else:
             require_descent(saved, blocks)
             self.postings = Postings.load(saved, len(self.corpus), self._words)
@@ -107,10 +111,11 @@ class BM25Searcher(Searcher):
     def check(cls, inputs: SearchInputs) -> None:
         """Raise ResourceError unless bm25s is installed."""
         require_package("bm25s", "bm25", "--retrieval bm25")
+        check_stemmer("--bm25-stemmer", inputs.bm25_stemmer)
 
     @classmethod
     def start(cls, inputs: SearchInputs) -> Self:
-        return cls(inputs.blocks, inputs.device)
+        return cls(inputs.blocks, inputs.device, stemmer=inputs.bm25_stemmer)
 
     @classmethod
     def reopen(cls, qa_model: Artifact, inputs: SearchInputs) -> Self:
@@ -129,8 +134,19 @@ class BM25Searcher(Searcher):
         require_same_vocabulary(self.corpus.artifact, blocks)
         other = copy.copy(self)
         other.corpus = Corpus(blocks)
-        other.postings = Postings.of(other.corpus, self._words)
+        other.postings = other._postings(other.corpus)
         return other
+
+    def _postings(self, passages: Passages) -> Postings:
+        """The postings of wordpieces, or of stems."""
+        if self.stems is None:
+            return Postings.of(passages, self._words)
+        for row in range(len(passages)):
+            self.stems.read(passages.title(row)), self.stems.read(passages.tokens(row))
+        return Postings.of(_StemmedPassages(passages, self.stems), len(self.stems))
+
+    def _asked(self, question: TokenIds) -> TokenIds:
+        return question if self.stems is None else self.stems.known(question)
 
     @property
     def _words(self) -> int:
@@ -149,13 +165,13 @@ class BM25Searcher(Searcher):
 
     def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The best blocks by scaled BM25; equal scores are ordered by rising row."""
-        best = [_best(self.postings.score(question), min(k, len(self.corpus))) for question in tokens]
+        best = [_best(self.postings.score(self._asked(question)), min(k, len(self.corpus))) for question in tokens]
         scores_BK, rows_BK = (np.stack(parts) for parts in zip(*best, strict=True))
         return scores_BK * np.float32(self.scale.value), rows_BK
 
     def scores(self, tokens: Sequence[TokenIds], rows_QK: NDArray[np.int64]) -> Tensor:
         """Scaled BM25, with a gradient for the scale."""
-        raw = [self.postings.score(question)[rows] for question, rows in zip(tokens, rows_QK, strict=True)]
+        raw = [self.postings.score(self._asked(question))[rows] for question, rows in zip(tokens, rows_QK, strict=True)]
         scaled_QK: Tensor = self.scale(torch.from_numpy(np.stack(raw)).to(self.device))
         return scaled_QK
 
@@ -177,6 +193,22 @@ class Passages(Protocol):
     def __len__(self) -> int: ...
     def title(self, row: int) -> TokenIds: ...
     def tokens(self, row: int) -> TokenIds: ...
+
+
+class _StemmedPassages:
+    """Passages as the stems of their words."""
+
+    def __init__(self, passages: Passages, stems: Stems) -> None:
+        self.passages, self.stems = passages, stems
+
+    def __len__(self) -> int:
+        return len(self.passages)
+
+    def title(self, row: int) -> TokenIds:
+        return self.stems.known(self.passages.title(row))
+
+    def tokens(self, row: int) -> TokenIds:
+        return self.stems.known(self.passages.tokens(row))
 
 
 class _Documents:

@@ -26,6 +26,7 @@ def load_search(
     retriever: ArtifactLike | None = None,
     index: ArtifactLike | None = None,
     bm25_weight: float = 1.0,
+    bm25_stemmer: str | None = None,
     device: str = "auto",
     precision: str = "auto",
 ) -> TextSearch:
@@ -38,6 +39,7 @@ def load_search(
         blocks, retriever, index: artifacts; by default the newest of the workspace that fit each other. A model or a qa-model stands
             for its retriever and its index.
         bm25_weight: factor of BM25's part in hybrid search.
+        bm25_stemmer: Snowball stemmer for BM25, such as english; None compares wordpieces.
         device: auto (the first GPU, else the CPU), cpu or cuda:N.
         precision: arithmetic of the query encoder: fp32, bf16, or auto for bf16 where the hardware has it.
 
@@ -84,6 +86,7 @@ def load_search(
         index=chosen.get("index"),
         device=device,
         precision=precision,
+        bm25_stemmer=bm25_stemmer,
     )
     say(f"search: {method} over {' and '.join(str(one.path) for one in (inputs.index, of_blocks) if one)}")
     found = start_method(method, inputs, depth=DEPTH, bm25_weight=bm25_weight)

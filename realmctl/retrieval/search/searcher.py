@@ -46,7 +46,7 @@ class SearchInputs:
     """The inputs of a searcher.
 
     retriever and index are None for a searcher that does not use them. To reopen a qa-model, `index` replaces its own.
-    opener: opens the index in a folder on a device.
+    bm25_stemmer: name of a Snowball stemmer for BM25; None compares wordpieces. opener: opens the index in a folder on a device.
     """
 
     blocks: Artifact
@@ -54,6 +54,7 @@ class SearchInputs:
     index: Artifact | None = None
     device: str = "auto"
     precision: str = "auto"
+    bm25_stemmer: str | None = None
     opener: Callable[[Path, str], Index] = open_index
 
 

@@ -1,0 +1,79 @@
+"""Words without their endings, for BM25: Snowball's stemmers, by the package PyStemmer (extra `bm25`).
+
+Text comes as wordpieces. Those of a word are put together again, so words are as the tokenizer writes them: lower case and without accents
+for an uncased BERT. A word of punctuation alone is left out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from realmctl.corpus.corpus import TokenIds
+from realmctl.errors import ConfigError, require_package
+from realmctl.tokens.wordpiece import WordPiece
+
+
+def check_stemmer(flag: str, language: str | None) -> None:
+    """Raise ResourceError without PyStemmer, ConfigError for a language that it does not know."""
+    if language is None:
+        return
+    require_package("Stemmer", "bm25", flag)
+    import Stemmer
+
+    if language not in Stemmer.algorithms():
+        raise ConfigError(
+            f"{flag} {language}: there is no such stemmer. The stemmers are {', '.join(Stemmer.algorithms())}."
+        )
+
+
+class Stems:
+    """Numbers the stems of the words that it has read.
+
+    Args:
+        language: Name of a Snowball stemmer, such as english.
+        words: The tokenizer of the text.
+    """
+
+    def __init__(self, language: str, words: WordPiece) -> None:
+        check_stemmer("--bm25-stemmer", language)
+        import Stemmer
+
+        self.language = language
+        self._stem = Stemmer.Stemmer(language).stemWord
+        self._continues_V = words.continues
+        pieces = {number: piece for piece, number in words.vocabulary.items()}
+        self._pieces = [pieces.get(number, "") for number in range(max(pieces) + 1)]
+        self._numbers: dict[str, int] = {}
+        self._of_word: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def read(self, tokens: TokenIds) -> NDArray[np.int64]:
+        """Return the numbers of a text's stems. A new stem gets the next number."""
+        return self._ids(tokens, learn=True)
+
+    def known(self, tokens: TokenIds) -> NDArray[np.int64]:
+        """Return the numbers of a text's stems, without those that `read` never met."""
+        return self._ids(tokens, learn=False)
+
+    def _ids(self, tokens: TokenIds, learn: bool) -> NDArray[np.int64]:
+        tokens = np.asarray(tokens, dtype=np.int64)
+        starts = np.flatnonzero(~self._continues_V[tokens])
+        if not len(starts) or starts[0]:
+            starts = np.insert(starts, 0, 0)
+        found = (self._number(word, learn) for word in np.split(tokens, starts[1:]) if len(word))
+        return np.array([number for number in found if number >= 0], dtype=np.int64)
+
+    def _number(self, word: NDArray[np.int64], learn: bool) -> int:
+        """The number of a word's stem; -1 for punctuation, and for what is not known."""
+        key = word.tobytes()
+        if (number := self._of_word.get(key)) is not None:
+            return number
+        text = "".join(self._pieces[piece].removeprefix("##") for piece in word.tolist())
+        stem = self._stem(text) if any(character.isalnum() for character in text) else ""
+        number = self._numbers.setdefault(stem, len(self._numbers)) if stem and learn else self._numbers.get(stem, -1)
+        if learn:
+            self._of_word[key] = number
+        return number

@@ -1,0 +1,98 @@
+"""BM25 over stems, against the formula with another implementation of the stemmer, NLTK's, on the words of the texts themselves."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from realmctl.errors import ConfigError, ResourceError
+from realmctl.retrieval.search.bm25 import K1, B, BM25Searcher
+from realmctl.retrieval.search.stems import Stems, check_stemmer
+from stages.eval_em import EvalEm
+from stages.rank import Rank
+from tests.fixtures.blocks import make_blocks
+
+pytest.importorskip("Stemmer")
+snowball = pytest.importorskip("nltk.stem.snowball")
+
+PAGES = {
+    "Mountains": [["Hikers were climbing the hills.", "They hiked happily!"], ["A climber's house stood there."]],
+    "Houses": [["Housing was generally cheap.", "Running water ran."], ["The runner runs a café."]],
+}
+QUESTION = "Which hiker climbs, and who houses a running generator in cafés?"
+
+
+@pytest.fixture(scope="module")
+def blocks(tmp_path_factory):
+    return make_blocks(tmp_path_factory.mktemp("stems") / "blocks", PAGES)
+
+
+def stems_of(text: str) -> list[str]:
+    text = text.lower().replace("é", "e")
+    return [snowball.SnowballStemmer("english").stem(word) for word in re.findall(r"[a-z0-9]+", text)]
+
+
+def formula(texts: list[list[str]], question: list[str]) -> np.ndarray:
+    mean = sum(map(len, texts)) / len(texts)
+    scores = []
+    for text in texts:
+        counts, score = Counter(text), 0.0
+        for word in question:
+            holding = sum(word in other for other in texts)
+            idf = np.log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
+            score += idf * counts[word] / (counts[word] + K1 * (1 - B + B * len(text) / mean))
+        scores.append(score)
+    return np.array(scores)
+
+
+def test_scores_are_those_of_the_formula_over_stems(blocks):
+    searcher = BM25Searcher(blocks, "cpu", stemmer="english")
+    texts = [stems_of(f"{block.title} {block.text}") for block in searcher.corpus]
+    expected = formula(texts, stems_of(QUESTION))
+    scores, rows = searcher.nearest(searcher.tokens([QUESTION]), 4)
+    np.testing.assert_allclose(scores[0], expected[rows[0]], rtol=1e-5)
+    assert rows[0].tolist() == np.argsort(-expected, kind="stable").tolist()
+    plain = BM25Searcher(blocks, "cpu")
+    assert not np.allclose(plain.nearest(plain.tokens([QUESTION]), 4)[0], scores)
+    live = searcher.scores(searcher.tokens([QUESTION]), rows)
+    np.testing.assert_allclose(live.detach().numpy(), scores, rtol=1e-5)
+    other = searcher.over(blocks, None)
+    np.testing.assert_allclose(other.nearest(searcher.tokens([QUESTION]), 4)[0], scores, rtol=1e-6)
+
+
+def test_a_word_that_no_passage_has_is_left_out(blocks):
+    searcher = BM25Searcher(blocks, "cpu", stemmer="english")
+    stems = searcher.stems
+    assert isinstance(stems, Stems)
+    known, unknown = searcher.tokens(["climbing hikers", "zebra xylophone ?!"])
+    before = len(stems)
+    assert len(stems.known(known)) == 2 and len(stems.known(unknown)) == 0 and len(stems) == before
+    assert len(stems.known(np.array([], dtype=np.int64))) == 0
+
+
+def test_the_stemmer_is_an_option_of_rank_and_of_eval_em(blocks, tmp_path, monkeypatch):
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "a hiker"}\n')
+    first = []
+    for language in (None, "english"):
+        ranking = Rank(
+            blocks=blocks, queries=tmp_path / "queries.jsonl", method="bm25", bm25_stemmer=language, top=1
+        ).make(tmp_path / "ranking")
+        first.append(ranking.file("run.trec").read_text())
+    assert " 0-0 " in first[1] and first[0] != first[1]  # "a hiker" finds the hikers
+    rank = {"blocks": blocks, "queries": tmp_path / "queries.jsonl", "method": "bm25"}
+    with pytest.raises(ConfigError, match="klingon"):
+        Rank(**rank, bm25_stemmer="klingon").make(tmp_path / "ranking")
+    with pytest.raises(ConfigError, match="--bm25-stemmer"):
+        EvalEm(
+            blocks=blocks,
+            questions=tmp_path / "queries.jsonl",
+            bm25_stemmer="english",
+            qa_model=None,
+            retrieval="dense",
+        ).check()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: None)
+    with pytest.raises(ResourceError, match="Stemmer"):
+        check_stemmer("--bm25-stemmer", "english")
