@@ -125,7 +125,7 @@ ARMS: Mapping[str, Callable[[Bench], Artifact]] = {
     "encoder": lambda bench: bench.start,
     "ict": lambda bench: bench.trained("ict-init", "ict", **CONTRAST),
     "crops": lambda bench: bench.trained("ict-init", "crops", **CONTRAST, pairs="crops"),
-    "ict-distilled": lambda bench: bench.trained("ict-init", "ict-distilled", **CONTRAST, distill_start=1.0),
+    "ict-distilled": lambda bench: bench.trained("ict-init", "ict-distilled", **CONTRAST, distill_start=2.0),
     "spider": lambda bench: bench.trained("spider-init", "spider", **CONTRAST),
     "cocondenser": lambda bench: bench.trained(
         "condenser-init", "cocondenser", **MASKED, contrastive=True, skip_from=3

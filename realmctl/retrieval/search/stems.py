@@ -59,11 +59,11 @@ class Stems:
         return self._ids(tokens, learn=False)
 
     def _ids(self, tokens: TokenIds, learn: bool) -> NDArray[np.int64]:
-        tokens = np.asarray(tokens, dtype=np.int64)
-        starts = np.flatnonzero(~self._continues_V[tokens])
+        ids: NDArray[np.int64] = tokens.astype(np.int64)
+        starts = np.flatnonzero(~self._continues_V[ids])
         if not len(starts) or starts[0]:
             starts = np.insert(starts, 0, 0)
-        found = (self._number(word, learn) for word in np.split(tokens, starts[1:]) if len(word))
+        found = (self._number(word, learn) for word in np.split(ids, starts[1:]) if len(word))
         return np.array([number for number in found if number >= 0], dtype=np.int64)
 
     def _number(self, word: NDArray[np.int64], learn: bool) -> int:
