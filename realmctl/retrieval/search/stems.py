@@ -1,7 +1,7 @@
 """Words without their endings, for BM25: Snowball's stemmers, by the package PyStemmer (extra `bm25`).
 
-Text comes as wordpieces. Those of a word are put together again, so words are as the tokenizer writes them: lower case and without accents
-for an uncased BERT. A word of punctuation alone is left out.
+Text comes as wordpieces. Those of a word are put together again, so words are as the tokenizer writes them, without accents for an
+uncased BERT. Case does not count. A word of punctuation alone is left out.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ class Stems:
         self.language = language
         self._stem = Stemmer.Stemmer(language).stemWord
         self._continues_V = words.continues
-        pieces = {number: piece for piece, number in words.vocabulary.items()}
-        self._pieces = [pieces.get(number, "") for number in range(max(pieces) + 1)]
+        self._words = words
         self._numbers: dict[str, int] = {}
         self._of_word: dict[bytes, int] = {}
 
@@ -71,7 +70,7 @@ class Stems:
         key = word.tobytes()
         if (number := self._of_word.get(key)) is not None:
             return number
-        text = "".join(self._pieces[piece].removeprefix("##") for piece in word.tolist())
+        text = "".join(piece.removeprefix("##") for piece in self._words.tokens_of(word)).lower()
         stem = self._stem(text) if any(character.isalnum() for character in text) else ""
         number = self._numbers.setdefault(stem, len(self._numbers)) if stem and learn else self._numbers.get(stem, -1)
         if learn:
