@@ -30,6 +30,14 @@ class Chart:
 
 
 RECALL = {f"recall@{depth}": f"recall@{depth}" for depth in (1, 5, 20)}
+CLOZE = Chart(
+    "Cloze recall",
+    "sentences (%)",
+    {f"cloze_{name}": label for name, label in RECALL.items()},
+    "Sentences that were cut out of their blocks, with their own block among the best 1, 5 and 20. It needs no labels.",
+    share=True,
+    recorded_at_times=True,
+)
 PRETRAIN = (
     Chart("Loss", "loss (nats)", {"loss": "loss"}, "−log p(y|x) of the hidden wordpieces. Lower is better."),
     Chart(
@@ -47,6 +55,7 @@ PRETRAIN = (
         share=True,
         recorded_at_times=True,
     ),
+    CLOZE,
     Chart(
         "Null share",
         "p(∅|x) (%)",
@@ -74,8 +83,8 @@ ANSWERS = Chart(
 )
 CHARTS: Mapping[str, Sequence[Chart]] = {
     "model": PRETRAIN,
-    "encoder": (LOSS, ACCURACY),
-    "retriever": (LOSS, ACCURACY),
+    "encoder": (LOSS, ACCURACY, CLOZE),
+    "retriever": (LOSS, ACCURACY, CLOZE),
     "qa-model": (LOSS, ANSWERS),
 }
 """Charts by kind of artifact, in the order of the page."""

@@ -255,6 +255,20 @@ class WarmStartSettings(BertSettings):
                 raise ConfigError(f"{flag_of(name)} {value}: the retriever decides this. Leave it out, or --retriever.")
 
 
+GroupBy = Literal["document", "title", "source"]
+"""What blocks of one document have in common: the document that they were cut from, its title, or its id without a number at the end."""
+
+
+class DocumentSettings(TrainSettings):
+    """A training on blocks of one document."""
+
+    group_by: GroupBy = setting(
+        "What makes blocks parts of one document, for a corpus of passages. document: the document that they were cut from. title: its "
+        "title. source: its id without a number at the end, such as ls for ls#0 and ls#1.",
+        default="document",
+    )
+
+
 class MlmSettings(TrainSettings):
     """Masked language modelling, on blocks or as copy pre-training."""
 
@@ -321,7 +335,7 @@ class WarmEncoderSettings(TimedSettings, WarmStartSettings):
         return self.steps // 10 if self.warmup is None else self.warmup
 
 
-class CondenserSettings(WarmEncoderSettings):
+class CondenserSettings(DocumentSettings, WarmEncoderSettings):
     """Condenser, or coCondenser with `contrastive`."""
 
     encoder: Artifact | None = reads(
@@ -527,7 +541,7 @@ class IctSettings(RetrieverSettings):
     official: tuple[IctDeviation, ...] = setting(explained(IctDeviation), default=())
 
 
-class SpiderSettings(RetrieverSettings):
+class SpiderSettings(DocumentSettings, RetrieverSettings):
     """Recurring span retrieval."""
 
     steps: int = setting("Training steps. 0 saves the initial weights.", default=200_000, at_least=0)

@@ -6,6 +6,7 @@ masks and targets stay aligned.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.spans.query import Query, hide_as_bert
 from realmctl.tokens.frame import AROUND_ONE
+from realmctl.training.settings import GroupBy
 
 
 class PlainBlocks:
@@ -138,9 +140,17 @@ class SpanPairs(MaskedPassages):
         return [self.window(int(row), rng) for row in rows]
 
 
-def rows_by_document(corpus: Corpus) -> list[NDArray[np.int64]]:
-    """Return the rows of each document's blocks, in the order of the corpus."""
+PART = re.compile(r"[#_:/.|-][0-9]+$")
+"""What the id of a passage adds to that of its source: `ls#3`, `630-0`."""
+
+
+def rows_by_document(corpus: Corpus, group_by: GroupBy = "document") -> list[NDArray[np.int64]]:
+    """Return the rows of each document's blocks, in the order of the corpus.
+
+    group_by: what blocks of one document have in common; see `GroupBy`. A block without a title is of a document of its own.
+    """
     found: dict[str, list[int]] = {}
     for row, block in enumerate(corpus):
-        found.setdefault(block.document, []).append(row)
+        keys = {"document": block.document, "title": block.title, "source": PART.sub("", block.document)}
+        found.setdefault(keys[group_by] or f"block {row}", []).append(row)
     return [np.array(rows, dtype=np.int64) for rows in found.values()]

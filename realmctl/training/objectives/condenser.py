@@ -70,7 +70,8 @@ class CondenserObjective(SelfContained):
         if settings.contrastive and (not isinstance(examples, SpanPairs) or len(examples) < 2):
             raise InputError(
                 f"{examples.corpus.artifact} has {len(examples)} documents of two blocks or more, and a contrast needs at least 2. "
-                "Chunk longer documents, use a smaller --max-wordpieces, or leave --contrastive out."
+                "If the documents are passages, use --group-by title or --group-by source. Or chunk longer documents, use a smaller "
+                "--max-wordpieces, or leave --contrastive out."
             )
         self.modules = nn.ModuleDict({"model": model} | ({"retriever": retriever} if retriever else {}))
         self.tower = retriever.block_tower if retriever else None
@@ -202,7 +203,10 @@ def _examples(settings: CondenserSettings, retriever: Retriever | None) -> Maske
     )
     if not settings.contrastive:
         return MaskedPassages(corpus, Collator.of(words), masking, length=settings.length)
-    documents, prefix = rows_by_document(corpus), retriever.layout.block_prefix.ids if retriever else ()
+    documents, prefix = (
+        rows_by_document(corpus, settings.group_by),
+        retriever.layout.block_prefix.ids if retriever else (),
+    )
     return SpanPairs(corpus, Collator.of(words), masking, documents, length=settings.length, prefix=prefix)
 
 

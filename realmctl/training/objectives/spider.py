@@ -50,7 +50,7 @@ class SpiderObjective(InBatchContrast):
 
     def __init__(self, retriever: Retriever, corpus: Corpus, collator: Collator, settings: SpiderSettings) -> None:
         self.corpus, self.keep_rate, self.window = corpus, settings.keep_rate, settings.window
-        documents = rows_by_document(corpus)
+        documents = rows_by_document(corpus, settings.group_by)
         self.words = WordTable(corpus, wordpiece.load(corpus.artifact.path), documents)
         self.documents = [rows for rows in documents if len(rows) > 2]
         self.spans = lru_cache(REMEMBERED)(self._spans)
@@ -58,8 +58,8 @@ class SpiderObjective(InBatchContrast):
         if len(self.usable) < 2:
             raise InputError(
                 f"{corpus.artifact} has {len(self.usable)} documents with a recurring span, and spider-init needs at least 2. "
-                "Two blocks of the document must share rare words, and a third block must lack them. Chunk longer documents, use a "
-                "smaller --max-wordpieces, or use ict-init."
+                "Two blocks of the document must share rare words, and a third block must lack them. If the documents are passages, "
+                "use --group-by title or --group-by source. Or chunk longer documents, use a smaller --max-wordpieces, or use ict-init."
             )
         super().__init__(retriever, collator, settings, count=len(self.usable))
 

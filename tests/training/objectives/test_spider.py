@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections import namedtuple
+
 import numpy as np
 import pytest
 import torch
@@ -12,8 +15,10 @@ from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.tokens import wordpiece
 from realmctl.training.data.draws import Stream, generator
+from realmctl.training.data.masked_blocks import rows_by_document
 from realmctl.training.objectives.spider import SHORTEST_WINDOW, SpiderObjective
 from realmctl.training.settings import SpiderSettings
+from stages.chunk import Chunk
 from stages.spider_init import SpiderInit
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import metrics_of
@@ -207,3 +212,29 @@ def test_the_stage_makes_a_retriever_and_learns(blocks, tmp_path):
     lines = metrics_of(made)
     assert set(lines[0]) == {"step", "loss", "accuracy", "kept", "lr", "grad_norm"}
     assert np.mean([line["loss"] for line in lines[-8:]]) < 0.8 * np.mean([line["loss"] for line in lines[:8]])
+
+
+def test_passages_of_one_title_or_source_are_a_document(tmp_path):
+    """Each passage of the corpus is a document of its own; joined, the spans are those of whole documents."""
+    path, pages = tmp_path / "passages.jsonl", documents_that_share_a_span()
+    rows = [
+        {"id": f"{number}-page#{k}", "title": title, "text": " ".join(sentences)}
+        for number, (title, blocks) in enumerate(pages.items())
+        for k, sentences in enumerate(blocks)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    made = Chunk(corpus=(path,), tokenizer="train:300", keep_passages=True, workers=1).make(tmp_path / "blocks")
+    with pytest.raises(InputError, match="--group-by"):
+        objective_of(made)
+    by_title, by_source = (objective_of(made, group_by=each) for each in ("title", "source"))
+    assert [rows.tolist() for rows in by_title.documents] == [[4 * n + k for k in range(4)] for n in range(len(pages))]
+    assert [*map(list, by_source.documents)] == [*map(list, by_title.documents)]
+    assert len(by_title.usable) == len(pages) and examples_of(by_title, steps=2)
+
+
+def test_blocks_without_a_title_are_not_joined_by_it():
+    named = namedtuple("named", "document title")
+    corpus = [named("a-1", ""), named("a-2", "T"), named("b.1", ""), named("12", "T"), named("a-3", "")]
+    grouped = {by: [rows.tolist() for rows in rows_by_document(corpus, by)] for by in ("document", "title", "source")}
+    assert grouped["document"] == [[0], [1], [2], [3], [4]]
+    assert grouped["title"] == [[0], [1, 3], [2], [4]] and grouped["source"] == [[0, 1, 4], [2], [3]]
