@@ -47,6 +47,13 @@ class Ask(Message):
     compare: bool = False
 
 
+class Search(Message):
+    """Words or a question, for which the best blocks are looked up and not read."""
+
+    query: Words
+    top: Annotated[int, Field(ge=1, le=MOST_CANDIDATES)] = 5
+
+
 class Fill(Message):
     """A sentence with one or more [MASK]. `candidates` counts the null document."""
 
@@ -109,6 +116,19 @@ class CandidateReply(BlockReply):
 
     probability: float
     masks: list[MaskReply] = []
+
+
+class HitReply(BlockReply):
+    """A block that was found, and its score: an inner product of vectors, or BM25."""
+
+    score: float
+
+
+class SearchReply(BaseModel):
+    """The best blocks, best first."""
+
+    version: str
+    hits: list[HitReply]
 
 
 class ServedBlockReply(BlockReply):

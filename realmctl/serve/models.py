@@ -12,12 +12,15 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
+from realmctl.pipeline import Named, choose
 from realmctl.retrieval.answering.answerer import Answer, Answerer
 from realmctl.retrieval.answering.asking import named_rows, receipt_of
 from realmctl.retrieval.answering.pretrained_model import MASK, MaskPrediction, PretrainedModel
 from realmctl.retrieval.answering.qa_model import QaModel
 from realmctl.retrieval.search.dense import DenseSearcher
-from realmctl.retrieval.search.searcher import Searcher
+from realmctl.retrieval.search.opening import require_blocks
+from realmctl.retrieval.search.searcher import Searcher, SearchInputs, searcher_type
+from realmctl.retrieval.search.text_search import TextSearch
 from realmctl.serve.messages import (
     AnswerReply,
     Ask,
@@ -25,9 +28,12 @@ from realmctl.serve.messages import (
     CandidateReply,
     Fill,
     FillReply,
+    HitReply,
     LeaveOut,
     LeaveOutReply,
     MaskReply,
+    Search,
+    SearchReply,
     WithoutRetrieval,
 )
 from realmctl.serve.versions import ServedVersion, Versions
@@ -42,7 +48,7 @@ LONGEST_EXAMPLE = 120
 class Models:
     """What answers: a qa-model, a pre-trained model, and a closed-book model, each optional, over one version of blocks.
 
-    row_of: the row of each block by its id.
+    searched: what finds blocks. row_of: the row of each block by its id.
     """
 
     version: ServedVersion
@@ -51,22 +57,32 @@ class Models:
     qa: QaModel | None
     filler: PretrainedModel | None
     closed_book: QaModel | None
+    searched: TextSearch | None
 
     @classmethod
     def of(
-        cls, version: ServedVersion, qa: QaModel | None, filler: PretrainedModel | None, closed_book: QaModel | None
+        cls,
+        version: ServedVersion,
+        qa: QaModel | None,
+        filler: PretrainedModel | None,
+        closed_book: QaModel | None,
+        searched: TextSearch | None = None,
     ) -> Models:
-        """Return the models over a version, with the rows of its blocks. All blocks are read once."""
-        corpus = next(one.blocks for one in (qa, filler) if one is not None)
+        """Return the models over a version, with the rows of its blocks. All blocks are read once.
+
+        searched: what finds blocks, where there is neither a qa-model nor a pre-trained model.
+        """
+        corpus = next(one.blocks for one in (qa, filler, searched) if one is not None)
         rows = {block.id: row for row, block in enumerate(corpus)}
-        return cls(version, corpus, rows, qa, filler, closed_book)
+        return cls(version, corpus, rows, qa, filler, closed_book, searched)
 
     def over(self, version: ServedVersion) -> Models:
         """Return the same models over another version. Only its index is read, and BM25 is computed anew."""
         opener = open_once()
         qa = self.qa and self.qa.over(version.blocks, version.index, opener)
         filler = self.filler and self.filler.over(version.blocks, version.index, opener)
-        return Models.of(version, qa, filler, self.closed_book)
+        searched = self.searched and self.searched.over(version.blocks, version.index, opener)
+        return Models.of(version, qa, filler, self.closed_book, searched)
 
     def check_edits(self) -> None:
         """Raise ConfigError if the models cannot follow an edit of the blocks."""
@@ -121,6 +137,25 @@ class Models:
             for one, answered in zip(asked, found, strict=True)
         ]
 
+    def search(self, asked: Sequence[Search]) -> list[SearchReply]:
+        """Find blocks, for one query at a time. Raises ConfigError if the qa-model retrieves none."""
+        search = self.searched or self.filler or self.qa
+        assert search is not None
+        replies = []
+        for one in asked:
+            hits = [
+                HitReply(
+                    block=hit.block.id,
+                    document=hit.block.document,
+                    title=hit.block.title,
+                    text=hit.block.text,
+                    score=hit.score,
+                )
+                for hit in search.search(one.query, one.top)
+            ]
+            replies.append(SearchReply(version=self.version.name, hits=hits))
+        return replies
+
     def fill(self, asked: Sequence[Fill]) -> list[FillReply]:
         """Fill the masks of sentences, one at a time.
 
@@ -139,7 +174,8 @@ class Models:
 
     def _qa_model(self) -> QaModel:
         if self.qa is None:
-            raise ConfigError("This server has no qa-model, so it answers no question. Fill a [MASK] instead.")
+            instead = "Fill a [MASK] instead." if self.filler else "Search instead."
+            raise ConfigError(f"This server has no qa-model, so it answers no question. {instead}")
         return self.qa
 
     def _without_retrieval(self, asked: Ask, answers: Sequence[Answer]) -> WithoutRetrieval | None:
@@ -169,7 +205,8 @@ class Models:
 
     def _fill(self, asked: Fill) -> FillReply:
         if self.filler is None:
-            raise ConfigError("This server has no pre-trained model, so it fills no [MASK]. Ask a question instead.")
+            instead = "Ask a question instead." if self.qa else "Search instead."
+            raise ConfigError(f"This server has no pre-trained model, so it fills no [MASK]. {instead}")
         if (count := asked.sentence.count(MASK)) > MOST_MASKS:
             raise ConfigError(f"The sentence has {count} masks, and at most {MOST_MASKS} are filled.")
         filled = self.filler.fill_mask(asked.sentence, asked.candidates)
@@ -211,7 +248,13 @@ class Models:
 
 
 def open_models(
-    qa_model: Path | None, model: Path | None, closed_book: Path | None, blocks: Path, embeddings: Path, indexes: Path
+    qa_model: Path | None,
+    model: Path | None,
+    closed_book: Path | None,
+    blocks: Path,
+    embeddings: Path,
+    indexes: Path,
+    retriever: Path | None = None,
 ) -> tuple[Models, Versions]:
     """Open the models over the newest version of the blocks that has an index.
 
@@ -221,17 +264,14 @@ def open_models(
         closed_book: a qa-model that was fine-tuned with --retrieval none.
         blocks: a version of the blocks, or their series.
         embeddings, indexes: the series of embeddings and of indexes, to which edits write.
+        retriever: where there is neither a qa-model nor a pre-trained model, the retriever that searches; without one BM25 does.
 
     Raises:
-        ConfigError: there is neither a qa-model nor a pre-trained model.
         InputError: something is missing or damaged.
         MismatchError: the models, the blocks and the index do not belong together.
     """
     if qa_model is None and model is None:
-        raise ConfigError(
-            "serve needs a qa-model to answer questions, or a pre-trained model to fill masks, and found neither. Name one "
-            "with --qa-model or --model."
-        )
+        return _open_search(closed_book, blocks, embeddings, indexes, retriever)
     found = Versions(blocks=blocks, embeddings=embeddings, indexes=indexes, qa_model=qa_model, model=model)
     version, asked, filled = found.fitting()
     versions, opener = replace(found, qa_model=asked, model=filled), open_once()
@@ -252,6 +292,27 @@ def open_models(
                 f"--closed-book {closed_book} retrieves blocks. Name a qa-model that was fine-tuned with --retrieval none."
             )
     return Models.of(version, qa, filler, weights), versions
+
+
+def _open_search(
+    closed_book: Path | None, blocks: Path, embeddings: Path, indexes: Path, retriever: Path | None
+) -> tuple[Models, Versions]:
+    if closed_book is not None:
+        raise ConfigError("--closed-book shows answers beside those of a qa-model. Name one with --qa-model.")
+    require_blocks(blocks)
+    named = {"blocks": Named(blocks, ("blocks",), "--blocks")}
+    if retriever is not None:
+        named["retriever"] = Named(retriever, ("retriever",), "--retriever")
+        named["index"] = Named(indexes, ("index",), "index")
+    chosen = choose(named)
+    of_blocks, made_by, index = (chosen.get(kind) for kind in ("blocks", "retriever", "index"))
+    assert of_blocks is not None
+    searcher = searcher_type("dense" if index else "bm25").start(
+        SearchInputs(blocks=of_blocks, retriever=made_by, index=index)
+    )
+    versions = Versions(blocks=blocks, embeddings=embeddings, indexes=indexes, qa_model=None, model=made_by)
+    searched = TextSearch(searcher, searcher.corpus)
+    return Models.of(ServedVersion(of_blocks, index), None, None, None, searched), versions
 
 
 def open_once(index: Index | None = None) -> Callable[[Path, str], Index]:

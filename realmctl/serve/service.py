@@ -24,6 +24,8 @@ from realmctl.serve.messages import (
     LeaveOutReply,
     NewDocument,
     NewText,
+    Search,
+    SearchReply,
     ServedBlockReply,
     StatusReply,
 )
@@ -57,6 +59,10 @@ class Service:
     def ask(self, asked: Ask) -> Future[AskReply]:
         """Queue a question. Raises QueueFull."""
         return self._submit("ask", ("ask", asked.top), Models.ask, asked)
+
+    def search(self, asked: Search) -> Future[SearchReply]:
+        """Queue a search. Raises QueueFull."""
+        return self._submit("search", "search", Models.search, asked)
 
     def fill(self, asked: Fill) -> Future[FillReply]:
         """Queue a sentence. Raises QueueFull."""

@@ -6,8 +6,10 @@ import shutil
 
 import pytest
 
+import realmctl
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.retrieval.search.searcher import Searcher
+from realmctl.serve.messages import Ask, Search
 from realmctl.serve.models import open_models
 from tests.fixtures.chain import baseline
 from tests.serve.conftest import QUESTION, series
@@ -62,6 +64,29 @@ def test_bm25_follows_an_edit(workspace, bm25, model):
     assert models.qa.search("Nowhere", 1) == []  # no former block has the word
 
 
+@pytest.mark.parametrize("dense", [True, False])
+def test_a_search_needs_no_model_that_reads_and_follows_an_edit(workspace, dense):
+    retriever = {"retriever": workspace / "retriever"} if dense else {}
+    models, versions = opened(workspace, qa_model=None, model=None, **retriever)
+    expected = realmctl.load_search(workspace, method="dense" if dense else "bm25").search(QUESTION, 4)
+    [reply] = models.search([Search(query=QUESTION, top=4)])
+    assert [(hit.block, hit.score) for hit in reply.hits] == [(hit.block.id, hit.score) for hit in expected]
+    with pytest.raises(ConfigError, match="Search instead"):
+        models.ask([Ask(question=QUESTION)])
+    version = edited(models, versions)
+    [after] = models.over(version).search([Search(query=EDIT["text"], top=4)])
+    assert (version.index is None) is not dense and after.version != reply.version
+    fresh, _ = opened(workspace, qa_model=None, model=None, **retriever)
+    assert fresh.search([Search(query=EDIT["text"], top=4)]) == [after]
+    assert EDIT["text"] in [block.text for block in fresh.corpus]
+
+
+def test_models_that_read_search_too(workspace):
+    models, _ = opened(workspace)
+    [reply] = models.search([Search(query=QUESTION, top=2)])
+    assert [hit.block for hit in reply.hits] == [hit.block.id for hit in models.filler.search(QUESTION, 2)]
+
+
 def test_rows_of_a_document(workspace):
     models, _ = opened(workspace)
     records = list(models.corpus)
@@ -90,8 +115,8 @@ def test_a_model_without_retrieval_answers_beside(workspace, closed_book):
 
 
 def test_what_cannot_be_served(workspace, made_chain, tmp_path):
-    with pytest.raises(ConfigError, match="--qa-model"):
-        opened(workspace, qa_model=None, model=None)
+    with pytest.raises(ConfigError, match="--closed-book"):
+        opened(workspace, qa_model=None, model=None, closed_book=workspace / "qa-model")
     with pytest.raises(MismatchError, match="qa-model"):
         opened(workspace, qa_model=workspace / "model")
     with pytest.raises(MismatchError, match="--model"):

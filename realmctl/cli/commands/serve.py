@@ -28,6 +28,14 @@ def serve(
         Path | None,
         typer.Option(parser=path, help="qa-model fine-tuned with --retrieval none, whose answers are shown beside."),
     ] = None,
+    retriever: Annotated[
+        Path | None,
+        typer.Option(
+            parser=path,
+            help="Retriever to search with, where there is neither a qa-model nor a model. Default: <workspace>/retriever, if "
+            "<workspace>/index exists, else BM25.",
+        ),
+    ] = None,
     blocks: Annotated[
         Path | None,
         typer.Option(parser=path, help="Default: the newest version of <workspace>/blocks that has an index."),
@@ -51,7 +59,9 @@ def serve(
     workspace: Workspace = Path("artifacts"),
     json: Json = False,
 ) -> None:
-    """Serve a page and a JSON API on this machine: ask questions, see the evidence, edit blocks.
+    """Serve a page and a JSON API on this machine: search, ask questions, see the evidence, edit blocks.
+
+    Without a qa-model and without a pre-trained model it searches alone.
 
     It ends with Ctrl-C. --json prints the address as one JSON object as soon as it listens.
 
@@ -70,6 +80,7 @@ def serve(
         qa_model=qa_model or _if_made(workspace / "qa-model"),
         model=model or _if_made(workspace / "model"),
         closed_book=closed_book,
+        retriever=retriever or (_if_made(workspace / "retriever") if _if_made(workspace / "index") else None),
         blocks=blocks or workspace / "blocks",
         embeddings=workspace / "embeddings",
         indexes=workspace / "index",

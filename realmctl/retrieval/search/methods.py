@@ -7,13 +7,17 @@ no common scale. BM25's part may be multiplied by a weight. Legend: B questions,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from realmctl.artifacts import Artifact
 from realmctl.corpus.corpus import TokenIds
-from realmctl.index.protocol import RowIds, Scores
+from realmctl.index.index_type import open_index
+from realmctl.index.protocol import Index, RowIds, Scores
 from realmctl.retrieval.names import HYBRID
 from realmctl.retrieval.search.searcher import BlockSearch, Searcher, SearchInputs, searcher_type
 
@@ -56,6 +60,10 @@ class Hybrid(BlockSearch):
     ) -> None:
         self.searchers, self.rrf_k, self.depth, self.weights = searchers, rrf_k, depth, weights
         self.corpus, self.wordpiece = searchers[0].corpus, searchers[0].wordpiece
+
+    def over(self, blocks: Artifact, index: Artifact | None, opener: Callable[[Path, str], Index] = open_index) -> Self:
+        searchers = [searcher.over(blocks, index, opener) for searcher in self.searchers]
+        return type(self)(searchers, self.rrf_k, self.depth)
 
     def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[Scores, RowIds]:
         width = min(k, len(self.corpus))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from realmctl.artifacts import Artifact, open_artifact, version_numbers
+from realmctl.artifacts.manifest import is_artifact
 from realmctl.errors import InputError
 from realmctl.log import say
 from realmctl.models.precision import check_precision
@@ -56,11 +57,8 @@ def load_search(
     """
     check_precision(precision)
     folder = Path(workspace)
-    if blocks is None and not version_numbers(folder / "blocks"):
-        raise InputError(
-            f"{folder / 'blocks'} has no finished version (looked from {Path.cwd()}). Run `realmctl index-docs` or `realmctl chunk` "
-            "first, or name another workspace."
-        )
+    if blocks is None:
+        require_blocks(folder / "blocks")
     named = {"index": index, "retriever": retriever}
     if method is None:
         method = "dense" if any(named.values()) or version_numbers(folder / "index") else "bm25"
@@ -91,6 +89,15 @@ def load_search(
     say(f"search: {method} over {' and '.join(str(one.path) for one in (inputs.index, of_blocks) if one)}")
     found = start_method(method, inputs, depth=DEPTH, bm25_weight=bm25_weight)
     return TextSearch(found, found.corpus)
+
+
+def require_blocks(series: Path) -> None:
+    """Raise InputError unless there are blocks to search."""
+    if not version_numbers(series) and not is_artifact(series):
+        raise InputError(
+            f"{series} has no finished version (looked from {Path.cwd()}). Run `realmctl index-docs` or `realmctl chunk` first, or name "
+            "another workspace."
+        )
 
 
 def _opened(artifact: ArtifactLike) -> Artifact:

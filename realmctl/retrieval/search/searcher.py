@@ -78,6 +78,20 @@ class BlockSearch(ABC):
         nearest = zip(*self.nearest(tokens, k), strict=True)
         return [(scores[scores > self.least_score], rows[scores > self.least_score]) for scores, rows in nearest]
 
+    def over(self, blocks: Artifact, index: Artifact | None, opener: Callable[[Path, str], Index] = open_index) -> Self:
+        """Return this searcher over other blocks, such as revised ones. Both share what was learned in memory.
+
+        Args:
+            blocks: the blocks.
+            index: the index of their vectors, for a searcher that uses one.
+            opener: opens the index in a folder on a device.
+
+        Raises:
+            MismatchError: the blocks do not belong to the searcher or to the index.
+            ConfigError: this kind of searcher stays with its blocks.
+        """
+        raise ConfigError(f"{type(self).__name__} cannot search other blocks than its own. Fine-tune a model on them.")
+
     def tokens(self, texts: Sequence[str]) -> list[TokenIds]:
         """Wordpieces of questions. A literal [MASK] or [SEP] in a question is ordinary text."""
         return [*self.wordpiece.tokens(texts)]
@@ -126,20 +140,6 @@ class Searcher(BlockSearch):
     @abstractmethod
     def save(self, out: Writer) -> None:
         """Write the searcher into a qa-model."""
-
-    def over(self, blocks: Artifact, index: Artifact | None, opener: Callable[[Path, str], Index] = open_index) -> Self:
-        """Return this searcher over other blocks, such as revised ones. Both share what was learned in memory.
-
-        Args:
-            blocks: the blocks.
-            index: the index of their vectors, for a searcher that uses one.
-            opener: opens the index in a folder on a device.
-
-        Raises:
-            MismatchError: the blocks do not belong to the searcher or to the index.
-            ConfigError: this kind of searcher stays with its blocks.
-        """
-        raise ConfigError(f"{type(self).__name__} cannot search other blocks than its own. Fine-tune a model on them.")
 
     def prepare_training(self) -> None:
         """Prepare for fine-tuning, which calls this once at its start."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import copy
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Self
 
 import numpy as np
 
+from realmctl.artifacts import Artifact
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError
-from realmctl.index.protocol import RowIds, Scores
+from realmctl.index.index_type import open_index
+from realmctl.index.protocol import Index, RowIds, Scores
 from realmctl.retrieval.search.searcher import BlockSearch, Hit
 
 QUESTIONS_AT_ONCE = 16
@@ -32,6 +37,13 @@ class TextSearch:
                 "retrieval."
             )
         return self._searcher
+
+    def over(self, blocks: Artifact, index: Artifact | None, opener: Callable[[Path, str], Index] = open_index) -> Self:
+        """Return the same search over other blocks. Both share their weights in memory; see `BlockSearch.over`."""
+        other = copy.copy(self)
+        other._searcher = self.searcher.over(blocks, index, opener)
+        other.blocks = other._searcher.corpus
+        return other
 
     def search(self, question: str, k: int = 5) -> list[Hit]:
         """Return the k best blocks for a question, best first; fewer when there are no more, or BM25 finds no more that share a word.

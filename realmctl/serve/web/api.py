@@ -21,6 +21,8 @@ from realmctl.serve.messages import (
     LeaveOutReply,
     NewDocument,
     NewText,
+    Search,
+    SearchReply,
     ServedBlockReply,
     StatusReply,
 )
@@ -99,6 +101,12 @@ async def status(served: Served) -> StatusReply:
 async def ask(message: Ask, served: Served) -> AskReply:
     """Answer a question from retrieved blocks, and on request without retrieval too."""
     return await _reply(served.ask(message))
+
+
+@router.post("/search", responses=ASKING)
+async def search(message: Search, served: Served) -> SearchReply:
+    """Find the best blocks for some words. This needs no model that reads."""
+    return await _reply(served.search(message))
 
 
 @router.post("/fill", responses=ASKING)

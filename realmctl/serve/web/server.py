@@ -29,7 +29,7 @@ SECONDS_TO_FINISH = 30
 class Serving:
     """What is served, and how. A path that is None is left out.
 
-    qa_model, model, closed_book, blocks: see `open_models`.
+    qa_model, model, closed_book, blocks, retriever: see `open_models`.
     embeddings, indexes: the series that edits write to.
     host, port: where the server listens; port 0 means a free one.
     names: further names that a Host header may have.
@@ -39,6 +39,7 @@ class Serving:
     qa_model: Path | None
     model: Path | None
     closed_book: Path | None
+    retriever: Path | None
     blocks: Path
     embeddings: Path
     indexes: Path
@@ -102,7 +103,7 @@ class Serving:
 
     def _service(self) -> Service:
         models, versions = open_models(
-            self.qa_model, self.model, self.closed_book, self.blocks, self.embeddings, self.indexes
+            self.qa_model, self.model, self.closed_book, self.blocks, self.embeddings, self.indexes, self.retriever
         )
         if self.allow_edits:
             versions.check_edits(models.version)

@@ -11,7 +11,7 @@ import pytest
 import realmctl
 from realmctl.retrieval.answering.asking import ask
 from realmctl.tokens.wordpiece import load
-from tests.serve.conftest import HEADERS, QUESTION, SENTENCE
+from tests.serve.conftest import HEADERS, QUESTION, SENTENCE, client_of
 
 
 def test_answers_are_those_of_ask(client, workspace):
@@ -27,6 +27,18 @@ def test_answers_are_those_of_ask(client, workspace):
     texts = {candidate["block"]: candidate["text"] for candidate in found["candidates"]}
     best = found["answers"][0]
     assert texts[best["block"]][best["start"] : best["end"]] == best["text"]
+
+
+def test_blocks_are_found_without_a_model_that_reads(open_service, workspace):
+    browser = client_of(open_service(qa_model=None, model=None, retriever=workspace / "retriever"))
+    assert browser.get("/api/v1/status").json()["can_ask"] is False
+    found = browser.post("/api/v1/search", json={"query": QUESTION, "top": 2}).json()
+    expected = realmctl.load_search(workspace).search(QUESTION, 2)
+    assert [(hit["block"], hit["text"]) for hit in found["hits"]] == [
+        (hit.block.id, hit.block.text) for hit in expected
+    ]
+    reply = browser.post("/api/v1/ask", json={"question": QUESTION})
+    assert reply.status_code == 422 and "Search" in reply.json()["error"]
 
 
 def test_an_edit_is_served(client, workspace):

@@ -84,6 +84,7 @@ def test_the_api_is_documented(client):
     assert operations == {
         ("get", "/api/v1/status"),
         ("post", "/api/v1/ask"),
+        ("post", "/api/v1/search"),
         ("post", "/api/v1/fill"),
         ("post", "/api/v1/without"),
         ("get", name),

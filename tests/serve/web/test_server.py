@@ -44,7 +44,7 @@ main()
         (["--qa-model", "{w}/model"], 4, "qa-model"),
         (["--allow-edits", "--token-file", "{w}/nothing"], 3, "--token-file"),
         (["--allow-edits", "--model", "{w}/qa-model"], 4, "pre-trained model"),
-        (["--workspace", "{w}/empty"], 2, "found neither"),
+        (["--workspace", "{w}/empty"], 3, "realmctl index-docs"),
         (["--queue", "0"], 2, "--queue"),
     ],
 )
@@ -67,6 +67,7 @@ def test_a_reply_is_sent_without_waiting_for_an_acknowledgement():
         qa_model=None,
         model=None,
         closed_book=None,
+        retriever=None,
         blocks=Path(),
         embeddings=Path(),
         indexes=Path(),

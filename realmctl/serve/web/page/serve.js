@@ -41,6 +41,11 @@ async function refreshStatus() {
   const blocks = status.blocks.toLocaleString("en");
   find("served").textContent = `${blocks} blocks, version ${status.version}`;
   find("editing").hidden = !status.edits_allowed;
+  if (!status.can_ask) {
+    find("heading").textContent = "Search the blocks";
+    find("what").textContent = status.can_fill ? "Words to search for, or a sentence with [MASK]" : "Words to search for";
+    find("go").textContent = "Search";
+  }
   const spent = Object.entries(status.latency).map(([kind, one]) =>
     `${kind}: ${one.requests} ${one.requests === 1 ? "request" : "requests"}, median ${one.p50_ms.toFixed(0)} ms, 95 % within ${one.p95_ms.toFixed(0)} ms`);
   find("latency").textContent = spent.join(" · ");
@@ -50,7 +55,8 @@ async function refreshStatus() {
 async function run(before = null) {
   const text = find("question").value.trim();
   const number = ++latest;
-  const isFilling = text.includes(MASK);
+  const isFilling = text.includes(MASK) && status.can_fill;
+  if (!isFilling && !status.can_ask) return search(text, number, before);
   say("Looking it up …");
   const start = performance.now();
   const reply = await attempt(() => isFilling
@@ -68,6 +74,21 @@ async function run(before = null) {
   await attempt(refreshStatus);
 }
 
+/** Search for what the field holds, where no model answers questions. */
+async function search(text, number, before) {
+  say("Searching …");
+  const start = performance.now();
+  const reply = await attempt(() => call("POST", "search", { query: text }));
+  if (reply === null || number !== latest) return;
+  shownVersion = reply.version;
+  history.replaceState(null, "", `#q=${encodeURIComponent(text)}`);
+  const found = `${reply.hits.length} ${reply.hits.length === 1 ? "block" : "blocks"} in ${Math.round(performance.now() - start)} ms.`;
+  say(before === null ? found : `${before.said} ${found}`);
+  find("result").replaceChildren(candidatesView("Blocks", reply.hits, (hit) => element("p", { class: "text" }, hit.text), null));
+  find("result").dataset.best = reply.hits[0]?.title ?? "nothing";
+  await attempt(refreshStatus);
+}
+
 function words(masks) {
   return masks.map((mask) => mask.wordpiece).join(" ");
 }
@@ -80,7 +101,7 @@ function askedView(question, reply) {
     sides(
       answersView("With retrieval", reply.answers, "from the blocks below"),
       answersView("Without retrieval", other?.answers ?? [], other ? `from the weights: ${other.source}` : "no model for it")),
-    candidatesView(reply.candidates, (candidate) => marked(candidate.text, parts(candidate.block)), question),
+    candidatesView("Evidence", reply.candidates, (candidate) => marked(candidate.text, parts(candidate.block)), question),
     other?.null_document == null ? null : nullView(other.null_document),
   ].filter(Boolean);
 }
@@ -91,7 +112,7 @@ function filledView(sentence, reply) {
     sides(
       filledSide("With retrieval", sentence, reply.with_retrieval, "all candidates, weighted by p(z|x)"),
       filledSide("Without retrieval", sentence, reply.without_retrieval, "the null document")),
-    candidatesView(reply.candidates.filter((candidate) => candidate.block !== null), (candidate) => element("div", {},
+    candidatesView("Evidence", reply.candidates.filter((candidate) => candidate.block !== null), (candidate) => element("div", {},
       element("p", { class: "text" }, candidate.text), masksView(candidate.masks)), null),
     nullView(share),
   ];
@@ -133,9 +154,9 @@ function nullView(share) {
     element("p", { class: "soft" }, "The share of the empty document, which the pre-trained model may choose instead of a block."));
 }
 
-function candidatesView(candidates, textOf, question) {
+function candidatesView(title, candidates, textOf, question) {
   return element("section", {},
-    element("h2", {}, "Evidence"),
+    element("h2", {}, title),
     element("ol", { class: "candidates" }, ...candidates.map((candidate) => candidateView(candidate, textOf, question))));
 }
 
@@ -143,7 +164,8 @@ function candidateView(candidate, textOf, question) {
   const below = element("div", { "aria-live": "polite" });
   const about = `block ${candidate.block}`;
   return element("li", { class: "card" },
-    element("div", { class: "head" }, element("h3", {}, candidate.title || "(no title)"), bar(candidate.probability, "p(z|x)")),
+    element("div", { class: "head" }, element("h3", {}, candidate.title || "(no title)"), candidate.score === undefined
+      ? bar(candidate.probability, "p(z|x)") : element("span", { class: "soft" }, `score ${candidate.score.toPrecision(4)}`)),
     textOf(candidate),
     element("div", { class: "row" },
       element("code", { class: "soft" }, candidate.block),
