@@ -424,6 +424,19 @@ class ContrastSettings(TimedSettings):
         at_least=0,
         at_most=1e3,
     )
+    queue: int = setting(
+        "Blocks of earlier steps that are negatives too (MoCo). Blocks are then embedded by a copy of the retriever that follows it slowly. "
+        "Contriever has 131072. 0: the batch alone.",
+        default=0,
+        at_least=0,
+        at_most=4_194_304,
+    )
+    momentum: float = setting(
+        "With --queue: share of itself that the copy keeps at each step. Contriever has 0.9995.",
+        default=0.9995,
+        at_least=0,
+        below=1,
+    )
     micro_batch: int = runtime(help_texts.CONTRAST_MICRO_BATCH, default=0, at_least=0)
 
 

@@ -13,13 +13,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from realmctl.artifacts import Writer, tokenizer_folder
 from realmctl.corpus.corpus import Corpus, TokenIds
+from realmctl.errors import ConfigError
 from realmctl.execution import processes
 from realmctl.models.inputs import Collator, TokenBatch
 from realmctl.models.marginal import divergence, in_batch_scores, in_batch_softmax
@@ -29,6 +30,7 @@ from realmctl.training.data_parallel import all_gather
 from realmctl.training.evaluation.on_cloze import train_on_cloze
 from realmctl.training.gradient_cache import CachedGradient, cached_gradients
 from realmctl.training.objective import SelfContained, Sums
+from realmctl.training.objectives.momentum_queue import MomentumQueue
 from realmctl.training.settings import ContrastSettings, RetrieverSettings
 from realmctl.training.starts.retriever import starting_retriever
 
@@ -92,10 +94,22 @@ class InBatchContrast(SelfContained, ABC):
         self.modules = nn.ModuleDict({"retriever": retriever})
         self.retriever, self.collator, self.settings = retriever, collator, settings
         self.null = null
+        if settings.queue and settings.distill_start:
+            raise ConfigError(
+                f"--queue {settings.queue} and --distill-start {settings.distill_start:g}: the start has no vectors of the queue's blocks. "
+                "Use one of them."
+            )
+        self.queue = MomentumQueue(retriever, settings.queue, settings.momentum) if settings.queue else None
+        if self.queue is not None:
+            self.modules["queue"] = self.queue
         self.start = copy.deepcopy(retriever).eval().requires_grad_(False) if settings.distill_start else None
         self.order = order or DataOrder(count, min(settings.batch_size, count), settings.seed)
         self.own = processes.share(self.order.batch_size, "pairs")
-        self.chance = math.log(self.order.batch_size * self.blocks_each + self.null)  # equal scores of all blocks
+        self.chance = math.log(
+            self.order.batch_size * self.blocks_each + self.null + settings.queue
+        )  # equal scores of all blocks
+        self.chance_is_exact = not settings.queue  # it fills up
+        self._block_CD = torch.empty(0)
 
     blocks_each: int = 1
     """Blocks of an example: the one to find, and hard negatives."""
@@ -125,6 +139,12 @@ class InBatchContrast(SelfContained, ABC):
         embedded = [self._embed(self.start.to(self._device), chunk) for chunk in chunks]
         query_BD, block_XD, null_ND = (torch.cat(each) for each in zip(*embedded, strict=True))
         return in_batch_scores(query_BD, torch.cat([all_gather(block_XD), null_ND]))
+
+    def after_step(self, line: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The blocks of the step enter the queue, once for all processes alike."""
+        if self.queue is not None:
+            self.queue.advance(self.retriever, self._block_CD)
+        return {}
 
     def _chunk(self, examples: Sequence[Example], last: bool) -> PairChunk:
         titles, bodies = zip(*(block for example in examples for block in example.blocks), strict=True)
@@ -160,7 +180,11 @@ class InBatchContrast(SelfContained, ABC):
     def _embed(self, retriever: Retriever, chunk: PairChunk) -> tuple[Tensor, Tensor, Tensor]:
         """The embeddings of queries [B, D], blocks [B * K, D] and null document [0 or 1, D]."""
         query_BD = retriever.embed_queries(chunk.queries.to(self._device))
-        block_XD = retriever.embed_blocks(chunk.blocks.to(self._device))
+        if self.queue is not None:
+            with torch.no_grad():
+                block_XD = self.queue.retriever.embed_blocks(chunk.blocks.to(self._device))
+        else:
+            block_XD = retriever.embed_blocks(chunk.blocks.to(self._device))
         if chunk.null is None:
             return query_BD, block_XD, block_XD[:0]
         return query_BD, block_XD, retriever.embed_blocks(chunk.null.to(self._device))
@@ -170,6 +194,9 @@ class InBatchContrast(SelfContained, ABC):
     ) -> tuple[Tensor, Tensor]:
         """Loss and accuracy of all queries of this process among the blocks of all processes."""
         block_CD = all_gather(block_XD)
+        if self.queue is not None:
+            self._block_CD = block_CD.detach()
+            block_CD = torch.cat([block_CD, self.queue.vectors()])
         target_B, mask_BC = torch.arange(self.own.start, self.own.stop) * len(examples[0].blocks), None
         if len(null_ND):
             withheld_B = torch.tensor([example.withheld for example in examples])
