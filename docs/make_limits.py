@@ -109,7 +109,10 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Pipelines and the command line": {
         "cli.completion.MAX_FOLDERS": ("", "folders that shell completion looks at"),
         "pipeline.pipeline_file.MAX_BYTES": ("bytes", "a pipeline file"),
-        "pipeline.values.LARGEST_INT": ("", "a whole number of an option"),
+        "pipeline.values.LARGEST_INT": ("", "a seed"),
+        "pipeline.fields.MOST": ("", "a whole number of an option that says no limit"),
+        "pipeline.fields.MOST_WORKERS": ("", "processes or threads that one command starts"),
+        "training.settings.LARGEST_BATCH": ("", "examples of a training step"),
     },
     "`realmctl serve`": {
         "serve.web.connections.MOST_CONNECTIONS_TO_ACCEPT": ("", "connections that wait to be accepted"),

@@ -96,7 +96,8 @@ def say(message: str) -> None:
 
 def _print(message: str) -> None:
     if not _quiet:
-        print(printable(f"{_label}{message}"), file=sys.stderr, flush=True)
+        sys.stderr.write(printable(f"{_label}{message}") + "\n")  # at once, because processes share one stderr
+        sys.stderr.flush()
 
 
 def warn(message: str) -> None:

@@ -13,6 +13,7 @@ from realmctl.corpus.settings import ChunkSettings
 from realmctl.errors import ConfigError
 from realmctl.execution.shards import Executor
 from realmctl.pipeline import Stage, help_texts, runtime, source
+from realmctl.pipeline.fields import MOST_WORKERS
 
 
 class Chunk(ChunkSettings, Stage):
@@ -34,7 +35,7 @@ class Chunk(ChunkSettings, Stage):
         literals=("train:",),
         hub=True,
     )
-    workers: int = runtime(help_texts.WORKERS, default=0, at_least=0)
+    workers: int = runtime(help_texts.WORKERS, default=0, at_least=0, at_most=MOST_WORKERS)
     executor: Executor = runtime(help_texts.EXECUTOR, default="local")
 
     def check(self) -> None:

@@ -13,6 +13,7 @@ from realmctl.errors import ConfigError, MismatchError
 from realmctl.execution.shards import Executor
 from realmctl.log import warn
 from realmctl.pipeline import Stage, help_texts, reads, runtime, source
+from realmctl.pipeline.fields import MOST_WORKERS
 
 
 class Revise(Stage):
@@ -29,7 +30,7 @@ class Revise(Stage):
     blocks: Artifact = reads("blocks", help="Blocks to revise, made by chunk or revise.", positional=True)
     corpus: tuple[Path, ...] = source("Files or folders with the whole corpus as it is now.", default=())
     edits: Path | None = source("JSON lines with the documents to add, update or remove.", default=None)
-    workers: int = runtime(help_texts.WORKERS, default=0, at_least=0)
+    workers: int = runtime(help_texts.WORKERS, default=0, at_least=0, at_most=MOST_WORKERS)
     executor: Executor = runtime(help_texts.EXECUTOR, default="local")
 
     def check(self) -> None:

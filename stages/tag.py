@@ -12,6 +12,7 @@ from realmctl.artifacts import Artifact, Origin, Writer
 from realmctl.artifacts.hashing import digest_source
 from realmctl.execution.shards import Executor
 from realmctl.pipeline import Stage, check_device, help_texts, reads, runtime
+from realmctl.pipeline.fields import MOST_WORKERS
 from realmctl.pipeline.sources import localise
 from realmctl.spans.settings import TagSettings, find_spacy_model
 
@@ -27,7 +28,9 @@ class Tag(TagSettings, Stage):
     version = 3  # 2: degrees such as 18°S are not names; 3: auto decides by document
 
     blocks: Artifact = reads("blocks", help="Blocks whose sentences become queries.")
-    workers: int = runtime(help_texts.WORKERS + " The hf tagger runs in one process.", default=0, at_least=0)
+    workers: int = runtime(
+        help_texts.WORKERS + " The hf tagger runs in one process.", default=0, at_least=0, at_most=MOST_WORKERS
+    )
     executor: Executor = runtime(help_texts.EXECUTOR, default="local")
     device: str = runtime("Device of the hf tagger: auto, cpu or cuda:N.", default="auto", check=check_device)
 

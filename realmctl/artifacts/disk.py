@@ -76,10 +76,15 @@ def read_small(path: Path, limit: int) -> bytes:
 
     Raises:
         InputError: It is not a regular file, or it has more than `limit` bytes.
+        ResourceError: No file handle is left, or no memory, or the disk failed. This is no OSError, because callers take one for damage.
         OSError: It does not exist or cannot be read.
     """
     with open_regular(path) as file:
-        data = file.read(limit + 1)
+        try:
+            data = file.read(limit + 1)
+        except OSError as error:
+            known = as_realmctl_error(error, path)
+            raise known if isinstance(known, ResourceError) else error from None
     if len(data) > limit:
         raise InputError(f"{path} holds more than {limit} bytes, which is the limit for such a file. Restore it.")
     return data

@@ -48,7 +48,8 @@ def exit_code_of(work: Callable[[], Any]) -> int:
         if known is None:
             raise
         which = f"{processes.name()}: " if processes.world_size() > 1 else ""
-        print("error:", which + log.printable(" ".join(str(known).splitlines())), file=sys.stderr)
+        text = log.printable(" ".join(str(known).splitlines()))
+        sys.stderr.write(f"error: {which}{text}\n")  # at once, because torchrun's processes share one stderr
         return known.exit_code
 
 

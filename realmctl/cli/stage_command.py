@@ -6,7 +6,7 @@ import functools
 import inspect
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +21,7 @@ from realmctl.cli.options import DryRun, Json, Out, Workspace, computes, path
 from realmctl.errors import ConfigError
 from realmctl.execution import processes
 from realmctl.pipeline import ROLE, Role, Stage, flag_of, hints, planning, presets, roles
+from realmctl.pipeline.fields import MOST
 from realmctl.pipeline.values import names_beside_number
 from realmctl.pipeline.workspace import with_defaults
 
@@ -176,7 +177,7 @@ def _help(name: str, role: Role) -> str:
     if role.instead_of:
         return f"{role.help} Default: the model's own, or the newest of <workspace>/index that fits newer blocks."
     if role.name != "reads" or role.explicit_only:
-        limits = role.range
+        limits = replace(role.range, at_most=None) if (role.range.at_most or 0) >= MOST else role.range
         told = limits.at_most is not None or limits.below is not None or (limits.at_least or 0) > 1
         return f"{role.help} {str(limits).capitalize()}." if told else role.help
     where = f"<workspace>/{name.replace('_', '-')}"

@@ -101,6 +101,6 @@ class ChunkSettings(CorpusSettings):
     page_seconds: float = setting(
         "Time limit for cleaning one page, in seconds of CPU time. A page that takes longer is set aside.",
         default=10.0,
-        above=0,
+        at_least=0.001,
         at_most=86_400,
     )

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from realmctl.errors import ConfigError, InputError, one_line
+from realmctl.errors import ConfigError, InputError, as_realmctl_error, one_line
 from realmctl.index.merged import MergedIndex
 from realmctl.index.names import INDEX_TYPES, SHARDED
 from realmctl.index.protocol import Index, Vectors
@@ -128,7 +128,9 @@ def read_description(folder: Path) -> IndexDescription:
         RecursionError,
         ConfigError,
     ) as error:
-        raise InputError(f"{path} does not describe an index ({one_line(error)}). Build the index again.") from None
+        raise as_realmctl_error(error, path) or InputError(
+            f"{path} does not describe an index ({one_line(error)}). Build the index again."
+        ) from None
     return description
 
 

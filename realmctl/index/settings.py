@@ -6,8 +6,9 @@ from typing import TypeVar
 
 from realmctl.errors import ConfigError
 from realmctl.index.names import INDEX_TYPES, hnswlib
-from realmctl.pipeline.fields import roles, setting
+from realmctl.pipeline.fields import MOST_WORKERS, roles, setting
 from realmctl.pipeline.settings import Settings
+from realmctl.pipeline.values import LARGEST_INT
 
 Options = TypeVar("Options", bound=Settings)
 Kind = type[Options]
@@ -15,7 +16,7 @@ Kind = type[Options]
 
 def check_depths(flag: str, depths: tuple[int, ...]) -> None:
     """Check the depths of the recall. Raises ConfigError."""
-    if not depths or min(depths) < 1:
+    if not depths:
         raise ConfigError(f"{flag}: a recall counts 1 neighbour or more.")
 
 
@@ -59,17 +60,21 @@ class IndexSettings(Settings):
         "Numbers of neighbours that the recall counts; the lowest recall is that of the index. Default: as many as a "
         "training reads, and as many as `rank` takes. Repeatable.",
         default=(8, 100),
+        at_least=1,
         check=check_depths,
     )
     recall_sample: int = setting("Number of queries sampled to measure the recall.", default=1000, at_least=1)
     min_recall: float = setting(
         "Lowest recall at which the index is written, as a share.", default=0.95, at_least=0, at_most=1
     )
-    seed: int = setting("Seed of the graph's levels and of the sampled queries.", default=0, at_least=0)
+    seed: int = setting(
+        "Seed of the graph's levels and of the sampled queries.", default=0, at_least=0, at_most=LARGEST_INT
+    )
     build_threads: int = setting(
         "hnsw: threads of the build. With more than one thread, each build writes different bytes.",
         default=1,
         at_least=1,
+        at_most=MOST_WORKERS,
     )
     shards: int = setting(
         "hnsw, faiss: number of indexes, each over a range of the rows. They are searched together, and can be divided over "

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import zstandard
 
 from realmctl.artifacts.file_kinds import binary_kind
-from realmctl.errors import InputError
+from realmctl.errors import InputError, RealmctlError, as_realmctl_error
 from realmctl.execution.cores import usable_cores
 from realmctl.inputs.bzip2 import decompressed_streams
 
@@ -122,8 +122,10 @@ def _members(path: Path, blocks: Iterator[bytes], decompressor: Callable[[], Any
         raise _cut(path)
 
 
-def _damaged(path: Path, error: Exception) -> InputError:
-    return InputError(f"{path} is damaged: it cannot be decompressed ({error}). Get the file again.")
+def _damaged(path: Path, error: Exception) -> RealmctlError:
+    return as_realmctl_error(error, path) or InputError(
+        f"{path} is damaged: it cannot be decompressed ({error}). Get the file again."
+    )
 
 
 def _cut(path: Path) -> InputError:

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
-from realmctl.errors import InputError, one_line
+from realmctl.errors import InputError, as_realmctl_error, one_line
 from realmctl.models.bert.foreign_config import read_config, require_memory
 from realmctl.models.precision import pick_device
 from realmctl.models.weights import require_finite
@@ -44,7 +44,7 @@ class EntityRecognizer:
                 str(folder), config=config, use_safetensors=True, trust_remote_code=False
             )
         except (OSError, ValueError, KeyError, ImportError) as error:
-            raise InputError(
+            raise as_realmctl_error(error, folder) or InputError(
                 f"tagger hf:{folder}: no token-classification model can be loaded from there ({one_line(error)}). "
                 "Name a folder or hub id with config.json, model.safetensors and tokenizer files."
             ) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -91,7 +92,7 @@ def _read_back(tensors: Mapping[str, Tensor], path: Path) -> None:
                 torch.equal(_bits(file.get_tensor(name)), _bits(tensor)) for name, tensor in tensors.items()
             )
     except (OSError, SafetensorError) as error:
-        if isinstance(known := as_realmctl_error(error, path), ResourceError):
+        if isinstance(known := as_realmctl_error(_meant(error, path), path), ResourceError):
             raise known from None
         equal = False
     if not equal:
@@ -108,11 +109,22 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
         require_regular(path, path.stat())
         tensors: dict[str, Tensor] = load_file(path)
     except (OSError, SafetensorError) as error:
-        raise as_realmctl_error(error, path) or InputError(
+        raise as_realmctl_error(_meant(error, path), path) or InputError(
             f"Cannot read weights from {path}: {error}. The file is missing, cut short or not safetensors; "
             "copy it again or make the artifact again."
         ) from error
     return tensors
+
+
+def _meant(error: Exception, path: Path) -> Exception:
+    """What went wrong when safetensors says that a file is missing: it says so of every file that it cannot open."""
+    if isinstance(error, FileNotFoundError):
+        try:
+            os.close(os.open(path, os.O_RDONLY))
+        except OSError as found:
+            return found
+        return OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+    return error
 
 
 def load_pickled(path: Path) -> dict[str, Tensor]:

@@ -22,6 +22,12 @@ Check = Callable[[str, Any], None]
 """Takes the flag and its value. Raises ConfigError."""
 
 
+MOST = 10**9
+"""Largest number where no upper end is declared. No run has as many steps, no batch as many examples."""
+MOST_WORKERS = 1024
+"""Most processes or threads that one command starts on a machine."""
+
+
 @dataclass(frozen=True)
 class Range:
     """Where a number must lie. Each end is None where there is no limit."""
@@ -42,9 +48,13 @@ class Range:
     def __str__(self) -> str:
         """The limits in words, such as `from 1 to 32` or `above 0 and below 1`."""
         if self.at_least is not None and self.at_most is not None:
-            return f"from {self.at_least:g} to {self.at_most:g}"
+            return f"from {_written(self.at_least)} to {_written(self.at_most)}"
         ends = {"at least": self.at_least, "above": self.above, "at most": self.at_most, "below": self.below}
-        return " and ".join(f"{words} {end:g}" for words, end in ends.items() if end is not None)
+        return " and ".join(f"{words} {_written(end)}" for words, end in ends.items() if end is not None)
+
+
+def _written(number: float) -> str:
+    return f"{number:,}" if isinstance(number, int) else f"{number:g}"
 
 
 @dataclass(frozen=True)
@@ -83,8 +93,9 @@ class Role:
             return
         if self.choices is not None and value not in (names := self.choices()):
             raise ConfigError(f"{where}: {value!r} is not one of {', '.join(names)}.")
-        if isinstance(value, int | float) and value not in self.range:
-            raise ConfigError(f"{where} {value} must be {self.range}.")
+        for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, int | float) and number not in self.range:
+                raise ConfigError(f"{where} {number} must be {self.range}.")
         if self.check is not None:
             self.check(where, value)
 
@@ -161,10 +172,10 @@ def setting(
         default: Value where none is given.
         choices: Returns the names that the value can have, where installed packages can add some. Other choices are a
             Literal.
-        at_least, above, at_most, below: Limits of a number.
+        at_least, above, at_most, below: Limits of a number. Without an upper end it is at most `MOST`.
         check: A further check of this value alone. What concerns several settings together is in the stage's `check`.
     """
-    limits = Range(at_least, above, at_most, below)
+    limits = _range(at_least, above, at_most, below)
     return _field(Role("setting", help, choices=choices, range=limits, check=check), default)
 
 
@@ -179,7 +190,11 @@ def runtime(
     check: Check | None = None,
 ) -> Any:
     """Declare a value that changes only where or how fast the work is done. It is not part of the recipe. Args: see `setting`."""
-    return _field(Role("runtime", help, range=Range(at_least, above, at_most, below), check=check), default)
+    return _field(Role("runtime", help, range=_range(at_least, above, at_most, below), check=check), default)
+
+
+def _range(at_least: float | None, above: float | None, at_most: float | None, below: float | None) -> Range:
+    return Range(at_least, above, MOST if at_most is None and below is None else at_most, below)
 
 
 DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,3})?")

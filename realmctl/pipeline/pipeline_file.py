@@ -31,7 +31,7 @@ from typing import Any
 
 import yaml
 
-from realmctl.errors import ConfigError, InputError
+from realmctl.errors import ConfigError, InputError, as_realmctl_error
 from realmctl.pipeline import Role, Stage, hints, presets, roles
 from realmctl.pipeline.pipeline import Pipeline, PipelineStep
 from realmctl.pipeline.sources import is_literal
@@ -131,7 +131,9 @@ def _document(file: Path) -> dict[str, Any]:
         if not isinstance(document, dict):
             raise yaml.YAMLError("it is not a mapping")
     except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror}. Name a pipeline file.") from None
+        raise as_realmctl_error(error, file) or InputError(
+            f"{file} cannot be read: {error.strerror}. Name a pipeline file."
+        ) from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise InputError(f"{file} is not a pipeline: {' '.join(str(error).split())}. Correct the file.") from None
     for key in document:

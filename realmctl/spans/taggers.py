@@ -13,7 +13,7 @@ from itertools import groupby
 import regex
 
 from realmctl.corpus.blocks import Block
-from realmctl.errors import InputError
+from realmctl.errors import InputError, as_realmctl_error
 from realmctl.spans.proper_names import DocumentCasing, looks_like_name, name_runs, trimmed
 from realmctl.spans.salient import ENTITY, SalientSpan
 from realmctl.spans.settings import find_spacy_model
@@ -151,7 +151,7 @@ def spacy_finder(model: str, batch_size: int = 256) -> NameFinder:
     try:
         pipeline = spacy.load(model)
     except (OSError, ValueError, ImportError) as error:
-        raise InputError(
+        raise as_realmctl_error(error, model) or InputError(
             f"tagger spacy:{model}: spaCy cannot load this pipeline ({str(error).splitlines()[0]}). "
             "Name a folder saved by nlp.to_disk(), or a pipeline made for the installed spaCy."
         ) from None

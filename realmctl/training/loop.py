@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any, BinaryIO, Generic
 
 import numpy as np
@@ -88,22 +89,23 @@ def trained_weights(settings: TrainSettings, out: Writer, what: str) -> Iterator
     Raises:
         QualityError: What it gives is not finite: the run diverged.
     """
+    checkpoints = out.scratch("checkpoints")
     try:
         yield
     except NotFiniteError as error:
-        raise _diverged(settings, out, what, settings.steps, str(error)) from None
+        raise _diverged(settings, checkpoints, what, settings.steps, str(error)) from None
 
 
-def _diverged(settings: TrainSettings, out: Writer, what: str, step: int, why: str) -> QualityError:
+def _diverged(settings: TrainSettings, checkpoints: Path, what: str, step: int, why: str) -> QualityError:
     """The error of a run whose weights after `step` steps are of no use: why, and the command that goes on from before."""
-    start, lower = newest_sound(out.scratch("checkpoints"), before=step), settings.lr_at(max(0, step - 1)) / 10
+    start, lower = newest_sound(checkpoints, before=step), settings.lr_at(max(0, step - 1)) / 10
     kept = (
         f"The checkpoint of step {start} is from before its loss left its range"
         if start
         else "No checkpoint is from before"
     )
     return QualityError(
-        f"{what} diverged: after {step} of {settings.steps} steps, {why.rstrip('.')}. Nothing was published. {kept}: the same command "
+        f"{what} diverged after {step} of {settings.steps} steps: {why.rstrip('.')}. Nothing was published. {kept}: the same command "
         f"with --then-lr {start}={lower:g} {'goes on from there' if start else 'begins again'} with a lower rate. Or use a longer "
         "--warmup."
     )
@@ -123,8 +125,7 @@ class _Run(Generic[Part]):
         what: str,
         stop_at_accuracy: float | None,
     ) -> None:
-        self.objective, self.settings, self.out, self.what = objective, settings, out, what
-        self.goal = stop_at_accuracy
+        self.objective, self.settings, self.what, self.goal = objective, settings, what, stop_at_accuracy
         self.device = pick_device(settings.device)
         objective.modules.to(self.device).train()
         self.optimizer = BertAdamW(
@@ -205,11 +206,11 @@ class _Run(Generic[Part]):
         self.spent = state[SPENT]
 
     def _save(self, step: int) -> None:
-        """Write a checkpoint. Raises QualityError when the weights are not finite: the rate was too high at the step before."""
-        if not processes.is_first():
-            return
+        """Write a checkpoint, in the first process. Raises QualityError in all of them when the weights are not finite."""
         if step and (name := first_not_finite(module_tensors(self.objective.modules))):
             raise self._diverged(step, f"the tensor '{name}' is not finite")
+        if not processes.is_first():
+            return
         state = {**self.objective.state(), WATCH: self.watch.state(), SPENT: self.spent}
         self.checkpoints.save(step, state, sound=self.watch.in_range)
 
@@ -310,7 +311,7 @@ class _Run(Generic[Part]):
         return float(self.optimizer.gradient_norm)
 
     def _diverged(self, step: int, why: str) -> QualityError:
-        return _diverged(self.settings, self.out, self.what, step, why)
+        return _diverged(self.settings, self.checkpoints.folder, self.what, step, why)
 
     def _summary(self) -> dict[str, float]:
         """Means over the last steps. The time of a step is not in `metrics.jsonl`, so that equal runs write equal files."""

@@ -32,10 +32,13 @@ from realmctl.pipeline import (
     setting,
     source,
 )
+from realmctl.pipeline.values import LARGEST_INT
 from realmctl.retrieval.names import retrieval_names
 from realmctl.training.monitoring.alarms import AlarmName, LossAlarm
 
 Pooling = Literal["pooler", "cls", "mean"]
+LARGEST_BATCH = 2**17
+"""Most examples of a step. Each process draws all of them, and holds the gradients of its own."""
 LARGEST_RATE = 1e6
 """Largest learning rate. Steps far above it leave float32 at once."""
 
@@ -70,12 +73,12 @@ class TrainSettings(Settings):
     """What all trainings have."""
 
     steps: int = setting(help_texts.STEPS, default=10_000, at_least=1)
-    batch_size: int = setting("Examples per step.", default=128, at_least=1)
+    batch_size: int = setting("Examples per step.", default=128, at_least=1, at_most=LARGEST_BATCH)
     lr: float = setting(help_texts.LEARNING_RATE, default=1e-4, above=0, at_most=LARGEST_RATE)
     then_lr: tuple[str, ...] = setting(help_texts.THEN_LR, default=(), check=check_then_lr)
     warmup: int | None = setting(help_texts.WARMUP, default=None, at_least=0)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="bert")
-    seed: int = setting(help_texts.SEED, default=0, at_least=0)
+    seed: int = setting(help_texts.SEED, default=0, at_least=0, at_most=LARGEST_INT)
     precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
     micro_batch: int = runtime("Examples computed at once; 0 means the whole batch.", default=0, at_least=0)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
@@ -370,10 +373,14 @@ class CondenserSettings(DocumentSettings, WarmEncoderSettings):
         "Layers of the head. Default: those of the head that training continues with, otherwise 2.",
         default=None,
         at_least=1,
+        at_most=48,
     )
     late_mlm: bool = setting("Also predict the masked wordpieces from the last layer.", default=True)
     batch_size: int = setting(
-        "Blocks per step; with --contrastive, documents per step, two spans each.", default=128, at_least=1
+        "Blocks per step; with --contrastive, documents per step, two spans each.",
+        default=128,
+        at_least=1,
+        at_most=LARGEST_BATCH,
     )
     mask_rate: float = setting(
         "Share of the wordpieces to mask. Words are masked whole.", default=0.15, above=0, below=1
@@ -458,6 +465,7 @@ class RetrieverSettings(ContrastSettings, WarmStartSettings):
         "Queries per step, each with its blocks; the other blocks of the batch are the negatives.",
         default=1024,
         at_least=2,
+        at_most=LARGEST_BATCH,
     )
     projection: int | None = setting(
         "Width of the embeddings, in numbers. Default: 128, or the retriever's.",
@@ -478,7 +486,7 @@ class RetrieverSettings(ContrastSettings, WarmStartSettings):
     scale: float | None = setting(
         "Factor between an inner product and the cosine at the start. Default: the width of the embeddings, or the retriever's.",
         default=None,
-        above=0,
+        at_least=1e-6,
         at_most=1e6,
     )
     pooling: Pooling | None = setting(
@@ -491,7 +499,7 @@ class RetrieverSettings(ContrastSettings, WarmStartSettings):
         "Epsilon of the projection's layer norm. The published weights have 1e-12, the open ICT code has 1e-3. Default: 1e-12, or "
         "the retriever's.",
         default=None,
-        above=0,
+        at_least=1e-30,
         below=1,
     )
     towers: Literal["shared", "separate"] | None = setting(
@@ -533,6 +541,7 @@ class IctSettings(RetrieverSettings):
         "Pairs of a sentence and a block per step; the other blocks of the batch are the negatives.",
         default=4096,
         at_least=2,
+        at_most=LARGEST_BATCH,
     )
     mask_rate: float = setting(
         "Share of the pairs in which the sentence is removed from its block.", default=0.9, at_least=0, at_most=1
@@ -562,6 +571,7 @@ class SpiderSettings(DocumentSettings, RetrieverSettings):
         "Documents per step. Each gives a query, its block and a hard negative; the other blocks of the batch are negatives too.",
         default=1024,
         at_least=2,
+        at_most=LARGEST_BATCH,
     )
     lr: float = setting(help_texts.LEARNING_RATE, default=2e-5, above=0, at_most=LARGEST_RATE)
     keep_rate: float = setting("Share of the queries that keep the span.", default=0.5, at_least=0, at_most=1)
@@ -587,7 +597,10 @@ class DprSettings(ContrastSettings):
     hard_negatives: int = setting("Hard negatives of a question at each step.", default=1, at_least=0, at_most=32)
     steps: int = setting(help_texts.STEPS, default=18_400, at_least=1)
     batch_size: int = setting(
-        "Questions per step; the passages of the others are negatives too.", default=128, at_least=2
+        "Questions per step; the passages of the others are negatives too.",
+        default=128,
+        at_least=2,
+        at_most=LARGEST_BATCH,
     )
     lr: float = setting(help_texts.LEARNING_RATE, default=2e-5, above=0, at_most=LARGEST_RATE)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
@@ -682,7 +695,7 @@ class PretrainSettings(ClozeSettings, RefreshSettings, BertSettings):
         default=None,
     )
     steps: int = setting(help_texts.STEPS, default=200_000, at_least=1)
-    batch_size: int = setting("Sentences per step.", default=512, at_least=1)
+    batch_size: int = setting("Sentences per step.", default=512, at_least=1, at_most=LARGEST_BATCH)
     lr: float = setting(help_texts.LEARNING_RATE, default=3e-5, above=0, at_most=LARGEST_RATE)
     retriever_lr: float | None = setting(
         "Peak learning rate of the retriever. Default: --lr.", default=None, above=0, at_most=LARGEST_RATE
@@ -783,7 +796,9 @@ class FinetuneSettings(TrainSettings):
     dev_every: int = setting("Number of steps between evaluations on --dev.", default=500, at_least=1)
     epochs: float = setting("Number of passes over the questions.", default=2.0, above=0, at_most=1e6)
     steps: int = setting("Number of training steps; 0 means as many as --epochs gives.", default=0, at_least=0)
-    batch_size: int = setting("Questions per step; the official code has 1.", default=16, at_least=1)
+    batch_size: int = setting(
+        "Questions per step; the official code has 1.", default=16, at_least=1, at_most=LARGEST_BATCH
+    )
     lr: float = setting(help_texts.LEARNING_RATE, default=1e-5, above=0, at_most=LARGEST_RATE)
     retriever_lr: float | None = setting(
         "Peak learning rate of the retriever. Default: --lr; for BM25's factor a multiple of it.",
@@ -841,7 +856,7 @@ class LmInitSettings(TrainSettings):
 
     spans: Artifact = reads("spans", help="Tagged sentences to train on.")
     lm: str = source("Language model to start from: a folder or a hub id, such as a T5's.", hub=True)
-    batch_size: int = setting("Sentences per step.", default=32, at_least=1)
+    batch_size: int = setting("Sentences per step.", default=32, at_least=1, at_most=LARGEST_BATCH)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
     length: int = setting("Longest sentence, in tokens of the language model.", default=128, at_least=4, at_most=4096)
     dropout: float | None = setting(
@@ -865,7 +880,7 @@ class LmFinetuneSettings(TrainSettings):
     )
     epochs: float = setting("Number of passes over the questions.", default=20.0, above=0, at_most=1e6)
     steps: int = setting("Number of training steps; 0 means as many as --epochs gives.", default=0, at_least=0)
-    batch_size: int = setting("Questions per step.", default=32, at_least=1)
+    batch_size: int = setting("Questions per step.", default=32, at_least=1, at_most=LARGEST_BATCH)
     optimizer: Literal["bert", "adamw"] = setting(help_texts.OPTIMIZER, default="adamw")
     dropout: float | None = setting(
         "Dropout, from 0 to below 1. Default: the model's own.", default=None, at_least=0, below=1
@@ -970,6 +985,7 @@ class DatastoreSettings(IndexSettings):
         "Numbers of neighbours that the recall counts; the lowest recall counts. Default: as many as eval-knn-lm searches. "
         "Repeatable.",
         default=(1024,),
+        at_least=1,
         check=check_depths,
     )
     batch_size: int = runtime("Spans per batch.", default=64, at_least=1)
@@ -988,7 +1004,7 @@ class KnnSettings(Settings):
         "Share lambda of the neighbours in the mixture, from 0 to 1.", default=0.25, at_least=0, at_most=1
     )
     temperature: float = setting(
-        "Temperature that squared distances are divided by.", default=1.0, above=0, at_most=1e6
+        "Temperature that squared distances are divided by.", default=1.0, at_least=1e-6, at_most=1e6
     )
     batch_size: int = runtime("Spans per batch.", default=16, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import shutil
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from realmctl.artifacts import open_artifact, series, verify, version_numbers
+from realmctl.artifacts import disk, open_artifact, series, verify, version_numbers
 from realmctl.artifacts.arrays import ArrayAppender
 from realmctl.artifacts.disk import copy_file
 from realmctl.artifacts.records import RecordWriter
@@ -294,3 +295,29 @@ def test_a_device_that_fails_while_reading_is_a_resource_error(tmp_path, monkeyp
     monkeypatch.setattr("realmctl.artifacts.manifest.read_small", fails)
     code, _, error = small("verify", made.path)
     assert code == 5 and "manifest.json: Input/output error. The disk failed" in error
+
+
+def test_a_recipe_or_a_last_number_that_the_disk_does_not_give_back_is_not_damaged(tmp_path, monkeypatch):
+    """An unfinished run would be set aside, and a number would be given twice."""
+    out = tmp_path / "steps"
+    with pytest.raises(RuntimeError):
+        Steps(stop_before=2).make(out)
+    before = sorted(path.relative_to(out) for path in out.rglob("*"))
+    plain = disk.open_regular
+
+    class Failing(io.BytesIO):
+        def read(self, size=-1):
+            raise broken()
+
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / ".last").write_text("7\n")
+    for stage, where, name in ((Steps(), out, "recipe.json"), (Plain(), tmp_path / "plain", ".last")):
+        monkeypatch.setattr(
+            disk, "open_regular", lambda path, name=name: Failing() if path.name == name else plain(path)
+        )
+        with pytest.raises(ResourceError, match="Input/output error"):
+            stage.make(where)
+    assert sorted(path.relative_to(out) for path in out.rglob("*")) == before
+    monkeypatch.setattr(disk, "open_regular", plain)
+    assert Steps().make(out).metrics["taken"] == 2
+    assert Plain().make(tmp_path / "plain").path.name == "v8"

@@ -9,24 +9,28 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from itertools import combinations_with_replacement
 from pathlib import Path
 
 import pytest
 
 from realmctl.artifacts import Artifact, gc, lease, open_artifact, verify, version_numbers
+from realmctl.artifacts.catalogue import listing
 from realmctl.artifacts.gc import collect
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import LockedError
 from realmctl.pipeline import making
 from realmctl.serve import versions as serving
-from realmctl.serve.versions import Versions
+from realmctl.serve.versions import ServedVersion, Versions
 from stages.build_index import BuildIndex
 from stages.chunk import Chunk
 from stages.embed import Embed
 from stages.revise import Revise
+from tests.faults.children import ended, forked
 from tests.faults.counting import count, rounds
 from tests.fixtures.retriever import make_retriever
 
@@ -132,17 +136,16 @@ class Workspace:
 
     def writer(self, kind: str, name: str) -> Writer:
         """A writer of this kind. It adds the document `name`, if it writes blocks."""
-        document = {"op": "add", "id": name, "title": name, "text": f"{name} was born in Velford."}
 
         def edit() -> object:
             served = self.server.newest()
             pause()
-            return self.server.edit(served, [document]).version.blocks
+            return self.server.edit(served, [document(name)]).version.blocks
 
         def stage() -> object:
             if kind == "revise":
                 edits = self.folder.parent / f"{self.folder.name}-{name}.jsonl"
-                edits.write_text(json.dumps(document))
+                edits.write_text(json.dumps(document(name)))
                 made = Revise(blocks=self.folder / "blocks", edits=edits, workers=1)
             elif kind == "embed":
                 made = Embed(blocks=self.folder / "blocks", retriever=self.model)
@@ -162,8 +165,11 @@ class Workspace:
         """The documents of the newest blocks."""
         return {block.document for block in Corpus(open_artifact(self.folder / "blocks"))}
 
-    def check(self, kinds: Sequence[str], writers: Sequence[Writer]) -> None:
-        """Every writer that was told that it is done is seen, the others left nothing, and what is served is whole."""
+    def check(self, kinds: Sequence[str], writers: Sequence[Writer], documents: Collection[str] = ()) -> None:
+        """Every writer that was told that it is done is seen, the others left nothing, and what is served is whole.
+
+        documents: What the newest blocks hold, where a writer before these was killed.
+        """
         done = set()
         for number, (kind, writer) in enumerate(zip(kinds, writers, strict=True)):
             if writer.error is not None:
@@ -172,8 +178,8 @@ class Workspace:
                 done.add(f"new{number}")
             elif isinstance(writer.made, Artifact):
                 assert verify(writer.made)
-        assert self.documents() == {"a", "b", "c"} | done
-        if "gc" not in kinds:
+        assert self.documents() == (set(documents) or {"a", "b", "c"} | done)
+        if "gc" not in kinds and not documents:
             assert len(version_numbers(self.folder / "blocks")) == 2 + len(done)
         served = self.server.newest()
         assert served.index is not None and verify(served.blocks) and verify(served.index)
@@ -227,3 +233,52 @@ def test_no_interleaving_of_three_writers_loses_anything(made_once, pauses, tmp_
         for _ in zip(range(20 * (rounds() - 1) or 2), schedules(made_once, tmp_path / "w", kinds), strict=False):
             tried += 1
     count("interleavings of three writers", tried)
+
+
+def test_an_edit_killed_at_any_rename_loses_nothing(made_once, tmp_path):
+    """SIGKILL before each rename, and so after the one before it. The next server and the next edit go on from whole versions."""
+    kills = 0
+    while True:
+        workspace = Workspace(made_once, tmp_path / "w")
+        served = workspace.server.newest()
+        code = ended(forked(partial(edit_until_rename, workspace, served, kills), tmp_path / "log"), 60)
+        assert code in (0, -signal.SIGKILL), (tmp_path / "log").read_text()
+        killed = workspace.server.newest()
+        assert killed.index is not None and verify(killed.blocks) and verify(killed.index)
+        assert killed.index.lineage["blocks"] == killed.blocks.content
+        had = workspace.documents()
+        assert had in ({"a", "b", "c"}, {"a", "b", "c", "first"})
+        assert killed.blocks.path == open_artifact(workspace.folder / "blocks").path
+        second = workspace.writer("edit", "second")
+        second.step()
+        second.step()
+        workspace.check(["edit"], [second], had | {"second"})
+        assert {child.error for child in listing(workspace.folder)} == {""}
+        assert collect([workspace.folder], 1, True).gone
+        assert workspace.documents() == had | {"second"}
+        shutil.rmtree(tmp_path / "w")
+        if code == 0:
+            break
+        kills += 1 if rounds() > 1 else 4
+    count("SIGKILL between the renames of an edit", kills)
+
+
+def edit_until_rename(workspace: Workspace, served: ServedVersion, number: int) -> None:
+    """Make an edit in a process that kills itself before the rename of this number."""
+    left = iter(range(number))
+
+    def paused(call: Callable[..., None]) -> Callable[..., None]:
+        def rename(*arguments: object) -> None:
+            if next(left, None) is None:
+                os.kill(os.getpid(), signal.SIGKILL)
+            call(*arguments)
+
+        return rename
+
+    os.rename, os.replace = paused(os.rename), paused(os.replace)
+    workspace.server.edit(served, [document("first")])
+
+
+def document(name: str) -> dict[str, str]:
+    """The edit that adds a document."""
+    return {"op": "add", "id": name, "title": name, "text": f"{name} was born in Velford."}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import math
+import pkgutil
 import typing
 
 import pytest
 
+from realmctl.cli import commands
 from realmctl.cli.available_stages import available_stages
 from realmctl.errors import ConfigError
 from realmctl.pipeline import Settings, check_device, check_refresh_device, flag_of, hints, roles, setting
@@ -92,13 +96,13 @@ def test_every_number_is_refused_outside_its_range_and_taken_inside(name, field)
     outside += [limits.at_least - small] if limits.at_least is not None else []
     outside += [limits.at_most + small] if limits.at_most is not None else []
     assert limits.at_least is not None or limits.above is not None, "a number without a lower limit"
-    whole = int in {hint, *typing.get_args(hint)}
-    assert whole or limits.at_most is not None or limits.below is not None, "a number that may leave what float32 holds"
+    assert limits.at_most is not None or limits.below is not None, "a number without an upper limit"
+    several = typing.get_origin(hint) is tuple
     for value in inside:
-        role.check_value(value, flag_of(field))
-    for value in [*outside, -math.inf]:
+        role.check_value((value,) if several else value, flag_of(field))
+    for value in [*outside, -math.inf, math.inf, 1e300, -(10**18), *([10**18] if field != "seed" else [])]:
         with pytest.raises(ConfigError, match=flag_of(field)):
-            role.check_value(value, flag_of(field))
+            role.check_value((value,) if several else value, flag_of(field))
 
 
 def test_a_wrong_runtime_option_is_refused_though_the_artifact_exists(tmp_path):
@@ -126,3 +130,23 @@ def test_every_training_stage_computes_its_batch_in_parts_by_one_name():
     for stage in training:
         assert roles(stage)["micro_batch"].name == "runtime", stage
         assert not {name for name in roles(stage) if "chunk" in name}, stage
+
+
+COMMANDS = [
+    (name, parameter.name, info)
+    for name in (module.name for module in pkgutil.iter_modules(commands.__path__))
+    for function in vars(importlib.import_module(f"{commands.__name__}.{name}")).values()
+    if inspect.isfunction(function) and function.__module__ == f"{commands.__name__}.{name}"
+    for parameter in inspect.signature(function, eval_str=True).parameters.values()
+    for hint, *infos in [typing.get_args(parameter.annotation) or [None]]
+    if any(kind in (int, float) for kind in (hint, *typing.get_args(hint)))
+    for info in infos
+    if name != "import_" or parameter.name == "workers"  # the encoder decides about the others
+]
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "info"), COMMANDS, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_every_number_of_another_command_has_a_range(command, name, info):
+    assert info.min is not None and info.max is not None and info.min < info.max <= 10**13

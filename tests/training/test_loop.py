@@ -255,7 +255,7 @@ def test_what_trained_weights_give_is_not_finite(tmp_path):
     """The last checkpoint holds these weights, so the run goes on from the one before it."""
     settings = TrainSettings(steps=6, lr=0.01, warmup=0, checkpoint_every=2)
     train(Parabola(), settings, writer(tmp_path), "toy")
-    told = pytest.raises(QualityError, match=r"toy diverged: after 6 of 6 .*--then-lr 4=0\.001 ")
+    told = pytest.raises(QualityError, match=r"toy diverged after 6 of 6 .*--then-lr 4=0\.001 ")
     with told, trained_weights(settings, writer(tmp_path), "toy"):
         raise NotFiniteError("the first vector is not finite.")
 

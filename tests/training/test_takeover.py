@@ -63,7 +63,7 @@ def test_best_weights_of_a_later_step_do_not_count(chain, tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("train", [pretrain, finetune, mlm], ids=["pretrain", "finetune", "mlm-init"])
 def test_every_stage_that_diverges_says_its_step_and_how_to_go_on(chain, tmp_path, train):
-    with pytest.raises(QualityError, match=r"diverged: after \d+ of 6.*--then-lr") as error:
+    with pytest.raises(QualityError, match=r"diverged after \d+ of 6.*--then-lr") as error:
         train(chain, steps=6, lr=1e6, warmup=0).make(tmp_path / "it")
     assert error.value.exit_code == 6 and not (tmp_path / "it" / "v1").exists()
 
@@ -84,6 +84,6 @@ def test_vectors_that_overflow_are_divergence_when_blocks_are_embedded(
         return norm
 
     monkeypatch.setattr(loop._Run, "_update", update)
-    with pytest.raises(QualityError, match=rf"diverged: after {after} of 6 .*--then-lr {start}=0\.001 "):
+    with pytest.raises(QualityError, match=rf"diverged after {after} of 6 .*--then-lr {start}=0\.001 "):
         pretrain(chain, refresh=refresh, index=index).make(tmp_path / "it")
     assert not (tmp_path / "it" / "v1").exists()

@@ -45,6 +45,13 @@ def test_two_processes_learn_what_one_learns_and_refuse_what_differs(chain, tmp_
     ict = jobs["ict"].fields
     both = [(tmp_path / "many" / name, job) for name, job in chosen.items()]
     both += [(tmp_path / "many" / "resumed", resumed), (tmp_path / "many" / "ict", jobs["ict"])]
+    both += [
+        (tmp_path / "diverges", Job("ict-init", {**ict, "lr": 1e6, "warmup": 0})),
+        (
+            tmp_path / "explodes",
+            Job("ict-init", {**ict, "lr": 300.0, "warmup": 0, "steps": 12, "stop_on": ["loss_exploded"]}),
+        ),
+    ]
     killed = (tmp_path / "many" / "killed", Job("pretrain", jobs["pretrain"].fields, ends=1))
     found = make_together(
         [
@@ -60,7 +67,9 @@ def test_two_processes_learn_what_one_learns_and_refuse_what_differs(chain, tmp_
     )
     first, second = found
     count = len(both)
-    assert first[:count] == second[:count] == [(0, "")] * count
+    assert first[: count - 2] == second[: count - 2] == [(0, "")] * (count - 2)
+    for name, alarmed in (("diverged", count - 2), ("loss_exploded", count - 1)):
+        assert all(code == 6 and name in error for code, error in (first[alarmed], second[alarmed]))
     for name, expected in {**alone, "resumed": alone["pretrain-shards"]}.items():
         require_equal(open_artifact(tmp_path / "many" / name), expected)
         assert [path.name for path in (tmp_path / "many" / name).glob("v*")] == ["v1"]

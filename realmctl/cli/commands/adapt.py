@@ -12,6 +12,7 @@ import typer
 
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, computes, path
+from realmctl.pipeline.fields import MOST
 
 TRAINING = 0.6
 """Share of the minutes for training. The rest is for blocks, measurements and vectors."""
@@ -32,10 +33,11 @@ def adapt(
         float, typer.Option(min=0.01, max=1e6, help="Minutes of which three fifths are for training.")
     ] = 30,
     max_wordpieces: Annotated[
-        int, typer.Option(min=1, help="Longest block in wordpieces, with its title and special tokens.")
+        int, typer.Option(min=1, max=MOST, help="Longest block in wordpieces, with its title and special tokens.")
     ] = 128,
     sentences: Annotated[
-        int, typer.Option(min=2, help="Sentences that are cut out of their blocks, to measure without labels.")
+        int,
+        typer.Option(min=2, max=MOST, help="Sentences that are cut out of their blocks, to measure without labels."),
     ] = 400,
     workspace: Workspace = Path("artifacts"),
     json: Json = False,

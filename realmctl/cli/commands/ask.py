@@ -10,6 +10,7 @@ import typer
 from realmctl.cli import completion
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, computes, path, text
+from realmctl.pipeline.fields import MOST
 
 
 @computes
@@ -32,7 +33,7 @@ def ask(
             help="Index to search. Default: the qa-model's own, or the newest beside the blocks that fits newer blocks.",
         ),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Number of answers to print.")] = 3,
+    top: Annotated[int, typer.Option(min=1, max=MOST, help="Number of answers to print.")] = 3,
     without: Annotated[
         list[str] | None,
         typer.Option(

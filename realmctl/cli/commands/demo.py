@@ -10,13 +10,16 @@ import typer
 from realmctl.artifacts.place import require_place
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, computes, path
+from realmctl.pipeline.fields import MOST, MOST_WORKERS
 
 
 @computes
 def demo(
     folder: Annotated[Path, typer.Argument(parser=path, help="Folder for the world and all artifacts.")] = Path("demo"),
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the world and of all stages.")] = 0,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Number of stages that run at the same time.")] = 2,
+    seed: Annotated[int, typer.Option(min=0, max=MOST, help="Seed of the world and of all stages.")] = 0,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", min=1, max=MOST_WORKERS, help="Number of stages that run at the same time.")
+    ] = 2,
     json: Json = False,
 ) -> None:
     """Run the whole pipeline on a generated miniature world, in minutes and without network.

@@ -9,6 +9,7 @@ import typer
 
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, computes, path, text
+from realmctl.pipeline.fields import MOST
 
 
 @computes
@@ -23,7 +24,9 @@ def fill_mask(
             help="Index to search. Default: the model's own, or the newest beside the blocks that fits newer blocks.",
         ),
     ] = None,
-    candidates: Annotated[int, typer.Option(min=2, help="Number of candidates, including the null document.")] = 8,
+    candidates: Annotated[
+        int, typer.Option(min=2, max=MOST, help="Number of candidates, including the null document.")
+    ] = 8,
     workspace: Workspace = Path("artifacts"),
     json: Json = False,
 ) -> None:

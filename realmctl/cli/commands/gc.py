@@ -12,6 +12,7 @@ from realmctl.artifacts.catalogue_text import size_text
 from realmctl.artifacts.gc import Collected, collect
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, path
+from realmctl.pipeline.fields import MOST
 
 
 def gc(
@@ -23,7 +24,9 @@ def gc(
             "Default: the workspace.",
         ),
     ] = None,
-    keep: Annotated[int, typer.Option(help="Newest versions of each series that are kept in any case.")] = 1,
+    keep: Annotated[
+        int, typer.Option(min=1, max=MOST, help="Newest versions of each series that are kept in any case.")
+    ] = 1,
     delete: Annotated[bool, typer.Option("--delete", help="Delete. Without it, the command only lists.")] = False,
     workspace: Workspace = Path("artifacts"),
     json: Json = False,

@@ -10,6 +10,7 @@ import typer
 from realmctl.artifacts import catalogue
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Out, Workspace, computes, path
+from realmctl.pipeline.fields import MOST_WORKERS
 
 ENCODERS = "Encoders of other projects"
 
@@ -89,7 +90,7 @@ def import_(
             rich_help_panel=ENCODERS,
         ),
     ] = None,
-    workers: Annotated[int, typer.Option(help="Worker processes; 0 = all cores.")] = 0,
+    workers: Annotated[int, typer.Option(min=0, max=MOST_WORKERS, help="Worker processes; 0 = all cores.")] = 0,
     out: Out = None,
     workspace: Workspace = Path("artifacts"),
     json: Json = False,

@@ -11,6 +11,7 @@ import typer
 from realmctl import log
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, computes, path
+from realmctl.pipeline.fields import MOST
 
 
 @computes
@@ -25,7 +26,7 @@ def index_docs(
         ),
     ] = None,
     max_wordpieces: Annotated[
-        int, typer.Option(min=1, help="Longest block in wordpieces, with its title and special tokens.")
+        int, typer.Option(min=1, max=MOST, help="Longest block in wordpieces, with its title and special tokens.")
     ] = 128,
     workspace: Workspace = Path("artifacts"),
     json: Json = False,

@@ -12,6 +12,7 @@ from realmctl.cli import available_stages
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, path, text
 from realmctl.errors import ConfigError, QualityError
+from realmctl.pipeline.fields import MOST
 from realmctl.pipeline.pipeline_file import pair
 
 PAPER_DEVICES = (8, 64, 512)
@@ -27,27 +28,34 @@ def plan(
         typer.Option(parser=path, help="Dump or other files instead of those of the file's chunk stages. Repeatable."),
     ] = None,
     blocks: Annotated[
-        int | None, typer.Option(min=1, help="Number of blocks to retrieve from, instead of a corpus.")
+        int | None, typer.Option(min=1, max=10**13, help="Number of blocks to retrieve from, instead of a corpus.")
     ] = None,
     bert: Annotated[
         str | None, typer.Option(parser=text, help="BERT of retriever and reader: a folder, a hub id or scratch:SIZE.")
     ] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Steps of pretrain.")] = None,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Sentences per step of pretrain.")] = None,
-    candidates: Annotated[int | None, typer.Option(min=2, help="Candidates per query of pretrain.")] = None,
-    refresh_every: Annotated[int | None, typer.Option(min=1, help="Steps between the snapshots of pretrain.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, max=MOST, help="Steps of pretrain.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, max=MOST, help="Sentences per step of pretrain.")] = None,
+    candidates: Annotated[int | None, typer.Option(min=2, max=MOST, help="Candidates per query of pretrain.")] = None,
+    refresh_every: Annotated[
+        int | None, typer.Option(min=1, max=MOST, help="Steps between the snapshots of pretrain.")
+    ] = None,
     device: Annotated[
         str, typer.Option(parser=text, help="Device of the table: h200, h100, a100-80gb, a100-40gb, l40s, a10, l4.")
     ] = "h100",
-    devices: Annotated[int, typer.Option(min=1, help="Number of devices.")] = 1,
+    devices: Annotated[int, typer.Option(min=1, max=MOST, help="Number of devices.")] = 1,
     refresh_devices: Annotated[
-        int, typer.Option(min=0, help="Further devices for the refresher; 0 means that it shares those that train.")
+        int,
+        typer.Option(
+            min=0, max=MOST, help="Further devices for the refresher; 0 means that it shares those that train."
+        ),
     ] = 0,
     index_age: Annotated[
         int | None,
-        typer.Option(min=1, help="Target age of the index in steps; prints how many refresher devices it takes."),
+        typer.Option(
+            min=1, max=MOST, help="Target age of the index in steps; prints how many refresher devices it takes."
+        ),
     ] = None,
-    price: Annotated[float | None, typer.Option(min=0, help="Price of a device for an hour.")] = None,
+    price: Annotated[float | None, typer.Option(min=0, max=MOST, help="Price of a device for an hour.")] = None,
     calibrate: Annotated[
         bool,
         typer.Option(
@@ -61,6 +69,7 @@ def plan(
         int | None,
         typer.Option(
             min=2,
+            max=64,
             help="Plan nothing. Run the file's stages at toy scale in this number of processes and on a Ray cluster of this machine, "
             "kill some of them, and compare everything with one process. It takes minutes.",
         ),

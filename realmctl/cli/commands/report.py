@@ -11,6 +11,7 @@ from realmctl.artifacts.place import require_place
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, path
 from realmctl.errors import ConfigError, require_package
+from realmctl.pipeline.fields import MOST
 
 
 def report(
@@ -29,7 +30,7 @@ def report(
         ),
     ] = None,
     questions: Annotated[
-        int, typer.Option(min=0, help="Largest number of questions to show for each scores artifact.")
+        int, typer.Option(min=0, max=MOST, help="Largest number of questions to show for each scores artifact.")
     ] = 200,
     workspace: Workspace = Path("artifacts"),
     json: Json = False,

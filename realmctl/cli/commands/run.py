@@ -12,6 +12,7 @@ from realmctl.cli import available_stages
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import DryRun, Json, computes, path
 from realmctl.pipeline import pipeline, pipeline_file
+from realmctl.pipeline.fields import MOST_WORKERS
 
 
 @computes
@@ -30,6 +31,7 @@ def run(
             "--jobs",
             "-j",
             min=1,
+            max=MOST_WORKERS,
             rich_help_panel="Compute",
             help="Number of stages that run at the same time. They share the free cores, unless --threads or OMP_NUM_THREADS sets the threads of each.",
         ),

@@ -13,6 +13,7 @@ from realmctl.cli import completion
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, computes, path, text
 from realmctl.pipeline import help_texts
+from realmctl.pipeline.fields import MOST
 from realmctl.retrieval.names import search_methods
 
 WIDTH = 100
@@ -30,7 +31,7 @@ def search(
             help="dense: retriever and index. bm25: blocks alone. hybrid: both, fused by rank. Default: dense where there is an index, else bm25.",
         ),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Number of blocks to print for a query.")] = 5,
+    top: Annotated[int, typer.Option(min=1, max=MOST, help="Number of blocks to print for a query.")] = 5,
     blocks: Annotated[
         Path | None,
         typer.Option(

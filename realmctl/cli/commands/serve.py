@@ -11,6 +11,7 @@ import typer
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, computes, path, text
 from realmctl.errors import require_package
+from realmctl.pipeline.fields import MOST
 
 
 @computes
@@ -55,7 +56,7 @@ def serve(
         Path | None,
         typer.Option(parser=path, help="File whose first line is the token. Default: a new token, printed on stderr."),
     ] = None,
-    queue: Annotated[int, typer.Option(min=1, help="Requests that may wait; further ones get 503.")] = 64,
+    queue: Annotated[int, typer.Option(min=1, max=MOST, help="Requests that may wait; further ones get 503.")] = 64,
     workspace: Workspace = Path("artifacts"),
     json: Json = False,
 ) -> None:

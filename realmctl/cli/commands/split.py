@@ -11,6 +11,7 @@ from realmctl.artifacts.place import require_place
 from realmctl.cli.input_files import on_disk
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import AnswerField, Json, RegexAnswers, path
+from realmctl.pipeline.fields import MOST
 
 
 def split(
@@ -19,7 +20,9 @@ def split(
     dev: Annotated[Path, typer.Option(parser=path, help="File to write: dev questions, as JSON lines.")],
     max_answer_tokens: Annotated[
         int | None,
-        typer.Option(min=1, help="Drop answers with more tokens, and questions without an answer left. NQ-open: 5."),
+        typer.Option(
+            min=1, max=MOST, help="Drop answers with more tokens, and questions without an answer left. NQ-open: 5."
+        ),
     ] = None,
     regex_answers: RegexAnswers = None,
     answer_field: AnswerField = None,

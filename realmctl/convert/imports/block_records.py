@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from realmctl.errors import InputError, one_line
+from realmctl.errors import InputError, as_realmctl_error, one_line
 
 GLOBALS = {
     ("numpy.core.multiarray", "_reconstruct"),
@@ -61,7 +61,9 @@ def _header(path: Path) -> tuple[int, int]:
             shape, _, dtype = read(file)
             start = file.tell()
     except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path} is not a .npy file: {one_line(error)}. Get the file again.") from None
+        raise as_realmctl_error(error, path) or InputError(
+            f"{path} is not a .npy file: {one_line(error)}. Get the file again."
+        ) from None
     if dtype != np.dtype(object) or len(shape) != 1 or not 0 <= shape[0] <= path.stat().st_size:
         raise InputError(
             f"{path} holds {dtype} of shape {list(shape)}, where block records are a one-dimensional array of "

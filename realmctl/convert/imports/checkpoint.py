@@ -14,7 +14,7 @@ from typing import Any, Literal, overload
 
 from torch import Tensor
 
-from realmctl.errors import InputError
+from realmctl.errors import InputError, as_realmctl_error
 from realmctl.models.families.known import known_types
 from realmctl.models.weights import load_pickled, load_tensors
 
@@ -100,7 +100,9 @@ def read_json(path: Path, kind: type[Any] = dict) -> Any:
         if not isinstance(found, kind):
             raise ValueError(f"it is not a JSON {'list' if kind is list else 'object'}")
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"Cannot read {path}: {error}. A model is a folder with config.json and weights.") from None
+        raise as_realmctl_error(error, path) or InputError(
+            f"Cannot read {path}: {error}. A model is a folder with config.json and weights."
+        ) from None
     return found
 
 

@@ -64,8 +64,10 @@ def import_encoder(
         MismatchError: The tokenizer does not fit, or the two encoders have different ones.
     """
     scale = 1.0 if settings.scale is None else settings.scale
-    if not 0 < scale < float("inf"):
-        raise ConfigError(f"--scale {scale:g} must be above 0. It is the inverse of a temperature, such as 20.")
+    if not 1e-6 <= scale <= 1e6:
+        raise ConfigError(
+            f"--scale {scale:g} must be from 1e-06 to 1e+06. It is the inverse of a temperature, such as 20."
+        )
     how = settings.pooling, settings.normalize, scale, settings.truncate_dim
     query = open_encoder(query_folder, *how)
     other = open_encoder(block_folder, *how) if block_folder else None

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, GenerationConfig, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
-from realmctl.errors import InputError, one_line
+from realmctl.errors import InputError, as_realmctl_error, one_line
 from realmctl.models.bert.foreign_config import CONFIG, read_config, require_memory
 from realmctl.models.lm.model import LanguageModel, SpecialIds
 from realmctl.models.weights import require_finite, require_sound
@@ -79,7 +79,9 @@ def _tokenizer(folder: Path) -> Tokenizer:
     try:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # the package raises plain Exception
-        raise InputError(f"{path} cannot be read as a tokenizer ({one_line(error)}). Copy it again.") from None
+        raise as_realmctl_error(error, path) or InputError(
+            f"{path} cannot be read as a tokenizer ({one_line(error)}). Copy it again."
+        ) from None
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer
@@ -129,7 +131,9 @@ def _weights(config: object, folder: Path) -> PreTrainedModel:
             output_loading_info=True,
         )
     except Exception as error:
-        raise InputError(f"Cannot read the weights in {folder}: {one_line(error)}. Copy the folder again.") from None
+        raise as_realmctl_error(error, folder) or InputError(
+            f"Cannot read the weights in {folder}: {one_line(error)}. Copy the folder again."
+        ) from None
     if report["missing_keys"]:
         raise InputError(
             f"The weights in {folder} lack the tensor '{min(report['missing_keys'])}'. They belong to another model, or "

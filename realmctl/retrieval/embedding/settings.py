@@ -6,6 +6,7 @@ from typing import Literal
 
 from realmctl.execution.shards import Executor
 from realmctl.pipeline import Settings, check_device, help_texts, runtime, setting
+from realmctl.pipeline.fields import MOST_WORKERS
 
 
 class EmbedSettings(Settings):
@@ -24,4 +25,5 @@ class EmbedSettings(Settings):
         "Number of workers with --executor ray; 0 means one for each GPU of the cluster, or for each core.",
         default=0,
         at_least=0,
+        at_most=MOST_WORKERS,
     )

@@ -22,6 +22,10 @@ UNKNOWN_HOST = (
     "This server is not reached by the name or address in the Host header. Use that of its start message, or start "
     "realmctl serve with --name NAME."
 )
+FOREIGN = (
+    "This request comes from a page of another site. It is refused. A proxy before this server must pass on the Host header of "
+    "the browser."
+)
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "
@@ -82,7 +86,7 @@ class Guard:
         if host_name(headers) not in self.hosts:
             app = JSONResponse({"error": UNKNOWN_HOST}, 400)
         elif scope["method"] not in SAFE_METHODS and is_foreign(headers):
-            app = JSONResponse({"error": "This request comes from a page of another site. It is refused."}, 403)
+            app = JSONResponse({"error": FOREIGN}, 403)
         elif says_too_long(headers):
             app = JSONResponse({"error": TOO_LONG}, 413)
         try:

@@ -6,7 +6,7 @@ import hmac
 import secrets
 from pathlib import Path
 
-from realmctl.errors import ConfigError, InputError
+from realmctl.errors import ConfigError, InputError, as_realmctl_error
 from realmctl.log import warn
 
 SHORTEST, LONGEST = 16, 1000
@@ -30,7 +30,9 @@ def read_token(path: Path) -> str:
             line = file.readline(LONGEST + 2).strip()
         shared = path.stat().st_mode & OTHERS_MAY_READ
     except OSError as error:
-        raise InputError(f"--token-file {path}: {error.strerror}. Name a file that holds a token.") from None
+        raise as_realmctl_error(error, path) or InputError(
+            f"--token-file {path}: {error.strerror}. Name a file that holds a token."
+        ) from None
     if not SHORTEST <= len(line) <= LONGEST or not all(33 <= byte < 127 for byte in line):
         raise ConfigError(
             f"--token-file {path}: its first line must be a token of {SHORTEST} to {LONGEST} ASCII characters without "

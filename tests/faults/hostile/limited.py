@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 from realmctl.cli.app import build
 
 CPU_SECONDS, MEMORY_BYTES = 5, 2**30
+HANGS_SECONDS = 300
 CODES = {0, 2, 3, 4, 5, 6}
 """Exit codes of a result and of errors that are told in one paragraph; 1 would be a traceback."""
 
@@ -24,6 +26,7 @@ def in_child(arguments: Sequence[str], told: Path) -> int:
     if child == 0:
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        signal.alarm(HANGS_SECONDS)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         result = CliRunner().invoke(build(arguments[0]), list(arguments))
         grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 from importlib import resources
+from urllib.parse import urljoin
 
 import pytest
 
@@ -62,7 +63,8 @@ def test_a_page_has_nothing_inline_and_nothing_from_elsewhere(name):
         assert not [key for key in attributes if key.startswith("on") or key == "style"], (tag, attributes)
         for key in ("src", "href"):
             if tag != "base" and key in attributes:
-                assert attributes[key] in {*FILES, "/openapi.json"}, (tag, attributes)
+                assert urljoin("/", attributes[key]) in {*FILES, "/openapi.json"}, (tag, attributes)
+                assert not attributes[key].startswith("/"), (tag, attributes)
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -98,3 +100,38 @@ def test_the_api_is_documented(client):
             assert about["description"], (method, path)
             edits = method in ("put", "delete") or path.endswith("/documents")
             assert ("401" in about["responses"]) is ("security" in about) is edits
+
+
+BASE = "/ask/"
+REFERENCES = re.compile(r"""(?:href|src)="([^"]+)"|from "([^"]+)"|fetch\(["`]([^"`$]+)""")
+
+
+def test_the_pages_work_below_any_path(client):
+    """A proxy that serves `/ask/` removes it. So every address in a page begins where the page is."""
+    found = set()
+    for path, (name, _) in FILES.items():
+        for groups in REFERENCES.findall((FOLDER / name).read_text(encoding="utf-8")):
+            found.add(urljoin(BASE + path.removeprefix("/"), "".join(groups)))
+    assert found >= {
+        f"{BASE}{name}" for name in ("", "serve.js", "dom.js", "docs.js", "serve.css", "openapi.json", "api/v1/")
+    }
+    assert all(path.startswith(BASE) for path in found)
+    served = {"/" + path.removeprefix(BASE) for path in found} - {"/api/v1/"}
+    assert {client.get(path).status_code for path in served} == {200}
+
+
+def test_what_a_proxy_adds_to_a_request_changes_nothing(client):
+    added = {
+        "Forwarded": "for=1.2.3.4;host=evil.example;proto=https",
+        "X-Forwarded-For": "1.2.3.4",
+        "X-Forwarded-Host": "evil.example",
+        "X-Forwarded-Proto": "https",
+        "X-Forwarded-Prefix": "/ask",
+        "X-Real-IP": "::1",
+        "Via": "1.1 proxy",
+    }
+    assert client.get("/", headers=added).content == client.get("/").content
+    assert client.get("/", headers={**added, "Host": "evil.example"}).status_code == 400
+    body, origin = {"question": "Who?"}, {"Origin": "https://ask.example"}
+    refused = client.post("/api/v1/ask", json=body, headers={**added, **origin, "X-Forwarded-Host": "ask.example"})
+    assert refused.status_code == 403 and "Host header" in refused.json()["error"]  # a proxy that does not pass it on

@@ -1,4 +1,4 @@
-import { element } from "/dom.js";
+import { element } from "./dom.js";
 
 const main = document.getElementById("api");
 
@@ -51,7 +51,7 @@ function schemaView(name, schema) {
 }
 
 try {
-  const api = await (await fetch("/openapi.json")).json();
+  const api = await (await fetch("openapi.json")).json();
   const operations = Object.entries(api.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, about]) => operation(path, method, about)));
   main.replaceChildren(element("p", { class: "soft" }, api.info.description), ...operations, element("h2", {}, "Objects"),

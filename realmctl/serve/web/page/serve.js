@@ -1,4 +1,4 @@
-import { bar, element, marked, shown } from "/dom.js";
+import { bar, element, marked, shown } from "./dom.js";
 
 const find = (id) => document.getElementById(id);
 const MASK = "[MASK]";
@@ -12,7 +12,7 @@ async function call(method, path, body) {
   if (method !== "GET" && find("token").value) headers.Authorization = `Bearer ${find("token").value}`;
   let reply;
   try {
-    reply = await fetch(`/api/v1/${path}`, { method, headers, body: body && JSON.stringify(body) });
+    reply = await fetch(`api/v1/${path}`, { method, headers, body: body && JSON.stringify(body) });
   } catch {
     throw new Error("The server cannot be reached. Is realmctl serve still running?");
   }
