@@ -10,10 +10,12 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 from realmctl.artifacts import Writer
 from realmctl.artifacts.hashing import read_sealed, write_sealed
+from realmctl.execution import processes
 from realmctl.log import say
 from realmctl.models.precision import autocast, pick_device
 from realmctl.training import data_parallel
@@ -44,19 +46,27 @@ def within_minutes(
     if settings.seconds is None:
         return settings
     path = out.scratch("budget") / "steps.json"
-    try:
-        steps = int(read_sealed(path)["steps"])
-    except (OSError, ValueError):
+    steps = data_parallel.from_first(_kept(path))
+    if steps is None:
         step, other = _seconds(objective, settings), 0.0
         if measure is not None:
             begin = time.monotonic()
             measure()
             other = MEASUREMENTS * (time.monotonic() - begin)
-        steps = max(1, min(settings.steps, int((SHARE * settings.seconds - other) / step)))
+        fit = int((SHARE * settings.seconds - other) / step)
+        steps = data_parallel.from_first(max(1, min(settings.steps, fit)))
         say(f"a step takes {step:.2g} s, so {steps} steps are taken in {settings.seconds / 60:g} minutes")
-    steps = int(data_parallel.from_first(steps))
-    write_sealed(path, {"steps": steps})
+        if processes.is_first():
+            write_sealed(path, {"steps": steps})
     return dataclasses.replace(settings, steps=steps)
+
+
+def _kept(path: Path) -> int | None:
+    """The number of steps that an earlier process decided on; None where there is none."""
+    try:
+        return int(read_sealed(path)["steps"])
+    except (OSError, ValueError):
+        return None
 
 
 def _seconds(objective: Objective[Part], settings: TrainSettings) -> float:
