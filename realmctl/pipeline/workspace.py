@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
-from realmctl.artifacts import MANIFEST, version_numbers
-from realmctl.errors import InputError
+from realmctl.artifacts import MANIFEST, open_artifact, version_numbers
+from realmctl.artifacts.place import series_below
+from realmctl.errors import InputError, MismatchError
 from realmctl.pipeline.discovery import own_stages
 from realmctl.pipeline.fields import Role, flag_of, roles
 from realmctl.pipeline.stage import Stage
@@ -28,9 +30,18 @@ def with_defaults(stage: type[Stage], given: Mapping[str, object], workspace: Pa
         elif not role.optional:
             raise InputError(
                 f"{stage.command()} needs {flag_of(name)}, and {path} has no finished version (looked from "
-                f"{Path.cwd()}). {_how_to_make(role.kinds[0])}, or name an artifact."
+                f"{Path.cwd()}). {_how_to_make(role.kinds[0])}, or name an artifact{_such_as(role.kinds[0], workspace)}."
             )
     return values
+
+
+def _such_as(kind: str, workspace: Path) -> str:
+    """Name the series of this kind that the workspace has under other names, such as those of a sweep."""
+    found = []
+    for series in series_below(workspace):
+        with suppress(InputError, MismatchError):
+            found += [str(series)] if open_artifact(series).kind == kind else []
+    return f", such as {' or '.join(found[:3])}" if found else ""
 
 
 def _how_to_make(kind: str) -> str:

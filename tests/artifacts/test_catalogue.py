@@ -177,6 +177,9 @@ def test_inputs_default_to_those_of_the_workspace(w):
     assert with_defaults(Child, {"plain": w / "plain/v1"}, w) == {"plain": w / "plain/v1"}
     with pytest.raises(InputError, match="--plain"):
         with_defaults(Child, {}, w / "none")
+    Plain(text="of a sweep").make(w / "other/plain-a")
+    with pytest.raises(InputError, match="plain-a"):
+        with_defaults(Child, {}, w / "other")
 
 
 def test_a_plan_says_make_then_reuse_and_writes_nothing(tmp_path):

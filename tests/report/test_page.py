@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from realmctl.cli import app
+from realmctl.report.page import _rendered
+from realmctl.report.sources import compared
 from tests.report.conftest import WrittenScores
 
 VOID = {"meta", "input", "br"}
@@ -196,3 +198,14 @@ def test_no_torch_is_needed(scores, tmp_path):
     environment = {"PYTHONPATH": str(Path(app.__file__).parents[2]), "MPLCONFIGDIR": str(tmp_path / "matplotlib")}
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert run.stdout == "report.html\nHEAVY\n", run.stderr
+
+
+def test_runs_of_a_series_are_compared(tmp_path):
+    for em in (0.1, 0.2):
+        WrittenScores(files="{}", numbers=json.dumps({"em": em, "questions": 3})).make(tmp_path / "scores")
+    tables = compared([tmp_path / "scores"], tmp_path)
+    assert [row.numbers["em"].mean for row in tables[0].rows] == [0.1, 0.2]
+    assert compared([tmp_path / "scores/v1"], tmp_path) == []
+    (tmp_path / "page.html").write_text(_rendered([], [], [], tables))
+    page = Page(tmp_path / "page.html")
+    assert page.count("section", id="compared") == 1 and "scores/v2" in page.text and "0.2" in page.text
