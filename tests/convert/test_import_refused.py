@@ -84,7 +84,7 @@ def test_a_tensor_that_is_not_finite_is_named(tmp_path, kind: str):
         ({"layer_norm_eps": 1e-3}, "layer_norm_eps"),
         ({"hidden_act": "sinh"}, "hidden_act"),
         ({"hidden_act": ["x"]}, "hidden_act"),
-        ({"num_attention_heads": 5}, "5"),
+        ({"num_attention_heads": 5}, "hidden_size"),
         ({"hidden_dropout_prob": "x"}, "hidden_dropout_prob"),
         ({"retriever_proj_size": 8}, "cls.dense.weight"),
         ({"intermediate_size": True}, "not a size"),

@@ -14,10 +14,12 @@ from contextlib import ExitStack
 from typing import TextIO
 
 from realmctl.artifacts import Writer
+from realmctl.errors import ConfigError
 from realmctl.log import progress
 from realmctl.questions.answer_search import AnswerSearch
 from realmctl.questions.answers import Scorer
-from realmctl.questions.questions import Question
+from realmctl.questions.questions import Question, read_questions
+from realmctl.questions.ranking.judged import judged_questions
 from realmctl.questions.regexes import AnswerVerdict
 from realmctl.questions.scoring import ScoredPrediction, fitting_scorers, judged
 from realmctl.retrieval.answering.qa_model import AnsweredQuestion, QaModel
@@ -30,15 +32,37 @@ from realmctl.retrieval.answering.score_files import (
     Evidence,
     Prediction,
 )
-from realmctl.retrieval.search.searcher import Hit, Searcher
+from realmctl.retrieval.answering.settings import EvalSettings, judgements_of
+from realmctl.retrieval.search.searcher import Hit, Searcher, SearchInputs, searcher_type
 
 DEPTHS = (1, 5, 20, 100)
 DISAGREEMENTS = "disagreements.jsonl"
 
 
-def evaluate(
-    system: QaModel | Searcher, questions: Sequence[Question], out: Writer, *, scorer: str, hits: int, batch_size: int
-) -> dict[str, object]:
+def check_evaluation(settings: EvalSettings) -> None:
+    """Raise ConfigError unless a model or a searcher alone is named, with what it needs."""
+    kind = searcher_type(settings.retrieval or "dense")
+    parts = settings.retriever is not None or settings.index is not None
+    if settings.retrieval and (settings.qa_model or (parts and not kind.uses_index)):
+        raise ConfigError(
+            f"--retrieval {settings.retrieval} evaluates that searcher alone. Leave out --qa-model, which has its own searcher, and "
+            "--retriever and --index unless the searcher uses them."
+        )
+    if settings.qa_model is None and not settings.retrieval and not (settings.retriever and settings.index):
+        raise ConfigError("eval-em needs --qa-model, or --retriever and --index together, or --retrieval bm25.")
+    if settings.bm25_stemmer and settings.retrieval != "bm25":
+        raise ConfigError(
+            f"--bm25-stemmer {settings.bm25_stemmer} is for --retrieval bm25. A fine-tuned model keeps its own BM25."
+        )
+    if settings.all_scorers and settings.qa_model is None:
+        raise ConfigError("--all-scorers needs --qa-model: retrieval alone gives no answers to score.")
+    if judgements_of(settings.questions, settings.qrels) and settings.qa_model is not None:
+        raise ConfigError("Judged queries measure retrieval alone. Name --retriever and --index instead of --qa-model.")
+    if settings.qa_model is None:
+        kind.check(_search_inputs(settings))
+
+
+def evaluate(settings: EvalSettings, out: Writer) -> dict[str, object]:
     """Answer every question, or only retrieve with a searcher alone, and write scores.json, predictions and evidence.
 
     recall@k: share of the questions with a hit that holds an answer as words (DPR's test). substring_recall@k: as raw text
@@ -46,9 +70,14 @@ def evaluate(
     Questions without answers have only the last one.
     Raises ConfigError when the scorer does not suit the answers.
     """
+    if qrels := judgements_of(settings.questions, settings.qrels):
+        asked = judged_questions(settings.questions, qrels)
+    else:
+        asked = read_questions(settings.questions, is_regex=settings.regex_answers, answer_field=settings.answer_field)
+    questions, hits, system = asked[: settings.limit], settings.hits, _system(settings)
     qa = system if isinstance(system, QaModel) else None
     searches = qa is None or qa.answerer.searcher is not None
-    scorers = fitting_scorers(questions, scorer) if qa else []
+    scorers = fitting_scorers(questions, settings.scorer) if qa else []
     counts: Counter[str] = Counter({"disagreements": 0} if scorers else {})
     with ExitStack() as files, progress(len(questions), "answering", "questions") as bar:
 
@@ -58,7 +87,7 @@ def evaluate(
         retrieved = opened(RETRIEVED, searches)
         predictions, evidence = opened(PREDICTIONS, bool(scorers)), opened(EVIDENCE, bool(scorers))
         disagreements = opened(DISAGREEMENTS, bool(scorers))
-        for number, (question, found) in enumerate(_answered(system, questions, hits, batch_size)):
+        for number, (question, found) in enumerate(_answered(system, questions, hits, settings.batch_size)):
             if retrieved:
                 contexts = _contexts(question, found.hits)
                 entry = Entry(question=question.question, answers=list(question.answers), ctxs=contexts)
@@ -80,6 +109,31 @@ def evaluate(
     scores = _scores(counts, len(questions), scorers)
     out.file("scores.json").write_text(json.dumps(scores, indent=1) + "\n")
     return scores
+
+
+def _search_inputs(settings: EvalSettings) -> SearchInputs:
+    return SearchInputs(
+        blocks=settings.blocks,
+        retriever=settings.retriever,
+        index=settings.index,
+        device=settings.device,
+        precision=settings.precision,
+        bm25_stemmer=settings.bm25_stemmer,
+    )
+
+
+def _system(settings: EvalSettings) -> QaModel | Searcher:
+    if settings.qa_model is None:
+        return searcher_type(settings.retrieval or "dense").start(_search_inputs(settings))
+    return QaModel.open(
+        settings.qa_model,
+        blocks=settings.blocks,
+        index=settings.index,
+        reader_beam=settings.reader_beam,
+        device=settings.device,
+        precision=settings.precision,
+        official_text="answer-text" in settings.official,
+    )
 
 
 def _answered(

@@ -1,0 +1,76 @@
+"""The settings of `eval-em`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from realmctl.artifacts import Artifact
+from realmctl.deviations import EvalDeviation, explained
+from realmctl.pipeline import Settings, check_device, help_texts, reads, runtime, setting, source
+from realmctl.questions.ranking.beir import is_beir
+from realmctl.retrieval.names import SEARCHERS
+
+
+def judgements_of(questions: Path | None, qrels: Path | None) -> Path | None:
+    """Return the relevance judgements of the questions: those that were named, or a BEIR folder's. None: there are none."""
+    return questions if qrels is None and questions is not None and is_beir(Path(questions)) else qrels
+
+
+class EvalSettings(Settings):
+    """What is evaluated, a fine-tuned model or a searcher alone, on which questions, and how."""
+
+    qa_model: Artifact | None = reads(
+        "qa-model",
+        help="Fine-tuned model to evaluate.",
+        replaced_by=lambda given: bool(
+            given.get("retrieval")
+            or judgements_of(given.get("questions"), given.get("qrels"))
+            or (given.get("retriever") and given.get("index"))
+        ),
+        default=None,
+    )
+    blocks: Artifact = reads("blocks", help="Blocks to retrieve.")
+    retriever: Artifact | None = reads(
+        "retriever", help="Retriever to evaluate without a reader.", explicit_only=True, default=None
+    )
+    index: Artifact | None = reads(
+        "index",
+        help="Index of that retriever; with a fine-tuned model, index to use instead of its own.",
+        instead_of="qa_model",
+        default=None,
+    )
+    retrieval: str | None = setting(
+        "Searcher to evaluate without a reader. bm25: BM25 over title and text. dense: --retriever and --index. Other names come"
+        " from plug-ins.",
+        default=None,
+        choices=SEARCHERS.names,
+    )
+    bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None)
+    questions: Path = source(help_texts.QUESTIONS)
+    qrels: Path | None = source(
+        "Relevance judgements in TREC's or BEIR's format. --questions are then queries, whose answers are not read.",
+        default=None,
+    )
+    scorer: Literal["auto", "orqa", "squad", "dpr", "regex-match", "regex-search"] = setting(
+        "Scorer that gives `em`. auto: orqa, or regex-match where answers are regular expressions.", default="auto"
+    )
+    regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
+    answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None)
+    reader_beam: int | None = setting("Blocks read per question. Default: as in fine-tuning.", default=None, at_least=1)
+    hits: int = setting(
+        "Blocks retrieved per question. They are written to retrieved.json, and the recall is counted over them.",
+        default=100,
+        at_least=1,
+    )
+    limit: int | None = setting(
+        "Evaluate the first questions of the file only, this many. Default: all.", default=None, at_least=1
+    )
+    official: tuple[EvalDeviation, ...] = setting(
+        explained(EvalDeviation),
+        default=(),
+    )
+    all_scorers: bool = runtime("Print the questions on which the scorers disagree, on stderr.", default=False)
+    batch_size: int = runtime("Questions per batch.", default=16, at_least=1)
+    device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
+    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
