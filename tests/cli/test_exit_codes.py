@@ -45,7 +45,7 @@ USAGE = [
     (["plain", "--rate", "nan"], "--rate: nan is not a finite number"),
     (["plain", "--out", "/proc/x"], "--out /proc/x: no folder can be made there"),
     (["plain", "-w", " "], "a path cannot be empty"),
-    (["verify"], "Missing argument"),
+    (["show"], "Missing argument"),
     (["run", "p.yaml", "--var", "x"], "Write name=value"),
 ]
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from realmctl.cli import app
 from tests.cli.test_exit_codes import one_paragraph
 
 USAGE, INPUT, MISMATCH, RESOURCE = 2, 3, 4, 5
@@ -136,16 +135,9 @@ MISTAKES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def application():
-    """The application, built once: building it for every command would be most of the time."""
-    return app.build()
-
-
 @pytest.fixture
-def files(here, chain, application, monkeypatch) -> Path:
+def files(here, chain) -> Path:
     """A folder with files that people name by mistake."""
-    monkeypatch.setattr(app, "build", lambda: application)
     document = {"id": 1, "title": "Ada", "text": "Ada Lorn was born in Velford. She lived there."}
     Path("corpus.jsonl").write_text(json.dumps(document) + "\n")
     Path("questions.jsonl").write_bytes(chain.questions.read_bytes())
