@@ -8,15 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from realmctl.errors import InputError, as_realmctl_error, one_line
 from realmctl.models.bert.foreign_config import read_config, require_memory
+from realmctl.models.families.known import FAMILIES, family
 from realmctl.models.precision import pick_device
 from realmctl.models.weights import require_finite
 
+AFTER_PADDING = ("xlm-roberta-xl", "roberta-prelayernorm", "data2vec-text", "longformer", "ibert", "xmod", "esm")
+"""Types of encoders, beside those of the families, whose positions begin behind that of padding."""
 NamedEntity = tuple[int, int, str]
 """First character, last character + 1, label."""
 
@@ -60,7 +64,7 @@ class EntityRecognizer:
         self._device, self._batch_size = pick_device(device), batch_size
         self._model = model.float().to(self._device).eval()
         self._labels = [model.config.id2label[i] for i in range(model.config.num_labels)]
-        self._max_length = min(self._tokenizer.model_max_length, model.config.max_position_embeddings)
+        self._max_length = min(self._tokenizer.model_max_length, _positions(model.config))
 
     def __call__(self, texts: Sequence[str]) -> list[list[NamedEntity]]:
         """Return the entities of each text. Texts of similar lengths share a batch."""
@@ -87,6 +91,13 @@ class EntityRecognizer:
         for row in range(len(texts)):
             tags = [self._labels[label] for label in best[row]]
             yield join_tags(_words(inputs.word_ids(row), tags, offsets[row]))
+
+
+def _positions(config: Any) -> int:
+    """Return the most tokens of an input. The positions of some encoders begin behind that of padding, such as RoBERTa's."""
+    if config.model_type in FAMILIES.names():
+        return family(config.model_type).positions(config)
+    return int(config.max_position_embeddings) - (config.pad_token_id + 1 if config.model_type in AFTER_PADDING else 0)
 
 
 def _words(word_ids: list[int | None], tags: list[str], offsets: list[list[int]]) -> Iterator[NamedEntity]:

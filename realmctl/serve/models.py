@@ -196,10 +196,8 @@ class Models:
         if self.filler is None or filled is None:
             return None
         # The filling as one answer, with its mean log-probability as for a closed-book answer.
-        tokenizer = self.filler.dense.wordpiece.tokenizer
-        ids = [tokenizer.token_to_id(mask.wordpiece) for mask in filled.masks]
         log_probs = [math.log(max(mask.probability, sys.float_info.min)) for mask in filled.masks]
-        text = tokenizer.decode([number for number in ids if number is not None])
+        text = " ".join(mask.wordpiece for mask in filled.masks).replace(" ##", "").strip()
         answer = AnswerReply(text=text, score=sum(log_probs) / len(log_probs))
         return WithoutRetrieval(source="null document", answers=[answer], null_document=share)
 

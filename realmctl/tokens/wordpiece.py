@@ -79,8 +79,7 @@ class WordPiece:
         self.rows = max(vocabulary.values()) + 1
         self.dtype = np.dtype(np.uint16 if self.rows <= 2**16 else np.uint32)
         self.itemsize = self.dtype.itemsize
-        self._plain = Tokenizer.from_str(tokenizer.to_str())
-        self._plain.encode_special_tokens = True
+        self._plain = _without_specials(tokenizer)
         self._setup = setup
         self._added = [token for token in added if not token["special"]]
         self._byte_level = BYTE_LEVEL in _types(setup["pre_tokenizer"])
@@ -305,6 +304,24 @@ class WordPiece:
         """Return the characters of each token in `text`, without the blanks before them."""
         offsets: list[tuple[int, int]] = encoding.offsets
         return offsets if self._bert else [_trimmed(text, start - added, end - added) for start, end in offsets]
+
+
+def _without_specials(tokenizer: Tokenizer) -> Tokenizer:
+    """Return a copy to which special tokens are text.
+
+    A Unigram model holds its special tokens as pieces, and would find them in a text. Their ids stay theirs, under names that no
+    text has.
+    """
+    setup = json.loads(tokenizer.to_str())
+    if setup["model"]["type"] == "Unigram":
+        setup["post_processor"] = None
+        hidden = {token["content"]: f"\ue000{token['content']}" for token in setup["added_tokens"] if token["special"]}
+        setup["model"]["vocab"] = [[hidden.get(piece, piece), score] for piece, score in setup["model"]["vocab"]]
+        for token in setup["added_tokens"]:
+            token["content"] = hidden.get(token["content"], token["content"])
+    copied = Tokenizer.from_str(json.dumps(setup))
+    copied.encode_special_tokens = True
+    return copied
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:

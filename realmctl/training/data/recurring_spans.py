@@ -46,7 +46,9 @@ class WordTable:
         self._continues_V = words.continues
         pieces = [(number, piece.removeprefix("##")) for number, piece in enumerate(words.tokens_of(range(words.rows)))]
         self._written_V = np.zeros(len(self._continues_V), dtype=bool)
-        self._written_V[[number for number, piece in pieces if piece.isalnum()]] = True
+        # a blank alone begins a word, and U+FFFD is a part of a character
+        written = (number for number, piece in pieces if not piece or piece.replace("\ufffd", "a").isalnum())
+        self._written_V[[*written]] = True
         self._ids: dict[bytes, int] = {}
         held: dict[int, int] = defaultdict(int)
         for rows in documents:
