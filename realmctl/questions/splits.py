@@ -53,7 +53,7 @@ def split(
     is_regex: bool | None = None,
     answer_field: str | None = None,
 ) -> dict[str, int]:
-    """Write the questions of `sources` to `train` and `dev` as NQ-open's JSON lines, and return the counts.
+    """Write the questions of `sources` to `train` and `dev` as NQ-open's JSON lines with their ids, and return the counts.
 
     Both files appear, or are replaced, only when both are complete.
 
@@ -90,20 +90,24 @@ def _require_different(paths: Sequence[Path]) -> None:
 def _write_all(parts: dict[Path, list[Question]]) -> None:
     """Write all files under temporary names, then rename them, so that no incomplete file appears."""
     partial = {path: path.with_name(f"{path.name}.{os.getpid()}.partial") for path in parts}
+    ids = [question.id for questions in parts.values() for question in questions]
+    numbers = {str(number) for number in range(1, len(ids) + 1)}  # questions without ids are numbered by their file
+    with_ids = len({*ids}) == len(ids) and not {*ids} <= numbers
     with ExitStack() as leftovers:
         for path, questions in parts.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             leftovers.callback(partial[path].unlink, missing_ok=True)
             with partial[path].open("w", encoding="utf-8") as file:
-                _write(file, questions)
+                _write(file, questions, with_ids)
         for path, written in partial.items():
             written.replace(path)
 
 
-def _write(file: TextIO, questions: Iterable[Question]) -> None:
+def _write(file: TextIO, questions: Iterable[Question], with_ids: bool) -> None:
     for question in questions:
+        named = {"id": question.id} if with_ids else {}
         regex = {"is_regex": True} if question.is_regex else {}
-        record = {"question": question.question, "answer": list(question.answers), **regex}
+        record = {**named, "question": question.question, "answer": list(question.answers), **regex}
         file.write(json.dumps(record, ensure_ascii=False) + "\n")
     file.flush()
     os.fsync(file.fileno())

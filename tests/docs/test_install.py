@@ -30,7 +30,7 @@ def test_extras_that_are_named_exist():
     named = re.findall(
         r"\.\[([a-z0-9,]+)\]", PAGE + (ROOT / "Dockerfile").read_text() + (ROOT / "Makefile").read_text()
     )
-    assert len(named) == 5 and {extra for names in named for extra in names.split(",")} <= set(
+    assert len(named) == 6 and {extra for names in named for extra in names.split(",")} <= set(
         PROJECT["optional-dependencies"]
     )
 

@@ -44,6 +44,14 @@ def test_a_split_keeps_every_question_and_its_order(questions, tmp_path):
     assert records(dev) == [record for record in records(questions) if is_dev(record["question"])]
 
 
+def test_a_split_keeps_ids(questions, tmp_path):
+    named = [{"id": f"q{n}", **record} for n, record in enumerate(records(questions))]
+    questions.write_text("".join(json.dumps(record) + "\n" for record in named))
+    split([questions], tmp_path / "train", tmp_path / "dev")
+    assert records(tmp_path / "train") == [record for record in named if not is_dev(record["question"])]
+    assert records(tmp_path / "dev") == [record for record in named if is_dev(record["question"])]
+
+
 def test_is_dev_by_pyfarmhash():
     """Its fingerprints are ...371589, ...639135 and ...297070."""
     assert not is_dev("when was the last time anyone was on the moon")
@@ -94,9 +102,9 @@ def test_a_failure_leaves_what_was_there(questions, tmp_path, monkeypatch):
     train.write_text("before")
     write, calls = splits._write, []
 
-    def fails_at_the_second(file, part):
+    def fails_at_the_second(file, part, with_ids):
         calls.append(file)
-        write(file, part)
+        write(file, part, with_ids)
         if len(calls) == 2:
             raise OSError("disk full")
 

@@ -155,13 +155,18 @@ class ExtractiveAnswerer(Answerer):
         ]
 
     def _cut(self, span: Span, hit: Hit) -> Answer:
-        """The answer of a span: its original characters, or with `official_text` the official code's text of it."""
+        """The answer of a span: the original characters of its whole words, or with `official_text` the official code's text of it."""
         score, first, last = span
         corpus, wordpiece = self.searcher.corpus, self.searcher.wordpiece
-        offsets = char_offsets(corpus, wordpiece, hit.row)
-        start, end = int(offsets[first, 0]), int(offsets[last, 1])
-        text = hit.block.text[start:end]
+        offsets, pieces = char_offsets(corpus, wordpiece, hit.row), corpus.tokens(hit.row)
         if self.official_text:
-            pieces = wordpiece.tokens_of(corpus.tokens(hit.row)[first : last + 1])
-            text = official_answer_text(hit.block.text, start, end, pieces, wordpiece)
-        return Answer(text, score, hit, start, end)
+            start, end = int(offsets[first, 0]), int(offsets[last, 1])
+            own = wordpiece.tokens_of(pieces[first : last + 1])
+            return Answer(official_answer_text(hit.block.text, start, end, own, wordpiece), score, hit, start, end)
+        continues = wordpiece.continues[pieces]
+        while first > 0 and continues[first]:
+            first -= 1
+        while last + 1 < len(pieces) and continues[last + 1]:
+            last += 1
+        start, end = int(offsets[first, 0]), int(offsets[last, 1])
+        return Answer(hit.block.text[start:end], score, hit, start, end)

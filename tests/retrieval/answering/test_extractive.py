@@ -74,6 +74,21 @@ def test_an_answer_keeps_the_authors_spacing(answerer):
     assert any("." in answer[1:] for answer in cut) and not any(" ." in answer for answer in cut)
 
 
+def test_an_answer_is_cut_at_the_borders_of_words(answerer, monkeypatch):
+    """A span may begin or end between the wordpieces of a word. Here every second wordpiece continues the one before it."""
+    row = 0
+    hit = Hit(row, answerer.searcher.corpus[row], 0.0, 1.0)
+    pieces = answerer.searcher.corpus.tokens(row)
+    continues = np.zeros(len(answerer.searcher.wordpiece.continues), dtype=bool)
+    continues[pieces[3]] = continues[pieces[4]] = True
+    monkeypatch.setattr(answerer.searcher.wordpiece, "continues", continues)
+    offsets = char_offsets(answerer.searcher.corpus, answerer.searcher.wordpiece, row)
+    whole = hit.block.text[offsets[2, 0] : offsets[4, 1]]
+    for first, last in ((2, 2), (2, 3), (3, 3), (3, 4), (4, 4), (2, 4)):
+        answer = answerer._cut((0.0, first, last), hit)
+        assert answer.text == whole == hit.block.text[answer.start : answer.end]
+
+
 def test_several_answers_have_different_texts_and_falling_scores(answerer):
     tokens = answerer.tokens(QUESTIONS)
     for answers in answerer.answer(tokens, answerer.searcher.search(tokens, 8), 5):
