@@ -60,7 +60,8 @@ faults: $(READY) ## damaged files, failing disks, power cuts and kills, counted 
 	rm -f docs/faults.json
 	REALMCTL_FAULTS_JSON="$(CURDIR)/docs/faults.json" REALMCTL_FAULT_ROUNDS=$(FAULT_ROUNDS) $(BIN)/python -m pytest -m "$(FAULT_TESTS)" \
 	  tests/faults tests/artifacts tests/training/refresh tests/training/test_checkpoint.py tests/training/test_damaged_run.py \
-	  tests/training/evaluation/test_best_on_dev.py tests/models/bert/test_limits.py tests/report/test_damaged_scores.py
+	  tests/training/evaluation/test_best_on_dev.py tests/training/test_takeover.py tests/training/test_torchrun.py \
+	  tests/training/monitoring/test_loss_watch.py tests/pipeline/test_settings.py tests/models/bert/test_limits.py tests/report/test_damaged_scores.py
 	$(BIN)/python docs/make_reliability.py
 
 docs: $(READY) ## the documentation site, built strictly into build/site; its search needs a server: python3 -m http.server -d build/site

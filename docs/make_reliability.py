@@ -91,6 +91,32 @@ PROMISES = [
         "A process that runs short of file handles says so. It takes nothing for damaged, and serves no other version.",
         ["tests/faults/test_handles.py"],
     ),
+    (
+        "Too many open files, no memory, a full or a failing disk at any call of the system, whoever makes it: nothing is taken for damaged, "
+        "nothing half is left, and the run after it ends with the same content.",
+        ["tests/faults/test_injected_errors.py"],
+    ),
+    (
+        "Every number of every option has a range. What is at an end is taken; what is beyond is refused by the option's name.",
+        ["tests/pipeline/test_settings.py"],
+    ),
+    (
+        "Whatever lies where a file is named, of any option of any command: a result or one clear error.",
+        ["tests/faults/hostile/test_every_place.py"],
+    ),
+    (
+        "A training that diverges publishes nothing and says its step and how to go on, in every stage and every process, also when the "
+        "overflow is first seen while blocks are embedded.",
+        ["tests/training/test_takeover.py", "tests/training/test_loop.py", "tests/training/test_torchrun.py"],
+    ),
+    (
+        "A loss that explodes, stands still or equals that of guessing raises an alarm.",
+        ["tests/training/monitoring/test_loss_watch.py"],
+    ),
+    (
+        "A run whose messages nobody reads any more goes on.",
+        ["tests/execution/test_standard_streams.py"],
+    ),
     ("No query fails while the index is replaced.", ["tests/faults/test_hot_swaps.py"]),
     (
         "An artifact that an attacker changed and sealed again ends every command in a result or one clear error. Nothing is executed or written elsewhere.",
@@ -284,6 +310,22 @@ FOUND = [
     (
         "Idle connections beyond the file handles filled the log of a server.",
         "tests/serve/web/test_connections.py::test_more_connections_than_handles",
+    ),
+    (
+        "Weights that could not be opened for lack of file handles were called missing.",
+        "tests/models/test_weights.py::test_weights_that_cannot_be_opened_are_not_missing",
+    ),
+    (
+        "A recipe that the disk did not give back was called damaged, and its unfinished run was set aside.",
+        F + "test_failed_commits.py::test_a_recipe_or_a_last_number_that_the_disk_does_not_give_back_is_not_damaged",
+    ),
+    (
+        "A divergence that was first seen while blocks were embedded ended with exit code 3.",
+        T + "test_takeover.py::test_vectors_that_overflow_are_divergence_when_blocks_are_embedded",
+    ),
+    (
+        "`plan --steps` with 400 digits was a traceback, and `import --scale 1e300` was called a divergence.",
+        "tests/pipeline/test_settings.py::test_every_number_of_another_command_has_a_range",
     ),
     (
         "What safetensors was writing when a run was killed became a file of the artifact of the run that continued it.",

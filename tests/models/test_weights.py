@@ -8,7 +8,8 @@ from safetensors.torch import save_file
 from torch import nn
 from transformers import BertForMaskedLM
 
-from realmctl.errors import InputError, QualityError
+from realmctl.errors import InputError, QualityError, ResourceError
+from realmctl.models import weights
 from realmctl.models.bert.files import load_masked_lm, scratch_config
 from realmctl.models.condenser import Condenser
 from realmctl.models.weights import hash_tensors, load_into, load_pickled, load_tensors, save_tensors
@@ -83,3 +84,20 @@ def test_weights_in_a_pipe_are_refused_and_not_waited_for(tmp_path, read) -> Non
     os.mkfifo(tmp_path / "weights")
     with pytest.raises(InputError, match="weights"):
         read(tmp_path / "weights")
+
+
+def test_weights_that_cannot_be_opened_are_not_missing(tmp_path, monkeypatch):
+    """safetensors calls every file missing that it cannot open, also when file handles ran out."""
+    save_tensors({"a": torch.ones(2)}, tmp_path / "w.safetensors")
+
+    def fails(path, *rest, **more):
+        raise FileNotFoundError(f"No such file or directory: {path}")
+
+    for name in ("load_file", "safe_open"):
+        monkeypatch.setattr(weights, name, fails)
+    with pytest.raises(ResourceError, match="Too many open files"):
+        load_tensors(tmp_path / "w.safetensors")
+    with pytest.raises(ResourceError, match="Too many open files"):
+        save_tensors({"a": torch.ones(2)}, tmp_path / "w.safetensors")
+    with pytest.raises(InputError, match="missing"):
+        load_tensors(tmp_path / "none.safetensors")

@@ -15,6 +15,7 @@ from realmctl.cli.available_stages import available_stages
 from realmctl.errors import ConfigError
 from realmctl.pipeline import Settings, check_device, check_refresh_device, flag_of, hints, roles, setting
 from stages.build_index import BuildIndex
+from tests.faults.counting import count
 from tests.fixtures.small_stages import Plain
 
 
@@ -100,9 +101,11 @@ def test_every_number_is_refused_outside_its_range_and_taken_inside(name, field)
     several = typing.get_origin(hint) is tuple
     for value in inside:
         role.check_value((value,) if several else value, flag_of(field))
-    for value in [*outside, -math.inf, math.inf, 1e300, -(10**18), *([10**18] if field != "seed" else [])]:
+    beyond = [*outside, -math.inf, math.inf, 1e300, -(10**18), *([10**18] if field != "seed" else [])]
+    for value in beyond:
         with pytest.raises(ConfigError, match=flag_of(field)):
             role.check_value((value,) if several else value, flag_of(field))
+    count("numbers at and beyond the ends of the options of stages", len(inside) + len(beyond))
 
 
 def test_a_wrong_runtime_option_is_refused_though_the_artifact_exists(tmp_path):

@@ -11,6 +11,7 @@ from realmctl.training import loop
 from stages.build_index import BuildIndex
 from stages.embed import Embed
 from stages.mlm_init import MlmInit
+from tests.faults.counting import count
 from tests.fixtures.chain import FINETUNING, Stopped, finetune, metrics_of, pretrain, stop_at
 
 FAST = {"steps": 8, "batch_size": 4, "lr": 1e-3, "length": 24, "bert": "scratch:L1-H16", "checkpoint_every": 2}
@@ -66,6 +67,7 @@ def test_every_stage_that_diverges_says_its_step_and_how_to_go_on(chain, tmp_pat
     with pytest.raises(QualityError, match=r"diverged after \d+ of 6.*--then-lr") as error:
         train(chain, steps=6, lr=1e6, warmup=0).make(tmp_path / "it")
     assert error.value.exit_code == 6 and not (tmp_path / "it" / "v1").exists()
+    count("trainings that diverged", 1)
 
 
 @pytest.mark.parametrize(("refresh", "after", "start"), [("inline", 3, 2), ("never", 6, 4)])
@@ -87,3 +89,4 @@ def test_vectors_that_overflow_are_divergence_when_blocks_are_embedded(
     with pytest.raises(QualityError, match=rf"diverged after {after} of 6 .*--then-lr {start}=0\.001 "):
         pretrain(chain, refresh=refresh, index=index).make(tmp_path / "it")
     assert not (tmp_path / "it" / "v1").exists()
+    count("trainings that diverged", 1)

@@ -70,6 +70,7 @@ def test_two_processes_learn_what_one_learns_and_refuse_what_differs(chain, tmp_
     assert first[: count - 2] == second[: count - 2] == [(0, "")] * (count - 2)
     for name, alarmed in (("diverged", count - 2), ("loss_exploded", count - 1)):
         assert all(code == 6 and name in error for code, error in (first[alarmed], second[alarmed]))
+    count("trainings in two processes that diverged", 2)
     for name, expected in {**alone, "resumed": alone["pretrain-shards"]}.items():
         require_equal(open_artifact(tmp_path / "many" / name), expected)
         assert [path.name for path in (tmp_path / "many" / name).glob("v*")] == ["v1"]

@@ -12,6 +12,7 @@ from realmctl.errors import ConfigError, QualityError
 from realmctl.training.monitoring.loss_watch import LossWatch
 from realmctl.training.settings import TrainSettings
 from stages.mlm_init import MlmInit
+from tests.faults.counting import count
 
 STEPS, CHANCE = 400, math.log(64)
 
@@ -47,6 +48,7 @@ def test_each_failure_raises_its_alarm(cut):
         "constant_loss",
     }
     assert raised([0.0] * STEPS, [0.0] * STEPS, cut=cut).keys() == {"constant_loss"}
+    count("losses that failed, with their alarm", 4)
 
 
 def test_what_is_no_failure():
