@@ -21,6 +21,7 @@ from realmctl.artifacts import open_artifact, verify
 from realmctl.artifacts.disk import QUARANTINE
 from realmctl.convert.exports.forms import export_form
 from realmctl.convert.exports.hub_export import export
+from realmctl.convert.imports.encoder_retriever import EncoderSettings
 from realmctl.convert.imports.importing import ImportExtras, import_checkpoint
 from realmctl.errors import RealmctlError, ResourceError, as_realmctl_error
 from realmctl.log import set_quiet
@@ -52,6 +53,7 @@ def works(chain: Chain) -> dict[str, Make]:
     chunked = Chunk(corpus=(corpus,), tokenizer=tokenizer, workers=1).make(chain.folder / "chunked")
     edits.write_text(json.dumps({"op": "add", "id": "new", "title": "new", "text": "Ada Lorn left Velford."}))
     encoder = encoder_folders.plain(chain.folder / "hub")
+    extras = ImportExtras(encoder=EncoderSettings(pooling="cls"))
     stages = {
         "plain": Plain(),
         "embed": embed,
@@ -61,7 +63,7 @@ def works(chain: Chain) -> dict[str, Make]:
     }
     return {
         **{name: lambda out, stage=stage: stage.make(out).content for name, stage in stages.items()},
-        "import": lambda out: import_checkpoint(str(encoder), out, ImportExtras())["retriever"].content,
+        "import": lambda out: import_checkpoint(str(encoder), out, extras)["retriever"].content,
         "export": lambda out: exported(lambda: export(chain.retriever.path, out), out),
         "export-blocks": lambda out: exported(lambda: export_form(chain.blocks, out, "psgs", None), out),
     }
@@ -70,6 +72,7 @@ def works(chain: Chain) -> dict[str, Make]:
 def exported(write: Callable[[], object], out: Path) -> str:
     """The hash of what an export writes. Half a folder would be taken for a whole one, so the rerun must find none."""
     write()
+    SYSTEM.injected_disarm()
     files = sorted(path for path in [out, *out.rglob("*")] if path.is_file())
     digest = hashlib.sha256()
     for path in files:
@@ -107,7 +110,8 @@ def with_fault(make: Make, out: Path, number: int, log: Path) -> tuple[int, str]
 
 def inject(name: str, make: Make, folder: Path, step: int) -> tuple[int, list[str]]:
     """Fail every `step`-th call, one run each. Returns the number of faults, and what went wrong."""
-    expected, number, struck, wrong = make(folder / "undisturbed" / name), step // 2, 0, list[str]()
+    expected, number, struck, wrong = make(folder / "out" / name), step // 2, 0, list[str]()
+    shutil.rmtree(folder / "out")
     before = names(folder / "chain")
     while True:
         out, log = folder / "out" / name, folder / "log"
