@@ -8,13 +8,16 @@ PARITY := .venv-parity
 # The oldest transformers that pyproject.toml allows; `make` itself installs the newest.
 LOWEST := .venv-lowest
 LOWEST_TRANSFORMERS := 5.0.0
+TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
+# What `make` installs: the extras that the tests use.
+EXTRAS := bm25,encoder,faiss,html,ir,mcp,notebook,parquet,punkt,ray,report,serve,tensorboard
 # How many times as many random faults as in `make test`, and which tests `make faults` runs.
 FAULT_ROUNDS ?= 1
 FAULT_TESTS ?= not slow
 # hnswlib is built from source; without this it is tuned to this very CPU and dies on another.
 export HNSWLIB_NO_NATIVE := 1
 
-.PHONY: help demo ablation revise starts starts-text table1 adapt test test-slow test-cuda faults docs parity lowest check format bench clean
+.PHONY: help demo ablation revise starts starts-text table1 adapt test test-slow test-cuda faults docs parity lowest check constraints format bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -22,8 +25,8 @@ help: ## this list
 $(READY): pyproject.toml constraints.txt
 	@echo "setting up $(VENV): virtual environment, pinned requirements, realmctl (a few minutes, once)"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt torch==2.13.0
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev,docs,bm25,encoder,faiss,html,ir,notebook,parquet,punkt,ray,report,serve,tensorboard]'
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt 'pip>=25.1' torch==$(TORCH)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]' --group dev --group docs
 	@touch $@
 
 demo: $(READY) ## the whole pipeline on a generated miniature world: EM with and without REALM, two answers with evidence
@@ -65,12 +68,13 @@ faults: $(READY) ## damaged files, failing disks, power cuts and kills, counted 
 	$(BIN)/python docs/make_reliability.py
 
 docs: $(READY) ## the documentation site, built strictly into build/site; its search needs a server: python3 -m http.server -d build/site
-	$(BIN)/mkdocs build --strict
+	$(BIN)/python docs/make_site.py
+	$(BIN)/mkdocs build --strict -f build/mkdocs.yml
 
 $(PARITY)/.ready: tests/parity/constraints.txt
 	@echo "setting up $(PARITY): transformers 4.57.6 (a few minutes, once)"
 	$(PYTHON) -m venv $(PARITY)
-	$(PARITY)/bin/python -m pip install -q --disable-pip-version-check -c tests/parity/constraints.txt torch==2.13.0
+	$(PARITY)/bin/python -m pip install -q --disable-pip-version-check -c tests/parity/constraints.txt torch==$(TORCH)
 	$(PARITY)/bin/python -m pip install -q --disable-pip-version-check -c tests/parity/constraints.txt transformers==4.57.6
 	@touch $@
 
@@ -83,8 +87,8 @@ $(LOWEST)/.ready: pyproject.toml constraints.txt
 	@echo "setting up $(LOWEST): transformers $(LOWEST_TRANSFORMERS) (a few minutes, once)"
 	$(PYTHON) -m venv $(LOWEST)
 	grep -viE '^(transformers|tokenizers|huggingface_hub)==' constraints.txt > $(LOWEST)/constraints.txt
-	$(LOWEST)/bin/python -m pip install -q --disable-pip-version-check -c $(LOWEST)/constraints.txt torch==2.13.0
-	$(LOWEST)/bin/python -m pip install -q --disable-pip-version-check -c $(LOWEST)/constraints.txt transformers==$(LOWEST_TRANSFORMERS) -e '.[dev,bm25,encoder,parquet]'
+	$(LOWEST)/bin/python -m pip install -q --disable-pip-version-check -c $(LOWEST)/constraints.txt 'pip>=25.1' torch==$(TORCH)
+	$(LOWEST)/bin/python -m pip install -q --disable-pip-version-check -c $(LOWEST)/constraints.txt transformers==$(LOWEST_TRANSFORMERS) -e '.[bm25,encoder,parquet]' --group dev
 	@touch $@
 
 lowest: $(LOWEST)/.ready ## the tests of models, encoders and language models with the oldest transformers that is allowed
@@ -96,6 +100,13 @@ check: $(READY) ## format, lint, types, floors, tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(MAKE) test
+
+constraints: ## the newest versions that pyproject.toml allows into constraints.txt, from an environment made anew
+	rm -rf build/constraints && $(PYTHON) -m venv build/constraints
+	build/constraints/bin/python -m pip install -q --disable-pip-version-check 'pip>=25.1'
+	build/constraints/bin/python -m pip install -q --disable-pip-version-check -e '.[$(EXTRAS)]' --group dev --group docs
+	{ head -1 constraints.txt; build/constraints/bin/python -m pip freeze --all --exclude-editable | grep -viE '^(nvidia|triton|cuda)|^en[-_]core' | sed 's/+cpu$$//' | sort -f; } > build/constraints.txt
+	mv build/constraints.txt constraints.txt
 
 format: $(READY) ## format the code
 	$(BIN)/ruff format realmctl stages tests examples benchmarks docs

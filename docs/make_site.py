@@ -1,8 +1,9 @@
-"""MkDocs hooks of the documentation site: pages from outside docs/, the Python reference, links to files that are not pages.
+"""Write the sources of the documentation site into build/: python docs/make_site.py [FOLDER]. `mkdocs build -f build/mkdocs.yml` follows.
 
 README.md, CONTRIBUTING.md and others stay where readers of the repository expect them. The site shows each of them under
-the address that OUTSIDE gives it. Links in all pages are written for the repository; the hooks translate them. The Python
-reference lists the modules of what `realmctl.load` returns, and mkdocstrings fills it from their docstrings without importing them.
+the address that OUTSIDE gives it. Links in all pages are written for the repository and translated here. The navigation gets
+the pages of the commands. The Python reference lists the modules of what `realmctl.load` returns, and mkdocstrings fills it
+from their docstrings without importing them. llms.txt lists the pages for language models (llmstxt.org).
 """
 
 from __future__ import annotations
@@ -10,16 +11,20 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+import shutil
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mkdocs.structure.files import File, Files
+import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTSIDE = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
     "examples/README.md": "examples.md",
     "examples/ablation/notes.md": "results/ablation-notes.md",
     "benchmarks/README.md": "results/benchmarks.md",
@@ -31,15 +36,45 @@ OUTSIDE = {
     "benchmarks/serve.md": "results/serve.md",
 }
 """Pages outside docs/: path in the repository -> path in the site's sources."""
-IN_REPOSITORY = {site: path for path, site in OUTSIDE.items()}
 COMMANDS = "reference/commands.md"
 PYTHON_API = "reference/python-api.md"
 PICTURE = re.compile(r'(?<= src=")docs/|(?<= srcset=")docs/')
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#\s]*)(#[^)\s]*)?\)")
+MAX_SUMMARY = 200
+Navigation = list[dict[str, Any]]
 
 
-def on_config(config: Any) -> Any:
-    """Put the pages of the commands below `Commands`, in the groups of their overview."""
+def make(build: Path) -> Path:
+    """Write the sources and the configuration below `build`. Return the configuration's path; the site goes to `build`/site."""
+    sources = build / "docs"
+    shutil.rmtree(sources, ignore_errors=True)
+    shutil.copytree(ROOT / "docs", sources, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    pages = {str(path.relative_to(ROOT / "docs")): f"docs/{path.relative_to(ROOT / 'docs')}" for path in _markdown()}
+    pages |= {site: path for path, site in OUTSIDE.items()}
+    for site, path in pages.items():
+        text = (ROOT / path).read_text(encoding="utf-8")
+        if site == "index.md":
+            text = PICTURE.sub("", text)
+        (sources / site).parent.mkdir(parents=True, exist_ok=True)
+        (sources / site).write_text(
+            LINK.sub(lambda link, site=site, path=path: translated(link, site, path), text), encoding="utf-8"
+        )
+    (sources / PYTHON_API).write_text(python_api(), encoding="utf-8")
+    config = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    config |= {"docs_dir": "docs", "site_dir": "site", "nav": with_commands(config["nav"])}
+    [python] = [each["mkdocstrings"]["handlers"]["python"] for each in config["plugins"] if "mkdocstrings" in each]
+    python["paths"] = [str(ROOT)]
+    (sources / "llms.txt").write_text(llms_text(config, sources), encoding="utf-8")
+    (build / "mkdocs.yml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+    return build / "mkdocs.yml"
+
+
+def _markdown() -> list[Path]:
+    return sorted((ROOT / "docs").rglob("*.md"))
+
+
+def with_commands(navigation: Navigation) -> Navigation:
+    """Return the navigation with the pages of the commands below `Commands`, in the groups of their overview."""
     overview = (ROOT / "docs" / COMMANDS).read_text(encoding="utf-8")
     groups = re.findall(r"^## (.+)\n((?:(?!## ).*\n)*)", overview, re.MULTILINE)
     pages = [
@@ -50,20 +85,12 @@ def on_config(config: Any) -> Any:
         }
         for group, text in groups
     ]
-    for section in config.nav:
+    for section in navigation:
         for entries in section.values():
             for entry in entries if isinstance(entries, list) else ():
                 if entry.get("Commands") == COMMANDS:
                     entry["Commands"] = [{"Overview": COMMANDS}, *(group for group in pages if any(group.values()))]
-    return config
-
-
-def on_files(files: Files, config: Any) -> Files:
-    """Add the pages outside docs/ and the Python reference to the site."""
-    for path, site in OUTSIDE.items():
-        files.append(File.generated(config, site, content=(ROOT / path).read_text(encoding="utf-8")))
-    files.append(File.generated(config, PYTHON_API, content=python_api()))
-    return files
+    return navigation
 
 
 def python_api() -> str:
@@ -82,19 +109,45 @@ def python_api() -> str:
     return "\n".join([head, *(f"::: {name}\n" for name in names)])
 
 
-def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Translate the links of a page, and the pictures of README."""
-    if page.file.src_uri == "index.md":
-        markdown = PICTURE.sub("", markdown)
-    return LINK.sub(lambda link: translated(link, page.file.src_uri), markdown)
+def llms_text(config: dict[str, Any], sources: Path) -> str:
+    """Return llms.txt: what the project is, and each page of the navigation with its first sentence."""
+    lines = [f"# {config['site_name']}", "", f"> {config['site_description']}"]
+    for section in config["nav"]:
+        for title, entries in section.items():
+            pages = [*_pages(title, entries)]
+            lines += ["", f"## {title}", ""] if isinstance(entries, list) else [""]
+            lines += [
+                f"- [{name}]({page.removesuffix('.md')}.html): {_summary(sources / page)}" for name, page in pages
+            ]
+    return "\n".join(lines) + "\n"
 
 
-def translated(link: re.Match[str], site: str) -> str:
+def _pages(title: str, entries: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(entries, str):
+        yield title, entries
+        return
+    for entry in entries:
+        for name, inner in entry.items():
+            yield from _pages(name, inner)
+
+
+def _summary(page: Path) -> str:
+    """The first sentence of a page's text, without its links and marks."""
+    for paragraph in page.read_text(encoding="utf-8").split("\n\n"):
+        text = " ".join(re.sub(r"<!--.*?-->", "", paragraph, flags=re.DOTALL).split())
+        if text and not text.startswith(("#", "<", "|", "```", "-", ":::")):
+            text = re.sub(r"[*`]", "", LINK.sub(r"\1", text))
+            return re.split(r"(?<=[.:]) ", text)[0][:MAX_SUMMARY]
+    return "no text"
+
+
+def translated(link: re.Match[str], site: str, here: str) -> str:
     """Return a Markdown link as the site needs it.
 
     Args:
         link: A match of LINK, whose target is relative to the page's place in the repository.
         site: The page's path in the site's sources.
+        here: The page's path in the repository.
 
     Returns:
         The link to the page's place in the site, or the link's text alone where the target is a file but not a page.
@@ -102,7 +155,6 @@ def translated(link: re.Match[str], site: str) -> str:
     text, target, anchor = link[1], link[2], link[3] or ""
     if not target or "://" in target or target.startswith("mailto:"):
         return link[0]
-    here = IN_REPOSITORY.get(site, f"docs/{site}")
     path = posixpath.normpath(posixpath.join(posixpath.dirname(here), target))
     if path in OUTSIDE:
         there = OUTSIDE[path]
@@ -115,3 +167,7 @@ def translated(link: re.Match[str], site: str) -> str:
     else:
         return link[0]  # MkDocs reports it
     return f"[{text}]({os.path.relpath(there, posixpath.dirname(site) or '.')}{anchor})"
+
+
+if __name__ == "__main__":
+    print(make(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build"))

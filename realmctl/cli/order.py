@@ -21,7 +21,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Pre-training": ("pretrain", "refresh", "eval-utility", "fill-mask"),
     "Questions and answers": ("split", "finetune", "eval-em", "score", "ask", "serve", "report"),
     "Baselines": ("lm-init", "lm-finetune", "build-datastore", "eval-knn-lm"),
-    "Runs and artifacts": ("run", "plan", "ls", "show", "compare", "pin", "verify", "gc"),
+    "Runs and artifacts": ("run", "schema", "plan", "ls", "show", "compare", "pin", "verify", "gc"),
 }
 OTHERS = "More commands"
 

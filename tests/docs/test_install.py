@@ -27,9 +27,9 @@ def test_without_a_compiler_everything_but_hnswlib_is_installed():
 
 
 def test_extras_that_are_named_exist():
-    named = re.findall(
-        r"\.\[([a-z0-9,]+)\]", PAGE + (ROOT / "Dockerfile").read_text() + (ROOT / "Makefile").read_text()
-    )
+    makefile = (ROOT / "Makefile").read_text()
+    named = re.findall(r"\.\[([a-z0-9,]+)\]", PAGE + (ROOT / "Dockerfile").read_text() + makefile)
+    named += re.findall(r"^EXTRAS := (.+)$", makefile, re.MULTILINE)
     assert len(named) == 6 and {extra for names in named for extra in names.split(",")} <= set(
         PROJECT["optional-dependencies"]
     )
@@ -37,7 +37,7 @@ def test_extras_that_are_named_exist():
 
 def test_the_image_has_the_extras_of_all_commands():
     [extras] = re.findall(r"\.\[([a-z0-9,]+)\]", (ROOT / "Dockerfile").read_text())
-    not_of_a_command = {"dev", "docs", "encoder", "notebook"}
+    not_of_a_command = {"encoder", "notebook"}
     assert {*extras.split(",")} == {*PROJECT["optional-dependencies"]} - not_of_a_command
     kept = [words for name, words in instructions() if name == "COPY" and words[0].startswith("--from")]
     made = [words[-1] for name, words in instructions() if name == "RUN" and words[:3] == ["python", "-m", "venv"]]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.make_site import OUTSIDE, PYTHON_API
+from docs.make_site import OUTSIDE, PYTHON_API, make
 
 ROOT = Path(__file__).parents[2]
 LOADING = {
@@ -26,18 +26,18 @@ LOADING = {
 }
 NETWORK = re.compile(r"^\s*(?:[a-z]+:)?//", re.IGNORECASE)
 NEEDED = ("mkdocs", "material", "mkdocstrings")
-needs_mkdocs = pytest.mark.skipif(not all(map(importlib.util.find_spec, NEEDED)), reason="needs the extra `docs`")
+needs_mkdocs = pytest.mark.skipif(not all(map(importlib.util.find_spec, NEEDED)), reason="needs the group `docs`")
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as `make docs` builds it."""
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    config = make(tmp_path_factory.mktemp("site"))
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(config)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "http_proxy": "", "https_proxy": ""}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return folder
+    return config.parent / "site"
 
 
 class Loads(HTMLParser):
@@ -95,6 +95,18 @@ def test_links_lead_from_page_to_page(site: Path) -> None:
     home = (site / "index.html").read_text(encoding="utf-8")
     assert 'href="tutorial.html"' in home and 'href="docs/' not in home
     assert "../examples/" not in (site / "refresh.html").read_text(encoding="utf-8")
+
+
+@needs_mkdocs
+def test_llms_txt_lists_pages_that_are_there_each_with_a_sentence(site: Path) -> None:
+    text = (site / "llms.txt").read_text(encoding="utf-8")
+    assert text.startswith("# realmctl\n\n> ")
+    pages = re.findall(r"^- \[(.+)\]\((\S+)\): (.+)$", text, re.MULTILINE)
+    assert len(pages) == text.count("\n- ") > 80 and {"tutorial.html", "reference/commands/chunk.html"} <= {
+        p[1] for p in pages
+    }
+    for name, page, sentence in pages:
+        assert (site / page).is_file() and name and len(sentence.split()) > 2, page
 
 
 def test_the_check_itself_finds_what_a_page_loads() -> None:

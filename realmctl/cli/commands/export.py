@@ -13,6 +13,8 @@ from realmctl.cli.options import Json, path
 from realmctl.errors import ConfigError
 from realmctl.pipeline import resolve
 
+CARD = "Model card"
+
 
 def export(
     artifact: Annotated[
@@ -39,6 +41,24 @@ def export(
     push: Annotated[
         str | None, typer.Option(help="Upload the model to this repository of the hub too: OWNER/NAME.")
     ] = None,
+    license: Annotated[
+        str | None, typer.Option(rich_help_panel=CARD, help="License of the model, such as apache-2.0.")
+    ] = None,
+    language: Annotated[
+        list[str] | None, typer.Option(rich_help_panel=CARD, help="Language code, such as en. Repeatable.")
+    ] = None,
+    base_model: Annotated[
+        str | None, typer.Option(rich_help_panel=CARD, help="Hub id of the model that the training started from.")
+    ] = None,
+    dataset: Annotated[
+        list[str] | None, typer.Option(rich_help_panel=CARD, help="Hub id or name of training data. Repeatable.")
+    ] = None,
+    scores: Annotated[
+        list[Path] | None,
+        typer.Option(
+            parser=path, rich_help_panel=CARD, help="Scores of eval-em or eval-run, for the model-index. Repeatable."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Write a folder that transformers' AutoModel loads, with a model card. sentence-transformers loads a retriever's too.
@@ -49,6 +69,7 @@ def export(
     """
     from realmctl.convert.exports.forms import default_form, export_form
     from realmctl.convert.exports.hub_export import export as export_model
+    from realmctl.convert.exports.model_card import SCORED, CardFacts
     from realmctl.convert.exports.push import check_repository
     from realmctl.convert.exports.push import push as push_folder
 
@@ -64,7 +85,14 @@ def export(
         raise ConfigError(f"--blocks is for embeddings, and {opened} is of kind {opened.kind}. Leave it out.")
     if push:
         check_repository(push)
-    made = export_model(artifact, folder, side, push)
+    facts = CardFacts(
+        license=license,
+        language=language or (),
+        base_model=base_model,
+        datasets=dataset or (),
+        scores=[resolve(each, tuple(SCORED), "--scores") for each in scores or []],
+    )
+    made = export_model(artifact, folder, side, push, facts)
     if push:
         made["pushed_to"] = push_folder(folder, push)
     print_result(made, json, lambda value: value["path"])

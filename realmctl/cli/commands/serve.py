@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -56,6 +56,13 @@ def serve(
         Path | None,
         typer.Option(parser=path, help="File whose first line is the token. Default: a new token, printed on stderr."),
     ] = None,
+    mcp: Annotated[
+        Literal["stdio", "http"] | None,
+        typer.Option(
+            help="Offer search, read_block and ask to agents (Model Context Protocol). http: at /mcp beside the API. stdio: on "
+            "standard input and output, without page and API."
+        ),
+    ] = None,
     queue: Annotated[int, typer.Option(min=1, max=MOST, help="Requests that may wait; further ones get 503.")] = 64,
     workspace: Workspace = Path("artifacts"),
     json: Json = False,
@@ -70,6 +77,8 @@ def serve(
     """
     for package in ("fastapi", "uvicorn"):
         require_package(package, "serve", "realmctl serve")
+    if mcp:
+        require_package("mcp", "mcp", "realmctl serve --mcp")
     from realmctl.serve.web.server import Serving
 
     def announce(address: str) -> None:
@@ -91,6 +100,7 @@ def serve(
         allow_edits=allow_edits,
         token_file=token_file,
         most_waiting=queue,
+        mcp=mcp,
         announce=announce,
     ).run()
 

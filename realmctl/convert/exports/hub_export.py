@@ -13,7 +13,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from realmctl.artifacts import Artifact, open_artifact, verify
 from realmctl.artifacts.description import ENCODER
-from realmctl.convert.exports.model_card import write_card
+from realmctl.convert.exports.model_card import NO_FACTS, CardFacts, write_card
 from realmctl.convert.exports.new_path import new_path
 from realmctl.convert.exports.sentence_modules import write_modules
 from realmctl.errors import ConfigError
@@ -39,10 +39,13 @@ BERT_FILES = ("config.json", "model.safetensors")
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "tokenizer_config.json")
 
 
-def export(path: Path, folder: Path, side: TowerSide | None = None, name: str | None = None) -> ExportedModel:
+def export(
+    path: Path, folder: Path, side: TowerSide | None = None, name: str | None = None, facts: CardFacts = NO_FACTS
+) -> ExportedModel:
     """Write the artifact at `path`, or a model's retriever, to the new folder `folder`. Return a summary.
 
     name: hub id that the model card names instead of the folder.
+    facts: what the model card says beside.
 
     Raises ConfigError for a folder that exists, and for a tower that the artifact does not have.
     """
@@ -53,7 +56,7 @@ def export(path: Path, folder: Path, side: TowerSide | None = None, name: str | 
     with new_path(folder) as partial:
         partial.mkdir()
         _write(artifact, retriever, chosen, partial)
-        write_card(artifact, partial, name or str(folder), chosen)
+        write_card(artifact, partial, name or str(folder), chosen, facts)
     libraries = ["transformers", "sentence-transformers"] if retriever else ["transformers"]
     return {
         "path": str(folder),

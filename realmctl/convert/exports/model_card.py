@@ -6,10 +6,12 @@ Its header is huggingface_hub's ModelCardData (huggingface.co/docs/hub/model-car
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import ModelCardData
+from huggingface_hub import EvalResult, ModelCardData
 
 from realmctl.artifacts import Artifact
 
@@ -34,7 +36,45 @@ WHAT = {
 }
 
 
-def write_card(artifact: Artifact, folder: Path, name: str, side: str | None = None) -> None:
+SCORED = {"scores": ("question-answering", "Question answering"), "ranking-scores": ("text-retrieval", "Retrieval")}
+"""{kind of scores: (task of the hub, its name)}."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CardFacts:
+    """What only its author knows of a model: names and identifiers of the hub. `scores` are artifacts of eval-em and eval-run."""
+
+    license: str | None = None
+    language: Sequence[str] = ()
+    base_model: str | None = None
+    datasets: Sequence[str] = ()
+    scores: Sequence[Artifact] = ()
+
+    def results(self) -> Iterator[EvalResult]:
+        """The numbers of the scores, as the hub's model-index has them. The data are named by the scores' files."""
+        for scores in self.scores:
+            task, task_name = SCORED[scores.kind]
+            files = [file.name for files in scores.manifest.sources.values() for file in files]
+            data = ", ".join(files) or scores.path.parent.name
+            for name, value in scores.metrics.items():
+                if isinstance(value, float):
+                    yield EvalResult(
+                        task_type=task,
+                        task_name=task_name,
+                        dataset_type="custom",
+                        dataset_name=data,
+                        metric_type=name,
+                        metric_value=value,
+                        source_name=f"realmctl {scores.manifest.stage}, content {scores.content[:12]}",
+                    )
+
+
+NO_FACTS = CardFacts()
+
+
+def write_card(
+    artifact: Artifact, folder: Path, name: str, side: str | None = None, facts: CardFacts = NO_FACTS
+) -> None:
     """Write README.md into an exported folder.
 
     Args:
@@ -42,13 +82,25 @@ def write_card(artifact: Artifact, folder: Path, name: str, side: str | None = N
         folder: the folder.
         name: the folder or hub id to load the model from, for the example.
         side: the tower that was exported: query, block, or None.
+        facts: what the artifact does not know.
     """
     retriever = artifact.kind == "retriever"
     library, task = (
         ("sentence-transformers", "sentence-similarity") if retriever else ("transformers", "feature-extraction")
     )
     tower = f" This is its {side} tower." if side else ""
-    header = ModelCardData(library_name=library, pipeline_tag=task, tags=["realm", "retrieval"])
+    results = [*facts.results()]
+    header = ModelCardData(
+        language=[*facts.language] or None,
+        license=facts.license,
+        base_model=facts.base_model,
+        datasets=[*facts.datasets] or None,
+        library_name=library,
+        pipeline_tag=task,
+        tags=["realm", "retrieval"],
+        model_name=Path(name).name if results else None,
+        eval_results=results or None,
+    )
     parts = [
         f"---\n{header}\n---",
         f"# {Path(name).name}",

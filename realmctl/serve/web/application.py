@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -40,18 +40,20 @@ STATUS: dict[type[RealmctlError], int] = {
 }
 
 
-def create_app(service: Service, hosts: Sequence[str], token: str | None) -> FastAPI:
+def create_app(service: Service, hosts: Sequence[str], token: str | None, mcp: bool = False) -> FastAPI:
     """Return the application.
 
     Args:
         service: what answers.
         hosts: the names that a Host header may have, without port.
         token: the token that edits need; None if edits are not allowed.
+        mcp: whether /mcp offers the tools for agents.
     """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        yield
+        async with tools.session_manager.run() if tools else nullcontext():
+            yield
         service.stop()
 
     app = FastAPI(
@@ -65,6 +67,18 @@ def create_app(service: Service, hosts: Sequence[str], token: str | None) -> Fas
     app.state.service, app.state.token = service, token
     app.include_router(api.router)
     app.include_router(page.router)
+    tools = None
+    if mcp:
+        from mcp.server.transport_security import TransportSecuritySettings
+
+        from realmctl.serve.tools import mcp_server
+
+        tools = mcp_server(service)
+        security = TransportSecuritySettings(
+            enable_dns_rebinding_protection=False
+        )  # the guard refuses other hosts and origins
+        offered = tools.streamable_http_app(stateless_http=True, json_response=True, transport_security=security)
+        app.router.routes.extend(offered.routes)
     app.add_middleware(Guard, hosts=hosts)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _bad_request)

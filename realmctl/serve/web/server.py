@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
+from typing import Literal
 
 import uvicorn
 
@@ -33,6 +34,7 @@ class Serving:
     embeddings, indexes: the series that edits write to.
     host, port: where the server listens; port 0 means a free one.
     names: further names that a Host header may have.
+    mcp: offer the tools for agents at /mcp (http), or nothing but them on standard input and output (stdio).
     announce: called with the address when the server listens.
     """
 
@@ -49,6 +51,7 @@ class Serving:
     allow_edits: bool
     token_file: Path | None
     most_waiting: int
+    mcp: Literal["stdio", "http"] | None = None
     announce: Callable[[str], None] = lambda address: None
 
     def run(self) -> None:
@@ -59,6 +62,9 @@ class Serving:
             InputError: something is missing or damaged.
             MismatchError: models, blocks and index do not belong together.
         """
+        if self.mcp == "stdio":
+            self._run_stdio()
+            return
         address = _plain(self._resolved()[1])
         if address.is_unspecified and not self.names:
             raise ConfigError(
@@ -80,7 +86,9 @@ class Serving:
                 print(f"token for edits: {token}", file=sys.stderr, flush=True)
             if not address.is_loopback:
                 warn("other machines can connect, and the connection is not encrypted")
-            app = create_app(service, (*LOOPBACK, "::1", self.host, str(address), *self.names), token)
+            app = create_app(
+                service, (*LOOPBACK, "::1", self.host, str(address), *self.names), token, self.mcp == "http"
+            )
             config = uvicorn.Config(
                 app,
                 http=Connection,
@@ -95,6 +103,20 @@ class Serving:
                 uvicorn.Server(config).run(sockets=[listening])
             service.stop()
             say("serve: stopped")
+
+    def _run_stdio(self) -> None:
+        from realmctl.serve.tools import mcp_server
+
+        if self.allow_edits:
+            raise ConfigError(
+                "--mcp stdio writes nothing. Leave --allow-edits out, or use --mcp http, whose API takes edits."
+            )
+        service = self._service()
+        say(f"serving {service.models.version.blocks} on standard input and output")
+        try:
+            mcp_server(service).run("stdio")
+        finally:
+            service.stop()
 
     def _token(self) -> str | None:
         if not self.allow_edits:

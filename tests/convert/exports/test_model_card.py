@@ -13,6 +13,7 @@ import yaml
 from realmctl.convert.exports.hub_export import export
 from realmctl.convert.exports.push import check_repository, push
 from realmctl.errors import ConfigError, ResourceError
+from stages.eval_em import EvalEm
 from tests.conftest import Command
 
 
@@ -27,6 +28,27 @@ def test_the_card_says_what_the_model_is_and_how_it_was_made(chain, tmp_path):
     export(chain.encoder.path, tmp_path / "encoder", name="me/encoder")
     card = (tmp_path / "encoder/README.md").read_text()
     assert 'AutoModel.from_pretrained("me/encoder")' in card and "mlm-init" in card and "| `bert` |" not in card
+
+
+def test_what_only_its_author_knows_and_the_scores_are_in_the_header(chain, tmp_path, realmctl: Command):
+    """Read back by the hub's own reader."""
+    scores = EvalEm(blocks=chain.blocks, questions=chain.questions, retriever=chain.retriever, index=chain.index).make(
+        tmp_path / "scores"
+    )
+    facts = ["--license", "apache-2.0", "--language", "en", "--language", "de", "--base-model", "me/bert"]
+    facts += ["--dataset", "wikipedia", "--scores", str(scores.path)]
+    code, _, err = realmctl("export", str(chain.retriever.path), str(tmp_path / "out"), *facts)
+    assert code == 0, err
+    data = huggingface_hub.ModelCard.load(tmp_path / "out/README.md").data
+    assert (data.license, data.language, data.base_model) == ("apache-2.0", ["en", "de"], "me/bert")
+    assert data.datasets == ["wikipedia"] and data.model_name == "out"
+    found = {result.metric_type: result.metric_value for result in data.eval_results}
+    assert found["recall@5"] == scores.metrics["recall@5"]
+    assert {result.dataset_name for result in data.eval_results} == {chain.questions.name}
+    code, _, err = realmctl(
+        "export", str(chain.retriever.path), str(tmp_path / "o"), "--scores", str(chain.blocks.path)
+    )
+    assert code == 4 and "--scores" not in str(tmp_path) and not (tmp_path / "o").exists()
 
 
 class Hub:

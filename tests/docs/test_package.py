@@ -1,0 +1,62 @@
+"""What describes the package to the world: citation, workflows, groups of requirements, pins."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from realmctl.version import __version__
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PINS = dict(
+    line.split("==") for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines() if "==" in line
+)
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+HERE_ALONE = re.compile(r"/work\b|index-url|extra-index|https?://(?!github\.com/|\S*\.github\.io)")
+
+
+def requirements() -> list[Requirement]:
+    project = PROJECT["project"]
+    groups = [*project["optional-dependencies"].values(), *PROJECT["dependency-groups"].values()]
+    return [Requirement(text) for texts in (project["dependencies"], *groups) for text in texts]
+
+
+def test_every_requirement_is_pinned_to_a_version_that_it_allows():
+    pinned = {name.lower().replace("_", "-"): Version(version) for name, version in PINS.items()}
+    for requirement in requirements():
+        assert pinned[requirement.name.lower().replace("_", "-")] in requirement.specifier, requirement
+
+
+def test_the_citation_is_of_this_version():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["cff-version"] == "1.2.0" and citation["version"] == __version__
+    assert citation["license"] == PROJECT["project"]["license"] and citation["authors"]
+    assert citation["repository-code"] == PROJECT["project"]["urls"]["Source"]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_run_the_targets_of_the_makefile_and_name_no_machine(path):
+    text = path.read_text(encoding="utf-8")
+    workflow = yaml.safe_load(text)
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    assert set(re.findall(r"make ([a-z-]+)", text)) <= targets
+    assert workflow["permissions"] == {"contents": "read"} and not HERE_ALONE.search(text)
+    assert "secrets." not in text, "publishing is trusted: no token is stored"
+    for job in workflow["jobs"].values():
+        assert ("uses" in job) != ("runs-on" in job)
+        assert not job.get("needs") or set(job["needs"] if isinstance(job["needs"], list) else [job["needs"]]) <= set(
+            workflow["jobs"]
+        )
+
+
+def test_every_python_of_the_classifiers_is_tested():
+    matrix = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8"))
+    named = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["project"]["classifiers"]))
+    assert matrix["jobs"]["test"]["strategy"]["matrix"]["python"] == named
