@@ -35,11 +35,13 @@ from realmctl.models.precision import full_precision
 from realmctl.models.retriever_settings import (
     NORM_EPS,
     Pooling,
+    ProjectionHead,
     ProjectionStart,
     RetrieverSettings,
     Towers,
     read_settings,
 )
+from realmctl.models.towers.head_steps import HeadStep
 from realmctl.models.towers.layout import InputLayout
 from realmctl.models.towers.pooled_bert import PooledBert
 from realmctl.models.towers.sentence_tower import SentenceTower
@@ -149,13 +151,21 @@ class Retriever(nn.Module):
         pooling: Pooling = "pooler",
         towers: Literal["shared", "separate"] = "shared",
         norm_eps: float = NORM_EPS,
+        head: ProjectionHead = "layer-norm",
     ) -> Retriever:
         """Return a retriever with a random projection on copies of `bert`. Separate towers start equal.
+
+        `head`: `layer-norm` is the projection of REALM, `plain` a linear layer alone, and `none` leaves the pooled state as it is.
 
         Raises ConfigError when BERT has fewer positions than queries or blocks have wordpieces.
         """
         require_positions(bert, max(query_length, block_length), "--query-length and chunk --max-wordpieces")
-        tower = Tower(copy.deepcopy(bert), projection, pooling, norm_eps)
+        tower: PooledBert
+        if head == "layer-norm":
+            tower = Tower(copy.deepcopy(bert), projection, pooling, norm_eps)
+        else:
+            steps = [HeadStep("dense", projection)] if head == "plain" else []
+            tower = SentenceTower(copy.deepcopy(bert), pooling, steps)
         block_tower = tower if towers == "shared" else copy.deepcopy(tower)
         return cls(tower, block_tower, query_length=query_length, block_length=block_length, pooling=pooling)
 
@@ -169,7 +179,7 @@ class Retriever(nn.Module):
             weight_DH, bias_D: Weights from `realmctl.models.pca.pca_projection`; None leaves the random ones.
         """
         for tower in {self.query_tower, self.block_tower or self.query_tower}:
-            assert isinstance(tower, Tower)
+            assert isinstance(tower, Tower | SentenceTower)
             if weight_DH is not None and bias_D is not None:
                 tower.set_projection(weight_DH, bias_D)
             if scale is not None:

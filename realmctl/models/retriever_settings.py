@@ -12,6 +12,7 @@ from realmctl.errors import InputError, as_realmctl_error, one_line
 from realmctl.models.towers.layout import InputLayout, layout_of
 
 Pooling = Literal["pooler", "cls", "mean"]
+ProjectionHead = Literal["layer-norm", "plain", "none"]
 ProjectionInit = Literal["random", "pca"]
 Towers = Literal["shared", "separate", "query-only"]
 NORM_EPS = 1e-12

@@ -450,6 +450,7 @@ class ContrastSettings(TimedSettings):
 NEW_RETRIEVER = {
     "projection": 128,
     "query_length": 64,
+    "projection_head": "layer-norm",
     "projection_init": "random",
     "projection_norm_eps": 1e-12,
     "towers": "shared",
@@ -472,6 +473,11 @@ class RetrieverSettings(ContrastSettings, WarmStartSettings):
         default=None,
         at_least=1,
         at_most=65_536,
+    )
+    projection_head: Literal["layer-norm", "plain", "none"] | None = setting(
+        "What makes an embedding of the pooled state. layer-norm: a linear layer and a layer norm, as in REALM. plain: a linear layer. "
+        "none: nothing, so every server of embeddings gives the exported vectors. Default: layer-norm, or the retriever's.",
+        default=None,
     )
     query_length: int | None = setting(
         "Longest query in wordpieces, [CLS] and [SEP] included. Default: 64, or the retriever's.",
@@ -511,8 +517,13 @@ class RetrieverSettings(ContrastSettings, WarmStartSettings):
         super().__post_init__()
         if self.retriever is not None:
             return
+        bare = self.projection_head == "none"
+        if bare and (self.projection is not None or self.projection_init == "pca"):
+            raise ConfigError(
+                "--projection-head none leaves out the projection. Leave out --projection and --projection-init too."
+            )
         for name, value in NEW_RETRIEVER.items():
-            if getattr(self, name) is None:
+            if getattr(self, name) is None and not (bare and name == "projection"):
                 object.__setattr__(self, name, value)
         folder = self.trained_folder
         if self.pooling is None and (folder is None or folder.exists()):  # else `localised` fetches the folder first

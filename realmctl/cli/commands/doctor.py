@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # machine.py imports torch, which may be damaged
     from realmctl.cli.machine import TorchFacts
 
 REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+).*;.*extra\s*==\s*['\"]([A-Za-z0-9._-]+)['\"]")
+EXTRAS_FOR_DEVELOPERS = ("dev", "docs")
+"""Of realmctl up to November 2026; they are dependency groups now."""
 Extras = Mapping[str, Mapping[str, str | None]]
 """{extra: {package: version, or None if it is not installed}}."""
 
@@ -103,7 +105,7 @@ def installed_extras() -> Extras:
         return found
     for requirement in requirements:
         match = REQUIREMENT.fullmatch(requirement)
-        if match:
+        if match and match[2] not in EXTRAS_FOR_DEVELOPERS:
             found.setdefault(match[2], {})[match[1]] = version(match[1])
     return found
 

@@ -10,7 +10,8 @@ import typer
 from realmctl.artifacts import open_artifact
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, path
-from realmctl.errors import ConfigError
+from realmctl.errors import ConfigError, require_package
+from realmctl.log import say
 from realmctl.pipeline import resolve
 
 CARD = "Model card"
@@ -41,6 +42,16 @@ def export(
     push: Annotated[
         str | None, typer.Option(help="Upload the model to this repository of the hub too: OWNER/NAME.")
     ] = None,
+    projection: Annotated[
+        Literal["exact", "fold", "none"],
+        typer.Option(
+            help="What follows the pooling of a retriever. exact: our embeddings. fold: modules that text-embeddings-inference knows, "
+            "with the same rankings. none: nothing, for servers that only pool; the retriever must have no head."
+        ),
+    ] = "exact",
+    onnx: Annotated[
+        bool, typer.Option("--onnx", help="Write a retriever with its head as ONNX too, in float32 and in int8.")
+    ] = False,
     license: Annotated[
         str | None, typer.Option(rich_help_panel=CARD, help="License of the model, such as apache-2.0.")
     ] = None,
@@ -92,7 +103,16 @@ def export(
         datasets=dataset or (),
         scores=[resolve(each, tuple(SCORED), "--scores") for each in scores or []],
     )
-    made = export_model(artifact, folder, side, push, facts)
+    if onnx:
+        for package in ("onnx", "onnxscript", "onnxruntime"):
+            require_package(package, "onnx", "export --onnx")
+    made = export_model(artifact, folder, side, push, facts, projection, onnx)
+    if "served_by" in made:
+        say(f"export: these vectors are served by {', '.join(made['served_by'])}")
+    if "int8_cosine" in made:
+        say(
+            f"export: the least cosine between the int8 and the float32 embeddings of random texts is {made['int8_cosine']:.4f}"
+        )
     if push:
         made["pushed_to"] = push_folder(folder, push)
     print_result(made, json, lambda value: value["path"])

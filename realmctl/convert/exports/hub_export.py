@@ -15,7 +15,7 @@ from realmctl.artifacts import Artifact, open_artifact, verify
 from realmctl.artifacts.description import ENCODER
 from realmctl.convert.exports.model_card import NO_FACTS, CardFacts, write_card
 from realmctl.convert.exports.new_path import new_path
-from realmctl.convert.exports.sentence_modules import write_modules
+from realmctl.convert.exports.sentence_modules import Projection, served_by, write_modules
 from realmctl.errors import ConfigError
 from realmctl.models.condenser import HEAD_FILE
 from realmctl.models.retriever import Retriever
@@ -31,21 +31,41 @@ ExportedModel = TypedDict(
         "side": TowerSide | None,
         "loads_in": list[str],
         "pushed_to": NotRequired[str],
+        "served_by": NotRequired[list[str]],
+        "int8_cosine": NotRequired[float],
     },
 )
-"""A summary of what was exported: `from` is the path of the artifact, and `loads_in` names libraries."""
+"""A summary of what was exported: `from` is the path of the artifact, `loads_in` names libraries, and `served_by` those servers that
+give the vectors of a retriever. `int8_cosine` is the least cosine between the embeddings of both ONNX graphs."""
+
+
+class Served(TypedDict):
+    """What is known of a retriever's folder alone."""
+
+    served_by: NotRequired[list[str]]
+    int8_cosine: NotRequired[float]
+
+
 KINDS = ("retriever", "encoder", "reader", "span-reader")
 BERT_FILES = ("config.json", "model.safetensors")
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "tokenizer_config.json")
 
 
 def export(
-    path: Path, folder: Path, side: TowerSide | None = None, name: str | None = None, facts: CardFacts = NO_FACTS
+    path: Path,
+    folder: Path,
+    side: TowerSide | None = None,
+    name: str | None = None,
+    facts: CardFacts = NO_FACTS,
+    projection: Projection = "exact",
+    onnx: bool = False,
 ) -> ExportedModel:
     """Write the artifact at `path`, or a model's retriever, to the new folder `folder`. Return a summary.
 
     name: hub id that the model card names instead of the folder.
     facts: what the model card says beside.
+    projection: how a retriever's modules are written, see `sentence_modules`.
+    onnx: write a retriever as ONNX too, see `onnx_export`.
 
     Raises ConfigError for a folder that exists, and for a tower that the artifact does not have.
     """
@@ -55,7 +75,9 @@ def export(
     chosen = _side(retriever, side, artifact)
     with new_path(folder) as partial:
         partial.mkdir()
-        _write(artifact, retriever, chosen, partial)
+        if retriever is None and (projection != "exact" or onnx):
+            raise ConfigError(f"--projection and --onnx are for retrievers, and {artifact} is of kind {artifact.kind}.")
+        served = _write(artifact, retriever, chosen, partial, projection, onnx)
         write_card(artifact, partial, name or str(folder), chosen, facts)
     libraries = ["transformers", "sentence-transformers"] if retriever else ["transformers"]
     return {
@@ -64,6 +86,7 @@ def export(
         "kind": artifact.kind,
         "side": chosen,
         "loads_in": libraries,
+        **served,
     }
 
 
@@ -81,17 +104,29 @@ def _side(retriever: Retriever | None, side: TowerSide | None, artifact: Artifac
     return side or ("query" if retriever.towers == "query-only" else "block")
 
 
-def _write(artifact: Artifact, retriever: Retriever | None, side: TowerSide | None, folder: Path) -> None:
+def _write(
+    artifact: Artifact,
+    retriever: Retriever | None,
+    side: TowerSide | None,
+    folder: Path,
+    projection: Projection,
+    onnx: bool,
+) -> Served:
     if retriever is None:
         of_condenser = [name for name in (HEAD_FILE, ENCODER) if artifact.has(name)]
         _copy(artifact, [*BERT_FILES, *_tokenizer(artifact, ""), *of_condenser], "", folder)
-        return
+        return {}
     below = "query/" if side == "query" and retriever.towers != "shared" else "block/"
     _copy(artifact, list(BERT_FILES), below, folder)
     _copy(artifact, _tokenizer(artifact, "tokenizer/"), "tokenizer/", folder)
     tower = retriever.query_tower if side == "query" or retriever.block_tower is None else retriever.block_tower
     length = retriever.query_length if side == "query" and retriever.towers != "shared" else retriever.block_length
-    write_modules(tower, length, retriever.layout, folder)
+    served = Served(served_by=served_by(write_modules(tower, length, retriever.layout, folder, projection)))
+    if onnx:
+        from realmctl.convert.exports.onnx_export import write_onnx
+
+        served["int8_cosine"] = write_onnx(tower, folder)
+    return served
 
 
 def _tokenizer(artifact: Artifact, below: str) -> list[str]:

@@ -65,7 +65,6 @@ class CardFacts:
                         dataset_name=data,
                         metric_type=name,
                         metric_value=value,
-                        source_name=f"realmctl {scores.manifest.stage}, content {scores.content[:12]}",
                     )
 
 

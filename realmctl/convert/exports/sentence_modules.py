@@ -7,19 +7,23 @@ epsilon 0 ignores the scale of its input. So the projection is written larger by
 epsilons have the same effect.
 
 For an imported retriever they are pooling and the steps of its head. A scale is a last Dense module with a diagonal matrix.
+
+`fold` writes modules that more servers know: linear layers in a row become one, and a last layer norm with one gain and no
+bias becomes a linear layer and Normalize. Scores are then ours but for one factor, so rankings are the same.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from realmctl.errors import ConfigError
 from realmctl.models.retriever import Tower
 from realmctl.models.retriever_settings import NORM_EPS
 from realmctl.models.towers.head_steps import Activation
@@ -40,18 +44,45 @@ Module = tuple[str, dict[str, Any], dict[str, Tensor]]
 """Class name, config.json and tensors of a module."""
 
 
-def write_modules(tower: PooledBert, length: int, layout: InputLayout, folder: Path) -> None:
-    """Write the modules of a tower, which reads inputs of `length` tokens, into the folder of its BERT."""
+Projection = Literal["exact", "fold", "none"]
+SERVERS = ("sentence-transformers", "text-embeddings-inference", "servers that pool and do no more")
+
+
+def served_by(modules: Sequence[str]) -> list[str]:
+    """Return the servers that give these vectors, by how they read modules.json, whose modules these are after pooling.
+
+    text-embeddings-inference (backends/src/lib.rs) reads no list with a module other than Transformer, Pooling, Dense and
+    Normalize, applies the Dense modules one after another, and normalises last, on request. Others skip Dense.
+    """
+    last = len(modules) - 1
+    chain = all(name == "Dense" or (name == "Normalize" and number == last) for number, name in enumerate(modules))
+    alone = not set(modules) - {"Normalize"}
+    return [server for server, serves in zip(SERVERS, (True, chain, alone), strict=True) if serves]
+
+
+def write_modules(
+    tower: PooledBert, length: int, layout: InputLayout, folder: Path, projection: Projection = "exact"
+) -> list[str]:
+    """Write the modules of a tower, which reads inputs of `length` tokens, into the folder of its BERT.
+
+    Returns the names of the modules after pooling. Raises ConfigError if `projection` cannot be had of this tower.
+    """
     hidden, mean = tower.bert.config.hidden_size, tower.pooling == "mean"
     _write_json(folder / "sentence_bert_config.json", {"max_seq_length": length, "do_lower_case": False})
     pooling = {"word_embedding_dimension": hidden, "pooling_mode_cls_token": not mean, "pooling_mode_mean_tokens": mean}
-    modules: list[Module] = [("Pooling", pooling, {})]
+    head = list[Module]()
     if tower.pooling == "pooler":
         pooler = tower.bert.pooler
-        modules.append(_dense(pooler.dense.weight, pooler.dense.bias, "tanh"))
-    modules += (
-        _projection(tower) if isinstance(tower, Tower) else _head(tower) if isinstance(tower, SentenceTower) else ()
-    )
+        head.append(_dense(pooler.dense.weight, pooler.dense.bias, "tanh"))
+    head += _projection(tower) if isinstance(tower, Tower) else _head(tower) if isinstance(tower, SentenceTower) else ()
+    if projection != "exact":
+        head = folded(head)
+    if projection == "none" and {name for name, _, _ in head} - {"Normalize"}:
+        raise ConfigError(
+            f"--projection none: {' and '.join(name for name, _, _ in head)} follow the pooling, and their weights would be lost. Use "
+            "--projection fold, or train with --projection-head none."
+        )
+    modules: list[Module] = [("Pooling", pooling, {}), *head]
     paths = [
         ("Transformer", ""),
         *((module[0], _write_module(folder, n, *module)) for n, module in enumerate(modules, 1)),
@@ -64,6 +95,56 @@ def write_modules(tower: PooledBert, length: int, layout: InputLayout, folder: P
     texts = {"query": layout.query_prefix.text, "document": layout.block_prefix.text}
     prompts = texts if any(texts.values()) else {}
     _write_json(folder / "config_sentence_transformers.json", {"prompts": prompts, "similarity_fn_name": "dot"})
+    return [name for name, _, _ in head]
+
+
+@torch.no_grad()
+def folded(head: Sequence[Module]) -> list[Module]:
+    """Return the fewest modules with the same scores but for one factor: see the top of this file.
+
+    Raises ConfigError for a layer norm that no linear layer can stand for.
+    """
+    modules = list[Module]()
+    for number, (name, config, tensors) in enumerate(head):
+        linear = name == "Dense" and config["activation_function"] == CLASSES["identity"]
+        if name == "LayerNorm":
+            gain, bias = tensors["norm.weight"], tensors["norm.bias"]
+            if number < len(head) - 1 or bias.abs().max() > 0 or not torch.allclose(gain, gain[:1].expand_as(gain)):
+                raise ConfigError(
+                    "--projection fold: the layer norm at the end has learnt a gain for each dimension, and no server but "
+                    "sentence-transformers applies it. Train with --projection-head plain or none, or leave --projection out."
+                )
+            width = len(gain)
+            centred = torch.eye(width) - torch.full((width, width), 1 / width)
+            _append_linear(modules, centred, torch.zeros(width))
+            modules.append(("Normalize", {}, {}))
+        elif linear and number == len(head) - 1 and _is_multiple_of_identity(tensors):
+            continue  # a scale
+        elif linear:
+            _append_linear(modules, tensors["linear.weight"], tensors.get("linear.bias"))
+        else:
+            modules.append((name, config, tensors))
+    return modules
+
+
+def _append_linear(modules: list[Module], weight: Tensor, bias: Tensor | None) -> None:
+    """Append a linear layer, or put it into the linear layer before it."""
+    if modules and modules[-1][0] == "Dense" and modules[-1][1]["activation_function"] == CLASSES["identity"]:
+        _, _, before = modules.pop()
+        inner = before.get("linear.bias")
+        moved = None if inner is None else weight @ inner
+        bias = moved if bias is None else bias if moved is None else bias + moved
+        weight = weight @ before["linear.weight"]
+    modules.append(_dense(weight, bias, "identity"))
+
+
+def _is_multiple_of_identity(tensors: Mapping[str, Tensor]) -> bool:
+    weight = tensors["linear.weight"]
+    return (
+        "linear.bias" not in tensors
+        and weight.shape[0] == weight.shape[1]
+        and torch.equal(weight, weight[0, 0] * torch.eye(len(weight)))
+    )
 
 
 def _projection(tower: Tower) -> Iterator[Module]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from realmctl.errors import InputError
@@ -58,6 +58,18 @@ class SentenceTower(PooledBert):
         with full_precision(pooled_BH.device):
             embedding_BD: Tensor = self.head(pooled_BH) * self.scale.sqrt()
         return embedding_BD
+
+    @torch.no_grad()
+    def set_projection(self, weight_DH: Tensor, bias_D: Tensor) -> None:
+        """Replace the weights of a head that is one linear layer. The shapes must not change."""
+        [module] = self.head
+        assert isinstance(module, nn.Sequential) and isinstance(module[0], nn.Linear)
+        module[0].weight.copy_(weight_DH)
+        module[0].bias.copy_(bias_D)
+
+    def set_scale(self, scale: float) -> None:
+        """Set the scale S of the inner products."""
+        self.scale.fill_(scale)
 
     def settings(self) -> dict[str, Any]:
         """Return the steps of the head."""

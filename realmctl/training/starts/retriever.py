@@ -36,16 +36,17 @@ def starting_retriever(settings: RetrieverSettings, out: Writer) -> tuple[Retrie
         return whole_retriever(settings.retriever), corpus, collator
     seed_everything(settings.seed)  # the projection is new
     start = starting_bert(settings.encoder, settings.bert, settings.blocks, settings.seed)
-    assert settings.projection and settings.query_length and settings.projection_norm_eps  # nothing is left open
-    assert settings.pooling and settings.towers
+    assert settings.query_length and settings.projection_norm_eps  # nothing is left open
+    assert settings.pooling and settings.towers and settings.projection_head
     retriever = Retriever.from_bert(
         start.base_model,
-        projection=settings.projection,
+        projection=settings.projection or start.base_model.config.hidden_size,
         query_length=settings.query_length,
         pooling=settings.pooling,
         towers=settings.towers,
         block_length=corpus.max_wordpieces,
         norm_eps=settings.projection_norm_eps,
+        head=settings.projection_head,
     )
     if settings.projection_init == "pca":
         # Only the first process may write into the scratch folder; that of another is its own.

@@ -48,6 +48,7 @@ def test_extras_are_those_of_the_package_and_missing_ones_say_how_to_get_them(mo
         'bm25s>=0.2; extra == "bm25"',
         "torch>=2",
         'no-such; extra == "more_than_bm25"',
+        'x; extra == "dev"',
     ]
     monkeypatch.setattr(metadata, "requires", lambda name: requirements)
     assert installed_extras() == {"bm25": {"bm25s": metadata.version("bm25s")}, "more_than_bm25": {"no-such": None}}

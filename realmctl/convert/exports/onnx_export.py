@@ -1,0 +1,85 @@
+"""Write a tower with its head as one ONNX graph: token ids in, embeddings out; and the same with int8 weights (extra `onnx`).
+
+onnx/embedding.onnx        input_ids, attention_mask, int64 [B, L] -> sentence_embedding, float32 [B, D]; token_type_ids too, where
+                           the encoder has segments
+onnx/embedding_int8.onnx   the weights of its products in int8, activations quantised as they come
+"""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from realmctl.models.retriever import Tower
+from realmctl.models.towers.pooled_bert import PooledBert
+from realmctl.models.towers.sentence_tower import SentenceTower
+
+FULL, SMALL = "embedding.onnx", "embedding_int8.onnx"
+SAMPLED_TEXTS, SAMPLED_LENGTH = 32, 24
+
+
+class Graph(nn.Module):
+    """A tower over padded rows, as other programs lay them out. B rows, L tokens, H hidden, D width."""
+
+    def __init__(self, tower: PooledBert) -> None:
+        super().__init__()
+        self.tower = tower
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
+        tower = self.tower
+        segments = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
+        state_BLH = tower.bert(input_ids, attention_mask=attention_mask, **segments).last_hidden_state
+        if tower.pooling == "mean":
+            mask_BL1 = attention_mask[:, :, None].to(state_BLH.dtype)
+            pooled_BH = (state_BLH * mask_BL1).sum(1) / mask_BL1.sum(1)
+        else:
+            pooled_BH = tower.bert.pooler(state_BLH) if tower.pooling == "pooler" else state_BLH[:, 0]
+        if isinstance(tower, Tower):
+            embedding_BD: Tensor = tower.norm(tower.projection(pooled_BH))
+        else:
+            assert isinstance(tower, SentenceTower)
+            embedding_BD = tower.head(pooled_BH) * tower.scale.sqrt()
+        return embedding_BD
+
+
+def write_onnx(tower: PooledBert, folder: Path) -> float:
+    """Write both graphs into `folder`/onnx. Return the least cosine between their embeddings of random wordpieces."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    (folder / "onnx").mkdir()
+    full, small = folder / "onnx" / FULL, folder / "onnx" / SMALL
+    words = int(tower.bert.config.vocab_size)
+    ids_BL = torch.from_numpy(np.random.default_rng(0).integers(0, words, (SAMPLED_TEXTS, SAMPLED_LENGTH)))
+    example = {"input_ids": ids_BL, "attention_mask": torch.ones_like(ids_BL)}
+    if "token_type_ids" in inspect.signature(tower.bert.forward).parameters:
+        example["token_type_ids"] = torch.zeros_like(ids_BL)
+    with torch.inference_mode(False), torch.no_grad():
+        program = torch.onnx.export(
+            Graph(tower).eval(),
+            tuple(example.values()),
+            input_names=[*example],
+            output_names=["sentence_embedding"],
+            dynamic_shapes={name: {0: "batch", 1: "tokens"} for name in example},
+            dynamo=True,
+            verbose=False,
+        )
+    assert program is not None
+    program.save(str(full))
+    quantize_dynamic(full, small, weight_type=QuantType.QInt8)
+    arrays = {name: tensor.numpy() for name, tensor in example.items()}
+    ours, theirs = embed(full, arrays), embed(small, arrays)
+    norms = np.linalg.norm(ours, axis=1) * np.linalg.norm(theirs, axis=1)
+    return float(((ours * theirs).sum(axis=1) / norms).min())
+
+
+def embed(path: Path, inputs: dict[str, NDArray[np.int64]]) -> NDArray[np.float32]:
+    """Return what onnxruntime computes, float32 [B, D]."""
+    from onnxruntime import InferenceSession
+
+    [found] = InferenceSession(path, providers=["CPUExecutionProvider"]).run(["sentence_embedding"], inputs)
+    return np.asarray(found, np.float32)
