@@ -39,13 +39,6 @@ ExportedModel = TypedDict(
 give the vectors of a retriever. `int8_cosine` is the least cosine between the embeddings of both ONNX graphs."""
 
 
-class Served(TypedDict):
-    """What is known of a retriever's folder alone."""
-
-    served_by: NotRequired[list[str]]
-    int8_cosine: NotRequired[float]
-
-
 KINDS = ("retriever", "encoder", "reader", "span-reader")
 BERT_FILES = ("config.json", "model.safetensors")
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "tokenizer_config.json")
@@ -77,17 +70,21 @@ def export(
         partial.mkdir()
         if retriever is None and (projection != "exact" or onnx):
             raise ConfigError(f"--projection and --onnx are for retrievers, and {artifact} is of kind {artifact.kind}.")
-        served = _write(artifact, retriever, chosen, partial, projection, onnx)
+        served, cosine = _write(artifact, retriever, chosen, partial, projection, onnx)
         write_card(artifact, partial, name or str(folder), chosen, facts)
     libraries = ["transformers", "sentence-transformers"] if retriever else ["transformers"]
-    return {
+    made: ExportedModel = {
         "path": str(folder),
         "from": str(artifact.path),
         "kind": artifact.kind,
         "side": chosen,
         "loads_in": libraries,
-        **served,
     }
+    if served is not None:
+        made["served_by"] = served
+    if cosine is not None:
+        made["int8_cosine"] = cosine
+    return made
 
 
 def _side(retriever: Retriever | None, side: TowerSide | None, artifact: Artifact) -> TowerSide | None:
@@ -111,22 +108,23 @@ def _write(
     folder: Path,
     projection: Projection,
     onnx: bool,
-) -> Served:
+) -> tuple[list[str] | None, float | None]:
+    """Return the servers that give a retriever's vectors, and the least cosine of int8."""
     if retriever is None:
         of_condenser = [name for name in (HEAD_FILE, ENCODER) if artifact.has(name)]
         _copy(artifact, [*BERT_FILES, *_tokenizer(artifact, ""), *of_condenser], "", folder)
-        return {}
+        return None, None
     below = "query/" if side == "query" and retriever.towers != "shared" else "block/"
     _copy(artifact, list(BERT_FILES), below, folder)
     _copy(artifact, _tokenizer(artifact, "tokenizer/"), "tokenizer/", folder)
     tower = retriever.query_tower if side == "query" or retriever.block_tower is None else retriever.block_tower
     length = retriever.query_length if side == "query" and retriever.towers != "shared" else retriever.block_length
-    served = Served(served_by=served_by(write_modules(tower, length, retriever.layout, folder, projection)))
-    if onnx:
-        from realmctl.convert.exports.onnx_export import write_onnx
+    served = served_by(write_modules(tower, length, retriever.layout, folder, projection))
+    if not onnx:
+        return served, None
+    from realmctl.convert.exports.onnx_export import write_onnx
 
-        served["int8_cosine"] = write_onnx(tower, folder)
-    return served
+    return served, write_onnx(tower, folder)
 
 
 def _tokenizer(artifact: Artifact, below: str) -> list[str]:
