@@ -25,7 +25,6 @@ from realmctl.errors import ConfigError
 from realmctl.index.index_type import open_index
 from realmctl.retrieval.answering.qa_model import QaModel
 from realmctl.tokens import wordpiece
-from realmctl.training.starts.retriever import starting_retriever
 from stages.chunk import Chunk
 from stages.eval_em import EvalEm
 from tests.fixtures.chain import FINETUNING, Chain
@@ -121,19 +120,18 @@ def test_a_mail_archive_is_read_as_pythons_own_reader_reads_it(plugged, tmp_path
         Chunk(corpus=(tmp_path / "mails",), format="post")
 
 
-def test_the_objective_draws_titles_and_trains_a_retriever(plugged, chain, tmp_path):
+def test_the_objective_draws_titles_and_trains_a_retriever(plugged, chain, tmp_path, monkeypatch):
     titles, stage = (importlib.import_module(f"realmctl_example.{name}") for name in ("titles", "stages.title_init"))
-    settings = stage.TitleInit(blocks=chain.blocks, encoder=chain.encoder, steps=2, batch_size=20, projection=8)
-    objective = titles.TitleObjective(*starting_retriever(settings), settings)
-    corpus = Corpus(chain.blocks)
-    drawn = {
-        tuple(example.query): [[*map(list, block)] for block in example.blocks] for example in objective.examples(0)
-    }
-    assert drawn == {tuple(corpus.title(row)): [[[], corpus.tokens(row).tolist()]] for row in range(0, 40, 2)}
-    made = settings.make(tmp_path / "retriever")
-    assert realmctl.load_retriever(made.path).dimension == 8 and made.metrics["loss"] == pytest.approx(
-        math.log(20), rel=0.5
+    plain, seen = titles.TitleObjective.examples, []
+    monkeypatch.setattr(
+        titles.TitleObjective, "examples", lambda self, step: seen.append(plain(self, step)) or seen[-1]
     )
+    settings = stage.TitleInit(blocks=chain.blocks, encoder=chain.encoder, steps=2, batch_size=20, projection=8)
+    made, corpus = settings.make(tmp_path / "retriever"), Corpus(chain.blocks)
+    drawn = {tuple(example.query): [[*map(list, block)] for block in example.blocks] for example in seen[0]}
+    assert drawn == {tuple(corpus.title(row)): [[[], corpus.tokens(row).tolist()]] for row in range(0, 40, 2)}
+    assert realmctl.load_retriever(made.path).dimension == 8
+    assert made.metrics["loss"] == pytest.approx(math.log(20), rel=0.5)
 
 
 def test_the_index_is_built_measured_and_searched(installed, plugged, chain, tmp_path):
