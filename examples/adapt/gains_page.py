@@ -27,6 +27,7 @@ NAMES = {
     "encoder": "encoder as published",
     "ict": "ICT",
     "crops": "independent crops",
+    "crops-20": "independent crops, 20 steps",
     "ict-distilled": "ICT, start distilled",
     "spider": "Spider",
     "cocondenser": "coCondenser",

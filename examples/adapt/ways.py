@@ -125,6 +125,9 @@ ARMS: Mapping[str, Callable[[Bench], Artifact]] = {
     "encoder": lambda bench: bench.start,
     "ict": lambda bench: bench.trained("ict-init", "ict", **CONTRAST),
     "crops": lambda bench: bench.trained("ict-init", "crops", **CONTRAST, pairs="crops"),
+    "crops-20": lambda bench: bench.trained(
+        "ict-init", "crops-20", **{**CONTRAST, "steps": 20, "warmup": 2}, pairs="crops"
+    ),
     "ict-distilled": lambda bench: bench.trained("ict-init", "ict-distilled", **CONTRAST, distill_start=2.0),
     "spider": lambda bench: bench.trained("spider-init", "spider", **CONTRAST),
     "cocondenser": lambda bench: bench.trained(
