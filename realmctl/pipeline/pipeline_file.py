@@ -77,8 +77,8 @@ def read(file: Path, stages: Stages, variables: Mapping[str, str], workspace: Pa
             f"{file}: {odd[0]!r} cannot be the name of an output. Use letters, digits, dot, dash and underscore."
         )
     defaults = _defaults(file, document.get("defaults") or {}, stages)
-    whole = {str(name): defaults.get(str(entry.get("stage")), {}) | _fields(entry) for name, entry in entries.items()}
-    steps = {name: _step(file, name, entry, stages, entries) for name, entry in whole.items()}
+    whole = {name: _over(defaults.get(str(entry.get("stage")), {}), _fields(entry)) for name, entry in entries.items()}
+    steps = {str(name): _step(file, name, entry, stages, entries) for name, entry in whole.items()}
     try:
         order = list(
             TopologicalSorter({name: step.needs | step.starts_after for name, step in steps.items()}).static_order()
@@ -100,6 +100,19 @@ def _workspace(file: Path, document: Mapping[str, object]) -> Path:
         raise ConfigError(f"{file}: `workspace` is {named}: {error}. Write the whole path.") from None
 
 
+class _Key(str):
+    """A key of the file, or the name of a field that it stands for, with its line and as the user wrote it."""
+
+    line: int
+    written: str
+
+    @classmethod
+    def of(cls, text: str, line: int, written: str) -> _Key:
+        made = cls(text)
+        made.line, made.written = line, written
+        return made
+
+
 class _Loader(yaml.SafeLoader):
     """Safe YAML without duplicate keys, without aliases (a short file can expand to gigabytes), with numbers as text."""
 
@@ -112,7 +125,9 @@ class _Loader(yaml.SafeLoader):
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         if double := [str(key) for key in keys if keys.count(key) > 1]:
             raise yaml.YAMLError(f"line {node.start_mark.line + 1}: {double[0]!r} is given twice")
-        return super().construct_mapping(node, deep)
+        values = super().construct_mapping(node, deep)
+        lines = {key: each.start_mark.line + 1 for key, (each, _) in zip(keys, node.value, strict=True)}
+        return {_Key.of(key, lines[key], key) if isinstance(key, str) else key: value for key, value in values.items()}
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -174,9 +189,21 @@ def _filled(file: Path, document: dict[str, Any], variables: Mapping[str, str]) 
 def _known(file: Path, key: object, names: Iterable[object]) -> None:
     known = [str(name) for name in names]
     if key not in known:
-        near = difflib.get_close_matches(str(key), known, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(known) or 'none'}."
-        raise ConfigError(f"{file}: unknown key {key!r}; {hint}")
+        written = key.written if isinstance(key, _Key) else str(key)
+        shown = [name.replace("_", "-") for name in known] if key != written or "-" in written else known
+        near = difflib.get_close_matches(written, shown, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(shown) or 'none'}."
+        raise ConfigError(f"{_place(file, key)}: unknown key {written!r}; {hint}")
+
+
+def _place(file: Path, key: object) -> str:
+    """Return the file, with the line of a key that stands in it."""
+    return f"{file}:{key.line}" if isinstance(key, _Key) else str(file)
+
+
+def _over(defaults: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the own values and the others of the defaults. Each key is that of its value, with its line."""
+    return {**{key: value for key, value in defaults.items() if key not in own}, **own}
 
 
 def _defaults(file: Path, given: object, stages: Stages) -> dict[str, dict[str, Any]]:
@@ -191,25 +218,31 @@ def _defaults(file: Path, given: object, stages: Stages) -> dict[str, dict[str, 
 
 def _fields(entry: Mapping[Any, Any]) -> dict[str, Any]:
     """Return the entry with field names as keys: kind-of becomes kind_of."""
-    return {str(key).replace("-", "_"): value for key, value in entry.items()}
+    fields = dict[str, Any]()
+    for key, value in entry.items():
+        name = str(key).replace("-", "_")
+        fields[_Key.of(name, key.line, key.written) if isinstance(key, _Key) else name] = value
+    return fields
 
 
-def _step(file: Path, name: str, entry: Mapping[str, Any], stages: Stages, outputs: Iterable[str]) -> PipelineStep:
-    where = f"{file}: {name}"
+def _step(file: Path, output: object, entry: Mapping[str, Any], stages: Stages, outputs: Iterable[str]) -> PipelineStep:
+    name = str(output)
+    where = f"{_place(file, output)}: {name}"
     if "stage" not in entry:
         raise ConfigError(f"{where} needs `stage`, one of {', '.join(stages)}.")
     _known(file, entry["stage"], stages)
     stage = stages[entry["stage"]]
     given = {key: value for key, value in entry.items() if key not in OF_THE_FILE}
-    given = {**_preset(where, stage, entry), **given}
+    given = _over(_preset(where, stage, entry), given)
+    places = {key: f"{_place(file, key)}: {name}.{key.written if isinstance(key, _Key) else key}" for key in given}
     for key in given:
         _known(file, key, roles(stage))
-    inputs = _inputs(where, name, stage, given, set(outputs))
+    inputs = _inputs(places, name, stage, given, {str(each) for each in outputs})
     paths = {key: value[1:] for key, value in given.items() if _is_path_in_output(value, roles(stage)[key])}
     for path in paths.values():
         _known(file, path.partition("/")[0], outputs)
     rest = {key: value for key, value in given.items() if key not in inputs and key not in paths}
-    values = {key: _value(stage, key, value, f"{where}.{key}") for key, value in rest.items()}
+    values = {key: _value(stage, key, value, places[key]) for key, value in rest.items()}
     if missing := [key for key in _required(stage) if key not in values and key not in paths]:
         raise ConfigError(f"{where} needs {missing[0].replace('_', '-')}: {roles(stage)[missing[0]].help}")
     return PipelineStep(name, stage, values, inputs, paths, _starts_after(file, where, entry, outputs))
@@ -231,7 +264,9 @@ def _preset(where: str, stage: type[Stage], entry: Mapping[str, object]) -> Mapp
         raise ConfigError(f"{where}: {error}") from None
 
 
-def _inputs(where: str, name: str, stage: type[Stage], given: Mapping[str, Any], outputs: set[str]) -> dict[str, str]:
+def _inputs(
+    places: Mapping[str, str], name: str, stage: type[Stage], given: Mapping[str, Any], outputs: set[str]
+) -> dict[str, str]:
     """Return {field: output} for the inputs that the entry names, and for those whose field has the name of an output."""
     reads = {field: role for field, role in roles(stage).items() if role.name == "reads"}
     inputs = {}
@@ -241,7 +276,7 @@ def _inputs(where: str, name: str, stage: type[Stage], given: Mapping[str, Any],
         if given[field] in (outputs if isinstance(given[field], str) else ()):
             inputs[field] = given[field]
         elif not isinstance(given[field], str) or not Path(given[field]).exists():
-            raise ConfigError(f"{where}.{field}: {given[field]!r} is neither an output of this file nor a folder.")
+            raise ConfigError(f"{places[field]}: {given[field]!r} is neither an output of this file nor a folder.")
     for field, role in reads.items():
         output = field.replace("_", "-")
         replaced = role.replaced_by is not None and role.replaced_by(given)

@@ -142,7 +142,7 @@ def test_a_file_that_cannot_be_read():
     with pytest.raises(InputError, match=r"p\.yaml"):
         read(Path("p.yaml"), STAGES, {}, None)
     for path in (Path("none.yaml"), Path()):
-        with pytest.raises(InputError, match="cannot be read"):
+        with pytest.raises(InputError):
             read(path, STAGES, {}, None)
 
 
@@ -157,10 +157,10 @@ BAD_SETTINGS = {
     "stages: {../x: {stage: plain}}": "name of an output",
     "stages: {/x: {stage: plain}}": "name of an output",
     "stages: {.x: {stage: plain}}": "name of an output",
-    "stages: {x: {stage: plain, rate: fast}}": r"p\.yaml: x\.rate: 'fast'",
+    "stages: {x: {stage: plain, rate: fast}}": r"p\.yaml:1: x\.rate: 'fast'",
     "stages: {x: {stage: plain, limit: 2.5}}": r"x\.limit: '2\.5'",
     "stages: {x: {stage: plain, strict: 1}}": r"x\.strict: '1'",
-    "stages: {x: {stage: plain, kind-of: medium}}": r"x\.kind_of: 'medium'",
+    "stages: {x: {stage: plain, kind-of: medium}}": r"x\.kind-of: 'medium'",
     "stages: {x: {stage: plain, text: [a]}}": r"x\.text: \['a'\]",
     "stages: {x: {stage: plain, text: $}}": r"\$\$",
     "stages: {x: {stage: plain, text: '${a}'}}": "'a'",
@@ -172,7 +172,10 @@ BAD_SETTINGS = {
     "defaults: {plain: a}\nstages: {}": "`defaults`",
     "defaults: {plane: {}}\nstages: {}": "'plane'.*'plain'",
     "defaults: {plain: {txt: a}}\nstages: {}": "'txt'.*'text'",
-    "defaults: {plain: {rate: fast}}\nstages: {x: {stage: plain}}": r"p\.yaml: x\.rate: 'fast'",
+    "defaults: {plain: {rate: fast}}\nstages: {x: {stage: plain}}": r"p\.yaml:1: x\.rate: 'fast'",
+    "stages:\n  x:\n    stage: plain\n    kind-off: short": r"p\.yaml:4: unknown key 'kind-off'; did you mean 'kind-of'",
+    "defaults:\n  plain: {rate: 1}\nstages:\n  x: {stage: plain,\n    rate: fast}": r"p\.yaml:5: x\.rate: 'fast'",
+    "stages:\n  x:\n    stage: plain\n  y: {rate: 1}": r"p\.yaml:4: y .*`stage`",
     "stages: {x: {stage: plain, starts-after: y}}": r"x\.starts-after: 'y'",
     "stages: {x: {stage: plain, starts-after: [y]}}": "'y'.* x",
     "stages: {x: {stage: plain, starts-after: [x]}}": "need each other: ",
