@@ -208,7 +208,7 @@ class _OneBar:
         self.task = display.add_task(what, total=None, unit="", note="", pace="") if display else None
 
     def part(self, total: int | None, what: str, unit: str) -> Progress:
-        named = " ".join(part for part in (f"{self.what}:", self.step, what) if part)
+        named = ", ".join(part for part in (f"{self.what} {self.step}".rstrip(), what) if part)
         if self.display is None or self.task is None:
             return _Lines(total, named, unit)
         return _Bar(self.display, self.task, total, named, unit)

@@ -75,7 +75,7 @@ def test_one_bar_for_several_steps(clock, capsys):
             bar.advance(3)
         log.warn("what nobody should miss")
     assert capsys.readouterr().err == (
-        "index-docs: 2/3 embeddings embedding: 4/10 blocks, 10.3 s each, about 1 min 02 s left\nwarning: what nobody should miss\n"
+        "index-docs 2/3 embeddings, embedding: 4/10 blocks, 10.3 s each, about 1 min 02 s left\nwarning: what nobody should miss\n"
     )
 
 
