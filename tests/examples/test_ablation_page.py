@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import re
+import runpy
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -14,17 +17,26 @@ from tests.fixtures.ablation import BEST, PROGRAM, RATES, TEST, Line, line, load
 SVG_LINK = re.compile(r"!\[[^\]]*\]\(([^)]+)\)")
 
 
-def run_program(results: Path, page: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-B", str(PROGRAM / "make_page.py"), str(results), "--page", str(page)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=results.parent)
+def run_program(results: Path, page: Path) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of the program, in this process."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["make_page.py", str(results), "--page", str(page)])
+        patch.setattr(sys, "path", [str(PROGRAM), *sys.path])
+        patch.chdir(results.parent)
+        try:
+            runpy.run_path(str(PROGRAM / "make_page.py"), run_name="__main__")
+        except SystemExit as left:
+            code = int(left.code or 0)
+    return code, out.getvalue(), err.getvalue()
 
 
 def page_of(lines: list[Line], folder: Path) -> str:
     folder.mkdir(parents=True, exist_ok=True)
-    done = run_program(write(folder / "runs.jsonl", lines), folder / "page.md")
-    assert done.returncode == 0 and done.stderr == "", done.stderr
+    code, out, err = run_program(write(folder / "runs.jsonl", lines), folder / "page.md")
+    assert (code, err) == (0, "")
     text = (folder / "page.md").read_text(encoding="utf-8")
-    assert done.stdout.splitlines()[0] in text.splitlines()
+    assert out.splitlines()[0] in text.splitlines()
     return text
 
 
@@ -61,7 +73,10 @@ def test_numbers_of_a_whole_file(text: str) -> None:
 
 def test_same_bytes_whatever_the_order_of_the_lines(tmp_path: Path) -> None:
     page_of(whole(), tmp_path / "first")
-    page_of(whole()[::-1], tmp_path / "second")
+    (tmp_path / "second").mkdir()
+    results = write(tmp_path / "second/runs.jsonl", whole()[::-1])
+    program = [sys.executable, "-B", str(PROGRAM / "make_page.py"), results, "--page", results.with_name("page.md")]
+    subprocess.run(program, check=True, capture_output=True, cwd=results.parent)  # a process has hash seeds of its own
     first, second = (
         sorted(path for path in (tmp_path / name).rglob("*.*") if path.suffix != ".jsonl")
         for name in ("first", "second")
@@ -128,18 +143,18 @@ def test_the_newest_line_counts(tmp_path: Path) -> None:
 def test_a_damaged_line_is_refused(damaged: str, tmp_path: Path) -> None:
     results = write(tmp_path / "runs.jsonl", [line("realm", seed=25, em=0.5)])
     results.write_text(results.read_text() + damaged + "\n")
-    done = run_program(results, tmp_path / "page.md")
-    assert done.returncode == 3 and "line 2 is not a run" in done.stderr and not (tmp_path / "page.md").exists()
+    code, _, err = run_program(results, tmp_path / "page.md")
+    assert code == 3 and "line 2 is not a run" in err and not (tmp_path / "page.md").exists()
 
 
 def test_runs_of_different_settings_are_refused(tmp_path: Path) -> None:
     results = write(
         tmp_path / "runs.jsonl", [line("realm", seed=25, em=0.5), line("realm", seed=26, em=0.5, settings="others")]
     )
-    done = run_program(results, tmp_path / "page.md")
-    assert done.returncode == 4 and "25 and 26 have different settings" in done.stderr
+    code, _, err = run_program(results, tmp_path / "page.md")
+    assert code == 4 and "25 and 26 have different settings" in err
 
 
 def test_a_page_without_suffix_is_refused(tmp_path: Path) -> None:
-    done = run_program(write(tmp_path / "runs.jsonl", []), tmp_path / "page")
-    assert done.returncode == 2 and "page.md" in done.stderr
+    code, _, err = run_program(write(tmp_path / "runs.jsonl", []), tmp_path / "page")
+    assert code == 2 and "page.md" in err
