@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # for editors alone, which cannot discover; a test compares t
     from stages.condenser_init import CondenserInit as CondenserInit
     from stages.dpr_finetune import DprFinetune as DprFinetune
     from stages.embed import Embed as Embed
+    from stages.eval_cloze import EvalCloze as EvalCloze
     from stages.eval_em import EvalEm as EvalEm
     from stages.eval_knn_lm import EvalKnnLm as EvalKnnLm
     from stages.eval_run import EvalRun as EvalRun

@@ -45,7 +45,7 @@ def test_stages_and_artifacts_need_no_torch(code):
 
 
 def test_dir_lists_the_public_names_and_each_resolves():
-    loaders = {"load", "load_blocks", "load_index", "load_model", "load_qa_model", "load_retriever"}
+    loaders = {"load", "load_blocks", "load_index", "load_model", "load_qa_model", "load_retriever", "load_search"}
     public = {"Artifact", "RealmctlError", "__version__", "open_artifact", "stages", *loaders}
     assert public <= set(dir(realmctl)) and set(realmctl.__all__) == public
     assert not {"import_module", "TYPE_CHECKING"} & set(dir(realmctl))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from realmctl.artifacts.artifact import Artifact
 from realmctl.artifacts.description import has_titles
 from realmctl.artifacts.manifest import FORMER
-from realmctl.errors import InputError, MismatchError
+from realmctl.errors import InputError, MismatchError, as_realmctl_error
 
 TOKENIZER = "tokenizer.json"
 
@@ -84,7 +83,12 @@ def _same_tokenizer(first: Artifact, other: Artifact) -> bool:
     return len(hashes) == 1 or _deciding_parts(first.file(files[0])) == _deciding_parts(other.file(files[1]))
 
 
-def _deciding_parts(path: Path) -> list[Any]:
-    described = json.loads(path.read_text(encoding="utf-8"))
-    added = [(token["id"], token["content"]) for token in described.get("added_tokens", ()) if not token["special"]]
-    return [described.get("normalizer"), described.get("pre_tokenizer"), described["model"], added]
+def _deciding_parts(path: Path) -> list[object]:
+    try:
+        described = json.loads(path.read_text(encoding="utf-8"))
+        added = [(token["id"], token["content"]) for token in described.get("added_tokens", ()) if not token["special"]]
+        return [described.get("normalizer"), described.get("pre_tokenizer"), described["model"], added]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise as_realmctl_error(error, path) or InputError(
+            f"{path} does not describe a tokenizer ({type(error).__name__}: {error}). Restore the file or make the artifact again."
+        ) from None

@@ -239,8 +239,8 @@ def test_a_failed_write_in_place_leaves_nothing_to_open(tmp_path):
 
 
 def fake(kind: str, vocabulary: str = "", *inputs: Artifact) -> Artifact:
-    """An artifact without files on the disk. vocabulary: hash of its vocab.txt."""
-    name = "tokenizer/vocab.txt" if kind == "blocks" else "vocab.txt"
+    """An artifact without files on the disk. vocabulary: hash of its tokenizer.json."""
+    name = "tokenizer/tokenizer.json" if kind == "blocks" else "tokenizer.json"
     files = {name: FileEntry(1, vocabulary)} if vocabulary else {}
     lineage = lineage_of({each.kind: each for each in inputs})
     made = {"realmctl": "1", "time": "", "seconds": 1.0, "host": ""}
@@ -265,13 +265,22 @@ def test_descent_is_required_of_every_ancestor():
         require_descent(fake("index"), blocks)
 
 
-def test_vocabularies_are_compared_wherever_they_lie():
+def test_vocabularies_are_compared_wherever_they_lie(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("blocks/tokenizer").mkdir(parents=True)
+    Path("encoder").mkdir()
+    Path("blocks/tokenizer/tokenizer.json").write_text('{"model": {"vocab": {"a": 0}}}')
+    Path("encoder/tokenizer.json").write_text('{"model": {"vocab": {"a": 1}}}')
     blocks = fake("blocks", "same")
     require_same_vocabulary(blocks, fake("encoder", "same"))
     with pytest.raises(MismatchError, match="encoder"):
         require_same_vocabulary(blocks, fake("encoder", "other"))
-    with pytest.raises(InputError, match=r"vocab\.txt"):
+    with pytest.raises(InputError, match="tokenizer"):
         require_same_vocabulary(blocks, fake("encoder"))
+    for damage in ("{", "[]", "{}", '{"model": 1, "added_tokens": [1]}', "\x00"):
+        Path("encoder/tokenizer.json").write_text(damage)
+        with pytest.raises(InputError, match=r"encoder/tokenizer\.json"):
+            require_same_vocabulary(blocks, fake("encoder", "other"))
 
 
 def test_opening_takes_the_newest_version_or_the_named_one(tmp_path):

@@ -100,7 +100,7 @@ def test_killed_it_goes_on_and_ends_with_the_same_bytes(made, tmp_path, monkeypa
 
 def test_a_retriever_with_another_vocabulary_is_refused(made, tmp_path):
     other = make_blocks(tmp_path / "other", {"Elsewhere": [["Quite different words."]]})
-    with pytest.raises(MismatchError, match="different WordPiece vocabularies"):
+    with pytest.raises(MismatchError, match="other"):
         Embed(blocks=other, retriever=made[1]).make(tmp_path / "e")
 
 
@@ -112,5 +112,5 @@ def test_a_fine_tuned_retriever_is_refused(made, tmp_path):
 
 
 def test_a_negative_batch_is_refused(made, tmp_path):
-    with pytest.raises(ConfigError, match="--batch-size -1"):
+    with pytest.raises(ConfigError, match="--batch-size 0"):
         stage(made, batch_size=0).make(tmp_path / "e")

@@ -102,8 +102,8 @@ def foreign(chain, folder, what):
     [
         ("index", "index of another retriever", "does not belong to"),
         ("index", "index of other blocks", "does not belong to"),
-        ("blocks", "blocks", "does not belong to|different WordPiece vocabularies"),
-        ("retriever", "retriever of other words", "different WordPiece vocabularies"),
+        ("blocks", "blocks", "does not belong to|different vocabularies"),
+        ("retriever", "retriever of other words", "different vocabularies"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_any_work(chain, tmp_path, field, what, said):

@@ -299,7 +299,7 @@ def test_two_encoders_that_do_not_belong_together(tmp_path):
         (told, {"block_encoder": asked}, ConfigError, "ctx_encoder.*question_encoder"),
         (asked, {"block_encoder": narrow}, ConfigError, "into 8"),
         (asked, {"block_encoder": told, "pooling": "mean"}, ConfigError, "cls"),
-        (plain, {"block_encoder": foreign, "pooling": "mean"}, MismatchError, "vocabular"),
+        (plain, {"block_encoder": foreign, "pooling": "mean"}, MismatchError, "foreign"),
     ):
         with pytest.raises(error, match=says):
             imported(query, tmp_path / "out", **settings)
