@@ -34,7 +34,7 @@ from realmctl.training import data_parallel
 from realmctl.training.checkpoint import Checkpoints, module_tensors, newest_sound
 from realmctl.training.gradient_buckets import GradientBuckets
 from realmctl.training.monitoring.loss_watch import LossWatch
-from realmctl.training.monitoring.tensorboard import LiveCurves
+from realmctl.training.monitoring.tracking import check_tracker, tracker_of
 from realmctl.training.monitoring.trial import Trial
 from realmctl.training.objective import Objective, Part, StepSums
 from realmctl.training.settings import TrainSettings
@@ -60,7 +60,7 @@ def train(
 
     Args:
         objective: Modules, data and loss.
-        settings: Steps, learning rate, seed, device, precision and checkpoint interval; the folder of live curves.
+        settings: Steps, learning rate, seed, device, precision and checkpoint interval; the tracker.
         out: The artifact being written. It receives `metrics.jsonl`, one line for each step.
         what: Name of the stage for messages.
         stop_at_accuracy: Stop before the last step when the mean `accuracy` of the last 50 steps reaches this share. The
@@ -71,13 +71,13 @@ def train(
         the loss.
 
     Raises:
-        ResourceError: Memory or disk space ran out, or the package for live curves is missing.
+        ResourceError: Memory or disk space ran out, or the package of the tracker is missing.
         InterruptedRun: The run was asked to stop by a signal. A checkpoint was saved.
         KeyboardInterrupt: The run was asked to stop by Ctrl-C. A checkpoint was saved.
         QualityError: The run diverged: its loss, gradient, weights or what it computes are not finite. Or an alarm is on at which the run
             stops.
     """
-    LiveCurves.check(settings.tensorboard)
+    check_tracker(settings.track)
     with data_parallel.process_group(pick_device(settings.device)):
         return _Run(objective, settings, out, what, stop_at_accuracy).to_the_end()
 
@@ -134,7 +134,7 @@ class _Run(Generic[Part]):
         self.buckets = GradientBuckets(objective.modules)
         self.metrics = out.file("metrics.jsonl")
         self.checkpoints = Checkpoints(out.scratch("checkpoints"), objective.modules, self.optimizer, self.metrics)
-        self.curves = LiveCurves.of_run(settings.tensorboard, what, out)
+        self.curves = tracker_of(settings.track, what, out)
         self.watch = LossWatch(settings.steps, objective.chance, objective.chance_is_exact, settings.stop_on, what)
         self.trial = out if isinstance(out, Trial) else None
         self.recent: deque[dict[str, Any]] = deque(maxlen=WINDOW)

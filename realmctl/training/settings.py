@@ -6,6 +6,7 @@ A stage inherits its class here and hands itself to the function that trains wit
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -69,6 +70,15 @@ def check_loss_alarms(flag: str, names: Sequence[str]) -> None:
         )
 
 
+TRACKERS = re.compile(r"tensorboard:.+|(trackio|wandb|mlflow)(:.+)?")
+
+
+def check_track(flag: str, value: str) -> None:
+    """Check the spelling of a tracker. Raises ConfigError."""
+    if not TRACKERS.fullmatch(value):
+        raise ConfigError(f"{flag} {value!r} is not tensorboard:FOLDER, trackio:PROJECT, wandb:PROJECT or mlflow:URI.")
+
+
 class TrainSettings(Settings):
     """What all trainings have."""
 
@@ -83,7 +93,7 @@ class TrainSettings(Settings):
     micro_batch: int = runtime("Examples computed at once; 0 means the whole batch.", default=0, at_least=0)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
     checkpoint_every: int = runtime(help_texts.CHECKPOINT_EVERY, default=500, at_least=1)
-    tensorboard: Path | None = runtime(help_texts.TENSORBOARD, default=None)
+    track: str | None = runtime(help_texts.TRACK, default=None, check=check_track)
     stop_on: tuple[AlarmName, ...] = runtime(help_texts.STOP_ON, default=(), check=check_loss_alarms)
 
     @property

@@ -24,7 +24,10 @@ HERE_ALONE = re.compile(r"/work\b|index-url|extra-index|https?://(?!github\.com/
 
 def requirements() -> list[Requirement]:
     project = PROJECT["project"]
-    groups = [*project["optional-dependencies"].values(), *PROJECT["dependency-groups"].values()]
+    installed = re.findall(r"^EXTRAS := (.+)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)[0].split(
+        ","
+    )
+    groups = [*(project["optional-dependencies"][name] for name in installed), *PROJECT["dependency-groups"].values()]
     return [Requirement(text) for texts in (project["dependencies"], *groups) for text in texts]
 
 

@@ -102,7 +102,7 @@ def toy_sizes(processes: int) -> dict[str, object]:
         "shards": 1,
         "min_recall": 0.0,
         "stop_on": (),
-        "tensorboard": None,
+        "track": None,
         "workers": 1,
         "executor": "local",
         "dev": None,
