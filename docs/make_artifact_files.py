@@ -21,9 +21,9 @@ Every artifact also holds `manifest.json`, which names the files below with thei
 `.safetensors` files hold weights. No file is a pickle.
 """
 _TOKENIZER = {
-    "tokenizer.json": "the WordPiece tokenizer, as Hugging Face libraries load it",
+    "tokenizer.json": "the tokenizer, as Hugging Face libraries load it",
     "tokenizer_config.json": "its options",
-    "vocab.txt": "the vocabulary, one wordpiece a line",
+    "vocab.txt": "the vocabulary of a WordPiece tokenizer, one wordpiece a line",
 }
 _TOKENIZER_FOLDER = {f"tokenizer/{name}": text for name, text in _TOKENIZER.items()}
 _BERT = {

@@ -117,7 +117,7 @@ def test_the_chain_of_a_family(model_type: str, tmp_path: Path) -> None:
     ) in asked.answers:  # an answer is cut from the text at the borders of wordpieces, without blanks around it
         assert answer.text == answer.text.strip() and any(answer.text in block.text for block in corpus)
     filled = realmctl.load_model(model, blocks=blocks).fill_mask("Ada Lorn was born in [MASK] .")
-    assert len(filled.masks) == 1
+    assert len(filled.with_retrieval) == 1
     export(retriever.path, tmp_path / "exported")
 
 
