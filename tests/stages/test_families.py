@@ -45,7 +45,8 @@ def documents(folder: Path) -> Path:
             "id": str(number),
             "title": name,
             "text": f"{name} was born in {TOWNS[number % 3]} in {1900 + number}. It was cold </s> [MASK] there. "
-            f"Later {name} worked in {TOWNS[(number + 1) % 3]}, at a mill (the Harrow Mill). {name} wrote about it.",
+            f"Later {name} worked in {TOWNS[(number + 1) % 3]}, at a mill (the Harrow Mill). {name} wrote about it. "
+            "The mill was very old and stood by a river. The river was wide and cold in the winter of the year.",
         }
         for number, name in enumerate(PEOPLE)
     ]
