@@ -26,7 +26,7 @@ class Chunk(ChunkSettings, Stage):
 
     makes = "blocks"
     headline = ("blocks", "documents", "mean_wordpieces", "quarantined")
-    version = 2  # 2: no sentence, and no part of a split sentence, starts with a closing bracket
+    version = 3  # 2: no sentence, and no part of a split sentence, starts with a closing bracket. 3: headings stay with their text
 
     corpus: tuple[Path, ...] = source("Files or folders with a dump, JSON lines, TSV or text.", positional=True)
     tokenizer: str = source(

@@ -103,6 +103,9 @@ class BlockPacker:
 
     With `keep_passages` a document is a block with the document's own id, even one with a title alone. A document that does not fit loses the
     sentences beyond the limit, and `shortened_passages` counts it; with `long_sentences="keep"` it stays whole.
+
+    A heading stands in the block of the text after it. If their first sentence does not fit there, it is cut as one that is too long;
+    with `long_sentences="keep"`, and after headings that take more than half of the room, the heading stays behind.
     """
 
     def __init__(self, wordpiece: WordPiece, settings: ChunkSettings) -> None:
@@ -130,7 +133,7 @@ class BlockPacker:
     def _groups(self, document: Document, room: int) -> Iterator[list[Sentence]]:
         """Yield the sentences of each block."""
         current, length = list[Sentence](), 0
-        for together in self._undivided(document, room):
+        for together in self._with_headings(document, room):
             further = sum(sentence.length for sentence in together)
             if current and length + further > room:
                 yield current
@@ -139,6 +142,36 @@ class BlockPacker:
             length += further
         if current:
             yield current
+
+    def _with_headings(self, document: Document, room: int) -> Iterator[list[Sentence]]:
+        """Yield what `_undivided` yields, where headings are together with what follows them."""
+        if not document.headings:
+            yield from self._undivided(document, room)
+            return
+        headings, taken = list[Sentence](), 0
+        for line in self._undivided(document, room):
+            parts, first = [line], line[0]
+            if headings and taken + sum(sentence.length for sentence in line) > room:
+                if taken + first.length <= room:
+                    yield [*headings, first]
+                    parts = [[sentence] for sentence in line[1:]]
+                elif taken <= room // 2 and self.settings.long_sentences == "split":
+                    self.split_sentences += 1
+                    first, *others = self._parts(document.text, first, room - taken)
+                    yield [*headings, first]
+                    parts = [[sentence] for sentence in (*others, *line[1:])]
+                else:
+                    yield headings
+                headings, taken = [], 0
+            for together in parts:
+                if together[-1].end in document.headings:
+                    headings += together
+                    taken += sum(sentence.length for sentence in together)
+                else:
+                    yield [*headings, *together]
+                    headings, taken = [], 0
+        if headings:
+            yield headings
 
     def _undivided(self, document: Document, room: int) -> Iterator[list[Sentence]]:
         """Yield the sentences one by one, and where lines say something, the sentences of each line that fits together."""

@@ -27,6 +27,7 @@ class Document:
         clean: turns a text with markup into prose and its links. None: the text is prose.
         has_lines: whether a line end of the text says something, as between the items of a list. Then blocks keep it, and
             divide no line that fits into one.
+        headings: where the lines that are headings end, in characters. A block does not end with a heading that text follows.
         where: its file and place there, for messages.
     """
 
@@ -36,6 +37,7 @@ class Document:
     links: tuple[Link, ...] = ()
     clean: Callable[[Document], Document] | None = field(default=None, compare=False)
     has_lines: bool = field(default=False, compare=False)
+    headings: frozenset[int] = field(default=frozenset(), compare=False)
     where: str = field(default="", compare=False)
 
 

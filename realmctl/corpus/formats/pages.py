@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any
 
 from realmctl.corpus.corpus_file import CorpusFile
@@ -108,28 +109,36 @@ def _document(file: CorpusFile, html: str, title: str) -> Found:
         if each.text().strip():
             content, is_marked = each, True
             break
-    lines, first_heading = _lines(content, is_marked) if content is not None else ([], "")
+    lines = _lines(content, is_marked) if content is not None else []
+    first_heading = next((line for line, is_heading in lines if is_heading), "")
     title = next(filter(None, (*titles, first_heading)), "")
-    if lines and lines[0] == title:
+    if lines and lines[0][0] == title:
         del lines[0]
     if not lines and not title:
         return Dropped(file.name, "empty")
-    text = "\n".join(lines)
-    return Document(file.name, title or file.stem.replace("_", " "), text, has_lines=True, where=str(file.path))
+    ends = [end - 1 for end in accumulate(len(line) + 1 for line, _ in lines)]
+    return Document(
+        file.name,
+        title or file.stem.replace("_", " "),
+        "\n".join(line for line, _ in lines),
+        has_lines=True,
+        headings=frozenset(end for end, (_, is_heading) in zip(ends, lines, strict=True) if is_heading),
+        where=str(file.path),
+    )
 
 
-def _lines(content: object, is_marked: bool) -> tuple[list[str], str]:
-    """Return the lines of an element, and its first heading. Nodes are kept on a stack, since a page may be nested deeply."""
-    lines, line, heading = list[str](), list[str](), ""
+def _lines(content: object, is_marked: bool) -> list[tuple[str, bool]]:
+    """Return the lines of an element, and whether each is a heading. Nodes are kept on a stack, since a page may be nested deeply."""
+    lines, line = list[tuple[str, bool]](), list[str]()
     numbers: list[int | None] = []  # of the lists that are open: the next number, or None in a list without numbers
-    in_code = 0
+    in_code = in_heading = 0
 
     def end_line() -> None:
         text = "".join(line)
         line.clear()
         for each in text.split("\n") if in_code else [text]:
             if found := each.rstrip() if in_code else _one_line(each):
-                lines.append(found)
+                lines.append((found, in_heading > 0))
 
     stack: list[tuple[Any, bool]] = [(content, False)]
     while stack:
@@ -140,11 +149,9 @@ def _lines(content: object, is_marked: bool) -> tuple[list[str], str]:
             continue
         if is_end:
             if tag in BLOCKS:
-                before = len(lines)
                 end_line()
-                if tag in HEADINGS and not heading and len(lines) > before:
-                    heading = lines[-1]
             in_code -= tag == "pre"
+            in_heading -= tag in HEADINGS
             if tag in ("ul", "ol"):
                 numbers.pop()
             continue
@@ -153,6 +160,7 @@ def _lines(content: object, is_marked: bool) -> tuple[list[str], str]:
         if tag in BLOCKS and (tag in ("li", "ol", "ul") or not ITEM_MARK.fullmatch("".join(line))):
             end_line()
         in_code += tag == "pre"
+        in_heading += tag in HEADINGS
         if tag in ("ul", "ol"):
             numbers.append(1 if tag == "ol" else None)
         elif tag == "li":
@@ -165,7 +173,7 @@ def _lines(content: object, is_marked: bool) -> tuple[list[str], str]:
         stack.append((node, True))
         stack += ((child, False) for child in reversed(list(node.iter(include_text=True))))
     end_line()
-    return lines, heading
+    return lines
 
 
 def _is_shown(node: Any, tag: str, is_marked: bool) -> bool:

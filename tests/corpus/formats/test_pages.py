@@ -159,5 +159,44 @@ def test_a_line_that_fits_no_block_is_divided(tmp_path):
     assert " ".join(block.text.replace("\n", " ") for block in Corpus(blocks)) == f"- Short. {long} - Last."
 
 
-def test_documents_of_other_formats_have_no_lines():
-    assert not Document("d", "T", "a\nb").has_lines
+@pytest.mark.parametrize("extra", [0, 40])
+def test_no_block_ends_with_the_heading_of_the_next(tmp_path, extra):
+    """With `extra`, the first sentence of a section fits into a block, but not below its two headings."""
+    lines, headings = ["# Guide", ""], set()
+    for number in range(30):
+        words = " ".join(f"word{(number * 7 + each) % 13}" for each in range(number % 9 + 3 + extra))
+        lines += [
+            f"## Part {number}",
+            "",
+            f"### <b>Detail</b> {number}?",
+            "",
+            f"Say {words}.",
+            "",
+            f"- item {number}",
+            "",
+        ]
+        headings |= {f"Part {number}", f"Detail {number}?"}
+    write(tmp_path / "docs/a.md", "\n".join([*lines, "## The end"]))
+    blocks = Chunk(corpus=(tmp_path / "docs",), tokenizer="train:300", max_wordpieces=64, workers=1).make(
+        tmp_path / "b"
+    )
+    texts = [block.text for block in Corpus(blocks)]
+    assert len(texts) > 8
+    assert [text for text in texts if text.split("\n")[-1] in headings] == []
+    (document,) = read(tmp_path / "docs")
+    assert " ".join(texts).split() == document.text.split()
+    assert blocks.metrics["longest_wordpieces"] <= 64
+
+
+def test_a_heading_that_leaves_no_room_stays_behind(tmp_path):
+    sentence = " ".join(f"word{number % 7}" for number in range(40))
+    write(tmp_path / "docs/a.md", f"# Guide\n\n## {sentence}\n\n{sentence}.\n")
+    chunk = {"corpus": (tmp_path / "docs",), "tokenizer": "train:300", "workers": 1}
+    blocks = Chunk(**chunk, max_wordpieces=64).make(tmp_path / "b")
+    assert blocks.metrics["longest_wordpieces"] <= 64
+    assert " ".join(block.text for block in Corpus(blocks)).split() == f"{sentence} {sentence}.".split()
+
+
+def test_documents_of_other_formats_have_neither_lines_nor_headings():
+    document = Document("d", "T", "a\nb")
+    assert not document.has_lines and not document.headings
