@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+from tqdm.std import tqdm
 
 from realmctl import log
 from realmctl.cli import app, available_stages
@@ -53,6 +55,13 @@ def nothing_outlives_a_power_cut() -> Iterator[None]:
     fsync, os.fsync = os.fsync, lambda handle: None
     yield
     os.fsync = fsync
+
+
+@pytest.fixture(autouse=True, scope="session")
+def bars_without_a_lock_between_processes() -> Iterator[None]:
+    """Libraries show bars of tqdm, whose lock is a semaphore that forks share. A fork killed while it held the lock would stop all others."""
+    tqdm.set_lock(threading.RLock())
+    yield
 
 
 @pytest.fixture(autouse=True)
