@@ -56,17 +56,16 @@ def read_ms_marco(file: CorpusFile) -> Iterator[Document]:
 def read_squad(file: CorpusFile) -> Iterator[Document]:
     """Yield the articles of a SQuAD-layout file. The paragraphs of an article are one document.
 
-    Its id is the title. An article without one, or with the title of an earlier one, has the name of the file and its number.
+    The layout has no ids, and titles repeat, so an article's id is the name of the file and its number.
     """
-    path, titles = file.path, set[str]()
+    path = file.path
     try:
         articles = json.loads(streams.whole_text(path, MAX_JSON_FILE))["data"]
         for number, article in enumerate(articles):
             title, where = article.get("title") or "", f"{path}, article {number}"
             text = "\n".join(paragraph["context"].strip() for paragraph in article["paragraphs"])
-            identity = title if title and title not in titles else f"{file.name}-{number}"
-            titles.add(title)
-            yield Document(encodable(identity, where), title.replace("_", " "), encodable(text, where), where=where)
+            title = encodable(title, where).replace("_", " ")
+            yield Document(f"{file.name}-{number}", title, encodable(text, where), where=where)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
             f"{path}: not in SQuAD's layout, data[].paragraphs[].context ({type(error).__name__}: {error}). "

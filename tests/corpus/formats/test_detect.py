@@ -299,19 +299,22 @@ def test_a_doc_title_is_read_whole(tmp_path, title):
         assert (found.id, found.title, found.text.strip()) == ("1", plain, "He sings.")
 
 
-def test_squad_articles_without_a_title_or_with_that_of_another(tmp_path):
+def test_squad_articles_without_a_title_or_with_that_of_another_also_in_another_file(tmp_path):
     paragraphs = [{"context": "A river.", "document_id": 7, "qas": []}]
     articles = [
         {"paragraphs": paragraphs},
         *({"title": "Nile", "paragraphs": paragraphs} for _ in range(2)),
         {"title": None, "paragraphs": paragraphs},
     ]
-    found = read(written(tmp_path, json.dumps({"data": articles}), "s.json"))
+    written(tmp_path, json.dumps({"data": articles[1:2]}), "t.json")
+    written(tmp_path, json.dumps({"data": articles}), "s.json")
+    found = read(tmp_path)
     assert [(d.id, d.title) for d in found] == [
         ("s.json-0", ""),
-        ("Nile", "Nile"),
+        ("s.json-1", "Nile"),
         ("s.json-2", "Nile"),
         ("s.json-3", ""),
+        ("t.json-0", "Nile"),
     ]
 
 
