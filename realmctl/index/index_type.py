@@ -126,11 +126,12 @@ def read_description(folder: Path) -> IndexDescription:
         AttributeError,
         OverflowError,
         RecursionError,
-        ConfigError,
     ) as error:
         raise as_realmctl_error(error, path) or InputError(
             f"{path} does not describe an index ({one_line(error)}). Build the index again."
         ) from None
+    except ConfigError as error:
+        raise InputError(f"{path} cannot be opened here: {error}") from None
     return description
 
 

@@ -106,7 +106,7 @@ def test_damaged_scores_are_refused_by_a_report(realmctl, scores, name, old, new
 def test_pipeline_numbers_reach_the_stage_as_written(realmctl, corpus):
     Path("p.yaml").write_text(f"stages:\n  blocks: {{stage: chunk, corpus: {corpus}, page-seconds: 1:30}}\n")
     code, _, err = realmctl("run", "p.yaml", "--dry-run")
-    assert code == 2 and "blocks.page_seconds: '1:30' is not a finite number" in one_paragraph(err)
+    assert code == 2 and "blocks.page-seconds: '1:30' is not a finite number" in one_paragraph(err)
 
 
 def test_ls_shows_what_the_stages_found(realmctl, scores):

@@ -33,6 +33,7 @@ TOY = {
     "pretrain": {"--steps": "4", "--batch-size": "2", "--warmup": "1", "--refresh-every": "2", "--max-index-age": "4"},
     "lm-init": {"--steps": "2", "--batch-size": "4", "--warmup": "1"},
     "lm-finetune": {"--steps": "2", "--batch-size": "2", "--warmup": "1"},
+    "index-docs": {"--encoder": "encoder"},
     "finetune": {"--steps": "2", "--batch-size": "2", "--warmup": "1", "--retriever-beam": "8"},
 }
 """Command -> the flags whose values are cut down, given or not."""
@@ -187,13 +188,15 @@ def people(realmctl: Command) -> list[tuple[str, int]]:
 
 def write_lines(path: str, records: list[dict[str, Any]]) -> None:
     """Write JSON lines."""
+    Path(path).parent.mkdir(exist_ok=True)
     Path(path).write_text("".join(json.dumps(record) + "\n" for record in records))
 
 
 def run_page(page: Path, realmctl: Command, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Run the commands of a page that end by themselves, at toy scale. Returns them."""
     commands = [command for command in commands_of(page) if command.startswith("realmctl ")]
-    commands = [command for command in commands if not command.startswith("realmctl serve")]  # tests/serve runs it
+    elsewhere = ("realmctl serve", "realmctl demo")  # tests/serve and the test of the wheel run them
+    commands = [command for command in commands if not command.startswith(elsewhere)]
     for command in commands:
         run(at_toy_scale(command), realmctl, monkeypatch)
     return commands
@@ -202,7 +205,11 @@ def run_page(page: Path, realmctl: Command, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.usefixtures("people")
 def test_the_commands_of_readme_run_as_they_stand(realmctl: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert len(run_page(ROOT / "README.md", realmctl, monkeypatch)) == 8
+    documents = [json.loads(line) for line in Path("documents.jsonl").read_text().splitlines()]
+    make_sentence_encoder(Path("encoder"), [document["text"] for document in documents])
+    for document in documents:
+        write_lines(f"documents/{document['id']}.jsonl", [document])
+    assert len(run_page(ROOT / "README.md", realmctl, monkeypatch)) == 10
     program = program_of(ROOT / "README.md").replace("demo/artifacts", "artifacts")
     assert len(printed_by(program)) == 2
 

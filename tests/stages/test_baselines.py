@@ -155,7 +155,7 @@ def test_the_first_questions_alone(realmctl, chain):
     inputs = ("--blocks", chain.blocks.path, "--questions", chain.questions, "--retrieval", "bm25")
     for option in ("--limit", "--reader-beam", "--hits"):
         code, _, err = realmctl("eval-em", *inputs, option, 0)
-        assert code == 2 and f"{option}" in err and "must be at least 1" in err
+        assert code == 2 and f"{option} 0" in err
 
 
 def test_evaluations_that_contradict_themselves(realmctl, chain):

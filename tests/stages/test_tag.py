@@ -145,7 +145,8 @@ def test_a_misspelt_tagger_is_refused(blocks, tagger):
 
 @pytest.mark.parametrize("limits", [{"max_masks": 0}, {"query_length": 2}])
 def test_limits_without_room_are_refused(blocks, limits):
-    with pytest.raises(ConfigError, match="must be at least"):
+    ((name, value),) = limits.items()
+    with pytest.raises(ConfigError, match=f"--{name.replace('_', '-')} {value}"):
         Tag(blocks=blocks, **limits).check()
 
 

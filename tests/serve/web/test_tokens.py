@@ -53,7 +53,7 @@ def test_a_token_that_is_refused(tmp_path, content):
 
 def test_a_file_that_cannot_be_read(tmp_path):
     for path in (tmp_path / "nothing", tmp_path):
-        with pytest.raises(InputError, match="--token-file"):
+        with pytest.raises(InputError, match=path.name):
             read_token(path)
 
 
