@@ -16,7 +16,8 @@ class EvalRun(Stage):
     """Measure a ranking: nDCG@10, MAP, MRR@10 and recall, computed by ir-measures.
 
     With --qrels, the judgements of a file decide what is relevant. With --questions, a block is relevant if it holds an
-    answer to the question as words, as eval-em counts; Success@k is then eval-em's recall@k.
+    answer to the question as words, as eval-em counts; Success@k is then eval-em's recall@k. Of equal scores the greater id is
+    ranked first, as by trec_eval.
     """
 
     makes = "ranking-scores"

@@ -56,6 +56,15 @@ def test_judgements_of_a_file_and_a_run_of_another_system(realmctl):
     assert json.loads(made.file("measures.json").read_text()) == {"RR@10": 0.166667, "R@100": 0.333333, "queries": 3}
 
 
+def test_a_tie_is_one_order_for_all_measures(realmctl):
+    Path("run").write_text("q Q0 a 1 1.0 x\nq Q0 b 2 1.0 x\n")
+    Path("qrels").write_text("q 0 a 1\nq 0 b 0\n")
+    code, out, err = realmctl("eval-run", "--run-file", "run", "--qrels", "qrels", "--measures", "RR AP RR@10")
+    assert code == 0, err
+    measured = json.loads(open_artifact(out.strip()).file("measures.json").read_text())
+    assert measured == {"RR": 0.5, "AP": 0.5, "RR@10": 0.5, "queries": 1}
+
+
 def test_judgements_of_documents_for_a_ranking_of_blocks(tmp_path, ranking: Artifact):
     (tmp_path / "qrels").write_text("1 0 0 1\n2 0 1 1\n")
     with pytest.raises(InputError, match=r"'.*-.'.* '0'.*--unit document"):

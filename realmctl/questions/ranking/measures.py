@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
+
 from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError, InputError, require_package
 from realmctl.questions.ranking.beir import qrels_file
@@ -81,6 +83,8 @@ def measure_run(names: str, relevance: Relevance, rankings: Iterable[Ranking], o
 def measured(measures: list[object], relevance: Relevance, rankings: Iterable[Ranking]) -> Iterator[QueryMeasures]:
     """Yield the measures of each judged query. A judged query without a ranking has the measures of an empty one.
 
+    Of equal scores, the greater document id is ranked first, for every measure: trec_eval's rule.
+
     Args:
         measures: from `parsed`.
         relevance: judgements of the documents of each query.
@@ -118,12 +122,27 @@ def require_judged(relevance: Relevance, rankings: Iterable[Ranking]) -> Iterato
         )
 
 
-def _of_batch(measures: list[object], relevance: Relevance, batch: Mapping[str, object]) -> Iterator[QueryMeasures]:
+def without_ties(scores: Mapping[str, float]) -> dict[str, float]:
+    """Return scores that fall by 1 from rank to rank, in trec_eval's order: by the score in float32, then by the id, both falling.
+
+    The packages behind ir-measures break ties in different ways: by rising ids (MS MARCO's, which computes RR@10), by falling ids
+    (trec_eval's), or by the order of the run. Without ties they agree.
+    """
+    with np.errstate(over="ignore"):
+        score_N = np.array(list(scores.values()), np.float32).tolist()
+    ranked = sorted(zip(score_N, scores, strict=True), reverse=True)
+    return {name: -float(rank) for rank, (_, name) in enumerate(ranked)}
+
+
+def _of_batch(
+    measures: list[object], relevance: Relevance, batch: Mapping[str, Mapping[str, float]]
+) -> Iterator[QueryMeasures]:
     import ir_measures
 
     found: dict[str, dict[str, float]] = {name: {} for name in batch}
     judged = {name: relevance[name] or NOTHING_RELEVANT for name in batch}
-    for entry in ir_measures.iter_calc(measures, judged, batch):
+    ranked = {name: without_ties(scores) for name, scores in batch.items()}
+    for entry in ir_measures.iter_calc(measures, judged, ranked):
         found[entry.query_id][str(entry.measure)] = float(entry.value)
     for name, values in found.items():
         yield name, {str(measure): values[str(measure)] for measure in measures}

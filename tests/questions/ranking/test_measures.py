@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from realmctl.errors import ConfigError, InputError
 from realmctl.questions.ranking import measures as module
-from realmctl.questions.ranking.measures import measured, parsed
+from realmctl.questions.ranking.measures import measured, parsed, without_ties
 
 pytest.importorskip("ir_measures")
 DOCUMENTS = [f"d{number}" for number in range(8)]
@@ -46,6 +46,35 @@ def test_each_measure_is_its_formula(relevance, order, count):
     scores = {name: float(-place) for place, name in enumerate(ranked)}
     [(query, values)] = measured(parsed(NAMES), {"q": relevance}, [("q", scores)])
     assert query == "q" and values == pytest.approx(by_formula(relevance, ranked), abs=1e-6)
+
+
+@pytest.mark.parametrize("scores", [(1.0, 1.0), (1.00000001, 1.0), (1e39, 1e38 * 9), (3.0, 3.0)])
+@pytest.mark.parametrize("relevant", ["a", "b"])
+@pytest.mark.parametrize("names", ["ab", "ba"])
+def test_every_measure_breaks_ties_as_trec_eval_does(scores, relevant, names):
+    """The greater id is first. trec_eval keeps scores in float32, so what is equal there is a tie."""
+    judged = {name: int(name == relevant) for name in "ab"}
+    run = {name: scores["ab".index(name)] for name in names}
+    measures = "RR RR@10 RR@1 RR@2 AP AP@10 nDCG@1 P@1 R@1 Success@1 Rprec Bpref Accuracy Compat(p=0.8)"
+    [(_, values)] = measured(parsed(measures), {"q": judged}, [("q", run)])
+    [(_, untied)] = measured(parsed(measures), {"q": judged}, [("q", {"b": 2.0, "a": 1.0})])
+    assert values == untied
+    assert values["RR"] == values["RR@10"] == values["RR@2"] == values["AP"] == (1.0 if relevant == "b" else 0.5)
+    assert values["RR@1"] == values["P@1"] == values["nDCG@1"] == values["Accuracy"] == float(relevant == "b")
+
+
+IDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=3)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.dictionaries(IDS, st.sampled_from([0.0, 1.0, 1 + 2**-30, 2.0]), min_size=1))
+def test_ties_are_broken_as_by_trec_eval_itself(scores):
+    """Each document in turn is the one that is relevant, so trec_eval's reciprocal ranks are the order."""
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    evaluator = pytrec_eval.RelevanceEvaluator({name: {name: 1} for name in scores}, {"recip_rank"})
+    found = evaluator.evaluate(dict.fromkeys(scores, scores))
+    order = sorted(scores, key=lambda name: -found[name]["recip_rank"])
+    assert order == list(without_ties(scores))
 
 
 def test_every_judged_query_counts_once(monkeypatch):
