@@ -172,6 +172,20 @@ def test_retrieval_utility() -> None:
     assert utility.token_gain.item() == pytest.approx(gain, abs=1e-6)
 
 
+@given(shapes)
+@settings(max_examples=60, deadline=None)
+def test_the_best_block_is_a_real_one_however_likely_the_null_document_is(shape: tuple[int, int, int, int]) -> None:
+    score, log_prob, mask, present = example(shape)
+    score[:, 0] = 50.0
+    utility = retrieval_utility(score, log_prob, mask, present)
+    for b in range(len(score)):
+        real = [n for n in range(1, score.shape[1]) if present[b, n]]
+        gains = [(log_prob[b, n] - log_prob[b, 0])[mask[b]].sum().item() for n in real]
+        best = max(range(len(real)), key=lambda place: score[b, real[place]].item(), default=None)
+        assert utility.document_BN[b, real].tolist() == pytest.approx(gains, abs=1e-5)
+        assert utility.top_1_B[b].item() == pytest.approx(0.0 if best is None else gains[best], abs=1e-5)
+
+
 def test_in_batch_softmax_is_cross_entropy_on_the_diagonal() -> None:
     query, block = torch.randn(4, 8), torch.randn(4, 8)
     block[2] = query[2] * 10

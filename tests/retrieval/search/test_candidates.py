@@ -54,6 +54,17 @@ def test_many_copies_of_one_block_take_one_place():
     assert found.tolist() == [[NULL, 0, 50, 51, ABSENT]]
 
 
+def test_a_query_that_is_searched_again_does_not_find_its_own_block():
+    """The first and the third query have enough at once. The copies of block 0 make the second and the fourth search again."""
+    copies = np.tile([[9.0, 0, 0]], (50, 1))
+    vectors = np.concatenate([copies, [[1, 0, 0], [0.5, 0, 0], [0.25, 0, 0]], np.outer(range(9, 0, -1), [0, 0, 1])])
+    uid = np.array([7] * 50 + list(range(100, 112)), np.uint64)
+    queries = np.array([[0, 0, 1], [1, 0, 0.001], [0, 0, 1], [1, 0, 0.001]], np.float32)
+    own = np.array([103, 100, 104, 101], np.uint64)
+    found = candidates(ExactIndex(vectors.astype(np.float32)), queries, own, uid, 4)
+    assert found.tolist() == [[NULL, 54, 55, 56], [NULL, 0, 51, 52], [NULL, 53, 55, 56], [NULL, 0, 50, 52]]
+
+
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
     return Corpus(make_blocks(tmp_path_factory.mktemp("w") / "blocks", {"One": [["A b."]], "Two": [["C d e."]]}))

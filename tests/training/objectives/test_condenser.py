@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from realmctl.corpus.corpus import Corpus
@@ -51,6 +53,27 @@ def test_words_are_masked_whole_and_targets_are_aligned():
 def test_a_lone_long_word_is_masked_all_the_same():
     masked = masking(0.15).masked(np.array([10, 31, 32, 33, 34]), np.random.default_rng(0))
     assert masked.hidden == 5
+
+
+@pytest.mark.parametrize(
+    ("length", "count"), [(1, 1), (3, 1), (9, 1), (11, 2), (12, 2), (16, 2), (18, 3), (40, 6), (44, 7)]
+)
+def test_the_share_of_masks_is_rounded(length, count):
+    """luyug/Condenser, data.py: max(1, int(round(len(input_tokens) * self.mlm_probability)))."""
+    chosen = masking(0.15).chosen(np.full(length, 10), 20, np.random.default_rng(0))
+    assert (chosen.sum(1) == count).all()
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=30), st.sampled_from([0.15, 0.3, 0.5]), st.integers(0, 999))
+@settings(max_examples=60, deadline=None)
+def test_no_word_that_fits_is_left_out(sizes, rate, seed):
+    """A word that does not fit does not end the draw."""
+    tokens = np.concatenate([[10] + [31] * (size - 1) for size in sizes])
+    first_W, budget = np.cumsum([0, *sizes[:-1]]), max(1, round(len(tokens) * rate))
+    for chosen_L in masking(rate).chosen(tokens, 8, np.random.default_rng(seed)):
+        taken = int(chosen_L.sum())
+        assert 0 < taken <= budget or chosen_L[first_W].sum() == 1
+        assert all(taken + size > budget for size, hidden in zip(sizes, chosen_L[first_W], strict=True) if not hidden)
 
 
 def test_windows_are_cut_before_they_are_masked(chain):

@@ -77,6 +77,16 @@ def test_the_coin_falls_as_often_as_the_schedule_says(chain):
     assert [other.is_hard(step) for step in range(1000)] != hard[:1000].tolist()
 
 
+def test_the_first_step_is_step_0(chain):
+    """With tau 2 the probabilities of the first steps are 0, 1/2, .8 and .8."""
+    objective, hard = objective_of(chain, QUESTIONS), []
+    for seed in range(400):
+        objective.settings = replace(objective.settings, objective="hard-em", hard_em_tau=2, seed=seed)
+        hard.append([objective.is_hard(step) for step in range(4)])
+    shares = np.mean(hard, axis=0)
+    assert shares[0] == 0 and shares.tolist() == pytest.approx([0, 0.5, 0.8, 0.8], abs=0.1)
+
+
 @pytest.mark.parametrize("freeze", [False, True])
 @pytest.mark.parametrize("micro_batch", [0, 1])
 def test_the_objective_takes_the_retrievers_loss_and_the_likeliest_mention(chain, freeze, micro_batch):
