@@ -77,6 +77,13 @@ class Chunk(ChunkSettings, Stage):
 
         return preview(self.corpus, self)
 
+    def trial(self) -> dict[str, float]:
+        from realmctl.corpus.chunking import seconds_to_chunk
+
+        if self.executor == "ray":  # what its workers take is not known here
+            return {}
+        return {"seconds": seconds_to_chunk(self.corpus, self.tokenizer, self, self.workers)}
+
     def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.corpus.chunking import chunk_corpus
 

@@ -100,8 +100,17 @@ class Embed(EmbedSettings, Stage):
         width, size = read_settings(self.retriever.path).projection, 2 if self.dtype == "float16" else 4
         return {"disk_bytes": float(self.blocks.metrics["blocks"] * width * size)}
 
+    def trial(self) -> dict[str, float]:
+        from realmctl.retrieval.embedding.embedding import seconds_to_embed
+
+        if self.executor == "ray":  # what its workers take is not known here
+            return {}
+        return {"seconds": seconds_to_embed(self.blocks, self.retriever, self, self._former_with_blocks())}
+
     def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.retrieval.embedding.embedding import embed_artifact
 
-        former = None if self.former is None else (self.former, self._blocks_of_former())
-        return embed_artifact(self.blocks, self.retriever, self, out, former)
+        return embed_artifact(self.blocks, self.retriever, self, out, self._former_with_blocks())
+
+    def _former_with_blocks(self) -> tuple[Artifact, Artifact] | None:
+        return None if self.former is None else (self.former, self._blocks_of_former())

@@ -6,6 +6,7 @@ so it is the same for any number of workers.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,13 +23,16 @@ from realmctl.corpus.reading import CorpusFiles, PageCounts
 from realmctl.corpus.settings import ChunkSettings
 from realmctl.corpus.work_units import CorpusUnit, Pages, ReadFiles, corpus_units, expanded_bytes, units
 from realmctl.errors import InputError
-from realmctl.execution.shards import Executor, map_units
+from realmctl.execution.shards import Executor, map_units, worker_count
 from realmctl.log import progress, say, warn
 from realmctl.tokens import wordpiece, wordpiece_training
 from realmctl.tokens.wordpiece import WordPiece
 
 TRAINING_BYTES = 200_000_000
 """Text from which a tokenizer is learned, about."""
+TRIAL_SECONDS = 3.0
+TRIAL_CHARS = 2**22
+"""A trial reads the first documents, for so long or so many characters."""
 
 
 @dataclass
@@ -114,6 +118,48 @@ def chunk_corpus(
         **dict(sorted(counts.items())),
         **size_metrics(out.path),
     }
+
+
+def seconds_to_chunk(corpus: Sequence[Path], tokenizer: str, settings: ChunkSettings, workers: int = 0) -> float:
+    """Estimate how long `chunk_corpus` takes on this machine, in seconds, from the first documents.
+
+    They are read, cleaned and cut in this process. Their share of the corpus follows from its size and compression. Cleaning and cutting
+    count as divided among the workers, and reading does not. What a tokenizer takes is extrapolated from half of them and all.
+    """
+    files = CorpusFiles(corpus, settings, PageCounts())
+    files.say_formats = False
+    pages, chars, start = Pages(), 0, time.monotonic()
+    is_whole = True
+    for page in files.documents():
+        pages.append(page)
+        chars += len(page.text) if isinstance(page, Document) else 0
+        if chars >= TRIAL_CHARS or time.monotonic() - start >= TRIAL_SECONDS:
+            is_whole = False
+            break
+    times = max(1.0, sum(expanded_bytes(file.path) for file in files.files) / max(1, chars)) if not is_whole else 1.0
+    read = times * (time.monotonic() - start)
+    together = worker_count(workers)
+    if not tokenizer.startswith("train:"):
+        words, learning = wordpiece.load(Path(tokenizer)), 0.0
+    else:
+        size = int(tokenizer.removeprefix("train:"))
+        chosen = min(times, max(1.0, TRAINING_BYTES / max(1, chars)))
+        start = time.monotonic()
+        texts = texts_of(pages)
+        cleaning = time.monotonic() - start
+        start = time.monotonic()
+        wordpiece_training.train(texts[::2], size, settings.lowercase)
+        half = time.monotonic() - start
+        words = wordpiece_training.train(texts, size, settings.lowercase)
+        whole = time.monotonic() - start - half
+        learning = read + chosen * cleaning / together + whole + 2 * (chosen - 1) * max(0.0, whole - half)
+    packer, start = BlockPacker(words, settings), time.monotonic()
+    for page in pages:
+        found = cleaned(page, settings.page_seconds)
+        if isinstance(found, Document):
+            for _ in packer.blocks(found):
+                pass
+    return learning + read + times * (time.monotonic() - start) / together
 
 
 def _learned(size: int, corpus: CorpusFiles, settings: ChunkSettings, workers: int, executor: Executor) -> WordPiece:

@@ -88,7 +88,7 @@ class Stage(Settings):
         return {}
 
     def trial(self) -> dict[str, float]:
-        """Measure the first steps of the work for `--dry-run`, without writing an artifact. A training stage defines it.
+        """Measure the first steps of the work for `--dry-run`, without writing an artifact. A stage that computes for long defines it.
 
         Returns:
             `seconds` of the whole run, and what else was measured, with names like those of `estimate`.

@@ -4,15 +4,19 @@ import bz2
 import json
 import random
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from realmctl.artifacts.records import Records
+from realmctl.corpus import chunking
+from realmctl.corpus.blocks import BlockPacker
 from realmctl.corpus.corpus import Corpus
 from realmctl.corpus.sentences import PUNKT_FILES
 from realmctl.corpus.wiki import wikitext
 from realmctl.errors import ConfigError, InputError
+from realmctl.pipeline import planning
 from realmctl.tokens import wordpiece
 from realmctl.tokens.wordpiece_training import train
 from stages.chunk import Chunk
@@ -228,3 +232,26 @@ def test_a_punkt_model_counts_by_its_content(tmp_path):
         Chunk(corpus=(tmp_path / "a.txt",), sentence_splitter=f"punkt:{tmp_path / 'one'}").check()
     with pytest.raises(ConfigError, match="punkt:FOLDER"):
         Chunk(corpus=(tmp_path / "a.txt",), sentence_splitter="punkt").check()
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_a_dry_run_estimates_the_time_of_all_documents_from_the_first(tmp_path, monkeypatch, workers):
+    """The clock goes on by a second for each document that is cut."""
+    now = [0.0]
+    cut = BlockPacker.blocks
+    monkeypatch.setattr(chunking, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(chunking, "TRIAL_CHARS", 5_000)
+
+    def slow(packer, document):
+        now[0] += 1
+        return cut(packer, document)
+
+    monkeypatch.setattr(BlockPacker, "blocks", slow)
+    (tmp_path / "docs").mkdir()
+    for number in range(40):
+        (tmp_path / f"docs/{number}.txt").write_text("A river ran. " * 80)
+    stage = Chunk(corpus=(tmp_path / "docs",), tokenizer="train:300", workers=workers)
+    assert stage.trial()["seconds"] == pytest.approx(40 / workers, rel=0.01)
+    assert now[0] == 5, "a small share of the work"
+    planned = planning.plan(stage, tmp_path / "blocks", measure=True)
+    assert planned["estimate"]["seconds"] > 0 and not (tmp_path / "blocks").exists()

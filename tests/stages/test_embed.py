@@ -3,12 +3,15 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from realmctl.artifacts import open_artifact
+from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, InputError, MismatchError, ResourceError
+from realmctl.pipeline import planning
 from realmctl.retrieval.embedding import embedding
 from realmctl.retrieval.embedding.embedding_file import EmbeddingFile
 from stages.embed import Embed
@@ -114,3 +117,23 @@ def test_a_fine_tuned_retriever_is_refused(made, tmp_path):
 def test_a_negative_batch_is_refused(made, tmp_path):
     with pytest.raises(ConfigError, match="--batch-size 0"):
         stage(made, batch_size=0).make(tmp_path / "e")
+
+
+def test_a_dry_run_estimates_the_time_of_all_blocks_from_some(made, tmp_path, monkeypatch):
+    """The clock goes on by a second for each wordpiece that is embedded."""
+    now = [0.0]
+    embed = embedding.LocalEmbedder.embed
+    lengths = Corpus(made[0]).lengths
+
+    def slow(embedder, ranges, on_progress):
+        for rows in ranges:
+            now[0] += float(lengths[rows].sum())
+            yield from embed(embedder, [rows], on_progress)
+
+    monkeypatch.setattr(embedding, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(embedding.LocalEmbedder, "embed", slow)
+    planned = planning.plan(stage(made), tmp_path / "embeddings", measure=True)
+    assert planned["estimate"]["seconds"] == pytest.approx(lengths.sum() + lengths[0])
+    assert now[0] < 0.7 * lengths.sum() and not (tmp_path / "embeddings").exists()
+    former = stage(made).make(tmp_path / "former")
+    assert stage(made, former=former).trial()["seconds"] < 1, "nothing is left to embed"

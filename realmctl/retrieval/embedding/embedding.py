@@ -6,6 +6,7 @@ where an interrupted run continued. Legend: B rows of a batch, D projection.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -35,6 +36,7 @@ ROWS_PER_RANGE = 1024
 ACTIVATIONS_ON_CPU = 2**18  # floats of one hidden state that fit a core's cache while a batch passes through a layer
 LARGER_IN_BF16 = 4  # times: every batch casts the weights again, and bfloat16 needs half the cache
 BATCH_ON_ACCELERATOR = 128
+TRIAL_SECONDS = 2.0
 
 GOLDEN_RATIO = (5**0.5 - 1) / 2
 
@@ -185,6 +187,34 @@ def embed_artifact(
             on_reused=bar.skip,
             former=None if former is None else former_vectors(*former, blocks, settings.dtype),
         )
+
+
+def seconds_to_embed(
+    blocks: Artifact, retriever: Artifact, settings: EmbedSettings, former: tuple[Artifact, Artifact] | None = None
+) -> float:
+    """Estimate how long `embed_artifact` takes in this process, in seconds, from a sample of the blocks.
+
+    Samples that are twice as large as the one before are embedded, until one takes two seconds or has a range's size. The last one
+    counts, by its share of the wordpieces.
+    """
+    begin, corpus = time.monotonic(), Corpus(blocks)
+    kept = None if former is None else former_vectors(*former, blocks, settings.dtype)
+    embedder = LocalEmbedder.load(
+        retriever, corpus, device=settings.device, precision=settings.precision, batch_size=settings.batch_size or 0
+    )
+    rows = [row for part in ranges(len(corpus)) for row in _missing(part, kept)]
+    if not rows:
+        return time.monotonic() - begin
+    next(embedder.embed([rows[:1]], lambda blocks: None))  # the first batch is slower
+    before, size = time.monotonic() - begin, 16
+    while True:
+        sample = [rows[place] for place in np.linspace(0, len(rows) - 1, min(size, len(rows))).astype(int)]
+        start = time.monotonic()
+        next(embedder.embed([sample], lambda blocks: None))
+        seconds = time.monotonic() - start
+        if seconds >= TRIAL_SECONDS or size >= min(ROWS_PER_RANGE, len(rows)):
+            return before + seconds * float(corpus.lengths[rows].sum()) / max(1.0, float(corpus.lengths[sample].sum()))
+        size *= 2
 
 
 def embed_corpus(
