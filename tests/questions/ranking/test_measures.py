@@ -97,7 +97,9 @@ def test_other_ids_are_an_error():
         list(measured(parsed("AP"), {"a": {"d": 1}}, [("b", {"d": 1.0})]))
 
 
-@pytest.mark.parametrize("names", ["", " , ", "wrong@3", "nDCG@x", "__import__('os')", "alpha_nDCG@10"])
+@pytest.mark.parametrize(
+    "names", ["", " , ", "wrong@3", "nDCG@x", "__import__('os')", "alpha_nDCG@10", "INST", "SDCG@1", "BPM", "AP INST"]
+)
 def test_measures_that_are_refused(names):
     with pytest.raises(ConfigError, match="--measures"):
         parsed(names)
