@@ -46,7 +46,7 @@ def parsed(names: str) -> list[object]:
         for measure in (
             measures
         ):  # some are known and fail: INST lacks a parameter, and ERR@10 needs a script that Perl cannot run
-            list(ir_measures.iter_calc([measure], {"q": {"a": 1}}, {"q": {"a": 1.0}}))
+            list(ir_measures.iter_calc([measure], {"q": {"a": 1, "b": 0}}, {"q": {"a": 2.0, "b": 1.0}}))
     except (NameError, ValueError, TypeError, AssertionError, OSError, RuntimeError, SubprocessError) as error:
         raise ConfigError(
             f"--measures {names!r}: {str(error).removesuffix('.')}. Use names of ir-measures such as nDCG@10, AP, RR@10, R@100 and Success@5."
