@@ -378,6 +378,7 @@ def test_wheel_holds_exactly_the_two_packages(wheel: Path) -> None:
     assert out.count(str(wheel / "site")) == 2
 
 
+@pytest.mark.slow
 def test_wheel_runs_a_whole_script_in_an_empty_folder(wheel: Path, world: Path, tmp_path: Path) -> None:
     run_script("orqa.sh", [str(world / "knowledge"), "w"], tmp_path, **questions_of(world), **shipped(wheel))
     assert open_artifact(tmp_path / "w/scores").metrics["questions"] == 50

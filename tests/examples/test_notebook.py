@@ -60,6 +60,7 @@ def test_the_notebook_runs(folder):
     assert qa_model.lineage["model"] == model.content and model.settings["steps"] < 20
 
 
+@pytest.mark.slow
 def test_a_notebook_that_fails_would_be_noticed(folder):
     broken = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("import realmctl\nrealmctl.load('nothing')")])
     with pytest.raises(CellExecutionError, match="nothing does not exist"):

@@ -9,15 +9,29 @@ from __future__ import annotations
 import json
 import os
 import platform
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from realmctl.version import __version__
+
+
+Case = TypeVar("Case")
 
 
 def rounds() -> int:
     """How many times as many random faults as in the fast tests."""
     return int(os.environ.get("REALMCTL_FAULT_ROUNDS", "1"))
+
+
+def counting() -> bool:
+    """Whether this is `make faults`, which takes every case and counts them."""
+    return bool(os.environ.get("REALMCTL_FAULTS_JSON"))
+
+
+def sampled(cases: Sequence[Case], one_in: int) -> Sequence[Case]:
+    """All cases under `make faults`; in `make test` the first, every `one_in`-th, and the last."""
+    return cases if counting() else [*cases[:-1:one_in], *cases[-1:]]
 
 
 def count(kind: str, injected: int, **facts: Any) -> None:

@@ -14,7 +14,7 @@ from realmctl.artifacts.records import Records, RecordWriter, frames_path
 from realmctl.errors import RealmctlError
 from realmctl.index.index_type import open_index
 from realmctl.models.weights import load_tensors, save_tensors
-from tests.faults.counting import count
+from tests.faults.counting import count, sampled
 from tests.fixtures.index import built, clustered
 from tests.fixtures.small_stages import Child, Model, Plain
 
@@ -22,21 +22,22 @@ from tests.fixtures.small_stages import Child, Model, Plain
 def refused_everywhere(
     path: Path, read: Callable[[], object], errors: tuple[type[Exception], ...] = (RealmctlError,)
 ) -> int:
-    """Cut the file after every byte, and count the cuts. Each must be refused; the whole file must not.
+    """Cut the file after every byte (in `make test` after every seventh), and count the cuts. Each must be refused; the whole file must not.
 
     A cut that takes no more than the last end of line takes nothing.
     """
     read()
     data, mode = path.read_bytes(), path.stat().st_mode
     path.chmod(0o644)
-    for length in range(len(data.rstrip(b"\n")) if path.suffix == ".json" else len(data)):
+    lengths = sampled(range(len(data.rstrip(b"\n")) if path.suffix == ".json" else len(data)), 7)
+    for length in lengths:
         path.write_bytes(data[:length])
         with pytest.raises(errors):
             read()
     path.write_bytes(data)
     path.chmod(mode)
     read()
-    return length + 1
+    return len(lengths)
 
 
 def test_verify_refuses_every_cut_of_a_small_artifact(tmp_path):
@@ -47,7 +48,7 @@ def test_verify_refuses_every_cut_of_a_small_artifact(tmp_path):
         for path in sorted(model.rglob("*"))
         if path.is_file()
     )
-    assert cuts > 1000
+    assert cuts > 200
     count("truncation points of a small artifact", cuts)
 
 

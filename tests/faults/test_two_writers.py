@@ -13,7 +13,7 @@ import signal
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, islice
 from pathlib import Path
 
 import pytest
@@ -31,13 +31,15 @@ from stages.chunk import Chunk
 from stages.embed import Embed
 from stages.revise import Revise
 from tests.faults.children import ended, forked
-from tests.faults.counting import count, rounds
+from tests.faults.counting import count, counting, rounds
 from tests.fixtures.retriever import make_retriever
 
 PATIENCE = 300
 KINDS = ("edit", "revise", "embed", "build-index", "gc")
 ALONE = {("embed", "build-index"), ("embed", "gc"), ("build-index", "gc"), ("gc", "gc")}
 """Pairs that only `make faults` with several rounds tries: no writer of blocks is among them."""
+PAIRS_OF_EDITS = {("edit", "edit"), ("edit", "revise"), ("revise", "revise")}
+"""Pairs of which `make test` too tries every interleaving."""
 
 
 class Writer(threading.Thread):
@@ -220,8 +222,9 @@ def schedules(made_once: Path, folder: Path, kinds: Sequence[str]) -> Iterator[S
 def test_no_interleaving_of_two_writers_loses_anything(made_once, pauses, tmp_path, kinds):
     if rounds() == 1 and kinds in ALONE:
         return
-    tried = {tuple(choices) for choices in schedules(made_once, tmp_path / "w", kinds)}
-    assert len(tried) >= 4
+    most = None if counting() or kinds in PAIRS_OF_EDITS else 3
+    tried = {tuple(choices) for choices in islice(schedules(made_once, tmp_path / "w", kinds), most)}
+    assert len(tried) >= 3
     count("interleavings of two writers (edit, revise, embed, build-index, gc)", len(tried))
 
 

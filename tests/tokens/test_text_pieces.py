@@ -24,7 +24,7 @@ from realmctl.corpus.document import Document
 from realmctl.corpus.settings import ChunkSettings
 from realmctl.tokens.wordpiece_training import train
 text = sys.argv[1] * (2 * 2**20 // len(sys.argv[1].encode()))
-packer = BlockPacker(train([text, "a word"], 200), ChunkSettings())
+packer = BlockPacker(train([text[:9999], "a word"], 200), ChunkSettings())
 print(sum(len(block.text) for block in packer.blocks(Document("1", "T", text))), len(text))
 status = Path("/proc/self/status").read_text()  # the peak since exec; ru_maxrss holds the parent's peak too
 print(int(status.partition("VmHWM:")[2].split()[0]) // 1024)
