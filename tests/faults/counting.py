@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 from realmctl.version import __version__
 
-
 Case = TypeVar("Case")
 
 
