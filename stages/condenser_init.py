@@ -19,6 +19,7 @@ class CondenserInit(CondenserSettings, TrainingStage):
     """
 
     makes = "encoder"
+    version = 2  # 2: a word longer than the budget is not masked, and neither is [UNK]
     headline = ("loss", "accuracy", "seconds_per_step")
 
     def check(self) -> None:

@@ -17,6 +17,7 @@ class RetromaeInit(RetroMaeSettings, TrainingStage):
     """
 
     makes = "encoder"
+    version = 2  # 2: a word longer than the budget is not masked, and neither is [UNK]
     headline = ("loss", "decoder_loss", "encoder_loss", "seconds_per_step")
 
     def check(self) -> None:

@@ -11,12 +11,13 @@ from realmctl.training.settings import SpiderSettings, TrainingStage
 class SpiderInit(SpiderSettings, TrainingStage):
     """Train a retriever on recurring spans: find the other block of a document that shares a rare span with the query.
 
-    The query is a window of a block around the span, with the span or without it. A third block of the document, which lacks
+    The query is a window of a block about the span, with the span or without it. A third block of the document, which lacks
     the span, is the hard negative (Spider, Ram et al. 2022). Documents need three blocks or more. Under torchrun each process
     takes a part of the batch. The negatives are the blocks of the whole batch.
     """
 
     makes = "retriever"
+    version = 2  # 2: windows as the authors draw them
     headline = ("loss", "accuracy", "seconds_per_step")
 
     def run(self, out: Writer) -> Mapping[str, object]:

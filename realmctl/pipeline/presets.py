@@ -11,7 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from realmctl.deviations import EvalDeviation, FinetuneDeviation, IctDeviation, PretrainDeviation, TagDeviation
+from realmctl.deviations import (
+    EvalDeviation,
+    FinetuneDeviation,
+    IctDeviation,
+    PretrainDeviation,
+    SpiderDeviation,
+    TagDeviation,
+)
 from realmctl.errors import ConfigError
 
 Settings = Mapping[str, Any]
@@ -69,6 +76,7 @@ PRESETS: Mapping[str, Mapping[str, Settings]] = {
             "warmup": 2000,
             "keep_rate": 0.5,
             "window": 30,
+            "official": get_args(SpiderDeviation),
             "query_length": 64,
             "pooling": "cls",
             "towers": "shared",

@@ -43,10 +43,12 @@ _SPELLED_OUT = {
     r"\S": f"[^{_BLANK}]",
     r"\b": _AT_EDGE,
     r"\B": rf"(?!{_AT_EDGE}|\A\Z)",
+    r"\ı": "ı",
+    r"\İ": "İ",
 }
-_SPELLED_OUT_IN_CLASS = {r"\w": _WORD, r"\s": _BLANK, "[": r"\["}
+_SPELLED_OUT_IN_CLASS = {r"\w": _WORD, r"\s": _BLANK, "[": r"\[", r"\ı": "ı", r"\İ": "İ"}
 """Where `regex` differs from `re`: combining marks are part of a word, ½ and ² are not, four control characters are not
-spaces, and `[[:alpha:]]` is a class."""
+spaces, and `[[:alpha:]]` is a class. An escaped ı is ı, so that `_dotted` does not make it an escaped i."""
 _ESCAPE_OR_CLASS = re.compile(r"\\.|\[(\^?\]?(?:\\.|[^\]\\])*)\]", re.DOTALL)
 _ESCAPE_OR_BRACKET = re.compile(r"\\.|\[", re.DOTALL)
 
@@ -144,7 +146,7 @@ def _with_re_semantics(pattern: str) -> str:
             return _SPELLED_OUT.get(match[0], match[0])
         return _character_class(match[1])
 
-    return _ESCAPE_OR_CLASS.sub(spelled, _dotted(pattern))
+    return _dotted(_ESCAPE_OR_CLASS.sub(spelled, pattern))
 
 
 def _character_class(content: str) -> str:

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 
 from realmctl.artifacts import Artifact, Origin
 from realmctl.artifacts.description import describe_encoder
-from realmctl.deviations import FinetuneDeviation, IctDeviation, PretrainDeviation, explained
+from realmctl.deviations import FinetuneDeviation, IctDeviation, PretrainDeviation, SpiderDeviation, explained
 from realmctl.errors import ConfigError
 from realmctl.execution import processes
 from realmctl.index.names import INDEX_TYPES
@@ -596,9 +596,8 @@ class SpiderSettings(DocumentSettings, RetrieverSettings):
     )
     lr: float = setting(help_texts.LEARNING_RATE, default=2e-5, above=0, at_most=LARGEST_RATE)
     keep_rate: float = setting("Share of the queries that keep the span.", default=0.5, at_least=0, at_most=1)
-    window: int = setting(
-        "Most wordpieces around the span in a query; at least 5 are taken.", default=30, at_least=5, at_most=511
-    )
+    window: int = setting("Most wordpieces of a query; it has at least 5.", default=30, at_least=5, at_most=511)
+    official: tuple[SpiderDeviation, ...] = setting(explained(SpiderDeviation), default=())
 
 
 class DprSettings(ContrastSettings):

@@ -66,6 +66,7 @@ def test_retromae_is_trained_as_its_authors_train_it():
 
 def test_spider_is_trained_as_its_authors_train_it():
     recipe = {"batch_size": 1024, "lr": 2e-5, "steps": 200_000, "warmup": 2000, "keep_rate": 0.5, "window": 30}
+    recipe |= {"official": ("short-spans",)}
     assert {**recipe, "query_length": 64, "pooling": "cls", "optimizer": "adamw"}.items() <= settings_of(
         "spider", "spider-init"
     ).items()

@@ -17,6 +17,7 @@ from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.models.inputs import Collator, QueryBatch
 from realmctl.spans.query import Query, hide_as_bert
 from realmctl.tokens.frame import AROUND_ONE
+from realmctl.tokens.wordpiece import WordPiece
 from realmctl.training.settings import GroupBy
 
 
@@ -47,32 +48,43 @@ class WholeWordMasking:
     continues_V: bool, True at wordpieces that continue a word ("##...").
     ordinary: ids that stand for text, of which random wordpieces are drawn (`WordPiece.ordinary`).
     rate: share of the wordpieces to mask.
+    spared: the wordpiece that is never masked, [UNK]; None if there is none.
     """
 
     continues_V: NDArray[np.bool_]
     mask_id: int
     ordinary: NDArray[np.int64]
     rate: float = 0.15
+    spared: int | None = None
+
+    @classmethod
+    def of(cls, words: WordPiece, rate: float) -> WholeWordMasking:
+        """Return the masking of a corpus with this tokenizer."""
+        return cls(
+            continues_V=words.continues, mask_id=words.mask, ordinary=words.ordinary, rate=rate, spared=words.unk
+        )
 
     def masked(self, tokens: TokenIds, rng: np.random.Generator) -> Query:
-        """Return the masked tokens and the targets. At least one word of a non-empty input is masked."""
+        """Return the masked tokens and the targets. Nothing is masked where every word is longer than the budget."""
         chosen = np.flatnonzero(self.chosen(tokens, 1, rng)[0])
         return hide_as_bert(tokens, chosen, self.mask_id, self.ordinary, rng)
 
     def chosen(self, tokens: TokenIds, sets: int, rng: np.random.Generator) -> NDArray[np.bool_]:
         """Return `sets` independent draws of what to mask, bool [sets, tokens].
 
-        The words are taken in random order. One that does not fit into the budget is left out, unless nothing was taken before it.
+        The words are taken in random order. One that does not fit into the budget is left out.
         """
         begins = ~self.continues_V[tokens]
         begins[:1] = True
         word_L = np.cumsum(begins) - 1
         size_W = np.bincount(word_L)
+        may_W = np.ones(len(size_W), np.bool_)
+        may_W[word_L[tokens == self.spared]] = False
         order_SW = rng.permuted(np.tile(np.arange(len(size_W)), (sets, 1)), axis=1)
         budget, taken_S, row_S = max(1, round(len(tokens) * self.rate)), np.zeros(sets, np.int64), np.arange(sets)
         chosen_SW = np.zeros((sets, len(size_W)), np.bool_)
         for word_S in order_SW.T:
-            fits_S = (taken_S + size_W[word_S] <= budget) | (taken_S == 0)
+            fits_S = may_W[word_S] & (taken_S + size_W[word_S] <= budget)
             chosen_SW[row_S, word_S] = fits_S
             taken_S += size_W[word_S] * fits_S
             if taken_S.min() >= budget:

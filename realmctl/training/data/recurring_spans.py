@@ -18,7 +18,7 @@ from realmctl.corpus.corpus import Corpus, TokenIds
 from realmctl.tokens.wordpiece import WordPiece
 
 LONGEST = 10
-"""Longest span in words (public code oriram/spider, preprocess_corpus.py)."""
+"""Longest span in words (public code oriram/spider, the default of --max_span_length; its loop stops one short)."""
 MOST_COMMON = 0.2
 """A word in more than this share of the documents is common.
 
@@ -37,6 +37,10 @@ class BlockWords:
 
     ids: list[int]
     starts: list[int]
+
+    def without_last(self) -> BlockWords:
+        """Return all words but the last."""
+        return BlockWords(self.ids[:-1], self.starts[:-1] or [0])
 
 
 class WordTable:
@@ -71,9 +75,12 @@ class WordTable:
         return BlockWords(ids, bounds)
 
 
-def recurring_spans(blocks: Sequence[BlockWords], common: frozenset[int]) -> list[SpanPlaces]:
-    """Return the places of each recurring span of a document, in order of their first places."""
-    found = _longest_alone(_recurring(blocks, common))
+def recurring_spans(blocks: Sequence[BlockWords], common: frozenset[int], longest: int = LONGEST) -> list[SpanPlaces]:
+    """Return the places of each recurring span of a document, in order of their first places.
+
+    longest: the most words of a span.
+    """
+    found = _longest_alone(_recurring(blocks, common, longest))
     spans = [
         tuple((block, blocks[block].starts[first], blocks[block].starts[first + length]) for block, first in at)
         for length, at in found
@@ -81,7 +88,9 @@ def recurring_spans(blocks: Sequence[BlockWords], common: frozenset[int]) -> lis
     return sorted(spans)
 
 
-def _recurring(blocks: Sequence[BlockWords], common: frozenset[int]) -> list[tuple[int, list[tuple[int, int]]]]:
+def _recurring(
+    blocks: Sequence[BlockWords], common: frozenset[int], longest: int
+) -> list[tuple[int, list[tuple[int, int]]]]:
     """(length, places as (block, first word)) of the spans in two blocks or more that begin and end with a rare word.
 
     A longer span recurs only where the span without its last word recurs, so few are looked at.
@@ -92,7 +101,7 @@ def _recurring(blocks: Sequence[BlockWords], common: frozenset[int]) -> list[tup
             if word != NO_WORD and word not in common:
                 places[(word,)].append((block, first))
     found = []
-    for length in range(1, LONGEST + 1):
+    for length in range(1, longest + 1):
         recurring = {gram: at for gram, at in places.items() if at[0][0] != at[-1][0]}
         found += [(length, at) for gram, at in recurring.items() if gram[-1] not in common]
         places = _one_word_longer(recurring, blocks, length)

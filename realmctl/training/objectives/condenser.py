@@ -99,7 +99,7 @@ class CondenserObjective(SelfContained):
         return self._with_cached_gradients(parts) if self.settings.contrastive and len(parts) > 1 else parts
 
     def loss(self, part: CondenserMicroBatch) -> tuple[Tensor | None, Sums]:
-        """Return the micro-batch's share of the loss, and the metrics."""
+        """Return the micro-batch's share of the loss, and the metrics. Without a contrast a batch without masks has no loss."""
         device = next(self.model.parameters()).device
         if part.cached is not None:
             part.cached.restore_random_state(device)
@@ -120,7 +120,7 @@ class CondenserObjective(SelfContained):
             sums["contrastive_loss"] = (contrast.detach(), fraction)
             sums["accuracy"] = (accuracy * fraction, fraction)
             loss = loss + contrast / processes.world_size()
-        return loss, sums
+        return (loss if part.masks_in_batch or self.settings.contrastive else None), sums
 
     def _vectors(self, late_BLH: Tensor, part: CondenserMicroBatch) -> Tensor:
         """The vectors of spans that are compared, [S, H]."""
@@ -198,9 +198,7 @@ def _load_head(model: Condenser, folder: Path, contrastive: bool) -> None:
 
 def _examples(settings: CondenserSettings, retriever: Retriever | None) -> MaskedPassages:
     words, corpus = wordpiece.load(settings.blocks.path), Corpus(settings.blocks)
-    masking = WholeWordMasking(
-        continues_V=words.continues, mask_id=words.mask, ordinary=words.ordinary, rate=settings.mask_rate
-    )
+    masking = WholeWordMasking.of(words, settings.mask_rate)
     if not settings.contrastive:
         return MaskedPassages(corpus, Collator.of(words), masking, length=settings.length)
     documents, prefix = (

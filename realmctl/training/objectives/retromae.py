@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -105,12 +105,7 @@ class RetroMaeObjective(SelfContained):
         """What each position of `[CLS] text [SEP]` may read, bool [L, L]: a random set of the text, the two others, never itself."""
         length = len(text) + AROUND_ONE
         sets = min(length, DECODER_SETS)
-        masking = WholeWordMasking(
-            continues_V=self.examples.masking.continues_V,
-            mask_id=self.examples.masking.mask_id,
-            ordinary=self.examples.masking.ordinary,
-            rate=self.settings.decoder_mask_rate,
-        )
+        masking = replace(self.examples.masking, rate=self.settings.decoder_mask_rate, spared=None)
         visible_SL = np.ones((sets, length), dtype=np.bool_)
         if len(text):
             visible_SL[:, 1:-1] = ~masking.chosen(text, sets, rng)
@@ -164,9 +159,7 @@ def train_retromae(settings: RetroMaeSettings, out: Writer) -> dict[str, float]:
     seed_everything(settings.seed)  # the decoder is new, whatever the encoder
     model = RetroMae(mlm, retriever.query_tower if retriever else None)
     words, corpus = wordpiece.load(settings.blocks.path), Corpus(settings.blocks)
-    masking = WholeWordMasking(
-        continues_V=words.continues, mask_id=words.mask, ordinary=words.ordinary, rate=settings.mask_rate
-    )
+    masking = WholeWordMasking.of(words, settings.mask_rate)
     prefix = retriever.layout.block_prefix.ids if retriever else ()
     examples = MaskedPassages(corpus, Collator.of(words), masking, length=settings.length, prefix=prefix)
     objective = RetroMaeObjective(model, examples, settings)

@@ -1,7 +1,7 @@
 """Recurring span retrieval: find the other block that shares a span with the query (Spider; Ram et al., NAACL 2022, section 3).
 
 Two blocks of one document that share a recurring span are a pair. A third block of the document without the span is the hard
-negative. The query is the text around the span in the first block, with the span or without it.
+negative. The query is a window of the first block about the span, with the span or without it.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from realmctl.models.retriever import Retriever
 from realmctl.tokens import wordpiece
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.masked_blocks import rows_by_document
-from realmctl.training.data.recurring_spans import SpanPlaces, WordTable, recurring_spans
+from realmctl.training.data.recurring_spans import LONGEST, SpanPlaces, WordTable, recurring_spans
 from realmctl.training.objectives.in_batch import Example, InBatchContrast, train_retriever
 from realmctl.training.settings import SpiderSettings
 
 T = TypeVar("T")
 SHORTEST_WINDOW = 5
-"""Fewest wordpieces around the span (public code oriram/spider, its default)."""
+"""Fewest wordpieces of a query (public code oriram/spider, the default of --min_window_size)."""
 REMEMBERED = 65_536
 """Documents whose spans are kept in memory."""
-DRAWS = 7
+DRAWS = 8
 """Random numbers of an example."""
 
 
@@ -50,6 +50,7 @@ class SpiderObjective(InBatchContrast):
 
     def __init__(self, retriever: Retriever, corpus: Corpus, collator: Collator, settings: SpiderSettings) -> None:
         self.corpus, self.keep_rate, self.window = corpus, settings.keep_rate, settings.window
+        self.short_spans = "short-spans" in settings.official
         documents = rows_by_document(corpus, settings.group_by)
         self.words = WordTable(corpus, wordpiece.load(corpus.artifact.path), documents)
         self.documents = [rows for rows in documents if len(rows) > 2]
@@ -75,7 +76,11 @@ class SpiderObjective(InBatchContrast):
     def _spans(self, number: int) -> list[SpanPlaces]:
         """The recurring spans of a document that at least one of its blocks lacks."""
         rows = self.documents[number]
-        found = recurring_spans([self.words.words(self.corpus.tokens(int(row))) for row in rows], self.words.common)
+        blocks = [self.words.words(self.corpus.tokens(int(row))) for row in rows]
+        if self.short_spans:
+            found = recurring_spans([words.without_last() for words in blocks], self.words.common, LONGEST - 1)
+        else:
+            found = recurring_spans(blocks, self.words.common)
         return [places for places in found if len({block for block, _, _ in places}) < len(rows)]
 
     def examples(self, step: int) -> list[Example]:
@@ -87,27 +92,33 @@ class SpiderObjective(InBatchContrast):
     def _example(self, number: int, draws: NDArray[np.float64]) -> Example:
         rows, spans = self.documents[number], self.spans(number)
         places = _chosen(spans, draws[0])
-        block, start, stop = _chosen(places, draws[1])
         holding = sorted({each for each, _, _ in places})
-        positive = _chosen([each for each in holding if each != block], draws[2])
-        negative = _chosen([each for each in range(len(rows)) if each not in holding], draws[3])
-        query, kept = self._query(self.corpus.tokens(int(rows[block])), start, stop, draws[4:])
+        block = _chosen(holding, draws[1])
+        _, start, stop = _chosen([place for place in places if place[0] == block], draws[2])
+        positive = _chosen([each for each in holding if each != block], draws[3])
+        negative = _chosen([each for each in range(len(rows)) if each not in holding], draws[4])
+        query, kept = self._query(self.corpus.tokens(int(rows[block])), start, stop, draws[5:])
         blocks = tuple(
             (self.corpus.title(int(rows[each])), self.corpus.tokens(int(rows[each]))) for each in (positive, negative)
         )
         return Example(query, blocks, {"kept": kept})
 
     def _query(self, body: TokenIds, start: int, stop: int, draws: NDArray[np.float64]) -> tuple[TokenIds, bool]:
-        """A window around the span body[start:stop], and whether the span was kept. A block that is only the span keeps it.
+        """A window about the span body[start:stop], and whether the span was kept. A block that is only the span keeps it.
 
-        The number of wordpieces around the span is drawn, and then how many of them come before it.
+        As in the public code (query_transformations.py), the window's length is drawn, and then where it begins: from its own
+        length before the span up to the span's end. So a window that keeps the span may hold a part of it, or stand behind it.
         """
-        around = min(SHORTEST_WINDOW + int(draws[0] * (self.window - SHORTEST_WINDOW + 1)), start + len(body) - stop)
-        least, most = max(0, around - (len(body) - stop)), min(start, around)
-        before = least + int(draws[1] * (most - least + 1))
-        left, right = body[start - before : start], body[stop : stop + around - before]
-        kept = bool(draws[2] < self.keep_rate) or not around
-        return np.concatenate([left, body[start:stop], right] if kept else [left, right]), kept
+        beside = len(body) - (stop - start)
+        length = min(SHORTEST_WINDOW + int(draws[0] * (self.window - SHORTEST_WINDOW + 1)), beside)
+        first, last = max(0, start - length), min(stop, beside - length)
+        begin = first + int(draws[1] * (last - first + 1))
+        if not length:
+            return body, True
+        if draws[2] < self.keep_rate:
+            return body[begin : begin + length], True
+        left = body[begin:start]
+        return np.concatenate([left, body[stop : stop + length - len(left)]]), False
 
 
 def _chosen(items: Sequence[T], draw: float) -> T:

@@ -37,7 +37,7 @@ def objective(
     vocabulary, corpus = wordpiece.load(blocks.path), Corpus(blocks)
     words, collator = len(vocabulary), Collator.of(vocabulary)
     masking = WholeWordMasking(
-        continues_V=np.zeros(words, dtype=bool), mask_id=collator.mask_id, ordinary=np.arange(5, words)
+        continues_V=np.zeros(words, dtype=bool), mask_id=collator.mask_id, ordinary=np.arange(5, words), spared=None
     )
     torch.manual_seed(1)
     config = scratch_config("L2-H16-A2", words, dropout)

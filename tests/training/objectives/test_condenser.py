@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,10 +26,15 @@ from tests.training.objectives import condenser_process as process
 ROOT = Path(__file__).resolve().parents[3]
 
 
+UNKNOWN = 1
+
+
 def masking(rate: float = 0.3) -> WholeWordMasking:
     continues = np.zeros(50, dtype=bool)
     continues[30:] = True
-    return WholeWordMasking(continues_V=continues, mask_id=3, ordinary=np.arange(5, len(continues)), rate=rate)
+    return WholeWordMasking(
+        continues_V=continues, mask_id=3, ordinary=np.arange(5, len(continues)), rate=rate, spared=UNKNOWN
+    )
 
 
 def test_words_are_masked_whole_and_targets_are_aligned():
@@ -40,7 +46,7 @@ def test_words_are_masked_whole_and_targets_are_aligned():
         masked = masking().masked(tokens, rng)
         places = set(masked.places.tolist())
         assert all(word <= places or not word & places for word in words)
-        assert 1 <= len(places) <= 6 and (masked.targets == tokens[masked.places]).all()
+        assert 4 <= len(places) <= 6 and (masked.targets == tokens[masked.places]).all()
         untouched = [place for place in range(len(tokens)) if place not in places]
         assert (masked.tokens[untouched] == tokens[untouched]).all()
         kinds += [
@@ -50,9 +56,33 @@ def test_words_are_masked_whole_and_targets_are_aligned():
     assert shares == pytest.approx({"mask": 0.8, "random": 0.1, "same": 0.1}, abs=0.03)
 
 
-def test_a_lone_long_word_is_masked_all_the_same():
-    masked = masking(0.15).masked(np.array([10, 31, 32, 33, 34]), np.random.default_rng(0))
-    assert masked.hidden == 5
+def test_a_word_longer_than_the_budget_is_never_masked():
+    """luyug/Condenser, data.py: a word that would exceed the number to predict is skipped, also when it is drawn first."""
+    rng = np.random.default_rng(0)
+    assert masking(0.15).masked(np.array([10, 31, 32, 33, 34]), rng).hidden == 0
+    chosen = masking(0.15).chosen(
+        np.array([10, 31, 32, *range(11, 20)]), 300, rng
+    )  # a word of 3 pieces, 9 of one; 2 masks
+    assert not chosen[:, :3].any() and (chosen.sum(1) == 2).all() and chosen[:, 3:].any(0).all()
+
+
+def test_an_unknown_word_is_never_masked():
+    """luyug/Condenser, data.py: special tokens, [UNK] among them, are no candidates. The budget counts them all the same."""
+    tokens = np.array([UNKNOWN, 10, 11, UNKNOWN, 12, 13, UNKNOWN, 14, 15, 16])
+    chosen = masking(0.3).chosen(tokens, 300, np.random.default_rng(0))
+    assert not chosen[:, tokens == UNKNOWN].any() and chosen[:, tokens != UNKNOWN].any(0).all()
+    assert (chosen.sum(1) == 3).all()
+    assert masking(0.9).masked(np.array([UNKNOWN, UNKNOWN]), np.random.default_rng(0)).hidden == 0
+
+
+def test_a_batch_without_masks_teaches_nothing(chain):
+    objective = process.objective(chain.blocks.path, contrastive=False)
+    objective.examples.masking = replace(
+        objective.examples.masking, continues_V=np.ones(2000, bool)
+    )  # one word a block
+    [part] = objective.draw(0)
+    loss, sums = objective.loss(part)
+    assert part.masks_in_batch == 0 and loss is None and sums["head_loss"] == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +102,7 @@ def test_no_word_that_fits_is_left_out(sizes, rate, seed):
     first_W, budget = np.cumsum([0, *sizes[:-1]]), max(1, round(len(tokens) * rate))
     for chosen_L in masking(rate).chosen(tokens, 8, np.random.default_rng(seed)):
         taken = int(chosen_L.sum())
-        assert 0 < taken <= budget or chosen_L[first_W].sum() == 1
+        assert taken <= budget
         assert all(taken + size > budget for size, hidden in zip(sizes, chosen_L[first_W], strict=True) if not hidden)
 
 

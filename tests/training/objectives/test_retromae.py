@@ -30,9 +30,7 @@ def objective_of(chain: Chain, **more) -> RetroMaeObjective:
     torch.manual_seed(0)
     model = RetroMae(starting_masked_lm(settings, None)).eval()
     words = wordpiece.load(chain.blocks.path)
-    masking = WholeWordMasking(
-        continues_V=words.continues, mask_id=words.mask, ordinary=words.ordinary, rate=settings.mask_rate
-    )
+    masking = WholeWordMasking.of(words, settings.mask_rate)
     examples = MaskedPassages(Corpus(chain.blocks), Collator.of(words), masking, length=settings.length)
     return RetroMaeObjective(model, examples, settings)
 
@@ -58,6 +56,16 @@ def test_whole_words_are_hidden(chain: Chain) -> None:
     )  # words of 2, 1 and 3 wordpieces
     words = {(True, True, True, False, False, False), (False, False, False, True, True, True)}
     assert {tuple(row) for row in chosen.tolist()} == words  # a budget of 3: the first two words, or the last
+
+
+def test_the_encoder_never_hides_an_unknown_word_and_the_decoder_does(chain: Chain) -> None:
+    objective = objective_of(chain, mask_rate=0.5)
+    unknown, rng = objective.examples.masking.spared, np.random.default_rng(0)
+    text = np.array([10, unknown, 11, unknown, 12, 13])
+    assert unknown == wordpiece.load(chain.blocks.path).unk
+    assert not any(set(objective.examples.masking.masked(text, rng).places) & {1, 3} for _ in range(50))
+    visible = np.stack([objective.visible(text, rng) for _ in range(50)])
+    assert not visible[:, 0, [2, 4]].all(0).any()
 
 
 @pytest.mark.parametrize("bag_of_words", [0.0, 0.5])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import namedtuple
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,9 +15,8 @@ from realmctl.errors import ConfigError, InputError
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.tokens import wordpiece
-from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.masked_blocks import rows_by_document
-from realmctl.training.objectives.spider import SHORTEST_WINDOW, SpiderObjective
+from realmctl.training.objectives.spider import DRAWS, SHORTEST_WINDOW, SpiderObjective
 from realmctl.training.settings import SpiderSettings
 from stages.chunk import Chunk
 from stages.spider_init import SpiderInit
@@ -69,9 +69,10 @@ def test_a_pair_shares_the_span_and_the_hard_negative_lacks_it(blocks):
         assert place_of(span, corpus.tokens(negative)) is None
         pair = [row for row in range(4 * int(page), 4 * int(page) + 4) if row % 4 in (0, 2)]
         [source] = set(pair) - {positive}
-        assert (place_of(span, example.query) is not None) == example.marks["kept"]
         if example.marks["kept"]:
             assert place_of(example.query, corpus.tokens(source)) is not None
+        else:
+            assert place_of(span, example.query) is None
         seen.add((int(page), positive % 4, negative % 4, example.marks["kept"]))
     assert len({page for page, *_ in seen}) == 9
     assert {place for _, place, *_ in seen} == {0, 2} and {place for _, _, place, _ in seen} == {1, 3}
@@ -91,27 +92,84 @@ def test_the_span_is_kept_as_often_as_asked(blocks):
         assert np.mean(kept) == pytest.approx(rate, abs=0.05)
 
 
-def test_the_window_has_the_drawn_number_of_wordpieces_around_the_span(blocks):
-    objective = objective_of(blocks, window=8, keep_rate=1.0)
-    body = np.arange(100, 130)
-    rng = generator(0, Stream.RECURRING_SPANS, 0)
-    around, before = set(), set()
-    for draws in rng.random((400, 3)):
-        query, kept = objective._query(body, 10, 13, draws)
-        assert kept and place_of(query, body) is not None and place_of([110, 111, 112], query) is not None
-        around.add(len(query) - 3)
-        before.add(110 - int(query[0]))
-    assert around == set(range(SHORTEST_WINDOW, 9)) and before == set(range(9))
-    for start, stop in ((0, 2), (28, 30), (1, 30)):
-        for draws in rng.random((50, 3)):
-            query, _ = objective._query(body, start, stop, draws)
-            room = start + len(body) - stop
-            assert len(query) - (stop - start) == min(room, SHORTEST_WINDOW + int(draws[0] * 4))
-    without = objective_of(blocks, keep_rate=0.0)
-    query, kept = without._query(body, 3, 6, np.array([0.0, 0.0, 0.5]))
-    assert not kept and query.tolist() == [106, 107, 108, 109, 110]
-    query, kept = without._query(body, 0, 30, np.array([0.5, 0.5, 0.5]))
-    assert kept and query.tolist() == body.tolist()
+def windows_of_the_public_code(body, start, stop, length, keep):
+    """Every window of `length` wordpieces that oriram/spider, query_transformations.py, may draw."""
+    for begin in range(max(0, start - length), min(stop, len(body) - length - (stop - start)) + 1):
+        before = list(body[begin:start])
+        yield list(body[begin : begin + length]) if keep else before + list(body[stop : stop + length - len(before)])
+
+
+@pytest.mark.parametrize(("start", "stop"), [(10, 13), (0, 2), (28, 30), (1, 26), (17, 18)])
+@pytest.mark.parametrize("keep", [False, True])
+def test_each_window_of_the_public_code_is_as_likely(blocks, start, stop, keep):
+    objective = objective_of(blocks, window=8, keep_rate=float(keep))
+    body, drawn = np.arange(100, 130), {}
+    for draws in np.stack(np.meshgrid((np.arange(4) + 0.5) / 4, (np.arange(360) + 0.5) / 360, [0.5]), -1).reshape(
+        -1, 3
+    ):
+        query, kept = objective._query(body, start, stop, draws)
+        assert kept == keep
+        drawn.setdefault(SHORTEST_WINDOW + int(draws[0] * 4), []).append(query.tolist())
+    for length, queries in drawn.items():
+        room = min(length, len(body) - (stop - start))  # the public code fails where a block is shorter
+        expected = list(windows_of_the_public_code(body, start, stop, room, keep))
+        assert len(queries) == 360 and all(len(query) == room for query in queries)
+        for window in expected:
+            share = queries.count(window) / len(queries) / expected.count(window)
+            assert share == pytest.approx(1 / len(expected), abs=2 / 360)
+
+
+def test_a_window_may_cut_the_span_or_stand_behind_it(blocks):
+    """The shares that the public code has: with two wordpieces in the middle of a block 78 % of the kept spans are whole."""
+    objective = objective_of(blocks, keep_rate=1.0)
+    body, rng = np.arange(200), np.random.default_rng(0)
+    queries = [objective._query(body, 90, 92, draws)[0].tolist() for draws in rng.random((3000, 3))]
+    whole = np.mean([place_of([90, 91], query) is not None for query in queries])
+    after = np.mean([query[0] >= 90 for query in queries])
+    lengths = np.arange(SHORTEST_WINDOW, 31)
+    assert whole == pytest.approx(np.mean((lengths - 1) / (lengths + 3)), abs=0.03)
+    assert after == pytest.approx(np.mean(3 / (lengths + 3)), abs=0.03)
+
+
+def test_a_block_that_is_only_the_span_is_the_query(blocks):
+    for rate in (0.0, 1.0):
+        query, kept = objective_of(blocks, keep_rate=rate)._query(np.arange(9), 0, 9, np.array([0.5, 0.5, 0.5]))
+        assert kept and query.tolist() == list(range(9))
+
+
+def test_the_block_of_the_query_is_drawn_among_blocks_and_not_among_places(blocks):
+    """One block has the span eight times, and it is the query as often as the other."""
+    objective = objective_of(blocks)
+    objective.spans = lambda number: [(*((0, at, at + 1) for at in range(8)), (2, 1, 2))]
+    objective.corpus = SimpleNamespace(
+        tokens=lambda row: np.arange(20) + 100 * row, title=lambda row: np.array([row], np.int64)
+    )
+    rng = np.random.default_rng(0)
+    found = [objective._example(0, draws) for draws in rng.random((2000, DRAWS))]
+    positives = [int(example.blocks[0][0][0]) for example in found]
+    assert np.mean([row == objective.documents[0][2] for row in positives]) == pytest.approx(0.5, abs=0.04)
+    assert {int(example.blocks[1][0][0]) for example in found} == {int(row) for row in objective.documents[0][[1, 3]]}
+
+
+def test_the_short_spans_of_the_public_code(tmp_path):
+    """Its loop stops at nine words and before the last word of a passage (oriram/spider, preprocess_corpus.py)."""
+    ten = "kilo lima mike november oscar papa quebec romeo sierra tango"
+    documents = {
+        f"Page {n}": [[f"{ten} x{n} one."], [f"{ten} y{n} two."], ["Ended by zulu"], ["And zulu"], ["nothing."]]
+        for n in range(2)
+    }
+    made, texts = make_blocks(tmp_path, documents), {}
+    words = wordpiece.load(made.path)
+    for official in ((), ("short-spans",)):
+        objective = objective_of(made, official=official)
+        rows, tokens = objective.documents[0], objective.corpus.tokens
+        texts[official] = {
+            words.text_of(tokens(int(rows[block]))[start:stop])
+            for places in objective.spans(0)
+            for block, start, stop in places
+        }
+    nine = [" ".join(ten.split()[at : at + 9]) for at in (0, 1)]
+    assert texts[()] == {ten, "zulu"} and texts[("short-spans",)] == set(nine)
 
 
 def test_the_loss_is_a_softmax_over_all_blocks_of_the_batch(blocks):
