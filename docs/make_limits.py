@@ -69,7 +69,10 @@ LIMITS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "corpus.wiki.templates.MAX_NAME_CHARS": ("characters", "the name of a template"),
         "corpus.wiki.quantities.MAX_UNIT_CHARS": ("characters", "the unit of a quantity in a template"),
         "corpus.wiki.markup.MAX_RENDERED_DEPTH": ("", "levels of markup that are rendered"),
-        "tokens.wordpiece_cache.MAX_WORD_CHARS": ("characters", "a word; a longer one is [UNK], as in transformers; google-research/bert has 200"),
+        "tokens.wordpiece_cache.MAX_WORD_CHARS": (
+            "characters",
+            "a word; a longer one is [UNK], as in transformers; google-research/bert has 200",
+        ),
         "tokens.text_pieces.MAX_PIECE_CHARS": (
             "characters",
             "a text that the tokenizer gets at once; a longer one is divided",
