@@ -27,7 +27,7 @@ class EvalRun(Stage):
     blocks: Artifact | None = reads(
         "blocks",
         help="With --questions: the blocks that were searched.",
-        replaced_by=lambda given: given.get("questions") is None,
+        unused_when=lambda given: given.get("questions") is None,
         default=None,
     )
     run_file: Path | None = source("TREC run of any system, instead of --ranking.", default=None)

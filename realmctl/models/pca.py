@@ -29,6 +29,19 @@ def pca_projection(pooled_NH: Tensor, projection: int) -> tuple[Tensor, Tensor]:
         ConfigError: D exceeds H, or there are not more than D vectors.
     """
     count, hidden = pooled_NH.shape
+    require_enough(count, hidden, projection)
+    vector_NH = pooled_NH.double()
+    mean_H = vector_NH.mean(0)
+    centred_NH = vector_NH - mean_H
+    component_HH = torch.linalg.eigh(centred_NH.T @ centred_NH).eigenvectors  # columns, by rising variance
+    component_DH = component_HH.flip(1)[:, :projection].T
+    largest_D1 = component_DH.gather(1, component_DH.abs().argmax(1, keepdim=True))
+    component_DH = component_DH * largest_D1.sign()
+    return component_DH.float().contiguous(), -(component_DH @ mean_H).float()
+
+
+def require_enough(count: int, hidden: int, projection: int) -> None:
+    """Raise ConfigError unless `count` vectors of width `hidden` have `projection` principal components."""
     if projection > hidden:
         raise ConfigError(
             f"PCA cannot project vectors of width {hidden} to width {projection}. Use --projection {hidden} or less, or "
@@ -39,11 +52,3 @@ def pca_projection(pooled_NH: Tensor, projection: int) -> tuple[Tensor, Tensor]:
             f"PCA to width {projection} needs more than {projection} blocks, and there are {count}. Use a smaller "
             "--projection, or --projection-init random."
         )
-    vector_NH = pooled_NH.double()
-    mean_H = vector_NH.mean(0)
-    centred_NH = vector_NH - mean_H
-    component_HH = torch.linalg.eigh(centred_NH.T @ centred_NH).eigenvectors  # columns, by rising variance
-    component_DH = component_HH.flip(1)[:, :projection].T
-    largest_D1 = component_DH.gather(1, component_DH.abs().argmax(1, keepdim=True))
-    component_DH = component_DH * largest_D1.sign()
-    return component_DH.float().contiguous(), -(component_DH @ mean_H).float()

@@ -70,6 +70,8 @@ class Role:
     """reads: the stage works without this artifact."""
     replaced_by: Replaced | None = None
     """reads: whether other fields replace this artifact."""
+    ignored: bool = False
+    """reads: whether an artifact that is named is ignored, with a note, where `replaced_by` holds. Otherwise it is read."""
     explicit_only: bool = False
     """reads: the workspace's artifact is never taken; the user must name one."""
     instead_of: str = ""
@@ -109,6 +111,7 @@ def reads(
     help: str,
     optional: bool = False,
     replaced_by: tuple[str, ...] | Replaced = (),
+    unused_when: Replaced | None = None,
     explicit_only: bool = False,
     instead_of: str = "",
     positional: bool = False,
@@ -123,18 +126,30 @@ def reads(
         optional: The default is used only if the workspace has such an artifact.
         replaced_by: The default is not used if all of these fields have a value, or if this function of the fields' values
             returns true.
+        unused_when: The artifact is not read if this function of the fields' values returns true. One that is named is then
+            ignored, with a note, so that it changes neither the recipe nor which versions are taken.
         explicit_only: There is no default; the artifact is used only when the user names it.
         instead_of: For an index: the field of the model whose own index is taken as long as it is of the blocks. Otherwise the
             newest index of the blocks and of that model is taken from the series `index` beside the blocks.
         positional: The command also takes the artifact as its argument.
-        default: None where the stage can do without it: with `optional`, `explicit_only` or `replaced_by`. It stands in the
+        default: None where the stage can do without it: with `optional`, `explicit_only`, `replaced_by` or `unused_when`. It stands in the
             call, because type checkers read it there.
     """
-    if (optional or explicit_only or bool(instead_of) or bool(replaced_by)) != (default is None):
-        raise TypeError("default=None goes with optional, explicit_only, instead_of or replaced_by")
-    replaced = replaced_by if callable(replaced_by) else _all_given(replaced_by) if replaced_by else None
+    replaced = replaced_by if callable(replaced_by) else _all_given(replaced_by) if replaced_by else unused_when
+    if (optional or explicit_only or bool(instead_of) or bool(replaced)) != (default is None):
+        raise TypeError("default=None goes with optional, explicit_only, instead_of, replaced_by or unused_when")
     by_name = explicit_only or bool(instead_of)
-    role = Role("reads", help, kinds, optional or by_name, replaced, by_name, instead_of, positional=positional)
+    role = Role(
+        "reads",
+        help,
+        kinds,
+        optional or by_name,
+        replaced,
+        unused_when is not None,
+        by_name,
+        instead_of,
+        positional=positional,
+    )
     return _field(role, default)
 
 

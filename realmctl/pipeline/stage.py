@@ -69,6 +69,11 @@ class Stage(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        values = {name: getattr(self, name) for name in roles(type(self))}
+        for name, role in roles(type(self)).items():
+            if role.ignored and values[name] is not None and role.replaced_by is not None and role.replaced_by(values):
+                say(f"{self.command()}: {flag_of(name)} is not used with these options, so it is ignored")
+                object.__setattr__(self, name, None)
         for name, artifact in choose(self._named()).items():
             object.__setattr__(self, name, artifact)
 

@@ -971,7 +971,7 @@ class EvalClozeSettings(Settings):
     retriever: Artifact | None = reads(
         "retriever",
         help="Retriever to measure.",
-        replaced_by=lambda given: given.get("method") == "bm25",
+        unused_when=lambda given: given.get("method") == "bm25",
         default=None,
     )
     baseline: Artifact | None = reads(

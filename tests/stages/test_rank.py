@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from realmctl.retrieval.search import ranking as module
 from realmctl.retrieval.search.bm25 import BM25Searcher
 from realmctl.retrieval.search.dense import DenseSearcher
 from stages.rank import Rank
+from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import Chain, finetune, pretrain
 from tests.fixtures.retriever import make_retriever
 
@@ -127,6 +129,16 @@ def test_what_is_refused(tmp_path, chain: Chain, values, says: str):
         made(chain, tmp_path, **values)
 
 
-def test_bm25_ignores_an_index(tmp_path, chain: Chain):
-    found = made(chain, tmp_path, method="bm25", index=chain.index)
-    assert "index" not in found.manifest.inputs and found.recipe == made(chain, tmp_path, method="bm25").recipe
+def test_bm25_ignores_a_retriever_and_an_index(tmp_path, chain: Chain, capsys):
+    """They change neither the recipe nor which blocks are taken."""
+    found = made(chain, tmp_path / "r", method="bm25", index=chain.index)
+    assert "index" not in found.manifest.inputs and found.recipe == made(chain, tmp_path / "r", method="bm25").recipe
+    blocks = tmp_path / "blocks"
+    for version in (chain.blocks, make_blocks(tmp_path / "other", {"Ada": [["Ada saw Ben."]]})):
+        shutil.copytree(version.path, blocks / f"v{1 + len([*blocks.glob('*')])}")
+    stage = Rank(
+        blocks=blocks, queries=chain.questions, method="bm25", retriever=chain.retriever.path, index=chain.index.path
+    )
+    assert stage.blocks.path.name == "v2" and stage.inputs().keys() == {"blocks"}
+    said = capsys.readouterr().err
+    assert "--index" in said and "--retriever" in said

@@ -146,6 +146,8 @@ class BM25Searcher(Searcher):
         return Postings.of(_StemmedPassages(passages, self.stems), len(self.stems))
 
     def _asked(self, question: TokenIds) -> TokenIds:
+        """What a question looks for. [UNK] stands for other words in each text, so it is not looked for."""
+        question = question[question != self.wordpiece.unk]
         return question if self.stems is None else self.stems.known(question)
 
     @property

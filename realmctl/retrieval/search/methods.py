@@ -63,7 +63,7 @@ class Hybrid(BlockSearch):
 
     def over(self, blocks: Artifact, index: Artifact | None, opener: Callable[[Path, str], Index] = open_index) -> Self:
         searchers = [searcher.over(blocks, index, opener) for searcher in self.searchers]
-        return type(self)(searchers, self.rrf_k, self.depth)
+        return type(self)(searchers, self.rrf_k, self.depth, self.weights)
 
     def nearest(self, tokens: Sequence[TokenIds], k: int) -> tuple[Scores, RowIds]:
         width = min(k, len(self.corpus))

@@ -6,22 +6,22 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from realmctl.artifacts import Writer
 from realmctl.artifacts.description import RANKING, RankingDescription, write_description
+from realmctl.errors import ConfigError
 from realmctl.index.protocol import RowIds, Scores
-from realmctl.log import progress
+from realmctl.log import progress, say
 from realmctl.questions.questions import Question
 from realmctl.questions.ranking.queries import read_queries
 from realmctl.questions.ranking.trec import run_lines
-from realmctl.retrieval.search.searcher import BlockSearch
+from realmctl.retrieval.search.methods import searchers_of, start_method
+from realmctl.retrieval.search.searcher import BlockSearch, SearchInputs
+from realmctl.retrieval.search.settings import RankSettings
 
-RankedUnit = Literal["block", "document"]
 QUERIES_AT_ONCE = 512
 """Queries whose blocks are looked up together. Each frame of records is then read once for all of them."""
 
@@ -35,57 +35,76 @@ class RankedQuery:
     scores: NDArray[np.float32]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ranker:
-    """Ranks blocks or documents.
+def check_ranking(settings: RankSettings) -> None:
+    """Raise ConfigError for options that do not suit each other, and what the searchers raise for inputs that they cannot use."""
+    if settings.bm25_stemmer and settings.method == "dense":
+        raise ConfigError(
+            f"--bm25-stemmer {settings.bm25_stemmer} is for BM25. Leave it out, or --method hybrid or bm25."
+        )
+    if settings.depth_of_search < settings.top:
+        raise ConfigError(f"--depth {settings.depth} is below --top {settings.top}. Retrieve at least as many blocks.")
+    for searcher in searchers_of(settings.method):
+        searcher.check(_inputs(settings))
 
-    searcher: what finds blocks. top: number of blocks or documents of a query. depth: number of blocks that a searcher
-    retrieves. unit: what is ranked.
+
+def write_ranking(settings: RankSettings, out: Writer) -> dict[str, int]:
+    """Rank for the queries in a file, and write run.trec, queries.jsonl and ranking.json.
+
+    Returns the numbers of queries, of hits, and of queries without hits.
     """
+    depth, index = settings.depth_of_search, settings.index
+    if index is not None and (measured := index.metrics.get("recall_k", depth)) < depth:
+        say(
+            f"rank: the recall of {index.path} was measured for {measured} neighbours, and {depth} are searched. "
+            f"Build it with --recall-k {depth} to know what it misses."
+        )
+    searcher = start_method(settings.method, _inputs(settings), settings.rrf_k, bm25_weight=settings.bm25_weight)
+    count = sum(1 for _ in read_queries(settings.queries))  # reads the whole file before any search
+    counts = {"queries": count, "hits": 0, "without_hits": 0}
+    with (
+        out.file("run.trec").open("w", encoding="utf-8") as run,
+        out.file("queries.jsonl").open("w", encoding="utf-8") as asked,
+        progress(count, "searching", "queries") as bar,
+    ):
+        for ranked in ranked_queries(searcher, read_queries(settings.queries), settings, bar.advance):
+            run.writelines(run_lines(ranked.query.id, ranked.names, ranked.scores, f"realmctl-{settings.method}"))
+            record = {"id": ranked.query.id, "text": ranked.query.question}
+            asked.write(json.dumps(record, ensure_ascii=False) + "\n")
+            counts["hits"] += len(ranked.names)
+            counts["without_hits"] += not ranked.names
+    write_description(out.file(RANKING), RankingDescription(unit=settings.unit))
+    return counts
 
-    searcher: BlockSearch
-    top: int
-    depth: int
-    unit: RankedUnit = "block"
-    batch_size: int = 16
 
-    def write(self, queries: Path, out: Writer, tag: str) -> dict[str, int]:
-        """Rank for the queries in a file, and write run.trec, queries.jsonl and ranking.json.
+def ranked_queries(
+    searcher: BlockSearch, queries: Iterable[Question], settings: RankSettings, on_progress: Callable[[int], None]
+) -> Iterator[RankedQuery]:
+    """Yield the rankings in the order of the queries. A few hundred queries are in memory at a time.
 
-        Returns the numbers of queries, of hits, and of queries without hits. `tag` names the run in run.trec.
-        """
-        count = sum(1 for _ in read_queries(queries))  # reads the whole file before any search
-        counts = {"queries": count, "hits": 0, "without_hits": 0}
-        with (
-            out.file("run.trec").open("w", encoding="utf-8") as run,
-            out.file("queries.jsonl").open("w", encoding="utf-8") as asked,
-            progress(count, "searching", "queries") as bar,
-        ):
-            for ranked in self.rank(read_queries(queries), bar.advance):
-                run.writelines(run_lines(ranked.query.id, ranked.names, ranked.scores, tag))
-                record = {"id": ranked.query.id, "text": ranked.query.question}
-                asked.write(json.dumps(record, ensure_ascii=False) + "\n")
-                counts["hits"] += len(ranked.names)
-                counts["without_hits"] += not ranked.names
-        write_description(out.file(RANKING), RankingDescription(unit=self.unit))
-        return counts
+    on_progress: called with the number of further queries that were searched.
+    """
+    rest = iter(queries)
+    while part := list(islice(rest, QUERIES_AT_ONCE)):
+        found: list[tuple[Scores, RowIds]] = []
+        for start in range(0, len(part), settings.batch_size):
+            texts = [query.question for query in part[start : start + settings.batch_size]]
+            found += searcher.ranked(searcher.tokens(texts), settings.depth_of_search)
+            on_progress(len(texts))
+        blocks = searcher.corpus.blocks({row for _, rows in found for row in rows.tolist()})
+        for query, (scores, rows) in zip(part, found, strict=True):
+            own_blocks = [blocks[row] for row in rows.tolist()]
+            names = [block.id if settings.unit == "block" else block.document for block in own_blocks]
+            first = {name: place for place, name in reversed([*enumerate(names)])}
+            kept = sorted(first.values())[: settings.top]
+            yield RankedQuery(query, [names[place] for place in kept], scores[kept])
 
-    def rank(self, queries: Iterable[Question], on_progress: Callable[[int], None]) -> Iterator[RankedQuery]:
-        """Yield the rankings in the order of the queries. A few hundred queries are in memory at a time.
 
-        on_progress: called with the number of further queries that were searched.
-        """
-        rest = iter(queries)
-        while part := list(islice(rest, QUERIES_AT_ONCE)):
-            found: list[tuple[Scores, RowIds]] = []
-            for start in range(0, len(part), self.batch_size):
-                texts = [query.question for query in part[start : start + self.batch_size]]
-                found += self.searcher.ranked(self.searcher.tokens(texts), self.depth)
-                on_progress(len(texts))
-            blocks = self.searcher.corpus.blocks({row for _, rows in found for row in rows.tolist()})
-            for query, (scores, rows) in zip(part, found, strict=True):
-                own_blocks = [blocks[row] for row in rows.tolist()]
-                names = [block.id if self.unit == "block" else block.document for block in own_blocks]
-                first = {name: place for place, name in reversed([*enumerate(names)])}
-                kept = sorted(first.values())[: self.top]
-                yield RankedQuery(query, [names[place] for place in kept], scores[kept])
+def _inputs(settings: RankSettings) -> SearchInputs:
+    return SearchInputs(
+        blocks=settings.blocks,
+        retriever=settings.retriever,
+        index=settings.index,
+        device=settings.device,
+        precision=settings.precision,
+        bm25_stemmer=settings.bm25_stemmer,
+    )

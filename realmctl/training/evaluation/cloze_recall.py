@@ -24,6 +24,7 @@ from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.embedding.embedding import embed_questions, embed_titles_and_bodies
 from realmctl.retrieval.search.bm25 import Postings
+from realmctl.tokens.wordpiece import WordPiece
 from realmctl.training import data_parallel
 from realmctl.training.data.draws import Stream, generator
 
@@ -112,10 +113,10 @@ class ClozePassages:
         score_NM: NDArray[np.float32] = sentence_ND @ passage_MD.T
         return score_NM
 
-    def bm25_scores(self, words: int) -> NDArray[np.float32]:
-        """The scores by BM25, float32 [N, M]. `words`: one more than the largest wordpiece. Raises ResourceError without bm25s."""
-        postings = Postings.of(self, words)
-        return np.stack([postings.score(sentence) for sentence in self.sentences])
+    def bm25_scores(self, words: WordPiece) -> NDArray[np.float32]:
+        """The scores by BM25 over wordpieces but [UNK], float32 [N, M]. Raises ResourceError without bm25s."""
+        postings = Postings.of(self, words.rows)
+        return np.stack([postings.score(sentence[sentence != words.unk]) for sentence in self.sentences])
 
 
 def ranks_of(score_NM: NDArray[np.floating]) -> Ranks:

@@ -35,6 +35,8 @@ class Trial(Writer):
     ends: list[float] = field(default_factory=list)
     steps: int = 0
     disk_bytes: float = 0.0
+    left_out: float = 0.0
+    """Seconds of work before the first step of which the trial did only a sample."""
 
     def start(self, steps: int, disk_bytes: float) -> None:
         """Called before the first step. `steps`: steps of the whole run. `disk_bytes`: its checkpoints and weights."""
@@ -52,10 +54,10 @@ class Trial(Writer):
     def estimate(self) -> dict[str, float]:
         """Return the estimates for the whole run, with the names of `Stage.trial`."""
         if not self.ends:
-            return {"seconds": time.monotonic() - self.begin}
+            return {"seconds": time.monotonic() - self.begin + self.left_out}
         times = [end - start for start, end in zip(self.ends, self.ends[1:], strict=False)]
         step = statistics.median(times or [self.ends[0] - self.first_step_begins])
-        before = self.first_step_begins - self.begin
+        before = self.first_step_begins - self.begin + self.left_out
         return {
             "seconds": before + step * self.steps,
             "seconds_before_first_step": before,
@@ -74,7 +76,7 @@ def trial_of(run: Callable[[Writer], Mapping[str, Any]], origin: Origin) -> dict
 
     Returns:
         `seconds`, `seconds_before_first_step`, `seconds_per_step`, `memory_bytes`, `gpu_memory_bytes` where there is a GPU, and
-        `disk_bytes`. A stage that takes no steps is run to its end, and the result has its `seconds` alone.
+        `disk_bytes`. A stage that takes no steps is run to its end, but for what is sampled, and the result has its `seconds` alone.
     """
     say("dry run: the first steps are taken in a temporary folder, to measure time and memory")
     with temporary_folder() as folder:

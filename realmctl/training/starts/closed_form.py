@@ -5,26 +5,29 @@ Both are computed from the states of a sample of blocks. Blocks are drawn with t
 
 from __future__ import annotations
 
-from pathlib import Path
+import time
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
+from realmctl.artifacts import Writer
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
+from realmctl.execution import processes
 from realmctl.log import progress
 from realmctl.models.bert.ridge_head import set_ridge_head
 from realmctl.models.encoder import hidden_states
 from realmctl.models.families.known import mlm_logits
 from realmctl.models.inputs import Collator
-from realmctl.models.pca import pca_projection
+from realmctl.models.pca import pca_projection, require_enough
 from realmctl.models.precision import autocast, pick_device
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.embedding.embedding import spread
 from realmctl.retrieval.embedding.embedding_file import EmbeddingFile
 from realmctl.training.data.draws import Stream, generator
+from realmctl.training.monitoring.trial import Trial
 from realmctl.training.settings import MlmSettings, RetrieverSettings, WarmEncoderSettings
 
 PCA_BLOCKS = 16_384
@@ -36,17 +39,21 @@ COUNTED_BLOCKS = 8192
 DECODED_TOKENS = 1024
 """Tokens of the sample on which the fitted head is evaluated."""
 BATCH = 32
+TRIAL_SECONDS = 2.0
+MEASURED_BATCHES = 16
+"""A trial of PCA embeds so many batches, or for so long."""
 
 
 @torch.no_grad()
 def start_with_pca(
-    retriever: Retriever, corpus: Corpus, collator: Collator, settings: RetrieverSettings, kept: Path
+    retriever: Retriever, corpus: Corpus, collator: Collator, settings: RetrieverSettings, out: Writer
 ) -> None:
     """Set the retriever's projection to the principal components of its pooled block vectors.
 
     Leaves the retriever in evaluation mode, on the device of the settings.
 
-    kept: Folder of the pooled vectors. Those that an earlier run has computed there are not computed again.
+    out: The folder of the run. It keeps the pooled vectors, so those that an earlier run has computed are not computed again. A trial
+        computes a few of them and leaves the projection random.
 
     Raises:
         ConfigError: the projection is wider than the encoder, or the corpus has too few blocks.
@@ -56,24 +63,42 @@ def start_with_pca(
     tower = retriever.block_tower or retriever.query_tower
     rows = _sample(corpus, PCA_BLOCKS, settings.seed)
     rows = rows[np.argsort(corpus.lengths[rows], kind="stable")]  # batches of similar lengths need little padding
-    path, width = kept / "pooled.npy", int(tower.bert.config.hidden_size)
+    width = int(tower.bert.config.hidden_size)
+    require_enough(len(rows), width, retriever.projection)
+
+    def pooled(batch: NDArray[np.int64]) -> NDArray[np.float32]:
+        titles, bodies = [corpus.title(row) for row in batch], [corpus.tokens(row) for row in batch]
+        with autocast(where, settings.precision):
+            vectors = tower.pool(collator.block(titles, bodies, retriever.block_length).to(where))
+        found: NDArray[np.float32] = vectors.float().cpu().numpy()
+        return found
+
+    starts = spread(range(0, len(rows), BATCH))
+    if isinstance(out, Trial):
+        begin, measured = time.monotonic(), 0
+        for start in starts[:MEASURED_BATCHES]:
+            pooled(rows[start : start + BATCH])
+            measured += 1
+            if time.monotonic() - begin >= TRIAL_SECONDS:
+                break
+        out.left_out += (time.monotonic() - begin) * (len(starts) / measured - 1)
+        retriever.start_projection(scale=settings.scale)
+        return
+    # Only the first process may write into the scratch folder; that of another is its own.
+    kept = out.scratch("pooled") if processes.is_first() else out.path
+    path = kept / "pooled.npy"
     with (
         EmbeddingFile(path, kept / "done.jsonl", len(rows), width, "float32") as file,
-        autocast(where, settings.precision),
         progress(len(rows), "fitting the projection", "blocks") as bar,
     ):
         done = file.done()
         bar.skip(sum(stop - start for start, stop in done))
-        for start in spread(range(0, len(rows), BATCH)):
+        for start in starts:
             batch = rows[start : start + BATCH]
-            if (start, start + len(batch)) in done:
-                continue
-            titles, bodies = [corpus.title(row) for row in batch], [corpus.tokens(row) for row in batch]
-            pooled = tower.pool(collator.block(titles, bodies, retriever.block_length).to(where))
-            file.write(start, pooled.float().cpu().numpy())
-            bar.advance(len(batch))
-    pooled_NH = torch.from_numpy(np.load(path, allow_pickle=False))
-    weight_DH, bias_D = pca_projection(pooled_NH, retriever.projection)
+            if (start, start + len(batch)) not in done:
+                file.write(start, pooled(batch))
+                bar.advance(len(batch))
+    weight_DH, bias_D = pca_projection(torch.from_numpy(np.load(path, allow_pickle=False)), retriever.projection)
     retriever.start_projection(scale=settings.scale, weight_DH=weight_DH, bias_D=bias_D)
 
 

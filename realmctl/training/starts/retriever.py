@@ -5,7 +5,6 @@ from __future__ import annotations
 from realmctl.artifacts import Artifact, Writer, require_same_vocabulary
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import MismatchError
-from realmctl.execution import processes
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import seed_everything
 from realmctl.models.retriever import Retriever
@@ -49,9 +48,7 @@ def starting_retriever(settings: RetrieverSettings, out: Writer) -> tuple[Retrie
         head=settings.projection_head,
     )
     if settings.projection_init == "pca":
-        # Only the first process may write into the scratch folder; that of another is its own.
-        kept = out.scratch("pooled") if processes.is_first() else out.path
-        start_with_pca(retriever, corpus, collator, settings, kept)
+        start_with_pca(retriever, corpus, collator, settings, out)
     elif settings.scale is not None:
         retriever.start_projection(scale=settings.scale)
     return retriever, corpus, collator

@@ -14,6 +14,7 @@ from realmctl.artifacts import open_artifact
 from realmctl.errors import InputError, MismatchError, ResourceError
 from realmctl.retrieval.search.bm25 import K1, B, BM25Searcher, _best
 from realmctl.retrieval.search.searcher import SearchInputs
+from stages.chunk import Chunk
 from tests.fixtures.blocks import make_blocks
 from tests.fixtures.chain import baseline, documents
 
@@ -70,6 +71,21 @@ def test_a_name_in_the_question_finds_its_blocks(searcher):
     [hits] = searcher.search(searcher.tokens(["Where was Cora Nash born?"]), 2)
     assert {searcher.corpus.block(hit.row).title for hit in hits} == {"Cora Nash"}
     assert sum(hit.probability for hit in hits) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("stemmer", [None, "english"])
+def test_words_that_the_tokenizer_does_not_know_find_no_others_like_them(chain, tmp_path, stemmer):
+    texts = {"Ada": "Ada saw ☃ and ☃.", "Ben": "Ben saw Ada."}
+    corpus = tmp_path / "c.jsonl"
+    corpus.write_text("".join(json.dumps({"title": title, "text": text}) + "\n" for title, text in texts.items()))
+    tokenizer = str(chain.blocks.path / "tokenizer")
+    blocks = Chunk(corpus=(corpus,), tokenizer=tokenizer, workers=1).make(tmp_path / "blocks")
+    searcher = BM25Searcher(blocks, "cpu", stemmer=stemmer)
+    unknown, [*known] = searcher.tokens(["☂", "☂ Ada"])[0], searcher.tokens(["☂ Ada", "Ada"])
+    assert unknown.tolist() == [searcher.wordpiece.unk] and searcher.wordpiece.unk in searcher.corpus.tokens(0)
+    assert [len(rows) for _, rows in searcher.ranked([unknown], 2)] == [0]
+    (scores, _), (plain, _) = searcher.ranked(known, 2)
+    assert scores.tolist() == plain.tolist()
 
 
 @pytest.mark.parametrize("k", [1, 3, 6])

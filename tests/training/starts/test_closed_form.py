@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from realmctl.models.encoder import hidden_states
 from realmctl.models.inputs import Collator
 from realmctl.models.retriever import Retriever
 from realmctl.models.towers.pooled_bert import PooledBert
+from realmctl.pipeline import planning
 from realmctl.tokens import wordpiece
 from realmctl.training.settings import RetrieverSettings
 from realmctl.training.starts import closed_form
@@ -25,6 +27,7 @@ from stages.embed import Embed
 from stages.ict_init import IctInit
 from stages.mlm_init import MlmInit
 from tests.fixtures.chain import metrics_of
+from tests.training.test_loop import writer
 
 START = {"bert": "scratch:L1-H16", "steps": 0, "pooling": "mean", "projection_init": "pca", "projection": 8}
 
@@ -76,7 +79,7 @@ def test_both_towers_get_it(chain, tmp_path):
     corpus, collator = Corpus(chain.blocks), Collator.of(wordpiece.load(chain.blocks.path))
     before = retriever.query_tower.projection.weight.clone()
     settings = RetrieverSettings(blocks=chain.blocks, encoder=None, device="cpu")
-    start_with_pca(retriever, corpus, collator, settings, tmp_path)
+    start_with_pca(retriever, corpus, collator, settings, writer(tmp_path))
     assert torch.equal(retriever.query_tower.projection.weight, before)
 
 
@@ -100,6 +103,29 @@ def test_an_interrupted_start_keeps_its_vectors(chain, tmp_path, monkeypatch):
     )
     assert IctInit(blocks=chain.blocks, **START).make(tmp_path / "r").content == whole.content
     assert sum(pooled) + sum(rest) == len(Corpus(chain.blocks))
+
+
+@pytest.mark.parametrize("steps", [0, 5])
+def test_a_dry_run_embeds_a_sample_and_says_how_long_all_take(chain, tmp_path, monkeypatch, steps):
+    monkeypatch.setattr(closed_form, "BATCH", 4)
+    monkeypatch.setattr(closed_form, "TRIAL_SECONDS", 0.0)
+    pool, pooled = PooledBert.pool, []
+
+    def slow(tower, blocks):
+        pooled.append(len(blocks.ids_BL))
+        clock[0] += 100.0
+        return pool(tower, blocks)
+
+    clock = [time.monotonic()]
+    monkeypatch.setattr(closed_form.time, "monotonic", lambda: clock[0])
+    with monkeypatch.context() as measuring:
+        measuring.setattr(PooledBert, "pool", slow)
+        stage = IctInit(blocks=chain.blocks, **{**START, "scale": 20.0, "steps": steps, "batch_size": 8})
+        found = planning.plan(stage, tmp_path / "r", measure=True)["estimate"]
+    batches = -(-len(Corpus(chain.blocks)) // 4)
+    assert pooled[0] == 4 and found["seconds"] > 100 * batches - 99
+    if not steps:
+        assert pooled == [4] and found["seconds"] < 100 * batches + 99
 
 
 def test_ict_goes_on_from_that_start(chain, tmp_path):

@@ -1,0 +1,70 @@
+"""The settings of `rank`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from realmctl.artifacts import Artifact
+from realmctl.pipeline import Settings, check_device, help_texts, reads, runtime, setting, source
+from realmctl.retrieval.names import search_methods
+
+DEPTH_FOR_DOCUMENTS = 4
+"""Blocks that are retrieved for each document of a ranking, since a document may have several."""
+
+
+def _searches_no_index(given: Mapping[str, object]) -> bool:
+    from realmctl.retrieval.search.methods import uses_index  # it imports torch, and fields are declared without
+
+    method = given.get("method", "dense")
+    return method not in search_methods() or not uses_index(str(method))
+
+
+class RankSettings(Settings):
+    """What is ranked for which queries, and how."""
+
+    blocks: Artifact = reads("blocks", help="Blocks to search.")
+    retriever: Artifact | None = reads(
+        "retriever",
+        help="Retriever that embeds the queries.",
+        unused_when=_searches_no_index,
+        default=None,
+    )
+    index: Artifact | None = reads(
+        "index", help="Index of that retriever.", unused_when=_searches_no_index, default=None
+    )
+    queries: Path = source(
+        "Queries: a BEIR folder or its queries.jsonl, a table of id and text (MS MARCO), or a question set."
+    )
+    method: str = setting(
+        "dense: retriever and index. bm25: BM25 over title and text. hybrid: both, fused by rank. Other names come from plug-ins.",
+        default="dense",
+        choices=search_methods,
+    )
+    top: int = setting("Number of blocks or documents in the ranking of a query.", default=100, at_least=1)
+    unit: Literal["block", "document"] = setting(
+        "What is ranked. document: the documents that the blocks were cut from, ranked by their best block (MaxP).",
+        default="block",
+    )
+    depth: int | None = setting(
+        "Blocks that each searcher retrieves for a query. Default: --top, and four times --top for documents.",
+        default=None,
+        at_least=1,
+    )
+    rrf_k: float = setting(
+        "hybrid: constant k of the fusion. A block scores 1 / (k + rank) in each ranking.",
+        default=60.0,
+        above=0,
+        at_most=1e6,
+    )
+    bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None)
+    bm25_weight: float = setting(help_texts.BM25_WEIGHT, default=1.0, at_least=0, at_most=1e6)
+    batch_size: int = runtime("Queries per batch.", default=16, at_least=1)
+    device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)
+    precision: Literal["auto", "fp32", "bf16"] = setting(help_texts.PRECISION, default="auto")
+
+    @property
+    def depth_of_search(self) -> int:
+        """Blocks that each searcher retrieves for a query."""
+        return self.depth or self.top * (DEPTH_FOR_DOCUMENTS if self.unit == "document" else 1)
