@@ -14,6 +14,8 @@ EXTRAS := bm25,encoder,faiss,html,ir,mcp,notebook,onnx,parquet,punkt,ray,report,
 # How many times as many random faults as in `make test`, and which tests `make faults` runs.
 FAULT_ROUNDS ?= 1
 FAULT_TESTS ?= not slow
+# In how many processes `make faults` runs them.
+FAULT_JOBS ?= 1
 # hnswlib is built from source; without this it is tuned to this very CPU and dies on another.
 export HNSWLIB_NO_NATIVE := 1
 
@@ -59,9 +61,9 @@ test-slow: $(READY) ## the rest: kills, scripts, the wheel in an empty folder ru
 test-cuda: $(READY) ## on machines with NVIDIA GPUs: parity, bf16, steps without waits, refresher and processes on two GPUs, and a table of speeds
 	$(BIN)/python -m pytest -m cuda tests/cuda -rs
 
-faults: $(READY) ## damaged files, failing disks, power cuts and kills, counted in docs/faults.json: FAULT_ROUNDS=1 FAULT_TESTS="not slow"
+faults: $(READY) ## damaged files, failing disks, power cuts and kills, counted in docs/faults.json: FAULT_ROUNDS=1 FAULT_TESTS="not slow" FAULT_JOBS=1
 	rm -f docs/faults.json
-	REALMCTL_FAULTS_JSON="$(CURDIR)/docs/faults.json" REALMCTL_FAULT_ROUNDS=$(FAULT_ROUNDS) $(BIN)/python -m pytest -m "$(FAULT_TESTS)" \
+	REALMCTL_FAULTS_JSON="$(CURDIR)/docs/faults.json" REALMCTL_FAULT_ROUNDS=$(FAULT_ROUNDS) $(BIN)/python -m pytest -m "$(FAULT_TESTS)" -n $(FAULT_JOBS) --dist loadfile \
 	  tests/faults tests/artifacts tests/training/refresh tests/training/test_checkpoint.py tests/training/test_damaged_run.py \
 	  tests/training/evaluation/test_best_on_dev.py tests/training/test_takeover.py tests/training/test_torchrun.py \
 	  tests/training/monitoring/test_loss_watch.py tests/pipeline/test_settings.py tests/models/bert/test_limits.py tests/report/test_damaged_scores.py

@@ -124,8 +124,26 @@ PROMISES = [
     ),
     ("No file cut after any byte is taken for the whole.", ["tests/faults/test_every_cut.py"]),
     (
-        "Clock, time zone, locale, file mask and hash seed change no content. Files of another user and a read-only disk are one clear error.",
+        "Clock, time zone, locale, file mask and hash seed change no content. A read-only disk is one clear error.",
         ["tests/faults/test_surroundings.py"],
+    ),
+    (
+        "Files of another user are read or are one clear error, and are never taken for damaged. A group can share a workspace: one "
+        "continues what another began.",
+        ["tests/faults/test_second_user.py"],
+    ),
+    (
+        "On a disk that is really full every stage and every export ends with exit code 5 and leaves nothing. The next run succeeds.",
+        ["tests/faults/test_full_disks.py"],
+    ),
+    (
+        "A stage that is sent SIGTERM, SIGINT or SIGHUP at any moment ends as documented. The next run ends with the same content.",
+        ["tests/faults/kills/test_random_moments.py"],
+    ),
+    (
+        "An export of an artifact with any damage is refused. An import of a folder with any damage ends in a result or one clear error. "
+        "What is refused leaves nothing behind.",
+        ["tests/faults/hostile/test_damaged_exchange.py"],
     ),
     (
         "`gc` deletes nothing that a kept version, an unfinished run or a running process needs.",
@@ -331,6 +349,22 @@ FOUND = [
         "What safetensors was writing when a run was killed became a file of the artifact of the run that continued it.",
         "tests/artifacts/test_series.py::test_weights_half_written_by_a_killed_run_are_no_file_of_the_next",
     ),
+    (
+        "safetensors made weights that only their owner could read, whatever the file mask.",
+        F + "test_surroundings.py::test_every_file_is_as_readable_as_the_mask_allows",
+    ),
+    (
+        "A checkpoint that this user may not read was called damaged and moved to `quarantine`.",
+        F + "test_second_user.py::test_one_of_a_group_continues_what_another_began",
+    ),
+    (
+        "What a killed `export` had written stayed beside its folder.",
+        F + "test_temporary_folders.py::test_what_a_killed_export_left_is_removed_by_the_next_export",
+    ),
+    (
+        "A second user of a group could not lock the series of the first one.",
+        F + "test_second_user.py::test_a_group_shares_a_workspace",
+    ),
 ]
 REGRESSIONS = """
 ## Faults that were found
@@ -343,8 +377,8 @@ COUNTED = """
 The table holds what was really injected, on the machine below it. All ended as promised: a fault that does not stops the run.
 The aim is the number that was set before the tests were written. `make faults FAULT_ROUNDS=50`
 multiplies the random faults to every aim. `make test` takes a sample of what `make faults` takes whole (every cut of a file, every order of two writers).
-`make faults FAULT_TESTS="slow or not slow"` adds the long tests. The counts come from several runs of parts of the suite, each with
-its own number of rounds. A run of `make faults` writes all of them anew.
+`make faults FAULT_TESTS="slow or not slow"` adds the long tests. All counts are of one run. Earlier runs of parts with more rounds
+reached every aim.
 """
 AIMS = {
     "SIGKILL at random moments (all stages)": 1_000,
@@ -393,7 +427,7 @@ def page(counts: dict[str, Any]) -> str:
     cores = "1 core" if machine["cores"] == "1" else f"{machine['cores']} cores"
     lines += [
         "",
-        f"Machine: {machine['processor']}, {cores}, {machine['system']}, Python {machine['python']}, realmctl {machine['realmctl']}.",
+        f"Rounds: {counts['rounds']}. Machine: {machine['processor']}, {cores}, {machine['system']}, Python {machine['python']}, realmctl {machine['realmctl']}.",
     ]
     return "\n".join(lines) + "\n" + NOT_PROMISED
 

@@ -10,15 +10,8 @@ import os
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 DEVICE_FAILED = (errno.EIO, errno.ENXIO, errno.ENODEV, errno.EREMOTEIO)
-NO_ACCESS = (
-    errno.EACCES,
-    errno.EPERM,
-    errno.EROFS,
-    errno.ENAMETOOLONG,
-    errno.ELOOP,
-    errno.ENOTDIR,
-    errno.EISDIR,
-)
+NO_ACCESS = (errno.EACCES, errno.EPERM, errno.EROFS)
+NO_SUCH_PLACE = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
 NAME_TAKEN = (errno.EEXIST, errno.ENOTEMPTY)
 NO_HANDLES = (errno.EMFILE, errno.ENFILE)
 NO_MEMORY_OR_PROCESSES = (errno.ENOMEM, errno.EAGAIN)
@@ -43,6 +36,12 @@ class ConfigError(RealmctlError):
     """A setting, or a combination of settings, cannot work."""
 
     exit_code = 2
+
+
+class AccessError(RealmctlError):
+    """This user may not read or write a file. It is no InputError, because callers take one for damage."""
+
+    exit_code = 3
 
 
 class InputError(RealmctlError):
@@ -92,7 +91,7 @@ class InterruptedRun(RealmctlError):
 
 def error_of(exit_code: int, message: str) -> RealmctlError:
     """Return the error that belongs to the exit code of a child process."""
-    kinds = {kind.exit_code: kind for kind in RealmctlError.__subclasses__()}
+    kinds = {kind.exit_code: kind for kind in RealmctlError.__subclasses__()}  # InputError comes after AccessError
     return kinds.get(exit_code, RealmctlError)(message)
 
 
@@ -181,5 +180,7 @@ def _of_system(error: OSError, where: str) -> RealmctlError | None:
     if error.errno in DEVICE_FAILED:
         return ResourceError(f"{what}. The disk failed. Check it (dmesg), then run the same command again.")
     if error.errno in NO_ACCESS:
-        return InputError(f"{what}. Check the path and its permissions.")
+        return AccessError(f"{what}. Use another user or another place, or change the permissions.")
+    if error.errno in NO_SUCH_PLACE:
+        return InputError(f"{what}. Check the path.")
     return None

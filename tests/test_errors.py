@@ -7,11 +7,12 @@ import errno
 import pytest
 
 from realmctl import errors
-from realmctl.errors import InputError, RealmctlError, ResourceError, as_realmctl_error
+from realmctl.errors import AccessError, InputError, RealmctlError, ResourceError, as_realmctl_error, error_of
 
 CODES = {
     "RealmctlError": 1,
     "ConfigError": 2,
+    "AccessError": 3,
     "InputError": 3,
     "NotFiniteError": 3,
     "MismatchError": 4,
@@ -38,9 +39,17 @@ def test_want_of_something_is_a_resource_error(number):
     assert str(as_realmctl_error(OSError(number, "why"), "w/blocks")).startswith("w/blocks: why. ")
 
 
-@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENOTDIR, errno.EISDIR])
+@pytest.mark.parametrize("number", [errno.ELOOP, errno.ENOTDIR, errno.EISDIR])
 def test_a_path_that_cannot_be_used_is_an_input_error(number):
     assert isinstance(as_realmctl_error(OSError(number, "why", "x")), InputError)
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EROFS])
+def test_what_a_user_may_not_do_is_no_damage(number):
+    """Code that sets damaged files aside catches InputError."""
+    known = as_realmctl_error(OSError(number, "why", "x"))
+    assert isinstance(known, AccessError) and not isinstance(known, InputError)
+    assert isinstance(error_of(3, "a child ended so"), InputError)
 
 
 def test_memory_and_packages():

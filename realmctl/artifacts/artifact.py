@@ -140,7 +140,8 @@ def open_artifact(path: Path | str) -> Artifact:
     Raises:
         InputError: There is no artifact, or it is damaged.
         MismatchError: Its format is not one that this realmctl reads.
-        ConfigError, ResourceError: It may be whole: REALMCTL_VERIFY has a wrong value, or memory, handles or a device failed.
+        ConfigError, AccessError, ResourceError: It may be whole: REALMCTL_VERIFY has a wrong value, this user may not read it, or
+            memory, handles or a device failed.
     """
     path, policy = Path(path), verification()
     try:

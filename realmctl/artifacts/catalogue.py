@@ -14,7 +14,7 @@ from realmctl.artifacts.folder import MANIFEST
 from realmctl.artifacts.hashing import digest_file
 from realmctl.artifacts.manifest import InputDigest, Manifest, SourceFile, is_artifact
 from realmctl.artifacts.place import is_series, series_below
-from realmctl.errors import InputError, MismatchError
+from realmctl.errors import AccessError, InputError, MismatchError
 
 MAX_ANCESTORS = 10_000
 """Limit on the nodes of the tree that `show` returns."""
@@ -22,10 +22,11 @@ MAX_ANCESTORS = 10_000
 
 @dataclass(frozen=True)
 class Version:
-    """A version of a series: finished with its manifest, damaged with its error, or unfinished with neither.
+    """A version of a series: finished with its manifest, damaged or unreadable with its error, or unfinished with neither.
 
     bytes: size of all its files, with those of its parts; 0 unless it is finished.
     pinned: whether its series stands for it.
+    unreadable: whether this user may not read it, so that it may be whole.
     """
 
     path: Path
@@ -33,11 +34,14 @@ class Version:
     bytes: int = 0
     error: str = ""
     pinned: bool = False
+    unreadable: bool = False
 
     @property
     def kind(self) -> str:
-        """Kind of the artifact, or `damaged` or `unfinished`."""
-        return self.manifest.kind if self.manifest else "damaged" if self.error else "unfinished"
+        """Kind of the artifact, or `damaged`, `unreadable` or `unfinished`."""
+        if self.manifest:
+            return self.manifest.kind
+        return "unreadable" if self.unreadable else "damaged" if self.error else "unfinished"
 
     def json(self) -> dict[str, Any]:
         """What `ls --json` prints about it."""
@@ -138,8 +142,8 @@ def listing(folder: Path) -> list[Version]:
             try:
                 artifact = open_artifact(path)
                 found.append(Version(path, artifact.manifest, artifact.total_bytes(), pinned=path == pinned))
-            except (InputError, MismatchError) as error:
-                found.append(Version(path, error=str(error)))
+            except (InputError, MismatchError, AccessError) as error:
+                found.append(Version(path, error=str(error), unreadable=isinstance(error, AccessError)))
     return found + [Version(partial) for series in series_in(folder) for partial in unfinished.partial_folders(series)]
 
 

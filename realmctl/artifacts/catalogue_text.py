@@ -37,7 +37,7 @@ def listing_text(
     series = len({version.path.parent for version in versions})
     size = size_text(sum(version.bytes for version in finished))
     counts = [f"{len(finished)} version{'' if len(finished) == 1 else 's'} in {series} series, {size}"]
-    for kind in ("damaged", "unfinished"):
+    for kind in ("damaged", "unreadable", "unfinished"):
         count = sum(version.kind == kind and not version.manifest for version in versions)
         counts += [f"{count} {kind}"] if count else []
     columns: dict[str, int] = {}

@@ -17,7 +17,7 @@ import zlib
 from pathlib import Path
 from typing import BinaryIO
 
-from realmctl.errors import InputError, ResourceError, as_realmctl_error
+from realmctl.errors import AccessError, InputError, ResourceError, as_realmctl_error
 from realmctl.log import warn
 
 PIECE_BYTES = 4 * 2**20
@@ -45,7 +45,7 @@ def open_regular(path: Path) -> BinaryIO:
 
     Raises:
         InputError: `path` is a symbolic link, folder, named pipe, device or socket.
-        ResourceError: No file handle is left, or no memory. This is no OSError, because callers take one for damage.
+        ResourceError, AccessError: No file handle is left, no memory, or no permission. This is no OSError, because callers take one for damage.
         OSError: It does not exist or cannot be opened.
     """
     require_regular(path, path.lstat())
@@ -53,7 +53,7 @@ def open_regular(path: Path) -> BinaryIO:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         known = as_realmctl_error(error, path)
-        raise known if isinstance(known, ResourceError) else error from None
+        raise known if isinstance(known, (ResourceError, AccessError)) else error from None
     try:
         require_regular(path, os.fstat(handle))
         return os.fdopen(handle, "rb")
@@ -76,7 +76,7 @@ def read_small(path: Path, limit: int) -> bytes:
 
     Raises:
         InputError: It is not a regular file, or it has more than `limit` bytes.
-        ResourceError: No file handle is left, or no memory, or the disk failed. This is no OSError, because callers take one for damage.
+        ResourceError, AccessError: No file handle is left, no memory, no permission, or the disk failed. This is no OSError, because callers take one for damage.
         OSError: It does not exist or cannot be read.
     """
     with open_regular(path) as file:
@@ -84,7 +84,7 @@ def read_small(path: Path, limit: int) -> bytes:
             data = file.read(limit + 1)
         except OSError as error:
             known = as_realmctl_error(error, path)
-            raise known if isinstance(known, ResourceError) else error from None
+            raise known if isinstance(known, (ResourceError, AccessError)) else error from None
     if len(data) > limit:
         raise InputError(f"{path} holds more than {limit} bytes, which is the limit for such a file. Restore it.")
     return data
@@ -226,6 +226,11 @@ def copy_file(source: Path, target: Path) -> None:
         copy = CheckedFile(target)
         shutil.copyfileobj(file, copy)
         copy.close()
+
+
+def share_as_folder(path: Path) -> None:
+    """Let those read a file, and write it, who may do so with its folder. safetensors makes files that are its user's alone."""
+    path.chmod(stat.S_IMODE(path.parent.stat().st_mode) & 0o666)
 
 
 def free_bytes(folder: Path) -> int:

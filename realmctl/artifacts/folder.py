@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from realmctl.artifacts.disk import WRITING_SUFFIX, require_regular, sync
@@ -165,9 +166,10 @@ def sync_below(folder: Path) -> None:
 
 
 def write_protect(folder: Path) -> None:
-    """Make every file below `folder` read-only."""
+    """Make every file below `folder` read-only, but for those that another user wrote before this one continued the run."""
     for below, _, files in os.walk(folder):
         for path in (Path(below) / name for name in files):
             mode = path.lstat().st_mode
             if stat.S_ISREG(mode) and mode & 0o222:
-                path.chmod(stat.S_IMODE(mode) & ~0o222)
+                with suppress(PermissionError):
+                    path.chmod(stat.S_IMODE(mode) & ~0o222)

@@ -133,7 +133,7 @@ def collect(folders: Sequence[Path], newest: int, delete: bool) -> Collected:
                     trash = path.with_name(f".{path.name}.deleted")
                     path.rename(trash)
                     sync(path.parent)
-                    shutil.rmtree(trash, ignore_errors=True)
+                    shutil.rmtree(trash)
     why = reasons_to_keep(workspace, newest, in_use)
     removed = {version.path for version in gone}
     versions = [version for series in workspace.series for version in series]

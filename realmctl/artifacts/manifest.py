@@ -35,7 +35,7 @@ from realmctl.artifacts.folder import (
     sync_below,
 )
 from realmctl.artifacts.hashing import digest, digest_regular, sealed
-from realmctl.errors import InputError, MismatchError, as_realmctl_error, one_line
+from realmctl.errors import AccessError, InputError, MismatchError, as_realmctl_error, one_line
 from realmctl.version import __version__
 
 FORMAT = 1
@@ -216,7 +216,7 @@ def is_artifact(folder: Path) -> bool:
     """Whether `folder` holds a manifest of realmctl, valid or not. Other programs have a manifest.json too."""
     try:
         return "seal" in json.loads(read_small(folder / MANIFEST, MAX_MANIFEST_BYTES))
-    except (OSError, ValueError, TypeError, RecursionError, InputError):
+    except (OSError, ValueError, TypeError, RecursionError, InputError, AccessError):
         return False
 
 

@@ -180,7 +180,7 @@ def locked(series: Path) -> Iterator[None]:
             f"--out {series}: no folder can be made there ({error.strerror}). Name a folder on a disk."
         ) from None
     path = series / LOCK
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     try:
         require_regular(path, os.fstat(handle))
         _lock(handle, series)

@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from realmctl.artifacts.disk import not_as_written, require_regular
+from realmctl.artifacts.disk import not_as_written, require_regular, share_as_folder
 from realmctl.errors import InputError, NotFiniteError, QualityError, ResourceError, as_realmctl_error, one_line
 
 OS_ERROR = re.compile(r"\(os error (\d+)\)")
@@ -43,6 +43,7 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
         if number is None:
             raise
         raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
+    share_as_folder(path)
     _read_back(plain, path)
 
 

@@ -10,8 +10,13 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from realmctl.errors import as_realmctl_error
+
 UNCAUGHT = 70
 """Exit code of a child that ended with an exception; the traceback is in its log."""
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user or mount a disk")
 
 
 def forked(act: Callable[[], object], log: Path) -> int:
@@ -35,6 +40,7 @@ def forked(act: Callable[[], object], log: Path) -> int:
     except BaseException:
         traceback.print_exc()
     finally:
+        sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
 
@@ -55,3 +61,17 @@ def killed(child: int) -> bool:
     """Kill a child, and return whether the kill came before its end."""
     os.kill(child, signal.SIGKILL)
     return ended(child) == -signal.SIGKILL
+
+
+def exit_code(act: Callable[[], object]) -> int:
+    """The exit code that the command line would end with. It is 0, or that of one clear error, which is printed."""
+    try:
+        act()
+    except Exception as error:
+        known = as_realmctl_error(error)
+        if known is None:
+            raise
+        assert "\n" not in str(known)
+        print(known)
+        return known.exit_code
+    return 0

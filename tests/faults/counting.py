@@ -6,6 +6,7 @@ faults; 1 is for `make test`.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import platform
@@ -39,11 +40,15 @@ def count(kind: str, injected: int, **facts: Any) -> None:
     path = os.environ.get("REALMCTL_FAULTS_JSON")
     if not path:
         return
-    file = Path(path)
-    found: dict[str, Any] = json.loads(file.read_text()) if file.is_file() else {"machine": machine(), "faults": {}}
-    before = found["faults"].get(kind, {}).get("injected", 0)
-    found["faults"][kind] = {"injected": before + injected, **facts}
-    file.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+    with Path(path).open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # tests may run in several processes
+        file.seek(0)
+        text = file.read()
+        found: dict[str, Any] = json.loads(text) if text else {"machine": machine(), "faults": {}, "rounds": rounds()}
+        before = found["faults"].get(kind, {}).get("injected", 0)
+        found["faults"][kind] = {"injected": before + injected, **facts}
+        file.truncate(0)
+        file.write(json.dumps(found, indent=1, sort_keys=True) + "\n")
 
 
 def machine() -> dict[str, str]:

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from realmctl.artifacts.temporary import temporary_folder
+from realmctl.convert.exports.new_path import new_path
+from tests.faults.children import ended, forked
 from tests.fixtures.small_stages import Plain
 
 KILLED = """
@@ -46,6 +48,20 @@ def test_the_folder_of_a_killed_run_is_removed_by_the_next_run(temporary, tmp_pa
     assert run.returncode == -signal.SIGKILL and len(list(temporary.glob("realmctl-*"))) >= 1
     Plain().make(tmp_path / "plain")
     assert list(temporary.iterdir()) == []
+
+
+def test_what_a_killed_export_left_is_removed_by_the_next_export(tmp_path):
+    place = tmp_path / "place"
+
+    def act() -> None:
+        with new_path(place / "first") as path:
+            path.write_text("half")
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    assert ended(forked(act, tmp_path / "log")) == -signal.SIGKILL and len(list(place.iterdir())) == 2
+    with new_path(place / "second") as path:
+        path.write_text("whole")
+    assert [left.name for left in place.iterdir()] == ["second"]
 
 
 def test_the_folder_of_a_living_run_is_left_alone(temporary):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from realmctl.artifacts import Origin, open_artifact, writing
-from realmctl.errors import ConfigError, InputError, MismatchError, ResourceError
+from realmctl.errors import AccessError, ConfigError, InputError, MismatchError, ResourceError
 from realmctl.pipeline import Stage, flag_of, roles
 from realmctl.pipeline.discovery import discover
 from tests.fixtures.small_stages import Child, Model, Plain
@@ -134,7 +134,7 @@ def test_check_comes_before_anything_is_written(tmp_path):
         (MemoryError(), ResourceError),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 byte"), ResourceError),
         (ModuleNotFoundError("x", name="hnswlib"), ResourceError),
-        (PermissionError(13, "Permission denied", "/x"), InputError),
+        (PermissionError(13, "Permission denied", "/x"), AccessError),
         (ZeroDivisionError(), ZeroDivisionError),
     ],
 )

@@ -14,6 +14,7 @@ from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, GenerationConfig, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
+from realmctl.artifacts.disk import share_as_folder
 from realmctl.errors import InputError, as_realmctl_error, one_line
 from realmctl.models.bert.foreign_config import CONFIG, read_config, require_memory
 from realmctl.models.lm.model import LanguageModel, SpecialIds
@@ -60,6 +61,8 @@ def save_language_model(model: LanguageModel, folder: Path) -> None:
     require_sound(model.net.state_dict(), folder / WEIGHTS)
     model.net.generation_config = GenerationConfig.from_model_config(model.net.config)
     model.net.save_pretrained(folder)
+    for path in folder.glob("*.safetensors"):
+        share_as_folder(path)
     model.tokenizer.save(str(folder / TOKENIZER))
 
 

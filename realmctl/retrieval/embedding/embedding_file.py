@@ -41,7 +41,7 @@ class EmbeddingFile:
         self._size = len(self._header) + rows * self._row_bytes
 
     def __enter__(self) -> EmbeddingFile:
-        self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
         size = os.fstat(self._handle).st_size
         if size != self._size or os.pread(self._handle, len(self._header), 0) != self._header:
             self._journal_path.unlink(missing_ok=True)

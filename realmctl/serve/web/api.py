@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from starlette.convertors import PathConvertor, register_url_convertor
 
 from realmctl.serve.messages import (
     Ask,
@@ -30,14 +29,6 @@ from realmctl.serve.service import Service
 from realmctl.serve.web.tokens import is_token
 from realmctl.serve.worker import Reply
 
-
-class IdConvertor(PathConvertor):
-    """An id in a path: with slashes, and with the line breaks that the id of a corpus may have."""
-
-    regex = r"[\s\S]*"
-
-
-register_url_convertor("id", IdConvertor())
 router = APIRouter(prefix="/api/v1")
 Errors = dict[int | str, dict[str, Any]]
 
@@ -81,6 +72,8 @@ def require_token(
 
 
 Served = Annotated[Service, Depends(service_of)]
+BlockId = Annotated[str, Query(alias="id", description="The id of a block.")]
+"""It is no part of the path, in which browsers and proxies change what an id may hold: `//`, `..`, an encoded slash."""
 BaseVersion = Annotated[
     str | None, Query(description="The version that the edit was made from; another one gives 409.")
 ]
@@ -121,20 +114,20 @@ async def without(message: LeaveOut, served: Served) -> LeaveOutReply:
     return await _reply(served.leave_out(message))
 
 
-@router.get("/blocks/{name:id}", responses=READING)
-async def block(name: str, served: Served) -> ServedBlockReply:
+@router.get("/blocks", responses=READING)
+async def block(name: BlockId, served: Served) -> ServedBlockReply:
     """A block by its id."""
     return served.block(name)
 
 
-@router.put("/blocks/{name:id}", responses=EDITING, dependencies=[Depends(require_token)])
-async def replace(name: str, message: NewText, served: Served) -> EditReply:
+@router.put("/blocks", responses=EDITING, dependencies=[Depends(require_token)])
+async def replace(name: BlockId, message: NewText, served: Served) -> EditReply:
     """Replace the text of a block. Only blocks that change are embedded; the next version is written, then served."""
     return await _reply(served.replace(name, message))
 
 
-@router.delete("/blocks/{name:id}", responses=EDITING, dependencies=[Depends(require_token)])
-async def remove(name: str, served: Served, version: BaseVersion = None) -> EditReply:
+@router.delete("/blocks", responses=EDITING, dependencies=[Depends(require_token)])
+async def remove(name: BlockId, served: Served, version: BaseVersion = None) -> EditReply:
     """Remove a block; a document without blocks is removed."""
     return await _reply(served.remove(name, version))
 

@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from realmctl.errors import (
+    AccessError,
     ConfigError,
     InputError,
     LockedError,
@@ -33,6 +34,7 @@ STATUS: dict[type[RealmctlError], int] = {
     UnknownBlock: 404,
     ConfigError: 422,
     InputError: 422,
+    AccessError: 422,
     MismatchError: 422,
     LockedError: 409,
     ResourceError: 507,
@@ -61,6 +63,7 @@ def create_app(service: Service, hosts: Sequence[str], token: str | None, mcp: b
         version=__version__,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
         lifespan=lifespan,
         description="Questions, evidence and edits. An error is an ErrorReply.",
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal, Unpack
 
 from realmctl.artifacts import open_artifact
-from realmctl.errors import NotFiniteError, RealmctlError, ResourceError
+from realmctl.errors import AccessError, NotFiniteError, RealmctlError, ResourceError
 from realmctl.execution.parent import die_with_parent
 from realmctl.execution.shards import Executor
 from realmctl.log import say
@@ -121,7 +121,7 @@ class Refresher:
             return False  # `_refresh` determines what is wrong with it
         try:
             index = open_artifact(self.folder.indexes.at(step))
-        except ResourceError:
+        except (ResourceError, AccessError):
             raise
         except (RealmctlError, OSError) as error:
             self.folder.indexes.set_aside(step, str(error))

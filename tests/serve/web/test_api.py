@@ -43,9 +43,9 @@ def test_blocks_are_found_without_a_model_that_reads(open_service, workspace):
 
 def test_an_edit_is_served(client, workspace):
     before = client.post("/api/v1/ask", json={"question": QUESTION}).json()
-    block = client.get(f"/api/v1/blocks/{before['answers'][0]['block']}").json()
+    block = client.get(f"/api/v1/blocks?id={before['answers'][0]['block']}").json()
     reply = client.put(
-        f"/api/v1/blocks/{block['block']}",
+        f"/api/v1/blocks?id={block['block']}",
         headers=HEADERS,
         json={"text": "Ada Lorn was born in Nowhere.", "version": before["version"]},
     )

@@ -116,7 +116,9 @@ def test_a_block_is_left_out_and_then_removed(page, address):
     page.wait_for("document.querySelector('.receipt') !== null")
     assert "Probability of" in page.evaluate("document.querySelector('.receipt').textContent")
     click(page, "Remove block")
-    assert page.evaluate(f"fetch('/api/v1/blocks/{block}').then((reply) => reply.status)") == 200  # nothing happens yet
+    assert (
+        page.evaluate(f"fetch('/api/v1/blocks?id={block}').then((reply) => reply.status)") == 200
+    )  # nothing happens yet
     text = page.evaluate("document.querySelector('.candidates .text').textContent")
     click(page, "Confirm: remove block")
     page.wait_for("document.getElementById('message').textContent.includes('The answer was')")

@@ -218,8 +218,8 @@ function remove(candidate, below) {
 
 /** Send an edit, then ask the question again. */
 async function change(method, candidate, body, form) {
-  const query = method === "DELETE" ? `?version=${encodeURIComponent(shownVersion)}` : "";
-  await save(method, `blocks/${encodeURIComponent(candidate.block)}${query}`, body, form);
+  const version = method === "DELETE" ? `&version=${encodeURIComponent(shownVersion)}` : "";
+  await save(method, `blocks?id=${encodeURIComponent(candidate.block)}${version}`, body, form);
 }
 
 /** Ask for the token within the form that needs it, so that what was written stays in view. */
