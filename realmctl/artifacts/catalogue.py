@@ -135,8 +135,8 @@ def listing(folder: Path) -> list[Version]:
         raise InputError(
             f"{folder} does not exist (looked from {Path.cwd()}). Name a folder of series, or run a stage."
         )
-    found = []
-    for series in series_in(folder):
+    found, closed = [], list[Path]()
+    for series in series_in(folder, closed):
         pinned = pinned_version(series)
         for path in (series / f"v{number}" for number in version_numbers(series)):
             try:
@@ -144,19 +144,22 @@ def listing(folder: Path) -> list[Version]:
                 found.append(Version(path, artifact.manifest, artifact.total_bytes(), pinned=path == pinned))
             except (InputError, MismatchError, AccessError) as error:
                 found.append(Version(path, error=str(error), unreadable=isinstance(error, AccessError)))
-    return found + [Version(partial) for series in series_in(folder) for partial in unfinished.partial_folders(series)]
+    found += [Version(partial) for series in series_in(folder) for partial in unfinished.partial_folders(series)]
+    return found + [Version(path, error=f"{path}: this user may not list it.", unreadable=True) for path in closed]
 
 
 def versions_at(path: Path) -> list[Path]:
-    """Return all versions of a folder of series, such as a workspace; of any other path the path itself."""
+    """Return all versions of a folder of series, such as a workspace, and the folders in it that cannot be listed; or else the path."""
     if is_artifact(path) or not series_below(path):
         return [path]
-    return [series / f"v{number}" for series in series_in(path) for number in version_numbers(series)] or [path]
+    closed = list[Path]()
+    found = [series / f"v{number}" for series in series_in(path, closed) for number in version_numbers(series)]
+    return [*found, *closed] or [path]
 
 
-def series_in(folder: Path) -> list[Path]:
-    """Return the folder itself if it is a series, and the series in it."""
-    return [*([folder] if is_series(folder) else []), *series_below(folder)]
+def series_in(folder: Path, closed: list[Path] | None = None) -> list[Path]:
+    """Return the folder itself if it is a series, and the series in it. `closed`: see `series_below`."""
+    return [*([folder] if is_series(folder) else []), *series_below(folder, closed=closed)]
 
 
 def show(path: Path, workspace: Path) -> Shown:

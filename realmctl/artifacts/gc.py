@@ -27,7 +27,7 @@ from realmctl.artifacts.folder import MANIFEST
 from realmctl.artifacts.lease import try_exclusive
 from realmctl.artifacts.manifest import FORMER, Origin, read_manifest
 from realmctl.artifacts.unfinished import partial_folders, read_recipe
-from realmctl.errors import ConfigError, InputError, MismatchError
+from realmctl.errors import AccessError, ConfigError, InputError, MismatchError
 
 NEWEST, NEEDED, IN_USE, DAMAGED, LINKED = "newest", "needed", "in use", "damaged", "reached by a link"
 PINNED = "pinned"
@@ -104,6 +104,7 @@ def collect(folders: Sequence[Path], newest: int, delete: bool) -> Collected:
 
     Raises:
         ConfigError: `newest` is below 1.
+        AccessError: A folder in them cannot be listed, or a version cannot be read or deleted.
         InputError: A folder does not exist, or versions are to be deleted and one whose manifest cannot be read may need them.
     """
     if newest < 1:
@@ -164,7 +165,12 @@ def read_workspace(folders: Iterable[Path], known: Sequence[VersionNeeds] = ()) 
 
     known: Versions that are not read, because the process has locked them and could not open them.
     """
-    named = [series for folder in folders for series in series_in(folder)]
+    closed = list[Path]()
+    named = [series for folder in folders for series in series_in(folder, closed)]
+    if closed:
+        raise AccessError(
+            f"{closed[0]}: this user may not list it, so what it needs is not known. Let a user run gc who may."
+        )
     within = [Path(os.path.realpath(folder)) for folder in folders]
     places: dict[Path, Path] = {}
     for series in sorted(

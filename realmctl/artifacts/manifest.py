@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import os
 import platform
 import re
 from collections.abc import Mapping, Sequence
@@ -183,11 +182,6 @@ def read_manifest(folder: Path) -> Manifest:
         ResourceError: The device could not read it.
     """
     path = folder / MANIFEST
-    if not os.path.lexists(path):
-        raise InputError(
-            f"{folder} is damaged: it has no {MANIFEST}, so what it holds is unknown. Restore the file, make the artifact "
-            f"again, or move the folder out of its series."
-        )
     try:
         text = read_small(path, MAX_MANIFEST_BYTES).decode()
         table = json.loads(text)
@@ -195,6 +189,11 @@ def read_manifest(folder: Path) -> Manifest:
             raise ValueError("it is not a table")
         _require_known_format(table.get("format"), folder)
         whole = table == sealed(table) and text == _rendered(table)
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(
+            f"{folder} is damaged: it has no {MANIFEST}, so what it holds is unknown. Restore the file, make the artifact "
+            f"again, or move the folder out of its series."
+        ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise as_realmctl_error(error, path) or InputError(
             f"{path} is not a readable manifest ({one_line(error)}). Restore it or make the artifact again."

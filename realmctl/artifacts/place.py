@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import suppress
 from pathlib import Path
 
 from realmctl.artifacts.artifact import VERSION_NAME, version_numbers
@@ -36,19 +35,25 @@ def _is_seen_as_series(folder: Path) -> bool:
         return False
 
 
-def series_below(folder: Path, depth: int = MAX_SERIES_DEPTH) -> list[Path]:
-    """The series below a folder, in the order of their names. A link to a series is one too; other links are not followed."""
+def series_below(folder: Path, depth: int = MAX_SERIES_DEPTH, closed: list[Path] | None = None) -> list[Path]:
+    """The series below a folder, in the order of their names. A link to a series is one too; other links are not followed.
+
+    closed: Gets the folders that this user may not list. They may hold series.
+    """
     if not folder.is_dir():
         return []
     found, own = [], is_series(folder)
     for child in sorted(path for path in folder.iterdir() if path.is_dir()):
         if own and OWN_NAMES.fullmatch(child.name):
             continue
-        if is_series(child):
-            found.append(child)
-        elif depth > 1 and not child.is_symlink() and not child.name.startswith("."):
-            with suppress(PermissionError):
-                found += series_below(child, depth - 1)
+        try:
+            if is_series(child):
+                found.append(child)
+            elif depth > 1 and not child.is_symlink() and not child.name.startswith("."):
+                found += series_below(child, depth - 1, closed)
+        except PermissionError:
+            if closed is not None:
+                closed.append(child)
     return found
 
 

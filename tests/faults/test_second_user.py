@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from realmctl.artifacts import open_artifact, verify, version_numbers
+from realmctl.artifacts.catalogue import listing, versions_at
 from realmctl.artifacts.gc import collect
 from realmctl.artifacts.series import locked, pin
 from stages.ict_init import IctInit
@@ -84,6 +85,26 @@ def test_files_of_another_user_are_read_or_refused_clearly(shared_folder, tmp_pa
         ".last",
     }
     count("reads and writes of another user's files", len(codes))
+
+
+def test_what_is_private_is_listed_as_unreadable_and_stands_in_the_way_of_what_needs_it(shared_folder, tmp_path):
+    w, log = shared_folder / "w", tmp_path / "log"
+    Plain().make(w / "plain")
+    newest = Plain(text="other").make(w / "plain").path
+    Plain().make(w / "secret")
+
+    def listed() -> int:
+        found = {str(one.path.relative_to(w)): one.kind for one in listing(w)}
+        assert found == {"plain/v1": "plain", "plain/v2": "unreadable", "secret": "unreadable"}
+        return len(versions_at(w))
+
+    (w / "secret").chmod(0o700)
+    newest.chmod(0o700)
+    acts = [lambda: open_artifact(w / "plain"), lambda: open_artifact(w / "secret"), lambda: collect([w], 1, False)]
+    assert as_nobody(listed, log) == 0, log.read_text()
+    assert [as_nobody(act, log) for act in acts] == [3, 3, 3] and "damaged" not in log.read_text()
+    assert as_nobody(lambda: Plain().make(w / "plain"), log) == 3  # the older version is not taken in its stead
+    count("reads and writes of another user's files", 5)
 
 
 def test_a_group_shares_a_workspace(group_folder, tmp_path):

@@ -109,7 +109,7 @@ def test_what_is_imported(tmp_path, form):
 
         code = exit_code(act)
         assert code in (0, REFUSED, MISMATCH, 2), what
-        assert code == 0 or not out.exists(), what
+        assert code == 0 or {path.name for path in out.rglob("*") if path.is_file()} <= {".lock"}, what
         assert all(verify(each) for each in made), what
         shutil.rmtree(out, ignore_errors=True)
         found += 1
