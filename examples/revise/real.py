@@ -1,0 +1,150 @@
+"""What a corpus that really changed does to a retriever and a reader that are not trained again: examples/revise/real.py FOLDER.
+
+FOLDER/pairs is what mine.py wrote, and --retriever an imported encoder. The older articles are chunked, embedded and indexed; then they are
+revised by the edits that lead to the newer ones. Every question is searched for, and answered by a reader that was fine-tuned on the older
+articles, before and after. Writes --results, which real_page.py turns into a page. What is made is found again.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from memory import (
+    Maker,
+    Memory,
+    Questions,
+    answers,
+    json_lines,
+    machine,
+    read_questions,
+    share,
+    write_whole,
+)
+
+from realmctl import stages
+from realmctl.artifacts import Artifact, open_artifact, verify
+from realmctl.retrieval.search.opening import load_search
+
+METHODS = ("dense", "bm25", "hybrid")
+DEPTHS = (1, 5, 20)
+AT_ONCE = 64
+
+
+def telling(memory: Memory, retriever: Artifact, method: str, asked: Sequence[tuple[str, str]]) -> dict[str, float]:
+    """Return the share of (question, sentence) pairs whose sentence stands in one of the first 1, 5 and 20 blocks."""
+    dense = {"retriever": retriever, "index": memory.index} if method != "bm25" else {}
+    search = load_search(blocks=memory.blocks, method=method, precision="fp32", **dense)
+    rank = list[float]()
+    for start in range(0, len(asked), AT_ONCE):
+        batch = asked[start : start + AT_ONCE]
+        _, rows = search.search_batch([question for question, _ in batch], DEPTHS[-1])
+        for (_, sentence), found in zip(batch, rows, strict=True):
+            hits = (at for at, row in enumerate(found) if sentence in search.blocks[int(row)].text)
+            rank.append(next(hits, float("inf")))
+    return {str(depth): share(at < depth for at in rank) for depth in DEPTHS}
+
+
+def found(memory: Memory, retriever: Artifact, questions: Questions) -> dict[str, dict[str, dict[str, float]]]:
+    """Return, by method, how often the blocks that tell the new, the old and the unchanged facts come first."""
+    sought = {
+        "new": [(record["question"], record["new_sentence"]) for record in questions.changed],
+        "old": [(record["question"], record["old_sentence"]) for record in questions.changed],
+        "unchanged": [(record["question"], record["sentence"]) for record in questions.unchanged],
+    }
+    return {
+        method: {name: telling(memory, retriever, method, asked) for name, asked in sought.items() if asked}
+        for method in METHODS
+    }
+
+
+def remembered(costs: Path, make: Callable[[], tuple[Memory, dict[str, Any]]]) -> tuple[Memory, dict[str, Any]]:
+    """Make a memory, or find it again with what it cost when it was made."""
+    memory, spent = make()
+    if costs.exists():
+        return memory, json.loads(costs.read_text(encoding="utf-8"))
+    write_whole(costs, spent)
+    return memory, spent
+
+
+def main() -> None:
+    """Run the command line: measure, and write the results."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--retriever", type=Path, required=True)
+    parser.add_argument("--max-wordpieces", type=int, default=96)
+    parser.add_argument("--reader", type=Path, required=True, help="BERT folder that the reader starts from")
+    parser.add_argument("--steps", type=int, default=300, help="steps of its fine-tuning (default 300; 0: no reader)")
+    parser.add_argument("--asked", type=int, default=500, help="most questions of each kind (default 500)")
+    parser.add_argument("--results", type=Path, required=True)
+    given = parser.parse_args()
+
+    pairs, retriever = given.folder / "pairs", open_artifact(given.retriever)
+    questions = Questions(*(records[: given.asked] for records in read_questions(pairs)))
+    maker, tokenizer = Maker(given.folder / "artifacts", retriever, time.process_time), retriever.path / "tokenizer"
+    older, first = remembered(
+        given.folder / "older.json",
+        lambda: maker.new(pairs / "older.jsonl", tokenizer, given.max_wordpieces, "older"),
+    )
+    revised, revision = remembered(
+        given.folder / "revised.json", lambda: maker.revised(older, "revised", edits=pairs / "edits.jsonl")
+    )
+    chunked = stages.Chunk(
+        corpus=(pairs / "newer.jsonl",), tokenizer=str(tokenizer), max_wordpieces=given.max_wordpieces, workers=1
+    ).make(given.folder / "artifacts" / "newer-blocks")
+    results: dict[str, Any] = {
+        "machine": machine(),
+        "retriever": retriever.content,
+        "pairs": json.loads((pairs / "counts.json").read_text(encoding="utf-8")),
+        "asked": {"changed": len(questions.changed), "unchanged": len(questions.unchanged)},
+        "max_wordpieces": given.max_wordpieces,
+        "first": {"rows": older.blocks.metrics["blocks"], **first},
+        "revision": revision,
+        "same_blocks": revised.blocks.content == chunked.content,
+        "found": {
+            "before": found(older, retriever, questions),
+            "after": found(revised, retriever, questions),
+        },
+    }
+    if (pairs / "asked.jsonl").exists() and (by_people := Questions(json_lines(pairs / "asked.jsonl"), [])).changed:
+        results["people_asked"] = {
+            "questions": len(by_people.changed),
+            "before": found(older, retriever, by_people),
+            "after": found(revised, retriever, by_people),
+        }
+    if given.steps:
+        qa_model = stages.Finetune(
+            blocks=older.blocks,
+            retriever=retriever,
+            index=older.index,
+            bert=str(given.reader),
+            questions=pairs / "train.jsonl",
+            steps=given.steps,
+            batch_size=8,
+            lr=2e-4,
+            warmup=20,
+            optimizer="adamw",
+            retriever_beam=20,
+            reader_beam=3,
+            reader_length=192,
+            freeze_retriever=True,
+            precision="fp32",
+        ).make(given.folder / "artifacts" / "qa-model")
+        weights = qa_model.content
+        said = {
+            name: answers(qa_model, memory, questions.texts) for name, memory in (("before", older), ("after", revised))
+        }
+        verify(again := open_artifact(qa_model.path))  # hashes every file anew
+        results["reader"] = {
+            "steps": given.steps,
+            "trained_on": len(json_lines(pairs / "train.jsonl")),
+            "em": {name: questions.scores(told) for name, told in said.items()},
+            "weights_unchanged": again.content == weights,
+        }
+    write_whole(given.results, results)
+
+
+if __name__ == "__main__":
+    main()
