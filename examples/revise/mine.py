@@ -213,7 +213,9 @@ def mine(
     )
     counts["train"] = write(out / "train.jsonl", (fact.record() for title in sorted(training) for fact in same[title]))
     if questions:
-        counts["asked"] = write(out / "asked.jsonl", asked_facts(questions, {title: changed[title] for title in asking}))
+        counts["asked"] = write(
+            out / "asked.jsonl", asked_facts(questions, {title: changed[title] for title in asking})
+        )
     (out / "counts.json").write_text(json.dumps(counts, indent=1) + "\n", encoding="utf-8")
     return counts
 
