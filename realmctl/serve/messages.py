@@ -48,10 +48,11 @@ class Ask(Message):
 
 
 class Search(Message):
-    """Words or a question, for which the best blocks are looked up and not read."""
+    """Words or a question, for which the best blocks are looked up and not read. `method`: one of the status's search_methods."""
 
     query: Words
     top: Annotated[int, Field(ge=1, le=MOST_CANDIDATES)] = 5
+    method: Annotated[str, Field(max_length=MOST_CHARACTERS)] | None = None
 
 
 class Fill(Message):
@@ -119,7 +120,7 @@ class CandidateReply(BlockReply):
 
 
 class HitReply(BlockReply):
-    """A block that was found, and its score: an inner product of vectors, or BM25."""
+    """A block that was found, and its score: an inner product of vectors, BM25, or in hybrid search the sum of reciprocal ranks."""
 
     score: float
 
@@ -203,13 +204,18 @@ class Latency(BaseModel):
 
 
 class StatusReply(BaseModel):
-    """What is served, and how it goes. `refused` counts requests that met a full queue. `examples`: what may be asked, or filled."""
+    """What is served, and how it goes. `refused` counts requests that met a full queue. `examples`: what may be asked, filled or searched for.
+
+    `search_methods`: the first is the default. `newer_models`: what other runs have made since the start, and is served after a restart.
+    """
 
     version: str
     blocks: int
     index_type: str | None
     can_ask: bool
     can_fill: bool
+    search_methods: list[str]
+    newer_models: list[str]
     examples: list[str]
     edits_allowed: bool
     editing: bool

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from realmctl.artifacts import version_numbers
 from realmctl.corpus.corpus import Corpus
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
+from realmctl.log import say
 from realmctl.pipeline import Named, choose
 from realmctl.retrieval.answering.answerer import Answer, Answerer
 from realmctl.retrieval.answering.asking import named_rows, receipt_of
 from realmctl.retrieval.answering.pretrained_model import MASK, MaskPrediction, PretrainedModel
 from realmctl.retrieval.answering.qa_model import QaModel
+from realmctl.retrieval.names import HYBRID
+from realmctl.retrieval.search.bm25 import BM25Searcher
 from realmctl.retrieval.search.dense import DenseSearcher
-from realmctl.retrieval.search.opening import require_blocks
-from realmctl.retrieval.search.searcher import Searcher, SearchInputs, searcher_type
+from realmctl.retrieval.search.methods import Hybrid
+from realmctl.retrieval.search.opening import DEPTH, require_blocks
+from realmctl.retrieval.search.searcher import BlockSearch, Searcher, SearchInputs, searcher_type
 from realmctl.retrieval.search.text_search import TextSearch
 from realmctl.serve.messages import (
     AnswerReply,
@@ -42,13 +48,53 @@ COMPARED_CANDIDATES = 8
 MOST_MASKS = 16
 LONGEST_EXAMPLE = 120
 """Characters of a block that an example of the page is made of."""
+MOST_WORDS = 8
+"""Words of an example of a search."""
+
+
+class Searches:
+    """What finds blocks, by method. BM25 and hybrid search stand beside dense retrieval, and are made at the first search that asks for them.
+
+    first: the searcher that was opened, which is searched where no method is named.
+    """
+
+    def __init__(self, first: BlockSearch) -> None:
+        self._first = (
+            "dense" if isinstance(first, DenseSearcher) else "bm25" if isinstance(first, BM25Searcher) else "own"
+        )
+        self._made = {self._first: first}
+        self.blocks = first.corpus
+
+    @property
+    def names(self) -> list[str]:
+        """The methods, the one that is taken by default first."""
+        beside = ["bm25", HYBRID] if self._first == "dense" and importlib.util.find_spec("bm25s") else []
+        return [self._first, *beside]
+
+    def by(self, method: str | None) -> BlockSearch:
+        """Return what a method finds blocks with. Raises ConfigError for one that this server does not have."""
+        name = method or self._first
+        if name not in self.names:
+            raise ConfigError(f"This server searches by {' or '.join(self.names)}, not by {name}.")
+        if name not in self._made:
+            if name == HYBRID:
+                both = [one for one in (self._made[self._first], self.by("bm25")) if isinstance(one, Searcher)]
+                self._made[name] = Hybrid(both, depth=DEPTH)
+            else:
+                say(f"serve: BM25 of {len(self.blocks):,} blocks is computed now")
+                self._made[name] = searcher_type(name).start(SearchInputs(blocks=self.blocks.artifact))
+        return self._made[name]
+
+    def over(self, version: ServedVersion, opener: Callable[[Path, str], Index]) -> Searches:
+        """Return the same over other blocks."""
+        return Searches(self._made[self._first].over(version.blocks, version.index, opener))
 
 
 @dataclass(frozen=True)
 class Models:
     """What answers: a qa-model, a pre-trained model, and a closed-book model, each optional, over one version of blocks.
 
-    searched: what finds blocks. row_of: the row of each block by its id.
+    searches: what finds blocks; None where the qa-model retrieves none. row_of: the row of each block by its id.
     """
 
     version: ServedVersion
@@ -57,7 +103,7 @@ class Models:
     qa: QaModel | None
     filler: PretrainedModel | None
     closed_book: QaModel | None
-    searched: TextSearch | None
+    searches: Searches | None
 
     @classmethod
     def of(
@@ -66,23 +112,26 @@ class Models:
         qa: QaModel | None,
         filler: PretrainedModel | None,
         closed_book: QaModel | None,
-        searched: TextSearch | None = None,
+        searches: Searches | None = None,
     ) -> Models:
         """Return the models over a version, with the rows of its blocks. All blocks are read once.
 
-        searched: what finds blocks, where there is neither a qa-model nor a pre-trained model.
+        searches: what finds blocks, where there is neither a qa-model nor a pre-trained model.
         """
-        corpus = next(one.blocks for one in (qa, filler, searched) if one is not None)
+        reads = qa if qa is not None and qa.answerer.searcher is not None else None
+        if searches is None and (model := filler or reads) is not None:
+            searches = Searches(model.searcher)
+        corpus = next(one.blocks for one in (qa, filler, searches) if one is not None)
         rows = {block.id: row for row, block in enumerate(corpus)}
-        return cls(version, corpus, rows, qa, filler, closed_book, searched)
+        return cls(version, corpus, rows, qa, filler, closed_book, searches)
 
     def over(self, version: ServedVersion) -> Models:
         """Return the same models over another version. Only its index is read, and BM25 is computed anew."""
         opener = open_once()
         qa = self.qa and self.qa.over(version.blocks, version.index, opener)
         filler = self.filler and self.filler.over(version.blocks, version.index, opener)
-        searched = self.searched and self.searched.over(version.blocks, version.index, opener)
-        return Models.of(version, qa, filler, self.closed_book, searched)
+        alone = None if qa or filler else self.searches and self.searches.over(version, opener)
+        return Models.of(version, qa, filler, self.closed_book, alone)
 
     def check_edits(self) -> None:
         """Raise ConfigError if the models cannot follow an edit of the blocks."""
@@ -102,10 +151,15 @@ class Models:
         return range(first, stop)
 
     def examples(self) -> list[str]:
-        """A few questions and sentences with a mask, made of some blocks, for those who see the page for the first time."""
+        """A few questions, sentences with a mask, or words to search for, made of some blocks, for those who see the page for the first time."""
         count = len(self.corpus)
         blocks = [self.corpus.block(row) for row in dict.fromkeys((0, count // 3, 2 * count // 3)) if row < count]
         found = []
+        if self.qa is None and self.filler is None:
+            words = [
+                " ".join((block.title if block.title.strip() else block.text).split()[:MOST_WORDS]) for block in blocks
+            ]
+            return [*dict.fromkeys(text for text in words if text)]
         if self.qa is not None:
             found += [f"What is known about {block.title}?" for block in blocks if block.title.strip()]
         if self.filler is not None:
@@ -138,11 +192,12 @@ class Models:
         ]
 
     def search(self, asked: Sequence[Search]) -> list[SearchReply]:
-        """Find blocks, for one query at a time. Raises ConfigError if the qa-model retrieves none."""
-        search = self.searched or self.filler or self.qa
-        assert search is not None
+        """Find blocks, for one query at a time. Raises ConfigError if there is no such method here, or no block is retrieved."""
+        if self.searches is None:
+            raise ConfigError("This server's qa-model was fine-tuned with --retrieval none and retrieves no blocks.")
         replies = []
         for one in asked:
+            search = TextSearch(self.searches.by(one.method), self.corpus)
             hits = [
                 HitReply(
                     block=hit.block.id,
@@ -270,7 +325,14 @@ def open_models(
     """
     if qa_model is None and model is None:
         return _open_search(closed_book, blocks, embeddings, indexes, retriever)
-    found = Versions(blocks=blocks, embeddings=embeddings, indexes=indexes, qa_model=qa_model, model=model)
+    found = Versions(
+        blocks=blocks,
+        embeddings=embeddings,
+        indexes=indexes,
+        qa_model=qa_model,
+        model=model,
+        trained=_series(qa_model, model, closed_book),
+    )
     version, asked, filled = found.fitting()
     versions, opener = replace(found, qa_model=asked, model=filled), open_once()
     qa = filler = weights = None
@@ -308,9 +370,20 @@ def _open_search(
     searcher = searcher_type("dense" if index else "bm25").start(
         SearchInputs(blocks=of_blocks, retriever=made_by, index=index)
     )
-    versions = Versions(blocks=blocks, embeddings=embeddings, indexes=indexes, qa_model=None, model=made_by)
-    searched = TextSearch(searcher, searcher.corpus)
-    return Models.of(ServedVersion(of_blocks, index), None, None, None, searched), versions
+    versions = Versions(
+        blocks=blocks,
+        embeddings=embeddings,
+        indexes=indexes,
+        qa_model=None,
+        model=made_by,
+        trained=_series(retriever),
+    )
+    return Models.of(ServedVersion(of_blocks, index), None, None, None, Searches(searcher)), versions
+
+
+def _series(*models: Path | None) -> tuple[Path, ...]:
+    """The models that were named as series, of which another version may be made later."""
+    return tuple(model for model in models if model is not None and version_numbers(model))
 
 
 def open_once(index: Index | None = None) -> Callable[[Path, str], Index]:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 from realmctl.errors import ConfigError, InputError, LockedError, RealmctlError
@@ -55,6 +56,7 @@ class Service:
         self.latencies, self._worker = Latencies(), Worker(most_waiting)
         self._editing, self._start = threading.Lock(), time.monotonic()
         self._stopped, self._held = threading.Event(), versions.held()
+        self._models_at_start, self._told = versions.models_now(), list[str]()
 
     def ask(self, asked: Ask) -> Future[AskReply]:
         """Queue a question. Raises QueueFull."""
@@ -129,10 +131,10 @@ class Service:
         try:
             self._held = held
             version = self.versions.newest()
-            if version.name == self.models.version.name:
+            if version.same_as(self.models.version):
                 return False
             self.models = self.models.over(version)
-            say(f"serving {version.blocks} now")
+            say(f"serving {' with '.join(str(one) for one in (version.blocks, version.index) if one)} now")
             return True
         except RealmctlError as error:
             warn(f"{self.models.version.blocks} is still served: {error}")
@@ -140,12 +142,27 @@ class Service:
         finally:
             self._editing.release()
 
+    def newer_models(self) -> list[str]:
+        """Return the models that other runs have made since the start, such as `qa-model v3`. They are served after a restart.
+
+        Each is told once in the log.
+        """
+        now = self.versions.models_now()
+        newer = [series for series, version in now.items() if version != self._models_at_start.get(series)]
+        names = [f"{Path(series).name} {now[series]}" for series in newer]
+        for name in names:
+            if name not in self._told:
+                self._told.append(name)
+                say(f"{name} is newer than what is served. Stop and start `realmctl serve` to serve it.")
+        return names
+
     def follow_always(self, seconds: float = SECONDS_BETWEEN_LOOKS) -> None:
         """Look for newer versions again and again, in a thread of its own, until `stop`."""
 
         def look() -> None:
             while not self._stopped.wait(seconds):
                 self.follow()
+                self.newer_models()
 
         threading.Thread(target=look, name="serve-follow", daemon=True).start()
 
@@ -211,6 +228,8 @@ class Service:
             index_type=None if index is None else str(index.settings.get("type", "unknown")),
             can_ask=models.qa is not None,
             can_fill=models.filler is not None,
+            search_methods=models.searches.names if models.searches else [],
+            newer_models=self.newer_models(),
             examples=models.examples(),
             edits_allowed=self.edits_allowed,
             editing=self._editing.locked(),

@@ -48,6 +48,11 @@ class ServedVersion:
         """A name that differs for different versions and tells nothing of the machine, such as `v3-0a1b2c3d4e5f`."""
         return f"{self.blocks.path.name}-{self.blocks.content[:12]}"
 
+    def same_as(self, other: ServedVersion) -> bool:
+        """Return whether both have the same blocks and the same index."""
+        contents = [None if one.index is None else one.index.content for one in (self, other)]
+        return self.name == other.name and contents[0] == contents[1]
+
 
 @dataclass(frozen=True)
 class Edited:
@@ -66,6 +71,7 @@ class Versions:
     embeddings, indexes: the series of embeddings and of indexes.
     qa_model, model: the models, as paths or opened; None if there is none. `model` may be a retriever alone; it embeds edited
         blocks.
+    trained: the models that were named as series. A newer version is told, and served after a restart.
     """
 
     blocks: Path
@@ -73,6 +79,7 @@ class Versions:
     indexes: Path
     qa_model: Path | Artifact | None
     model: Path | Artifact | None
+    trained: tuple[Path, ...] = ()
 
     def newest(self) -> ServedVersion:
         """Return the newest blocks and index that fit the models (`realmctl.pipeline.choosing`).
@@ -105,6 +112,14 @@ class Versions:
     def held(self) -> tuple[object, ...]:
         """Return what a look at the folders of blocks and indexes shows: versions and pins. It changes with every new version."""
         return tuple((version_numbers(series), pinned_version(series)) for series in (self.blocks, self.indexes))
+
+    def models_now(self) -> dict[str, str]:
+        """Return {series: version} of the versions that the models' series stand for now."""
+        return {
+            str(series): (pinned_version(series) or newest_version(series)).name
+            for series in self.trained
+            if version_numbers(series)
+        }
 
     def check_edits(self, version: ServedVersion) -> None:
         """Check that edits of this version can be embedded and indexed.

@@ -22,6 +22,10 @@ def opened(workspace, **changed):
     return open_models(**given, **series(workspace))
 
 
+def search_alone(workspace):
+    return {"qa_model": None, "model": None, "retriever": workspace / "retriever"}
+
+
 def edited(models, versions):
     versions.check_edits(models.version)
     models.check_edits()
@@ -85,6 +89,28 @@ def test_models_that_read_search_too(workspace):
     models, _ = opened(workspace)
     [reply] = models.search([Search(query=QUESTION, top=2)])
     assert [hit.block for hit in reply.hits] == [hit.block.id for hit in models.filler.search(QUESTION, 2)]
+
+
+@pytest.mark.parametrize("model", [False, True])
+def test_every_method_of_search_is_there_and_hybrid_is_that_of_the_command(workspace, model):
+    models, versions = opened(workspace, **({} if model else search_alone(workspace)))
+    assert models.searches.names == ["dense", "bm25", "hybrid"]
+    for method in models.searches.names:
+        made_by = {"retriever": workspace / "model"} if model and method != "bm25" else {}
+        expected = realmctl.load_search(workspace, method=method, **made_by).search(QUESTION, 4)
+        [reply] = models.search([Search(query=QUESTION, top=4, method=method)])
+        assert [(hit.block, hit.score) for hit in reply.hits] == [(hit.block.id, hit.score) for hit in expected]
+    with pytest.raises(ConfigError, match="hybrid, not by wrong"):
+        models.search([Search(query=QUESTION, method="wrong")])
+    version = edited(models, versions)
+    [after] = models.over(version).search([Search(query=EDIT["text"], top=1, method="bm25")])
+    assert after.hits[0].text == EDIT["text"]
+
+
+def test_examples_of_a_search_are_titles(workspace):
+    models, _ = opened(workspace, **search_alone(workspace))
+    titles = {block.title for block in models.corpus}
+    assert len(models.examples()) > 1 and set(models.examples()) <= titles
 
 
 def test_rows_of_a_document(workspace):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from realmctl.serve.messages import Ask, LeaveOut, NewDocument, NewText
 from realmctl.serve.models import Models
 from realmctl.serve.service import UnknownBlock
 from realmctl.serve.versions import Versions
+from stages.build_index import BuildIndex
 from stages.revise import Revise
 from tests.serve.conftest import QUESTION
 
@@ -92,6 +94,22 @@ def test_another_process_wrote_a_version(service, workspace):
     with pytest.raises(LockedError, match="v2"):
         service.remove("d1-0", "v1-000000000000")
     assert service.remove("d1-0", None).result(PATIENCE).version.startswith("v3-")
+
+
+def test_a_newer_index_of_the_same_blocks_is_followed(open_service, workspace):
+    service = open_service(qa_model=None, model=None, retriever=workspace / "retriever")
+    index = open_artifact(workspace / "index")
+    BuildIndex(embeddings=workspace / "embeddings", type="int8").make(workspace / "index")
+    assert service.status().index_type == index.settings["type"]
+    assert service.follow() and service.status().index_type == "int8" and not service.follow()
+
+
+def test_a_newer_model_is_told_and_needs_a_restart(service, workspace, capsys):
+    assert service.status().newer_models == []
+    shutil.copytree(workspace / "qa-model" / "v1", workspace / "qa-model" / "v2")
+    before = service.models
+    assert service.newer_models() == service.status().newer_models == ["qa-model v2"] and service.models is before
+    assert capsys.readouterr().err.count("qa-model v2 is newer") == 1
 
 
 def test_blocks_that_have_no_index_yet_are_newer_all_the_same(service, workspace):

@@ -159,6 +159,21 @@ def test_the_empty_page_has_examples_that_are_answered(page, address):
     assert page.evaluate("document.getElementById('examples').hidden") and page.complaints == []
 
 
+def test_a_page_that_searches_alone_has_examples_and_methods(page, serve_at, open_service, workspace):
+    address = serve_at(open_service(qa_model=None, model=None, retriever=workspace / "retriever"))
+    page.open(address)
+    page.wait_for("document.querySelectorAll('#examples button').length > 1")
+    page.evaluate("document.querySelector('#examples button').click()")
+    page.wait_for("document.querySelectorAll('.candidates > li').length > 0")
+    assert page.evaluate(
+        "document.getElementById('examples').hidden && document.getElementById('examples').offsetHeight === 0"
+    )
+    dense = page.evaluate("document.getElementById('result').textContent")
+    page.evaluate("document.querySelector('#methods input[value=hybrid]').click()")
+    page.wait_for(f"document.getElementById('result').textContent !== {json.dumps(dense)}")
+    assert "score 0.0" in page.evaluate("document.getElementById('result').textContent") and page.complaints == []
+
+
 def test_the_evidence_stands_above_the_null_document(page, address):
     for question in (QUESTION, SENTENCE):
         ask(page, address, question)

@@ -2,6 +2,7 @@ import { bar, element, marked, shown } from "./dom.js";
 
 const find = (id) => document.getElementById(id);
 const MASK = "[MASK]";
+const METHODS = { dense: "meaning (dense)", bm25: "words (BM25)", hybrid: "both (hybrid)" };
 let status = { edits_allowed: false };
 let shownVersion = null; // the version of the blocks that the page shows, from which an edit is made
 let latest = 0; // number of the latest question: a slow reply to an earlier one is not shown
@@ -45,16 +46,29 @@ async function refreshStatus() {
     find("heading").textContent = "Search the blocks";
     find("what").textContent = status.can_fill ? "Words to search for, or a sentence with [MASK]" : "Words to search for";
     find("go").textContent = "Search";
+    showMethods(status.search_methods);
   }
+  find("newer").hidden = !status.newer_models.length;
+  find("newer").textContent = `Made since this server was started: ${status.newer_models.join(", ")}. Restart realmctl serve to use it.`;
   const spent = Object.entries(status.latency).map(([kind, one]) =>
     `${kind}: ${one.requests} ${one.requests === 1 ? "request" : "requests"}, median ${one.p50_ms.toFixed(0)} ms, 95 % within ${one.p95_ms.toFixed(0)} ms`);
   find("latency").textContent = spent.join(" · ");
+}
+
+/** Offer the methods of search, if there are several. Another choice searches again. */
+function showMethods(names) {
+  if (names.length < 2 || find("methods").querySelector("input")) return;
+  find("methods").hidden = false;
+  find("methods").append(...names.map((name, place) => element("label", {},
+    element("input", { type: "radio", name: "method", value: name, checked: place === 0, change: () => find("question").value.trim() && run() }),
+    METHODS[name] ?? name)));
 }
 
 /** Ask or fill what the field holds, and show it. Returns the best answer. */
 async function run(before = null) {
   const text = find("question").value.trim();
   const number = ++latest;
+  find("examples").hidden = true;
   const isFilling = text.includes(MASK) && status.can_fill;
   if (!isFilling && !status.can_ask) return search(text, number, before);
   say("Looking it up …");
@@ -64,7 +78,6 @@ async function run(before = null) {
     : call("POST", "ask", { question: text, compare: true }));
   if (reply === null || number !== latest) return;
   shownVersion = reply.version;
-  find("examples").hidden = true;
   history.replaceState(null, "", `#q=${encodeURIComponent(text)}`);
   const best = isFilling ? words(reply.with_retrieval) : reply.answers[0]?.text ?? "no answer";
   const spent = `${Math.round(performance.now() - start)} ms`;
@@ -78,13 +91,16 @@ async function run(before = null) {
 async function search(text, number, before) {
   say("Searching …");
   const start = performance.now();
-  const reply = await attempt(() => call("POST", "search", { query: text }));
+  const reply = await attempt(() => call("POST", "search", {
+    query: text, method: document.querySelector("#methods input:checked")?.value ?? null }));
   if (reply === null || number !== latest) return;
   shownVersion = reply.version;
   history.replaceState(null, "", `#q=${encodeURIComponent(text)}`);
   const found = `${reply.hits.length} ${reply.hits.length === 1 ? "block" : "blocks"} in ${Math.round(performance.now() - start)} ms.`;
   say(before === null ? found : `${before.said} ${found}`);
-  find("result").replaceChildren(candidatesView("Blocks", reply.hits, (hit) => element("p", { class: "text" }, hit.text), null));
+  find("result").replaceChildren(reply.hits.length
+    ? candidatesView("Blocks", reply.hits, (hit) => element("p", { class: "text" }, hit.text), null)
+    : element("p", {}, "No block shares a word with it."));
   find("result").dataset.best = reply.hits[0]?.title ?? "nothing";
   await attempt(refreshStatus);
 }
