@@ -8,7 +8,7 @@ from pathlib import Path
 
 from realmctl.artifacts import Artifact, Origin, Writer, newest_version
 from realmctl.artifacts.series import require_newest
-from realmctl.corpus.settings import ChunkSettings
+from realmctl.corpus.settings import ChunkSettings, language_of
 from realmctl.errors import ConfigError, MismatchError
 from realmctl.execution.shards import Executor
 from realmctl.log import warn
@@ -49,8 +49,11 @@ class Revise(Stage):
 
     def origin(self) -> Origin:
         """Return the origin, with the settings of the blocks among its own, so that the next revision finds them."""
-        origin, inherited = super().origin(), ChunkSettings.of(self.blocks.settings)
+        origin, inherited = super().origin(), self._chunk_settings()
         return dataclasses.replace(origin, settings={**origin.settings, **vars(inherited)})
+
+    def _chunk_settings(self) -> ChunkSettings:
+        return ChunkSettings.of({**self.blocks.settings, "language": language_of(self.blocks)})
 
     def run(self, out: Writer) -> Mapping[str, object]:
         from realmctl.corpus.revising import revise_blocks
@@ -58,7 +61,7 @@ class Revise(Stage):
         self._check_newest(out)
         return revise_blocks(
             self.blocks,
-            ChunkSettings.of(self.blocks.settings),
+            self._chunk_settings(),
             self.corpus,
             self.edits,
             out,

@@ -109,7 +109,8 @@ class BlockPacker:
     """
 
     def __init__(self, wordpiece: WordPiece, settings: ChunkSettings) -> None:
-        self.wordpiece, self.settings, self.splitter = wordpiece, settings, splitter(settings.sentence_splitter)
+        self.wordpiece, self.settings = wordpiece, settings
+        self.splitter = splitter(settings.sentence_splitter, settings.language)
         self.split_sentences = self.shortened_passages = 0
 
     def blocks(self, document: Document) -> Iterator[Block]:

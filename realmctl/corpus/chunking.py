@@ -18,9 +18,13 @@ from realmctl.artifacts import Writer
 from realmctl.artifacts.records import RecordWriter
 from realmctl.corpus.blocks import Block, BlockPacker
 from realmctl.corpus.blocks_file import BlocksWriter
+from realmctl.corpus.corpus_file import corpus_files
 from realmctl.corpus.document import Document, SkippedPage, cleaned
+from realmctl.corpus.languages import AUTO
 from realmctl.corpus.reading import CorpusFiles, PageCounts
 from realmctl.corpus.settings import ChunkSettings
+from realmctl.corpus.wiki.dump import stated_language
+from realmctl.corpus.wiki.namespaces import LANGUAGES
 from realmctl.corpus.work_units import CorpusUnit, Pages, ReadFiles, corpus_units, expanded_bytes, units
 from realmctl.errors import InputError
 from realmctl.execution.shards import Executor, map_units, worker_count
@@ -82,6 +86,7 @@ def chunk_corpus(
     Raises:
         InputError: a file is damaged, or no page holds text to keep.
     """
+    settings = in_its_language(corpus, settings)
     first_pass = None
     if tokenizer.startswith("train:"):
         first_pass = CorpusFiles(corpus, settings, PageCounts())
@@ -113,11 +118,24 @@ def chunk_corpus(
         )
     return {
         "pages": pages.pages,
+        "language": settings.language,
         "bad_files": len(files.bad),
         "dropped": dict(sorted(pages.dropped.items())),
         **dict(sorted(counts.items())),
         **size_metrics(out.path),
     }
+
+
+def in_its_language(corpus: Sequence[Path], settings: ChunkSettings) -> ChunkSettings:
+    """Return the settings with the language of the corpus: the one named, or what the first file says if it is a dump, or English."""
+    if settings.language != AUTO:
+        return settings
+    first = next(iter(corpus_files(corpus, settings)), None)
+    try:
+        stated = stated_language(first.path) if first and settings.format in ("auto", "dump") else ""
+    except InputError:  # the file cannot be read, which its reader reports or skips
+        stated = ""
+    return ChunkSettings.of({**vars(settings), "language": stated if stated in LANGUAGES else "en"})
 
 
 def seconds_to_chunk(corpus: Sequence[Path], tokenizer: str, settings: ChunkSettings, workers: int = 0) -> float:
@@ -126,6 +144,7 @@ def seconds_to_chunk(corpus: Sequence[Path], tokenizer: str, settings: ChunkSett
     They are read, cleaned and cut in this process. Their share of the corpus follows from its size and compression. Cleaning and cutting
     count as divided among the workers, and reading does not. What a tokenizer takes is extrapolated from half of them and all.
     """
+    settings = in_its_language(corpus, settings)
     files = CorpusFiles(corpus, settings, PageCounts())
     files.say_formats = False
     pages, chars, start = Pages(), 0, time.monotonic()

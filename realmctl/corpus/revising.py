@@ -57,7 +57,12 @@ def revise_blocks(
     pages.warn()
     if not changes.blocks:
         raise InputError(f"This revision of {blocks} would leave no block. Keep at least one document with text.")
-    return {**changes.metrics(), **size_metrics(out.path), "quarantined": counts["quarantined"]}
+    return {
+        **changes.metrics(),
+        **size_metrics(out.path),
+        "quarantined": counts["quarantined"],
+        "language": settings.language,
+    }
 
 
 def _edited(former: Corpus, edits: Path, tokenizer: Path, settings: ChunkSettings) -> Iterator[ChunkedUnit]:

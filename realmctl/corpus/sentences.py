@@ -2,18 +2,21 @@
 
 The rules are this project's own. They agree with NLTK's Punkt on more than 98 % of the boundaries of encyclopedic
 English, at ten times its speed (benchmarks/dump_to_blocks.py). A sentence never contains a line break, because each
-paragraph and each list item is a line.
+paragraph and each list item is a line. Marks of other scripts count in every language. A language decides which words are abbreviations.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from realmctl.corpus.abbreviations import abbreviations
 from realmctl.corpus.document import CharacterRange
+from realmctl.corpus.languages import plain_language
 from realmctl.errors import ConfigError, InputError, require_package
 
 Splitter = Callable[[str], list[CharacterRange]]
@@ -24,8 +27,25 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# An end mark before a space, or a line break. It starts with one character set, because `re` searches that fastest.
-CANDIDATE = re.compile(r"""[.!?…\n](?:(?<=\n)\s*|(?<!\n)["'”’)\]»]*\s+(?=["'“‘«(\[¿¡]*\S))""")
+WIDE = (
+    "\u0589\u061d-\u061f\u06d4\u0700-\u0702\u07f9\u0837\u0839\u083d\u083e\u0964\u0965\u104a\u104b\u1362\u1367\u1368\u166e"
+    "\u1735\u1736\u17d4\u17d5\u1803\u1809\u1944\u1945\u1aa8-\u1aab\u1b5a\u1b5b\u1b5e\u1b5f\u1c3b\u1c3c\u1c7e\u1c7f\u203c\u203d"
+    "\u2047-\u2049\u2cf9-\u2cfb\u2e2e\u2e3c\u2e53\u2e54\u3002\ua4ff\ua60e\ua60f\ua6f3\ua6f7\ua876\ua877\ua8ce\ua8cf\ua92f\ua9c8\ua9c9\uaa5d-\uaa5f"
+    "\uaaf0\uaaf1\uabeb\ufe12\ufe15\ufe16\ufe52\ufe56\ufe57\uff01\uff0e\uff1f\uff61"
+)
+"""The marks outside ASCII that end a sentence, with a blank after them or without (Unicode's property Sentence_Terminal, first plane)."""
+WIDE_MARK = re.compile(f"[{WIDE}]")
+WIDE_POINTS = "\ufe52\uff0e"
+"""Those that are decimal points too."""
+WIDE_PAIRS = ("「」", "『』", "（）", "《》", "〈〉", "【】", "“”")
+WIDE_CLOSERS = "」』）》〉】”’｣﹂﹄"
+QUOTED = 200
+"""A mark in brackets ends no sentence where they open and close within so many characters around it."""
+# An end mark before a space, or one that needs no space, or a line break. It starts with one character set, because `re` searches that fastest.
+CANDIDATE = re.compile(
+    rf"""[.!?…\n{WIDE}](?:(?<=\n)\s*|(?<=[{WIDE}])[{WIDE}!?…]*[{WIDE_CLOSERS}"')\]»]*\s*(?=\S)"""
+    rf"""|(?<![\n{WIDE}])["'”’)\]»]*\s+(?=["'“‘«(\[¿¡]*\S))"""
+)
 ABBREVIATIONS = _words(
     """
     mr mrs ms dr prof rev fr hon pres gov sen rep gen col maj capt cmdr lt sgt cpl pvt adm st ste mt sts
@@ -36,7 +56,6 @@ ABBREVIATIONS = _words(
     abbr cont pl syn var brig bvt subsp spp sp aka orig circ
     """
 )
-LONGEST_ABBREVIATION = max(map(len, ABBREVIATIONS))
 OFTEN_LAST = _words(
     """
     etc inc ltd co corp jr sr al a.m p.m b.c a.d u.s u.k u.n d.c u.s.a ph.d m.d b.a m.a no
@@ -54,14 +73,75 @@ CLOSING_BRACKETS = ")]"
 WORD_BORDER = re.compile(r"[\s(\[\"'“”‘’—–/,;]")
 
 
-def split(text: str) -> list[CharacterRange]:
+STARTERS_OF = {
+    "de": "der die das ein eine einer er sie es in im am an auf mit von für nach bei zu zum zur aus als auch wenn während seit dieser diese dieses",
+    "es": "el la los las lo un una en al del por para con su sus se es fue este esta esto estos estas también pero",
+    "fr": "le la les un une des il elle ils elles on ce cet cette ces en au aux dans pour par sur avec mais et son sa ses",
+    "it": "il lo la i gli le un una nel nella in al alla per con da di si è questo questa anche ma",
+    "nl": "de het een hij zij ze in op aan met van voor na bij uit als ook dit deze dat die er maar",
+    "pt": "o a os as um uma em no na ao à do da por para com se é foi este esta isto também mas",
+    "ru": "в на с по из за от до к у о об и но а он она оно они это этот эта при после для",
+}
+"""Frequent first words. After an abbreviation they begin a sentence."""
+ORDINALS = _words("cs da de et fi fo hr hsb hu is lb lv nb nn no pl sk sl sr tr")
+"""Languages that write 3rd as 3. with a full stop."""
+
+
+@dataclass(frozen=True)
+class SentenceWords:
+    """The words that decide whether a full stop ends a sentence, in lower case.
+
+    Attributes:
+        abbreviations: after them a sentence goes on.
+        often_last: the abbreviations that end a sentence where one of `starters` follows.
+        starters: frequent first words of a sentence.
+        numbered: those before a number.
+        ordinals: whether a number of two digits with a full stop is an ordinal.
+        any_letter: whether a small letter with a full stop is an abbreviation, as in "z. B.".
+    """
+
+    abbreviations: frozenset[str] = ABBREVIATIONS
+    often_last: frozenset[str] = OFTEN_LAST
+    starters: frozenset[str] = STARTERS
+    numbered: frozenset[str] = NUMBERED
+    ordinals: bool = False
+    any_letter: bool = False
+
+    @cached_property
+    def longest(self) -> int:
+        """The number of letters of the longest abbreviation."""
+        return max(map(len, self.abbreviations), default=0)
+
+
+ENGLISH = SentenceWords()
+
+
+@lru_cache(maxsize=8)
+def sentence_words(language: str) -> SentenceWords:
+    """Return the words of a language by its code. A language without a list has none, so that only the rules of Unicode count."""
+    plain = plain_language(language)
+    if plain == "en":
+        return ENGLISH
+    known = abbreviations(plain)
+    parts = {part for word in known for part in word.split(".") if part}
+    return SentenceWords(
+        abbreviations=known | parts,
+        often_last=known | parts,
+        starters=_words(STARTERS_OF.get(plain, "")),
+        numbered=frozenset(),
+        ordinals=plain in ORDINALS,
+        any_letter=True,
+    )
+
+
+def split(text: str, words: SentenceWords = ENGLISH) -> list[CharacterRange]:
     """Return (start, end) of each sentence in order, without the spaces around it. None is empty or contains a line
     break.
     """
     spans, start = list[CharacterRange](), len(text) - len(text.lstrip())
     for match in CANDIDATE.finditer(text):
         mark, place, stop = match[0], match.start(), match.end()
-        if "\n" in mark or _ends(text, place, stop):
+        if "\n" in mark or _ends(text, start, place, stop, words):
             end = place + len(mark.rstrip()) if mark[0] != "\n" else start + len(text[start:place].rstrip())
             if start < end:
                 spans.append((start, end))
@@ -71,9 +151,11 @@ def split(text: str) -> list[CharacterRange]:
     return spans
 
 
-def _ends(text: str, place: int, stop: int) -> bool:
-    """Return whether the mark at `place` ends a sentence; the next word starts at `stop`."""
+def _ends(text: str, start: int, place: int, stop: int, words: SentenceWords) -> bool:
+    """Return whether the mark at `place` ends the sentence that begins at `start`; the next word starts at `stop`."""
     following = text[stop]
+    if WIDE_MARK.match(text, place):
+        return _wide_ends(text, start, place, stop)
     if following in "\"'“‘«([¿¡":
         following = text[stop : stop + 4].lstrip("\"'“‘«([¿¡")[:1] or following
     if following in CLOSING_BRACKETS:
@@ -82,23 +164,36 @@ def _ends(text: str, place: int, stop: int) -> bool:
         return not following.islower()
     if following.islower() or following in ",;:-–—":
         return False
-    tail = text[max(0, place - LONGEST_ABBREVIATION - 1) : place]
-    if len(tail) > LONGEST_ABBREVIATION and tail.isalpha():
+    tail = text[max(0, place - words.longest - 1) : place]
+    if len(tail) > words.longest and tail.isalpha():
         return True  # too many letters for an abbreviation
     word = WORD_BORDER.split(text[max(0, place - 24) : place].rpartition(" ")[2])[-1]
-    return _period_ends(word, text[stop : stop + 24])
+    return _period_ends(word, text[stop : stop + 24], words)
 
 
-def _period_ends(word: str, after: str) -> bool:
+def _wide_ends(text: str, start: int, place: int, stop: int) -> bool:
+    """The same for a mark that needs no blank after it. Speech that is quoted goes on: 「来る。」と言った."""
+    following, marks = text[stop], text[place:stop].rstrip()
+    if following in "、，,;；：" or (text[place] in WIDE_POINTS and following.isdigit()):
+        return False
+    if marks[-1] in WIDE_CLOSERS and "\u3041" <= following <= "\u309f":
+        return False
+    before, after = text[max(start, place - QUOTED) : stop], text[stop : stop + QUOTED].partition("\n")[0]
+    return not any(before.count(pair[0]) > before.count(pair[1]) and pair[1] in after for pair in WIDE_PAIRS)
+
+
+def _period_ends(word: str, after: str, words: SentenceWords) -> bool:
     """Return whether the full stop after `word` ends a sentence when the text `after` follows."""
     plain = word.lower()
-    new_sentence = after.partition(" ")[0].rstrip(",;:").lower() in STARTERS
-    if len(word) == 1 and word.isupper():
+    new_sentence = after.partition(" ")[0].rstrip(",;:").lower() in words.starters
+    if len(word) == 1 and (word.isupper() or (words.any_letter and word.islower())):
         return word == "I" or new_sentence
-    if plain in NUMBERED:
+    if plain in words.numbered:
         return not after[:1].isdigit()
-    if plain in ABBREVIATIONS or _initials(word):
-        return plain in OFTEN_LAST and new_sentence
+    if words.ordinals and word.isdigit() and len(word) < 3:
+        return False
+    if plain in words.abbreviations or _initials(word):
+        return plain in words.often_last and new_sentence
     return True
 
 
@@ -126,16 +221,22 @@ def check_splitter(flag: str, name: str) -> None:
             )
 
 
-def splitter(name: str) -> Splitter:
-    """Return a splitter by name: "rules" (this file), "spacy" (its sentencizer), or "punkt:FOLDER" (NLTK's)."""
-    folder = punkt_folder(name)
-    return punkt(folder) if folder else split if name == "rules" else _spacy_split
+def splitter(name: str, language: str = "en") -> Splitter:
+    """Return a splitter by name: "rules" (this file), "spacy" (its sentencizer), or "punkt:FOLDER" (NLTK's).
+
+    A Punkt model has its own language.
+    """
+    if folder := punkt_folder(name):
+        return punkt(folder)
+    if name == "rules":
+        return partial(split, words=sentence_words(language))
+    return partial(_spacy_split, language=plain_language(language))
 
 
-def _spacy_split(text: str) -> list[CharacterRange]:
+def _spacy_split(text: str, language: str) -> list[CharacterRange]:
     spans, start = list[CharacterRange](), 0
     for line in text.split("\n"):
-        for sentence in _spacy()(line).sents if line.strip() else ():
+        for sentence in _spacy(language)(line).sents if line.strip() else ():
             words = sentence.text.strip()
             begin = start + sentence.start_char + len(sentence.text) - len(sentence.text.lstrip())
             if words:
@@ -172,10 +273,14 @@ def punkt(folder: Path) -> Splitter:
 
 
 @lru_cache(maxsize=1)
-def _spacy() -> Any:
+def _spacy(language: str) -> Any:
+    """Return spaCy's sentencizer with the tokenizer of a language; the one of all languages where spaCy has none that works here."""
     import spacy
 
-    language = spacy.blank("en")
-    language.add_pipe("sentencizer")
-    language.max_length = 2**25
-    return language
+    try:
+        pipeline = spacy.blank(language)
+    except ImportError:
+        pipeline = spacy.blank("xx")
+    pipeline.add_pipe("sentencizer")
+    pipeline.max_length = 2**25
+    return pipeline

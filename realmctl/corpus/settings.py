@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from realmctl.artifacts import Artifact
+from realmctl.corpus.languages import AUTO, check_language
 from realmctl.corpus.sentences import check_splitter
 from realmctl.errors import ConfigError
 from realmctl.pipeline import Settings, setting
@@ -67,10 +69,22 @@ class CorpusSettings(Settings):
         default=False,
     )
 
+    language: str = setting(
+        "Language of the text: the code under which it has a Wikipedia, such as ko, or und for a text of several. It decides on abbreviations, "
+        "and on dates in tag. auto: what the first file says if it is a dump, or else en.",
+        default=AUTO,
+        check=check_language,
+    )
+
     @property
     def column_delimiter(self) -> str:
         """What separates the columns of a table; empty where its header shows it."""
         return DELIMITER_NAMES.get(self.delimiter, self.delimiter)
+
+
+def language_of(blocks: Artifact) -> str:
+    """Return the language in which blocks were cut. Blocks that were imported are English."""
+    return str(blocks.metrics.get("language", "en"))
 
 
 class ChunkSettings(CorpusSettings):

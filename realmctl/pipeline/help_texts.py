@@ -32,6 +32,7 @@ CONTRAST_MICRO_BATCH = (
     "Queries computed at once, with their blocks; 0 means the whole batch. The gradients stay those of the whole batch."
 )
 BM25_WEIGHT = "hybrid: factor of BM25's part in the fusion. `eval-cloze` finds one without labels."
+SCORER = "Scorer that gives `em`; its published script says what counts as equal. auto: orqa, or regex-match where answers are regular expressions."
 REGEX_ANSWERS = "Treat answers as regular expressions. Default: decided by the format of the file."
 ANSWER_FIELD = "Name of the field that holds the answers. Default: decided by the format of the file."
 QUESTIONS = "File of questions with answers: NQ-open, WebQuestions, CuratedTREC, SQuAD and others."
@@ -39,7 +40,11 @@ INDEX_SHARDS = (
     "Under torchrun: divide the index over the processes instead of giving each the whole index. Needs an exact index, or an hnsw "
     "index that was built with --shards."
 )
+BM25_TOKENS = (
+    "What BM25 compares: the wordpieces of the model (pieces), or whole words. Words suit a language with blanks and few endings; with "
+    "--bm25-stemmer they are always compared."
+)
 BM25_STEMMER = (
     "Compare words without their endings in BM25, by the Snowball stemmer of this name, such as english (PyStemmer, extra bm25). Default: "
-    "compare wordpieces."
+    "see --bm25-tokens."
 )

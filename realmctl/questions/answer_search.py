@@ -7,7 +7,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from realmctl.questions.answers import AnswerTest, answer_spans, has_answer
+from realmctl.questions.answers import AnswerTest, answer_spans, has_answer, words_of
 from realmctl.questions.questions import Question
 from realmctl.questions.regexes import find_spans
 
@@ -18,19 +18,23 @@ class AnswerSearch:
     """`has_answer` for one question and many texts.
 
     `how` applies to plain answers; regular expressions are matched as such. Comparing words is slow, so a text is first
-    searched for the longest run of plain letters and digits of each answer.
+    searched for the letters of each word of an answer.
     """
 
     def __init__(self, question: Question, how: AnswerTest) -> None:
         self._how: AnswerTest = "regex" if question.is_regex else how
         self._answers = question.answers
-        self._telling = [longest_run(answer) for answer in question.answers]
+        self._words = [{folded(word) for word in words_of(answer)} for answer in question.answers]
 
     def __call__(self, text: str) -> bool:
         if self._how != "tokens":
             return has_answer(text, self._answers, self._how)
         plain = folded(text)
-        possible = [answer for answer, run in zip(self._answers, self._telling, strict=True) if run in plain]
+        possible = [
+            answer
+            for answer, words in zip(self._answers, self._words, strict=True)
+            if all(word in plain for word in words)
+        ]
         return bool(possible) and has_answer(text, possible, "tokens")
 
     def spans(self, text: str) -> list[tuple[int, int]]:
@@ -39,32 +43,36 @@ class AnswerSearch:
 
 
 def folded(text: str) -> str:
-    """The text in NFD and lower case, in which runs of letters are searched."""
-    return unicodedata.normalize("NFD", text).lower()
+    """The text in NFD and without case, in which the letters of words are searched."""
+    return unicodedata.normalize("NFD", text).casefold()
 
 
-def longest_run(answer: str) -> str:
-    """The longest run of letters and digits in the answer. A text without it cannot hold the answer as words."""
-    return max(ASCII_RUN.findall(folded(answer)), key=len, default="")
+def telling(answer: str) -> str:
+    """The longest run of plain letters and digits in the answer, or else a character of it; empty for an answer without words.
+
+    A text without it cannot hold the answer as words.
+    """
+    plain = folded(" ".join(words_of(answer)))
+    return max(ASCII_RUN.findall(plain), key=len, default=plain[:1])
 
 
 def answered_by(questions: Sequence[Question], texts: Iterable[str]) -> set[int]:
     """Numbers of the questions that some text answers, by the test of recall@k: as words, or as a regular expression.
 
-    A text is compared with a question only if it contains the longest run of letters and digits of one of its answers.
-    Reading stops at the text that answers the last open question.
+    A text is compared with a question only if it contains what tells one of its answers. Reading stops at the text that answers the
+    last open question.
     """
     searches = [AnswerSearch(question, "tokens") for question in questions]
     by_run: defaultdict[str, set[int]] = defaultdict(set)
-    anywhere = {number for number, question in enumerate(questions) if question.is_regex}
+    patterns = {number for number, question in enumerate(questions) if question.is_regex}
     for number, question in enumerate(questions):
         for answer in () if question.is_regex else question.answers:
-            run = longest_run(answer)
-            (by_run[run] if run else anywhere).add(number)
+            by_run[telling(answer)].add(number)
     found: set[int] = set()
     for text in texts:
         if len(found) == len(questions):
             break
-        possible = anywhere.union(*(by_run[run] for run in by_run.keys() & set(ASCII_RUN.findall(folded(text)))))
+        plain = folded(text)
+        possible = patterns.union(*(by_run[run] for run in by_run.keys() & {*ASCII_RUN.findall(plain), *plain}))
         found.update(number for number in possible - found if searches[number](text))
     return found

@@ -1,15 +1,12 @@
 """Score one prediction, and find answers in a text.
 
-Three published evaluations differ where accents, articles and punctuation occur, so each has its own scorer here:
-SQuAD v1.1's evaluation script, ORQA (orqa/utils/eval_utils.py) and DPR (dpr/data/qa_validation.py).
+Answers are compared by words. In scripts that do not part words by blanks, each character counts as a word.
 """
 
 from __future__ import annotations
 
-import re
-import string
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -18,49 +15,17 @@ from numpy.typing import NDArray
 
 from realmctl.errors import ConfigError
 from realmctl.questions.regexes import AnswerVerdict, match_any
+from realmctl.questions.scorers import NORMALISERS, REGEX_SCORERS, Scorer
+from realmctl.tokens.scripts import JOINED
 
-Scorer = Literal["orqa", "squad", "dpr", "regex-match", "regex-search"]
 AnswerTest = Literal["substring", "tokens", "regex"]
 
-_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
-_DPR_ARTICLE = regex.compile(r"\b(?:a|an|the)\b")
 _LETTER_WITH_MARKS = regex.compile(r"(?s:.)\p{M}*")
-_DPR_TOKEN = regex.compile(r"[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]")
-
-
-def normalise_squad(text: str) -> str:
-    """Lower-case, remove ASCII punctuation and the articles a, an and the, and collapse spaces (SQuAD v1.1's script).
-
-    Punctuation is removed before articles, so "a-bomb" becomes "abomb" and "the." becomes "".
-    """
-    return " ".join(_ARTICLE.sub(" ", _bare(text)).split())
-
-
-def normalise_orqa(text: str) -> str:
-    """Apply NFD, then `normalise_squad` (orqa/utils/eval_utils.py). Accents stay: "Beyoncé" differs from "Beyonce"."""
-    return normalise_squad(unicodedata.normalize("NFD", text))
-
-
-def normalise_dpr(text: str) -> str:
-    """Normalise as SQuAD does, with the word boundaries of the `regex` package (dpr/data/qa_validation.py imports it
-    as `re`).
-
-    There a combining mark belongs to the letter before it, and ½ and ² are not letters: the "a" of "a²" is an article.
-    DPR applies NFD in has_answer, not in exact match.
-    """
-    return " ".join(_DPR_ARTICLE.sub(" ", _bare(text)).split())
-
-
-def _bare(text: str) -> str:
-    return text.lower().translate(_NO_PUNCTUATION)
-
-
-_NORMALISERS: dict[str, Callable[[str], str]] = {
-    "orqa": normalise_orqa,
-    "squad": normalise_squad,
-    "dpr": normalise_dpr,
-}
+_SYLLABLE = r"[\u1100-\u115f][\u1160-\u11a7]?[\u11a8-\u11ff]?"
+_TOKEN = regex.compile(
+    rf"{_SYLLABLE}|[{JOINED}]\p{{M}}*|[[\p{{L}}\p{{N}}\p{{M}}]--[{JOINED}]]+|[^\p{{Z}}\p{{C}}]", regex.VERSION1
+)
+"""In NFD: a Hangul syllable, a character of a script without blanks, a run of letters and digits, or another visible character."""
 
 
 def exact_match(prediction: str, answers: Sequence[str], scorer: Scorer = "orqa") -> bool:
@@ -74,18 +39,17 @@ def judge(prediction: str, answers: Sequence[str], scorer: Scorer = "orqa") -> A
     Args:
         prediction: the predicted answer.
         answers: the right answers. Without answers no prediction is right.
-        scorer: orqa, squad and dpr compare normalised texts. regex-match requires a match at the start, as ORQA scores
+        scorer: those of `NORMALISERS` compare normalised texts. regex-match requires a match at the start, as ORQA scores
             CuratedTREC: "Lincoln" does not accept "Abraham Lincoln". regex-search requires a match anywhere, as the
             README of the data set specifies.
 
     Raises:
         ConfigError: an unknown scorer.
     """
-    if scorer in _NORMALISERS:
-        normalise = _NORMALISERS[scorer]
+    if normalise := NORMALISERS.get(scorer):
         right = normalise(prediction) in {normalise(answer) for answer in answers}
         return AnswerVerdict.MATCH if right else AnswerVerdict.NO_MATCH
-    if scorer in ("regex-match", "regex-search"):
+    if scorer in REGEX_SCORERS:
         return match_any(answers, prediction, anywhere=scorer == "regex-search")
     raise ConfigError(f"'{scorer}' is not a scorer. Use one of {', '.join(get_args(Scorer))}.")
 
@@ -97,8 +61,8 @@ def has_answer(text: str, answers: Sequence[str], how: AnswerTest = "substring")
         text: a block, for instance.
         answers: texts, or with "regex" regular expressions.
         how: "substring" compares raw and case-sensitive text, as ORQA supervises its retriever: "art" is in "party".
-            "tokens" compares runs of lower-cased words after NFD, as DPR validates retrieval. "regex" searches anywhere
-            after NFD with the `regex` package, as DPR does.
+            "tokens" compares runs of lower-cased words after NFD, as DPR validates retrieval; see `words_of` for other scripts. "regex"
+            searches anywhere after NFD with the `regex` package, as DPR does.
 
     Raises:
         ConfigError: an unknown `how`.
@@ -106,8 +70,8 @@ def has_answer(text: str, answers: Sequence[str], how: AnswerTest = "substring")
     if how == "substring":
         return any(answer in text for answer in answers if answer)
     if how == "tokens":
-        held = _dpr_tokens(text)
-        return any(_contains(held, _dpr_tokens(answer)) for answer in answers)
+        held = words_of(text)
+        return any(_contains(held, words_of(answer)) for answer in answers)
     if how == "regex":
         patterns = (unicodedata.normalize("NFD", answer) for answer in answers if answer)
         return (
@@ -124,9 +88,9 @@ def answer_spans(text: str, answers: Iterable[str]) -> list[tuple[int, int]]:
     Words are those of `has_answer`'s tokens. The offsets count characters of `text` itself, not of its NFD.
     """
     decomposed, origin = _nfd_with_origin(text)
-    tokens = list(_DPR_TOKEN.finditer(decomposed))
+    tokens = list(_TOKEN.finditer(decomposed))
     held, found = [token[0].lower() for token in tokens], set()
-    for wanted in map(_dpr_tokens, answers):
+    for wanted in map(words_of, answers):
         for at in _places(held, wanted):
             last = tokens[at + len(wanted) - 1].end() - 1
             found.add((origin[tokens[at].start()][0], origin[last][1]))
@@ -143,9 +107,12 @@ def _nfd_with_origin(text: str) -> tuple[str, list[tuple[int, int]]]:
     return "".join(decomposed), origin
 
 
-def _dpr_tokens(text: str) -> list[str]:
-    """Return runs of letters, marks and digits, and each other visible character (DPR's SimpleTokenizer)."""
-    return [token.lower() for token in _DPR_TOKEN.findall(unicodedata.normalize("NFD", text))]
+def words_of(text: str) -> list[str]:
+    """Return runs of letters, marks and digits, and each other visible character, lower-cased after NFD (DPR's SimpleTokenizer).
+
+    Unlike there, a character of a script without blanks is a word, and so is a Hangul syllable: 首都 is in 首都は, and 서울 in 서울은.
+    """
+    return [token.lower() for token in _TOKEN.findall(unicodedata.normalize("NFD", text))]
 
 
 def _contains(held: list[str], wanted: list[str]) -> bool:

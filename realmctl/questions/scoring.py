@@ -12,15 +12,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal
 
 from realmctl.errors import ConfigError, InputError
 from realmctl.inputs.rows import json_lines
-from realmctl.questions.answers import Scorer, judge
+from realmctl.questions.answers import judge
 from realmctl.questions.questions import Question, parse_questions, require_declared_patterns
 from realmctl.questions.regexes import AnswerVerdict
-
-REGEX_SCORERS: tuple[Scorer, ...] = ("regex-match", "regex-search")
+from realmctl.questions.scorers import COMPARED, NORMALISERS, REGEX_SCORERS, Scorer
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +54,29 @@ def judged(question: Question, prediction: str | None, scorers: Sequence[Scorer]
     return ScoredPrediction(question, prediction, {name: judge(prediction, question.answers, name) for name in scorers})
 
 
-def fitting_scorers(questions: Sequence[Question], wanted: str) -> list[Scorer]:
-    """Return the scorers that suit these answers, the main one first. Raises ConfigError if `wanted` does not suit
-    them.
+def fitting_scorers(questions: Sequence[Question], wanted: Scorer | Literal["auto"]) -> list[Scorer]:
+    """Return the scorers to apply to these answers, the main one first: `wanted`, and those that are always compared.
+
+    Raises ConfigError if `wanted` does not suit the answers.
     """
     regex = any(question.is_regex for question in questions)
-    fitting = [name for name in get_args(Scorer) if (name in REGEX_SCORERS) == regex]
-    if wanted != "auto" and wanted not in fitting:
+    compared = REGEX_SCORERS if regex else COMPARED
+    if wanted == "auto":
+        return list(compared)
+    if (wanted in REGEX_SCORERS) != regex:
         what = "are regular expressions" if regex else "are not regular expressions"
+        fitting = REGEX_SCORERS if regex else NORMALISERS
         raise ConfigError(
             f"--scorer {wanted}: the answers of this file {what}. Use {' or '.join(fitting)}, or --regex-answers/--no-regex-answers."
         )
-    return sorted(fitting, key=lambda name: name != wanted)
+    return [wanted, *(name for name in compared if name != wanted)]
 
 
 def score(
     predictions: Path,
     references: Path,
     *,
-    scorer: str = "auto",
+    scorer: Scorer | Literal["auto"] = "auto",
     is_regex: bool | None = None,
     answer_field: str | None = None,
 ) -> tuple[dict[str, Any], list[ScoredPrediction]]:

@@ -12,8 +12,9 @@ from realmctl.corpus.corpus import Corpus
 from realmctl.errors import InputError
 from realmctl.log import progress
 from realmctl.questions.answer_search import answered_by
-from realmctl.questions.answers import Scorer, exact_match
+from realmctl.questions.answers import exact_match
 from realmctl.questions.questions import Question
+from realmctl.questions.scorers import Scorer
 from realmctl.retrieval.answering.score_files import Entry, Evidence, Prediction, entries, evidence, predictions
 
 OutcomeLabel = Literal["corpus", "far", "near", "read", "right", "wrong", "found"]

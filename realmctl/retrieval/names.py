@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from realmctl.registry import Registry
+
+Bm25Tokens = Literal["pieces", "words"]
+"""What BM25 compares: wordpieces, or the words that they make."""
 
 NO_RETRIEVAL = "none"
 """The value of `--retrieval` for closed book, where no block is read."""

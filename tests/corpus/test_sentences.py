@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -106,3 +107,39 @@ def test_punkt_is_nltks_with_the_model_of_the_folder(punkt_model):
 def test_no_sentence_starts_with_a_closing_bracket(text):
     """A block began with the half-line ")."."""
     assert not [text[a:b] for a, b in sentences.split(text) if text[a] in ")]"]
+
+
+@pytest.mark.parametrize(
+    ("language", "marked"),
+    [
+        ("ja", "東京は首都である。|人口は多い。|「明日来る。」と彼は言った。|本当か？|そうだ！"),
+        ("zh", "他说：“我来了。你呢？”|然后走了。|长３．５公里。"),
+        ("ko", "서울은 수도이다.| 인구가 많다.| 1989년 2월 15일에 열렸다."),
+        ("de", "Am 3. Oktober 1990 kam z. B. Dr. Müller.| Die Stadt liegt bzw. lag hier.| Es war 1990.| Danach ging er usw.| Der Rest."),
+        ("fr", "M. Dupont vint av. J.-C. en janv. 1990.| Il partit."),
+        ("es", "El Sr. López vive en EE. UU. desde 1990.| Es feliz."),
+        ("ru", "Он родился в г. Москва в 1990 г. в семье.| Это был т. е. сын.| Он умер."),
+        ("ar", "هل جاء؟| نعم.| ذهب إلى البيت."),
+        ("he", "הוא נולד בתל אביב.| היא גרה בירושלים."),
+        ("hi", "यह भारत है।| दिल्ली राजधानी है।"),
+        ("sw", "Yeye ni mwalimu.| Anaishi Dar."),
+    ],
+)  # fmt: skip
+def test_boundaries_by_language(language, marked):
+    split = sentences.splitter("rules", language)
+    text = marked.replace("|", "")
+    assert [text[start:end] for start, end in split(text)] == [part.strip() for part in marked.split("|")]
+
+
+def test_marks_are_those_of_unicode():
+    terminal = regex.compile(r"\p{Sentence_Terminal}")
+    marks = {char for char in map(chr, range(0x10000)) if sentences.WIDE_MARK.match(char)}
+    assert {*"。！？؟।۔።"} <= marks
+    assert all(terminal.match(mark) for mark in marks)
+    assert {char for char in map(chr, range(0x80, 0x1B00)) if terminal.match(char)} <= marks
+
+
+@pytest.mark.parametrize("text", ["。" * 100_000, "「" * 100_000 + "。" * 100_000, "「一。" * 50_000, "z. " * 100_000])
+def test_hostile_text_in_other_scripts_takes_linear_time(text):
+    with deadline(20):
+        sentences.splitter("rules", "de")(text)

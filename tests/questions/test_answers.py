@@ -12,10 +12,9 @@ from realmctl.questions.answers import (
     find_answer_tokens,
     has_answer,
     judge,
-    normalise_orqa,
-    normalise_squad,
 )
 from realmctl.questions.regexes import AnswerVerdict
+from realmctl.questions.scorers import normalise_orqa, normalise_squad
 
 NFC, NFD = "Beyonc\u00e9", "Beyonce\u0301"
 
@@ -265,3 +264,24 @@ def test_spans_are_of_the_text_as_it_stands():
     text = "Le Cafe\u0301, le CAF\u00c9!"
     assert [text[start:end] for start, end in answer_spans(text, ["caf\u00e9"])] == ["Cafe\u0301", "CAF\u00c9"]
     assert answer_spans("a a a", ["a a"]) == [(0, 3), (2, 5)]
+
+
+# text, answers, by tokens, where
+JOINED = [
+    ("서울은 수도이다.", "서울", 1, (0, 2)),
+    ("대한민국의 서울시", "서울", 1, (6, 8)),
+    ("서울은", "서우", 0, None),  # a syllable is not its letters
+    ("東京は首都である。", "首都", 1, (3, 5)),
+    ("東京 は首都", "京は", 1, (1, 4)),
+    ("1990年に", "1990", 1, (0, 4)),
+    ("ガラスの靴", "カラス", 0, None),  # a mark belongs to its letter
+    ("北京大學位於", "大學", 1, (2, 4)),
+    ("กรุงเทพมหานคร", "เทพ", 1, (4, 7)),
+    ("Nintendoの会社", "Nintend", 0, None),
+]
+
+
+@pytest.mark.parametrize(("text", "answer", "holds", "place"), JOINED)
+def test_a_character_is_a_word_where_blanks_part_none(text, answer, holds, place):
+    assert has_answer(text, [answer], "tokens") is bool(holds)
+    assert answer_spans(text, [answer]) == ([place] if place else [])

@@ -6,8 +6,9 @@ from collections import Counter
 
 import pytest
 
-from realmctl.questions.answers import Scorer, judge
+from realmctl.questions.answers import judge
 from realmctl.questions.regexes import AnswerVerdict
+from realmctl.questions.scorers import Scorer
 from tests.questions.published_scorers import right
 from tests.questions.scorer_cases import CASES, GUARDED, Case
 

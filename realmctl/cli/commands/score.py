@@ -11,6 +11,8 @@ from realmctl.artifacts import catalogue
 from realmctl.cli.input_files import on_disk
 from realmctl.cli.invoke import print_result
 from realmctl.cli.options import AnswerField, Json, RegexAnswers, path
+from realmctl.pipeline import help_texts
+from realmctl.questions.scorers import Scorer
 
 
 def score(
@@ -20,10 +22,7 @@ def score(
     references: Annotated[
         Path, typer.Argument(parser=path, help="Questions with answers, in any format that eval-em reads.")
     ],
-    scorer: Annotated[
-        Literal["auto", "orqa", "squad", "dpr", "regex-match", "regex-search"],
-        typer.Option(help="Scorer of `em`. auto: regex-match if answers are regular expressions, else orqa."),
-    ] = "auto",
+    scorer: Annotated[Literal["auto", Scorer], typer.Option(help=help_texts.SCORER)] = "auto",
     all_scorers: Annotated[
         bool, typer.Option("--all-scorers", help="List the questions on which the scorers disagree.")
     ] = False,

@@ -14,7 +14,7 @@ from realmctl.cli.invoke import print_result
 from realmctl.cli.options import Json, Workspace, computes, path, text
 from realmctl.pipeline import help_texts
 from realmctl.pipeline.fields import MOST
-from realmctl.retrieval.names import search_methods
+from realmctl.retrieval.names import Bm25Tokens, search_methods
 
 WIDTH = 100
 """Characters of a line of a block's text."""
@@ -58,6 +58,7 @@ def search(
     ] = None,
     bm25_weight: Annotated[float, typer.Option(min=0, max=1e6, help=help_texts.BM25_WEIGHT)] = 1.0,
     bm25_stemmer: Annotated[str | None, typer.Option(help=help_texts.BM25_STEMMER)] = None,
+    bm25_tokens: Annotated[Bm25Tokens, typer.Option(help=help_texts.BM25_TOKENS)] = "pieces",
     workspace: Workspace = Path("artifacts"),
     json: Json = False,
 ) -> None:
@@ -75,6 +76,7 @@ def search(
         index=index,
         bm25_weight=bm25_weight,
         bm25_stemmer=bm25_stemmer,
+        bm25_tokens=bm25_tokens,
     )
     results = [
         {

@@ -17,6 +17,7 @@ from xml.parsers import expat
 from realmctl.corpus.wiki.dump_parts import DumpPart
 from realmctl.corpus.wiki.markup import drop_hidden
 from realmctl.errors import InputError
+from realmctl.inputs.streams import head
 
 MAX_PAGE_BYTES = 16 * 2**20
 MAX_FIELD_CHARS = 2**12
@@ -32,6 +33,8 @@ FIELDS = {
 NAMESPACE = ("mediawiki", "siteinfo", "namespaces", "namespace")
 LISTS = ("List of ", "Lists of ", "Index of ", "Outline of ")
 WHOLE = DumpPart()
+ROOT = re.compile(r"(?:<\?xml[^<>]*\?>)?\s*<mediawiki\b([^<>]*)>")
+LANGUAGE = re.compile(r"""\bxml:lang\s*=\s*["']([\w-]{1,32})["']""")
 REDIRECT = re.compile(r"\s*#REDIRECT\w*\s*:?\s*\[\[", re.IGNORECASE)
 KINDS_OF_DISAMBIGUATION = (
     "airport|biology|call ?sign|case ?law|chinese title|county|genus|geographic(?:al)?|given name|hospital|human name|letter[-–]number combination"
@@ -177,6 +180,13 @@ def pages(path: Path, site: Site | None = None, part: DumpPart = WHOLE) -> Itera
         line, why = error.lineno + part.skipped_lines(path), _reason(error, fed + part.skipped)
         raise InputError(f"{path}:{line}: broken XML ({why}). The dump is cut or damaged: get it again.") from None
     yield from reader.pages
+
+
+def stated_language(path: Path) -> str:
+    """Return the language that the root element of a dump names (xml:lang), such as ko. Empty for another file, or without one."""
+    root = ROOT.match(head(path, FEED_BYTES).decode("utf-8", "replace").lstrip("\ufeff"))
+    language = LANGUAGE.search(root[1]) if root else None
+    return language[1].lower() if language else ""
 
 
 def _parser(reader: _Reader) -> expat.XMLParserType:

@@ -17,10 +17,10 @@ from realmctl.artifacts import Writer
 from realmctl.errors import ConfigError
 from realmctl.log import progress
 from realmctl.questions.answer_search import AnswerSearch
-from realmctl.questions.answers import Scorer
 from realmctl.questions.questions import Question, read_questions
 from realmctl.questions.ranking.judged import judged_questions
 from realmctl.questions.regexes import AnswerVerdict
+from realmctl.questions.scorers import Scorer
 from realmctl.questions.scoring import ScoredPrediction, fitting_scorers, judged
 from realmctl.retrieval.answering.qa_model import AnsweredQuestion, QaModel
 from realmctl.retrieval.answering.score_files import (
@@ -50,10 +50,9 @@ def check_evaluation(settings: EvalSettings) -> None:
         )
     if settings.qa_model is None and not settings.retrieval and not (settings.retriever and settings.index):
         raise ConfigError("eval-em needs --qa-model, or --retriever and --index together, or --retrieval bm25.")
-    if settings.bm25_stemmer and settings.retrieval != "bm25":
-        raise ConfigError(
-            f"--bm25-stemmer {settings.bm25_stemmer} is for --retrieval bm25. A fine-tuned model keeps its own BM25."
-        )
+    if (settings.bm25_stemmer or settings.bm25_tokens == "words") and settings.retrieval != "bm25":
+        given = f"--bm25-stemmer {settings.bm25_stemmer}" if settings.bm25_stemmer else "--bm25-tokens words"
+        raise ConfigError(f"{given} is for --retrieval bm25. A fine-tuned model keeps its own BM25.")
     if settings.all_scorers and settings.qa_model is None:
         raise ConfigError("--all-scorers needs --qa-model: retrieval alone gives no answers to score.")
     if judgements_of(settings.questions, settings.qrels) and settings.qa_model is not None:
@@ -119,6 +118,7 @@ def _search_inputs(settings: EvalSettings) -> SearchInputs:
         device=settings.device,
         precision=settings.precision,
         bm25_stemmer=settings.bm25_stemmer,
+        bm25_tokens=settings.bm25_tokens,
     )
 
 

@@ -9,7 +9,8 @@ from realmctl.artifacts import Artifact
 from realmctl.deviations import EvalDeviation, explained
 from realmctl.pipeline import Settings, check_device, help_texts, reads, runtime, setting, source
 from realmctl.questions.ranking.beir import is_beir
-from realmctl.retrieval.names import SEARCHERS
+from realmctl.questions.scorers import Scorer
+from realmctl.retrieval.names import SEARCHERS, Bm25Tokens
 
 
 def judgements_of(questions: Path | None, qrels: Path | None) -> Path | None:
@@ -47,14 +48,13 @@ class EvalSettings(Settings):
         choices=SEARCHERS.names,
     )
     bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None)
+    bm25_tokens: Bm25Tokens = setting(help_texts.BM25_TOKENS, default="pieces")
     questions: Path = source(help_texts.QUESTIONS)
     qrels: Path | None = source(
         "Relevance judgements in TREC's or BEIR's format. --questions are then queries, whose answers are not read.",
         default=None,
     )
-    scorer: Literal["auto", "orqa", "squad", "dpr", "regex-match", "regex-search"] = setting(
-        "Scorer that gives `em`. auto: orqa, or regex-match where answers are regular expressions.", default="auto"
-    )
+    scorer: Literal["auto", Scorer] = setting(help_texts.SCORER, default="auto")
     regex_answers: bool | None = setting(help_texts.REGEX_ANSWERS, default=None)
     answer_field: str | None = setting(help_texts.ANSWER_FIELD, default=None)
     reader_beam: int | None = setting("Blocks read per question. Default: as in fine-tuning.", default=None, at_least=1)

@@ -28,6 +28,7 @@ from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index, by_score
 from realmctl.log import say
 from realmctl.models.learned_scale import LearnedScale
+from realmctl.retrieval.names import Bm25Tokens
 from realmctl.retrieval.search.searcher import Searcher, SearchInputs
 from realmctl.retrieval.search.stems import Stems, check_stemmer
 
@@ -92,14 +93,19 @@ class BM25Searcher(Searcher):
     least_score = 0.0  # such a block shares no wordpiece with the question
 
     def __init__(
-        self, blocks: Artifact, device: str, saved: Artifact | None = None, stemmer: str | None = None
+        self,
+        blocks: Artifact,
+        device: str,
+        saved: Artifact | None = None,
+        stemmer: str | None = None,
+        compared: Bm25Tokens = "pieces",
     ) -> None:
-        """Load the part `saved` of a qa-model, or compute the postings, of stems where a stemmer is named.
+        """Load the part `saved` of a qa-model, or compute the postings: of stems where a stemmer is named, else of what is `compared`.
 
         Raises ResourceError without bm25s, MismatchError when `saved` was made from other blocks.
         """
         super().__init__(blocks, device)
-        self.stems = Stems(stemmer, self.wordpiece) if stemmer else None
+        self.stems = Stems(stemmer, self.wordpiece) if stemmer or compared == "words" else None
         if saved is None:
             self.postings, self.scale = self._postings(self.corpus), LearnedScale().to(self.device)
         else:
@@ -115,7 +121,7 @@ class BM25Searcher(Searcher):
 
     @classmethod
     def start(cls, inputs: SearchInputs) -> Self:
-        return cls(inputs.blocks, inputs.device, stemmer=inputs.bm25_stemmer)
+        return cls(inputs.blocks, inputs.device, stemmer=inputs.bm25_stemmer, compared=inputs.bm25_tokens)
 
     @classmethod
     def reopen(cls, qa_model: Artifact, inputs: SearchInputs) -> Self:

@@ -11,6 +11,7 @@ from realmctl.log import say
 from realmctl.models.precision import check_precision
 from realmctl.pipeline import Named, choose
 from realmctl.retrieval.blocks import ArtifactLike
+from realmctl.retrieval.names import Bm25Tokens
 from realmctl.retrieval.search.methods import start_method, uses_index
 from realmctl.retrieval.search.searcher import SearchInputs
 from realmctl.retrieval.search.text_search import TextSearch
@@ -28,6 +29,7 @@ def load_search(
     index: ArtifactLike | None = None,
     bm25_weight: float = 1.0,
     bm25_stemmer: str | None = None,
+    bm25_tokens: Bm25Tokens = "pieces",
     device: str = "auto",
     precision: str = "auto",
 ) -> TextSearch:
@@ -40,7 +42,8 @@ def load_search(
         blocks, retriever, index: artifacts; by default the newest of the workspace that fit each other. A model or a qa-model stands
             for its retriever and its index.
         bm25_weight: factor of BM25's part in hybrid search.
-        bm25_stemmer: Snowball stemmer for BM25, such as english; None compares wordpieces.
+        bm25_stemmer: Snowball stemmer, such as english, with which BM25 compares stems of words.
+        bm25_tokens: what BM25 compares without a stemmer: the wordpieces of the model (pieces) or whole words.
         device: auto (the first GPU, else the CPU), cpu or cuda:N.
         precision: arithmetic of the query encoder: fp32, bf16, or auto for bf16 where the hardware has it.
 
@@ -85,6 +88,7 @@ def load_search(
         device=device,
         precision=precision,
         bm25_stemmer=bm25_stemmer,
+        bm25_tokens=bm25_tokens,
     )
     say(f"search: {method} over {' and '.join(str(one.path) for one in (inputs.index, of_blocks) if one)}")
     found = start_method(method, inputs, depth=DEPTH, bm25_weight=bm25_weight)

@@ -37,10 +37,9 @@ class RankedQuery:
 
 def check_ranking(settings: RankSettings) -> None:
     """Raise ConfigError for options that do not suit each other, and what the searchers raise for inputs that they cannot use."""
-    if settings.bm25_stemmer and settings.method == "dense":
-        raise ConfigError(
-            f"--bm25-stemmer {settings.bm25_stemmer} is for BM25. Leave it out, or --method hybrid or bm25."
-        )
+    if (settings.bm25_stemmer or settings.bm25_tokens == "words") and settings.method == "dense":
+        given = f"--bm25-stemmer {settings.bm25_stemmer}" if settings.bm25_stemmer else "--bm25-tokens words"
+        raise ConfigError(f"{given} is for BM25. Leave it out, or --method hybrid or bm25.")
     if settings.depth_of_search < settings.top:
         raise ConfigError(f"--depth {settings.depth} is below --top {settings.top}. Retrieve at least as many blocks.")
     for searcher in searchers_of(settings.method):
@@ -107,4 +106,5 @@ def _inputs(settings: RankSettings) -> SearchInputs:
         device=settings.device,
         precision=settings.precision,
         bm25_stemmer=settings.bm25_stemmer,
+        bm25_tokens=settings.bm25_tokens,
     )

@@ -26,7 +26,7 @@ from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index, RowIds, Scores
 from realmctl.models.inputs import Collator
 from realmctl.models.precision import pick_device
-from realmctl.retrieval.names import SEARCHERS
+from realmctl.retrieval.names import SEARCHERS, Bm25Tokens
 from realmctl.tokens import wordpiece
 from realmctl.tokens.wordpiece import WordPiece
 
@@ -46,7 +46,8 @@ class SearchInputs:
     """The inputs of a searcher.
 
     retriever and index are None for a searcher that does not use them. To reopen a qa-model, `index` replaces its own.
-    bm25_stemmer: name of a Snowball stemmer for BM25; None compares wordpieces. opener: opens the index in a folder on a device.
+    bm25_tokens: what BM25 compares. bm25_stemmer: name of a Snowball stemmer, with which it compares stems of words. opener: opens the
+    index in a folder on a device.
     """
 
     blocks: Artifact
@@ -55,6 +56,7 @@ class SearchInputs:
     device: str = "auto"
     precision: str = "auto"
     bm25_stemmer: str | None = None
+    bm25_tokens: Bm25Tokens = "pieces"
     opener: Callable[[Path, str], Index] = open_index
 
 

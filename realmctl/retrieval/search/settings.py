@@ -8,7 +8,7 @@ from typing import Literal
 
 from realmctl.artifacts import Artifact
 from realmctl.pipeline import Settings, check_device, help_texts, reads, runtime, setting, source
-from realmctl.retrieval.names import search_methods
+from realmctl.retrieval.names import Bm25Tokens, search_methods
 
 DEPTH_FOR_DOCUMENTS = 4
 """Blocks that are retrieved for each document of a ranking, since a document may have several."""
@@ -59,6 +59,7 @@ class RankSettings(Settings):
         at_most=1e6,
     )
     bm25_stemmer: str | None = setting(help_texts.BM25_STEMMER, default=None)
+    bm25_tokens: Bm25Tokens = setting(help_texts.BM25_TOKENS, default="pieces")
     bm25_weight: float = setting(help_texts.BM25_WEIGHT, default=1.0, at_least=0, at_most=1e6)
     batch_size: int = runtime("Queries per batch.", default=16, at_least=1)
     device: str = runtime(help_texts.DEVICE, default="auto", check=check_device)

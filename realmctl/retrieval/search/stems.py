@@ -1,10 +1,12 @@
-"""Words without their endings, for BM25: Snowball's stemmers, by the package PyStemmer (extra `bm25`).
+"""Words for BM25, whole or without their endings: Snowball's stemmers, by the package PyStemmer (extra `bm25`).
 
 Text comes as wordpieces. Those of a word are put together again, so words are as the tokenizer writes them, without accents for an
 uncased BERT. Case does not count. A word of punctuation alone is left out.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,16 +33,18 @@ class Stems:
     """Numbers the stems of the words that it has read.
 
     Args:
-        language: Name of a Snowball stemmer, such as english.
+        language: Name of a Snowball stemmer, such as english. None: the stem of a word is the word.
         words: The tokenizer of the text.
     """
 
-    def __init__(self, language: str, words: WordPiece) -> None:
-        check_stemmer("--bm25-stemmer", language)
-        import Stemmer
-
+    def __init__(self, language: str | None, words: WordPiece) -> None:
         self.language = language
-        self._stem = Stemmer.Stemmer(language).stemWord
+        self._stem: Callable[[str], str] = str
+        if language is not None:
+            check_stemmer("--bm25-stemmer", language)
+            import Stemmer
+
+            self._stem = Stemmer.Stemmer(language).stemWord
         self._continues_V = words.continues
         self._words = words
         self._numbers: dict[str, int] = {}

@@ -96,3 +96,16 @@ def test_the_stemmer_is_an_option_of_rank_and_of_eval_em(blocks, tmp_path, monke
     monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: None)
     with pytest.raises(ResourceError, match="Stemmer"):
         check_stemmer("--bm25-stemmer", "english")
+
+
+def test_words_are_those_of_the_text(blocks, tmp_path):
+    searcher = BM25Searcher(blocks, "cpu", compared="words")
+    whole = [re.findall(r"[a-z0-9]+", f"{b.title} {b.text}".lower().replace("é", "e")) for b in searcher.corpus]
+    expected = formula(whole, re.findall(r"[a-z0-9]+", QUESTION.lower().replace("é", "e")))
+    scores, rows = searcher.nearest(searcher.tokens([QUESTION]), 4)
+    np.testing.assert_allclose(scores[0], expected[rows[0]], rtol=1e-5)
+    plain = BM25Searcher(blocks, "cpu")
+    assert not np.allclose(plain.nearest(plain.tokens([QUESTION]), 4)[0], scores)
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "a hiker"}\n')
+    with pytest.raises(ConfigError, match="--bm25-tokens"):
+        EvalEm(blocks=blocks, questions=tmp_path / "queries.jsonl", bm25_tokens="words", retrieval="dense").check()
