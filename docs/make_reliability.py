@@ -370,6 +370,10 @@ FOUND = [
         "tests/serve/web/test_proxy.py::test_behind_a_proxy_that_removes_a_path",
     ),
     (
+        "A signal that came while PyTorch copied weights was taken for a failure of it: a traceback.",
+        "tests/execution/test_signals.py::test_a_library_does_not_take_a_signal_for_a_failure_of_its_own",
+    ),
+    (
         "A second user of a group could not lock the series of the first one.",
         F + "test_second_user.py::test_a_group_shares_a_workspace",
     ),

@@ -89,6 +89,21 @@ class InterruptedRun(RealmctlError):
     exit_code = 75
 
 
+class StoppedBySignal(KeyboardInterrupt):
+    """A signal stops the run at once.
+
+    Like KeyboardInterrupt, which SIGINT raises, it is no Exception. It may come at any place, and code that handles failures must not
+    take it for one.
+    """
+
+    exit_code = InterruptedRun.exit_code
+
+
+def interruption(stop: KeyboardInterrupt) -> str:
+    """What to tell of a run that was stopped at once."""
+    return str(stop) or "interrupted. Run the same command again; a resumable stage continues."
+
+
 def error_of(exit_code: int, message: str) -> RealmctlError:
     """Return the error that belongs to the exit code of a child process."""
     kinds = {kind.exit_code: kind for kind in RealmctlError.__subclasses__()}  # InputError comes after AccessError

@@ -16,7 +16,7 @@ import typer
 
 from realmctl import log
 from realmctl.cli.options import Quiet, Threads
-from realmctl.errors import InputError, at_the_end
+from realmctl.errors import InputError, StoppedBySignal, at_the_end, interruption
 from realmctl.execution import processes
 from realmctl.execution.cores import use_free_cores, use_threads
 
@@ -33,9 +33,9 @@ def exit_code_of(work: Callable[[], Any]) -> int:
         code = work()
         sys.stdout.flush()
         return int(code or 0)
-    except KeyboardInterrupt:
-        print("error: interrupted. Run the same command again; a resumable stage continues.", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as stop:
+        print(f"error: {interruption(stop)}", file=sys.stderr)
+        return stop.exit_code if isinstance(stop, StoppedBySignal) else 130
     except BrokenPipeError:
         _give_up_stdout()
         return BROKEN_PIPE

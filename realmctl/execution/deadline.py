@@ -13,8 +13,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 
-class DeadlineError(Exception):
-    """The work inside `deadline` took too long. The caller skips the page, so a user never sees this error."""
+class DeadlineError(BaseException):
+    """The work inside `deadline` took too long. The caller skips the page, so a user never sees this error.
+
+    It is no Exception: it may come at any place of the work, and a handler of failures there must not take it for one.
+    """
 
 
 @contextmanager

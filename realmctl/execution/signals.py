@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from realmctl.errors import InterruptedRun
+from realmctl.errors import InterruptedRun, StoppedBySignal
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGQUIT)
 
@@ -23,11 +23,11 @@ def stop_now(number: int, frame: FrameType | None) -> None:
 
     Raises:
         KeyboardInterrupt: For SIGINT.
-        InterruptedRun: For every other signal.
+        StoppedBySignal: For every other signal.
     """
     if number == signal.SIGINT:
         raise KeyboardInterrupt
-    raise InterruptedRun(f"stopped by {_name(number)}. Run the same command again; resumable stages continue.")
+    raise StoppedBySignal(f"stopped by {_name(number)}. Run the same command again; resumable stages continue.")
 
 
 def install_stop_now() -> None:

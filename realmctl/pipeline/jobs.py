@@ -24,7 +24,7 @@ from typing import Any
 
 from realmctl import log
 from realmctl.artifacts import Artifact, open_artifact
-from realmctl.errors import InterruptedRun, RealmctlError, ResourceError, at_the_end, error_of
+from realmctl.errors import InterruptedRun, RealmctlError, ResourceError, at_the_end, error_of, interruption
 from realmctl.execution import standard_streams
 from realmctl.execution.cores import free_cores, given_threads, use_threads
 from realmctl.execution.signals import install_stop_now
@@ -152,7 +152,7 @@ class Jobs:
         for patience in (None, STOP_SECONDS):
             for child in self.running:
                 child.ask_to_stop()
-            with suppress(KeyboardInterrupt, InterruptedRun, subprocess.TimeoutExpired):
+            with suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
                 for child in self.running:
                     child.wait(patience)
                 return
@@ -185,7 +185,7 @@ def _main() -> int:
     os.dup2(2, 1)  # so that the parent does not read the output of a library as an answer
     requests: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_read_requests, args=(requests,), daemon=True).start()
-    with suppress(InterruptedRun, KeyboardInterrupt, BrokenPipeError):  # asked to stop, or the parent has gone
+    with suppress(KeyboardInterrupt, BrokenPipeError):  # asked to stop, or the parent has gone
         while True:
             request = json.loads(requests.get())
             use_threads(request["threads"])
@@ -209,8 +209,8 @@ def _report(request: dict[str, Any]) -> dict[str, Any]:
     log.set_label(request["name"])
     try:
         return _made(request)
-    except KeyboardInterrupt:
-        return _failure(InterruptedRun("interrupted. Run the same command again; a resumable stage continues."))
+    except KeyboardInterrupt as stop:
+        return _failure(InterruptedRun(interruption(stop)))
     except Exception as error:
         known = at_the_end(error)
         if known is None:

@@ -63,7 +63,7 @@ def _as_first(work: Run, command: str, resumable: bool, out: Path, origin: Origi
         writer = series.start_or_resume(out, origin, resumable)
         try:
             _require_one_folder(writer, exchange)
-        except Exception:
+        except BaseException:
             unfinished.remove_failed_run(writer)
             raise
         made = work.run_first(writer)

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
-from realmctl.errors import InputError, ResourceError, as_realmctl_error, error_of
+from realmctl.errors import InputError, ResourceError, StoppedBySignal, as_realmctl_error, error_of
 from realmctl.execution import processes
 from realmctl.models.precision import pick_device
 
@@ -53,10 +53,10 @@ def process_group(device: torch.device) -> Iterator[None]:
     dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=LONGEST_WAIT)
     try:
         yield
-    except Exception as error:
+    except (Exception, StoppedBySignal) as error:
         if _is_lost_connection(error):
             raise _failure_of_another(store) from error
-        known = as_realmctl_error(error)
+        known = error if isinstance(error, StoppedBySignal) else as_realmctl_error(error)
         report = {"rank": rank, "code": known.exit_code if known else 1, "message": str(known or repr(error))}
         store.compare_set(FAILURE, "", json.dumps(report))
         raise
@@ -93,7 +93,7 @@ def _name_of_this_start(store: Store, rank: int, world_size: int) -> str:
     return own
 
 
-def _is_lost_connection(error: Exception) -> bool:
+def _is_lost_connection(error: BaseException) -> bool:
     text = str(error).lower()
     return isinstance(error, RuntimeError) and any(message in text for message in CONNECTION_MESSAGES)
 

@@ -7,8 +7,9 @@ import signal
 import threading
 
 import pytest
+import torch
 
-from realmctl.errors import InterruptedRun
+from realmctl.errors import InterruptedRun, StoppedBySignal
 from realmctl.execution.signals import STOP_SIGNALS, asked_to_stop, deferred, install_stop_now, stop_now
 
 
@@ -34,7 +35,7 @@ def test_the_first_signal_asks_and_the_second_stops(number, error):
         assert not asked_to_stop() and stop.signal is None
         send(number)
         assert asked_to_stop() and stop.signal == number
-        with pytest.raises(error):
+        with pytest.raises(KeyboardInterrupt if number == signal.SIGINT else StoppedBySignal):
             send(number)
         with pytest.raises(error):
             stop.leave("step 3 is saved")
@@ -69,8 +70,22 @@ def test_an_ignored_signal_stays_ignored():
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGQUIT])
 def test_outside_of_training_every_stop_signal_is_handled(number):
     install_stop_now()
-    with pytest.raises(InterruptedRun, match=number.name):
+    with pytest.raises(StoppedBySignal, match=number.name) as stopped:
         send(number)
+    assert stopped.value.exit_code == 75
+
+
+def test_a_library_does_not_take_a_signal_for_a_failure_of_its_own():
+    """PyTorch raises RuntimeError for every Exception that comes while it copies weights."""
+
+    class Weights(torch.Tensor):
+        def copy_(self, *_: object) -> None:
+            stop_now(signal.SIGTERM, None)
+
+    module = torch.nn.Linear(1, 1)
+    module.register_parameter("weight", torch.nn.Parameter(Weights(torch.zeros(1, 1))))
+    with pytest.raises(StoppedBySignal):
+        module.load_state_dict({"weight": torch.zeros(1, 1), "bias": torch.zeros(1)})
 
 
 def test_handlers_come_back_even_after_an_error():
@@ -105,7 +120,7 @@ def test_another_thread_changes_nothing():
 
 
 def test_outside_of_training_a_signal_stops_at_once():
-    with pytest.raises(InterruptedRun):
+    with pytest.raises(StoppedBySignal):
         stop_now(signal.SIGTERM, None)
     with pytest.raises(KeyboardInterrupt):
         stop_now(signal.SIGINT, None)

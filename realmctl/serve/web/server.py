@@ -13,7 +13,7 @@ from typing import Literal
 
 import uvicorn
 
-from realmctl.errors import ConfigError, InterruptedRun
+from realmctl.errors import ConfigError
 from realmctl.log import is_quiet, say, warn
 from realmctl.serve.models import open_models
 from realmctl.serve.service import Service
@@ -99,7 +99,7 @@ class Serving:
                 proxy_headers=False,
                 ws="none",
             )
-            with suppress(KeyboardInterrupt, InterruptedRun):  # uvicorn raises the signal again when it has ended
+            with suppress(KeyboardInterrupt):  # uvicorn raises the signal again when it has ended
                 uvicorn.Server(config).run(sockets=[listening])
             service.stop()
             say("serve: stopped")
