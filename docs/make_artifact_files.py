@@ -149,13 +149,18 @@ KINDS: dict[str, Kind] = {
         {
             "retriever": "retriever: as pre-training left it",
             "reader": "reader: the knowledge-augmented encoder",
+            "language-model": "language-model: the reader",
             "index": "index: of the final retriever",
         },
-        {"journal.jsonl": "not with `--refresh never`"},
+        {
+            "journal.jsonl": "not with `--refresh never`",
+            "reader": "not with `--reader-lm`",
+            "language-model": "with `--reader-lm` and `--reader trained`",
+        },
     ),
     "reader": Kind("part of a model and of a closed-book qa-model", dict(_BERT), {}, {}),
     "language-model": Kind(
-        "`lm-init`; part of a qa-model of `lm-finetune`",
+        "`lm-init`; part of a qa-model of `lm-finetune` and of a model of `pretrain --reader-lm`",
         {
             "config.json": "the sizes of the model",
             "generation_config.json": "the ids of its special tokens, as `transformers` generates with them",

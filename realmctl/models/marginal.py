@@ -54,6 +54,37 @@ def sequence_marginal(
     return _mean_loss(log_prob_B, asked_B, normaliser), log_prob_B
 
 
+def scaled(mlm_log_prob_BNM: Tensor, mask_BM: Tensor, mean: bool, temperature: float) -> Tensor:
+    """Return log-likelihoods divided by a temperature, and with `mean` by the number of masked pieces of their query.
+
+    With `mean` their sum over the pieces is the mean log-likelihood: minus the logarithm of the perplexity.
+    """
+    count_B11 = mask_BM.sum(1).clamp(min=1)[:, None, None] if mean else 1
+    return mlm_log_prob_BNM.float() / (temperature * count_B11)
+
+
+def distillation(
+    score_BN: Tensor,
+    log_prob_BNM: Tensor,
+    mask_BM: Tensor,
+    candidate_mask_BN: Tensor | None = None,
+    normaliser: Tensor | float | None = None,
+) -> Tensor:
+    """Return sum of KL(Q || p(z|x)) / normaliser: the reader teaches the retriever which candidates help.
+
+    Q(z|x,y) is the softmax over the candidates of the sum of their log-likelihoods, which get no gradient. The gradient with respect to
+    the scores is (p(z|x) - Q(z|x,y)) / normaliser. (Perplexity distillation of Atlas, Izacard et al. 2022, section 2.2, with `scaled`
+    log-likelihoods; REPLUG, Shi et al. 2023, section 4, takes the divergence in the other direction.) Arguments as in `sequence_marginal`.
+    """
+    prior_BN, likelihood_BNM = _log_terms(score_BN, log_prob_BNM.detach(), mask_BM, candidate_mask_BN)
+    teacher_BN = likelihood_BNM.sum(2)
+    if candidate_mask_BN is not None:
+        teacher_BN = teacher_BN.masked_fill(~candidate_mask_BN, torch.finfo(torch.float32).min)
+    asked_B = mask_BM.any(1)
+    each_BN = F.kl_div(prior_BN, teacher_BN.log_softmax(1), reduction="none", log_target=True)
+    return -_mean_loss(each_BN.sum(1).masked_fill(~asked_B, 0.0), asked_B, normaliser)
+
+
 class Utility(NamedTuple):
     """Retrieval utility in nats. All tensors are detached.
 

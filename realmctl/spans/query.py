@@ -19,6 +19,20 @@ MASKED_SHARE, RANDOM_SHARE = 0.8, 0.1
 
 
 @dataclass(frozen=True, slots=True)
+class HiddenText:
+    """A text of which a part is hidden, for readers of text."""
+
+    before: str
+    hidden: str
+    after: str = ""
+
+    @classmethod
+    def of(cls, text: str, start: int, end: int) -> HiddenText:
+        """Return a text whose characters from `start` to `end` are hidden."""
+        return cls(text[:start], text[start:end], text[end:])
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """A sequence of wordpieces without special tokens, and which of them are hidden.
 

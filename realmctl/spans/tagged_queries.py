@@ -13,7 +13,7 @@ from realmctl.artifacts.arrays import Ragged, open_array
 from realmctl.artifacts.records import Records
 from realmctl.corpus.corpus import TokenIds
 from realmctl.errors import InputError
-from realmctl.spans.query import Query, hide
+from realmctl.spans.query import HiddenText, Query, hide
 from realmctl.tokens.frame import AROUND_ONE
 
 Masking = Literal["salient", "random-span", "random-uniform"]
@@ -46,6 +46,11 @@ class TaggedQueries:
 
     def __len__(self) -> int:
         return len(self._tokens)
+
+    @property
+    def count(self) -> int:
+        """Number of salient spans."""
+        return len(self.spans)
 
     @property
     def query_length(self) -> int:
@@ -88,6 +93,12 @@ class TaggedQueries:
             places = np.arange(first, min(first + width, len(tokens)))
         whole = hide(tokens, places, mask_id)
         return Query(whole.tokens, whole.places[: self.max_masks], whole.targets[: self.max_masks], sentence)
+
+    def text(self, query: Query) -> HiddenText:
+        """Return the sentence of a query that hides a salient span as text; the whole span is hidden."""
+        record, (first_S, stop_S) = self.records[query.sentence], self.spans_of(query.sentence).T
+        fits_S = (first_S == query.places[0]) & (np.minimum(stop_S - first_S, self.max_masks) == len(query.places))
+        return HiddenText.of(record["text"], *record["spans"][int(fits_S.argmax())][:2])
 
     @cached_property
     def records(self) -> Records:

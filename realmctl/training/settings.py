@@ -693,15 +693,18 @@ class RefreshSettings(TrainSettings):
 class PretrainSettings(ClozeSettings, RefreshSettings, BertSettings):
     """REALM pre-training."""
 
-    spans: Artifact = reads(
-        "spans", help="Tagged sentences to learn from. They may come from another corpus than the blocks."
+    spans: Artifact | None = reads(
+        "spans",
+        help="Tagged sentences to learn from. They may come from another corpus than the blocks.",
+        replaced_by=lambda given: given.get("target") == "continuation",
+        default=None,
     )
     encoder: Artifact | None = reads(
         "encoder",
         "reader",
         help="Encoder that the reader starts from.",
         optional=True,
-        replaced_by=("bert",),
+        replaced_by=lambda given: bool(given.get("bert") or given.get("reader_lm")),
         default=None,
     )
     bert: str | None = source(
@@ -709,6 +712,35 @@ class PretrainSettings(ClozeSettings, RefreshSettings, BertSettings):
         default=None,
         literals=("scratch:",),
         hub=True,
+    )
+    reader_lm: str | None = source(
+        "Language model that reads, instead of --encoder and --bert: a folder or a hub id. One of GPT-2's kind goes on with the sentence where "
+        "the span is hidden; one of T5's kind writes it.",
+        default=None,
+        hub=True,
+    )
+    target: Literal["span", "continuation"] = setting(
+        "What is hidden. span: a span of a tagged sentence, as --masking says. continuation, with --reader-lm: the second part of a block, so "
+        "that no --spans are needed.",
+        default="span",
+    )
+    reader: Literal["frozen", "trained"] | None = setting(
+        "Whether the reader learns. frozen: the retriever alone does. Default: trained; with --reader-lm frozen.",
+        default=None,
+    )
+    block_prompt: str | None = setting(
+        "With --reader-lm: text before what is read with a block, with {title} and {block}. The null document has none. Default: the title, the "
+        "block on a new line, and an empty line.",
+        default=None,
+    )
+    reader_length: int = setting(
+        "With --reader-lm: longest input, in tokens of the language model. A block is cut at its end.",
+        default=512,
+        at_least=16,
+        at_most=131_072,
+    )
+    target_length: int = setting(
+        "With --reader-lm: most hidden tokens that are asked for.", default=64, at_least=1, at_most=4096
     )
     recall_questions: Path | None = source(
         "File of questions whose recall@1, @5 and @20 is logged whenever the index changes. At most 300 of them are used.",
@@ -731,9 +763,25 @@ class PretrainSettings(ClozeSettings, RefreshSettings, BertSettings):
         default=True,
     )
     exclude_own: bool = setting("Exclude the block that holds the sentence itself from its candidates.", default=True)
-    marginal: Literal["token", "sequence"] = setting(
-        "Marginal likelihood. token: of each wordpiece (official code). sequence: of the whole span (paper).",
-        default="token",
+    marginal: Literal["token", "sequence"] | None = setting(
+        "Marginal likelihood. token: of each wordpiece (official code). sequence: of the whole span (paper). Default: token; with --reader-lm or "
+        "--retriever-loss distill sequence.",
+        default=None,
+    )
+    retriever_loss: Literal["marginal", "distill"] = setting(
+        "What the retriever learns. marginal: to make what is hidden likely (REALM, EMDR2). distill: to prefer the blocks with which the reader "
+        "finds it most likely (Atlas, REPLUG).",
+        default="marginal",
+    )
+    likelihood: Literal["sum", "mean"] | None = setting(
+        "Log-likelihood of what is hidden: the sum or the mean over its tokens. Default: sum; with --retriever-loss distill mean, as in Atlas.",
+        default=None,
+    )
+    reader_temperature: float | None = setting(
+        "What the reader's log-likelihoods are divided by. Default: 1; with --retriever-loss distill 0.1, as in REPLUG. Atlas has 0.01.",
+        default=None,
+        above=0,
+        at_most=1e6,
     )
     masking: Literal["salient", "random-span", "random-uniform"] = setting(
         "What is hidden. salient: a salient span. random-span: a random span of the same length. random-uniform: random wordpieces.",
@@ -742,6 +790,51 @@ class PretrainSettings(ClozeSettings, RefreshSettings, BertSettings):
     official: tuple[PretrainDeviation, ...] = setting(explained(PretrainDeviation), default=())
     micro_batch: int = runtime("Sentences computed at once; 0 means the whole batch.", default=0, at_least=0)
     stop_on: tuple[AlarmName, ...] = runtime(help_texts.STOP_ON, default=())
+
+    def check(self) -> None:
+        super().check()
+        if self.retriever_loss == "distill" and self.marginal == "token":
+            raise ConfigError("--marginal token is for --retriever-loss marginal: distill compares whole spans.")
+        if self.per_token and self.mean_likelihood:
+            raise ConfigError("--likelihood mean is for --marginal sequence: with token each token has its own.")
+        if self.spans is None and self.target == "span":
+            raise ConfigError("--target span needs --spans, the tagged sentences in which spans are hidden.")
+        if self.target == "continuation":
+            named = {"--spans": self.spans, "--official span-draws": "span-draws" in self.official}
+            if flag := next((name for name, value in named.items() if value), None):
+                raise ConfigError(f"{flag} is for --target span: a continuation hides the second part of blocks.")
+        if self.reader_lm is None:
+            if self.target == "continuation":
+                raise ConfigError("--target continuation needs --reader-lm: a masked reader fills short spans.")
+            return
+        others = {
+            "--encoder": self.encoder,
+            "--bert": self.bert,
+            f"--masking {self.masking}": self.masking != "salient",
+            f"--layer-decay {self.layer_decay:g}": self.layer_decay != 1,
+        }
+        if flag := next((name for name, value in others.items() if value), None):
+            raise ConfigError(f"{flag} is for REALM's own reader. Leave it out with --reader-lm.")
+
+    @property
+    def per_token(self) -> bool:
+        """Whether each hidden token has a marginal likelihood of its own."""
+        otherwise = "sequence" if self.reader_lm or self.retriever_loss == "distill" else "token"
+        return (self.marginal or otherwise) == "token"
+
+    @property
+    def mean_likelihood(self) -> bool:
+        """Whether a log-likelihood is the mean over its tokens."""
+        return (self.likelihood or ("mean" if self.retriever_loss == "distill" else "sum")) == "mean"
+
+    @property
+    def temperature(self) -> float:
+        """What log-likelihoods are divided by."""
+        return self.reader_temperature or (0.1 if self.retriever_loss == "distill" else 1.0)
+
+    @property
+    def reader_is_trained(self) -> bool:
+        return (self.reader or ("frozen" if self.reader_lm else "trained")) == "trained"
 
 
 def _needs_no_model(given: Mapping[str, object]) -> bool:

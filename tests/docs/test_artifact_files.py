@@ -67,6 +67,7 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
     scores.append(EvalRun(ranking=ranking, **evaluated).make(folder / "ranking-scores"))
     lm = LmInit(spans=chain.spans, lm=str(make_t5(folder / "t5")), steps=1, batch_size=2).make(folder / "lm")
     written = LmFinetune(language_model=lm, questions=chain.questions, steps=1, batch_size=2).make(folder / "lm-qa")
+    read = pretrain(chain, encoder=None, steps=1, reader_lm=str(folder / "t5"), reader="trained").make(folder / "read")
     stores = [
         BuildDatastore(encoder=chain.encoder, spans=chain.spans, type=type, min_recall=0.1).make(folder / type)
         for type in ("exact", "hnsw")
@@ -74,7 +75,7 @@ def made(chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> list[Artifac
     knn = EvalKnnLm(encoder=chain.encoder, datastore=stores[0], spans=chain.spans).make(folder / "knn")
     embeddings = open_artifact(chain.folder / "embeddings")
     first = [chain.blocks, chain.spans, chain.encoder, chain.retriever, two_towers, embeddings, chain.index, hnsw]
-    first += [shards, *others, ranking, lm, written, *stores, knn]
+    first += [shards, *others, ranking, lm, written, read, *stores, knn]
     return [
         *first,
         condenser,

@@ -10,10 +10,12 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from realmctl.models.marginal import (
+    distillation,
     divergence,
     in_batch_scores,
     in_batch_softmax,
     retrieval_utility,
+    scaled,
     sequence_marginal,
     token_marginal,
 )
@@ -222,3 +224,48 @@ def test_the_divergence_is_that_of_the_definition_with_its_closed_gradient(maske
     expected = [start[b, c] * torch.log(start[b, c] / student[b, c]) for b, c in (~hidden).nonzero().tolist()]
     assert loss.item() == pytest.approx(float(sum(expected)) / 3, rel=1e-5)
     assert_close(score.grad, (student - start) / 3, atol=1e-6, rtol=1e-5)
+
+
+@given(shapes)
+@settings(max_examples=40, deadline=None)
+def test_distillation_is_the_written_out_divergence_and_its_gradient_p_minus_q(
+    shape: tuple[int, int, int, int],
+) -> None:
+    score, log_prob, mask, present = example(shape)
+    score.requires_grad_()
+    likelihood = scaled(log_prob, mask, mean=True, temperature=0.5)
+    loss = distillation(score, likelihood, mask, present)
+    loss.backward()
+    total, asked, expected = 0.0, int(mask.any(1).sum()), torch.zeros_like(score)
+    for b in mask.any(1).nonzero()[:, 0].tolist():
+        means = [
+            sum(row[m] for m in mask[b].nonzero()[:, 0].tolist()) / int(mask[b].sum()) for row in log_prob[b].tolist()
+        ]
+        weights = [math.exp(mean / 0.5) if p else 0.0 for mean, p in zip(means, present[b].tolist(), strict=True)]
+        teacher, prior = [weight / sum(weights) for weight in weights], priors(score, present, b)
+        total += sum(q * math.log(q / p) for q, p in zip(teacher, prior, strict=True) if q)
+        expected[b] = (torch.tensor(prior) - torch.tensor(teacher)) / max(1, asked)
+    assert loss.item() == pytest.approx(total / max(1, asked), abs=1e-4)
+    assert score.grad is not None
+    assert_close(score.grad, expected, atol=1e-4, rtol=1e-4)
+
+
+@given(shapes)
+@settings(max_examples=20, deadline=None)
+def test_the_gradient_of_the_marginal_is_prior_minus_posterior(shape: tuple[int, int, int, int]) -> None:
+    score, log_prob, mask, present = example(shape)
+    score.requires_grad_()
+    sequence_marginal(score, log_prob, mask, present)[0].backward()
+    expected, asked = torch.zeros_like(score), int(mask.any(1).sum())
+    for b in mask.any(1).nonzero()[:, 0].tolist():
+        prior = priors(score, present, b)
+        joint = [p * math.exp(row[mask[b]].sum().item()) for p, row in zip(prior, log_prob[b], strict=True)]
+        expected[b] = (torch.tensor(prior) - torch.tensor(joint) / sum(joint)) / asked
+    assert score.grad is not None
+    assert_close(score.grad, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_distillation_gives_the_reader_no_gradient() -> None:
+    score, log_prob = torch.randn(2, 3, requires_grad=True), torch.randn(2, 3, 1, requires_grad=True)
+    distillation(score, log_prob, torch.ones(2, 1, dtype=torch.bool)).backward()
+    assert log_prob.grad is None and score.grad is not None

@@ -98,8 +98,9 @@ def _special_ids(config: Any, folder: Path) -> SpecialIds:
             f"{folder / CONFIG} has the eos_token_id {end!r}, so no answer of the model would end. Write the id of its "
             "end-of-text token there."
         )
-    pad = getattr(config, "pad_token_id", None)
-    return SpecialIds(end=end, pad=pad if type(pad) is int and 0 <= pad < config.vocab_size else end)
+    others = [getattr(config, name, None) for name in ("pad_token_id", "bos_token_id")]
+    pad, start = (other if type(other) is int and 0 <= other < config.vocab_size else end for other in others)
+    return SpecialIds(end=end, pad=pad, start=start)
 
 
 def _require_safe_weights(folder: Path) -> None:

@@ -24,10 +24,14 @@ IGNORED = -100
 
 @dataclass(frozen=True)
 class SpecialIds:
-    """Ids of the end-of-text token and of padding. Padding is always masked, so it may be the end-of-text token."""
+    """Ids of the end-of-text token, of padding, and of the token that begins a text.
+
+    Padding is always masked, so it may be the end-of-text token. So may the first token, as in GPT-2.
+    """
 
     end: int
     pad: int
+    start: int
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,12 @@ class LanguageModel(nn.Module):
         self.net, self.tokenizer, self.special = net, tokenizer, special
 
     @property
+    def positions(self) -> int | None:
+        """The most tokens of a row; None for a model without such a limit, such as T5."""
+        most = getattr(self.net.config, "max_position_embeddings", None)
+        return most if isinstance(most, int) else None
+
+    @property
     def reads_source_apart(self) -> bool:
         """Whether an encoder reads the source: True for T5's kind, False for a causal model."""
         return bool(self.net.config.is_encoder_decoder)
@@ -72,16 +82,21 @@ class LanguageModel(nn.Module):
         found: str = self.tokenizer.decode([int(number) for number in ids], skip_special_tokens=True)
         return found.strip()
 
-    def batch(self, sources: Sequence[TokenSequence], targets: Sequence[TokenSequence]) -> SourceTargetBatch:
-        """Lay out pairs of source and target. The end-of-text token is added to every target, and to T5's sources."""
+    def batch(
+        self, sources: Sequence[TokenSequence], targets: Sequence[TokenSequence], ended: bool = True
+    ) -> SourceTargetBatch:
+        """Lay out pairs of source and target. The end-of-text token is added to every target if `ended`, and to T5's sources."""
         end = self.special.end
-        ended = [[*target, end] for target in targets]
+        ends = [end] if ended else []
+        ended_targets = [[*target, *ends] for target in targets]
         if self.reads_source_apart:
-            ids_BL, mask_BL = self._padded([[*source, end] for source in sources])
-            return SourceTargetBatch(ids_BL, mask_BL, _filled(ended, IGNORED))
-        ids_BL, mask_BL = self._padded([[*source, *target] for source, target in zip(sources, ended, strict=True)])
-        labels = [[IGNORED] * len(source) + target for source, target in zip(sources, ended, strict=True)]
-        return SourceTargetBatch(ids_BL, mask_BL, _filled(labels, IGNORED))
+            ids_BL, mask_BL = self.padded([[*source, end] for source in sources])
+            return SourceTargetBatch(ids_BL, mask_BL, filled(ended_targets, IGNORED))
+        ids_BL, mask_BL = self.padded(
+            [[*source, *target] for source, target in zip(sources, ended_targets, strict=True)]
+        )
+        labels = [[IGNORED] * len(source) + target for source, target in zip(sources, ended_targets, strict=True)]
+        return SourceTargetBatch(ids_BL, mask_BL, filled(labels, IGNORED))
 
     def log_prob(self, batch: SourceTargetBatch) -> tuple[Tensor, Tensor]:
         """Return log p of each token to predict, float32 [B, L], 0 where nothing is predicted; and whether it is the likeliest."""
@@ -105,7 +120,7 @@ class LanguageModel(nn.Module):
         """
         count = min(count, beams)
         ends = [self.special.end] if self.reads_source_apart else []
-        ids_BL, mask_BL = self._padded([[*source, *ends] for source in sources], left=not self.reads_source_apart)
+        ids_BL, mask_BL = self.padded([[*source, *ends] for source in sources], left=not self.reads_source_apart)
         device = next(self.net.parameters()).device
         config = self.net.config
         made = self.net.generate(
@@ -130,12 +145,14 @@ class LanguageModel(nn.Module):
     def _until_end(self, row: list[int]) -> list[int]:
         return row[: row.index(self.special.end)] if self.special.end in row else row
 
-    def _padded(self, rows: Sequence[TokenSequence], left: bool = False) -> tuple[Tensor, Tensor]:
+    def padded(self, rows: Sequence[TokenSequence], left: bool = False) -> tuple[Tensor, Tensor]:
+        """Return rows as one tensor, padded at their ends or on their left, and a mask of their tokens, both int64 [B, L]."""
         ones = [[1] * len(row) for row in rows]
-        return _filled(rows, self.special.pad, left), _filled(ones, 0, left)
+        return filled(rows, self.special.pad, left), filled(ones, 0, left)
 
 
-def _filled(rows: Sequence[TokenSequence], value: int, left: bool = False) -> Tensor:
+def filled(rows: Sequence[TokenSequence], value: int, left: bool = False) -> Tensor:
+    """Return rows of different lengths as one int64 tensor, filled with `value` at their ends, or on their left."""
     filled_BL = torch.full((len(rows), max(map(len, rows))), value, dtype=torch.long)
     for number, row in enumerate(rows):
         place = slice(filled_BL.shape[1] - len(row), None) if left else slice(len(row))

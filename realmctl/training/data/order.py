@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from realmctl.deviations import PretrainDeviation
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.training.data.draws import Stream, generator
+from realmctl.training.data.passages import Passages
 
 SHARDS, SHARDS_OF_A_ROUND = 5000, 4
 """Files that a corpus is cut into, a number of ours, and files of a round, the official code's number."""
@@ -87,12 +88,12 @@ class SpanOrder(Protocol):
 
 
 def span_order(
-    queries: TaggedQueries, batch_size: int, seed: int, official: Collection[PretrainDeviation]
+    queries: TaggedQueries | Passages, batch_size: int, seed: int, official: Collection[PretrainDeviation]
 ) -> SpanOrder:
-    """Passes over all spans. `shards` passes over shards of them, `span-draws` over blocks instead of spans."""
+    """Passes over all spans or passages. `shards` passes over shards of them, `span-draws` over blocks instead of spans."""
     order = ShardedDataOrder if "shards" in official else DataOrder
-    if "span-draws" not in official:
-        return order(len(queries.spans), batch_size, seed)
+    if "span-draws" not in official or isinstance(queries, Passages):
+        return order(queries.count, batch_size, seed)
     first = first_spans(queries)
     return SpanDraws(order(len(first), batch_size, seed), first, len(queries.spans), seed)
 

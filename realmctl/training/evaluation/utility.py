@@ -16,7 +16,6 @@ from torch import Tensor
 
 from realmctl.log import progress
 from realmctl.models.precision import autocast, pick_device
-from realmctl.models.reader import Reader
 from realmctl.models.retriever import Retriever
 from realmctl.models.weights import require_finite_scores
 from realmctl.retrieval.search.candidates import ABSENT, candidates
@@ -26,7 +25,6 @@ from realmctl.training.objective import Sums
 from realmctl.training.objectives.pretrain import PretrainMicroBatch, PretrainObjective
 from realmctl.training.refresh.index_in_use import IndexInUse
 from realmctl.training.settings import PretrainSettings, UtilitySettings
-from realmctl.training.starts.encoder import starting_bert
 
 KINDS = ("own", "told", "random")
 """own: the block that the sentence comes from, if it is in the corpus. told: of the `SEARCHED` blocks that the retriever scores
@@ -48,9 +46,9 @@ def eval_utility(settings: UtilitySettings) -> dict[str, object]:
             batch_size=settings.batch_size,
             device=settings.device,
             precision=settings.precision,
+            marginal="token",
         ),
         Retriever.load(retriever.path),
-        Reader.from_masked_lm(starting_bert(reader, None, settings.blocks, 0)),
         IndexInUse(index, str(pick_device(settings.device))),
     )
     return measure_utility(objective, settings.queries)
@@ -72,7 +70,7 @@ def measure_utility(objective: PretrainObjective, most: int = 0) -> dict[str, ob
     """
     where, batch_size = pick_device(objective.settings.device), objective.settings.batch_size
     objective.modules.to(where).eval()
-    chosen = np.arange(len(objective.queries.spans))
+    chosen = np.arange(objective.queries.count)
     rng = generator(objective.settings.seed, Stream.FIXED_QUERIES)
     if 0 < most < len(chosen):
         chosen = np.sort(rng.permutation(len(chosen))[:most])
@@ -91,7 +89,7 @@ def measure_utility(objective: PretrainObjective, most: int = 0) -> dict[str, ob
                 )
                 rows_BK = _rows_by_kind(objective, part, rng)
                 told += int((rows_BK[:, KINDS.index("told")] != ABSENT).sum())
-                hidden = float(part.asked.hidden_BM.sum())
+                hidden = float(comparison[0].sum())
                 likelihood = {"log_prob": (-float(loss) * part.normaliser, hidden)}
                 for found in (worth, likelihood, _by_kind(objective, part, rows_BK, comparison[2][:, :1])):
                     _add_sums(sums, found)
@@ -132,9 +130,9 @@ def _by_kind(
 ) -> dict[str, tuple[float, float]]:
     """Return {kind's utility: (sum over hidden wordpieces, their number)}."""
     with autocast(null_B1M.device, objective.settings.precision):
-        log_prob_BKM = objective.read(part, rows_BK)
+        log_prob_BKM, hidden_BM = objective.reader.read(part.asked, rows_BK)
     gain_BKM = (log_prob_BKM.float() - null_B1M.float()).cpu()
-    counted_BKM = part.asked.hidden_BM[:, None, :] & torch.from_numpy(rows_BK != ABSENT)[:, :, None]
+    counted_BKM = hidden_BM.cpu()[:, None, :] & torch.from_numpy(rows_BK != ABSENT)[:, :, None]
     return {
         f"{kind}_utility": (float(gain_BKM[:, k][counted_BKM[:, k]].sum()), float(counted_BKM[:, k].sum()))
         for k, kind in enumerate(KINDS)

@@ -21,10 +21,20 @@ from realmctl.errors import ConfigError, InputError
 from realmctl.log import warn
 from realmctl.models.lm.files import load_language_model, save_language_model
 from realmctl.models.lm.model import LanguageModel, SourceTargetBatch
-from realmctl.models.lm.prompts import answer_ids, check_positions, check_prompt, default_prompt, prompt_ids
+from realmctl.models.lm.prompts import (
+    SENTINELS,
+    answer_ids,
+    check_positions,
+    check_prompt,
+    default_prompt,
+    prompt_ids,
+    sentinel_ids,
+    span_texts,
+)
 from realmctl.models.precision import seed_everything
 from realmctl.questions.questions import Question, read_questions
 from realmctl.retrieval.answering.generative import PART, GenerativeDescription
+from realmctl.spans.query import HiddenText
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import DataOrder
@@ -34,8 +44,6 @@ from realmctl.training.settings import LmFinetuneSettings, LmInitSettings, Train
 
 Pair = tuple[list[int], list[int]]
 """Tokens of a source and of a target."""
-SENTINELS = ("<extra_id_0>", "<extra_id_1>")
-"""T5's sentinels: the first stands for the hidden span, the second ends the target."""
 
 
 class PairSource(Protocol):
@@ -118,14 +126,13 @@ class SalientSpanPairs:
     """
 
     def __init__(self, model: LanguageModel, queries: TaggedQueries, length: int) -> None:
-        hidden_id, end_id = map(model.tokenizer.token_to_id, SENTINELS)
-        if hidden_id is None or end_id is None or not model.reads_source_apart:
+        if (sentinels := sentinel_ids(model)) is None:
             raise InputError(
                 "lm-init hides spans in T5's format, which needs a sequence-to-sequence model whose tokenizer has the "
                 f"sentinels {' and '.join(SENTINELS)}. This model has not. Fine-tune it without lm-init, or use a T5."
             )
         self.model, self.records, self.length = model, queries.records, length
-        self.hidden_id, self.count = hidden_id, len(queries)
+        self.hidden_id, self.count = sentinels[0], len(queries)
 
     def __len__(self) -> int:
         return self.count
@@ -134,10 +141,9 @@ class SalientSpanPairs:
         """Sentence `number`; the source is cut to the room around the hidden span."""
         record = self.records[number]
         start, end = record["spans"][int(rng.integers(len(record["spans"])))][:2]
-        text, (hidden, last) = record["text"], SENTINELS
-        source = self.model.ids(f"{text[:start]}{hidden}{text[end:]}")
+        source, target = map(self.model.ids, span_texts(HiddenText.of(record["text"], start, end)))
         first = max(0, source.index(self.hidden_id) - self.length + 2)
-        return source[first : first + self.length - 1], self.model.ids(f"{hidden} {text[start:end]} {last}")
+        return source[first : first + self.length - 1], target
 
 
 def train_on_spans(settings: LmInitSettings, out: Writer) -> dict[str, float]:

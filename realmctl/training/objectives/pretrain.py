@@ -9,7 +9,8 @@ training:
     p(y|z,x) = product over the masks of p(y_m|z,x)          section 3.2, the knowledge-augmented encoder
     p(y|x)  = sum over z of p(z|x) p(y|z,x)                  equation 1
 
-The loss is -log p(y|x). Its gradient reaches both towers of the retriever and the reader. Beside the steps the index ages and
+The loss is -log p(y|x). Its gradient reaches both towers of the retriever and the reader. With `--retriever-loss distill` the retriever
+learns the reader's own choice among the candidates instead. Beside the steps the index ages and
 is replaced (section 3.3, `before_step`). The query encoder that searches is the one in training, although the index may be some
 steps older; with `--official snapshot-queries` it is that of the index's snapshot.
 Legend: B queries, N candidates (null first), C distinct candidates, M masks, D projection.
@@ -17,9 +18,7 @@ Legend: B queries, N candidates (null first), C distinct candidates, M masks, D 
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,27 +29,24 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from realmctl.artifacts import Artifact, Writer, tokenizer_folder, writing
+from realmctl.artifacts import Artifact, Writer
 from realmctl.corpus.corpus import Corpus
 from realmctl.execution import processes
 from realmctl.index.index_type import open_index
 from realmctl.index.protocol import Index
-from realmctl.models.families.known import require_positions
 from realmctl.models.inputs import Collator, QueryBatch
-from realmctl.models.marginal import retrieval_utility, sequence_marginal, token_marginal
-from realmctl.models.optimizer import layer_lr_multipliers
+from realmctl.models.marginal import distillation, retrieval_utility, scaled, sequence_marginal, token_marginal
 from realmctl.models.precision import autocast, pick_device
-from realmctl.models.reader import Reader
 from realmctl.models.retriever import Retriever
 from realmctl.questions.questions import read_questions
 from realmctl.retrieval.search.candidates import ABSENT, NULL, candidates, doubled, titles_and_bodies
 from realmctl.spans.query import Query
 from realmctl.spans.tagged_queries import TaggedQueries
 from realmctl.tokens import wordpiece
-from realmctl.tokens.frame import AROUND_ONE
 from realmctl.training import data_parallel
 from realmctl.training.data.draws import Stream, generator
 from realmctl.training.data.order import span_order
+from realmctl.training.data.passages import Passages
 from realmctl.training.evaluation.on_cloze import train_on_cloze
 from realmctl.training.loop import trained_weights
 from realmctl.training.monitoring.alarms import Alarms, rules
@@ -59,27 +55,26 @@ from realmctl.training.monitoring.index_change import index_drift, overlap
 from realmctl.training.monitoring.recall_questions import RecallQuestions
 from realmctl.training.monitoring.telling_blocks import TellingBlocks
 from realmctl.training.objective import Sums
+from realmctl.training.readers.language_model import LanguageModelReader
+from realmctl.training.readers.masked import MaskedReader
+from realmctl.training.readers.reader import PretrainReader
 from realmctl.training.refresh.index_in_use import IndexInUse, publish_retriever_and_index, refreshed_index
 from realmctl.training.settings import PretrainSettings
-from realmctl.training.starts.encoder import starting_bert
 
 
 def pretrain(settings: PretrainSettings, out: Writer) -> dict[str, Any]:
     """Pre-train retriever and reader together, and write both with the index of the trained retriever. Returns metrics."""
     retriever = Retriever.load(settings.retriever.path, settings.dropout)
-    start = starting_bert(settings.encoder, settings.bert, settings.blocks, settings.seed, settings.dropout)
-    reader = Reader.from_masked_lm(start)
     with refreshed_index(settings, out, "snapshot-queries" in settings.official) as in_use:
-        objective = PretrainObjective(settings, retriever, reader, in_use)
+        objective = PretrainObjective(settings, retriever, in_use)
         metrics = train_on_cloze(objective, retriever, settings, settings.blocks, out, "pretrain")
     if not processes.is_first():  # the first process embeds the blocks with the trained retriever
         return metrics
     with trained_weights(settings, out, "pretrain"):
         index = publish_retriever_and_index(settings, out, retriever)
         last = _last_measures(objective, index, out)
-    with writing(out.path / "reader", dataclasses.replace(out.origin, kind="reader")) as part:
-        reader.cpu().save(part.path)
-        part.copy_folder(".", tokenizer_folder(settings.blocks))
+    if settings.reader_is_trained or settings.reader_lm is None:  # a frozen language model stays where it is
+        objective.reader.save(out)
     counts = {**metrics["alarms"], **objective.alarms.counts}
     return {**metrics, **last, "refreshes": in_use.refreshes, "alarms": counts}
 
@@ -114,29 +109,36 @@ class PretrainObjective:
 
     finished = False
 
-    def __init__(self, settings: PretrainSettings, retriever: Retriever, reader: Reader, in_use: IndexInUse) -> None:
-        self.settings, self.retriever, self.reader, self.in_use = settings, retriever, reader, in_use
-        self.queries, self.corpus = TaggedQueries(settings.spans), Corpus(settings.blocks)
+    def __init__(self, settings: PretrainSettings, retriever: Retriever, in_use: IndexInUse) -> None:
+        self.settings, self.retriever, self.in_use = settings, retriever, in_use
+        self.corpus = Corpus(settings.blocks)
+        self.queries: TaggedQueries | Passages = (
+            TaggedQueries(settings.spans) if settings.spans else Passages(self.corpus, retriever.query_length)
+        )
         self.collator = Collator.of(wordpiece.load(settings.blocks.path))
-        longest_body = min(retriever.block_length - AROUND_ONE, int(self.corpus.lengths.max()))
-        longest_input = self.queries.query_length + longest_body + len(self.collator.frame.between)
-        require_positions(reader.mlm, longest_input, "tag --query-length and chunk --max-wordpieces")
-        self.modules = nn.ModuleDict({"retriever": retriever, "reader": reader})
+        self.reader: PretrainReader = (
+            LanguageModelReader(settings, self.queries, self.corpus)
+            if settings.reader_lm or isinstance(self.queries, Passages)
+            else MaskedReader(settings, self.queries, self.corpus, self.collator, retriever.block_length)
+        )
+        likelihood = (settings.retriever_loss, settings.mean_likelihood, settings.temperature) == ("marginal", False, 1)
+        self.chance = self.reader.chance if likelihood else 0.0
+        self.chance_is_exact = self.reader.chance_is_exact and likelihood
+        self.modules = nn.ModuleDict({"retriever": retriever})
         self.lr_multipliers: Mapping[nn.Module, float] = {
-            retriever: (settings.retriever_lr or settings.lr) / settings.lr,
-            **layer_lr_multipliers(reader.mlm.base_model, settings.layer_decay),
+            retriever: (settings.retriever_lr or settings.lr) / settings.lr
         }
+        if settings.reader_is_trained:
+            self.modules["reader"] = self.reader.module
+            self.lr_multipliers = {**self.lr_multipliers, **self.reader.lr_multipliers}
+        else:  # no gradient, no optimizer, no place in checkpoints
+            self.reader.module.requires_grad_(False).eval().to(pick_device(settings.device))
         self.own = processes.share(settings.batch_size, "queries")
         self.order = span_order(self.queries, settings.batch_size, settings.seed, settings.official)
         self.candidates = min(
             settings.candidates, len(self.corpus) + settings.null_document
         )  # the cost follows the blocks
         self.watch = CandidateWatch()
-        pieces = 1.0 if settings.marginal == "token" else float(np.diff(self.queries.spans[:, 1:3]).mean())
-        self.chance, self.chance_is_exact = (
-            pieces * math.log(reader.mlm.config.vocab_size),
-            settings.marginal == "token",
-        )
         chance = (self.candidates - settings.null_document) / len(self.corpus)
         never = settings.refresh == "never" or settings.refresh_every == "auto"
         self.alarms = Alarms(rules(settings.steps, None if never else settings.period, chance), settings.stop_on)
@@ -162,6 +164,8 @@ class PretrainObjective:
         return self._searched(self._masked(spans, rng))
 
     def _masked(self, spans: NDArray[np.int64], rng: np.random.Generator) -> list[Query]:
+        if isinstance(self.queries, Passages):
+            return [*map(self.queries.query, spans.tolist())]
         return [self.queries.query(span, self.collator.mask_id, self.settings.masking, rng) for span in spans.tolist()]
 
     def _searched(self, drawn: list[Query]) -> Sequence[PretrainMicroBatch]:
@@ -173,7 +177,7 @@ class PretrainObjective:
             return []
         rows_BN = self._candidates(drawn, query_BD)
         self.watch.add(np.concatenate(data_parallel.gather_rows(self._blocks_of(rows_BN))))
-        counted = sum(query.hidden for query in drawn) if self.settings.marginal == "token" else len(drawn)
+        counted = sum(map(self.reader.hidden, drawn)) if self.settings.per_token else len(drawn)
         normaliser, size = float(max(1, data_parallel.total(counted))), self.settings.at_once
         cuts = [slice(start, start + size) for start in range(0, len(drawn), size)]
         return [PretrainMicroBatch(self._batch(drawn[cut]), rows_BN[cut], normaliser) for cut in cuts]
@@ -221,24 +225,40 @@ class PretrainObjective:
         The loss is the sum of -log p(y|x) over hidden wordpieces of the part, divided by their number in the batch.
         """
         loss, comparison = self.compare(part)
-        return loss, self.utility_sums(*comparison)
+        return loss, {**self.utility_sums(*comparison), **self.reader.sums()}
 
     def compare(self, part: PretrainMicroBatch) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor, Tensor]]:
         """Return the loss, and the arguments of `utility_sums`: hidden_BM, score_BN, log_prob_BNM, present_BN, detached.
 
         Candidate 0 of these tensors is the null document, also where the objective has none.
         """
-        device = self._device
-        hidden_BM = part.asked.hidden_BM.to(device, non_blocking=True)
-        present_BN = torch.from_numpy(part.rows_BN != ABSENT).to(device, non_blocking=True)
+        present_BN = torch.from_numpy(part.rows_BN != ABSENT).to(self._device, non_blocking=True)
         score_BN = self._scores(part)  # f(x, z)
-        log_prob_BNM = self.read(part, part.rows_BN)  # log p(y_m|z,x)
-        marginal = token_marginal if self.settings.marginal == "token" else sequence_marginal
-        loss, _ = marginal(score_BN, log_prob_BNM, hidden_BM, present_BN, part.normaliser)  # -log p(y|x)
+        log_prob_BNM, hidden_BM = self.reader.read(part.asked, part.rows_BN)  # log p(y_m|z,x)
+        loss = self._objective(score_BN, log_prob_BNM, hidden_BM, present_BN, part.normaliser)
         compared = score_BN.detach(), log_prob_BNM.detach(), present_BN
         if not self.settings.null_document:
             compared = self._beside_null(part, *compared)
         return loss, (hidden_BM, *compared)
+
+    def _objective(
+        self, score_BN: Tensor, log_prob_BNM: Tensor, hidden_BM: Tensor, present_BN: Tensor, normaliser: float
+    ) -> Tensor:
+        """-log p(y|x); or the divergence from the reader's likelihoods to p(z|x), beside which a reader that learns has -log p(y|x)."""
+        settings, others = self.settings, (hidden_BM, present_BN, normaliser)
+        marginal = token_marginal if settings.per_token else sequence_marginal
+        as_they_are = settings.temperature == 1 and not settings.mean_likelihood
+        scaled_BNM = (
+            log_prob_BNM
+            if as_they_are
+            else scaled(log_prob_BNM, hidden_BM, settings.mean_likelihood, settings.temperature)
+        )
+        if settings.retriever_loss == "marginal":
+            return marginal(score_BN, scaled_BNM, *others)[0]
+        loss = distillation(score_BN, scaled_BNM, *others)
+        if settings.reader_is_trained:
+            loss = loss + marginal(score_BN.detach(), log_prob_BNM, *others)[0]
+        return loss
 
     def _scores(self, part: PretrainMicroBatch) -> Tensor:
         """Return f(x, z) with the current weights. A block that several queries share is embedded once."""
@@ -249,23 +269,12 @@ class PretrainObjective:
         places = torch.from_numpy(place_BN.reshape(part.rows_BN.shape)).to(self._device, non_blocking=True)
         return self.retriever.score(query_BD, block_CD[places])
 
-    def read(self, part: PretrainMicroBatch, rows_BN: NDArray[np.int64]) -> Tensor:
-        """Return log p(y_m|z,x) of each hidden wordpiece with each of these blocks, [B, N, M]. Negative rows are empty blocks."""
-        count, device = rows_BN.shape[1], self._device
-        queries = [query.tokens for query in part.asked.queries for _ in range(count)]
-        _, bodies = titles_and_bodies(self.corpus, rows_BN.ravel())
-        joint = self.collator.joint(queries, bodies, self.queries.query_length, self.retriever.block_length)
-        position_BM, target_BM = (
-            tensor.to(device, non_blocking=True) for tensor in (part.asked.position_BM, part.asked.target_BM)
-        )
-        return self.reader.mlm_log_prob(joint.to(device), position_BM, target_BM, count)
-
     @torch.no_grad()
     def _beside_null(
         self, part: PretrainMicroBatch, score_BN: Tensor, log_prob_BNM: Tensor, present_BN: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Prepend a null document of weight 0 to the candidates, as the baseline of the retrieval utility."""
-        null_B1M = self.read(part, np.full((len(part.asked.queries), 1), NULL))
+        null_B1M, _ = self.reader.read(part.asked, np.full((len(part.asked.queries), 1), NULL))
         score = F.pad(score_BN.float(), (1, 0), value=torch.finfo(torch.float32).min)
         return score, torch.cat([null_B1M, log_prob_BNM], 1), F.pad(present_BN, (1, 0), value=True)
 
@@ -302,7 +311,7 @@ class PretrainObjective:
             if stale is not self.in_use.index:
                 logged |= self._change(stale, self.in_use.index, query_BD)
             logged |= self.recall_questions.recall(self.retriever, self.in_use.index) if self.recall_questions else {}
-            if step == 0 and self.settings.masking == "salient":
+            if step == 0 and self.settings.masking == "salient" and self.settings.spans:
                 logged |= self._reader_at_start(rows_BN)
         return logged
 
@@ -356,7 +365,7 @@ class PretrainObjective:
 
     def _watched_queries(self) -> list[Query]:
         rng = generator(self.settings.seed, Stream.FIXED_QUERIES)
-        spans = rng.choice(len(self.queries.spans), min(WATCHED_QUERIES, len(self.queries.spans)), replace=False)
+        spans = rng.choice(self.queries.count, min(WATCHED_QUERIES, self.queries.count), replace=False)
         return self._masked(spans, rng)
 
     def _blocks_of(self, rows_BN: NDArray[np.int64]) -> NDArray[np.int64]:

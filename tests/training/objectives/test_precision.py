@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from realmctl.models.reader import Reader
 from realmctl.models.retriever import Retriever
 from realmctl.questions.questions import read_questions
 from realmctl.retrieval.search.dense import DenseSearcher
@@ -13,7 +12,6 @@ from realmctl.training.evaluation.utility import measure_utility
 from realmctl.training.objectives.pretrain import PretrainObjective
 from realmctl.training.refresh.index_in_use import IndexInUse
 from realmctl.training.settings import PretrainSettings
-from realmctl.training.starts.encoder import starting_bert
 
 
 @pytest.fixture(params=["fp32", "bf16"])
@@ -37,7 +35,6 @@ def objective(chain, precision) -> PretrainObjective:
     return PretrainObjective(
         settings,
         Retriever.load(chain.retriever.path),
-        Reader.from_masked_lm(starting_bert(chain.encoder, None, chain.blocks, 0)),
         IndexInUse(chain.index, "cpu"),
     )
 

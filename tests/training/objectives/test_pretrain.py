@@ -9,13 +9,11 @@ import pytest
 import torch
 
 from realmctl.corpus.corpus import Corpus
-from realmctl.models.reader import Reader
 from realmctl.models.retriever import Retriever
 from realmctl.retrieval.search.candidates import ABSENT, NULL
 from realmctl.training.objectives.pretrain import PretrainObjective
 from realmctl.training.refresh.index_in_use import IndexInUse
 from realmctl.training.settings import PretrainSettings
-from realmctl.training.starts.encoder import starting_bert
 from tests.fixtures.retriever import make_retriever
 
 
@@ -24,10 +22,6 @@ def objective_of(
 ):
     """The objective on the chain, without dropout."""
     retriever = Retriever.load((towers or chain.retriever).path)
-    reader = Reader.from_masked_lm(starting_bert(chain.encoder, None, chain.blocks, 0))
-    with torch.no_grad():
-        for parameter in reader.parameters():  # fresh weights tell all words apart too little for a test
-            parameter.mul_(3)
     settings = PretrainSettings(
         spans=chain.spans,
         blocks=chain.blocks,
@@ -43,7 +37,12 @@ def objective_of(
         exclude_own=exclude_own,
         precision="fp32",
     )
-    objective = PretrainObjective(settings, retriever, reader, IndexInUse(chain.index, "cpu"))
+    objective = PretrainObjective(settings, retriever, IndexInUse(chain.index, "cpu"))
+    with torch.no_grad():
+        for (
+            parameter
+        ) in objective.reader.module.parameters():  # fresh weights tell all words apart too little for a test
+            parameter.mul_(3)
     for module in objective.modules.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
@@ -73,7 +72,9 @@ def brute_force(objective, part, marginal, *, rows_BN=None):
             ids, segments = [cls, *title, sep, *body, sep], [0] * (len(title) + 2) + [1] * (len(body) + 1)
             scores.append(query_D @ embed(objective.retriever.block_tower, ids, segments))
             joint, segments = [cls, *x, sep, *body, sep], [0] * (len(x) + 2) + [1] * (len(body) + 1)
-            logits = objective.reader.mlm(torch.tensor([joint]), token_type_ids=torch.tensor([segments])).logits[0]
+            logits = objective.reader.module.mlm(torch.tensor([joint]), token_type_ids=torch.tensor([segments])).logits[
+                0
+            ]
             log_probs.append(logits.log_softmax(-1)[query.places + 1, query.targets])
         prior = torch.stack(scores).softmax(0)
         likelihood = torch.stack(log_probs).exp()  # [candidates, masks]

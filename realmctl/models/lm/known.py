@@ -1,0 +1,17 @@
+"""The kinds of language models that read, and which of them a folder holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from realmctl.models.lm.causal import CausalReader
+from realmctl.models.lm.files import load_language_model
+from realmctl.models.lm.prompts import BlockPrompt
+from realmctl.models.lm.reading import LmReader, ReadingLimits
+from realmctl.models.lm.seq2seq import Seq2SeqReader
+
+
+def load_reader(folder: Path, prompt: BlockPrompt, limits: ReadingLimits, dropout: float | None = None) -> LmReader:
+    """Load the language model of a folder as a reader. Raises what `load_language_model` and its kind raise."""
+    model = load_language_model(folder, dropout)
+    return (Seq2SeqReader if model.reads_source_apart else CausalReader)(model, prompt, limits)

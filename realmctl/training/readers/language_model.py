@@ -1,0 +1,59 @@
+"""A language model as the reader of pre-training: texts of queries and blocks instead of wordpieces.
+
+How it reads is in `realmctl.models.lm`: `causal.py` and `seq2seq.py`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from realmctl.artifacts import Writer, writing
+from realmctl.corpus.corpus import Corpus
+from realmctl.models.inputs import QueryBatch
+from realmctl.models.lm.files import save_language_model
+from realmctl.models.lm.known import load_reader
+from realmctl.models.lm.prompts import BlockPrompt
+from realmctl.models.lm.reading import Passage, ReadingLimits
+from realmctl.retrieval.answering.generative import PART
+from realmctl.spans.query import Query
+from realmctl.spans.tagged_queries import TaggedQueries
+from realmctl.training.data.passages import Passages
+from realmctl.training.objective import Sums
+from realmctl.training.readers.reader import PretrainReader
+from realmctl.training.settings import PretrainSettings
+
+
+class LanguageModelReader(PretrainReader):
+    """A causal or a sequence-to-sequence model. Its tokenizer is its own, whatever the retriever's is."""
+
+    def __init__(self, settings: PretrainSettings, queries: TaggedQueries | Passages, corpus: Corpus) -> None:
+        self.module = load_reader(
+            Path(str(settings.reader_lm)),
+            BlockPrompt(*([] if settings.block_prompt is None else [settings.block_prompt])),
+            ReadingLimits(settings.reader_length, settings.target_length),
+            settings.dropout,
+        )
+        self.queries, self.corpus = queries, corpus
+
+    def hidden(self, query: Query) -> int:
+        return len(self.module.tokens(self.queries.text(query))[1])
+
+    def read(self, asked: QueryBatch, rows_BN: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        found = self.corpus.blocks({row for row in rows_BN.ravel().tolist() if row >= 0})
+        place_of = {row: place for place, row in enumerate(found)}
+        places_BN = np.array([[place_of.get(row, -1) for row in rows] for rows in rows_BN.tolist()], dtype=np.int64)
+        blocks = [Passage(block.title, block.text) for block in found.values()]
+        return self.module.log_prob([self.queries.text(query) for query in asked.queries], blocks, places_BN)
+
+    def save(self, out: Writer) -> None:
+        with writing(out.path / PART, dataclasses.replace(out.origin, kind=PART)) as part:
+            save_language_model(self.module.cpu().model, part.path)
+
+    def sums(self) -> Sums:
+        cut, read = self.module.cut_share()
+        return {"cut_blocks": (float(cut), float(read))} if read else {}

@@ -1,0 +1,66 @@
+"""REALM's reader: an encoder reads the query with [MASK] beside a block, and fills the masks (section 3.2)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from realmctl.artifacts import Writer, tokenizer_folder, writing
+from realmctl.corpus.corpus import Corpus
+from realmctl.models.families.known import require_positions
+from realmctl.models.inputs import Collator, QueryBatch
+from realmctl.models.optimizer import layer_lr_multipliers
+from realmctl.models.reader import Reader
+from realmctl.retrieval.search.candidates import titles_and_bodies
+from realmctl.spans.query import Query
+from realmctl.spans.tagged_queries import TaggedQueries
+from realmctl.tokens.frame import AROUND_ONE
+from realmctl.training.readers.reader import PretrainReader
+from realmctl.training.settings import PretrainSettings
+from realmctl.training.starts.encoder import starting_bert
+
+
+class MaskedReader(PretrainReader):
+    """A masked language model. Raises ConfigError when it has too few positions for a query beside a block."""
+
+    def __init__(
+        self,
+        settings: PretrainSettings,
+        queries: TaggedQueries,
+        corpus: Corpus,
+        collator: Collator,
+        block_length: int,
+    ) -> None:
+        start = starting_bert(settings.encoder, settings.bert, settings.blocks, settings.seed, settings.dropout)
+        self.module = Reader.from_masked_lm(start)
+        self.settings, self.corpus, self.collator = settings, corpus, collator
+        self.query_length, self.block_length = queries.query_length, block_length
+        longest_body = min(block_length - AROUND_ONE, int(corpus.lengths.max()))
+        longest_input = self.query_length + longest_body + len(collator.frame.between)
+        require_positions(self.module.mlm, longest_input, "tag --query-length and chunk --max-wordpieces")
+        pieces = 1.0 if settings.per_token else float(np.diff(queries.spans[:, 1:3]).mean())
+        self.chance = pieces * math.log(self.module.mlm.config.vocab_size)
+        self.chance_is_exact = settings.per_token
+        self.lr_multipliers = layer_lr_multipliers(self.module.mlm.base_model, settings.layer_decay)
+
+    def hidden(self, query: Query) -> int:
+        return query.hidden
+
+    def read(self, asked: QueryBatch, rows_BN: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        count, device = rows_BN.shape[1], next(self.module.parameters()).device
+        queries = [query.tokens for query in asked.queries for _ in range(count)]
+        _, bodies = titles_and_bodies(self.corpus, rows_BN.ravel())
+        joint = self.collator.joint(queries, bodies, self.query_length, self.block_length)
+        position_BM, target_BM, hidden_BM = (
+            tensor.to(device, non_blocking=True) for tensor in (asked.position_BM, asked.target_BM, asked.hidden_BM)
+        )
+        return self.module.mlm_log_prob(joint.to(device), position_BM, target_BM, count), hidden_BM
+
+    def save(self, out: Writer) -> None:
+        with writing(out.path / "reader", dataclasses.replace(out.origin, kind="reader")) as part:
+            self.module.cpu().save(part.path)
+            part.copy_folder(".", tokenizer_folder(self.settings.blocks))
