@@ -25,12 +25,11 @@ def folders(tmp_path_factory):
 
 def objective_of(chain, folder, **values):
     settings = PretrainSettings(
-        spans=chain.spans,
         blocks=chain.blocks,
         retriever=chain.retriever,
         index=chain.index,
         reader_lm=str(folder),
-        **{"batch_size": 3, "candidates": 4, "precision": "fp32", "target_length": 40, **values},
+        **{"spans": chain.spans, "batch_size": 3, "candidates": 4, "precision": "fp32", "target_length": 40, **values},
     )
     return PretrainObjective(settings, Retriever.load(chain.retriever.path), IndexInUse(chain.index, "cpu"))
 
