@@ -83,7 +83,7 @@ class LanguageModel(nn.Module):
         return found.strip()
 
     def batch(
-        self, sources: Sequence[TokenSequence], targets: Sequence[TokenSequence], ended: bool = True
+        self, sources: Sequence[TokenSequence], targets: Sequence[TokenSequence], *, ended: bool = True
     ) -> SourceTargetBatch:
         """Lay out pairs of source and target. The end-of-text token is added to every target if `ended`, and to T5's sources."""
         end = self.special.end

@@ -52,6 +52,6 @@ class Seq2SeqReader(LmReader):
 
     def _group(self, rows: Sequence[Row]) -> Tensor:
         device = next(self.model.parameters()).device
-        batch = self.model.batch([(*row.block, *row.source) for row in rows], [row.target for row in rows], False)
+        batch = self.model.batch([(*row.block, *row.source) for row in rows], [row.target for row in rows], ended=False)
         log_prob_RM, _ = self.model.log_prob(batch.to(device))
         return log_prob_RM

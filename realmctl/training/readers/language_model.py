@@ -18,7 +18,7 @@ from realmctl.models.inputs import QueryBatch
 from realmctl.models.lm.files import save_language_model
 from realmctl.models.lm.known import load_reader
 from realmctl.models.lm.prompts import BlockPrompt
-from realmctl.models.lm.reading import Passage, ReadingLimits
+from realmctl.models.lm.reading import LmReader, Passage, ReadingLimits
 from realmctl.retrieval.answering.generative import PART
 from realmctl.spans.query import Query
 from realmctl.spans.tagged_queries import TaggedQueries
@@ -30,6 +30,8 @@ from realmctl.training.settings import PretrainSettings
 
 class LanguageModelReader(PretrainReader):
     """A causal or a sequence-to-sequence model. Its tokenizer is its own, whatever the retriever's is."""
+
+    module: LmReader
 
     def __init__(self, settings: PretrainSettings, queries: TaggedQueries | Passages, corpus: Corpus) -> None:
         self.module = load_reader(

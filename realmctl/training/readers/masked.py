@@ -27,6 +27,8 @@ from realmctl.training.starts.encoder import starting_bert
 class MaskedReader(PretrainReader):
     """A masked language model. Raises ConfigError when it has too few positions for a query beside a block."""
 
+    module: Reader
+
     def __init__(
         self,
         settings: PretrainSettings,
